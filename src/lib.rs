@@ -1,0 +1,3 @@
+//! Undertext keeps everything a coding agent ever saw.
+
+pub mod model;
