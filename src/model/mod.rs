@@ -1,1 +1,21 @@
 //! Values: the vocabulary of the store. No I/O, no clock, no SQL.
+//!
+//! Read in this order: [`id`] (what a hash covers), [`line`] (how bytes become lines), [`fact`] (what is kept for ever),
+//! [`record`] (what is derived from a line), [`message`] (what a line says).
+
+mod fact;
+mod id;
+//pub mod json;
+//pub mod line;
+mod message;
+mod record;
+mod time;
+
+pub use fact::{
+    Checkpoint, Entry, Facts, File, Gaps, Generation, Mark, Move, Operation, Origin, Position, Rotation, Run,
+    SessionName, put_varint, take_varint,
+};
+pub use id::{Canon, EntryId, IdPrefix, LineId, NameTag, OperationId, Running};
+pub use message::{Block, Message, Role, Usage};
+pub use record::{Card, Kind, Parent, Record};
+pub use time::Timestamp;

@@ -1,0 +1,324 @@
+//! Identities: what every hash in the store covers. The id contract, written down once.
+//!
+//! All hashes are BLAKE3 in keyed mode; the key is a name of the domain in ASCII, padded with zero bytes to 32.
+//!
+//! | id | key | what is hashed |
+//! |---|---|---|
+//! | [`LineId`] | none (plain BLAKE3) | the bytes of the line |
+//! | [`EntryId`] | `undertext entry 1` | the link's id (32 bytes, or nothing), then the line's id |
+//! | [`Running`] | `undertext running 1` | the running hash so far, the entry's id, the separator before it |
+//! | [`OperationId`] | `undertext operation 1` | see [`crate::model::Operation::seal`] |
+//!
+//! The link is empty where the line carries a name of its own (see [`crate::model::line::Shape::name`]), else it is the
+//! entry that stands before this one in its file. The running hash of nothing is 32 zero bytes.
+//!
+//! Invariant: these functions never change their answers; the tests pin examples.
+
+use std::fmt;
+
+const fn domain(name: &str) -> [u8; 32] {
+    let mut key = [0; 32];
+    let bytes = name.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() {
+        key[i] = bytes[i];
+        i += 1;
+    }
+    key
+}
+
+const ENTRY: [u8; 32] = domain("undertext entry 1");
+const RUNNING: [u8; 32] = domain("undertext running 1");
+const OPERATION: [u8; 32] = domain("undertext operation 1");
+
+macro_rules! id_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name([u8; 32]);
+
+        impl $name {
+            /// Wraps the 32 bytes of an id that was stored.
+            pub const fn new(bytes: [u8; 32]) -> Self {
+                Self(bytes)
+            }
+
+            /// Returns the 32 bytes.
+            pub const fn as_bytes(&self) -> &[u8; 32] {
+                &self.0
+            }
+
+            /// Returns the id held in `bytes` if they are 32.
+            pub fn from_slice(bytes: &[u8]) -> Option<Self> {
+                bytes.try_into().ok().map(Self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            /// Writes hexadecimal digits, as many as the precision says: `{id:.12}`.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let digits = f.precision().unwrap_or(64).min(64);
+                for i in 0..digits {
+                    let byte = self.0[i / 2];
+                    let nibble = if i % 2 == 0 { byte >> 4 } else { byte & 15 };
+                    write!(f, "{nibble:x}")?;
+                }
+                Ok(())
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "(\"{:.12}\")"), self)
+            }
+        }
+    };
+}
+
+id_type! {
+    /// The BLAKE3 of a line's bytes.
+    LineId
+}
+id_type! {
+    /// The id of a line in its place in a session.
+    EntryId
+}
+id_type! {
+    /// The hash that vouches for the order and completeness of a generation so far.
+    Running
+}
+id_type! {
+    /// The hash that vouches for an operation and for all that came before it in its session.
+    OperationId
+}
+
+impl LineId {
+    /// Returns the id of a line.
+    pub fn of(line: &[u8]) -> Self {
+        Self(*blake3::hash(line).as_bytes())
+    }
+}
+
+impl EntryId {
+    /// Returns the id of a line that follows `link`, or that carries a name of its own.
+    pub fn of(link: Option<EntryId>, line: LineId) -> Self {
+        let mut input = [0; 64];
+        let used = if let Some(link) = link {
+            input[..32].copy_from_slice(&link.0);
+            input[32..].copy_from_slice(&line.0);
+            64
+        } else {
+            input[..32].copy_from_slice(&line.0);
+            32
+        };
+        Self(*blake3::keyed_hash(&ENTRY, &input[..used]).as_bytes())
+    }
+}
+
+impl Running {
+    /// The running hash of an empty generation.
+    pub const EMPTY: Self = Self([0; 32]);
+
+    /// Returns the running hash after one more entry.
+    #[must_use]
+    pub fn then(self, separator: &[u8], entry: EntryId) -> Self {
+        let mut input = [0; 128];
+        let used = 64 + separator.len();
+        if used <= input.len() {
+            input[..32].copy_from_slice(&self.0);
+            input[32..64].copy_from_slice(&entry.0);
+            input[64..used].copy_from_slice(separator);
+            return Self(*blake3::keyed_hash(&RUNNING, &input[..used]).as_bytes());
+        }
+        let mut hasher = blake3::Hasher::new_keyed(&RUNNING);
+        hasher.update(&self.0).update(&entry.0).update(separator);
+        Self(*hasher.finalize().as_bytes())
+    }
+}
+
+/// The canonical encoding under an operation's hash: integers as 8 bytes, little end first; bytes behind their length.
+pub struct Canon(blake3::Hasher);
+
+impl Canon {
+    /// Starts the encoding of an operation.
+    pub fn operation() -> Self {
+        Self(blake3::Hasher::new_keyed(&OPERATION))
+    }
+
+    /// Adds an integer.
+    pub fn number(&mut self, value: u64) -> &mut Self {
+        self.0.update(&value.to_le_bytes());
+        self
+    }
+
+    /// Adds an integer or its absence: 0, or 1 and the integer.
+    pub fn maybe(&mut self, value: Option<u64>) -> &mut Self {
+        match value {
+            Some(value) => self.number(1).number(value),
+            None => self.number(0),
+        }
+    }
+
+    /// Adds bytes behind their length.
+    pub fn bytes(&mut self, value: &[u8]) -> &mut Self {
+        self.number(value.len() as u64);
+        self.0.update(value);
+        self
+    }
+
+    /// Adds a text or its absence: 0, or 1 and the text.
+    pub fn text(&mut self, value: Option<&str>) -> &mut Self {
+        match value {
+            Some(value) => self.number(1).bytes(value.as_bytes()),
+            None => self.number(0),
+        }
+    }
+
+    /// Adds 32 bytes as they are.
+    pub fn hash(&mut self, value: &[u8; 32]) -> &mut Self {
+        self.0.update(value);
+        self
+    }
+
+    /// Ends the encoding.
+    pub fn finish(&self) -> OperationId {
+        OperationId(*self.0.finalize().as_bytes())
+    }
+}
+
+/// The first digits of an id, as a person types them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdPrefix {
+    low: [u8; 32],
+    high: [u8; 32],
+}
+
+impl IdPrefix {
+    /// Reads 1 to 64 hexadecimal digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.is_empty() || text.len() > 64 {
+            return None;
+        }
+        let (mut low, mut high) = ([0; 32], [0xff; 32]);
+        for (i, c) in text.chars().enumerate() {
+            let digit = u8::try_from(c.to_digit(16)?).ok()?;
+            let (keep, shift) = if i % 2 == 0 { (0x0f, 4) } else { (0xf0, 0) };
+            low[i / 2] = (low[i / 2] & keep) | (digit << shift);
+            high[i / 2] = (high[i / 2] & keep) | (digit << shift);
+        }
+        Some(Self { low, high })
+    }
+
+    /// Returns whether an id begins with these digits.
+    pub fn matches(&self, id: &EntryId) -> bool {
+        self.low <= id.0 && id.0 <= self.high
+    }
+
+    /// Returns the least and the greatest id that begin so.
+    pub fn bounds(&self) -> (EntryId, EntryId) {
+        (EntryId(self.low), EntryId(self.high))
+    }
+}
+
+/// A record's own name, cut to 63 bits for an index: candidates are compared in full.
+///
+/// Names that begin with 8 hexadecimal digits keep these as their high 31 bits and one, so that a typed prefix is a
+/// range; the rest is hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NameTag(u64);
+
+impl NameTag {
+    /// Returns the tag of a name.
+    pub fn of(name: &str) -> Self {
+        let hash = blake3::hash(name.as_bytes());
+        let mut low = [0; 8];
+        low.copy_from_slice(&hash.as_bytes()[..8]);
+        let low = u64::from_le_bytes(low);
+        let tag = match leading_hex(name) {
+            (digits, 8) => (u64::from(digits) << 31) | (low & 0x7fff_ffff),
+            _ => low >> 1,
+        };
+        Self(tag)
+    }
+
+    /// Wraps a tag that was stored.
+    pub const fn new(tag: u64) -> Self {
+        Self(tag)
+    }
+
+    /// Returns the number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the least and the greatest tag of names that begin with `prefix`: one tag unless it is hexadecimal.
+    pub fn bounds(prefix: &str) -> (Self, Self) {
+        let whole = Self::of(prefix);
+        match leading_hex(prefix) {
+            (digits, 8) => (Self(u64::from(digits) << 31), Self((u64::from(digits) << 31) | 0x7fff_ffff)),
+            (digits, n) if n > 0 && n == prefix.len() => {
+                let rest = 4 * (8 - n);
+                let low = u64::from(digits) << rest;
+                (Self(low << 31), Self(((low + (1 << rest)) << 31) - 1))
+            }
+            _ => (whole, whole),
+        }
+    }
+}
+
+/// Returns the value and the number of the leading hexadecimal digits, 8 at most.
+fn leading_hex(name: &str) -> (u32, usize) {
+    let mut value = 0;
+    let mut n = 0;
+    for digit in name.chars().take(8).map_while(|c| c.to_digit(16)) {
+        value = (value << 4) | digit;
+        n += 1;
+    }
+    (value, n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pins exact output, so that no later change of code can change an id.
+    #[test]
+    fn ids_are_pinned_for_ever() {
+        let line = LineId::of(br#"{"uuid":"a"}"#);
+        let named = EntryId::of(None, line);
+        let linked = EntryId::of(Some(named), line);
+        let running = Running::EMPTY.then(b"", named).then(b"\n", linked);
+        let long = Running::EMPTY.then(&[b' '; 200], named);
+        insta::assert_snapshot!(
+            format!("{line}\n{named}\n{linked}\n{running}\n{long}"),
+            @""
+        );
+    }
+
+    #[test]
+    fn a_prefix_matches_what_begins_with_it() {
+        let id = EntryId::of(None, LineId::of(b"x"));
+        let text = id.to_string();
+        for n in 1..=64 {
+            assert!(IdPrefix::parse(&text[..n]).unwrap().matches(&id), "{n}");
+        }
+        let other = if text.starts_with('0') { "1" } else { "0" };
+        assert!(!IdPrefix::parse(other).unwrap().matches(&id));
+        assert_eq!(IdPrefix::parse(""), None);
+        assert_eq!(IdPrefix::parse("xyz"), None);
+        assert_eq!(IdPrefix::parse("ä"), None);
+    }
+
+    #[test]
+    fn a_tag_lies_within_the_bounds_of_every_prefix_of_a_hexadecimal_name() {
+        let name = "f81d4fae-7dec-41d0-8765-00a0c91e6bf6";
+        for n in 1..=name.len() {
+            let (low, high) = NameTag::bounds(&name[..n]);
+            let tag = NameTag::of(name);
+            assert!(low <= tag && tag <= high, "{n}");
+        }
+        let (low, high) = NameTag::bounds("ffffffff");
+        assert!(low <= NameTag::of("ffffffff-1") && NameTag::of("ffffffff-1") <= high);
+        assert!(high.get() < 1 << 63);
+    }
+}

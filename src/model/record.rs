@@ -1,0 +1,101 @@
+//! Derived values: what the formats make of lines, kept so that paths are found without reading them again.
+//!
+//! Invariant: a record is a function of its line and of the entries with smaller numbers, so that a later line never
+//! changes an earlier record, and `rebuild` makes the same ones.
+
+use crate::model::{NameTag, Timestamp};
+
+/// What an entry is for paths, turns and graphs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A user's message: a turn begins.
+    User,
+    /// A message to the model in the user's place that begins no turn.
+    Note,
+    /// The model's words or calls.
+    Assistant,
+    /// A tool's answer.
+    Result,
+    /// Words of the program in the conversation.
+    System,
+    /// Where a compaction cut the context.
+    Boundary,
+    /// The summary after a boundary.
+    Summary,
+    /// A record that is no part of the conversation.
+    Meta,
+    /// What is no record at all.
+    Opaque,
+}
+
+impl Kind {
+    const ALL: [(Self, u8, &'static str); 9] = [
+        (Self::User, 1, "user"),
+        (Self::Note, 2, "note"),
+        (Self::Assistant, 3, "assistant"),
+        (Self::Result, 4, "result"),
+        (Self::System, 5, "system"),
+        (Self::Boundary, 6, "boundary"),
+        (Self::Summary, 7, "summary"),
+        (Self::Meta, 8, "meta"),
+        (Self::Opaque, 9, "opaque"),
+    ];
+
+    /// Returns the number under which it is stored.
+    pub fn code(self) -> u8 {
+        Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or(0, |(_, code, _)| *code)
+    }
+
+    /// Returns the kind stored under a number.
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.iter().find(|(_, c, _)| *c == code).map(|(kind, ..)| *kind)
+    }
+
+    /// Returns the word used in every output.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(.., word)| word)
+    }
+}
+
+/// The edge from a record to the one it follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parent {
+    /// It follows nothing.
+    Root,
+    /// It follows the newest entry of the named record that has a smaller number.
+    Entry(u64),
+    /// It names a record that no entry with a smaller number holds.
+    Missing,
+}
+
+/// What is derived from one entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The entry's number.
+    pub n: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// The record's own name, as a tag.
+    pub name: Option<NameTag>,
+    /// What it follows.
+    pub parent: Parent,
+    /// When it was written, by its own word.
+    pub time: Option<Timestamp>,
+}
+
+/// What a list of sessions shows of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Card {
+    /// The first words of the first turn.
+    pub title: Option<String>,
+    /// The folder in which the session works.
+    pub folder: Option<String>,
+    /// The time of the first operation.
+    pub started: Timestamp,
+    /// The time of the newest record or operation.
+    pub active: Timestamp,
+    /// How many turns have begun.
+    pub turns: u64,
+    /// Whether lists leave it out.
+    pub hidden: bool,
+}

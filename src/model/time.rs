@@ -1,0 +1,42 @@
+//! Time: milliseconds since 1970 in UTC. Always passed in, never read here.
+
+use std::fmt;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+/// A moment, to the millisecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// Reads an RFC 3339 text.
+    pub fn parse(text: &str) -> Option<Self> {
+        DateTime::parse_from_rfc3339(text).ok().map(|time| Self(time.timestamp_millis()))
+    }
+
+    /// Returns the moment in UTC; moments that no calendar holds become 1970.
+    pub fn utc(self) -> DateTime<Utc> {
+        DateTime::from_timestamp_millis(self.0).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// Writes RFC 3339 with milliseconds, as agents do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.utc().to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timestamp_reads_what_it_writes() {
+        let text = "2026-08-01T10:00:01.250Z";
+        assert_eq!(Timestamp::parse(text).unwrap().to_string(), text);
+        assert_eq!(Timestamp::parse("2026-08-01T12:00:01.250+02:00").unwrap().to_string(), text);
+        assert_eq!(Timestamp::parse("yesterday"), None);
+        assert_eq!(Timestamp(i64::MAX).to_string(), "1970-01-01T00:00:00.000Z");
+    }
+}

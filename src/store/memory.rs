@@ -1,0 +1,273 @@
+//! The reference implementation: obviously right, and the oracle of the tests.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use crate::model::{
+    Card, Entry, Facts, LineId, Mark, NameTag, Operation, Position, Record, Run, SessionName,
+};
+use crate::store::{
+    Commit, Derived, FactKind, Fault, Find, Listed, SessionFilter, SessionKey, Sizes, Store, StoreError, Tip,
+};
+
+/// A store that lasts as long as its value; also what a file is read into that is looked at without a store.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    sessions: Vec<Held>,
+    lines: BTreeMap<LineId, Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Held {
+    name: SessionName,
+    operations: Vec<(Operation, Facts)>,
+    entries: Vec<(Entry, LineId)>,
+    records: Vec<Record>,
+    twins: Vec<NameTag>,
+    card: Card,
+}
+
+impl MemoryStore {
+    /// Makes an empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn held(&self, session: SessionKey) -> Result<&Held, StoreError> {
+        let index = usize::try_from(session.0).ok();
+        index
+            .and_then(|index| self.sessions.get(index))
+            .ok_or_else(|| StoreError::corrupt("a session", format!("no session has the key {}", session.0)))
+    }
+}
+
+impl Held {
+    fn facts(&self) -> impl DoubleEndedIterator<Item = &Facts> {
+        self.operations.iter().map(|(_, facts)| facts)
+    }
+
+    fn heads(&self) -> BTreeMap<&str, Option<Position>> {
+        self.facts().flat_map(|f| &f.moves).map(|step| (step.branch.as_str(), step.to)).collect()
+    }
+
+    fn runs(&self, generation: u64) -> impl DoubleEndedIterator<Item = &Run> {
+        self.facts().flat_map(|f| &f.runs).filter(move |run| run.generation == generation)
+    }
+
+    fn tip(&self) -> Tip {
+        let marks: BTreeMap<&str, Option<&str>> =
+            self.facts().flat_map(|f| &f.marks).map(|mark| (mark.name.as_str(), mark.to.as_deref())).collect();
+        let current = marks.get(Mark::CURRENT).copied().flatten().unwrap_or("main");
+        let position = self.heads().get(current).copied().flatten();
+        Tip {
+            operation: self.operations.last().map(|(operation, _)| (operation.n, operation.hash)),
+            at: self.operations.last().map(|(operation, _)| operation.at).unwrap_or_default(),
+            entries: self.entries.len() as u64,
+            files: self.facts().map(|f| f.files.len() as u64).sum(),
+            generations: self.facts().map(|f| f.generations.len() as u64).sum(),
+            checkpoints: self.facts().map(|f| f.checkpoints.len() as u64).sum(),
+            growth: position.and_then(|at| self.runs(at.generation).next_back().cloned()),
+            position,
+            marks: marks
+                .iter()
+                .filter_map(|(name, value)| Some(((*name).to_owned(), (*value)?.to_owned())))
+                .collect(),
+        }
+    }
+}
+
+/// Returns the part of `items` whose numbers, counted from 1, lie in `range`.
+fn numbered<'a, T>(items: &'a [T], range: &Range<u64>) -> impl Iterator<Item = &'a T> + use<'a, T> {
+    let at = |n: u64| usize::try_from(n.saturating_sub(1)).unwrap_or(usize::MAX);
+    items.iter().take(at(range.end)).skip(at(range.start.max(1)))
+}
+
+impl Store for MemoryStore {
+    fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
+        let mut found: Vec<Listed> = (0..)
+            .zip(&self.sessions)
+            .map(|(key, held)| Listed {
+                key: SessionKey(key),
+                name: held.name.clone(),
+                card: held.card.clone(),
+            })
+            .filter(|listed| filter.matches(listed))
+            .collect();
+        found.sort_by_key(|listed| std::cmp::Reverse((listed.card.active, listed.key)));
+        found.truncate(filter.limit.unwrap_or(usize::MAX));
+        Ok(found)
+    }
+
+    fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
+        Ok((0..).zip(&self.sessions).find(|(_, held)| held.name == *name).map(|(key, _)| SessionKey(key)))
+    }
+
+    fn tip(&self, session: SessionKey) -> Result<Tip, StoreError> {
+        Ok(self.held(session)?.tip())
+    }
+
+    fn operations(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Operation>, StoreError> {
+        Ok(numbered(&self.held(session)?.operations, &range).map(|(operation, _)| operation.clone()).collect())
+    }
+
+    fn facts(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+        kinds: &[FactKind],
+    ) -> Result<Vec<(u64, Facts)>, StoreError> {
+        let select = |all: &Facts| {
+            let mut facts = Facts::default();
+            for kind in kinds {
+                match kind {
+                    FactKind::Entries => facts.entries.clone_from(&all.entries),
+                    FactKind::Files => facts.files.clone_from(&all.files),
+                    FactKind::Generations => facts.generations.clone_from(&all.generations),
+                    FactKind::Runs => facts.runs.clone_from(&all.runs),
+                    FactKind::Moves => facts.moves.clone_from(&all.moves),
+                    FactKind::Marks => facts.marks.clone_from(&all.marks),
+                    FactKind::Checkpoints => facts.checkpoints.clone_from(&all.checkpoints),
+                    FactKind::Origins => facts.origins.clone_from(&all.origins),
+                    FactKind::Rotations => facts.rotations.clone_from(&all.rotations),
+                }
+            }
+            facts
+        };
+        let operations = numbered(&self.held(session)?.operations, &range);
+        Ok(operations
+            .map(|(operation, facts)| (operation.n, select(facts)))
+            .filter(|(_, facts)| *facts != Facts::default())
+            .collect())
+    }
+
+    fn branches(&self, session: SessionKey) -> Result<Vec<(String, Position)>, StoreError> {
+        let heads = self.held(session)?.heads();
+        Ok(heads.into_iter().filter_map(|(branch, at)| Some((branch.to_owned(), at?))).collect())
+    }
+
+    fn runs(&self, session: SessionKey, generation: u64) -> Result<Vec<Run>, StoreError> {
+        Ok(self.held(session)?.runs(generation).cloned().collect())
+    }
+
+    fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError> {
+        Ok(numbered(&self.held(session)?.entries, &range).map(|(entry, _)| *entry).collect())
+    }
+
+    fn line_ids(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<LineId>, StoreError> {
+        Ok(numbered(&self.held(session)?.entries, &range).map(|(_, line)| *line).collect())
+    }
+
+    fn find(&self, session: SessionKey, find: &Find) -> Result<Vec<u64>, StoreError> {
+        let held = self.held(session)?;
+        let by_id = |matches: &dyn Fn(&Entry) -> bool| {
+            held.entries.iter().filter(|(entry, _)| matches(entry)).map(|(entry, _)| entry.n).collect()
+        };
+        Ok(match find {
+            Find::Id(id) => by_id(&|entry| entry.id == *id),
+            Find::Prefix(prefix) => by_id(&|entry| prefix.matches(&entry.id)),
+            Find::Name(low, high) => {
+                let named = |r: &&Record| r.name.is_some_and(|name| *low <= name && name <= *high);
+                held.records.iter().filter(named).map(|record| record.n).collect()
+            }
+        })
+    }
+
+    fn lines(
+        &self,
+        session: SessionKey,
+        entries: &[u64],
+        each: &mut dyn FnMut(u64, Vec<u8>),
+    ) -> Result<(), StoreError> {
+        let held = self.held(session)?;
+        for &n in entries {
+            let line = numbered(&held.entries, &(n..n + 1)).next().and_then(|(_, line)| self.lines.get(line));
+            each(n, line.ok_or_else(|| StoreError::corrupt(format!("entry {n}"), "it has no line"))?.clone());
+        }
+        Ok(())
+    }
+
+    fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError> {
+        Ok(numbered(&self.held(session)?.records, &range).copied().collect())
+    }
+
+    fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError> {
+        Ok(self.held(session)?.twins.clone())
+    }
+
+    fn card(&self, session: SessionKey) -> Result<Card, StoreError> {
+        Ok(self.held(session)?.card.clone())
+    }
+
+    fn commit(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
+        let key = self.session(&commit.session)?;
+        let tip = key.map_or(Ok(Tip::default()), |key| self.tip(key))?;
+        let link = |n| Some(numbered(&self.held(key?).ok()?.entries, &(n..n + 1)).next()?.0.id);
+        if let Some(fault) = commit.fault(&tip, link) {
+            return Err(fault);
+        }
+        let key = key.unwrap_or_else(|| {
+            self.sessions.push(Held {
+                name: commit.session.clone(),
+                operations: Vec::new(),
+                entries: Vec::new(),
+                records: Vec::new(),
+                twins: Vec::new(),
+                card: Card::default(),
+            });
+            SessionKey(i64::try_from(self.sessions.len() - 1).unwrap_or(i64::MAX))
+        });
+        let Some(held) = usize::try_from(key.0).ok().and_then(|index| self.sessions.get_mut(index)) else {
+            return Err(StoreError::corrupt("a session", "it vanished"));
+        };
+        held.entries.extend(commit.facts.entries.iter().copied().zip(commit.lines.iter().map(|line| line.id)));
+        held.operations.push((commit.operation, commit.facts));
+        held.records.extend(commit.derived.records);
+        held.twins.extend(commit.derived.twins);
+        held.twins.sort_unstable();
+        held.twins.dedup();
+        if let Some(card) = commit.derived.card {
+            held.card = card;
+        }
+        self.lines.extend(commit.lines.into_iter().map(|line| (line.id, line.bytes)));
+        Ok(key)
+    }
+
+    fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
+        self.held(session)?;
+        if let Some(held) = usize::try_from(session.0).ok().and_then(|index| self.sessions.get_mut(index)) {
+            held.records.clone_from(&derived.records);
+            held.twins.clone_from(&derived.twins);
+            if let Some(card) = &derived.card {
+                held.card = card.clone();
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
+        for (id, line) in &self.lines {
+            if LineId::of(line) != *id {
+                report(Fault { session: None, item: format!("line {id:.12}"), problem: "its bytes are others".into() });
+            }
+        }
+        Ok(())
+    }
+
+    fn sizes(&self) -> Result<Sizes, StoreError> {
+        let raw = self.lines.values().map(|line| line.len() as u64).sum();
+        Ok(Sizes { lines: self.lines.len() as u64, raw, kept: raw, texts: 0, stored: raw })
+    }
+}
+
+impl SessionFilter {
+    /// Returns whether a session belongs in the list.
+    fn matches(&self, listed: &Listed) -> bool {
+        let wanted = |filter: &Option<String>, value: Option<&str>| {
+            filter.as_deref().is_none_or(|filter| Some(filter) == value)
+        };
+        (self.hidden || !listed.card.hidden)
+            && wanted(&self.format, Some(&listed.name.format))
+            && wanted(&self.folder, listed.card.folder.as_deref())
+            && wanted(&self.title, listed.card.title.as_deref())
+            && self.prefix.as_deref().is_none_or(|prefix| listed.name.id.starts_with(prefix))
+    }
+}

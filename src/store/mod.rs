@@ -1,0 +1,329 @@
+//! Persistence: the trait between what is known about sessions and where it is kept.
+//!
+//! A store holds three classes of data. **Facts** (see [`crate::model::Facts`]) arrive with an operation and never
+//! change. **Bytes** are lines, addressed by content; how they are packed is the store's own affair. **Derived** rows
+//! ([`Record`], twins, [`Card`]) are computed by the caller, arrive with the facts and may be replaced by
+//! [`Store::derive`]. A store decides nothing about sessions: it keeps what it is given, refuses what contradicts what it
+//! has, and checks what it reads.
+//!
+//! Invariant: [`Store::commit`] is one atomic and durable step; when it returns, everything in it survives a power cut.
+//! Invariant: absence is `None` or an empty answer; an error means that the store failed or is damaged.
+
+mod error;
+mod memory;
+mod sqlite;
+
+pub use error::StoreError;
+pub use memory::MemoryStore;
+pub use sqlite::{Access, FORMAT_VERSION, RULES_VERSION, SqliteStore};
+
+use std::ops::Range;
+
+use crate::model::{
+    Card, Entry, EntryId, Facts, IdPrefix, LineId, Mark, NameTag, Operation, OperationId, Position, Record, Run,
+    SessionName, Timestamp,
+};
+
+/// The number under which a store knows a session; it means nothing outside of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SessionKey(pub i64);
+
+/// Where a session stands: what the next operation must know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tip {
+    /// The newest operation, the token of compare-and-swap.
+    pub operation: Option<(u64, OperationId)>,
+    /// When it was.
+    pub at: Timestamp,
+    /// How many entries there are.
+    pub entries: u64,
+    /// How many files there are.
+    pub files: u64,
+    /// How many generations there are.
+    pub generations: u64,
+    /// How many checkpoints have been given.
+    pub checkpoints: u64,
+    /// The values that are set, in the order of their names.
+    pub marks: Vec<(String, String)>,
+    /// Where the current branch stands.
+    pub position: Option<Position>,
+    /// The newest run of the generation in which the current branch stands.
+    pub growth: Option<Run>,
+}
+
+impl Tip {
+    /// Returns the value of a mark.
+    pub fn mark(&self, name: &str) -> Option<&str> {
+        self.marks.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the name of the current branch.
+    pub fn current(&self) -> &str {
+        self.mark(Mark::CURRENT).unwrap_or("main")
+    }
+}
+
+/// Which kinds of facts a question asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FactKind {
+    /// The entries of the operations.
+    Entries,
+    /// Files.
+    Files,
+    /// Generations.
+    Generations,
+    /// Runs.
+    Runs,
+    /// Moves.
+    Moves,
+    /// Marks.
+    Marks,
+    /// Checkpoints.
+    Checkpoints,
+    /// Origins.
+    Origins,
+    /// Rotations.
+    Rotations,
+}
+
+impl FactKind {
+    /// Every kind.
+    pub const ALL: [Self; 9] = [
+        Self::Entries,
+        Self::Files,
+        Self::Generations,
+        Self::Runs,
+        Self::Moves,
+        Self::Marks,
+        Self::Checkpoints,
+        Self::Origins,
+        Self::Rotations,
+    ];
+}
+
+/// How an entry is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Find {
+    /// By its whole id.
+    Id(EntryId),
+    /// By the first digits of its id.
+    Prefix(IdPrefix),
+    /// By the tags that its record's name may have, both included.
+    Name(NameTag, NameTag),
+}
+
+/// A line to be kept, in the order of the facts' entries.
+///
+/// Invariant: the id is that of the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewLine {
+    bytes: Vec<u8>,
+    id: LineId,
+    texts: Vec<Range<usize>>,
+}
+
+impl NewLine {
+    /// Makes a line of its bytes and of where its long strings lie in them.
+    pub fn new(bytes: Vec<u8>, texts: Vec<Range<usize>>) -> Self {
+        Self { id: LineId::of(&bytes), bytes, texts }
+    }
+
+    /// Returns the bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the id.
+    pub fn id(&self) -> LineId {
+        self.id
+    }
+}
+
+/// The derived rows of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Derived {
+    /// One for each entry, in order.
+    pub records: Vec<Record>,
+    /// The names that more than one entry has, or that were missing when they were first referred to.
+    pub twins: Vec<NameTag>,
+    /// What lists show; none leaves it as it is.
+    pub card: Option<Card>,
+}
+
+/// One operation with all that it brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// The session.
+    pub session: SessionName,
+    /// The newest operation that the caller knows of; another one is a conflict.
+    pub expected: Option<OperationId>,
+    /// The operation, sealed.
+    pub operation: Operation,
+    /// Its facts.
+    pub facts: Facts,
+    /// The lines of its entries.
+    pub lines: Vec<NewLine>,
+    /// The derived rows of its entries, and of the session.
+    pub derived: Derived,
+}
+
+impl Commit {
+    /// Returns why this cannot follow what a session holds, if it cannot.
+    ///
+    /// Every store asks before it adds anything, so that no fault of a caller becomes a fact.
+    fn fault(&self, tip: &Tip, link: impl Fn(u64) -> Option<EntryId>) -> Option<StoreError> {
+        if self.expected != tip.operation.map(|(_, hash)| hash) {
+            return Some(StoreError::Conflict);
+        }
+        let refused = |why: &str| Some(StoreError::Refused(why.to_owned()));
+        let operation = &self.operation;
+        if operation.n != tip.operation.map_or(1, |(n, _)| n + 1) {
+            return refused("the operation's number does not follow");
+        }
+        let entries = &self.facts.entries;
+        if operation.first != tip.entries + 1 || operation.count != entries.len() as u64 {
+            return refused("the operation's entries do not follow");
+        }
+        if self.lines.len() != entries.len() || self.derived.records.len() != entries.len() {
+            return refused("an entry has no line or no record");
+        }
+        for ((n, entry), line) in (operation.first..).zip(entries).zip(&self.lines) {
+            let before = match entry.link {
+                None => None,
+                Some(at) if at >= n => return refused("an entry is linked to a later one"),
+                Some(at) => match at.checked_sub(operation.first) {
+                    Some(new) => usize::try_from(new).ok().and_then(|i| entries.get(i)).map(|e| e.id),
+                    None => link(at),
+                },
+            };
+            if entry.n != n || entry.link.is_some() != before.is_some() || entry.id != EntryId::of(before, line.id) {
+                return refused("an entry's id is not that of its line");
+            }
+        }
+        if operation.hash != operation.seal(self.expected, &self.session, &self.facts) {
+            return refused("the operation's hash does not cover it");
+        }
+        None
+    }
+}
+
+/// What a list of sessions is narrowed by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// Only this format.
+    pub format: Option<String>,
+    /// Only sessions that work in this folder.
+    pub folder: Option<String>,
+    /// Only sessions whose id begins so.
+    pub prefix: Option<String>,
+    /// Only sessions with this title.
+    pub title: Option<String>,
+    /// Also those that are hidden.
+    pub hidden: bool,
+    /// The newest so many.
+    pub limit: Option<usize>,
+}
+
+/// A session in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The store's number.
+    pub key: SessionKey,
+    /// The name.
+    pub name: SessionName,
+    /// What to show.
+    pub card: Card,
+}
+
+/// Something wrong that a check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The session, if one is concerned.
+    pub session: Option<SessionKey>,
+    /// What is damaged, such as `entry 12` or `segment 3`.
+    pub item: String,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// What a store takes up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// How many lines there are.
+    pub lines: u64,
+    /// The bytes of all lines as they arrived.
+    pub raw: u64,
+    /// The bytes of all lines as they are kept.
+    pub kept: u64,
+    /// How many long strings were met first in some line.
+    pub texts: u64,
+    /// The bytes of the whole store.
+    pub stored: u64,
+}
+
+/// A place where facts, bytes and derived rows are kept.
+pub trait Store: Send {
+    /// Returns the sessions, the newest first.
+    fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError>;
+
+    /// Returns the session of this name.
+    fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError>;
+
+    /// Returns where a session stands.
+    fn tip(&self, session: SessionKey) -> Result<Tip, StoreError>;
+
+    /// Returns the operations with these numbers, in order.
+    fn operations(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Operation>, StoreError>;
+
+    /// Returns, for each operation with one of these numbers, its facts of these kinds, in order.
+    fn facts(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+        kinds: &[FactKind],
+    ) -> Result<Vec<(u64, Facts)>, StoreError>;
+
+    /// Returns where every branch stands, hidden ones left out, in the order of their names.
+    fn branches(&self, session: SessionKey) -> Result<Vec<(String, Position)>, StoreError>;
+
+    /// Returns the runs of a generation, in order.
+    fn runs(&self, session: SessionKey, generation: u64) -> Result<Vec<Run>, StoreError>;
+
+    /// Returns the entries with these numbers, in order.
+    fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError>;
+
+    /// Returns the ids of the lines of the entries with these numbers, in order.
+    fn line_ids(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<LineId>, StoreError>;
+
+    /// Returns the numbers of the entries that match, in order; by name they are candidates.
+    fn find(&self, session: SessionKey, find: &Find) -> Result<Vec<u64>, StoreError>;
+
+    /// Hands over the lines of these entries, in this order, each checked against its entry's id.
+    fn lines(
+        &self,
+        session: SessionKey,
+        entries: &[u64],
+        each: &mut dyn FnMut(u64, Vec<u8>),
+    ) -> Result<(), StoreError>;
+
+    /// Returns the records of the entries with these numbers, in order.
+    fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError>;
+
+    /// Returns the names that stand for more than one entry.
+    fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError>;
+
+    /// Returns what lists show of a session.
+    fn card(&self, session: SessionKey) -> Result<Card, StoreError>;
+
+    /// Adds an operation, or refuses it as a [`StoreError::Conflict`] when the session has moved on.
+    fn commit(&mut self, commit: Commit) -> Result<SessionKey, StoreError>;
+
+    /// Replaces all derived rows of a session.
+    fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError>;
+
+    /// Reports every fault of the bytes and of the store's own structure, and never stops at the first.
+    fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError>;
+
+    /// Returns what the store takes up.
+    fn sizes(&self) -> Result<Sizes, StoreError>;
+}

@@ -1,0 +1,283 @@
+//! The default store: one SQLite file in WAL mode.
+//!
+//! What is where: `sqlite/open.rs` finds, makes and refuses files; `sqlite/rows.rs` turns rows into facts and back;
+//! `sqlite/bytes.rs` keeps lines and packs them; this file puts them together.
+//!
+//! Invariant: a commit is one transaction with one sync. What follows it (packing lines, emptying the WAL) may fail
+//! without harm and is done again later.
+
+mod bytes;
+mod open;
+mod rows;
+
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
+};
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
+
+use crate::{
+    model::{Card, Entry, EntryId, Facts, LineId, NameTag, Operation, OperationId, Position, Record, Run, SessionName},
+    store::{
+        Commit, Derived, FactKind, Fault, Find, Listed, SessionFilter, SessionKey, Sizes, Store, StoreError, Tip,
+    },
+};
+use bytes::Bytes;
+
+/// How many pages of WAL are let grow before they are moved into the database, for a program that stays open.
+const WAL_PAGES: i32 = 1000;
+/// The same for a program that ends after one command: the next one has to read them all.
+const WAL_PAGES_BRIEF: i32 = 200;
+
+/// A store in a file.
+pub struct SqliteStore {
+    db: Connection,
+    path: PathBuf,
+    access: Access,
+    bytes: Bytes,
+    wal_pages: Arc<AtomicI32>,
+}
+
+impl SqliteStore {
+    /// Opens the store in a file; with [`Access::Write`] it is made if it is not there.
+    pub fn open(path: &Path, access: Access) -> Result<Self, StoreError> {
+        let (db, wal_pages) = open::open(path, access)?;
+        Ok(Self { db, path: path.to_owned(), access, bytes: Bytes::default(), wal_pages })
+    }
+
+    /// Returns where the store is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Moves the WAL into the database when it has grown long; a reader in the way only puts it off.
+    fn tidy(&mut self) -> Result<(), StoreError> {
+        let limit = if self.access == Access::Brief { WAL_PAGES_BRIEF } else { WAL_PAGES };
+        bytes::pack(&mut self.db)?;
+        if self.wal_pages.load(Ordering::Relaxed) >= limit {
+            let mode = if self.access == Access::Brief { "TRUNCATE" } else { "RESTART" };
+            self.db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()))?;
+            self.wal_pages.store(0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn add(
+        bytes: &mut Bytes,
+        transaction: &Connection,
+        key: Option<SessionKey>,
+        commit: Commit,
+    ) -> Result<SessionKey, StoreError> {
+        let key = match key {
+            Some(key) => key,
+            None => rows::add_session(transaction, &commit.session)?,
+        };
+        let lines = bytes.add(transaction, commit.lines)?;
+        rows::add_facts(transaction, key, &commit.operation, &commit.facts, &lines)?;
+        rows::add_derived(transaction, key, &commit.derived)?;
+        Ok(key)
+    }
+
+    fn key(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
+        let mut find = self.db.prepare_cached("SELECT key FROM session WHERE format = ? AND id = ?")?;
+        Ok(find.query_row([&name.format, &name.id], |row| row.get(0)).optional()?.map(SessionKey))
+    }
+
+    fn entry_id(&self, session: SessionKey, n: u64) -> Result<Option<EntryId>, StoreError> {
+        let mut find = self.db.prepare_cached("SELECT id FROM entry WHERE session = ? AND n = ?")?;
+        let id = find.query_row(params![session.0, n], |row| row.get::<_, [u8; 32]>(0)).optional()?;
+        Ok(id.map(EntryId::new))
+    }
+
+    /// Returns the numbers up to `range.end` that a query may bind.
+    fn bounds(range: &Range<u64>) -> (i64, i64) {
+        (i64::try_from(range.start).unwrap_or(i64::MAX), i64::try_from(range.end).unwrap_or(i64::MAX))
+    }
+}
+
+impl Store for SqliteStore {
+    fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT s.key, s.format, s.id, c.title, c.folder, c.started, c.active, c.turns, c.hidden
+             FROM card c JOIN session s ON s.key = c.session
+             WHERE c.hidden <= ?1 AND (?2 IS NULL OR s.format = ?2) AND (?3 IS NULL OR c.folder = ?3)
+               AND (?4 IS NULL OR substr(s.id, 1, length(?4)) = ?4) AND (?5 IS NULL OR c.title = ?5)
+             ORDER BY c.active DESC, c.session DESC LIMIT ?6",
+        )?;
+        let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let rows = query.query_map(
+            params![filter.hidden, filter.format, filter.folder, filter.prefix, filter.title, limit],
+            |row| {
+                Ok(Listed {
+                    key: SessionKey(row.get(0)?),
+                    name: SessionName { format: row.get(1)?, id: row.get(2)? },
+                    card: rows::card(row, 3)?,
+                })
+            },
+        )?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
+        self.key(name)
+    }
+
+    fn tip(&self, session: SessionKey) -> Result<Tip, StoreError> {
+        rows::tip(&self.db, session)
+    }
+
+    fn operations(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Operation>, StoreError> {
+        rows::operations(&self.db, session, Self::bounds(&range))
+    }
+
+    fn facts(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+        kinds: &[FactKind],
+    ) -> Result<Vec<(u64, Facts)>, StoreError> {
+        rows::facts(&self.db, session, Self::bounds(&range), kinds)
+    }
+
+    fn branches(&self, session: SessionKey) -> Result<Vec<(String, Position)>, StoreError> {
+        rows::branches(&self.db, session)
+    }
+
+    fn runs(&self, session: SessionKey, generation: u64) -> Result<Vec<Run>, StoreError> {
+        rows::runs(&self.db, session, generation)
+    }
+
+    fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError> {
+        rows::entries(&self.db, session, Self::bounds(&range))
+    }
+
+    fn line_ids(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<LineId>, StoreError> {
+        rows::line_ids(&self.db, session, Self::bounds(&range))
+    }
+
+    fn find(&self, session: SessionKey, find: &Find) -> Result<Vec<u64>, StoreError> {
+        rows::find(&self.db, session, find)
+    }
+
+    fn lines(
+        &self,
+        session: SessionKey,
+        entries: &[u64],
+        each: &mut dyn FnMut(u64, Vec<u8>),
+    ) -> Result<(), StoreError> {
+        let look = self.db.is_autocommit().then(|| self.db.unchecked_transaction()).transpose()?;
+        self.bytes.lines(&self.db, session, entries, each)?;
+        look.map_or(Ok(()), |look| Ok(look.finish()?))
+    }
+
+    fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError> {
+        rows::records(&self.db, session, Self::bounds(&range))
+    }
+
+    fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError> {
+        let mut query = self.db.prepare_cached("SELECT name FROM twin WHERE session = ? ORDER BY name")?;
+        let names = query.query_map([session.0], |row| Ok(NameTag::new(row.get(0)?)))?;
+        Ok(names.collect::<Result<_, _>>()?)
+    }
+
+    fn card(&self, session: SessionKey) -> Result<Card, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT title, folder, started, active, turns, hidden FROM card WHERE session = ?",
+        )?;
+        Ok(query.query_row([session.0], |row| rows::card(row, 0)).optional()?.unwrap_or_default())
+    }
+
+    fn commit(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
+        if self.access == Access::Read {
+            return Err(StoreError::ReadOnly { path: self.path.clone() });
+        }
+        let transaction = rusqlite::Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
+        let key = self.key(&commit.session)?;
+        let tip = key.map_or(Ok(Tip::default()), |key| rows::tip(&transaction, key))?;
+        let link = |n| self.entry_id(key?, n).ok().flatten();
+        if let Some(fault) = commit.fault(&tip, link) {
+            return Err(fault);
+        }
+        let added = Self::add(&mut self.bytes, &transaction, key, commit).and_then(|key| {
+            transaction.commit()?;
+            Ok(key)
+        });
+        let key = added.inspect_err(|_| self.bytes.forget())?;
+        // The operation is safe; packing and emptying the WAL are housekeeping that the next commit does again.
+        let _ = self.tidy();
+        Ok(key)
+    }
+
+    fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
+        let transaction = rusqlite::Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
+        for table in ["record", "twin"] {
+            transaction.execute(&format!("DELETE FROM {table} WHERE session = ?"), [session.0])?;
+        }
+        rows::add_derived(&transaction, session, derived)?;
+        transaction.execute("UPDATE rules SET version = ?", [RULES_VERSION])?;
+        Ok(transaction.commit()?)
+    }
+
+    fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
+        let mut fault = |item: &str, problem: String| {
+            report(Fault { session: None, item: item.to_owned(), problem });
+        };
+        let mut integrity = self.db.prepare("PRAGMA integrity_check")?;
+        let mut rows = integrity.query([])?;
+        while let Some(row) = rows.next()? {
+            let problem: String = row.get(0)?;
+            if problem != "ok" {
+                fault("store.db", problem);
+            }
+        }
+        bytes::check(&self.db, &self.path, &mut fault)
+    }
+
+    fn sizes(&self) -> Result<Sizes, StoreError> {
+        bytes::sizes(&self.db)
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Self::corrupt("store.db", error.to_string())
+            }
+            Some(ErrorCode::SystemIoFailure) if extended(&error) == Some(rusqlite::ffi::SQLITE_IOERR_WRITE) => {
+                Self::Full
+            }
+            _ => match error {
+                rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::IntegralValueOutOfRange(..)
+                | rusqlite::Error::Utf8Error(..) => Self::corrupt("store.db", error.to_string()),
+                _ => Self::Database(Box::new(error)),
+            },
+        }
+    }
+}
+
+fn extended(error: &rusqlite::Error) -> Option<i32> {
+    error.sqlite_error().map(|error| error.extended_code)
+}
+
+/// Reads a column that holds 32 bytes.
+fn hash(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<[u8; 32]> {
+    row.get(column)
+}
+
+/// Reads a column that holds an operation's hash.
+fn operation_id(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<OperationId> {
+    Ok(OperationId::new(hash(row, column)?))
+}

@@ -1,0 +1,556 @@
+//! Bytes: lines by content, with repeated strings kept once, packed into compressed segments.
+//!
+//! ```text
+//! line as it arrived   {"message":"<long string A>","toolUseResult":"<long string A>"}
+//! its body             1 reference: after 28 + |A| literal bytes, line 0 (this one), offset 12, |A| bytes
+//!                      literal bytes: {"message":"<long string A>","toolUseResult":""}
+//! segment              zstd( lengths of the bodies, bodies ) of consecutive lines
+//! ```
+//!
+//! Invariant: segments cover the lines from the first on without a gap; what follows them lies inline.
+//! Invariant: a reference points at literal bytes, never at another reference.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    io::Read,
+    ops::Range,
+    path::Path,
+    sync::Arc,
+};
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use super::hash;
+use crate::{
+    model::{EntryId, LineId, put_varint, take_varint},
+    store::{NewLine, SessionKey, Sizes, StoreError},
+};
+
+/// How many bytes of bodies make a segment.
+const SEGMENT: usize = 1 << 20;
+/// How many opened segments are kept at hand.
+const OPEN_SEGMENTS: usize = 12;
+/// How often, in lines, an appending program looks whether there is a segment's worth to pack.
+const PACK_EVERY: i64 = 64;
+/// How many strings are remembered by their whole hash.
+const KNOWN_TEXTS: usize = 1 << 20;
+const LEVEL: i32 = 3;
+
+/// The state of one connection: caches, none of which shows in any answer.
+#[derive(Default)]
+pub(super) struct Bytes {
+    known: BTreeMap<[u8; 32], Place>,
+    open: RefCell<Vec<Arc<Segment>>>,
+}
+
+/// Where a string stands: in the literal bytes of a line's body.
+#[derive(Clone, Copy)]
+struct Place {
+    line: i64,
+    at: u64,
+    size: u64,
+}
+
+struct Segment {
+    first: i64,
+    bodies: Vec<Range<usize>>,
+    data: Vec<u8>,
+}
+
+/// The body of a line, wherever it lies.
+enum Body {
+    Inline(Vec<u8>),
+    Packed(Arc<Segment>, Range<usize>),
+}
+
+impl Body {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Inline(bytes) => bytes,
+            Self::Packed(segment, range) => segment.data.get(range.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// A body taken apart: after so many literal bytes, so many bytes from a place.
+struct Parts<'a> {
+    references: Vec<(usize, Place)>,
+    literal: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    fn read(mut body: &'a [u8]) -> Option<Self> {
+        let count = take_varint(&mut body)?;
+        let mut references = Vec::new();
+        for _ in 0..count {
+            let gap = usize::try_from(take_varint(&mut body)?).ok()?;
+            let line = i64::try_from(take_varint(&mut body)?).ok()?;
+            let (at, size) = (take_varint(&mut body)?, take_varint(&mut body)?);
+            references.push((gap, Place { line, at, size }));
+        }
+        Some(Self { references, literal: body })
+    }
+
+    fn slice(&self, place: Place) -> Option<&'a [u8]> {
+        let at = usize::try_from(place.at).ok()?;
+        self.literal.get(at..at.checked_add(usize::try_from(place.size).ok()?)?)
+    }
+}
+
+fn write_body(references: &[(usize, Place)], literal: &[u8]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(literal.len() + 8 + 12 * references.len());
+    put_varint(&mut body, references.len() as u64);
+    for (gap, place) in references {
+        put_varint(&mut body, *gap as u64);
+        put_varint(&mut body, place.line.cast_unsigned());
+        put_varint(&mut body, place.at);
+        put_varint(&mut body, place.size);
+    }
+    body.extend_from_slice(literal);
+    body
+}
+
+fn torn(line: i64, problem: &str) -> StoreError {
+    StoreError::corrupt(format!("line {line}"), problem)
+}
+
+impl Bytes {
+    /// Forgets what a transaction that failed had added.
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// Adds the lines that are not there yet and returns the keys of all.
+    pub(super) fn add(&mut self, db: &Connection, lines: Vec<NewLine>) -> Result<Vec<i64>, StoreError> {
+        let mut next: i64 = db
+            .prepare_cached("SELECT key FROM line ORDER BY key DESC LIMIT 1")?
+            .query_row([], |row| row.get::<_, i64>(0))
+            .optional()?
+            .map_or(1, |key| key + 1);
+        let direct = lines.iter().map(|line| line.bytes.len()).sum::<usize>() >= SEGMENT;
+        let mut pending = if direct { Pending::with_inline(db)? } else { Pending::default() };
+        let mut find = db.prepare_cached(
+            "SELECT key FROM line WHERE substr(hash, 1, 6) = substr(?1, 1, 6) AND hash = ?1",
+        )?;
+        let mut insert = db.prepare_cached("INSERT INTO line VALUES (?, ?, ?, ?)")?;
+        let mut keys = Vec::with_capacity(lines.len());
+        for line in lines {
+            let id = line.id.as_bytes();
+            if let Some(key) = find.query_row([id], |row| row.get(0)).optional()? {
+                keys.push(key);
+                continue;
+            }
+            let body = self.encode(db, next, &line, &pending)?;
+            let size = line.bytes.len() as u64;
+            if direct {
+                insert.execute(params![next, id, size, None::<&[u8]>])?;
+                pending.push(next, body);
+                if pending.size >= SEGMENT {
+                    pending.write(db)?;
+                }
+            } else {
+                insert.execute(params![next, id, size, body])?;
+            }
+            keys.push(next);
+            next += 1;
+        }
+        pending.leave_inline(db)?;
+        Ok(keys)
+    }
+
+    fn encode(&mut self, db: &Connection, key: i64, line: &NewLine, pending: &Pending) -> Result<Vec<u8>, StoreError> {
+        let mut literal = Vec::with_capacity(line.bytes.len());
+        let mut references = Vec::new();
+        let mut gap = 0;
+        let mut rest = 0;
+        for text in &line.texts {
+            let Some(bytes) = line.bytes.get(text.clone()) else { continue };
+            let whole = *blake3::hash(bytes).as_bytes();
+            let place = match self.known.get(&whole) {
+                Some(place) => Some(*place),
+                None => self.find_text(db, &whole, bytes, pending)?,
+            };
+            let before = line.bytes.get(rest..text.start).unwrap_or_default();
+            literal.extend_from_slice(before);
+            gap += before.len();
+            rest = text.end;
+            if let Some(place) = place {
+                let line = if place.line == key { 0 } else { place.line };
+                references.push((gap, Place { line, ..place }));
+                gap = 0;
+            } else {
+                let place = Place { line: key, at: literal.len() as u64, size: bytes.len() as u64 };
+                literal.extend_from_slice(bytes);
+                gap += bytes.len();
+                db.prepare_cached("INSERT INTO text VALUES (?, ?, ?, ?)")?.execute(params![
+                    whole.get(..6),
+                    key,
+                    place.at,
+                    place.size
+                ])?;
+                if self.known.len() >= KNOWN_TEXTS {
+                    self.known.clear();
+                }
+                self.known.insert(whole, place);
+            }
+        }
+        literal.extend_from_slice(line.bytes.get(rest..).unwrap_or_default());
+        Ok(write_body(&references, &literal))
+    }
+
+    /// Looks for a string that an earlier program added; what the index finds is compared byte for byte.
+    fn find_text(
+        &self,
+        db: &Connection,
+        whole: &[u8; 32],
+        bytes: &[u8],
+        pending: &Pending,
+    ) -> Result<Option<Place>, StoreError> {
+        let mut find = db.prepare_cached("SELECT line, at, size FROM text WHERE tag = ?")?;
+        let mut rows = find.query([whole.get(..6)])?;
+        while let Some(row) = rows.next()? {
+            let place = Place { line: row.get(0)?, at: row.get(1)?, size: row.get(2)? };
+            if place.size != bytes.len() as u64 {
+                continue;
+            }
+            let holds =
+                |body: &[u8]| Parts::read(body).is_some_and(|parts| parts.slice(place) == Some(bytes));
+            let same = match pending.get(place.line) {
+                Some(body) => holds(body),
+                None => holds(self.body(db, place.line)?.bytes()),
+            };
+            if same {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Hands over the lines of entries, each checked against the entry's id.
+    pub(super) fn lines(
+        &self,
+        db: &Connection,
+        session: SessionKey,
+        entries: &[u64],
+        each: &mut dyn FnMut(u64, Vec<u8>),
+    ) -> Result<(), StoreError> {
+        let mut find = db.prepare_cached(
+            "SELECT e.id, k.id, l.key, l.size, l.body FROM entry e JOIN line l ON l.key = e.line
+             LEFT JOIN entry k ON k.session = e.session AND k.n = e.link WHERE e.session = ? AND e.n = ?",
+        )?;
+        for &n in entries {
+            let row = find
+                .query_row(params![session.0, n], |row| {
+                    let link: Option<[u8; 32]> = row.get(1)?;
+                    Ok((
+                        EntryId::new(hash(row, 0)?),
+                        link.map(EntryId::new),
+                        row.get::<_, i64>(2)?,
+                        row.get::<_, u64>(3)?,
+                        row.get::<_, Option<Vec<u8>>>(4)?,
+                    ))
+                })
+                .optional()?;
+            let item = || format!("entry {n}");
+            let Some((id, link, key, size, body)) = row else {
+                return Err(StoreError::corrupt(item(), "it has no line"));
+            };
+            let body = match body {
+                Some(body) => Body::Inline(body),
+                None => self.packed(db, key)?,
+            };
+            let line = self.decode(db, key, size, body.bytes())?;
+            if EntryId::of(link, LineId::of(&line)) != id {
+                return Err(StoreError::corrupt(item(), "its line is not the one that its id was made of"));
+            }
+            each(n, line);
+        }
+        Ok(())
+    }
+
+    /// Puts a line together again.
+    fn decode(&self, db: &Connection, key: i64, size: u64, body: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let parts = Parts::read(body).ok_or_else(|| torn(key, "its body cannot be read"))?;
+        let room = usize::try_from(size).unwrap_or(usize::MAX).min(body.len().saturating_mul(64).max(SEGMENT));
+        let mut line = Vec::with_capacity(room);
+        let mut literal = parts.literal;
+        for &(gap, place) in &parts.references {
+            let before = literal.split_at_checked(gap);
+            let (before, rest) = before.ok_or_else(|| torn(key, "its body is too short"))?;
+            line.extend_from_slice(before);
+            literal = rest;
+            if place.line == 0 {
+                line.extend_from_slice(parts.slice(place).ok_or_else(|| torn(key, "it refers outside of itself"))?);
+            } else {
+                let other = self.body(db, place.line)?;
+                let found = Parts::read(other.bytes()).and_then(|parts| parts.slice(place));
+                line.extend_from_slice(
+                    found.ok_or_else(|| torn(key, &format!("it refers outside of line {}", place.line)))?,
+                );
+            }
+            if line.len() as u64 > size {
+                return Err(torn(key, "it is longer than it was"));
+            }
+        }
+        line.extend_from_slice(literal);
+        if line.len() as u64 == size { Ok(line) } else { Err(torn(key, "its length is not what it was")) }
+    }
+
+    fn body(&self, db: &Connection, key: i64) -> Result<Body, StoreError> {
+        let mut find = db.prepare_cached("SELECT body FROM line WHERE key = ?")?;
+        match find.query_row([key], |row| row.get(0)).optional()? {
+            Some(Some(body)) => Ok(Body::Inline(body)),
+            Some(None) => self.packed(db, key),
+            None => Err(torn(key, "it is not there")),
+        }
+    }
+
+    fn packed(&self, db: &Connection, key: i64) -> Result<Body, StoreError> {
+        let segment = self.segment(db, key)?;
+        let index = usize::try_from(key - segment.first).unwrap_or(usize::MAX);
+        let range = segment.bodies.get(index).cloned().ok_or_else(|| torn(key, "it lies in no segment"))?;
+        Ok(Body::Packed(segment, range))
+    }
+
+    fn segment(&self, db: &Connection, line: i64) -> Result<Arc<Segment>, StoreError> {
+        let mut open = self.open.borrow_mut();
+        let holds = |segment: &Arc<Segment>| {
+            line >= segment.first && line - segment.first < i64::try_from(segment.bodies.len()).unwrap_or(i64::MAX)
+        };
+        if let Some(at) = open.iter().position(holds) {
+            let segment = open.remove(at);
+            open.insert(0, Arc::clone(&segment));
+            return Ok(segment);
+        }
+        let mut find =
+            db.prepare_cached("SELECT key, count, size, body FROM segment WHERE key <= ? ORDER BY key DESC LIMIT 1")?;
+        let row = find
+            .query_row([line], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, Vec<u8>>(3)?)))
+            .optional()?;
+        let (first, count, size, body) = row.ok_or_else(|| torn(line, "it lies in no segment"))?;
+        let segment = Arc::new(Segment::read(first, count, size, &body)?);
+        open.insert(0, Arc::clone(&segment));
+        open.truncate(OPEN_SEGMENTS);
+        Ok(segment)
+    }
+
+    fn check_lines(
+        &self,
+        db: &Connection,
+        range: Range<i64>,
+        fault: &mut dyn FnMut(String, String),
+    ) -> Result<(), StoreError> {
+        let mut texts: BTreeMap<i64, Vec<([u8; 6], Place)>> = BTreeMap::new();
+        let mut query = db.prepare("SELECT tag, line, at, size FROM text WHERE line >= ? AND line < ?")?;
+        let mut rows = query.query([range.start, range.end])?;
+        while let Some(row) = rows.next()? {
+            let place = Place { line: row.get(1)?, at: row.get(2)?, size: row.get(3)? };
+            texts.entry(place.line).or_default().push((row.get(0)?, place));
+        }
+        let mut query = db.prepare("SELECT key, hash, size, body FROM line WHERE key >= ? AND key < ? ORDER BY key")?;
+        let mut rows = query.query([range.start, range.end])?;
+        let mut expected = range.start;
+        while let Some(row) = rows.next()? {
+            let key: i64 = row.get(0)?;
+            let (id, size, inline) = (LineId::new(hash(row, 1)?), row.get(2)?, row.get::<_, Option<Vec<u8>>>(3)?);
+            if key != expected {
+                fault(format!("line {expected}"), "it is not there".into());
+            }
+            expected = key + 1;
+            let body = match inline.map_or_else(|| self.packed(db, key), |body| Ok(Body::Inline(body))) {
+                Ok(body) => body,
+                Err(error) => {
+                    fault(format!("line {key}"), error.to_string());
+                    continue;
+                }
+            };
+            match self.decode(db, key, size, body.bytes()) {
+                Ok(line) if LineId::of(&line) == id => {}
+                Ok(_) => fault(format!("line {key}"), "its bytes are not those of its hash".into()),
+                Err(error) => fault(format!("line {key}"), error.to_string()),
+            }
+            for (tag, place) in texts.remove(&key).unwrap_or_default() {
+                let found = Parts::read(body.bytes()).and_then(|parts| parts.slice(place));
+                if found.is_none_or(|bytes| blake3::hash(bytes).as_bytes().get(..6) != Some(tag.as_slice())) {
+                    fault(format!("text in line {key}"), "its bytes are not those of its hash".into());
+                }
+            }
+        }
+        for key in texts.into_keys() {
+            fault(format!("text in line {key}"), "the line is not there".into());
+        }
+        Ok(())
+    }
+
+}
+
+/// Packs the lines that lie inline when there is a segment's worth of them.
+pub(super) fn pack(db: &mut Connection) -> Result<(), StoreError> {
+    let last: Option<i64> =
+        db.query_row("SELECT key FROM line ORDER BY key DESC LIMIT 1", [], |row| row.get(0)).optional()?;
+    let first = first_inline(db)?;
+    if last.is_none_or(|last| last < first || (last - first) % PACK_EVERY != 0) {
+        return Ok(());
+    }
+    let inline: i64 =
+        db.query_row("SELECT ifnull(sum(length(body)), 0) FROM line WHERE key >= ?", [first], |row| row.get(0))?;
+    if inline < i64::try_from(SEGMENT).unwrap_or(i64::MAX) {
+        return Ok(());
+    }
+    let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut pending = Pending::with_inline(&transaction)?;
+    pending.write(&transaction)?;
+    Ok(transaction.commit()?)
+}
+
+/// Reports every line and string that is not what it was.
+pub(super) fn check(
+    db: &Connection,
+    path: &Path,
+    fault: &mut dyn FnMut(&str, String),
+) -> Result<(), StoreError> {
+    let last: Option<i64> = db.query_row("SELECT max(key) FROM line", [], |row| row.get(0))?;
+    let last = last.unwrap_or(0);
+    let middle = last / 2;
+    let half = |db: &Connection, range: Range<i64>| {
+        let mut found = Vec::new();
+        let checked = Bytes::default().check_lines(db, range, &mut |item, problem| found.push((item, problem)));
+        (found, checked)
+    };
+    // Each half has its own look at the file; a database that cannot be opened twice is read by one alone.
+    let beside = super::open::open(path, super::Access::Read).ok().filter(|_| last > PACK_EVERY);
+    let halves = match beside {
+        None => vec![half(db, 1..last + 1)],
+        Some((other, _)) => std::thread::scope(|scope| {
+            let second = scope.spawn(move || half(&other, middle + 1..last + 1));
+            let first = half(db, 1..middle + 1);
+            vec![first, second.join().unwrap_or_else(|_| (Vec::new(), Err(torn(middle, "its check failed"))))]
+        }),
+    };
+    for (found, checked) in halves {
+        for (item, problem) in found {
+            fault(&item, problem);
+        }
+        checked?;
+    }
+    Ok(())
+}
+
+/// Returns what the bytes take up.
+pub(super) fn sizes(db: &Connection) -> Result<Sizes, StoreError> {
+    let number = |sql| db.query_row(sql, [], |row| row.get::<_, u64>(0));
+    Ok(Sizes {
+        lines: number("SELECT count(*) FROM line")?,
+        raw: number("SELECT ifnull(sum(size), 0) FROM line")?,
+        kept: number("SELECT ifnull(sum(length(body)), 0) FROM segment")?
+            + number("SELECT ifnull(sum(length(body)), 0) FROM line")?,
+        texts: number("SELECT count(*) FROM text")?,
+        stored: number("SELECT (SELECT page_count - (SELECT freelist_count FROM pragma_freelist_count)
+                                FROM pragma_page_count) * (SELECT page_size FROM pragma_page_size)")?,
+    })
+}
+
+impl Segment {
+    fn read(first: i64, count: u64, size: u64, body: &[u8]) -> Result<Self, StoreError> {
+        let torn = |problem: &str| StoreError::corrupt(format!("segment {first}"), problem);
+        let size = usize::try_from(size).map_err(|_| torn("its length is damaged"))?;
+        let mut data = Vec::new();
+        // Decoding is bounded by the recorded length, whatever the frame claims.
+        zstd::Decoder::new(body)
+            .and_then(|decoder| decoder.take(size as u64 + 1).read_to_end(&mut data))
+            .map_err(|error| torn(&format!("it cannot be unpacked: {error}")))?;
+        if data.len() != size {
+            return Err(torn("its length is not what it was"));
+        }
+        let mut header = data.as_slice();
+        let mut lengths = Vec::new();
+        for _ in 0..count {
+            let length = take_varint(&mut header).and_then(|length| usize::try_from(length).ok());
+            lengths.push(length.ok_or_else(|| torn("its list of lengths is damaged"))?);
+        }
+        let mut at = size - header.len();
+        let bodies = lengths.into_iter().map(|length| {
+            let start = at;
+            at = at.saturating_add(length);
+            start..at
+        });
+        let bodies = bodies.collect();
+        if at == size { Ok(Self { first, bodies, data }) } else { Err(torn("its bodies do not fill it")) }
+    }
+}
+
+fn first_inline(db: &Connection) -> Result<i64, StoreError> {
+    let mut last = db.prepare_cached("SELECT key + count FROM segment ORDER BY key DESC LIMIT 1")?;
+    Ok(last.query_row([], |row| row.get(0)).optional()?.unwrap_or(1))
+}
+
+/// Consecutive lines that are about to be packed.
+#[derive(Default)]
+struct Pending {
+    first: i64,
+    bodies: Vec<Vec<u8>>,
+    size: usize,
+}
+
+impl Pending {
+    /// Takes up the lines that lie inline.
+    fn with_inline(db: &Connection) -> Result<Self, StoreError> {
+        let mut pending = Self { first: first_inline(db)?, ..Self::default() };
+        let mut query = db.prepare_cached("SELECT key, body FROM line WHERE key >= ? ORDER BY key")?;
+        let mut rows = query.query([pending.first])?;
+        while let Some(row) = rows.next()? {
+            pending.push(row.get(0)?, row.get(1)?);
+        }
+        Ok(pending)
+    }
+
+    fn push(&mut self, key: i64, body: Vec<u8>) {
+        if self.bodies.is_empty() {
+            self.first = key;
+        }
+        self.size += body.len();
+        self.bodies.push(body);
+    }
+
+    fn get(&self, key: i64) -> Option<&[u8]> {
+        let index = usize::try_from(key.checked_sub(self.first)?).ok()?;
+        self.bodies.get(index).map(Vec::as_slice)
+    }
+
+    /// Writes all as one segment.
+    fn write(&mut self, db: &Connection) -> Result<(), StoreError> {
+        if self.bodies.is_empty() {
+            return Ok(());
+        }
+        let mut data = Vec::with_capacity(self.size + 3 * self.bodies.len());
+        for body in &self.bodies {
+            put_varint(&mut data, body.len() as u64);
+        }
+        for body in &self.bodies {
+            data.extend_from_slice(body);
+        }
+        let packed = zstd::bulk::compress(&data, LEVEL)
+            .map_err(|source| StoreError::Database(Box::new(source)))?;
+        let count = i64::try_from(self.bodies.len()).unwrap_or(i64::MAX);
+        db.prepare_cached("INSERT INTO segment VALUES (?, ?, ?, ?)")?.execute(params![
+            self.first,
+            count,
+            data.len() as u64,
+            packed
+        ])?;
+        db.prepare_cached("UPDATE line SET body = NULL WHERE key >= ? AND key < ? AND body IS NOT NULL")?
+            .execute([self.first, self.first + count])?;
+        *self = Self { first: self.first + count, ..Self::default() };
+        Ok(())
+    }
+
+    /// Leaves what makes no segment in its lines.
+    fn leave_inline(&mut self, db: &Connection) -> Result<(), StoreError> {
+        let mut update = db.prepare_cached("UPDATE line SET body = ? WHERE key = ? AND body IS NULL")?;
+        for (key, body) in (self.first..).zip(&self.bodies) {
+            update.execute(params![body, key])?;
+        }
+        Ok(())
+    }
+}

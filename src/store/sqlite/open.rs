@@ -1,0 +1,188 @@
+//! Opening: which file is a store, of which version, and with what settings it is read and written.
+//!
+//! Invariant: a store that is newer, or a file that is none, is refused before anything is written.
+
+use std::{
+    fs,
+    io::Read,
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
+    time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
+
+use crate::store::StoreError;
+
+/// The version of parts 1 and 2 of the schema, kept as `user_version`.
+pub const FORMAT_VERSION: i64 = 1;
+/// The version of the rules by which derived rows are made.
+pub const RULES_VERSION: i64 = 1;
+/// Marks a file as a store: "uTXT".
+const APPLICATION_ID: i64 = 0x7554_5854;
+/// SQLite up to 3.51.2 can corrupt a WAL database when two connections write at once.
+const OLDEST_SQLITE: i32 = 3_051_003;
+const SCHEMA: &str = include_str!("../../../schema.sql");
+
+/// What a store is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// To read one stable snapshot; nothing is written or made.
+    Read,
+    /// To write for a while.
+    Write,
+    /// To write one command's worth, in a process that ends after it.
+    Brief,
+}
+
+/// Opens a store's file and returns the connection, with the number of pages in its WAL as commits tell it.
+pub(super) fn open(path: &Path, access: Access) -> Result<(Connection, Arc<AtomicI32>), StoreError> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        let found = rusqlite::version();
+        return Err(StoreError::Database(format!("SQLite {found} is too old to be trusted with a WAL").into()));
+    }
+    let present = refuse_header(path)?;
+    let pages = Arc::new(AtomicI32::new(0));
+    if access == Access::Read {
+        if !present {
+            return Err(StoreError::Absent { path: path.to_owned() });
+        }
+        return Ok((open_to_read(path)?, pages));
+    }
+    if !present {
+        // SQLite would make the file readable by others; it gives its companions the mode of the file itself.
+        let made = fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+        made.map_err(|source| StoreError::Io { path: path.to_owned(), source })?;
+    }
+    let mut db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .map_err(|error| cannot_open(error, path))?;
+    configure(&db)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    if !present || version(&db, path)? == 0 {
+        create(&mut db)?;
+    }
+    let told = Arc::clone(&pages);
+    db.wal_hook(Some(move |_: &'_ mut rusqlite::hooks::Wal, n| {
+        told.store(n, Ordering::Relaxed);
+        Ok(())
+    }))?;
+    Ok((db, pages))
+}
+
+fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let look = |db: Connection| {
+        configure(&db)?;
+        version(&db, path)?;
+        db.execute_batch("BEGIN; SELECT count(*) FROM rules")?;
+        Ok(db)
+    };
+    let first = Connection::open_with_flags(path, flags).map_err(StoreError::from).and_then(look);
+    let wal_is_empty = || {
+        let mut wal = path.as_os_str().to_owned();
+        wal.push("-wal");
+        fs::metadata(wal).map_or(0, |meta| meta.len()) == 0
+    };
+    match first {
+        // A WAL database needs companion files even to be read; where none can be made and none is needed, say so.
+        Err(StoreError::Database(_) | StoreError::ReadOnly { .. }) if wal_is_empty() => {
+            let uri = format!("file:{}?immutable=1", escape_uri(path));
+            look(Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?)
+        }
+        other => other,
+    }
+}
+
+fn escape_uri(path: &Path) -> String {
+    use std::{fmt::Write, os::unix::ffi::OsStrExt};
+    path.as_os_str().as_bytes().iter().fold(String::new(), |mut uri, &byte| {
+        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            let _ = write!(uri, "%{byte:02X}");
+        }
+        uri
+    })
+}
+
+fn configure(db: &Connection) -> Result<(), StoreError> {
+    db.busy_timeout(Duration::from_secs(30))?;
+    db.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -16000")?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    db.set_prepared_statement_cache_capacity(64);
+    Ok(())
+}
+
+fn create(db: &mut Connection) -> Result<(), StoreError> {
+    db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    // Another program may have made it meanwhile.
+    let made: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if made == 0 {
+        transaction.execute_batch(SCHEMA)?;
+        transaction.execute("INSERT INTO rules (version) VALUES (?)", [RULES_VERSION])?;
+        transaction.execute_batch(&format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION}"
+        ))?;
+    }
+    transaction.commit()?;
+    // The header is now where the next program looks for it without opening a database.
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(())
+}
+
+/// Looks at the first bytes of the file and returns whether it holds anything.
+fn refuse_header(path: &Path) -> Result<bool, StoreError> {
+    let mut header = Vec::new();
+    match fs::File::open(path) {
+        Ok(file) => file
+            .take(100)
+            .read_to_end(&mut header)
+            .map_err(|source| StoreError::Io { path: path.to_owned(), source })?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(source) => return Err(StoreError::Io { path: path.to_owned(), source }),
+    };
+    let number = |at: usize| {
+        let bytes = header.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        i64::from(bytes.map_or(0, u32::from_be_bytes))
+    };
+    if header.is_empty() {
+        return Ok(false);
+    }
+    if !header.starts_with(b"SQLite format 3\0") {
+        return Err(StoreError::Foreign { path: path.to_owned() });
+    }
+    refuse_version(path, number(60), number(68)).map(|()| true)
+}
+
+fn refuse_version(path: &Path, version: i64, application: i64) -> Result<(), StoreError> {
+    let ours = application == APPLICATION_ID || (application == 0 && version == 0);
+    if !ours {
+        return Err(StoreError::Foreign { path: path.to_owned() });
+    }
+    if version > FORMAT_VERSION {
+        return Err(StoreError::Newer { path: path.to_owned(), found: version, known: FORMAT_VERSION });
+    }
+    Ok(())
+}
+
+/// Returns the version as the database itself tells it, newer headers in the WAL included.
+fn version(db: &Connection, path: &Path) -> Result<i64, StoreError> {
+    let number = |pragma| db.query_row(pragma, [], |row| row.get::<_, i64>(0));
+    let version = number("PRAGMA user_version").map_err(|error| cannot_open(error, path))?;
+    refuse_version(path, version, number("PRAGMA application_id")?)?;
+    Ok(version)
+}
+
+fn cannot_open(error: rusqlite::Error, path: &Path) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::PermissionDenied) => {
+            StoreError::ReadOnly { path: path.to_owned() }
+        }
+        _ => error.into(),
+    }
+}

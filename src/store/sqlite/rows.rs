@@ -1,0 +1,483 @@
+//! Rows: the only place that knows the names of the columns of facts and derived rows.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+
+use super::{hash, operation_id};
+use crate::{
+    model::{
+        Card, Checkpoint, Entry, EntryId, Facts, File, Gaps, Generation, Kind, LineId, Mark, Move, NameTag, Operation, Origin,
+        Parent, Position, Record, Rotation, Run, Running, SessionName, Timestamp,
+    },
+    store::{Derived, FactKind, Find, SessionKey, StoreError, Tip},
+};
+
+/// Collects the rows of a cached query.
+fn collect<T>(
+    db: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>, StoreError> {
+    Ok(db.prepare_cached(sql)?.query_map(params, read)?.collect::<Result<_, _>>()?)
+}
+
+/// Returns the first row of a cached query.
+fn first<T>(
+    db: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Option<T>, StoreError> {
+    Ok(db.prepare_cached(sql)?.query_row(params, read).optional()?)
+}
+
+pub(super) fn add_session(db: &Connection, name: &SessionName) -> Result<SessionKey, StoreError> {
+    db.prepare_cached("INSERT INTO session (format, id) VALUES (?, ?)")?.execute([&name.format, &name.id])?;
+    Ok(SessionKey(db.last_insert_rowid()))
+}
+
+pub(super) fn tip(db: &Connection, session: SessionKey) -> Result<Tip, StoreError> {
+    let key = session.0;
+    let operation = first(
+        db,
+        "SELECT n, hash, first + count - 1, at FROM operation WHERE session = ? ORDER BY n DESC LIMIT 1",
+        [key],
+        |row| Ok((row.get(0)?, operation_id(row, 1)?, row.get(2)?, Timestamp(row.get(3)?))),
+    )?;
+    let Some((n, hash, entries, at)) = operation else { return Ok(Tip::default()) };
+    let last = |sql| Ok::<u64, StoreError>(first(db, sql, [key], |row| row.get(0))?.unwrap_or(0));
+    let mut tip = Tip {
+        operation: Some((n, hash)),
+        at,
+        entries,
+        files: last("SELECT n FROM file WHERE session = ? ORDER BY n DESC LIMIT 1")?,
+        generations: last("SELECT n FROM generation WHERE session = ? ORDER BY n DESC LIMIT 1")?,
+        checkpoints: last("SELECT n + 1 FROM checkpoint WHERE session = ? ORDER BY n DESC LIMIT 1")?,
+        marks: marks(db, session)?,
+        ..Tip::default()
+    };
+    tip.position = head(db, session, tip.current())?;
+    if let Some(position) = tip.position {
+        tip.growth = first(
+            db,
+            "SELECT generation, start, first, count, gaps, bytes, running, tail FROM run
+             WHERE session = ? AND generation = ? ORDER BY start DESC, operation DESC LIMIT 1",
+            params![key, position.generation],
+            |row| run(row, 0),
+        )?;
+    }
+    Ok(tip)
+}
+
+const BRANCHES: &str = "SELECT branch FROM move WHERE session = ? AND branch > ? ORDER BY branch LIMIT 1";
+const MARKS: &str = "SELECT name FROM mark WHERE session = ? AND name > ? ORDER BY name LIMIT 1";
+
+/// Steps from name to name of an index, so that the cost follows the names and not the history.
+fn names(db: &Connection, session: SessionKey, sql: &str) -> Result<Vec<String>, StoreError> {
+    let mut names: Vec<String> = Vec::new();
+    while let Some(next) =
+        first(db, sql, params![session.0, names.last().map_or("", String::as_str)], |row| row.get(0))?
+    {
+        names.push(next);
+    }
+    Ok(names)
+}
+
+fn marks(db: &Connection, session: SessionKey) -> Result<Vec<(String, String)>, StoreError> {
+    let mut marks = Vec::new();
+    for name in names(db, session, MARKS)? {
+        let value: Option<Option<String>> = first(
+            db,
+            "SELECT to_value FROM mark WHERE session = ? AND name = ? ORDER BY operation DESC LIMIT 1",
+            params![session.0, name],
+            |row| row.get(0),
+        )?;
+        marks.extend(value.flatten().map(|value| (name, value)));
+    }
+    Ok(marks)
+}
+
+fn head(db: &Connection, session: SessionKey, branch: &str) -> Result<Option<Position>, StoreError> {
+    let found = first(
+        db,
+        "SELECT to_generation, to_head, to_horizon FROM move WHERE session = ? AND branch = ?
+         ORDER BY operation DESC LIMIT 1",
+        params![session.0, branch],
+        |row| position(row, 0),
+    )?;
+    Ok(found.flatten())
+}
+
+pub(super) fn branches(db: &Connection, session: SessionKey) -> Result<Vec<(String, Position)>, StoreError> {
+    let mut branches = Vec::new();
+    for name in names(db, session, BRANCHES)? {
+        branches.extend(head(db, session, &name)?.map(|at| (name, at)));
+    }
+    Ok(branches)
+}
+
+pub(super) fn operations(
+    db: &Connection,
+    session: SessionKey,
+    (from, to): (i64, i64),
+) -> Result<Vec<Operation>, StoreError> {
+    collect(
+        db,
+        "SELECT n, at, command, detail, undoes, first, count, hash FROM operation
+         WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
+        params![session.0, from, to],
+        |row| {
+            Ok(Operation {
+                n: row.get(0)?,
+                at: Timestamp(row.get(1)?),
+                command: row.get(2)?,
+                detail: row.get(3)?,
+                undoes: row.get(4)?,
+                first: row.get(5)?,
+                count: row.get(6)?,
+                hash: operation_id(row, 7)?,
+            })
+        },
+    )
+}
+
+pub(super) fn facts(
+    db: &Connection,
+    session: SessionKey,
+    (from, to): (i64, i64),
+    kinds: &[FactKind],
+) -> Result<Vec<(u64, Facts)>, StoreError> {
+    let mut all: BTreeMap<u64, Facts> = BTreeMap::new();
+    macro_rules! gather {
+        ($field:ident, $table:literal, $columns:literal, $read:expr) => {
+            gather!($field, $table, $columns, "?4 IS NULL AND session = ?3", None::<&str>, $read)
+        };
+        ($field:ident, $table:literal, $columns:literal, $of:literal, $name:expr, $read:expr) => {
+            let sql = concat!(
+                "SELECT operation, ", $columns, " FROM ", $table,
+                " WHERE operation >= ?1 AND operation < ?2 AND ", $of
+            );
+            let read: fn(&Row<'_>) -> rusqlite::Result<_> = $read;
+            for (n, fact) in collect(db, sql, params![from, to, session.0, $name], |row| Ok((row.get(0)?, read(row)?)))? {
+                all.entry(n).or_default().$field.push(fact);
+            }
+        };
+    }
+    for kind in kinds {
+        match kind {
+            FactKind::Entries => {
+                for operation in operations(db, session, (from, to))? {
+                    if operation.count > 0 {
+                        let bounds = super::SqliteStore::bounds(&(operation.first..operation.first + operation.count));
+                        all.entry(operation.n).or_default().entries = entries(db, session, bounds)?;
+                    }
+                }
+            }
+            FactKind::Files => {
+                gather!(files, "file", "n, path", |row| Ok(File { n: row.get(1)?, path: row.get(2)? }));
+            }
+            FactKind::Generations => {
+                gather!(generations, "generation", "n, file", |row| {
+                    Ok(Generation { n: row.get(1)?, file: row.get(2)? })
+                });
+            }
+            FactKind::Runs => {
+                gather!(runs, "run", "generation, start, first, count, gaps, bytes, running, tail", |row| run(row, 1));
+            }
+            FactKind::Moves => {
+                for branch in names(db, session, BRANCHES)? {
+                    gather!(
+                        moves,
+                        "move",
+                        "branch, from_generation, from_head, from_horizon, to_generation, to_head, to_horizon",
+                        "session = ?3 AND branch = ?4",
+                        branch,
+                        |row| Ok(Move { branch: row.get(1)?, from: position(row, 2)?, to: position(row, 5)? })
+                    );
+                }
+            }
+            FactKind::Marks => {
+                for name in names(db, session, MARKS)? {
+                    gather!(
+                        marks,
+                        "mark",
+                        "name, from_value, to_value",
+                        "session = ?3 AND name = ?4",
+                        name,
+                        |row| Ok(Mark { name: row.get(1)?, from: row.get(2)?, to: row.get(3)? })
+                    );
+                }
+            }
+            FactKind::Checkpoints => {
+                gather!(checkpoints, "checkpoint", "n, generation, head, horizon, before, own, note", |row| {
+                    Ok(Checkpoint {
+                        n: row.get(1)?,
+                        place: Position { generation: row.get(2)?, head: row.get(3)?, horizon: row.get(4)? },
+                        before: row.get(5)?,
+                        own: row.get(6)?,
+                        note: row.get(7)?,
+                    })
+                });
+            }
+            FactKind::Origins => {
+                gather!(origins, "origin", "entry, origin", |row| {
+                    Ok(Origin { entry: row.get(1)?, origin: row.get(2)? })
+                });
+            }
+            FactKind::Rotations => {
+                gather!(rotations, "rotation", "file, aside, old, new, inode, length", |row| {
+                    Ok(Rotation {
+                        file: row.get(1)?,
+                        aside: row.get(2)?,
+                        old: row.get(3)?,
+                        new: row.get(4)?,
+                        inode: row.get::<_, i64>(5)?.cast_unsigned(),
+                        length: row.get(6)?,
+                    })
+                });
+            }
+        }
+    }
+    Ok(all.into_iter().collect())
+}
+
+pub(super) fn runs(db: &Connection, session: SessionKey, generation: u64) -> Result<Vec<Run>, StoreError> {
+    collect(
+        db,
+        "SELECT generation, start, first, count, gaps, bytes, running, tail FROM run
+         WHERE session = ? AND generation = ? ORDER BY start, operation",
+        params![session.0, generation],
+        |row| run(row, 0),
+    )
+}
+
+pub(super) fn entries(db: &Connection, session: SessionKey, (from, to): (i64, i64)) -> Result<Vec<Entry>, StoreError> {
+    collect(
+        db,
+        "SELECT n, id, link FROM entry WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
+        params![session.0, from, to],
+        |row| Ok(Entry { n: row.get(0)?, id: EntryId::new(hash(row, 1)?), link: row.get(2)? }),
+    )
+}
+
+pub(super) fn line_ids(db: &Connection, session: SessionKey, (from, to): (i64, i64)) -> Result<Vec<LineId>, StoreError> {
+    collect(
+        db,
+        "SELECT l.hash FROM entry e JOIN line l ON l.key = e.line
+         WHERE e.session = ? AND e.n >= ? AND e.n < ? ORDER BY e.n",
+        params![session.0, from, to],
+        |row| Ok(LineId::new(hash(row, 0)?)),
+    )
+}
+
+pub(super) fn find(db: &Connection, session: SessionKey, find: &Find) -> Result<Vec<u64>, StoreError> {
+    let (low, high) = match find {
+        Find::Name(low, high) => {
+            return collect(
+                db,
+                "SELECT n FROM record WHERE session = ? AND name BETWEEN ? AND ? ORDER BY n",
+                params![session.0, low.get(), high.get()],
+                |row| row.get(0),
+            );
+        }
+        Find::Id(id) => (*id, *id),
+        Find::Prefix(prefix) => prefix.bounds(),
+    };
+    let (low, high) = (low.as_bytes(), high.as_bytes());
+    collect(
+        db,
+        "SELECT n FROM entry WHERE session = ?1 AND substr(id, 1, 6) BETWEEN substr(?2, 1, 6) AND substr(?3, 1, 6)
+           AND id BETWEEN ?2 AND ?3 ORDER BY n",
+        params![session.0, low, high],
+        |row| row.get(0),
+    )
+}
+
+pub(super) fn records(db: &Connection, session: SessionKey, (from, to): (i64, i64)) -> Result<Vec<Record>, StoreError> {
+    collect(
+        db,
+        "SELECT n, kind, name, parent, time FROM record WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
+        params![session.0, from, to],
+        |row| {
+            let code: u8 = row.get(1)?;
+            let unknown = || {
+                let problem = format!("an entry is of the unknown kind {code}");
+                rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Integer, problem.into())
+            };
+            Ok(Record {
+                n: row.get(0)?,
+                kind: Kind::from_code(code).ok_or_else(unknown)?,
+                name: row.get::<_, Option<u64>>(2)?.map(NameTag::new),
+                parent: match row.get(3)? {
+                    None => Parent::Root,
+                    Some(0) => Parent::Missing,
+                    Some(n) => Parent::Entry(n),
+                },
+                time: row.get::<_, Option<i64>>(4)?.map(Timestamp),
+            })
+        },
+    )
+}
+
+pub(super) fn card(row: &Row<'_>, at: usize) -> rusqlite::Result<Card> {
+    Ok(Card {
+        title: row.get(at)?,
+        folder: row.get(at + 1)?,
+        started: Timestamp(row.get(at + 2)?),
+        active: Timestamp(row.get(at + 3)?),
+        turns: row.get(at + 4)?,
+        hidden: row.get(at + 5)?,
+    })
+}
+
+fn run(row: &Row<'_>, at: usize) -> rusqlite::Result<Run> {
+    let gaps: Vec<u8> = row.get(at + 4)?;
+    let torn = || {
+        let problem = "the separators of a run are damaged".into();
+        rusqlite::Error::FromSqlConversionFailure(at + 4, rusqlite::types::Type::Blob, problem)
+    };
+    Ok(Run {
+        generation: row.get(at)?,
+        start: row.get(at + 1)?,
+        first: row.get(at + 2)?,
+        count: row.get(at + 3)?,
+        gaps: Gaps::decode(&gaps).ok_or_else(torn)?,
+        bytes: row.get(at + 5)?,
+        running: Running::new(hash(row, at + 6)?),
+        tail: row.get(at + 7)?,
+    })
+}
+
+fn position(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Position>> {
+    let generation: Option<u64> = row.get(at)?;
+    generation
+        .map(|generation| Ok(Position { generation, head: row.get(at + 1)?, horizon: row.get(at + 2)? }))
+        .transpose()
+}
+
+/// Adds the facts of an operation; `lines` are the keys of the lines of its entries.
+pub(super) fn add_facts(
+    db: &Connection,
+    session: SessionKey,
+    operation: &Operation,
+    facts: &Facts,
+    lines: &[i64],
+) -> Result<(), StoreError> {
+    let (key, n) = (session.0, operation.n);
+    db.prepare_cached("INSERT INTO operation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(params![
+        key,
+        n,
+        operation.at.0,
+        operation.command,
+        operation.detail,
+        operation.undoes,
+        operation.first,
+        operation.count,
+        operation.hash.as_bytes()
+    ])?;
+    let mut add = db.prepare_cached("INSERT INTO entry VALUES (?, ?, ?, ?, ?)")?;
+    for (entry, line) in facts.entries.iter().zip(lines) {
+        add.execute(params![key, entry.n, entry.id.as_bytes(), entry.link, line])?;
+    }
+    for file in &facts.files {
+        db.prepare_cached("INSERT INTO file VALUES (?, ?, ?, ?)")?.execute(params![key, file.n, n, file.path])?;
+    }
+    for generation in &facts.generations {
+        db.prepare_cached("INSERT INTO generation VALUES (?, ?, ?, ?)")?
+            .execute(params![key, generation.n, n, generation.file])?;
+    }
+    for run in &facts.runs {
+        db.prepare_cached("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(params![
+            key,
+            run.generation,
+            run.start,
+            n,
+            run.first,
+            run.count,
+            run.gaps.encode(),
+            run.bytes,
+            run.running.as_bytes(),
+            run.tail
+        ])?;
+    }
+    for step in &facts.moves {
+        let (from, to) = (step.from, step.to);
+        db.prepare_cached("INSERT INTO move VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(params![
+            key,
+            step.branch,
+            n,
+            from.map(|at| at.generation),
+            from.and_then(|at| at.head),
+            from.map(|at| at.horizon),
+            to.map(|at| at.generation),
+            to.and_then(|at| at.head),
+            to.map(|at| at.horizon)
+        ])?;
+    }
+    for mark in &facts.marks {
+        db.prepare_cached("INSERT INTO mark VALUES (?, ?, ?, ?, ?)")?
+            .execute(params![key, mark.name, n, mark.from, mark.to])?;
+    }
+    for checkpoint in &facts.checkpoints {
+        let place = checkpoint.place;
+        db.prepare_cached("INSERT INTO checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(params![
+            key,
+            checkpoint.n,
+            n,
+            place.generation,
+            place.head,
+            place.horizon,
+            checkpoint.before,
+            checkpoint.own,
+            checkpoint.note
+        ])?;
+    }
+    for origin in &facts.origins {
+        db.prepare_cached("INSERT INTO origin VALUES (?, ?, ?, ?)")?
+            .execute(params![key, origin.entry, n, origin.origin])?;
+    }
+    for rotation in &facts.rotations {
+        db.prepare_cached("INSERT INTO rotation VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?.execute(params![
+            key,
+            n,
+            rotation.file,
+            rotation.aside,
+            rotation.old,
+            rotation.new,
+            rotation.inode.cast_signed(),
+            rotation.length
+        ])?;
+    }
+    Ok(())
+}
+
+pub(super) fn add_derived(db: &Connection, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
+    let key = session.0;
+    let mut add = db.prepare_cached("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)")?;
+    for record in &derived.records {
+        let parent = match record.parent {
+            Parent::Root => None,
+            Parent::Missing => Some(0),
+            Parent::Entry(n) => Some(n),
+        };
+        let (name, time) = (record.name.map(NameTag::get), record.time.map(|time| time.0));
+        add.execute(params![key, record.n, record.kind.code(), name, parent, time])?;
+    }
+    for twin in &derived.twins {
+        db.prepare_cached("INSERT OR IGNORE INTO twin VALUES (?, ?)")?.execute(params![key, twin.get()])?;
+    }
+    if let Some(card) = &derived.card {
+        db.prepare_cached("INSERT OR REPLACE INTO card VALUES (?, ?, ?, ?, ?, ?, ?)")?.execute(params![
+            key,
+            card.title,
+            card.folder,
+            card.started.0,
+            card.active.0,
+            card.turns,
+            card.hidden
+        ])?;
+    }
+    Ok(())
+}
