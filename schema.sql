@@ -227,6 +227,7 @@ CREATE TABLE record (
   name    INTEGER,                                   -- the tag of the record's own name
   parent  INTEGER,                                   -- none: a root; 0: missing
   time    INTEGER,
+  hint    BLOB,                                      -- what else the format's path rule must know
   PRIMARY KEY (session, n)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX record_name ON record (session, name) WHERE name IS NOT NULL;

@@ -5,8 +5,8 @@
 
 mod fact;
 mod id;
-//pub mod json;
-//pub mod line;
+pub mod json;
+pub mod line;
 mod message;
 mod record;
 mod time;

@@ -69,7 +69,7 @@ pub enum Parent {
 }
 
 /// What is derived from one entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The entry's number.
     pub n: u64,
@@ -81,6 +81,8 @@ pub struct Record {
     pub parent: Parent,
     /// When it was written, by its own word.
     pub time: Option<Timestamp>,
+    /// What else its format's path rule must know of it, in a form of the format's own.
+    pub hint: Vec<u8>,
 }
 
 /// What a list of sessions shows of one.

@@ -186,7 +186,7 @@ impl Store for MemoryStore {
     }
 
     fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError> {
-        Ok(numbered(&self.held(session)?.records, &range).copied().collect())
+        Ok(numbered(&self.held(session)?.records, &range).cloned().collect())
     }
 
     fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError> {

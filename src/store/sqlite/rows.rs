@@ -298,7 +298,7 @@ pub(super) fn find(db: &Connection, session: SessionKey, find: &Find) -> Result<
 pub(super) fn records(db: &Connection, session: SessionKey, (from, to): (i64, i64)) -> Result<Vec<Record>, StoreError> {
     collect(
         db,
-        "SELECT n, kind, name, parent, time FROM record WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
+        "SELECT n, kind, name, parent, time, hint FROM record WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
         params![session.0, from, to],
         |row| {
             let code: u8 = row.get(1)?;
@@ -316,6 +316,7 @@ pub(super) fn records(db: &Connection, session: SessionKey, (from, to): (i64, i6
                     Some(n) => Parent::Entry(n),
                 },
                 time: row.get::<_, Option<i64>>(4)?.map(Timestamp),
+                hint: row.get::<_, Option<Vec<u8>>>(5)?.unwrap_or_default(),
             })
         },
     )
@@ -455,7 +456,7 @@ pub(super) fn add_facts(
 
 pub(super) fn add_derived(db: &Connection, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
     let key = session.0;
-    let mut add = db.prepare_cached("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)")?;
+    let mut add = db.prepare_cached("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)")?;
     for record in &derived.records {
         let parent = match record.parent {
             Parent::Root => None,
@@ -463,7 +464,8 @@ pub(super) fn add_derived(db: &Connection, session: SessionKey, derived: &Derive
             Parent::Entry(n) => Some(n),
         };
         let (name, time) = (record.name.map(NameTag::get), record.time.map(|time| time.0));
-        add.execute(params![key, record.n, record.kind.code(), name, parent, time])?;
+        let hint = Some(&record.hint).filter(|hint| !hint.is_empty());
+        add.execute(params![key, record.n, record.kind.code(), name, parent, time, hint])?;
     }
     for twin in &derived.twins {
         db.prepare_cached("INSERT OR IGNORE INTO twin VALUES (?, ?)")?.execute(params![key, twin.get()])?;

@@ -1,0 +1,102 @@
+//! Walks along parents. A cycle is a value, never an endless loop.
+
+use std::collections::BTreeSet;
+
+/// The nodes from a start along its parents, the start first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain<N> {
+    /// The nodes.
+    pub nodes: Vec<N>,
+    /// The node that the last one would lead back to, if the walk ended at a cycle.
+    pub cycle: Option<N>,
+}
+
+/// Follows single parents from `start` until there is none, `limit` nodes at most.
+///
+/// Nodes usually have smaller parents; only where a step goes up can a cycle close, so only such nodes are remembered.
+pub fn ancestors<N: Copy + Ord, E>(
+    start: N,
+    limit: usize,
+    mut parent: impl FnMut(N) -> Result<Option<N>, E>,
+) -> Result<Chain<N>, E> {
+    let mut nodes = Vec::new();
+    let mut rises = BTreeSet::new();
+    let mut next = Some(start);
+    while let Some(node) = next {
+        if nodes.len() >= limit {
+            break;
+        }
+        nodes.push(node);
+        next = parent(node)?;
+        if next.is_some_and(|next| next >= node) && !rises.insert(node) {
+            let first = nodes.iter().position(|&earlier| earlier == node).unwrap_or(0);
+            nodes.truncate(nodes.len() - 1);
+            return Ok(close(nodes, first));
+        }
+    }
+    Ok(Chain { nodes, cycle: None })
+}
+
+/// Cuts a walk that went round once, so that each node stands in it once.
+fn close<N: Copy + Ord>(mut nodes: Vec<N>, first: usize) -> Chain<N> {
+    let mut seen = BTreeSet::new();
+    let again = nodes.iter().position(|node| !seen.insert(*node)).unwrap_or(nodes.len());
+    let cycle = nodes.get(again).or(nodes.get(first)).copied();
+    nodes.truncate(again);
+    Chain { nodes, cycle }
+}
+
+/// Returns the last node that two paths, each from the beginning on, have in common.
+pub fn common_ancestor<N: Copy + Ord>(one: &[N], other: &[N]) -> Option<N> {
+    let known: BTreeSet<N> = one.iter().copied().collect();
+    other.iter().rev().copied().find(|node| known.contains(node))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn walk(parents: &[Option<usize>], start: usize) -> Chain<usize> {
+        let parent = |node: usize| Ok::<_, Infallible>(parents[node]);
+        ancestors(start, usize::MAX, parent).unwrap()
+    }
+
+    #[test]
+    fn a_chain_ends_at_its_root() {
+        let chain = walk(&[None, Some(0), Some(1)], 2);
+        assert_eq!(chain, Chain { nodes: vec![2, 1, 0], cycle: None });
+    }
+
+    #[test]
+    fn a_node_that_is_its_own_parent_ends_the_walk() {
+        let chain = walk(&[Some(0), Some(0)], 1);
+        assert_eq!(chain, Chain { nodes: vec![1, 0], cycle: Some(0) });
+    }
+
+    #[test]
+    fn common_ancestor_is_the_last_shared_node() {
+        assert_eq!(common_ancestor(&[1, 2, 3], &[1, 2, 4, 5]), Some(2));
+        assert_eq!(common_ancestor(&[1], &[2]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_walk_ends_and_visits_no_node_twice(
+            parents in proptest::collection::vec(proptest::option::of(0usize..12), 12),
+            start in 0usize..12,
+        ) {
+            let chain = walk(&parents, start);
+            let unique: BTreeSet<_> = chain.nodes.iter().collect();
+            prop_assert_eq!(unique.len(), chain.nodes.len());
+            for pair in chain.nodes.windows(2) {
+                prop_assert_eq!(parents[pair[0]], Some(pair[1]));
+            }
+            let last = *chain.nodes.last().unwrap();
+            prop_assert_eq!(parents[last], chain.cycle);
+        }
+    }
+}

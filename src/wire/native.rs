@@ -1,0 +1,346 @@
+//! The native format: what undertext itself writes, one JSON object a line.
+//!
+//! ```text
+//! uuid, parentUuid|null, sessionId, timestamp, type: user|assistant|tool_use|tool_result|system,
+//! subtype?: note|compact_boundary, cwd, gitBranch?, version, message {role, content, model?, usage?},
+//! tool? {id, name, input}, toolResult? {id, output, error?}, isCompactSummary?, compactMetadata? {..}
+//! ```
+//!
+//! A `note` is a user entry that is not the user's: the model reads it, and it begins no turn. The conversation goes on
+//! from the last record in the file that is part of a chain.
+//!
+//! Invariant: a record that a caller wrote keeps every byte of the fields that it has; missing ones are added behind.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::{
+    dag,
+    model::{
+        Block, Kind, Message, NameTag, Parent, Role, Timestamp, Usage,
+        json::{self, Raw},
+    },
+    wire::{Draft, Envelope, Failure, Format, Graph, Link, Path, Repair, Setting},
+};
+
+/// The native format.
+#[derive(Clone, Copy, Debug)]
+pub struct Native;
+
+/// Why a record cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Invalid(pub String);
+
+const TYPES: [(&str, &str); 5] = [
+    ("user", "user"),
+    ("assistant", "assistant"),
+    ("tool_use", "assistant"),
+    ("tool_result", "system"),
+    ("system", "system"),
+];
+
+impl Format for Native {
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn knows(&self, record: Raw<'_>) -> bool {
+        let kind = text(record, "type");
+        let has = |key| record.get(key).is_some();
+        kind.is_some_and(|kind| TYPES.iter().any(|(name, _)| *name == kind))
+            && has("uuid")
+            && has("parentUuid")
+            && has("sessionId")
+            && !has("isSidechain")
+    }
+
+    fn session(&self, record: Raw<'_>) -> Option<String> {
+        text(record, "sessionId")
+    }
+
+    fn folder(&self, record: Raw<'_>) -> Option<String> {
+        text(record, "cwd")
+    }
+
+    fn envelope(&self, record: Raw<'_>) -> Envelope {
+        let subtype = text(record, "subtype");
+        let summary = record.get("isCompactSummary").and_then(Raw::bool) == Some(true);
+        let kind = match text(record, "type").as_deref() {
+            Some("user") if summary => Kind::Summary,
+            Some("user") if subtype.as_deref() == Some("note") => Kind::Note,
+            Some("user") => Kind::User,
+            Some("assistant" | "tool_use") => Kind::Assistant,
+            Some("tool_result") => Kind::Result,
+            Some("system") if subtype.as_deref() == Some("compact_boundary") => Kind::Boundary,
+            Some("system") => Kind::System,
+            _ => Kind::Meta,
+        };
+        Envelope {
+            kind,
+            name: text(record, "uuid").filter(|name| !name.is_empty()),
+            parent: text(record, "parentUuid").map_or(Link::Root, Link::Named),
+            time: text(record, "timestamp").and_then(|time| Timestamp::parse(&time)),
+            hint: Vec::new(),
+        }
+    }
+
+    fn message(&self, record: Raw<'_>) -> Option<Message> {
+        let kind = text(record, "type")?;
+        let message = record.get("message");
+        let mut blocks: Vec<Block> = message.and_then(|m| m.get("content")).map(content).unwrap_or_default();
+        let role = match kind.as_str() {
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            "system" => Role::System,
+            "tool_use" => {
+                let tool = record.get("tool")?;
+                let input = tool.get("input").map_or(&b"{}"[..], Raw::bytes);
+                blocks.push(Block::Call {
+                    id: text(tool, "id").unwrap_or_default(),
+                    name: text(tool, "name").unwrap_or_default(),
+                    input: String::from_utf8_lossy(input).into_owned(),
+                });
+                Role::Assistant
+            }
+            "tool_result" => {
+                let result = record.get("toolResult")?;
+                let error = text(result, "error");
+                let output = result.get("output").map(shown).unwrap_or_default();
+                blocks.push(Block::Result {
+                    id: text(result, "id").unwrap_or_default(),
+                    error: error.is_some(),
+                    text: match error {
+                        Some(error) if output.is_empty() => error,
+                        _ => output,
+                    },
+                });
+                Role::Tool
+            }
+            _ => return None,
+        };
+        Some(Message {
+            role,
+            blocks,
+            id: message.and_then(|m| text(m, "id")),
+            time: text(record, "timestamp").and_then(|time| Timestamp::parse(&time)),
+            model: message.and_then(|m| text(m, "model")),
+            usage: message.and_then(|m| m.get("usage")).map(usage),
+        })
+    }
+
+    fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+        for place in (0..graph.len()).rev() {
+            if let Some(entry) = graph.at(place)?
+                && !matches!(graph.record(entry)?.kind, Kind::Meta | Kind::Opaque)
+            {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
+        let chain = dag::ancestors(head, limit, |entry| graph.parent(entry))?;
+        let mut repairs = Vec::new();
+        if let Some(&first) = chain.nodes.last() {
+            if chain.cycle.is_some() {
+                repairs.push(Repair { entry: first, what: "its parents form a cycle" });
+            } else if graph.record(first)?.parent == Parent::Missing && graph.parent(first)?.is_none() {
+                repairs.push(Repair { entry: first, what: "its parent is missing" });
+            }
+        }
+        let mut entries = chain.nodes;
+        entries.reverse();
+        Ok(Path { entries, repairs })
+    }
+
+    fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+        let mut boundary = None;
+        for (place, &entry) in path.iter().enumerate().rev() {
+            if graph.record(entry)?.kind == Kind::Boundary {
+                boundary = Some(place);
+                break;
+            }
+        }
+        let Some(boundary) = boundary else { return Ok(path.to_vec()) };
+        let (before, after) = path.split_at(boundary);
+        let Some(&at) = after.first() else { return Ok(path.to_vec()) };
+        let kept = kept(&graph.line(at)?);
+        let mut context = after.get(1..2).unwrap_or_default().to_vec();
+        for &entry in before {
+            let name = graph.record(entry)?.name;
+            if name.is_some_and(|name| kept.contains(&name)) {
+                context.push(entry);
+            }
+        }
+        context.extend_from_slice(after.get(2..).unwrap_or_default());
+        Ok(context)
+    }
+
+    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+        let mut leaves = BTreeSet::new();
+        let mut parents = BTreeSet::new();
+        for place in 0..graph.len() {
+            let Some(entry) = graph.at(place)? else { continue };
+            if !matches!(graph.record(entry)?.kind, Kind::Meta | Kind::Opaque) {
+                leaves.insert(entry);
+                parents.extend(graph.parent(entry)?);
+            }
+        }
+        Ok(leaves.difference(&parents).copied().collect())
+    }
+
+    fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
+        let message = |role: &str, content: &str| json!({ "role": role, "content": content });
+        let mut record = match draft {
+            Draft::Message(role @ (Role::User | Role::Assistant | Role::System), content) => {
+                json!({ "type": role.as_str(), "message": message(role.as_str(), content) })
+            }
+            Draft::Message(Role::Tool, _) => {
+                return Err(Invalid("a tool's answer needs the id of its call".into()));
+            }
+            Draft::Note(content) => {
+                json!({ "type": "user", "subtype": "note", "message": message("user", content) })
+            }
+            Draft::Call { id, name, input } => {
+                let input: Value = serde_json::from_str(input)
+                    .map_err(|error| Invalid(format!("the tool's input is not JSON: {error}")))?;
+                json!({
+                    "type": "tool_use",
+                    "message": message("assistant", ""),
+                    "tool": { "id": id, "name": name, "input": input },
+                })
+            }
+            Draft::Result { id, output, error } => {
+                let mut result = json!({ "id": id, "output": output });
+                if let Some(error) = error {
+                    result["error"] = json!(error);
+                }
+                json!({ "type": "tool_result", "message": message("system", ""), "toolResult": result })
+            }
+            Draft::Record(line) => return complete(line, setting),
+        };
+        let envelope = missing(Raw::object(b"{}"), setting);
+        let Value::Object(said) = record.take() else { return Err(Invalid("no record".into())) };
+        let fields = envelope.into_iter().map(|(key, value)| (key.to_owned(), value)).chain(said);
+        serde_json::to_vec(&fields.collect::<serde_json::Map<_, _>>()).map_err(|error| Invalid(error.to_string()))
+    }
+}
+
+/// Checks a record that a caller wrote and adds what it leaves out.
+fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
+    let invalid = |why: &str| Err(Invalid(why.to_owned()));
+    if std::str::from_utf8(line).is_err() {
+        return invalid("it is not UTF-8");
+    }
+    let Some(record) = Raw::object(line) else { return invalid("it is not a JSON object") };
+    let Some(kind) = text(record, "type") else { return invalid("it has no type") };
+    let Some((_, role)) = TYPES.iter().find(|(name, _)| *name == kind) else {
+        let names = TYPES.map(|(name, _)| name).join(", ");
+        return Err(Invalid(format!("its type is {kind:?}, which is none of {names}")));
+    };
+    for key in ["uuid", "sessionId", "timestamp", "cwd", "gitBranch", "version", "subtype"] {
+        if record.get(key).is_some_and(|value| value.text().is_none_or(|text| text.is_empty())) {
+            return Err(Invalid(format!("its {key} is not a string, or is empty")));
+        }
+    }
+    if record.get("parentUuid").is_some_and(|value| !value.is_null() && value.text().is_none()) {
+        return invalid("its parentUuid is neither a string nor null");
+    }
+    if text(record, "timestamp").is_some_and(|time| Timestamp::parse(&time).is_none()) {
+        return invalid("its timestamp is not an RFC 3339 time");
+    }
+    if text(record, "sessionId").is_some_and(|session| session != setting.session) {
+        return invalid("its sessionId is that of another session");
+    }
+    let mut fields = missing(Some(record), setting);
+    match record.get("message") {
+        Some(message) => {
+            if text(message, "role").as_deref() != Some(role) {
+                return Err(Invalid(format!("the role of its message is not {role:?}, as its type asks for")));
+            }
+            if message.get("content").is_none_or(|content| !matches!(content.kind(), json::Kind::String | json::Kind::Array)) {
+                return invalid("the content of its message is neither a string nor a list");
+            }
+        }
+        None if matches!(kind.as_str(), "tool_use" | "tool_result") => {
+            fields.push(("message", json!({ "role": role, "content": "" })));
+        }
+        None => return invalid("it has no message"),
+    }
+    let required = match kind.as_str() {
+        "tool_use" => &["tool", "id", "name"][..],
+        "tool_result" => &["toolResult", "id"],
+        _ => &[],
+    };
+    if let [part, keys @ ..] = required {
+        let Some(part_value) = record.get(part) else { return Err(Invalid(format!("it has no {part}"))) };
+        if let Some(key) = keys.iter().find(|key| text(part_value, key).is_none()) {
+            return Err(Invalid(format!("its {part} has no {key}")));
+        }
+    }
+    let values: Vec<(&str, Vec<u8>)> =
+        fields.into_iter().map(|(key, value)| (key, value.to_string().into_bytes())).collect();
+    let edits: Vec<(&str, &[u8])> = values.iter().map(|(key, value)| (*key, value.as_slice())).collect();
+    json::with_fields(record.bytes(), &edits).ok_or_else(|| Invalid("it is not a JSON object".into()))
+}
+
+/// Returns the fields of the envelope that a record does not have.
+fn missing(record: Option<Raw<'_>>, setting: &Setting) -> Vec<(&'static str, Value)> {
+    let mut fields = vec![
+        ("uuid", json!(setting.uuid)),
+        ("parentUuid", json!(setting.parent)),
+        ("sessionId", json!(setting.session)),
+        ("timestamp", json!(setting.time.to_string())),
+        ("cwd", json!(setting.folder)),
+        ("version", json!(env!("CARGO_PKG_VERSION"))),
+    ];
+    if let Some(branch) = &setting.git_branch {
+        fields.push(("gitBranch", json!(branch)));
+    }
+    fields.retain(|(key, _)| record.is_none_or(|record| record.get(key).is_none()));
+    fields
+}
+
+/// Returns the names of the entries that a boundary keeps.
+fn kept(boundary: &[u8]) -> BTreeSet<NameTag> {
+    let record = Raw::object(boundary);
+    let kept = record.and_then(|record| record.get("compactMetadata")?.get("kept"));
+    let names = kept.into_iter().flat_map(Raw::items).filter_map(Raw::text);
+    names.map(|name| NameTag::of(&name)).collect()
+}
+
+fn text(record: Raw<'_>, key: &str) -> Option<String> {
+    record.get(key)?.text().map(std::borrow::Cow::into_owned)
+}
+
+/// Returns a value as words: a string as it is, anything else as its JSON.
+fn shown(value: Raw<'_>) -> String {
+    value.text().map_or_else(|| String::from_utf8_lossy(value.bytes()).into_owned(), std::borrow::Cow::into_owned)
+}
+
+fn content(content: Raw<'_>) -> Vec<Block> {
+    if content.kind() != json::Kind::Array {
+        let words = shown(content);
+        return if words.is_empty() { Vec::new() } else { vec![Block::Text(words)] };
+    }
+    let block = |item: Raw<'_>| match text(item, "type").as_deref() {
+        Some("text") => Block::Text(text(item, "text").unwrap_or_default()),
+        Some("thinking") => Block::Thinking(text(item, "thinking").unwrap_or_default()),
+        Some("image") => Block::Image(item.bytes().len()),
+        other => Block::Other(other.unwrap_or("unknown").to_owned()),
+    };
+    content.items().map(block).collect()
+}
+
+fn usage(usage: Raw<'_>) -> Usage {
+    let number = |key| usage.get(key).and_then(Raw::u64).unwrap_or(0);
+    Usage {
+        input: number("input_tokens"),
+        output: number("output_tokens"),
+        cache_read: number("cache_read_input_tokens"),
+        cache_write: number("cache_creation_input_tokens"),
+    }
+}
