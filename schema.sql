@@ -36,6 +36,7 @@ CREATE TABLE operation (
   hash    BLOB NOT NULL CHECK (length(hash) = 32),
   PRIMARY KEY (session, n)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX operation_undoes ON operation (session, n, undoes) WHERE undoes IS NOT NULL;
 CREATE TRIGGER operation_is_not_replaced BEFORE INSERT ON operation WHEN EXISTS (SELECT 1 FROM operation WHERE session = NEW.session AND n = NEW.n)
 BEGIN SELECT RAISE(ABORT, 'append-only: this operation exists'); END;
 CREATE TRIGGER operation_is_not_updated BEFORE UPDATE ON operation BEGIN SELECT RAISE(ABORT, 'append-only: operation'); END;

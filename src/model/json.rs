@@ -84,7 +84,8 @@ pub fn with_field(object: &[u8], key: &str, value: &[u8]) -> Option<Vec<u8>> {
 ///
 /// The value of a key that occurs is replaced, the last one if it occurs more than once. A new
 /// field is appended behind the last. Of two edits of one key the later counts. None if `object`
-/// is not exactly one object or a value is not exactly one value.
+/// is not exactly one object or a value is not exactly one value. A value that holds an LF makes an
+/// object that is no line.
 pub fn with_fields(object: &[u8], edits: &[(&str, &[u8])]) -> Option<Vec<u8>> {
     let mut spans = Spans::default();
     if scan(object, &mut spans).ok()? != object.len() {
@@ -372,12 +373,13 @@ fn string(bytes: &[u8], start: usize) -> Result<usize, usize> {
 fn plain(bytes: &[u8], start: usize) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHS: u64 = ONES << 7;
+    const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
     let mut at = start;
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
         let word = u64::from_le_bytes(*chunk);
         // Flipping bit 1 moves the quote beside the control bytes: all are then below 0x21.
         let flipped = word ^ (ONES * 0x02);
-        let backslash = word ^ (ONES * b'\\' as u64);
+        let backslash = word ^ BACKSLASHES;
         // A borrow may flag bytes above a true hit, never below: the lowest flag is always true.
         let hits = (flipped.wrapping_sub(ONES * 0x21) & !word
             | backslash.wrapping_sub(ONES) & !backslash)
@@ -531,9 +533,9 @@ mod tests {
         check("{}", Ok(2));
         check("{ \t\r\n}x", Ok(6));
         check(r#"{"a":1}{"b":2}"#, Ok(7));
-        check(r#"{"a" : [ 1 , -0.5e+3, {"b":[]} , "}" ] , "" : null }"#, Ok(51));
-        check(r#"{"a":"\"\\\/\b\f\n\r\t\u00e9\uD800"}"#, Ok(35));
-        check(b"{\"\xff\":\"\x7f\x80\xc3\"}", Ok(9));
+        check(r#"{"a" : [ 1 , -0.5e+3, {"b":[]} , "}" ] , "" : null }"#, Ok(52));
+        check(r#"{"a":"\"\\\/\b\f\n\r\t\u00e9\uD800"}"#, Ok(36));
+        check(b"{\"\xff\":\"\x7f\x80\xc3\"}", Ok(11));
     }
 
     #[test]
@@ -566,6 +568,20 @@ mod tests {
         check("{\"a\":\"\n\"}", Err(7));
         check("{\x0c}", Err(2));
         check("\u{feff}{}", Err(1));
+    }
+
+    #[test]
+    fn a_string_stops_at_quote_backslash_and_control_bytes_only() {
+        for byte in 0..=u8::MAX {
+            let stops = byte < 0x20 || byte == b'"' || byte == b'\\';
+            for at in 0..20 {
+                for around in [b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xa2, 0xdc, 0xff] {
+                    let mut bytes = [around; 20];
+                    bytes[at] = byte;
+                    assert_eq!(plain(&bytes, 0), if stops { at } else { 20 }, "{byte} at {at}");
+                }
+            }
+        }
     }
 
     #[test]

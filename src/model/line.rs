@@ -180,14 +180,17 @@ mod tests {
     /// Writes lines as `separator|bytes`, opaque ones with `?`, glued ones with `+`, then the rest.
     fn shown(segment: &[u8], ended: bool) -> String {
         let mut split = split(segment, ended, false);
-        let mut out = String::new();
-        for line in split.by_ref() {
-            let opaque = if line.shape.is_none() { "?" } else { "" };
-            let glued = if line.glued { "+" } else { "" };
-            let (separator, bytes) = (line.separator.escape_ascii(), line.bytes.escape_ascii());
-            out += &format!("{separator}|{glued}{opaque}{bytes}  ");
-        }
-        format!("{out}${}", split.rest().escape_ascii()).replace("\\\"", "'")
+        let mut lines: Vec<_> = split
+            .by_ref()
+            .map(|line| {
+                let opaque = if line.shape.is_none() { "?" } else { "" };
+                let glued = if line.glued { "+" } else { "" };
+                let (separator, bytes) = (line.separator.escape_ascii(), line.bytes.escape_ascii());
+                format!("{separator}|{glued}{opaque}{bytes}")
+            })
+            .collect();
+        lines.push(format!("${}", split.rest().escape_ascii()));
+        lines.join("  ").replace("\\\"", "'")
     }
 
     fn check(segment: impl AsRef<[u8]>, ended: &str, unfinished: &str) {

@@ -65,6 +65,11 @@ impl Held {
             files: self.facts().map(|f| f.files.len() as u64).sum(),
             generations: self.facts().map(|f| f.generations.len() as u64).sum(),
             checkpoints: self.facts().map(|f| f.checkpoints.len() as u64).sum(),
+            checkpoint: self
+                .operations
+                .iter()
+                .flat_map(|(operation, facts)| facts.checkpoints.iter().map(|c| (operation.n, c.place)))
+                .next_back(),
             growth: position.and_then(|at| self.runs(at.generation).next_back().cloned()),
             position,
             marks: marks
@@ -107,6 +112,11 @@ impl Store for MemoryStore {
 
     fn operations(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Operation>, StoreError> {
         Ok(numbered(&self.held(session)?.operations, &range).map(|(operation, _)| operation.clone()).collect())
+    }
+
+    fn undos(&self, session: SessionKey) -> Result<Vec<(u64, u64)>, StoreError> {
+        let operations = self.held(session)?.operations.iter();
+        Ok(operations.filter_map(|(operation, _)| Some((operation.n, operation.undoes?))).collect())
     }
 
     fn facts(
@@ -220,11 +230,11 @@ impl Store for MemoryStore {
         };
         held.entries.extend(commit.facts.entries.iter().copied().zip(commit.lines.iter().map(|line| line.id)));
         held.operations.push((commit.operation, commit.facts));
-        held.records.extend(commit.derived.records);
-        held.twins.extend(commit.derived.twins);
+        held.records.extend(commit.records);
+        held.twins.extend(commit.twins);
         held.twins.sort_unstable();
         held.twins.dedup();
-        if let Some(card) = commit.derived.card {
+        if let Some(card) = commit.card {
             held.card = card;
         }
         self.lines.extend(commit.lines.into_iter().map(|line| (line.id, line.bytes)));
@@ -236,9 +246,7 @@ impl Store for MemoryStore {
         if let Some(held) = usize::try_from(session.0).ok().and_then(|index| self.sessions.get_mut(index)) {
             held.records.clone_from(&derived.records);
             held.twins.clone_from(&derived.twins);
-            if let Some(card) = &derived.card {
-                held.card = card.clone();
-            }
+            held.card = derived.card.clone();
         }
         Ok(())
     }

@@ -43,6 +43,8 @@ pub struct Tip {
     pub generations: u64,
     /// How many checkpoints have been given.
     pub checkpoints: u64,
+    /// The newest checkpoint's operation and place.
+    pub checkpoint: Option<(u64, Position)>,
     /// The values that are set, in the order of their names.
     pub marks: Vec<(String, String)>,
     /// Where the current branch stands.
@@ -146,8 +148,8 @@ pub struct Derived {
     pub records: Vec<Record>,
     /// The names that more than one entry has, or that were missing when they were first referred to.
     pub twins: Vec<NameTag>,
-    /// What lists show; none leaves it as it is.
-    pub card: Option<Card>,
+    /// What lists show.
+    pub card: Card,
 }
 
 /// One operation with all that it brings.
@@ -163,8 +165,12 @@ pub struct Commit {
     pub facts: Facts,
     /// The lines of its entries.
     pub lines: Vec<NewLine>,
-    /// The derived rows of its entries, and of the session.
-    pub derived: Derived,
+    /// The records of its entries.
+    pub records: Vec<Record>,
+    /// Names that have become twins.
+    pub twins: Vec<NameTag>,
+    /// What lists show of the session from now on; none leaves it as it is.
+    pub card: Option<Card>,
 }
 
 impl Commit {
@@ -184,7 +190,7 @@ impl Commit {
         if operation.first != tip.entries + 1 || operation.count != entries.len() as u64 {
             return refused("the operation's entries do not follow");
         }
-        if self.lines.len() != entries.len() || self.derived.records.len() != entries.len() {
+        if self.lines.len() != entries.len() || self.records.len() != entries.len() {
             return refused("an entry has no line or no record");
         }
         for ((n, entry), line) in (operation.first..).zip(entries).zip(&self.lines) {
@@ -274,6 +280,9 @@ pub trait Store: Send {
 
     /// Returns the operations with these numbers, in order.
     fn operations(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Operation>, StoreError>;
+
+    /// Returns the operations that undo another, each with the one that it undoes, in order.
+    fn undos(&self, session: SessionKey) -> Result<Vec<(u64, u64)>, StoreError>;
 
     /// Returns, for each operation with one of these numbers, its facts of these kinds, in order.
     fn facts(

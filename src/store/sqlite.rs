@@ -81,7 +81,7 @@ impl SqliteStore {
         };
         let lines = bytes.add(transaction, commit.lines)?;
         rows::add_facts(transaction, key, &commit.operation, &commit.facts, &lines)?;
-        rows::add_derived(transaction, key, &commit.derived)?;
+        rows::add_derived(transaction, key, &commit.records, &commit.twins, commit.card.as_ref())?;
         Ok(key)
     }
 
@@ -135,6 +135,14 @@ impl Store for SqliteStore {
 
     fn operations(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Operation>, StoreError> {
         rows::operations(&self.db, session, Self::bounds(&range))
+    }
+
+    fn undos(&self, session: SessionKey) -> Result<Vec<(u64, u64)>, StoreError> {
+        let mut query = self
+            .db
+            .prepare_cached("SELECT n, undoes FROM operation WHERE session = ? AND undoes IS NOT NULL ORDER BY n")?;
+        let rows = query.query_map([session.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     fn facts(
@@ -220,7 +228,7 @@ impl Store for SqliteStore {
         for table in ["record", "twin"] {
             transaction.execute(&format!("DELETE FROM {table} WHERE session = ?"), [session.0])?;
         }
-        rows::add_derived(&transaction, session, derived)?;
+        rows::add_derived(&transaction, session, &derived.records, &derived.twins, Some(&derived.card))?;
         transaction.execute("UPDATE rules SET version = ?", [RULES_VERSION])?;
         Ok(transaction.commit()?)
     }

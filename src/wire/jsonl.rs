@@ -129,7 +129,7 @@ impl<R: Read> Reader<R> {
 
     /// Returns the next line, None at the end of the stream.
     ///
-    /// After an error the same call may be tried again.
+    /// After a failure of the stream the call may be tried again; a line that is too long stays so.
     pub fn next_line(&mut self) -> Result<Option<Located<'_>>, ReadError> {
         let (from, line, len, shape, glued) = loop {
             self.find_lf();
@@ -254,7 +254,7 @@ mod tests {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             let len = self.1.min(into.len());
-            self.0.read(&mut into[..len])
+            self.0.read(into.split_at_mut(len).0)
         }
     }
 
@@ -275,14 +275,14 @@ mod tests {
 
     fn joined((lines, tail): &(Vec<Owned>, Tail)) -> Vec<u8> {
         let mut out = Vec::new();
+        let mut number = 1;
         for line in lines {
             out.extend_from_slice(&line.separator);
-            assert_eq!(out.len() as u64, line.offset);
-            let n_before = out.iter().filter(|&&byte| byte == b'\n').count() as u64;
-            assert_eq!(n_before + 1, line.number);
+            number += memchr_iter(b'\n', &line.separator).count() as u64;
+            assert_eq!((line.offset, line.number), (out.len() as u64, number));
             out.extend_from_slice(&line.bytes);
         }
-        assert_eq!(out.len() as u64, tail.offset);
+        assert_eq!((tail.offset, tail.number), (out.len() as u64, number));
         out.extend_from_slice(&tail.bytes);
         out
     }
@@ -329,7 +329,8 @@ mod tests {
     fn many_blank_lines_are_read_in_one_pass() {
         let bytes = [&b"\n".repeat(4 << 20)[..], b"{}", &b" \n".repeat(1 << 20)].concat();
         let (lines, tail) = read(&bytes);
-        assert_eq!((lines.len(), lines[0].number), (1, (4 << 20) + 1));
+        let numbers: Vec<_> = lines.iter().map(|line| line.number).collect();
+        assert_eq!(numbers, [(4 << 20) + 1]);
         assert_eq!((tail.bytes.len(), tail.number), (2 << 20, (4 << 20) + 1));
     }
 
@@ -445,7 +446,8 @@ mod tests {
             let mut tail = Tail::default();
             let mut from = 0;
             for cut in cuts {
-                let (more, rest) = drain(Reader::resume(&bytes[from..cut], tail)).unwrap();
+                let part = bytes.get(from..cut).unwrap();
+                let (more, rest) = drain(Reader::resume(part, tail)).unwrap();
                 lines.extend(more);
                 (tail, from) = (rest, cut);
             }

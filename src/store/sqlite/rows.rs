@@ -10,7 +10,7 @@ use crate::{
         Card, Checkpoint, Entry, EntryId, Facts, File, Gaps, Generation, Kind, LineId, Mark, Move, NameTag, Operation, Origin,
         Parent, Position, Record, Rotation, Run, Running, SessionName, Timestamp,
     },
-    store::{Derived, FactKind, Find, SessionKey, StoreError, Tip},
+    store::{FactKind, Find, SessionKey, StoreError, Tip},
 };
 
 /// Collects the rows of a cached query.
@@ -54,10 +54,19 @@ pub(super) fn tip(db: &Connection, session: SessionKey) -> Result<Tip, StoreErro
         entries,
         files: last("SELECT n FROM file WHERE session = ? ORDER BY n DESC LIMIT 1")?,
         generations: last("SELECT n FROM generation WHERE session = ? ORDER BY n DESC LIMIT 1")?,
-        checkpoints: last("SELECT n + 1 FROM checkpoint WHERE session = ? ORDER BY n DESC LIMIT 1")?,
         marks: marks(db, session)?,
         ..Tip::default()
     };
+    let checkpoint = first(
+        db,
+        "SELECT n + 1, operation, generation, head, horizon FROM checkpoint WHERE session = ? ORDER BY n DESC LIMIT 1",
+        [key],
+        |row| Ok((row.get(0)?, row.get(1)?, position(row, 2)?)),
+    )?;
+    if let Some((checkpoints, operation, place)) = checkpoint {
+        tip.checkpoints = checkpoints;
+        tip.checkpoint = place.map(|place| (operation, place));
+    }
     tip.position = head(db, session, tip.current())?;
     if let Some(position) = tip.position {
         tip.growth = first(
@@ -454,10 +463,16 @@ pub(super) fn add_facts(
     Ok(())
 }
 
-pub(super) fn add_derived(db: &Connection, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
+pub(super) fn add_derived(
+    db: &Connection,
+    session: SessionKey,
+    records: &[Record],
+    twins: &[NameTag],
+    card: Option<&Card>,
+) -> Result<(), StoreError> {
     let key = session.0;
     let mut add = db.prepare_cached("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)")?;
-    for record in &derived.records {
+    for record in records {
         let parent = match record.parent {
             Parent::Root => None,
             Parent::Missing => Some(0),
@@ -467,10 +482,10 @@ pub(super) fn add_derived(db: &Connection, session: SessionKey, derived: &Derive
         let hint = Some(&record.hint).filter(|hint| !hint.is_empty());
         add.execute(params![key, record.n, record.kind.code(), name, parent, time, hint])?;
     }
-    for twin in &derived.twins {
+    for twin in twins {
         db.prepare_cached("INSERT OR IGNORE INTO twin VALUES (?, ?)")?.execute(params![key, twin.get()])?;
     }
-    if let Some(card) = &derived.card {
+    if let Some(card) = card {
         db.prepare_cached("INSERT OR REPLACE INTO card VALUES (?, ?, ?, ?, ?, ?, ?)")?.execute(params![
             key,
             card.title,

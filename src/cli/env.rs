@@ -1,0 +1,242 @@
+//! All ambient state, read once at the start: arguments, folders, terminal, environment, and the two
+//! things that change by themselves, time and chance.
+//!
+//! For tests only, and in no help text: `UNDERTEXT_TEST_CLOCK`, in Unix milliseconds, is where the
+//! clock starts, to advance by one millisecond a reading; `UNDERTEXT_TEST_SEED`, a number, makes uuids
+//! a function of it.
+//!
+//! Invariant: a variable that is set but empty counts as unset, as `NO_COLOR` and XDG ask; only a
+//! pager can be empty, which means none.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
+use uuid::Uuid;
+
+const DEFAULT_PAGER: &str = "less -FRX";
+
+/// What the process was given.
+#[derive(Debug)]
+pub(crate) struct Env {
+    /// The command line, program name first.
+    pub(crate) args: Vec<OsString>,
+    pub(crate) current_dir: PathBuf,
+    pub(crate) home: Option<PathBuf>,
+    /// The user's data folder, `$XDG_DATA_HOME` or `~/.local/share`.
+    pub(crate) data_home: Option<PathBuf>,
+    pub(crate) user: Option<String>,
+    /// The path of the user's shell.
+    pub(crate) shell: Option<PathBuf>,
+    /// The pager and its arguments, split at spaces; empty for none.
+    pub(crate) pager: Vec<String>,
+    pub(crate) terminal: Terminal,
+    /// The terminal's width, if it is known.
+    pub(crate) columns: Option<usize>,
+    /// Whether `NO_COLOR` is unset and the terminal is not dumb.
+    pub(crate) welcomes_colour: bool,
+    variables: BTreeMap<OsString, OsString>,
+    clock: Clock,
+    chance: Chance,
+}
+
+/// Which of the three streams are a terminal.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Terminal {
+    pub(crate) stdin: bool,
+    pub(crate) stdout: bool,
+    pub(crate) stderr: bool,
+}
+
+#[derive(Debug)]
+enum Clock {
+    Real,
+    Ticking(Cell<DateTime<Utc>>),
+}
+
+#[derive(Debug)]
+enum Chance {
+    Real,
+    Seeded { seed: u64, drawn: Cell<u64> },
+}
+
+impl Env {
+    /// Reads the state of this process.
+    pub(crate) fn read() -> Self {
+        let terminal = Terminal {
+            stdin: io::stdin().is_terminal(),
+            stdout: io::stdout().is_terminal(),
+            stderr: io::stderr().is_terminal(),
+        };
+        // A folder that was removed has no path; `.` still fails where it is used, and only there.
+        let current_dir = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        let mut env =
+            Self::new(env::args_os().collect(), env::vars_os().collect(), current_dir, terminal);
+        if env.columns.is_none() {
+            env.columns = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        }
+        env
+    }
+
+    /// Derives everything that follows from what is given.
+    fn new(
+        args: Vec<OsString>,
+        variables: BTreeMap<OsString, OsString>,
+        current_dir: PathBuf,
+        terminal: Terminal,
+    ) -> Self {
+        let raw = |name: &str| variables.get(OsStr::new(name));
+        let set = |name: &str| raw(name).filter(|value| !value.is_empty());
+        let text = |name: &str| set(name).and_then(|value| value.to_str());
+
+        let home = set("HOME").or_else(|| set("USERPROFILE")).map(PathBuf::from);
+        let pager = raw("UNDERTEXT_PAGER").or_else(|| raw("PAGER"));
+        let pager = pager.map_or(DEFAULT_PAGER.into(), |pager| pager.to_string_lossy());
+        Self {
+            data_home: set("XDG_DATA_HOME")
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+                .or_else(|| home.as_ref().map(|home| home.join(".local/share"))),
+            home,
+            user: ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(text).map(str::to_owned),
+            shell: set("SHELL").map(PathBuf::from),
+            pager: pager.split_whitespace().map(str::to_owned).collect(),
+            columns: text("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|&n| n > 0),
+            welcomes_colour: set("NO_COLOR").is_none() && text("TERM") != Some("dumb"),
+            clock: text("UNDERTEXT_TEST_CLOCK")
+                .and_then(|millis| DateTime::from_timestamp_millis(millis.parse().ok()?))
+                .map_or(Clock::Real, |start| Clock::Ticking(Cell::new(start))),
+            chance: text("UNDERTEXT_TEST_SEED")
+                .and_then(|seed| seed.parse().ok())
+                .map_or(Chance::Real, |seed| Chance::Seeded { seed, drawn: Cell::new(0) }),
+            args,
+            current_dir,
+            terminal,
+            variables,
+        }
+    }
+
+    /// Returns the value of a variable, such as one that names an agent's folder, unless it is empty.
+    pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|v| !v.is_empty())
+    }
+
+    /// Returns the folder of the store: the one `asked` for, then `$UNDERTEXT_STORE`, then the nearest
+    /// `.undertext` at or above the current folder, then the one in the user's data folder.
+    pub(crate) fn store(&self, asked: Option<&Path>) -> Option<PathBuf> {
+        let named = asked.or_else(|| self.variable("UNDERTEXT_STORE").map(Path::new));
+        let nearest = || self.current_dir.ancestors().map(|dir| dir.join(".undertext"));
+        named
+            .map(|path| self.current_dir.join(path))
+            .or_else(|| nearest().find(|dir| dir.is_dir()))
+            .or_else(|| self.data_home.as_ref().map(|data| data.join("undertext")))
+    }
+
+    /// Returns the time, in whole milliseconds.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        match &self.clock {
+            Clock::Real => Utc::now().trunc_subsecs(3),
+            Clock::Ticking(next) => {
+                let now = next.get();
+                next.set(now.checked_add_signed(TimeDelta::milliseconds(1)).unwrap_or(now));
+                now
+            }
+        }
+    }
+
+    /// Returns a random uuid (version 4).
+    pub(crate) fn uuid(&self) -> Uuid {
+        match &self.chance {
+            Chance::Real => Uuid::new_v4(),
+            Chance::Seeded { seed, drawn } => {
+                let n = drawn.get();
+                drawn.set(n.wrapping_add(1));
+                let input = (u128::from(*seed) << 64 | u128::from(n)).to_be_bytes();
+                let mut random = [0; 16];
+                blake3::Hasher::new().update(&input).finalize_xof().fill(&mut random);
+                uuid::Builder::from_random_bytes(random).into_uuid()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(current_dir: &str, variables: &[(&str, &str)]) -> Env {
+        let variables = variables.iter().map(|&(name, value)| (name.into(), value.into()));
+        Env::new(Vec::new(), variables.collect(), current_dir.into(), Terminal::default())
+    }
+
+    #[test]
+    fn an_empty_variable_is_unset() {
+        let env = env("/", &[("NO_COLOR", ""), ("HOME", ""), ("COLUMNS", ""), ("AGENT_HOME", "")]);
+        assert!(env.welcomes_colour);
+        assert_eq!((&env.home, env.columns, env.variable("AGENT_HOME")), (&None, None, None));
+    }
+
+    #[test]
+    fn colour_is_unwelcome_with_no_color_or_a_dumb_terminal() {
+        assert!(!env("/", &[("NO_COLOR", "1")]).welcomes_colour);
+        assert!(!env("/", &[("TERM", "dumb")]).welcomes_colour);
+        assert!(env("/", &[("TERM", "xterm")]).welcomes_colour);
+    }
+
+    #[test]
+    fn the_own_pager_wins_and_an_empty_one_means_none() {
+        assert_eq!(env("/", &[]).pager, ["less", "-FRX"]);
+        assert_eq!(env("/", &[("PAGER", "more")]).pager, ["more"]);
+        let none: [&str; 0] = [];
+        assert_eq!(env("/", &[("PAGER", "more"), ("UNDERTEXT_PAGER", "")]).pager, none);
+    }
+
+    #[test]
+    fn the_store_is_asked_for_then_named_then_nearest_then_the_users() {
+        let project = tempfile::tempdir().unwrap();
+        let below = project.path().join("src/deep");
+        let home = [("HOME", "/home/ann")];
+        let here = || env(below.to_str().unwrap(), &home);
+        assert_eq!(here().store(None), Some("/home/ann/.local/share/undertext".into()));
+
+        std::fs::create_dir(project.path().join(".undertext")).unwrap();
+        assert_eq!(here().store(None), Some(project.path().join(".undertext")));
+
+        let named = env("/p", &[("UNDERTEXT_STORE", "named"), ("HOME", "/home/ann")]);
+        assert_eq!(named.store(None), Some("/p/named".into()));
+        assert_eq!(named.store(Some(Path::new("/asked"))), Some("/asked".into()));
+        assert_eq!(env("/", &[]).store(None), None);
+    }
+
+    #[test]
+    fn xdg_wins_over_home_unless_it_is_relative() {
+        let data = |xdg| env("/", &[("HOME", "/h"), ("XDG_DATA_HOME", xdg)]).data_home;
+        assert_eq!(data("/x"), Some("/x".into()));
+        assert_eq!(data("x"), Some("/h/.local/share".into()));
+    }
+
+    #[test]
+    fn the_test_clock_starts_where_told_and_ticks() {
+        let env = env("/", &[("UNDERTEXT_TEST_CLOCK", "1000")]);
+        let read = [env.now(), env.now()].map(|time| time.timestamp_millis());
+        assert_eq!(read, [1000, 1001]);
+    }
+
+    #[test]
+    fn seeded_uuids_repeat_and_real_ones_do_not() {
+        let draw = |seed| {
+            let env = env("/", &[("UNDERTEXT_TEST_SEED", seed)]);
+            [env.uuid(), env.uuid()]
+        };
+        assert_eq!(draw("7"), draw("7"));
+        assert_ne!(draw("7"), draw("8"));
+        let [first, second] = draw("7");
+        assert_ne!(first, second);
+        assert_eq!(first.get_version_num(), 4);
+        assert_ne!(env("/", &[]).uuid(), env("/", &[]).uuid());
+    }
+}

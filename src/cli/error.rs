@@ -1,0 +1,163 @@
+//! Errors for people: what failed and why, what to do next, and the exit code.
+//!
+//! An [`anyhow::Error`] that reaches `?` is a failure. A bare [`io::Error`] that does is a failure to
+//! write output: errors of files are given the name of the file before they go that far.
+
+use std::io;
+use std::process::ExitCode;
+
+use crate::render::safe;
+use crate::render::style::{Label, Styles};
+
+/// How a command ended that did what it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It is done, or the answer is yes.
+    Yes,
+    /// The answer is no: a check found something.
+    No,
+}
+
+/// What kind of error it is, which decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// What was asked for cannot be: wrong use, or no such thing.
+    User,
+    /// It should have worked, and did not.
+    Failed,
+    /// The store was written by a newer version.
+    NewerStore,
+    /// A defect of this program.
+    Internal,
+    /// Whoever read the output has seen enough, which is no error.
+    BrokenPipe,
+}
+
+/// An error, with hints at the next step.
+#[derive(Debug)]
+pub(crate) struct CommandError {
+    kind: Kind,
+    error: anyhow::Error,
+    hints: Vec<String>,
+}
+
+impl CommandError {
+    /// Returns an error of a kind, without hints.
+    pub(crate) fn new(kind: Kind, error: impl Into<anyhow::Error>) -> Self {
+        Self { kind, error: error.into(), hints: Vec::new() }
+    }
+
+    /// Returns an error in what was asked for.
+    pub(crate) fn user(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(Kind::User, error)
+    }
+
+    /// Adds a hint at the next step.
+    pub(crate) fn hinted(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Returns whether there is anything to tell.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.kind == Kind::BrokenPipe
+    }
+
+    /// Returns the error, its causes and its hints, a line or more each, safe to show.
+    pub(crate) fn render(&self, styles: Styles) -> String {
+        let mut shown = String::new();
+        let mut tell = |label, title: &str, text: &str| {
+            shown.push_str(&styles.paint(label, title));
+            shown.push(' ');
+            shown.push_str(&safe::text(text));
+            shown.push('\n');
+        };
+        for (n, error) in self.error.chain().enumerate() {
+            let title = if n == 0 { "error:" } else { "caused by:" };
+            tell(Label::Error, title, &error.to_string());
+        }
+        for hint in &self.hints {
+            tell(Label::Hint, "hint:", hint);
+        }
+        if self.kind == Kind::Internal {
+            tell(Label::Hint, "hint:", "this is a defect of undertext; please report it");
+        }
+        shown
+    }
+
+    fn code(&self) -> u8 {
+        match self.kind {
+            Kind::BrokenPipe => 0,
+            Kind::User => 2,
+            Kind::Failed | Kind::Internal => 3,
+            Kind::NewerStore => 4,
+        }
+    }
+}
+
+impl From<anyhow::Error> for CommandError {
+    fn from(error: anyhow::Error) -> Self {
+        Self::new(Kind::Failed, error)
+    }
+}
+
+impl From<io::Error> for CommandError {
+    fn from(error: io::Error) -> Self {
+        let broken = error.kind() == io::ErrorKind::BrokenPipe;
+        let kind = if broken { Kind::BrokenPipe } else { Kind::Failed };
+        Self::new(kind, anyhow::Error::new(error).context("cannot write the output"))
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Yes => Self::SUCCESS,
+            Exit::No => Self::from(1),
+        }
+    }
+}
+
+impl From<&CommandError> for ExitCode {
+    fn from(error: &CommandError) -> Self {
+        Self::from(error.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context as _, anyhow};
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    #[test]
+    fn an_error_tells_its_causes_then_the_next_step() {
+        let cause = Err::<(), _>(anyhow!("permission denied")).context("cannot open \x1b]0;x\x07");
+        let error = CommandError::from(cause.context("cannot import").unwrap_err())
+            .hinted("run `undertext doctor`");
+        assert_snapshot!(error.render(Styles::new(false)), @r"
+        error: cannot import
+        caused by: cannot open \x1b]0;x\x07
+        caused by: permission denied
+        hint: run `undertext doctor`
+        ");
+    }
+
+    #[test]
+    fn kinds_have_the_documented_codes() {
+        let check = |kind, code| assert_eq!(CommandError::new(kind, anyhow!("x")).code(), code);
+        check(Kind::BrokenPipe, 0);
+        check(Kind::User, 2);
+        check(Kind::Failed, 3);
+        check(Kind::Internal, 3);
+        check(Kind::NewerStore, 4);
+    }
+
+    #[test]
+    fn only_a_broken_pipe_is_silent() {
+        let from = |kind: io::ErrorKind| CommandError::from(io::Error::from(kind));
+        assert!(from(io::ErrorKind::BrokenPipe).is_silent());
+        assert!(!from(io::ErrorKind::StorageFull).is_silent());
+    }
+}

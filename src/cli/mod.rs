@@ -1,0 +1,178 @@
+//! The command line: the flags that every command has, the list of commands, and the way from the
+//! arguments to an exit code.
+//!
+//! A command is a thin file: its `Args`, whose doc comments are the help, and a `run` that parses what
+//! the user named, calls one verb of the library and renders what it returned.
+//!
+//! Invariant: nothing but [`env`] reads ambient state, and nothing but [`output`] writes to a stream.
+
+#![expect(clippy::doc_markdown, reason = "doc comments are help here, and backticks would show")]
+
+mod completions;
+mod env;
+mod error;
+mod man;
+mod output;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use clap::error::ErrorKind;
+use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _};
+
+use env::Env;
+use error::{CommandError, Exit};
+use output::{Manners, Output};
+
+const NAME: &str = "undertext";
+
+/// Help is not set wider than this: long lines are hard to read.
+const WIDEST_HELP: usize = 100;
+
+/// What a command works with.
+pub(crate) struct Context {
+    pub(crate) env: Env,
+    pub(crate) output: Output,
+    /// Whether data is to be JSON Lines.
+    pub(crate) json: bool,
+    /// The folder of the store, unless there is neither a name for it nor a home.
+    pub(crate) store: Option<PathBuf>,
+}
+
+/// Keep everything a coding agent ever saw, and go back to any of it
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = NAME,
+    version,
+    disable_help_subcommand = true,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  undertext completions zsh > ~/.zfunc/_undertext
+  undertext man | man -l -
+
+Exit codes: 0 done or yes, 1 no, 2 wrong use, 3 failed, 4 the store is newer than this program"
+)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
+struct Global {
+    /// Use this store; left out, $UNDERTEXT_STORE, the nearest .undertext above, or the user's own
+    #[arg(long, global = true, value_name = "DIR")]
+    store: Option<PathBuf>,
+
+    /// Print JSON Lines: one object a line, tagged with its "type"
+    #[arg(long, global = true)]
+    json: bool,
+
+    /// When to use colour; auto is on a terminal unless $NO_COLOR is set
+    #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
+    color: ColorChoice,
+
+    /// Do not send long output through $UNDERTEXT_PAGER or $PAGER
+    #[arg(long, global = true)]
+    no_pager: bool,
+
+    /// Say nothing but warnings and errors beside the data
+    #[arg(short, long, global = true)]
+    quiet: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+impl Command {
+    fn run(&self, context: &mut Context) -> Result<Exit, CommandError> {
+        match self {
+            Self::Completions(args) => completions::run(context, args),
+            Self::Man(args) => man::run(context, args),
+        }
+    }
+}
+
+/// Runs the command that the process was asked for.
+pub(crate) fn main() -> ExitCode {
+    let env = Env::read();
+    match parse(&env.args, env.columns) {
+        Ok(cli) => run(env, &cli),
+        Err(answer) => explain(&env, &answer),
+    }
+}
+
+/// Returns the description of the command line.
+fn command() -> clap::Command {
+    Cli::command()
+}
+
+fn parse(args: &[OsString], columns: Option<usize>) -> Result<Cli, clap::Error> {
+    let width = columns.map_or(WIDEST_HELP, |columns| columns.min(WIDEST_HELP));
+    let mut command = command().term_width(width);
+    let mut matches = command.try_get_matches_from_mut(args)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+fn run(env: Env, cli: &Cli) -> ExitCode {
+    let Global { store, json, color, no_pager, quiet } = &cli.global;
+    // Programs read JSON, and none of them sits behind a pager.
+    let manners = Manners { colour: *color, paged: !no_pager && !json, quiet: *quiet };
+    let output = Output::new(&env, manners);
+    let store = env.store(store.as_deref());
+    let mut context = Context { env, output, json: *json, store };
+
+    let answer = cli.command.run(&mut context);
+    let written = context.output.finish().map_err(CommandError::from);
+    conclude(&mut context.output, answer.and_then(|exit| written.map(|()| exit)))
+}
+
+/// Prints the help or the version that was asked for, or what is wrong with the arguments.
+fn explain(env: &Env, answer: &clap::Error) -> ExitCode {
+    let manners = Manners { colour: ColorChoice::Auto, paged: false, quiet: false };
+    let mut output = Output::new(env, manners);
+    let text = answer.render();
+    let told = match answer.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let styled = output.styles().is_coloured();
+            let text = if styled { text.ansi().to_string() } else { text.to_string() };
+            let printed = output.write_all(text.as_bytes()).and_then(|()| output.finish());
+            printed.map(|()| Exit::Yes).map_err(CommandError::from)
+        }
+        _ => {
+            let text = text.to_string();
+            let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+            Err(CommandError::user(anyhow!("{text}")))
+        }
+    };
+    conclude(&mut output, told)
+}
+
+fn conclude(output: &mut Output, answer: Result<Exit, CommandError>) -> ExitCode {
+    match answer {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            output.error(&error);
+            ExitCode::from(&error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_description_of_the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+}

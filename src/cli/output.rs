@@ -1,0 +1,340 @@
+//! Where words go: stdout is data, stderr is talk.
+//!
+//! Data is written through [`Write`]; a reader that closes the pipe is an [`io::ErrorKind::BrokenPipe`],
+//! which the command passes up with `?` and [`super::error`] makes a success. Talk is best effort: an
+//! error on stderr has nowhere to be told.
+//!
+//! Invariant: talk waits while a pager has the terminal, and a progress line is gone before anything
+//! else is written.
+
+use std::io::{self, BufWriter, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::ColorChoice;
+
+use super::env::Env;
+use super::error::CommandError;
+use crate::render::style::{Label, Styles};
+use crate::render::{safe, units};
+
+const BUFFER: usize = 64 * 1024;
+const UNKNOWN_WIDTH: usize = 80;
+const REDRAW: Duration = Duration::from_millis(100);
+const CLEAR_LINE: &str = "\r\x1b[K";
+
+/// What the user asked of the output.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manners {
+    pub(crate) colour: ColorChoice,
+    pub(crate) paged: bool,
+    pub(crate) quiet: bool,
+}
+
+/// The two streams of a command.
+pub(crate) struct Output {
+    data: BufWriter<Box<dyn Write>>,
+    talk: Box<dyn Write>,
+    pager: Pager,
+    /// Talk that waits for the pager to end.
+    held: String,
+    data_styles: Styles,
+    talk_styles: Styles,
+    quiet: bool,
+    columns: usize,
+    data_is_terminal: bool,
+    progress: Option<Drawing>,
+}
+
+/// How far long work has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress<'a> {
+    pub(crate) label: &'a str,
+    pub(crate) done: u64,
+    pub(crate) total: Option<u64>,
+    pub(crate) bytes: u64,
+}
+
+enum Pager {
+    Unwanted,
+    Available { program: String, args: Vec<String> },
+    Running(Child),
+}
+
+/// The progress line: when it was last drawn, and whether it is there now.
+#[derive(Default)]
+struct Drawing {
+    last: Option<Instant>,
+    shown: bool,
+}
+
+impl Output {
+    /// Returns the output of this process.
+    pub(crate) fn new(env: &Env, manners: Manners) -> Self {
+        let styles = |is_terminal| {
+            Styles::new(match manners.colour {
+                ColorChoice::Always => true,
+                ColorChoice::Never => false,
+                ColorChoice::Auto => is_terminal && env.welcomes_colour,
+            })
+        };
+        let pager = match env.pager.split_first() {
+            Some((program, args)) if manners.paged && env.terminal.stdout && program != "cat" => {
+                Pager::Available { program: program.clone(), args: args.to_vec() }
+            }
+            _ => Pager::Unwanted,
+        };
+        Self {
+            data: BufWriter::with_capacity(BUFFER, Box::new(io::stdout())),
+            talk: Box::new(io::stderr()),
+            pager,
+            held: String::new(),
+            data_styles: styles(env.terminal.stdout),
+            talk_styles: styles(env.terminal.stderr),
+            quiet: manners.quiet,
+            columns: env.columns.unwrap_or(UNKNOWN_WIDTH),
+            data_is_terminal: env.terminal.stdout,
+            progress: (env.terminal.stderr && !manners.quiet).then(Drawing::default),
+        }
+    }
+
+    /// Returns the styles of data.
+    pub(crate) fn styles(&self) -> Styles {
+        self.data_styles
+    }
+
+    /// Returns the width to clip data to: only a terminal has one.
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.data_is_terminal.then_some(self.columns)
+    }
+
+    /// Sends all further data through the pager, if there is one and stdout is a terminal.
+    pub(crate) fn page(&mut self) -> io::Result<()> {
+        let Pager::Available { program, args } = &self.pager else {
+            return Ok(());
+        };
+        let spawned = Command::new(program).args(args).stdin(Stdio::piped()).spawn();
+        match spawned.map(|mut child| (child.stdin.take(), child)) {
+            Ok((Some(stdin), child)) => {
+                self.redirect(Box::new(stdin))?;
+                self.pager = Pager::Running(child);
+            }
+            // Data unpaged is better than none.
+            Ok((None, _)) | Err(_) => self.pager = Pager::Unwanted,
+        }
+        Ok(())
+    }
+
+    /// Tells what was done, or where the data is.
+    pub(crate) fn note(&mut self, text: &str) {
+        if !self.quiet {
+            self.say(&format!("{}\n", safe::text(text)));
+        }
+    }
+
+    /// Hints at a next step.
+    pub(crate) fn hint(&mut self, text: &str) {
+        if !self.quiet {
+            self.say_titled(Label::Hint, "hint:", text);
+        }
+    }
+
+    /// Warns of what the user should know, even of a quiet command.
+    pub(crate) fn warn(&mut self, text: &str) {
+        self.say_titled(Label::Warning, "warning:", text);
+    }
+
+    /// Tells of an error.
+    pub(crate) fn error(&mut self, error: &CommandError) {
+        if !error.is_silent() {
+            self.say(&error.render(self.talk_styles));
+        }
+    }
+
+    /// Shows how far long work has come, on a terminal, a few times a second at most.
+    pub(crate) fn progress(&mut self, progress: Progress<'_>) {
+        let is_due = |last: Instant| last.elapsed() >= REDRAW;
+        let due = self.progress.as_ref().is_some_and(|drawing| drawing.last.is_none_or(is_due));
+        if !due || matches!(self.pager, Pager::Running(_)) || self.data.flush().is_err() {
+            return;
+        }
+        let line = progress.line();
+        // The last column stays free: a terminal may wrap as soon as it is filled.
+        let line = safe::clip(&line, self.columns.saturating_sub(1));
+        let _ = write!(self.talk, "{CLEAR_LINE}{}", self.talk_styles.paint(Label::Dim, &line));
+        let _ = self.talk.flush();
+        self.progress = Some(Drawing { last: Some(Instant::now()), shown: true });
+    }
+
+    /// Writes what is buffered, waits for the pager and tells what was held back for it.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        self.clear_progress();
+        let mut written = self.data.flush();
+        if let Pager::Running(child) = &mut self.pager {
+            // The pager goes on until its input is closed.
+            self.data = BufWriter::new(Box::new(io::sink()));
+            written = written.and(child.wait().map(drop));
+            self.pager = Pager::Unwanted;
+        }
+        let held = std::mem::take(&mut self.held);
+        let _ = self.talk.write_all(held.as_bytes());
+        written
+    }
+
+    fn say_titled(&mut self, label: Label, title: &str, text: &str) {
+        self.say(&format!("{} {}\n", self.talk_styles.paint(label, title), safe::text(text)));
+    }
+
+    fn say(&mut self, shown: &str) {
+        self.clear_progress();
+        if matches!(self.pager, Pager::Running(_)) {
+            self.held.push_str(shown);
+        } else {
+            // Keeps the order on a terminal that shows both; an error comes back at the next write.
+            let _ = self.data.flush();
+            let _ = self.talk.write_all(shown.as_bytes());
+        }
+    }
+
+    fn redirect(&mut self, to: Box<dyn Write>) -> io::Result<()> {
+        self.clear_progress();
+        self.data.flush()?;
+        self.data = BufWriter::with_capacity(BUFFER, to);
+        Ok(())
+    }
+
+    fn clear_progress(&mut self) {
+        if let Some(drawing) = &mut self.progress
+            && drawing.shown
+        {
+            let _ = write!(self.talk, "{CLEAR_LINE}");
+            drawing.shown = false;
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.clear_progress();
+        self.data.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.data.flush()
+    }
+}
+
+impl Progress<'_> {
+    fn line(&self) -> String {
+        let Self { label, done, total, bytes } = *self;
+        let total = total.map(|total| format!("/{total}")).unwrap_or_default();
+        format!("{} {done}{total}, {}", safe::line(label), units::size(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// Both streams of a terminal, in the order in which it got them.
+    #[derive(Clone, Default)]
+    struct Screen(Rc<RefCell<Vec<u8>>>);
+
+    impl Write for Screen {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Screen {
+        fn output(&self, quiet: bool) -> Output {
+            Output {
+                data: BufWriter::new(Box::new(self.clone())),
+                talk: Box::new(self.clone()),
+                pager: Pager::Unwanted,
+                held: String::new(),
+                data_styles: Styles::new(false),
+                talk_styles: Styles::new(false),
+                quiet,
+                columns: 20,
+                data_is_terminal: true,
+                progress: (!quiet).then(Drawing::default),
+            }
+        }
+
+        fn shows(&self, expected: &str) {
+            assert_eq!(String::from_utf8_lossy(&self.0.borrow()), expected);
+        }
+    }
+
+    const HALF: Progress<'_> =
+        Progress { label: "reading", done: 1, total: Some(2), bytes: 1_500_000 };
+
+    #[test]
+    fn data_and_talk_keep_their_order() {
+        let screen = Screen::default();
+        let mut output = screen.output(false);
+        writeln!(output, "data").unwrap();
+        output.note("a note");
+        writeln!(output, "more").unwrap();
+        output.hint("a hint\x1b[2J");
+        output.finish().unwrap();
+        screen.shows("data\na note\nmore\nhint: a hint\\x1b[2J\n");
+    }
+
+    #[test]
+    fn a_quiet_command_only_warns() {
+        let screen = Screen::default();
+        let mut output = screen.output(true);
+        output.note("a note");
+        output.hint("a hint");
+        output.progress(HALF);
+        output.warn("a warning");
+        output.finish().unwrap();
+        screen.shows("warning: a warning\n");
+    }
+
+    #[test]
+    fn the_progress_line_is_clipped_throttled_and_cleared() {
+        let screen = Screen::default();
+        let mut output = screen.output(false);
+        output.progress(HALF);
+        output.progress(HALF);
+        screen.shows("\r\x1b[Kreading 1/2, 1.5 MB");
+        writeln!(output, "data").unwrap();
+        output.finish().unwrap();
+        screen.shows("\r\x1b[Kreading 1/2, 1.5 MB\r\x1b[Kdata\n");
+        assert_eq!(HALF.line(), "reading 1/2, 1.5 MB");
+    }
+
+    #[test]
+    fn talk_waits_for_the_pager() {
+        let screen = Screen::default();
+        let mut output = screen.output(false);
+        output.pager = Pager::Available { program: "true".to_owned(), args: Vec::new() };
+        output.page().unwrap();
+        output.note("a note");
+        screen.shows("");
+        output.finish().unwrap();
+        screen.shows("a note\n");
+    }
+
+    #[test]
+    fn data_goes_unpaged_where_there_is_no_pager() {
+        let screen = Screen::default();
+        let mut output = screen.output(false);
+        let program = "no-such-pager".to_owned();
+        output.pager = Pager::Available { program, args: Vec::new() };
+        output.page().unwrap();
+        writeln!(output, "data").unwrap();
+        output.finish().unwrap();
+        screen.shows("data\n");
+    }
+}

@@ -1,0 +1,190 @@
+//! Live files: the only code that writes a file that an agent reads.
+//!
+//! An owned file is written after its operation is committed, so that it follows the store; its modification time is set to
+//! the operation's, to the millisecond, which no other writer does: a file of the expected length with that time is the one
+//! that was left there.
+//!
+//! A rotation never leaves the name without a file:
+//!
+//! ```text
+//! 1  <live>.undertext-new   written, synced
+//! 2  commit                 (the caller's)
+//! 3  link   <live> -> <live>.undertext-1
+//! 4  rename <live>.undertext-new over <live>
+//! 5  sync the folder
+//! ```
+//!
+//! Invariant: a file of an agent is only ever appended to, linked, or renamed over by a complete one.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Read, Seek, SeekFrom, Write},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use crate::model::Timestamp;
+
+/// What is known of a file without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its length.
+    pub length: u64,
+    /// Its inode.
+    pub inode: u64,
+    /// Its modification time, if that is a whole millisecond.
+    pub stamp: Option<Timestamp>,
+}
+
+/// Returns what is known of a file, if it is there.
+pub fn look(path: &Path) -> io::Result<Option<Seen>> {
+    match fs::metadata(path) {
+        Ok(meta) => {
+            let whole = meta.mtime_nsec() % 1_000_000 == 0;
+            let millis = meta.mtime().saturating_mul(1000).saturating_add(meta.mtime_nsec() / 1_000_000);
+            Ok(Some(Seen { length: meta.len(), inode: meta.ino(), stamp: whole.then_some(Timestamp(millis)) }))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the bytes of a file from one offset to another, or to its end.
+pub fn read(path: &Path, from: u64, to: Option<u64>) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(to.map_or(u64::MAX, |to| to.saturating_sub(from))).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Appends to a live file in one write and returns whether it now ends where it should: if not, another program wrote too.
+pub fn append(path: &Path, bytes: &[u8], end: u64, at: Timestamp) -> io::Result<bool> {
+    let mut file = File::options().append(true).open(path)?;
+    file.write_all(bytes)?;
+    let alone = file.stream_position()? == end && file.metadata()?.len() == end;
+    if alone {
+        file.set_modified(moment(at))?;
+    }
+    Ok(alone)
+}
+
+/// Sets a file's modification time.
+pub fn stamp(path: &Path, at: Timestamp) -> io::Result<()> {
+    File::options().append(true).open(path)?.set_modified(moment(at))
+}
+
+fn moment(at: Timestamp) -> SystemTime {
+    let since = Duration::from_millis(at.0.unsigned_abs());
+    if at.0 < 0 { SystemTime::UNIX_EPOCH - since } else { SystemTime::UNIX_EPOCH + since }
+}
+
+/// The name beside a live file under which its successor is written.
+pub fn fresh_path(live: &Path) -> PathBuf {
+    beside(live, "new")
+}
+
+/// The name that a live file gets by its n-th rotation.
+pub fn aside_path(live: &Path, n: u64) -> PathBuf {
+    beside(live, &n.to_string())
+}
+
+fn beside(live: &Path, what: &str) -> PathBuf {
+    let mut name = live.as_os_str().to_owned();
+    name.push(".undertext-");
+    name.push(what);
+    PathBuf::from(name)
+}
+
+/// The successor of a live file while it is written beside it.
+#[derive(Debug)]
+pub struct Fresh {
+    file: BufWriter<File>,
+    live: PathBuf,
+}
+
+impl Fresh {
+    /// Begins a successor, with the mode of the live file, or private.
+    pub fn begin(live: &Path) -> io::Result<Self> {
+        let path = fresh_path(live);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mode = fs::metadata(live).map_or(0o600, |meta| meta.mode() & 0o777);
+        let file = File::options().write(true).create_new(true).mode(mode).open(path)?;
+        Ok(Self { file: BufWriter::with_capacity(1 << 20, file), live: live.to_owned() })
+    }
+
+    /// Adds bytes.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    /// Adds the first `lines` lines of another file, line ends included, and returns how many bytes they are.
+    pub fn copy_lines(&mut self, from: &Path, lines: u64) -> io::Result<u64> {
+        let mut file = File::open(from)?;
+        let mut buffer = vec![0; 1 << 20];
+        let (mut left, mut copied) = (lines, 0);
+        while left > 0 {
+            let filled = file.read(&mut buffer)?;
+            let chunk = buffer.get(..filled).unwrap_or_default();
+            if chunk.is_empty() {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the live file is too short"));
+            }
+            let mut used = chunk.len();
+            for end in memchr::memchr_iter(b'\n', chunk) {
+                left -= 1;
+                if left == 0 {
+                    used = end + 1;
+                    break;
+                }
+            }
+            self.file.write_all(chunk.get(..used).unwrap_or_default())?;
+            copied += used as u64;
+        }
+        Ok(copied)
+    }
+
+    /// Ends it: what was written is safe on the disk, under the temporary name.
+    pub fn finish(self, at: Timestamp) -> io::Result<()> {
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.set_modified(moment(at))?;
+        file.sync_all()?;
+        sync_folder(&self.live)
+    }
+}
+
+/// Puts the successor in the place of the live file, which gets another name; both steps may have been done already.
+pub fn exchange(live: &Path, aside: &Path) -> io::Result<()> {
+    match fs::hard_link(live, aside) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && same_file(live, aside)? => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        // Where a file cannot have two names there is an instant without a live file.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => fs::rename(live, aside)?,
+        Err(error) => return Err(error),
+    }
+    fs::rename(fresh_path(live), live)?;
+    sync_folder(live)
+}
+
+fn same_file(one: &Path, other: &Path) -> io::Result<bool> {
+    Ok(look(one)?.map(|seen| seen.inode) == look(other)?.map(|seen| seen.inode))
+}
+
+/// Makes a live file that is not there.
+pub fn create(live: &Path, at: Timestamp) -> io::Result<()> {
+    let file = File::options().write(true).create_new(true).mode(0o600).open(live)?;
+    file.set_modified(moment(at))?;
+    sync_folder(live)
+}
+
+fn sync_folder(file: &Path) -> io::Result<()> {
+    match file.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => File::open(".")?.sync_all(),
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,577 @@
+//! Changing: how a verb puts an operation together and carries it out.
+//!
+//! ```text
+//! begin   lock, catch up with the live file, see where the session stands
+//! ...     lines, growth, moves, marks, checkpoints are gathered
+//! commit  1 the successor of the live file, if there is one, is safe under its temporary name
+//!         2 the operation is committed
+//!         3 the live file is appended to, or exchanged
+//! ```
+//!
+//! Invariant: what a growth says of its file is what reading that file gives, because both come from the same reader.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::Read,
+    path::PathBuf,
+};
+
+use serde_json::Value;
+
+use super::derive::{self, Deriver};
+use crate::{
+    live::{self, Fresh},
+    model::{
+        Checkpoint, Entry, EntryId, Facts, Gaps, Generation, Kind, LineId, Mark, Move, Operation, OperationId, Origin,
+        Parent, Position, Rotation, Run, Running, SessionName, Timestamp,
+        json::Raw,
+        line::Line,
+    },
+    ops::{Archive, Notice, OpsError, Session, View, catch_up},
+    store::{Commit, Find, NewLine, Tip},
+    wire::{
+        Envelope, Format,
+        jsonl::{Reader, Tail},
+    },
+};
+
+/// What a changing verb did.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The session.
+    pub session: Session,
+    /// The operation's number.
+    pub operation: u64,
+    /// What was noticed on the way.
+    pub notices: Vec<Notice>,
+}
+
+/// An operation while it is put together.
+pub(super) struct Change<'a> {
+    pub(super) archive: &'a mut Archive,
+    pub(super) name: SessionName,
+    pub(super) format: &'static dyn Format,
+    /// The session, unless this operation is its first.
+    pub(super) session: Option<Session>,
+    pub(super) tip: Tip,
+    pub(super) at: Timestamp,
+    pub(super) notices: Vec<Notice>,
+    command: &'static str,
+    undoes: Option<u64>,
+    facts: Facts,
+    lines: Vec<NewLine>,
+    deriver: Deriver,
+    fresh_ids: BTreeMap<EntryId, u64>,
+    moved: BTreeMap<String, (Option<Position>, Option<Position>)>,
+    live: Live,
+    lock: Option<File>,
+}
+
+/// What the commit does to the live file.
+enum Live {
+    Nothing,
+    Stamp { path: PathBuf },
+    Append { path: PathBuf, bytes: Vec<u8>, end: u64 },
+    Create { path: PathBuf },
+    Exchange { path: PathBuf, aside: PathBuf, fresh: Option<Box<Fresh>> },
+}
+
+impl Live {
+    /// Carries it out and returns whether no other program wrote to the file meanwhile.
+    fn follow(self, at: Timestamp) -> Result<bool, (PathBuf, std::io::Error)> {
+        match self {
+            Self::Nothing => Ok(true),
+            Self::Stamp { path } => live::stamp(&path, at).map(|()| true).map_err(|error| (path, error)),
+            Self::Append { path, bytes, end } => {
+                live::append(&path, &bytes, end, at).map_err(|error| (path, error))
+            }
+            Self::Create { path } => live::create(&path, at).map(|()| true).map_err(|error| (path, error)),
+            Self::Exchange { path, aside, .. } => {
+                live::exchange(&path, &aside).map(|()| true).map_err(|error| (path, error))
+            }
+        }
+    }
+}
+
+/// A generation while it grows.
+#[derive(Clone, Debug)]
+pub(super) struct Growth {
+    pub(super) generation: u64,
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+    pub(super) running: Running,
+    pub(super) tail: Vec<u8>,
+    /// The entry before the next one.
+    pub(super) last: Option<(u64, EntryId)>,
+    run: Option<Run>,
+    runs: Vec<Run>,
+    grown: bool,
+}
+
+impl Growth {
+    /// Begins an empty generation.
+    pub(super) fn empty(generation: u64) -> Self {
+        Self {
+            generation,
+            entries: 0,
+            bytes: 0,
+            running: Running::EMPTY,
+            tail: Vec::new(),
+            last: None,
+            run: None,
+            runs: Vec::new(),
+            grown: false,
+        }
+    }
+
+    /// Returns the length that the file has.
+    pub(super) fn length(&self) -> u64 {
+        self.bytes + self.tail.len() as u64
+    }
+
+    /// Adds an entry whose line has so many bytes.
+    pub(super) fn place(&mut self, n: u64, id: EntryId, separator: &[u8], length: u64) {
+        self.grown = true;
+        self.bytes += separator.len() as u64 + length;
+        self.running = self.running.then(separator, id);
+        self.last = Some((n, id));
+        let position = self.entries;
+        self.entries += 1;
+        if self.run.as_ref().is_none_or(|run| run.first + run.count != n) {
+            self.runs.extend(self.run.take());
+        }
+        let run = self.run.get_or_insert_with(|| Run {
+            generation: self.generation,
+            start: position,
+            first: n,
+            count: 0,
+            gaps: Gaps::default(),
+            bytes: 0,
+            running: Running::EMPTY,
+            tail: Vec::new(),
+        });
+        run.gaps.push(run.count, position, separator);
+        run.count += 1;
+        (run.bytes, run.running) = (self.bytes, self.running);
+    }
+
+    /// Says what follows the last entry.
+    pub(super) fn end(&mut self, tail: Vec<u8>) {
+        self.grown |= self.tail != tail;
+        self.tail = tail;
+    }
+
+    /// Returns the runs by which the generation grew.
+    fn finish(self) -> Vec<Run> {
+        let mut runs = self.runs;
+        runs.extend(self.run);
+        match runs.last_mut() {
+            Some(last) => last.tail = self.tail,
+            None if self.grown => runs.push(Run {
+                generation: self.generation,
+                start: self.entries,
+                first: 0,
+                count: 0,
+                gaps: Gaps::default(),
+                bytes: self.bytes,
+                running: self.running,
+                tail: self.tail,
+            }),
+            None => {}
+        }
+        runs
+    }
+}
+
+impl<'a> Change<'a> {
+    /// Begins a change of a session: locks the archive, catches up, and sees where the session stands.
+    pub(super) fn begin(archive: &'a mut Archive, session: &Session, command: &'static str) -> Result<Self, OpsError> {
+        let lock = archive.lock()?;
+        let notices = catch_up::catch_up(archive, session)?;
+        let mut change = Self::bare(archive, session, command)?;
+        (change.lock, change.notices) = (lock, notices);
+        Ok(change)
+    }
+
+    /// Begins a change that is part of catching up; the caller holds the lock.
+    pub(super) fn bare(archive: &'a mut Archive, session: &Session, command: &'static str) -> Result<Self, OpsError> {
+        let tip = archive.store.tip(session.key)?;
+        let mut change = Self::first(archive, session.name.clone(), session.format, command);
+        change.at = change.at.max(Timestamp(tip.at.0 + 1));
+        change.tip = tip;
+        change.session = Some(session.clone());
+        Ok(change)
+    }
+
+    /// Begins the first operation of a session.
+    pub(super) fn first(
+        archive: &'a mut Archive,
+        name: SessionName,
+        format: &'static dyn Format,
+        command: &'static str,
+    ) -> Self {
+        Self {
+            at: archive.ambient.now(),
+            archive,
+            name,
+            format,
+            session: None,
+            tip: Tip::default(),
+            notices: Vec::new(),
+            command,
+            undoes: None,
+            facts: Facts::default(),
+            lines: Vec::new(),
+            deriver: Deriver::default(),
+            fresh_ids: BTreeMap::new(),
+            moved: BTreeMap::new(),
+            live: Live::Nothing,
+            lock: None,
+        }
+    }
+
+    /// Says that this operation undoes another.
+    pub(super) fn undo_of(&mut self, operation: u64) {
+        self.undoes = Some(operation);
+    }
+
+    /// Returns the number of the operation.
+    pub(super) fn number(&self) -> u64 {
+        self.tip.operation.map_or(1, |(n, _)| n + 1)
+    }
+
+    /// Returns where the current branch stands, this change included.
+    pub(super) fn position(&self) -> Option<Position> {
+        self.moved.get(self.tip.current()).map_or(self.tip.position, |(_, to)| *to)
+    }
+
+    /// Returns how many entries there are, this change's included.
+    pub(super) fn entries(&self) -> u64 {
+        self.tip.entries + self.facts.entries.len() as u64
+    }
+
+    /// Returns the numbers of the entries that this change adds.
+    pub(super) fn added(&self) -> std::ops::Range<u64> {
+        self.tip.entries + 1..self.entries() + 1
+    }
+
+    /// Returns the id of an entry.
+    pub(super) fn id_of(&self, entry: u64) -> Result<EntryId, OpsError> {
+        let fresh = entry.checked_sub(self.tip.entries + 1).and_then(|i| usize::try_from(i).ok());
+        if let Some(entry) = fresh.and_then(|i| self.facts.entries.get(i)) {
+            return Ok(entry.id);
+        }
+        let held = self.session.as_ref().map(|s| self.archive.store.entries(s.key, entry..entry + 1)).transpose()?;
+        held.and_then(|held| held.first().map(|entry| entry.id)).ok_or_else(|| OpsError::NoEntry(entry.to_string()))
+    }
+
+    /// Returns the name of an entry's record.
+    pub(super) fn record_name(&self, entry: u64) -> Result<Option<String>, OpsError> {
+        let fresh = entry.checked_sub(self.tip.entries + 1).and_then(|i| usize::try_from(i).ok());
+        let mut line = fresh.and_then(|i| self.lines.get(i)).map(|line| line.bytes().to_vec()).unwrap_or_default();
+        if let (true, Some(session)) = (line.is_empty(), &self.session) {
+            self.archive.store.lines(session.key, &[entry], &mut |_, found| line = found)?;
+        }
+        Ok(Raw::object(&line).and_then(|record| self.format.envelope(record).name))
+    }
+
+    /// Adds a file to the session.
+    pub(super) fn file(&mut self, path: Vec<u8>) -> u64 {
+        let n = self.tip.files + self.facts.files.len() as u64 + 1;
+        self.facts.files.push(crate::model::File { n, path });
+        n
+    }
+
+    /// Begins a generation.
+    pub(super) fn generation(&mut self, file: Option<u64>) -> Growth {
+        let n = self.tip.generations + self.facts.generations.len() as u64 + 1;
+        self.facts.generations.push(Generation { n, file });
+        Growth::empty(n)
+    }
+
+    /// Takes up a generation at its end; the current branch's without asking the store for its runs.
+    pub(super) fn growth(&self, generation: u64) -> Result<Growth, OpsError> {
+        let mut growth = Growth::empty(generation);
+        let known = self.tip.growth.as_ref().filter(|run| run.generation == generation).cloned();
+        let last = match (known, &self.session) {
+            (None, Some(session)) => self.archive.store.runs(session.key, generation)?.pop(),
+            (known, _) => known,
+        };
+        if let Some(run) = last {
+            (growth.entries, growth.bytes, growth.running) = (run.end(), run.bytes, run.running);
+            if run.count > 0 {
+                let n = run.first + run.count - 1;
+                growth.last = Some((n, self.id_of(n)?));
+            } else if growth.entries > 0 {
+                let sequence = self.view(Position { generation, head: None, horizon: growth.entries })?;
+                let n = sequence.as_ref().map(View::sequence).transpose()?.and_then(|all| all.last().copied());
+                growth.last = n.map(|n| Ok::<_, OpsError>((n, self.id_of(n)?))).transpose()?;
+            }
+            growth.tail = run.tail;
+        }
+        Ok(growth)
+    }
+
+    /// Returns a view of what the store holds.
+    pub(super) fn view(&self, position: Position) -> Result<Option<View<'_>>, OpsError> {
+        let growth = self.tip.growth.clone();
+        Ok(self.session.as_ref().map(|session| View::new(self.archive.store.as_ref(), session, position, growth)))
+    }
+
+    /// Reads a stream to its end into a growth; what is new becomes entries.
+    pub(super) fn read(&mut self, growth: &mut Growth, stream: impl Read) -> Result<(), OpsError> {
+        let tail = Tail { bytes: std::mem::take(&mut growth.tail), offset: growth.bytes, number: 1 };
+        let before = tail.bytes.clone();
+        let mut reader = Reader::resume(stream, tail);
+        while let Some(located) = reader.next_line()? {
+            self.take(growth, &located.line)?;
+        }
+        let tail = reader.into_tail().bytes;
+        growth.tail = before;
+        growth.end(tail);
+        Ok(())
+    }
+
+    /// Adds a line at the end of a growth and returns its entry.
+    fn take(&mut self, growth: &mut Growth, line: &Line<'_>) -> Result<u64, OpsError> {
+        let named = line.shape.as_ref().is_some_and(|shape| shape.name.is_some());
+        let link = growth.last.filter(|_| !named);
+        let id = EntryId::of(link.map(|(_, id)| id), LineId::of(line.bytes));
+        let known = match self.fresh_ids.get(&id) {
+            Some(n) => Some(*n),
+            None => self.held(id)?,
+        };
+        let n = match known {
+            Some(n) => n,
+            None => self.add(id, link.map(|(n, _)| n), line, growth)?,
+        };
+        growth.place(n, id, line.separator, line.bytes.len() as u64);
+        Ok(n)
+    }
+
+    fn held(&self, id: EntryId) -> Result<Option<u64>, OpsError> {
+        let Some(session) = &self.session else { return Ok(None) };
+        Ok(self.archive.store.find(session.key, &Find::Id(id))?.first().copied())
+    }
+
+    fn add(&mut self, id: EntryId, link: Option<u64>, line: &Line<'_>, growth: &Growth) -> Result<u64, OpsError> {
+        let n = self.entries() + 1;
+        let record = line.shape.as_ref().and_then(|_| Raw::object(line.bytes));
+        let envelope = record.map_or_else(Envelope::opaque, |record| self.format.envelope(record));
+        let kind = envelope.kind;
+        let held = self.session.as_ref().map(|session| (self.archive.store.as_ref(), session.key));
+        self.deriver.add(n, envelope, growth.last.map(|(n, _)| n), held)?;
+        self.facts.entries.push(Entry { n, id, link });
+        let texts = line.shape.as_ref().map(|shape| shape.texts.clone()).unwrap_or_default();
+        self.lines.push(NewLine::new(line.bytes.to_vec(), texts));
+        self.fresh_ids.insert(id, n);
+        if kind == Kind::User {
+            let head = self.deriver.records.last().and_then(|record| match record.parent {
+                Parent::Entry(parent) => Some(parent),
+                Parent::Root | Parent::Missing => None,
+            });
+            let place = Position { generation: growth.generation, head, horizon: growth.entries };
+            if self.checkpoint_at(place)?.is_none() {
+                self.checkpoint(place, Some(n), None);
+            }
+        }
+        Ok(n)
+    }
+
+    /// Returns the number of the newest checkpoint if it is at this place and not undone.
+    pub(super) fn checkpoint_at(&self, place: Position) -> Result<Option<u64>, OpsError> {
+        if let Some(newest) = self.facts.checkpoints.last() {
+            return Ok((newest.place == place).then_some(newest.n));
+        }
+        match (self.tip.checkpoint, &self.session) {
+            (Some((operation, newest)), Some(session)) if newest == place => {
+                let undone = derive::undone(&self.archive.store.undos(session.key)?);
+                Ok((!undone.contains(&operation)).then(|| self.tip.checkpoints - 1))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Gives a checkpoint its number.
+    pub(super) fn checkpoint(&mut self, place: Position, before: Option<u64>, note: Option<String>) -> u64 {
+        let n = self.tip.checkpoints + self.facts.checkpoints.len() as u64;
+        self.facts.checkpoints.push(Checkpoint { n, place, before, own: None, note });
+        n
+    }
+
+    /// Returns the checkpoints that this change gives.
+    pub(super) fn given(&self) -> Vec<u64> {
+        self.facts.checkpoints.iter().map(|checkpoint| checkpoint.n).collect()
+    }
+
+    /// Ends a growth: its runs become facts.
+    pub(super) fn grown(&mut self, growth: Growth) {
+        self.facts.runs.extend(growth.finish());
+    }
+
+    /// Moves a branch.
+    pub(super) fn set_branch(&mut self, branch: &str, to: Option<Position>) -> Result<(), OpsError> {
+        let from = match self.moved.get(branch) {
+            Some((from, _)) => *from,
+            None => self.branch(branch)?,
+        };
+        self.moved.insert(branch.to_owned(), (from, to));
+        Ok(())
+    }
+
+    /// Returns where a branch stands, this change left out.
+    pub(super) fn branch(&self, branch: &str) -> Result<Option<Position>, OpsError> {
+        let Some(session) = &self.session else { return Ok(None) };
+        if branch == self.tip.current() {
+            return Ok(self.tip.position);
+        }
+        let all = self.archive.store.branches(session.key)?;
+        Ok(all.into_iter().find(|(name, _)| name == branch).map(|(_, at)| at))
+    }
+
+    /// Returns a name for what a branch leaves behind: the branch's own with the first free number.
+    pub(super) fn left_name(&self, branch: &str) -> Result<String, OpsError> {
+        let mut taken: BTreeSet<String> = self.moved.keys().cloned().collect();
+        if let Some(session) = &self.session {
+            taken.extend(self.archive.store.branches(session.key)?.into_iter().map(|(name, _)| name));
+        }
+        let names = (1u64..).map(|n| format!("{branch}.{n}"));
+        Ok(names.into_iter().find(|name| !taken.contains(name)).unwrap_or_default())
+    }
+
+    /// Sets a named value.
+    pub(super) fn mark(&mut self, name: &str, to: Option<&str>) {
+        let from = self.tip.mark(name).map(str::to_owned);
+        self.facts.marks.push(Mark { name: name.to_owned(), from, to: to.map(str::to_owned) });
+    }
+
+    /// Says that an entry stands in the place of another.
+    pub(super) fn origin(&mut self, entry: u64, origin: u64) {
+        self.facts.origins.push(Origin { entry, origin });
+    }
+
+    /// Returns the live file's number and place.
+    pub(super) fn live_file(&self) -> Result<Option<(u64, PathBuf)>, OpsError> {
+        match &self.session {
+            Some(session) => catch_up::live_file(self.archive, session, &self.tip),
+            None => Ok(None),
+        }
+    }
+
+    /// Has the commit make an empty live file.
+    pub(super) fn create_live(&mut self, path: PathBuf) {
+        self.live = Live::Create { path };
+    }
+
+    /// Has the commit append bytes to the live file.
+    pub(super) fn append_live(&mut self, bytes: Vec<u8>, end: u64) -> Result<(), OpsError> {
+        if let Some((_, path)) = self.live_file()? {
+            self.live = Live::Append { path, bytes, end };
+        }
+        Ok(())
+    }
+
+    /// Has the commit put a successor in the place of the live file; `old` is the generation that the old file holds.
+    pub(super) fn exchange_live(
+        &mut self,
+        (file, path): (u64, PathBuf),
+        fresh: Fresh,
+        (old, new): (u64, u64),
+    ) -> Result<PathBuf, OpsError> {
+        let io = |source| OpsError::Io { path: path.clone(), source };
+        let seen = live::look(&path).map_err(io)?;
+        let mut n = self.tip.generations;
+        let aside = loop {
+            let aside = live::aside_path(&path, n);
+            if live::look(&aside).map_err(io)?.is_none() {
+                break aside;
+            }
+            n += 1;
+        };
+        use std::os::unix::ffi::OsStrExt;
+        self.facts.rotations.push(Rotation {
+            file,
+            aside: aside.file_name().map(|name| name.as_bytes().to_vec()).unwrap_or_default(),
+            old,
+            new,
+            inode: seen.map_or(0, |seen| seen.inode),
+            length: seen.map_or(0, |seen| seen.length),
+        });
+        self.live = Live::Exchange { path, aside: aside.clone(), fresh: Some(Box::new(fresh)) };
+        Ok(aside)
+    }
+
+    /// Commits the operation and lets the live file follow.
+    pub(super) fn commit(mut self, detail: &Value) -> Result<Outcome, OpsError> {
+        let mut live = std::mem::replace(&mut self.live, Live::Nothing);
+        match &mut live {
+            // The successor is whole before the intent is, so that a committed intent can always be carried out.
+            Live::Exchange { path, fresh, .. } => {
+                let finished = fresh.take().map_or(Ok(()), |fresh| fresh.finish(self.at));
+                finished.map_err(|source| OpsError::Io { path: path.clone(), source })?;
+            }
+            Live::Nothing => {
+                if let Some((_, path)) = self.live_file()? {
+                    live = Live::Stamp { path };
+                }
+            }
+            _ => {}
+        }
+        let operation = self.seal(detail);
+        let n = operation.n;
+        let commit = Commit {
+            card: Some(self.card(&operation)?),
+            session: self.name.clone(),
+            expected: self.tip.operation.map(|(_, hash)| hash),
+            operation,
+            facts: self.facts,
+            lines: self.lines,
+            records: self.deriver.records,
+            twins: self.deriver.twins.into_iter().collect(),
+        };
+        let key = self.archive.store.commit(commit)?;
+        let session = Session { key, name: self.name, format: self.format };
+        let alone =
+            live.follow(self.at).map_err(|(path, source)| OpsError::Behind { operation: n, path, source })?;
+        if !alone {
+            self.notices.extend(catch_up::catch_up(self.archive, &session)?);
+        }
+        drop(self.lock);
+        Ok(Outcome { session, operation: n, notices: self.notices })
+    }
+
+    fn seal(&mut self, detail: &Value) -> Operation {
+        let moved = std::mem::take(&mut self.moved).into_iter().filter(|(_, (from, to))| from != to);
+        self.facts.moves = moved.map(|(branch, (from, to))| Move { branch, from, to }).collect();
+        self.facts.sort();
+        let mut operation = Operation {
+            n: self.number(),
+            at: self.at,
+            command: self.command.to_owned(),
+            detail: detail.to_string(),
+            undoes: self.undoes,
+            first: self.tip.entries + 1,
+            count: self.facts.entries.len() as u64,
+            hash: OperationId::new([0; 32]),
+        };
+        operation.hash = operation.seal(self.tip.operation.map(|(_, hash)| hash), &self.name, &self.facts);
+        operation
+    }
+
+    fn card(&self, operation: &Operation) -> Result<crate::model::Card, OpsError> {
+        let mut card = match &self.session {
+            Some(session) => self.archive.store.card(session.key)?,
+            None => crate::model::Card::default(),
+        };
+        let detail = serde_json::from_str::<Value>(&operation.detail).unwrap_or_default();
+        let folder = detail.pointer("/system/folder").and_then(Value::as_str);
+        derive::see_operation(&mut card, operation, &self.facts.marks, folder);
+        for (record, line) in self.deriver.records.iter().zip(&self.lines) {
+            // Only a card that lacks words needs the line itself.
+            let raw = (card.title.is_none() || card.folder.is_none()).then(|| Raw::object(line.bytes())).flatten();
+            derive::see_entry(&mut card, record.kind, record.time, raw, self.format);
+        }
+        Ok(card)
+    }
+}

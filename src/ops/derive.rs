@@ -1,0 +1,126 @@
+//! Deriving: what is computed from lines and operations, the same way when they arrive and when they are rebuilt.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    model::{Card, Kind, Mark, NameTag, Operation, Parent, Record, Timestamp, json::Raw},
+    ops::OpsError,
+    store::{Find, SessionKey, Store},
+    wire::{Envelope, Format, Link},
+};
+
+/// How many characters of the first turn a title has at most.
+const TITLE: usize = 120;
+
+/// Derives records in the order of their numbers.
+#[derive(Default)]
+pub(super) struct Deriver {
+    names: BTreeMap<NameTag, u64>,
+    pub(super) records: Vec<Record>,
+    pub(super) twins: BTreeSet<NameTag>,
+}
+
+impl Deriver {
+    /// Returns the entry of a name among those derived here, else among those that a store holds.
+    fn named(&self, tag: NameTag, held: Option<(&dyn Store, SessionKey)>) -> Result<Option<u64>, OpsError> {
+        if let Some(entry) = self.names.get(&tag) {
+            return Ok(Some(*entry));
+        }
+        let Some((store, session)) = held else { return Ok(None) };
+        Ok(store.find(session, &Find::Name(tag, tag))?.last().copied())
+    }
+
+    /// Derives the record of the next entry; `before` is the entry before it in its file.
+    pub(super) fn add(
+        &mut self,
+        n: u64,
+        envelope: Envelope,
+        before: Option<u64>,
+        held: Option<(&dyn Store, SessionKey)>,
+    ) -> Result<(), OpsError> {
+        let parent = match &envelope.parent {
+            Link::Root => Parent::Root,
+            Link::Before => before.map_or(Parent::Root, Parent::Entry),
+            Link::Named(name) => {
+                let tag = NameTag::of(name);
+                let entry = self.named(tag, held)?;
+                if entry.is_none() {
+                    self.twins.insert(tag);
+                }
+                entry.map_or(Parent::Missing, Parent::Entry)
+            }
+        };
+        let name = envelope.tag();
+        if let Some(tag) = name {
+            if self.named(tag, held)?.is_some() {
+                self.twins.insert(tag);
+            }
+            self.names.insert(tag, n);
+        }
+        self.records.push(Record { n, kind: envelope.kind, name, parent, time: envelope.time, hint: envelope.hint });
+        Ok(())
+    }
+}
+
+/// Takes an operation into a card.
+pub(super) fn see_operation(card: &mut Card, operation: &Operation, marks: &[Mark], folder: Option<&str>) {
+    if !matches!(operation.command.as_str(), "import" | "catch-up" | "hide") {
+        card.active = card.active.max(operation.at);
+    }
+    if operation.n == 1 && operation.command == "new" {
+        card.started = operation.at;
+    }
+    if card.folder.is_none() {
+        card.folder = folder.map(str::to_owned);
+    }
+    for mark in marks.iter().filter(|mark| mark.name == Mark::HIDDEN) {
+        card.hidden = mark.to.is_some();
+    }
+}
+
+/// Takes an entry into a card.
+pub(super) fn see_entry(card: &mut Card, kind: Kind, time: Option<Timestamp>, record: Option<Raw<'_>>, format: &dyn Format) {
+    if let Some(time) = time {
+        card.active = card.active.max(time);
+        if card.started == Timestamp::default() {
+            card.started = time;
+        }
+    }
+    if card.folder.is_none() {
+        card.folder = record.and_then(|record| format.folder(record));
+    }
+    if kind == Kind::User {
+        card.turns += 1;
+        if card.title.is_none() {
+            card.title = record.and_then(|record| format.message(record)).and_then(|message| title(&message.text()));
+        }
+    }
+}
+
+fn title(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(TITLE).collect())
+}
+
+/// Returns the operations that are undone, given all that undo another.
+pub(super) fn undone(undos: &[(u64, u64)]) -> BTreeSet<u64> {
+    let mut undone = BTreeSet::new();
+    for (n, undoes) in undos.iter().rev() {
+        if !undone.contains(n) {
+            undone.insert(*undoes);
+        }
+    }
+    undone
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_undo_that_is_undone_undoes_nothing() {
+        assert_eq!(undone(&[(3, 1)]), BTreeSet::from([1]));
+        assert_eq!(undone(&[(3, 1), (4, 3)]), BTreeSet::from([3]));
+        assert_eq!(undone(&[(3, 1), (4, 3), (5, 1)]), BTreeSet::from([1, 3]));
+    }
+}

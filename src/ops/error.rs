@@ -1,0 +1,144 @@
+//! What can go wrong in a verb, by what the caller can do about it.
+
+use std::path::PathBuf;
+
+use crate::{model::Timestamp, store::StoreError, wire::Failure};
+
+/// A verb's failure.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpsError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(StoreError),
+    /// The file system failed.
+    #[error("cannot access {path}")]
+    Io {
+        /// What was accessed.
+        path: PathBuf,
+        /// How it failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The operation is safe in the store, but the live file could not follow; the next command tries again.
+    #[error("operation {operation} is kept, but the live file {path} could not follow")]
+    Behind {
+        /// The operation.
+        operation: u64,
+        /// The live file.
+        path: PathBuf,
+        /// How it failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// There is no such session.
+    #[error("no session matches {0:?}")]
+    NoSession(String),
+    /// There is no session that works in this folder.
+    #[error("no session works in {0}")]
+    NoSessionHere(PathBuf),
+    /// Several sessions match.
+    #[error("{wanted:?} matches {} sessions", .matches.len())]
+    AmbiguousSession {
+        /// What was asked for.
+        wanted: String,
+        /// Their ids.
+        matches: Vec<String>,
+    },
+    /// There is no such entry.
+    #[error("no entry matches {0:?}")]
+    NoEntry(String),
+    /// Several entries match.
+    #[error("{wanted:?} matches {} entries", .matches.len())]
+    AmbiguousEntry {
+        /// What was asked for.
+        wanted: String,
+        /// Their ids.
+        matches: Vec<String>,
+    },
+    /// There is no such checkpoint.
+    #[error("no checkpoint matches {wanted:?}")]
+    NoCheckpoint {
+        /// What was asked for.
+        wanted: String,
+        /// The nearest ones, with what stands there.
+        nearest: Vec<(u64, String)>,
+    },
+    /// There is no such branch.
+    #[error("no branch is called {wanted:?}")]
+    NoBranch {
+        /// What was asked for.
+        wanted: String,
+        /// Those that there are.
+        branches: Vec<String>,
+    },
+    /// A branch has that name already.
+    #[error("a branch is called {0:?} already")]
+    BranchExists(String),
+    /// A name that no branch may have.
+    #[error("a branch cannot be called {name:?}: {why}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// A record that cannot be appended.
+    #[error("{}{why}", .line.map_or_else(String::new, |line| format!("line {line}: ")))]
+    Invalid {
+        /// On which line it stands, from 1.
+        line: Option<usize>,
+        /// Why.
+        why: String,
+    },
+    /// Nothing is left to undo or redo.
+    #[error("there is nothing to {0}")]
+    Nothing(&'static str),
+    /// The operation cannot be undone.
+    #[error("operation {n} cannot be undone: {why}")]
+    NotUndoable {
+        /// The operation.
+        n: u64,
+        /// Why.
+        why: &'static str,
+    },
+    /// There is no such operation.
+    #[error("there is no operation {0}")]
+    NoOperation(u64),
+    /// The session's records are of a format that is not known here.
+    #[error("the format {0:?} is not known")]
+    UnknownFormat(String),
+    /// A file holds no session that is known.
+    #[error("{0} holds no session of a known format")]
+    NoFormat(PathBuf),
+    /// The session cannot be changed in this way.
+    #[error("{0}")]
+    Unsupported(String),
+    /// A file could not be read as lines.
+    #[error(transparent)]
+    Read(#[from] crate::wire::jsonl::ReadError),
+    /// The live file was changed by another program in a way that is no append, and cannot be put right.
+    #[error("the live file {path} was changed at {at} by another program, and cannot be set aside")]
+    Changed {
+        /// The live file.
+        path: PathBuf,
+        /// When.
+        at: Timestamp,
+    },
+}
+
+impl From<StoreError> for OpsError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Failure> for OpsError {
+    /// Takes a failure beneath a graph apart again.
+    fn from(failure: Failure) -> Self {
+        match failure.downcast::<StoreError>() {
+            Ok(error) => Self::Store(*error),
+            Err(failure) => Self::Store(StoreError::Database(failure)),
+        }
+    }
+}

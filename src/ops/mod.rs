@@ -1,0 +1,190 @@
+//! Verbs: one file each; a function, not an object.
+//!
+//! A changing verb takes the archive's lock, catches up with the live file, builds one [`change::Change`] and commits it;
+//! the live file follows. A reading verb looks through a [`View`] and writes nothing.
+//!
+//! Invariant: a verb that fails before its commit has changed nothing but a temporary file.
+
+mod append;
+mod branch;
+mod catch_up;
+mod change;
+mod checkpoint;
+mod derive;
+mod doctor;
+mod error;
+mod graph;
+mod handle;
+mod import;
+mod new;
+mod read;
+mod rebuild;
+mod revert;
+mod rotations;
+mod select;
+mod undo;
+mod verify;
+mod view;
+mod workspace;
+
+pub use append::{Appended, append};
+pub use branch::{Branched, branch, branches, switch};
+pub use catch_up::Notice;
+pub use change::Outcome;
+pub use checkpoint::{Shown, checkpoint, checkpoints};
+pub use doctor::{Ailment, Place, doctor, place_of, treat};
+pub use error::OpsError;
+pub use graph::{GraphNode, GraphView, graph};
+pub use handle::Handle;
+pub use import::{Imported, import, peek};
+pub use new::{Created, Layers, hide, layers, new};
+pub use read::{Line, Status, export, log, message, show, status};
+pub use rebuild::{Rebuilt, rebuild};
+pub use revert::{Reverted, clear, revert};
+pub use rotations::{Rotated, RotatedState, rotations};
+pub use select::{Target, find_entry, find_session};
+pub use undo::{OperationView, Undone, operations, redo, undo};
+pub use verify::{Finding, Severity, Verified, verify};
+pub use view::View;
+pub use workspace::{Workspace, workspace};
+
+use std::{
+    fs::{self, DirBuilder, File},
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+use uuid::Uuid;
+
+use crate::{
+    model::{SessionName, Timestamp},
+    store::{Access, MemoryStore, SessionFilter, SessionKey, SqliteStore, Store, StoreError},
+    wire::{self, Format},
+};
+
+/// Clock and chance, which the library never reads by itself.
+pub trait Ambient: Send {
+    /// Returns the time.
+    fn now(&mut self) -> Timestamp;
+    /// Returns a fresh random id.
+    fn uuid(&mut self) -> Uuid;
+}
+
+/// The clock and the chance of the machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Machine;
+
+impl Ambient for Machine {
+    fn now(&mut self) -> Timestamp {
+        Timestamp(chrono::Utc::now().timestamp_millis())
+    }
+
+    fn uuid(&mut self) -> Uuid {
+        Uuid::new_v4()
+    }
+}
+
+/// A store with its live files: what the verbs work on.
+pub struct Archive {
+    store: Box<dyn Store>,
+    root: Option<PathBuf>,
+    ambient: Box<dyn Ambient>,
+}
+
+/// A session of an archive.
+#[derive(Clone)]
+pub struct Session {
+    /// The store's number.
+    pub key: SessionKey,
+    /// The name.
+    pub name: SessionName,
+    /// The format of its records.
+    pub format: &'static dyn Format,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Session({}:{})", self.name.format, self.name.id)
+    }
+}
+
+impl Archive {
+    /// Opens the archive in a folder; unless it is only read, what is not there is made, private.
+    pub fn open(root: &Path, access: Access, ambient: Box<dyn Ambient>) -> Result<Self, OpsError> {
+        let io = |source| OpsError::Io { path: root.to_owned(), source };
+        if access != Access::Read {
+            let folder = root.join("transcripts");
+            DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|source| {
+                if matches!(source.kind(), std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied)
+                {
+                    StoreError::ReadOnly { path: root.to_owned() }.into()
+                } else {
+                    io(source)
+                }
+            })?;
+        }
+        // Links are followed once, so that they cannot lead elsewhere between two steps.
+        let root = match fs::canonicalize(root) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => root.to_owned(),
+            other => other.map_err(io)?,
+        };
+        let store = SqliteStore::open(&root.join("store.db"), access)?;
+        Ok(Self { store: Box::new(store), root: Some(root), ambient })
+    }
+
+    /// Makes an archive over any store, without live files.
+    pub fn over(store: Box<dyn Store>, ambient: Box<dyn Ambient>) -> Self {
+        Self { store, root: None, ambient }
+    }
+
+    /// Makes an archive that lasts as long as its value.
+    pub fn in_memory(ambient: Box<dyn Ambient>) -> Self {
+        Self::over(Box::new(MemoryStore::new()), ambient)
+    }
+
+    /// Returns the store.
+    pub fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    /// Returns the folder, if there is one.
+    pub fn root(&self) -> Option<&Path> {
+        self.root.as_deref()
+    }
+
+    /// Returns the sessions, the newest first, each with its card.
+    pub fn sessions(&self, filter: &SessionFilter) -> Result<Vec<crate::store::Listed>, OpsError> {
+        Ok(self.store.sessions(filter)?)
+    }
+
+    /// Returns the session of a name.
+    pub fn session(&self, name: &SessionName) -> Result<Option<Session>, OpsError> {
+        let key = self.store.session(name)?;
+        key.map(|key| Self::known(key, name.clone())).transpose()
+    }
+
+    fn known(key: SessionKey, name: SessionName) -> Result<Session, OpsError> {
+        let format = wire::by_name(&name.format);
+        let format = format.ok_or_else(|| OpsError::UnknownFormat(name.format.clone()))?;
+        Ok(Session { key, name, format })
+    }
+
+    /// Waits until no other program changes this archive, and keeps it so while the answer lives.
+    fn lock(&self) -> Result<Option<File>, OpsError> {
+        let Some(root) = &self.root else { return Ok(None) };
+        let path = root.join("lock");
+        let open = || {
+            use std::os::unix::fs::OpenOptionsExt;
+            let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
+            file.lock()?;
+            Ok(file)
+        };
+        open().map(Some).map_err(|source| OpsError::Io { path: path.clone(), source })
+    }
+
+    /// Returns where a file of a session lies; a relative path is below the archive's folder.
+    fn path_of(&self, path: &[u8]) -> Option<PathBuf> {
+        use std::os::unix::ffi::OsStrExt;
+        Some(self.root.as_deref()?.join(std::ffi::OsStr::from_bytes(path)))
+    }
+}

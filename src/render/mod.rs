@@ -1,0 +1,12 @@
+//! What is shown: one file per form of output, each a function from plain data to a writer.
+//!
+//! Refuses to know the command line, the environment or the terminal: width and [`style::Styles`]
+//! are passed in.
+//!
+//! Invariant: text that came from outside reaches a writer through [`safe`] or [`json`], never bare.
+
+pub(crate) mod json;
+pub(crate) mod safe;
+pub(crate) mod style;
+pub(crate) mod table;
+pub(crate) mod units;

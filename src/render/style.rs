@@ -1,0 +1,105 @@
+//! Label to colour: the only colour code.
+//!
+//! Invariant: output is complete without colour, so painting only ever adds escapes around a text.
+
+use std::fmt::Write as _;
+
+/// What a piece of text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Label {
+    Plain,
+    Heading,
+    Dim,
+    Id,
+    Time,
+    Branch,
+    Head,
+    Checkpoint,
+    Boundary,
+    User,
+    Assistant,
+    Tool,
+    Note,
+    Added,
+    Removed,
+    Hint,
+    Warning,
+    Error,
+}
+
+/// Whether and how labels are painted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Styles {
+    coloured: bool,
+}
+
+impl Label {
+    /// Returns the parameters of the label's escape sequence: bold, dim and the eight base colours,
+    /// which every terminal has and every theme keeps readable.
+    fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Heading => Some("1"),
+            Self::Dim | Self::Time => Some("2"),
+            Self::Id => Some("33"),
+            Self::Branch | Self::Tool => Some("35"),
+            Self::Head => Some("1;36"),
+            Self::Checkpoint | Self::Hint => Some("36"),
+            Self::Boundary => Some("2;35"),
+            Self::User => Some("1;34"),
+            Self::Assistant => Some("1;32"),
+            Self::Note | Self::Warning => Some("1;33"),
+            Self::Added => Some("32"),
+            Self::Removed => Some("31"),
+            Self::Error => Some("1;31"),
+        }
+    }
+}
+
+impl Styles {
+    /// Returns styles that paint if `coloured`, and otherwise return text as it is.
+    pub(crate) fn new(coloured: bool) -> Self {
+        Self { coloured }
+    }
+
+    /// Returns whether painting adds colour.
+    pub(crate) fn is_coloured(self) -> bool {
+        self.coloured
+    }
+
+    /// Returns safe text in its label's colour, each line painted on its own: pagers forget colour at
+    /// the end of a line.
+    pub(crate) fn paint(self, label: Label, text: &str) -> String {
+        let (true, Some(code)) = (self.coloured, label.code()) else {
+            return text.to_owned();
+        };
+        let mut painted = String::with_capacity(text.len() + 16);
+        for (n, line) in text.split('\n').enumerate() {
+            if n > 0 {
+                painted.push('\n');
+            }
+            if !line.is_empty() {
+                write!(painted, "\x1b[{code}m{line}\x1b[0m")
+                    .expect("a string takes all that is written");
+            }
+        }
+        painted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_styles_leave_text_as_it_is() {
+        assert_eq!(Styles::new(false).paint(Label::Error, "a\nb"), "a\nb");
+    }
+
+    #[test]
+    fn colour_ends_with_each_line() {
+        let painted = Styles::new(true).paint(Label::Added, "a\n\nb\n");
+        assert_eq!(painted, "\x1b[32ma\x1b[0m\n\n\x1b[32mb\x1b[0m\n");
+        assert_eq!(Styles::new(true).paint(Label::Plain, "a"), "a");
+    }
+}

@@ -1,0 +1,152 @@
+//! Aligned columns without borders, measured in terminal columns rather than characters.
+//!
+//! Invariant: cells are made safe as they are built, so a table cannot carry a control character.
+
+use std::array;
+use std::io::{self, Write};
+
+use super::safe;
+use super::style::{Label, Styles};
+
+const GAP: &str = "  ";
+
+/// The last column keeps this much however narrow the terminal: a wrapped line beats an empty one.
+const LEAST_LAST: usize = 16;
+
+/// Rows of `N` cells; the number of columns is part of the type, so no row can be ragged.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<const N: usize> {
+    columns: [Align; N],
+    rows: Vec<[Cell; N]>,
+}
+
+/// The side of its column that a cell keeps to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// A text on one line and what it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    label: Label,
+    text: String,
+}
+
+impl Cell {
+    /// Returns a cell of outside text.
+    pub(crate) fn new(label: Label, text: &str) -> Self {
+        Self { label, text: safe::line(text).into_owned() }
+    }
+}
+
+impl<const N: usize> Table<N> {
+    /// Returns a table without rows.
+    pub(crate) fn new(columns: [Align; N]) -> Self {
+        Self { columns, rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub(crate) fn row(&mut self, cells: [Cell; N]) {
+        self.rows.push(cells);
+    }
+
+    /// Writes the rows; where there is a `terminal` width, the last column is clipped to it.
+    pub(crate) fn write(
+        &self,
+        out: &mut dyn Write,
+        styles: Styles,
+        terminal: Option<usize>,
+    ) -> io::Result<()> {
+        let widths = self.widths(terminal);
+        for row in &self.rows {
+            // Ends at the last cell that says something, so that no line ends in spaces.
+            let mut padding = String::new();
+            for ((cell, align), width) in row.iter().zip(self.columns).zip(widths) {
+                let text = safe::clip(&cell.text, width);
+                let room = " ".repeat(width.saturating_sub(safe::width(&text)));
+                let (before, after) = match align {
+                    Align::Left => ("", room.as_str()),
+                    Align::Right => (room.as_str(), ""),
+                };
+                padding.push_str(before);
+                if !text.is_empty() {
+                    write!(out, "{padding}{}", styles.paint(cell.label, &text))?;
+                    padding.clear();
+                }
+                padding.push_str(after);
+                padding.push_str(GAP);
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    fn widths(&self, terminal: Option<usize>) -> [usize; N] {
+        let mut widths = array::from_fn(|column| {
+            self.rows.iter().map(|row| safe::width(&row[column].text)).max().unwrap_or(0)
+        });
+        if let (Some(terminal), Some((last, others))) = (terminal, widths.split_last_mut()) {
+            let taken: usize = others.iter().map(|width| width + GAP.len()).sum();
+            *last = (*last).min(terminal.saturating_sub(taken).max(LEAST_LAST));
+        }
+        widths
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    fn sample(terminal: Option<usize>, coloured: bool) -> String {
+        let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
+        let rows = [
+            ("8f14e45f", "7", "日本語 is wide"),
+            ("c9", "120", "a title that goes on and on\x1b[2J"),
+            ("ab", "", ""),
+        ];
+        for (id, count, title) in rows {
+            table.row([
+                Cell::new(Label::Id, id),
+                Cell::new(Label::Plain, count),
+                Cell::new(Label::Plain, title),
+            ]);
+        }
+        let mut out = Vec::new();
+        table.write(&mut out, Styles::new(coloured), terminal).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn columns_align_and_nothing_is_cut_off_a_terminal() {
+        assert_snapshot!(sample(None, false), @r"
+        8f14e45f    7  日本語 is wide
+        c9        120  a title that goes on and on\x1b[2J
+        ab
+        ");
+    }
+
+    #[test]
+    fn the_last_column_is_clipped_to_a_terminal() {
+        assert_snapshot!(sample(Some(35), false), @r"
+        8f14e45f    7  日本語 is wide
+        c9        120  a title that goes o…
+        ab
+        ");
+        assert_eq!(sample(Some(1), false), sample(Some(31), false), "never below the least");
+    }
+
+    #[test]
+    fn colour_does_not_move_columns() {
+        let plain = sample(Some(35), true).replace("\x1b[33m", "").replace("\x1b[0m", "");
+        assert_eq!(plain, sample(Some(35), false));
+    }
+
+    #[test]
+    fn no_line_ends_in_spaces() {
+        assert!(sample(None, false).lines().all(|line| line == line.trim_end()));
+    }
+}

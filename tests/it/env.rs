@@ -1,0 +1,125 @@
+//! `TestEnv`: a home of its own, an empty environment, and a pinned width, clock and chance, so that
+//! a command says the same on every machine.
+//!
+//! Invariant: each command starts one second after the one before, with uuids of its own.
+
+use std::cell::Cell;
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use tempfile::TempDir;
+
+/// 2001-02-03 04:05:06 UTC, in Unix milliseconds.
+const START: u64 = 981_173_106_000;
+
+/// A machine to run commands on: `$HOME`, with the current folder `$HOME/project`.
+pub(crate) struct TestEnv {
+    home: TempDir,
+    commands: Cell<u64>,
+}
+
+/// What a command said, with the home's path as `$HOME`.
+#[must_use = "either snapshot the output or assert the exit status with .success()"]
+#[derive(Debug)]
+pub(crate) struct CommandOutput {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    status: ExitStatus,
+}
+
+impl TestEnv {
+    /// Returns a machine with an empty project.
+    pub(crate) fn new() -> Self {
+        let env = Self { home: tempfile::tempdir().unwrap(), commands: Cell::new(0) };
+        fs::create_dir(env.project()).unwrap();
+        env
+    }
+
+    /// Returns the home folder.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Returns the folder that commands run in.
+    pub(crate) fn project(&self) -> PathBuf {
+        self.home().join("project")
+    }
+
+    /// Runs `undertext` with nothing on stdin.
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, args: &[A]) -> CommandOutput {
+        self.run_with_stdin(args, b"")
+    }
+
+    /// Runs `undertext` with these bytes on stdin.
+    pub(crate) fn run_with_stdin<A: AsRef<OsStr>>(
+        &self,
+        args: &[A],
+        stdin: &[u8],
+    ) -> CommandOutput {
+        let mut command = self.command();
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        let output = std::thread::scope(|scope| {
+            // A command may well end without reading its input.
+            scope.spawn(move || pipe.write_all(stdin));
+            child.wait_with_output().unwrap()
+        });
+        CommandOutput {
+            stdout: self.anonymous(&output.stdout),
+            stderr: self.anonymous(&output.stderr),
+            status: output.status,
+        }
+    }
+
+    /// Returns the next command, for tests that need a process of their own or more environment.
+    pub(crate) fn command(&self) -> Command {
+        let n = self.commands.get();
+        self.commands.set(n + 1);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_undertext"));
+        command
+            .current_dir(self.project())
+            .env_clear()
+            .env("HOME", self.home())
+            .env("USER", "test-user")
+            .env("COLUMNS", "100")
+            .env("UNDERTEXT_TEST_CLOCK", (START + 1000 * n).to_string())
+            .env("UNDERTEXT_TEST_SEED", n.to_string());
+        command
+    }
+
+    fn anonymous(&self, output: &[u8]) -> String {
+        let home = self.home().to_str().unwrap();
+        let canonical = self.home().canonicalize().unwrap();
+        String::from_utf8_lossy(output)
+            .replace(canonical.to_str().unwrap(), "$HOME")
+            .replace(home, "$HOME")
+    }
+}
+
+impl CommandOutput {
+    /// Asserts that the command did what it was asked, or said yes.
+    #[track_caller]
+    pub(crate) fn success(self) -> Self {
+        assert!(self.status.success(), "{self}");
+        self
+    }
+}
+
+impl fmt::Display for CommandOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.stdout)?;
+        if !self.stderr.is_empty() {
+            write!(f, "------- stderr -------\n{}", self.stderr)?;
+        }
+        match self.status.code() {
+            Some(0) => Ok(()),
+            Some(code) => writeln!(f, "[exit status: {code}]"),
+            None => writeln!(f, "[{}]", self.status),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The architecture, checked by reading the sources: what may import what, and what no source holds.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folder, then the folders it may import: the table of the architecture, complete.
+const LAYERS: [(&str, &[&str]); 10] = [
+    ("model", &[]),
+    ("dag", &[]),
+    ("wire", &["model", "dag"]),
+    ("context", &["model"]),
+    ("store", &["model"]),
+    ("provider", &["model", "context"]),
+    ("live", &["model", "wire"]),
+    ("ops", &["model", "dag", "wire", "context", "store", "live"]),
+    // These two are the binary, which also imports the library, as `undertext::`.
+    ("render", &[]),
+    ("cli", &["render"]),
+];
+
+/// Crate, then the paths under `src` that may import it.
+const CRATES: [(&str, &[&str]); 6] = [
+    ("anyhow", &["cli"]),
+    ("clap", &["cli"]),
+    ("clap_complete", &["cli"]),
+    ("clap_mangen", &["cli"]),
+    ("rusqlite", &["store/sqlite"]),
+    ("terminal_size", &["cli"]),
+];
+
+#[test]
+fn folders_import_downward_only() {
+    let faults = sources().into_iter().flat_map(|(path, text)| {
+        let faults = layer_of(&path).map(|layer| upward_imports(layer, &text)).unwrap_or_default();
+        faults.into_iter().map(move |target| format!("{path} imports crate::{target}"))
+    });
+    none(faults);
+}
+
+#[test]
+fn every_folder_has_its_place_in_the_table() {
+    let folders = sources().into_iter().filter(|(path, _)| path.contains('/'));
+    none(folders.filter(|(path, _)| layer_of(path).is_none()).map(|(path, _)| path));
+}
+
+#[test]
+fn modules_do_not_reach_around_their_parent() {
+    none(
+        sources()
+            .into_iter()
+            .filter(|(_, text)| text.contains("super::super"))
+            .map(|(path, _)| path),
+    );
+}
+
+#[test]
+fn crates_stay_where_they_belong() {
+    let faults = sources().into_iter().flat_map(|(path, text)| {
+        let strays =
+            CRATES.iter().filter(|(_, homes)| !homes.iter().any(|home| path.starts_with(home)));
+        let strays = strays.filter(|(name, _)| names_crate(&text, name));
+        strays.map(|(name, _)| format!("{path} imports {name}")).collect::<Vec<_>>()
+    });
+    none(faults);
+}
+
+#[test]
+fn every_file_says_what_it_owns() {
+    let silent = sources().into_iter().chain(tests()).filter(|(_, text)| !text.starts_with("//!"));
+    none(silent.map(|(path, _)| path));
+}
+
+#[test]
+fn every_test_file_is_declared() {
+    let texts: Vec<String> = tests().into_iter().map(|(_, text)| text).collect();
+    let forgotten = tests().into_iter().filter(|(path, _)| {
+        let path = Path::new(path.strip_suffix("/mod.rs").unwrap_or(path));
+        let declaration = format!("mod {};", path.file_stem().unwrap().to_str().unwrap());
+        path != Path::new("main.rs") && !texts.iter().any(|text| declares(text, &declaration))
+    });
+    none(forgotten.map(|(path, _)| path));
+}
+
+#[test]
+fn no_source_holds_a_path_of_the_machine_it_was_written_on() {
+    let own = [Some(env!("CARGO_MANIFEST_DIR")), option_env!("HOME"), option_env!("CARGO_HOME")];
+    let own: Vec<&str> = own.into_iter().flatten().filter(|path| path.len() > 1).collect();
+    let guilty = sources()
+        .into_iter()
+        .chain(tests())
+        .filter(|(_, text)| own.iter().any(|path| text.contains(&format!("{path}/"))));
+    none(guilty.map(|(path, _)| path));
+}
+
+#[test]
+fn a_planted_fault_is_found() {
+    assert_eq!(upward_imports("dag", "use crate::store::Store;"), ["store"]);
+    assert_eq!(upward_imports("ops", "use crate::{model, provider};"), [""], "fails closed");
+    assert_eq!(upward_imports("wire", "use crate::model::Entry; pub(crate) fn f() {}"), [""; 0]);
+    assert_eq!(upward_imports("render", "crate::cli::env"), ["cli"]);
+    assert!(names_crate("use clap::Args;", "clap"));
+    assert!(!names_crate("use clap_complete::Shell;", "clap"));
+    assert!(!names_crate("use myclap::Args;", "clap"));
+    assert!(declares("mod env;\npub(crate) mod tidy;", "mod tidy;"));
+    assert!(!declares("// mod tidy;", "mod tidy;"));
+}
+
+/// Returns the folders outside what `layer` may import that a source imports all the same.
+fn upward_imports(layer: &str, text: &str) -> Vec<String> {
+    let allowed = LAYERS.iter().find(|(name, _)| *name == layer).unwrap().1;
+    let targets = text.split("crate::").skip(1).map(leading_ident);
+    targets
+        .filter(|target| *target != layer && !allowed.contains(target))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn leading_ident(rest: &str) -> &str {
+    rest.split(|c: char| !is_ident(c)).next().unwrap_or("")
+}
+
+fn names_crate(text: &str, name: &str) -> bool {
+    text.match_indices(&format!("{name}::")).any(|(at, _)| !text[..at].ends_with(is_ident))
+}
+
+fn declares(text: &str, declaration: &str) -> bool {
+    text.lines().any(|line| matches!(line.strip_suffix(declaration), Some("" | "pub(crate) ")))
+}
+
+fn is_ident(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Returns the folder right under `src` that a path lies in, if it is in the table.
+fn layer_of(path: &str) -> Option<&'static str> {
+    let (folder, _) = path.split_once('/')?;
+    LAYERS.iter().map(|&(name, _)| name).find(|name| *name == folder)
+}
+
+#[track_caller]
+fn none(faults: impl Iterator<Item = String>) {
+    let faults: Vec<String> = faults.collect();
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+fn sources() -> Vec<(String, String)> {
+    rust_files("src")
+}
+
+fn tests() -> Vec<(String, String)> {
+    rust_files("tests/it")
+}
+
+/// Returns path below `root` and text of each Rust file there.
+fn rust_files(root: &str) -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
+    let mut files = Vec::new();
+    let mut left: Vec<PathBuf> = vec![root.clone()];
+    while let Some(dir) = left.pop() {
+        for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                left.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let below = path.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/");
+                files.push((below, fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    files.sort();
+    files
+}

@@ -1,0 +1,130 @@
+//! What holds for every command: streams, exit codes, and what is typed wrongly.
+
+use std::fs;
+use std::io;
+
+use insta::assert_snapshot;
+
+use crate::env::TestEnv;
+
+#[test]
+fn no_command_shows_help_and_fails() {
+    let output = TestEnv::new().run::<&str>(&[]);
+    assert!(output.stdout.is_empty());
+    assert!(output.to_string().ends_with("[exit status: 2]\n"), "{output}");
+}
+
+#[test]
+fn the_version_is_data() {
+    assert_snapshot!(TestEnv::new().run(&["--version"]), @"undertext 0.1.0");
+}
+
+#[test]
+fn wrong_use_is_explained_on_stderr() {
+    assert_snapshot!(TestEnv::new().run(&["compltions"]), @r"
+    ------- stderr -------
+    error: unrecognized subcommand 'compltions'
+
+      tip: a similar subcommand exists: 'completions'
+
+    Usage: undertext [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    [exit status: 2]
+    ");
+}
+
+#[test]
+fn control_characters_that_were_typed_are_not_sent_back() {
+    let output = TestEnv::new().run(&["man", "\x1b]52;c;cm0=\x07\u{202e}"]);
+    assert_snapshot!(output, @r"
+    ------- stderr -------
+    error: unexpected argument '\u{202e}' found
+
+    Usage: undertext man [OPTIONS]
+
+    For more information, try '--help'.
+    [exit status: 2]
+    ");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_argument_that_is_not_utf8_is_no_panic() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let odd = OsStr::from_bytes(b"odd\xff");
+    let env = TestEnv::new();
+    assert_snapshot!(env.run(&[OsStr::new("completions"), odd]), @r"
+    ------- stderr -------
+    error: invalid value 'odd�' for '[SHELL]'
+      [possible values: bash, elvish, fish, powershell, zsh]
+
+    For more information, try '--help'.
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&[OsStr::new("man"), OsStr::new("--out"), odd]), @r"
+    ------- stderr -------
+    Wrote 3 pages to odd\xff
+    ");
+    assert!(env.project().join(odd).join("undertext.1").is_file());
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let env = TestEnv::new();
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let output = env.command().args(["completions", "zsh"]).stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
+}
+
+#[test]
+fn colour_is_for_terminals_unless_asked_for() {
+    let env = TestEnv::new();
+    assert_snapshot!(env.run(&["completions"]), @r"
+    ------- stderr -------
+    error: cannot tell the shell from $SHELL
+    hint: name it: undertext completions bash
+    [exit status: 2]
+    ");
+    let coloured = env.run(&["completions", "--color=always"]).stderr;
+    assert!(coloured.starts_with("\x1b[1;31merror:\x1b[0m cannot tell"), "{coloured:?}");
+}
+
+#[test]
+fn completions_are_for_the_users_shell_unless_named() {
+    let env = TestEnv::new();
+    let named = env.run(&["completions", "fish"]).success();
+    let output = env.command().arg("completions").env("SHELL", "/bin/fish").output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), named.stdout);
+}
+
+#[test]
+fn the_manual_has_a_page_for_each_command() {
+    let env = TestEnv::new();
+    assert!(env.run(&["man"]).success().stdout.contains(".TH undertext 1"));
+    assert_snapshot!(env.run(&["--json", "man", "--out", "pages"]), @r#"
+    {"type":"page","path":"pages/undertext-completions.1"}
+    {"type":"page","path":"pages/undertext-man.1"}
+    {"type":"page","path":"pages/undertext.1"}
+    ------- stderr -------
+    Wrote 3 pages to pages
+    "#);
+    assert!(env.run(&["-q", "man", "--out", "pages"]).success().stderr.is_empty());
+    assert_eq!(fs::read_dir(env.project().join("pages")).unwrap().count(), 3);
+}
+
+#[test]
+fn a_failure_names_what_failed_and_why() {
+    let env = TestEnv::new();
+    fs::write(env.home().join("file"), "").unwrap();
+    let pages = env.home().join("file/pages");
+    assert_snapshot!(env.run(&["man", "--out", pages.to_str().unwrap()]), @r"
+    ------- stderr -------
+    error: cannot create $HOME/file/pages
+    caused by: Not a directory (os error 20)
+    [exit status: 3]
+    ");
+}
