@@ -42,8 +42,13 @@ pub fn look(path: &Path) -> io::Result<Option<Seen>> {
     match fs::metadata(path) {
         Ok(meta) => {
             let whole = meta.mtime_nsec() % 1_000_000 == 0;
-            let millis = meta.mtime().saturating_mul(1000).saturating_add(meta.mtime_nsec() / 1_000_000);
-            Ok(Some(Seen { length: meta.len(), inode: meta.ino(), stamp: whole.then_some(Timestamp(millis)) }))
+            let millis =
+                meta.mtime().saturating_mul(1000).saturating_add(meta.mtime_nsec() / 1_000_000);
+            Ok(Some(Seen {
+                length: meta.len(),
+                inode: meta.ino(),
+                stamp: whole.then_some(Timestamp(millis)),
+            }))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -122,29 +127,11 @@ impl Fresh {
         self.file.write_all(bytes)
     }
 
-    /// Adds the first `lines` lines of another file, line ends included, and returns how many bytes they are.
-    pub fn copy_lines(&mut self, from: &Path, lines: u64) -> io::Result<u64> {
-        let mut file = File::open(from)?;
-        let mut buffer = vec![0; 1 << 20];
-        let (mut left, mut copied) = (lines, 0);
-        while left > 0 {
-            let filled = file.read(&mut buffer)?;
-            let chunk = buffer.get(..filled).unwrap_or_default();
-            if chunk.is_empty() {
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the live file is too short"));
-            }
-            let mut used = chunk.len();
-            for end in memchr::memchr_iter(b'\n', chunk) {
-                left -= 1;
-                if left == 0 {
-                    used = end + 1;
-                    break;
-                }
-            }
-            self.file.write_all(chunk.get(..used).unwrap_or_default())?;
-            copied += used as u64;
-        }
-        Ok(copied)
+    /// Adds the first bytes of another file, if it has so many.
+    pub fn copy(&mut self, from: &Path, length: u64) -> io::Result<()> {
+        self.file.flush()?;
+        let copied = io::copy(&mut File::open(from)?.take(length), self.file.get_mut())?;
+        if copied == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
     /// Ends it: what was written is safe on the disk, under the temporary name.
@@ -166,6 +153,11 @@ pub fn exchange(live: &Path, aside: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => fs::rename(live, aside)?,
         Err(error) => return Err(error),
     }
+    install(live)
+}
+
+/// Puts the successor where the live file belongs, whatever is there.
+pub fn install(live: &Path) -> io::Result<()> {
     fs::rename(fresh_path(live), live)?;
     sync_folder(live)
 }

@@ -205,7 +205,12 @@ impl Operation {
     /// `at`, `command`, `detail`, `undoes`, `first`, `count`; then for each kind of fact its number and its rows, in the
     /// order of [`Facts`]'s fields and each row's fields in the order of its type. An entry is its id alone, which covers
     /// the rest.
-    pub fn seal(&self, before: Option<OperationId>, session: &SessionName, facts: &Facts) -> OperationId {
+    pub fn seal(
+        &self,
+        before: Option<OperationId>,
+        session: &SessionName,
+        facts: &Facts,
+    ) -> OperationId {
         let mut canon = Canon::operation();
         canon.hash(before.as_ref().map_or(&[0; 32], OperationId::as_bytes));
         canon.bytes(session.format.as_bytes()).bytes(session.id.as_bytes());
@@ -453,9 +458,22 @@ mod tests {
             }],
             moves: vec![Move { branch: "main".into(), from: None, to: Some(place) }],
             marks: vec![Mark { name: Mark::CURRENT.into(), from: None, to: Some("main".into()) }],
-            checkpoints: vec![Checkpoint { n: 0, place, before: Some(1), own: None, note: Some("n".into()) }],
+            checkpoints: vec![Checkpoint {
+                n: 0,
+                place,
+                before: Some(1),
+                own: None,
+                note: Some("n".into()),
+            }],
             origins: vec![Origin { entry: 1, origin: 1 }],
-            rotations: vec![Rotation { file: 1, aside: b"a.1".to_vec(), old: 1, new: 2, inode: 3, length: 4 }],
+            rotations: vec![Rotation {
+                file: 1,
+                aside: b"a.1".to_vec(),
+                old: 1,
+                new: 2,
+                inode: 3,
+                length: 4,
+            }],
         };
         let operation = Operation {
             n: 1,

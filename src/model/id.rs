@@ -255,7 +255,9 @@ impl NameTag {
     pub fn bounds(prefix: &str) -> (Self, Self) {
         let whole = Self::of(prefix);
         match leading_hex(prefix) {
-            (digits, 8) => (Self(u64::from(digits) << 31), Self((u64::from(digits) << 31) | 0x7fff_ffff)),
+            (digits, 8) => {
+                (Self(u64::from(digits) << 31), Self((u64::from(digits) << 31) | 0x7fff_ffff))
+            }
             (digits, n) if n > 0 && n == prefix.len() => {
                 let rest = 4 * (8 - n);
                 let low = u64::from(digits) << rest;

@@ -12,8 +12,8 @@ mod record;
 mod time;
 
 pub use fact::{
-    Checkpoint, Entry, Facts, File, Gaps, Generation, Mark, Move, Operation, Origin, Position, Rotation, Run,
-    SessionName, put_varint, take_varint,
+    Checkpoint, Entry, Facts, File, Gaps, Generation, Mark, Move, Operation, Origin, Position,
+    Rotation, Run, SessionName, put_varint, take_varint,
 };
 pub use id::{Canon, EntryId, IdPrefix, LineId, NameTag, OperationId, Running};
 pub use message::{Block, Message, Role, Usage};

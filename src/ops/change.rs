@@ -14,6 +14,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
     io::Read,
+    os::unix::ffi::OsStrExt,
     path::PathBuf,
 };
 
@@ -23,12 +24,11 @@ use super::derive::{self, Deriver};
 use crate::{
     live::{self, Fresh},
     model::{
-        Checkpoint, Entry, EntryId, Facts, Gaps, Generation, Kind, LineId, Mark, Move, Operation, OperationId, Origin,
-        Parent, Position, Rotation, Run, Running, SessionName, Timestamp,
-        json::Raw,
+        Checkpoint, Entry, EntryId, Facts, Gaps, Generation, Kind, LineId, Mark, Move, Operation,
+        OperationId, Parent, Position, Rotation, Run, Running, SessionName, Timestamp, json::Raw,
         line::Line,
     },
-    ops::{Archive, Notice, OpsError, Session, View, catch_up},
+    ops::{Archive, Notice, OpsError, Session, View, catch_up, view::Pending},
     store::{Commit, Find, NewLine, Tip},
     wire::{
         Envelope, Format,
@@ -82,11 +82,15 @@ impl Live {
     fn follow(self, at: Timestamp) -> Result<bool, (PathBuf, std::io::Error)> {
         match self {
             Self::Nothing => Ok(true),
-            Self::Stamp { path } => live::stamp(&path, at).map(|()| true).map_err(|error| (path, error)),
+            Self::Stamp { path } => {
+                live::stamp(&path, at).map(|()| true).map_err(|error| (path, error))
+            }
             Self::Append { path, bytes, end } => {
                 live::append(&path, &bytes, end, at).map_err(|error| (path, error))
             }
-            Self::Create { path } => live::create(&path, at).map(|()| true).map_err(|error| (path, error)),
+            Self::Create { path } => {
+                live::create(&path, at).map(|()| true).map_err(|error| (path, error))
+            }
             Self::Exchange { path, aside, .. } => {
                 live::exchange(&path, &aside).map(|()| true).map_err(|error| (path, error))
             }
@@ -162,6 +166,11 @@ impl Growth {
         self.tail = tail;
     }
 
+    /// Returns the entries that were added here, in order.
+    pub(super) fn sequence(&self) -> Vec<u64> {
+        self.runs.iter().chain(&self.run).flat_map(|run| run.first..run.first + run.count).collect()
+    }
+
     /// Returns the runs by which the generation grew.
     fn finish(self) -> Vec<Run> {
         let mut runs = self.runs;
@@ -186,7 +195,11 @@ impl Growth {
 
 impl<'a> Change<'a> {
     /// Begins a change of a session: locks the archive, catches up, and sees where the session stands.
-    pub(super) fn begin(archive: &'a mut Archive, session: &Session, command: &'static str) -> Result<Self, OpsError> {
+    pub(super) fn begin(
+        archive: &'a mut Archive,
+        session: &Session,
+        command: &'static str,
+    ) -> Result<Self, OpsError> {
         let lock = archive.lock()?;
         let notices = catch_up::catch_up(archive, session)?;
         let mut change = Self::bare(archive, session, command)?;
@@ -195,7 +208,11 @@ impl<'a> Change<'a> {
     }
 
     /// Begins a change that is part of catching up; the caller holds the lock.
-    pub(super) fn bare(archive: &'a mut Archive, session: &Session, command: &'static str) -> Result<Self, OpsError> {
+    pub(super) fn bare(
+        archive: &'a mut Archive,
+        session: &Session,
+        command: &'static str,
+    ) -> Result<Self, OpsError> {
         let tip = archive.store.tip(session.key)?;
         let mut change = Self::first(archive, session.name.clone(), session.format, command);
         change.at = change.at.max(Timestamp(tip.at.0 + 1));
@@ -241,9 +258,14 @@ impl<'a> Change<'a> {
         self.tip.operation.map_or(1, |(n, _)| n + 1)
     }
 
-    /// Returns where the current branch stands, this change included.
+    /// Returns where the current branch stands.
     pub(super) fn position(&self) -> Option<Position> {
-        self.moved.get(self.tip.current()).map_or(self.tip.position, |(_, to)| *to)
+        self.tip.position
+    }
+
+    /// Returns where a branch will stand, this change included.
+    pub(super) fn planned(&self, branch: &str) -> Result<Option<Position>, OpsError> {
+        self.moved.get(branch).map_or_else(|| self.branch(branch), |(_, to)| Ok(*to))
     }
 
     /// Returns how many entries there are, this change's included.
@@ -262,14 +284,22 @@ impl<'a> Change<'a> {
         if let Some(entry) = fresh.and_then(|i| self.facts.entries.get(i)) {
             return Ok(entry.id);
         }
-        let held = self.session.as_ref().map(|s| self.archive.store.entries(s.key, entry..entry + 1)).transpose()?;
-        held.and_then(|held| held.first().map(|entry| entry.id)).ok_or_else(|| OpsError::NoEntry(entry.to_string()))
+        let held = self
+            .session
+            .as_ref()
+            .map(|s| self.archive.store.entries(s.key, entry..entry + 1))
+            .transpose()?;
+        held.and_then(|held| held.first().map(|entry| entry.id))
+            .ok_or_else(|| OpsError::NoEntry(entry.to_string()))
     }
 
     /// Returns the name of an entry's record.
     pub(super) fn record_name(&self, entry: u64) -> Result<Option<String>, OpsError> {
         let fresh = entry.checked_sub(self.tip.entries + 1).and_then(|i| usize::try_from(i).ok());
-        let mut line = fresh.and_then(|i| self.lines.get(i)).map(|line| line.bytes().to_vec()).unwrap_or_default();
+        let mut line = fresh
+            .and_then(|i| self.lines.get(i))
+            .map(|line| line.bytes().to_vec())
+            .unwrap_or_default();
         if let (true, Some(session)) = (line.is_empty(), &self.session) {
             self.archive.store.lines(session.key, &[entry], &mut |_, found| line = found)?;
         }
@@ -295,7 +325,7 @@ impl<'a> Change<'a> {
         let mut growth = Growth::empty(generation);
         let known = self.tip.growth.as_ref().filter(|run| run.generation == generation).cloned();
         let last = match (known, &self.session) {
-            (None, Some(session)) => self.archive.store.runs(session.key, generation)?.pop(),
+            (None, Some(session)) => self.archive.store.runs(session.key, generation, 0)?.pop(),
             (known, _) => known,
         };
         if let Some(run) = last {
@@ -304,8 +334,12 @@ impl<'a> Change<'a> {
                 let n = run.first + run.count - 1;
                 growth.last = Some((n, self.id_of(n)?));
             } else if growth.entries > 0 {
-                let sequence = self.view(Position { generation, head: None, horizon: growth.entries })?;
-                let n = sequence.as_ref().map(View::sequence).transpose()?.and_then(|all| all.last().copied());
+                let view = self.view(Position { generation, head: None, horizon: growth.entries });
+                let n = view
+                    .as_ref()
+                    .map(View::sequence)
+                    .transpose()?
+                    .and_then(|all| all.last().copied());
                 growth.last = n.map(|n| Ok::<_, OpsError>((n, self.id_of(n)?))).transpose()?;
             }
             growth.tail = run.tail;
@@ -314,14 +348,33 @@ impl<'a> Change<'a> {
     }
 
     /// Returns a view of what the store holds.
-    pub(super) fn view(&self, position: Position) -> Result<Option<View<'_>>, OpsError> {
+    pub(super) fn view(&self, position: Position) -> Option<View<'_>> {
         let growth = self.tip.growth.clone();
-        Ok(self.session.as_ref().map(|session| View::new(self.archive.store.as_ref(), session, position, growth)))
+        self.session
+            .as_ref()
+            .map(|session| View::new(self.archive.store.as_ref(), session, position, growth))
+    }
+
+    /// Returns the entry at which the agent would resume, given a growth that is not committed yet.
+    pub(super) fn head(&self, growth: &Growth) -> Result<Option<u64>, OpsError> {
+        let Some(session) = &self.session else { return Ok(None) };
+        let position =
+            Position { generation: growth.generation, head: None, horizon: growth.entries };
+        let mut view = View::new(self.archive.store.as_ref(), session, position, None);
+        view.add(Pending {
+            first: self.tip.entries + 1,
+            records: &self.deriver.records,
+            lines: &self.lines,
+            twins: &self.deriver.twins,
+            runs: growth.runs.iter().chain(&growth.run).cloned().collect(),
+        });
+        Ok(self.format.head(&view)?)
     }
 
     /// Reads a stream to its end into a growth; what is new becomes entries.
     pub(super) fn read(&mut self, growth: &mut Growth, stream: impl Read) -> Result<(), OpsError> {
-        let tail = Tail { bytes: std::mem::take(&mut growth.tail), offset: growth.bytes, number: 1 };
+        let tail =
+            Tail { bytes: std::mem::take(&mut growth.tail), offset: growth.bytes, number: 1 };
         let before = tail.bytes.clone();
         let mut reader = Reader::resume(stream, tail);
         while let Some(located) = reader.next_line()? {
@@ -355,7 +408,13 @@ impl<'a> Change<'a> {
         Ok(self.archive.store.find(session.key, &Find::Id(id))?.first().copied())
     }
 
-    fn add(&mut self, id: EntryId, link: Option<u64>, line: &Line<'_>, growth: &Growth) -> Result<u64, OpsError> {
+    fn add(
+        &mut self,
+        id: EntryId,
+        link: Option<u64>,
+        line: &Line<'_>,
+        growth: &Growth,
+    ) -> Result<u64, OpsError> {
         let n = self.entries() + 1;
         let record = line.shape.as_ref().and_then(|_| Raw::object(line.bytes));
         let envelope = record.map_or_else(Envelope::opaque, |record| self.format.envelope(record));
@@ -394,7 +453,12 @@ impl<'a> Change<'a> {
     }
 
     /// Gives a checkpoint its number.
-    pub(super) fn checkpoint(&mut self, place: Position, before: Option<u64>, note: Option<String>) -> u64 {
+    pub(super) fn checkpoint(
+        &mut self,
+        place: Position,
+        before: Option<u64>,
+        note: Option<String>,
+    ) -> u64 {
         let n = self.tip.checkpoints + self.facts.checkpoints.len() as u64;
         self.facts.checkpoints.push(Checkpoint { n, place, before, own: None, note });
         n
@@ -411,7 +475,11 @@ impl<'a> Change<'a> {
     }
 
     /// Moves a branch.
-    pub(super) fn set_branch(&mut self, branch: &str, to: Option<Position>) -> Result<(), OpsError> {
+    pub(super) fn set_branch(
+        &mut self,
+        branch: &str,
+        to: Option<Position>,
+    ) -> Result<(), OpsError> {
         let from = match self.moved.get(branch) {
             Some((from, _)) => *from,
             None => self.branch(branch)?,
@@ -434,7 +502,9 @@ impl<'a> Change<'a> {
     pub(super) fn left_name(&self, branch: &str) -> Result<String, OpsError> {
         let mut taken: BTreeSet<String> = self.moved.keys().cloned().collect();
         if let Some(session) = &self.session {
-            taken.extend(self.archive.store.branches(session.key)?.into_iter().map(|(name, _)| name));
+            taken.extend(
+                self.archive.store.branches(session.key)?.into_iter().map(|(name, _)| name),
+            );
         }
         let names = (1u64..).map(|n| format!("{branch}.{n}"));
         Ok(names.into_iter().find(|name| !taken.contains(name)).unwrap_or_default())
@@ -444,11 +514,6 @@ impl<'a> Change<'a> {
     pub(super) fn mark(&mut self, name: &str, to: Option<&str>) {
         let from = self.tip.mark(name).map(str::to_owned);
         self.facts.marks.push(Mark { name: name.to_owned(), from, to: to.map(str::to_owned) });
-    }
-
-    /// Says that an entry stands in the place of another.
-    pub(super) fn origin(&mut self, entry: u64, origin: u64) {
-        self.facts.origins.push(Origin { entry, origin });
     }
 
     /// Returns the live file's number and place.
@@ -489,7 +554,6 @@ impl<'a> Change<'a> {
             }
             n += 1;
         };
-        use std::os::unix::ffi::OsStrExt;
         self.facts.rotations.push(Rotation {
             file,
             aside: aside.file_name().map(|name| name.as_bytes().to_vec()).unwrap_or_default(),
@@ -532,8 +596,11 @@ impl<'a> Change<'a> {
         };
         let key = self.archive.store.commit(commit)?;
         let session = Session { key, name: self.name, format: self.format };
-        let alone =
-            live.follow(self.at).map_err(|(path, source)| OpsError::Behind { operation: n, path, source })?;
+        let alone = live.follow(self.at).map_err(|(path, source)| OpsError::Behind {
+            operation: n,
+            path,
+            source,
+        })?;
         if !alone {
             self.notices.extend(catch_up::catch_up(self.archive, &session)?);
         }
@@ -542,7 +609,8 @@ impl<'a> Change<'a> {
     }
 
     fn seal(&mut self, detail: &Value) -> Operation {
-        let moved = std::mem::take(&mut self.moved).into_iter().filter(|(_, (from, to))| from != to);
+        let moved =
+            std::mem::take(&mut self.moved).into_iter().filter(|(_, (from, to))| from != to);
         self.facts.moves = moved.map(|(branch, (from, to))| Move { branch, from, to }).collect();
         self.facts.sort();
         let mut operation = Operation {
@@ -555,7 +623,8 @@ impl<'a> Change<'a> {
             count: self.facts.entries.len() as u64,
             hash: OperationId::new([0; 32]),
         };
-        operation.hash = operation.seal(self.tip.operation.map(|(_, hash)| hash), &self.name, &self.facts);
+        operation.hash =
+            operation.seal(self.tip.operation.map(|(_, hash)| hash), &self.name, &self.facts);
         operation
     }
 
@@ -564,12 +633,12 @@ impl<'a> Change<'a> {
             Some(session) => self.archive.store.card(session.key)?,
             None => crate::model::Card::default(),
         };
-        let detail = serde_json::from_str::<Value>(&operation.detail).unwrap_or_default();
-        let folder = detail.pointer("/system/folder").and_then(Value::as_str);
-        derive::see_operation(&mut card, operation, &self.facts.marks, folder);
+        derive::see_operation(&mut card, operation, &self.facts.marks);
         for (record, line) in self.deriver.records.iter().zip(&self.lines) {
             // Only a card that lacks words needs the line itself.
-            let raw = (card.title.is_none() || card.folder.is_none()).then(|| Raw::object(line.bytes())).flatten();
+            let raw = (card.title.is_none() || card.folder.is_none())
+                .then(|| Raw::object(line.bytes()))
+                .flatten();
             derive::see_entry(&mut card, record.kind, record.time, raw, self.format);
         }
         Ok(card)

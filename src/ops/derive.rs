@@ -22,7 +22,11 @@ pub(super) struct Deriver {
 
 impl Deriver {
     /// Returns the entry of a name among those derived here, else among those that a store holds.
-    fn named(&self, tag: NameTag, held: Option<(&dyn Store, SessionKey)>) -> Result<Option<u64>, OpsError> {
+    fn named(
+        &self,
+        tag: NameTag,
+        held: Option<(&dyn Store, SessionKey)>,
+    ) -> Result<Option<u64>, OpsError> {
         if let Some(entry) = self.names.get(&tag) {
             return Ok(Some(*entry));
         }
@@ -57,21 +61,29 @@ impl Deriver {
             }
             self.names.insert(tag, n);
         }
-        self.records.push(Record { n, kind: envelope.kind, name, parent, time: envelope.time, hint: envelope.hint });
+        self.records.push(Record {
+            n,
+            kind: envelope.kind,
+            name,
+            parent,
+            time: envelope.time,
+            hint: envelope.hint,
+        });
         Ok(())
     }
 }
 
 /// Takes an operation into a card.
-pub(super) fn see_operation(card: &mut Card, operation: &Operation, marks: &[Mark], folder: Option<&str>) {
+pub(super) fn see_operation(card: &mut Card, operation: &Operation, marks: &[Mark]) {
     if !matches!(operation.command.as_str(), "import" | "catch-up" | "hide") {
         card.active = card.active.max(operation.at);
     }
     if operation.n == 1 && operation.command == "new" {
         card.started = operation.at;
-    }
-    if card.folder.is_none() {
-        card.folder = folder.map(str::to_owned);
+        let detail =
+            serde_json::from_str::<serde_json::Value>(&operation.detail).unwrap_or_default();
+        card.folder =
+            detail.pointer("/system/folder").and_then(|folder| folder.as_str()).map(str::to_owned);
     }
     for mark in marks.iter().filter(|mark| mark.name == Mark::HIDDEN) {
         card.hidden = mark.to.is_some();
@@ -79,7 +91,13 @@ pub(super) fn see_operation(card: &mut Card, operation: &Operation, marks: &[Mar
 }
 
 /// Takes an entry into a card.
-pub(super) fn see_entry(card: &mut Card, kind: Kind, time: Option<Timestamp>, record: Option<Raw<'_>>, format: &dyn Format) {
+pub(super) fn see_entry(
+    card: &mut Card,
+    kind: Kind,
+    time: Option<Timestamp>,
+    record: Option<Raw<'_>>,
+    format: &dyn Format,
+) {
     if let Some(time) = time {
         card.active = card.active.max(time);
         if card.started == Timestamp::default() {
@@ -92,7 +110,9 @@ pub(super) fn see_entry(card: &mut Card, kind: Kind, time: Option<Timestamp>, re
     if kind == Kind::User {
         card.turns += 1;
         if card.title.is_none() {
-            card.title = record.and_then(|record| format.message(record)).and_then(|message| title(&message.text()));
+            card.title = record
+                .and_then(|record| format.message(record))
+                .and_then(|message| title(&message.text()));
         }
     }
 }

@@ -20,6 +20,13 @@ pub enum OpsError {
         #[source]
         source: std::io::Error,
     },
+    /// What was asked for could not be written where it should go.
+    #[error("cannot write")]
+    Write {
+        /// How it failed.
+        #[source]
+        source: std::io::Error,
+    },
     /// The operation is safe in the store, but the live file could not follow; the next command tries again.
     #[error("operation {operation} is kept, but the live file {path} could not follow")]
     Behind {
@@ -90,6 +97,14 @@ pub enum OpsError {
         line: Option<usize>,
         /// Why.
         why: String,
+    },
+    /// There is no such generation.
+    #[error("there is no generation {wanted}")]
+    NoGeneration {
+        /// What was asked for.
+        wanted: u64,
+        /// The newest one.
+        newest: u64,
     },
     /// Nothing is left to undo or redo.
     #[error("there is nothing to {0}")]

@@ -10,16 +10,18 @@ mod branch;
 mod catch_up;
 mod change;
 mod checkpoint;
+mod content;
 mod derive;
 mod doctor;
 mod error;
-mod graph;
+
 mod handle;
 mod import;
 mod new;
 mod read;
 mod rebuild;
 mod revert;
+mod rewrite;
 mod rotations;
 mod select;
 mod undo;
@@ -27,18 +29,18 @@ mod verify;
 mod view;
 mod workspace;
 
-pub use append::{Appended, append};
+pub use append::{Appended, AppendedEntry, append};
 pub use branch::{Branched, branch, branches, switch};
 pub use catch_up::Notice;
 pub use change::Outcome;
 pub use checkpoint::{Shown, checkpoint, checkpoints};
-pub use doctor::{Ailment, Place, doctor, place_of, treat};
+pub use doctor::{Ailment, Cure, Place, doctor, place_of, treat};
 pub use error::OpsError;
-pub use graph::{GraphNode, GraphView, graph};
+
 pub use handle::Handle;
-pub use import::{Imported, import, peek};
+pub use import::peek;
 pub use new::{Created, Layers, hide, layers, new};
-pub use read::{Line, Status, export, log, message, show, status};
+pub use read::{Line, Log, Status, export, log, message, show, status};
 pub use rebuild::{Rebuilt, rebuild};
 pub use revert::{Reverted, clear, revert};
 pub use rotations::{Rotated, RotatedState, rotations};
@@ -115,8 +117,10 @@ impl Archive {
         if access != Access::Read {
             let folder = root.join("transcripts");
             DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|source| {
-                if matches!(source.kind(), std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied)
-                {
+                if matches!(
+                    source.kind(),
+                    std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied
+                ) {
                     StoreError::ReadOnly { path: root.to_owned() }.into()
                 } else {
                     io(source)
@@ -175,7 +179,8 @@ impl Archive {
         let path = root.join("lock");
         let open = || {
             use std::os::unix::fs::OpenOptionsExt;
-            let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
+            let file =
+                File::options().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
             file.lock()?;
             Ok(file)
         };

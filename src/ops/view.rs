@@ -2,18 +2,33 @@
 
 use std::{
     cell::{OnceCell, RefCell},
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
 };
 
 use crate::{
     model::{NameTag, Parent, Position, Record, Run, json::Raw},
     ops::{OpsError, Session},
-    store::{Find, Store, StoreError},
+    store::{Find, NewLine, Store, StoreError},
     wire::{Failure, Graph, Link, Path},
 };
 
 /// How many records are read at a time.
 const CHUNK: u64 = 1024;
+
+/// What a change has gathered and not committed yet.
+pub(super) struct Pending<'a> {
+    pub(super) first: u64,
+    pub(super) records: &'a [Record],
+    pub(super) lines: &'a [NewLine],
+    pub(super) twins: &'a BTreeSet<NameTag>,
+    pub(super) runs: Vec<Run>,
+}
+
+impl Pending<'_> {
+    fn index(&self, entry: u64) -> Option<usize> {
+        usize::try_from(entry.checked_sub(self.first)?).ok()
+    }
+}
 
 /// A session as it is seen from a position.
 pub struct View<'a> {
@@ -24,11 +39,17 @@ pub struct View<'a> {
     runs: OnceCell<Vec<Run>>,
     twins: OnceCell<BTreeSet<NameTag>>,
     records: RefCell<BTreeMap<u64, Vec<Record>>>,
+    pending: Option<Pending<'a>>,
 }
 
 impl<'a> View<'a> {
     /// Makes a view; `last` is the generation's newest run, if it is at hand.
-    pub fn new(store: &'a dyn Store, session: &'a Session, position: Position, last: Option<Run>) -> Self {
+    pub fn new(
+        store: &'a dyn Store,
+        session: &'a Session,
+        position: Position,
+        last: Option<Run>,
+    ) -> Self {
         Self {
             store,
             session,
@@ -37,18 +58,28 @@ impl<'a> View<'a> {
             runs: OnceCell::new(),
             twins: OnceCell::new(),
             records: RefCell::default(),
+            pending: None,
         }
+    }
+
+    /// Shows what a change has gathered too.
+    pub(super) fn add(&mut self, pending: Pending<'a>) {
+        self.pending = Some(pending);
     }
 
     /// Returns the runs of the generation within the horizon, neighbours joined.
     pub fn runs(&self) -> Result<&[Run], StoreError> {
         if self.runs.get().is_none() {
             let mut joined: Vec<Run> = Vec::new();
-            for mut run in self.store.runs(self.session.key, self.position.generation)? {
+            let held = self.store.runs(self.session.key, self.position.generation, 0)?;
+            let fresh = self.pending.iter().flat_map(|pending| pending.runs.iter().cloned());
+            for mut run in held.into_iter().chain(fresh) {
                 run.count = run.count.min(self.position.horizon.saturating_sub(run.start));
                 match joined.last_mut() {
                     _ if run.count == 0 => {}
-                    Some(last) if last.first + last.count == run.first && plain(last) && plain(&run) => {
+                    Some(last)
+                        if last.first + last.count == run.first && plain(last) && plain(&run) =>
+                    {
                         last.count += run.count;
                         (last.bytes, last.running, last.tail) = (run.bytes, run.running, run.tail);
                     }
@@ -81,7 +112,9 @@ impl<'a> View<'a> {
 
     fn twins(&self) -> Result<&BTreeSet<NameTag>, StoreError> {
         if self.twins.get().is_none() {
-            let _ = self.twins.set(self.store.twins(self.session.key)?.into_iter().collect());
+            let held = self.store.twins(self.session.key)?;
+            let fresh = self.pending.iter().flat_map(|pending| pending.twins.iter().copied());
+            let _ = self.twins.set(held.into_iter().chain(fresh).collect());
         }
         self.twins.get().ok_or_else(|| StoreError::Refused("no twins".into()))
     }
@@ -89,11 +122,26 @@ impl<'a> View<'a> {
     /// Returns the last entry of a name within the horizon.
     fn named(&self, tag: NameTag) -> Result<Option<u64>, StoreError> {
         let mut best = None;
-        for entry in self.store.find(self.session.key, &Find::Name(tag, tag))? {
+        let mut entries = self.store.find(self.session.key, &Find::Name(tag, tag))?;
+        let fresh = self.pending.iter().flat_map(|pending| pending.records);
+        entries.extend(fresh.filter(|record| record.name == Some(tag)).map(|record| record.n));
+        for entry in entries {
             best = best.max(self.place(entry)?.map(|place| (place, entry)));
         }
         Ok(best.map(|(_, entry)| entry))
     }
+}
+
+/// Returns the stretches of consecutive numbers in a list.
+pub(super) fn ranges(entries: &[u64]) -> Vec<std::ops::Range<u64>> {
+    let mut ranges: Vec<std::ops::Range<u64>> = Vec::new();
+    for &entry in entries {
+        match ranges.last_mut() {
+            Some(range) if range.end == entry => range.end += 1,
+            _ => ranges.push(entry..entry + 1),
+        }
+    }
+    ranges
 }
 
 /// Returns whether a run has only usual separators behind its first entry, so that a longer run may hold it.
@@ -111,7 +159,8 @@ impl Graph for View<'_> {
             return Ok(None);
         }
         let within = |run: &&Run| run.start <= place && place < run.start + run.count;
-        if let Some(run) = self.last.iter().find(within) {
+        let pending = self.pending.iter().flat_map(|pending| &pending.runs);
+        if let Some(run) = self.last.iter().chain(pending).find(within) {
             return Ok(Some(run.first + (place - run.start)));
         }
         let runs = self.runs()?;
@@ -121,14 +170,22 @@ impl Graph for View<'_> {
     }
 
     fn record(&self, entry: u64) -> Result<Record, Failure> {
+        let fresh =
+            self.pending.as_ref().and_then(|pending| pending.records.get(pending.index(entry)?));
+        if let Some(record) = fresh {
+            return Ok(record.clone());
+        }
         let chunk = entry / CHUNK;
         let mut records = self.records.borrow_mut();
-        if !records.contains_key(&chunk) {
-            let range = (chunk * CHUNK).max(1)..(chunk + 1) * CHUNK;
-            records.insert(chunk, self.store.records(self.session.key, range)?);
-        }
-        let chunk = records.get(&chunk).map(Vec::as_slice).unwrap_or_default();
-        let found = chunk.binary_search_by_key(&entry, |record| record.n).ok().and_then(|i| chunk.get(i));
+        let chunk = match records.entry(chunk) {
+            Entry::Occupied(read) => read.into_mut(),
+            Entry::Vacant(unread) => {
+                let range = (chunk * CHUNK).max(1)..(chunk + 1) * CHUNK;
+                unread.insert(self.store.records(self.session.key, range)?)
+            }
+        };
+        let found =
+            chunk.binary_search_by_key(&entry, |record| record.n).ok().and_then(|i| chunk.get(i));
         let missing = || StoreError::corrupt(format!("entry {entry}"), "it has no record");
         Ok(found.ok_or_else(missing)?.clone())
     }
@@ -144,7 +201,8 @@ impl Graph for View<'_> {
             },
             Parent::Missing => {
                 let line = self.line(entry)?;
-                let link = Raw::object(&line).map(|record| self.session.format.envelope(record).parent);
+                let link =
+                    Raw::object(&line).map(|record| self.session.format.envelope(record).parent);
                 match link {
                     Some(Link::Named(name)) => NameTag::of(&name),
                     _ => return Ok(None),
@@ -155,6 +213,11 @@ impl Graph for View<'_> {
     }
 
     fn line(&self, entry: u64) -> Result<Vec<u8>, Failure> {
+        let fresh =
+            self.pending.as_ref().and_then(|pending| pending.lines.get(pending.index(entry)?));
+        if let Some(line) = fresh {
+            return Ok(line.bytes().to_vec());
+        }
         let mut found = Vec::new();
         self.store.lines(self.session.key, &[entry], &mut |_, line| found = line)?;
         Ok(found)

@@ -21,7 +21,9 @@ pub enum StoreError {
         problem: String,
     },
     /// The store was written by a newer version of the program.
-    #[error("the store at {path} has version {found}, and this program knows versions up to {known}")]
+    #[error(
+        "the store at {path} has version {found}, and this program knows versions up to {known}"
+    )]
     Newer {
         /// Where the store is.
         path: PathBuf,

@@ -6,7 +6,8 @@ use crate::model::{
     Card, Entry, Facts, LineId, Mark, NameTag, Operation, Position, Record, Run, SessionName,
 };
 use crate::store::{
-    Commit, Derived, FactKind, Fault, Find, Listed, SessionFilter, SessionKey, Sizes, Store, StoreError, Tip,
+    Commit, Derived, FactKind, Fault, Find, Listed, SessionFilter, SessionKey, Sizes, Store,
+    StoreError, Tip,
 };
 
 /// A store that lasts as long as its value; also what a file is read into that is looked at without a store.
@@ -34,9 +35,9 @@ impl MemoryStore {
 
     fn held(&self, session: SessionKey) -> Result<&Held, StoreError> {
         let index = usize::try_from(session.0).ok();
-        index
-            .and_then(|index| self.sessions.get(index))
-            .ok_or_else(|| StoreError::corrupt("a session", format!("no session has the key {}", session.0)))
+        index.and_then(|index| self.sessions.get(index)).ok_or_else(|| {
+            StoreError::corrupt("a session", format!("no session has the key {}", session.0))
+        })
     }
 }
 
@@ -54,8 +55,11 @@ impl Held {
     }
 
     fn tip(&self) -> Tip {
-        let marks: BTreeMap<&str, Option<&str>> =
-            self.facts().flat_map(|f| &f.marks).map(|mark| (mark.name.as_str(), mark.to.as_deref())).collect();
+        let marks: BTreeMap<&str, Option<&str>> = self
+            .facts()
+            .flat_map(|f| &f.marks)
+            .map(|mark| (mark.name.as_str(), mark.to.as_deref()))
+            .collect();
         let current = marks.get(Mark::CURRENT).copied().flatten().unwrap_or("main");
         let position = self.heads().get(current).copied().flatten();
         Tip {
@@ -68,7 +72,9 @@ impl Held {
             checkpoint: self
                 .operations
                 .iter()
-                .flat_map(|(operation, facts)| facts.checkpoints.iter().map(|c| (operation.n, c.place)))
+                .flat_map(|(operation, facts)| {
+                    facts.checkpoints.iter().map(|c| (operation.n, c.place))
+                })
                 .next_back(),
             growth: position.and_then(|at| self.runs(at.generation).next_back().cloned()),
             position,
@@ -103,15 +109,24 @@ impl Store for MemoryStore {
     }
 
     fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
-        Ok((0..).zip(&self.sessions).find(|(_, held)| held.name == *name).map(|(key, _)| SessionKey(key)))
+        Ok((0..)
+            .zip(&self.sessions)
+            .find(|(_, held)| held.name == *name)
+            .map(|(key, _)| SessionKey(key)))
     }
 
     fn tip(&self, session: SessionKey) -> Result<Tip, StoreError> {
         Ok(self.held(session)?.tip())
     }
 
-    fn operations(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Operation>, StoreError> {
-        Ok(numbered(&self.held(session)?.operations, &range).map(|(operation, _)| operation.clone()).collect())
+    fn operations(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<Operation>, StoreError> {
+        Ok(numbered(&self.held(session)?.operations, &range)
+            .map(|(operation, _)| operation.clone())
+            .collect())
     }
 
     fn undos(&self, session: SessionKey) -> Result<Vec<(u64, u64)>, StoreError> {
@@ -154,22 +169,38 @@ impl Store for MemoryStore {
         Ok(heads.into_iter().filter_map(|(branch, at)| Some((branch.to_owned(), at?))).collect())
     }
 
-    fn runs(&self, session: SessionKey, generation: u64) -> Result<Vec<Run>, StoreError> {
-        Ok(self.held(session)?.runs(generation).cloned().collect())
+    fn runs(
+        &self,
+        session: SessionKey,
+        generation: u64,
+        from: u64,
+    ) -> Result<Vec<Run>, StoreError> {
+        let runs = self.held(session)?.runs(generation);
+        Ok(runs.filter(|run| from == 0 || run.end() > from).cloned().collect())
     }
 
     fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError> {
         Ok(numbered(&self.held(session)?.entries, &range).map(|(entry, _)| *entry).collect())
     }
 
-    fn line_ids(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<LineId>, StoreError> {
-        Ok(numbered(&self.held(session)?.entries, &range).map(|(_, line)| *line).collect())
+    fn line_ids(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<(LineId, u64)>, StoreError> {
+        Ok(numbered(&self.held(session)?.entries, &range)
+            .map(|(_, line)| (*line, self.lines.get(line).map_or(0, |line| line.len() as u64)))
+            .collect())
     }
 
     fn find(&self, session: SessionKey, find: &Find) -> Result<Vec<u64>, StoreError> {
         let held = self.held(session)?;
         let by_id = |matches: &dyn Fn(&Entry) -> bool| {
-            held.entries.iter().filter(|(entry, _)| matches(entry)).map(|(entry, _)| entry.n).collect()
+            held.entries
+                .iter()
+                .filter(|(entry, _)| matches(entry))
+                .map(|(entry, _)| entry.n)
+                .collect()
         };
         Ok(match find {
             Find::Id(id) => by_id(&|entry| entry.id == *id),
@@ -189,8 +220,14 @@ impl Store for MemoryStore {
     ) -> Result<(), StoreError> {
         let held = self.held(session)?;
         for &n in entries {
-            let line = numbered(&held.entries, &(n..n + 1)).next().and_then(|(_, line)| self.lines.get(line));
-            each(n, line.ok_or_else(|| StoreError::corrupt(format!("entry {n}"), "it has no line"))?.clone());
+            let line = numbered(&held.entries, &(n..n + 1))
+                .next()
+                .and_then(|(_, line)| self.lines.get(line));
+            each(
+                n,
+                line.ok_or_else(|| StoreError::corrupt(format!("entry {n}"), "it has no line"))?
+                    .clone(),
+            );
         }
         Ok(())
     }
@@ -225,10 +262,13 @@ impl Store for MemoryStore {
             });
             SessionKey(i64::try_from(self.sessions.len() - 1).unwrap_or(i64::MAX))
         });
-        let Some(held) = usize::try_from(key.0).ok().and_then(|index| self.sessions.get_mut(index)) else {
+        let Some(held) = usize::try_from(key.0).ok().and_then(|index| self.sessions.get_mut(index))
+        else {
             return Err(StoreError::corrupt("a session", "it vanished"));
         };
-        held.entries.extend(commit.facts.entries.iter().copied().zip(commit.lines.iter().map(|line| line.id)));
+        held.entries.extend(
+            commit.facts.entries.iter().copied().zip(commit.lines.iter().map(|line| line.id)),
+        );
         held.operations.push((commit.operation, commit.facts));
         held.records.extend(commit.records);
         held.twins.extend(commit.twins);
@@ -243,7 +283,9 @@ impl Store for MemoryStore {
 
     fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
         self.held(session)?;
-        if let Some(held) = usize::try_from(session.0).ok().and_then(|index| self.sessions.get_mut(index)) {
+        if let Some(held) =
+            usize::try_from(session.0).ok().and_then(|index| self.sessions.get_mut(index))
+        {
             held.records.clone_from(&derived.records);
             held.twins.clone_from(&derived.twins);
             held.card = derived.card.clone();
@@ -254,7 +296,11 @@ impl Store for MemoryStore {
     fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
         for (id, line) in &self.lines {
             if LineId::of(line) != *id {
-                report(Fault { session: None, item: format!("line {id:.12}"), problem: "its bytes are others".into() });
+                report(Fault {
+                    session: None,
+                    item: format!("line {id:.12}"),
+                    problem: "its bytes are others".into(),
+                });
             }
         }
         Ok(())

@@ -20,8 +20,8 @@ pub use sqlite::{Access, FORMAT_VERSION, RULES_VERSION, SqliteStore};
 use std::ops::Range;
 
 use crate::model::{
-    Card, Entry, EntryId, Facts, IdPrefix, LineId, Mark, NameTag, Operation, OperationId, Position, Record, Run,
-    SessionName, Timestamp,
+    Card, Entry, EntryId, Facts, IdPrefix, LineId, Mark, NameTag, Operation, OperationId, Position,
+    Record, Run, SessionName, Timestamp,
 };
 
 /// The number under which a store knows a session; it means nothing outside of it.
@@ -198,11 +198,16 @@ impl Commit {
                 None => None,
                 Some(at) if at >= n => return refused("an entry is linked to a later one"),
                 Some(at) => match at.checked_sub(operation.first) {
-                    Some(new) => usize::try_from(new).ok().and_then(|i| entries.get(i)).map(|e| e.id),
+                    Some(new) => {
+                        usize::try_from(new).ok().and_then(|i| entries.get(i)).map(|e| e.id)
+                    }
                     None => link(at),
                 },
             };
-            if entry.n != n || entry.link.is_some() != before.is_some() || entry.id != EntryId::of(before, line.id) {
+            if entry.n != n
+                || entry.link.is_some() != before.is_some()
+                || entry.id != EntryId::of(before, line.id)
+            {
                 return refused("an entry's id is not that of its line");
             }
         }
@@ -279,7 +284,11 @@ pub trait Store: Send {
     fn tip(&self, session: SessionKey) -> Result<Tip, StoreError>;
 
     /// Returns the operations with these numbers, in order.
-    fn operations(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Operation>, StoreError>;
+    fn operations(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<Operation>, StoreError>;
 
     /// Returns the operations that undo another, each with the one that it undoes, in order.
     fn undos(&self, session: SessionKey) -> Result<Vec<(u64, u64)>, StoreError>;
@@ -295,14 +304,19 @@ pub trait Store: Send {
     /// Returns where every branch stands, hidden ones left out, in the order of their names.
     fn branches(&self, session: SessionKey) -> Result<Vec<(String, Position)>, StoreError>;
 
-    /// Returns the runs of a generation, in order.
-    fn runs(&self, session: SessionKey, generation: u64) -> Result<Vec<Run>, StoreError>;
+    /// Returns the runs of a generation that end behind `from`, in order.
+    fn runs(&self, session: SessionKey, generation: u64, from: u64)
+    -> Result<Vec<Run>, StoreError>;
 
     /// Returns the entries with these numbers, in order.
     fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError>;
 
-    /// Returns the ids of the lines of the entries with these numbers, in order.
-    fn line_ids(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<LineId>, StoreError>;
+    /// Returns the ids and the lengths of the lines of the entries with these numbers, in order.
+    fn line_ids(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<(LineId, u64)>, StoreError>;
 
     /// Returns the numbers of the entries that match, in order; by name they are candidates.
     fn find(&self, session: SessionKey, find: &Find) -> Result<Vec<u64>, StoreError>;

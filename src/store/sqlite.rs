@@ -24,9 +24,13 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
 
 use crate::{
-    model::{Card, Entry, EntryId, Facts, LineId, NameTag, Operation, OperationId, Position, Record, Run, SessionName},
+    model::{
+        Card, Entry, EntryId, Facts, LineId, NameTag, Operation, OperationId, Position, Record,
+        Run, SessionName,
+    },
     store::{
-        Commit, Derived, FactKind, Fault, Find, Listed, SessionFilter, SessionKey, Sizes, Store, StoreError, Tip,
+        Commit, Derived, FactKind, Fault, Find, Listed, SessionFilter, SessionKey, Sizes, Store,
+        StoreError, Tip,
     },
 };
 use bytes::Bytes;
@@ -86,19 +90,25 @@ impl SqliteStore {
     }
 
     fn key(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
-        let mut find = self.db.prepare_cached("SELECT key FROM session WHERE format = ? AND id = ?")?;
+        let mut find =
+            self.db.prepare_cached("SELECT key FROM session WHERE format = ? AND id = ?")?;
         Ok(find.query_row([&name.format, &name.id], |row| row.get(0)).optional()?.map(SessionKey))
     }
 
     fn entry_id(&self, session: SessionKey, n: u64) -> Result<Option<EntryId>, StoreError> {
-        let mut find = self.db.prepare_cached("SELECT id FROM entry WHERE session = ? AND n = ?")?;
-        let id = find.query_row(params![session.0, n], |row| row.get::<_, [u8; 32]>(0)).optional()?;
+        let mut find =
+            self.db.prepare_cached("SELECT id FROM entry WHERE session = ? AND n = ?")?;
+        let id =
+            find.query_row(params![session.0, n], |row| row.get::<_, [u8; 32]>(0)).optional()?;
         Ok(id.map(EntryId::new))
     }
 
     /// Returns the numbers up to `range.end` that a query may bind.
     fn bounds(range: &Range<u64>) -> (i64, i64) {
-        (i64::try_from(range.start).unwrap_or(i64::MAX), i64::try_from(range.end).unwrap_or(i64::MAX))
+        (
+            i64::try_from(range.start).unwrap_or(i64::MAX),
+            i64::try_from(range.end).unwrap_or(i64::MAX),
+        )
     }
 }
 
@@ -113,7 +123,14 @@ impl Store for SqliteStore {
         )?;
         let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         let rows = query.query_map(
-            params![filter.hidden, filter.format, filter.folder, filter.prefix, filter.title, limit],
+            params![
+                filter.hidden,
+                filter.format,
+                filter.folder,
+                filter.prefix,
+                filter.title,
+                limit
+            ],
             |row| {
                 Ok(Listed {
                     key: SessionKey(row.get(0)?),
@@ -133,14 +150,18 @@ impl Store for SqliteStore {
         rows::tip(&self.db, session)
     }
 
-    fn operations(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Operation>, StoreError> {
+    fn operations(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<Operation>, StoreError> {
         rows::operations(&self.db, session, Self::bounds(&range))
     }
 
     fn undos(&self, session: SessionKey) -> Result<Vec<(u64, u64)>, StoreError> {
-        let mut query = self
-            .db
-            .prepare_cached("SELECT n, undoes FROM operation WHERE session = ? AND undoes IS NOT NULL ORDER BY n")?;
+        let mut query = self.db.prepare_cached(
+            "SELECT n, undoes FROM operation WHERE session = ? AND undoes IS NOT NULL ORDER BY n",
+        )?;
         let rows = query.query_map([session.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -158,15 +179,24 @@ impl Store for SqliteStore {
         rows::branches(&self.db, session)
     }
 
-    fn runs(&self, session: SessionKey, generation: u64) -> Result<Vec<Run>, StoreError> {
-        rows::runs(&self.db, session, generation)
+    fn runs(
+        &self,
+        session: SessionKey,
+        generation: u64,
+        from: u64,
+    ) -> Result<Vec<Run>, StoreError> {
+        rows::runs(&self.db, session, generation, from)
     }
 
     fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError> {
         rows::entries(&self.db, session, Self::bounds(&range))
     }
 
-    fn line_ids(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<LineId>, StoreError> {
+    fn line_ids(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<(LineId, u64)>, StoreError> {
         rows::line_ids(&self.db, session, Self::bounds(&range))
     }
 
@@ -190,7 +220,8 @@ impl Store for SqliteStore {
     }
 
     fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError> {
-        let mut query = self.db.prepare_cached("SELECT name FROM twin WHERE session = ? ORDER BY name")?;
+        let mut query =
+            self.db.prepare_cached("SELECT name FROM twin WHERE session = ? ORDER BY name")?;
         let names = query.query_map([session.0], |row| Ok(NameTag::new(row.get(0)?)))?;
         Ok(names.collect::<Result<_, _>>()?)
     }
@@ -206,7 +237,8 @@ impl Store for SqliteStore {
         if self.access == Access::Read {
             return Err(StoreError::ReadOnly { path: self.path.clone() });
         }
-        let transaction = rusqlite::Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
+        let transaction =
+            rusqlite::Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
         let key = self.key(&commit.session)?;
         let tip = key.map_or(Ok(Tip::default()), |key| rows::tip(&transaction, key))?;
         let link = |n| self.entry_id(key?, n).ok().flatten();
@@ -224,11 +256,18 @@ impl Store for SqliteStore {
     }
 
     fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
-        let transaction = rusqlite::Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
+        let transaction =
+            rusqlite::Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
         for table in ["record", "twin"] {
             transaction.execute(&format!("DELETE FROM {table} WHERE session = ?"), [session.0])?;
         }
-        rows::add_derived(&transaction, session, &derived.records, &derived.twins, Some(&derived.card))?;
+        rows::add_derived(
+            &transaction,
+            session,
+            &derived.records,
+            &derived.twins,
+            Some(&derived.card),
+        )?;
         transaction.execute("UPDATE rules SET version = ?", [RULES_VERSION])?;
         Ok(transaction.commit()?)
     }
@@ -262,7 +301,9 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 Self::corrupt("store.db", error.to_string())
             }
-            Some(ErrorCode::SystemIoFailure) if extended(&error) == Some(rusqlite::ffi::SQLITE_IOERR_WRITE) => {
+            Some(ErrorCode::SystemIoFailure)
+                if extended(&error) == Some(rusqlite::ffi::SQLITE_IOERR_WRITE) =>
+            {
                 Self::Full
             }
             _ => match error {

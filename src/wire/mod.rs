@@ -187,6 +187,7 @@ pub fn by_name(name: &str) -> Option<&'static dyn Format> {
 
 /// Returns the format that knows the most of these records.
 pub fn detect(records: &[Raw<'_>]) -> Option<&'static dyn Format> {
-    let known = |format: &&dyn Format| records.iter().filter(|record| format.knows(**record)).count();
+    let known =
+        |format: &&dyn Format| records.iter().filter(|record| format.knows(**record)).count();
     FORMATS.into_iter().filter(|format| known(format) > 0).max_by_key(known)
 }

@@ -89,7 +89,8 @@ impl Format for Native {
     fn message(&self, record: Raw<'_>) -> Option<Message> {
         let kind = text(record, "type")?;
         let message = record.get("message");
-        let mut blocks: Vec<Block> = message.and_then(|m| m.get("content")).map(content).unwrap_or_default();
+        let mut blocks: Vec<Block> =
+            message.and_then(|m| m.get("content")).map(content).unwrap_or_default();
         let role = match kind.as_str() {
             "user" => Role::User,
             "assistant" => Role::Assistant,
@@ -147,7 +148,9 @@ impl Format for Native {
         if let Some(&first) = chain.nodes.last() {
             if chain.cycle.is_some() {
                 repairs.push(Repair { entry: first, what: "its parents form a cycle" });
-            } else if graph.record(first)?.parent == Parent::Missing && graph.parent(first)?.is_none() {
+            } else if graph.record(first)?.parent == Parent::Missing
+                && graph.parent(first)?.is_none()
+            {
                 repairs.push(Repair { entry: first, what: "its parent is missing" });
             }
         }
@@ -225,7 +228,8 @@ impl Format for Native {
         let envelope = missing(Raw::object(b"{}"), setting);
         let Value::Object(said) = record.take() else { return Err(Invalid("no record".into())) };
         let fields = envelope.into_iter().map(|(key, value)| (key.to_owned(), value)).chain(said);
-        serde_json::to_vec(&fields.collect::<serde_json::Map<_, _>>()).map_err(|error| Invalid(error.to_string()))
+        serde_json::to_vec(&fields.collect::<serde_json::Map<_, _>>())
+            .map_err(|error| Invalid(error.to_string()))
     }
 }
 
@@ -259,9 +263,13 @@ fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
     match record.get("message") {
         Some(message) => {
             if text(message, "role").as_deref() != Some(role) {
-                return Err(Invalid(format!("the role of its message is not {role:?}, as its type asks for")));
+                return Err(Invalid(format!(
+                    "the role of its message is not {role:?}, as its type asks for"
+                )));
             }
-            if message.get("content").is_none_or(|content| !matches!(content.kind(), json::Kind::String | json::Kind::Array)) {
+            if message.get("content").is_none_or(|content| {
+                !matches!(content.kind(), json::Kind::String | json::Kind::Array)
+            }) {
                 return invalid("the content of its message is neither a string nor a list");
             }
         }
@@ -276,15 +284,19 @@ fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
         _ => &[],
     };
     if let [part, keys @ ..] = required {
-        let Some(part_value) = record.get(part) else { return Err(Invalid(format!("it has no {part}"))) };
+        let Some(part_value) = record.get(part) else {
+            return Err(Invalid(format!("it has no {part}")));
+        };
         if let Some(key) = keys.iter().find(|key| text(part_value, key).is_none()) {
             return Err(Invalid(format!("its {part} has no {key}")));
         }
     }
     let values: Vec<(&str, Vec<u8>)> =
         fields.into_iter().map(|(key, value)| (key, value.to_string().into_bytes())).collect();
-    let edits: Vec<(&str, &[u8])> = values.iter().map(|(key, value)| (*key, value.as_slice())).collect();
-    json::with_fields(record.bytes(), &edits).ok_or_else(|| Invalid("it is not a JSON object".into()))
+    let edits: Vec<(&str, &[u8])> =
+        values.iter().map(|(key, value)| (*key, value.as_slice())).collect();
+    json::with_fields(record.bytes(), &edits)
+        .ok_or_else(|| Invalid("it is not a JSON object".into()))
 }
 
 /// Returns the fields of the envelope that a record does not have.
@@ -318,7 +330,10 @@ fn text(record: Raw<'_>, key: &str) -> Option<String> {
 
 /// Returns a value as words: a string as it is, anything else as its JSON.
 fn shown(value: Raw<'_>) -> String {
-    value.text().map_or_else(|| String::from_utf8_lossy(value.bytes()).into_owned(), std::borrow::Cow::into_owned)
+    value.text().map_or_else(
+        || String::from_utf8_lossy(value.bytes()).into_owned(),
+        std::borrow::Cow::into_owned,
+    )
 }
 
 fn content(content: Raw<'_>) -> Vec<Block> {

@@ -10,14 +10,7 @@
 //! Invariant: segments cover the lines from the first on without a gap; what follows them lies inline.
 //! Invariant: a reference points at literal bytes, never at another reference.
 
-use std::{
-    cell::RefCell,
-    collections::BTreeMap,
-    io::Read,
-    ops::Range,
-    path::Path,
-    sync::Arc,
-};
+use std::{cell::RefCell, collections::BTreeMap, io::Read, ops::Range, path::Path, sync::Arc};
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
@@ -122,7 +115,11 @@ impl Bytes {
     }
 
     /// Adds the lines that are not there yet and returns the keys of all.
-    pub(super) fn add(&mut self, db: &Connection, lines: Vec<NewLine>) -> Result<Vec<i64>, StoreError> {
+    pub(super) fn add(
+        &mut self,
+        db: &Connection,
+        lines: Vec<NewLine>,
+    ) -> Result<Vec<i64>, StoreError> {
         let mut next: i64 = db
             .prepare_cached("SELECT key FROM line ORDER BY key DESC LIMIT 1")?
             .query_row([], |row| row.get::<_, i64>(0))
@@ -159,7 +156,13 @@ impl Bytes {
         Ok(keys)
     }
 
-    fn encode(&mut self, db: &Connection, key: i64, line: &NewLine, pending: &Pending) -> Result<Vec<u8>, StoreError> {
+    fn encode(
+        &mut self,
+        db: &Connection,
+        key: i64,
+        line: &NewLine,
+        pending: &Pending,
+    ) -> Result<Vec<u8>, StoreError> {
         let mut literal = Vec::with_capacity(line.bytes.len());
         let mut references = Vec::new();
         let mut gap = 0;
@@ -214,8 +217,9 @@ impl Bytes {
             if place.size != bytes.len() as u64 {
                 continue;
             }
-            let holds =
-                |body: &[u8]| Parts::read(body).is_some_and(|parts| parts.slice(place) == Some(bytes));
+            let holds = |body: &[u8]| {
+                Parts::read(body).is_some_and(|parts| parts.slice(place) == Some(bytes))
+            };
             let same = match pending.get(place.line) {
                 Some(body) => holds(body),
                 None => holds(self.body(db, place.line)?.bytes()),
@@ -262,7 +266,10 @@ impl Bytes {
             };
             let line = self.decode(db, key, size, body.bytes())?;
             if EntryId::of(link, LineId::of(&line)) != id {
-                return Err(StoreError::corrupt(item(), "its line is not the one that its id was made of"));
+                return Err(StoreError::corrupt(
+                    item(),
+                    "its line is not the one that its id was made of",
+                ));
             }
             each(n, line);
         }
@@ -270,9 +277,17 @@ impl Bytes {
     }
 
     /// Puts a line together again.
-    fn decode(&self, db: &Connection, key: i64, size: u64, body: &[u8]) -> Result<Vec<u8>, StoreError> {
+    fn decode(
+        &self,
+        db: &Connection,
+        key: i64,
+        size: u64,
+        body: &[u8],
+    ) -> Result<Vec<u8>, StoreError> {
         let parts = Parts::read(body).ok_or_else(|| torn(key, "its body cannot be read"))?;
-        let room = usize::try_from(size).unwrap_or(usize::MAX).min(body.len().saturating_mul(64).max(SEGMENT));
+        let room = usize::try_from(size)
+            .unwrap_or(usize::MAX)
+            .min(body.len().saturating_mul(64).max(SEGMENT));
         let mut line = Vec::with_capacity(room);
         let mut literal = parts.literal;
         for &(gap, place) in &parts.references {
@@ -281,20 +296,26 @@ impl Bytes {
             line.extend_from_slice(before);
             literal = rest;
             if place.line == 0 {
-                line.extend_from_slice(parts.slice(place).ok_or_else(|| torn(key, "it refers outside of itself"))?);
+                line.extend_from_slice(
+                    parts.slice(place).ok_or_else(|| torn(key, "it refers outside of itself"))?,
+                );
             } else {
                 let other = self.body(db, place.line)?;
                 let found = Parts::read(other.bytes()).and_then(|parts| parts.slice(place));
-                line.extend_from_slice(
-                    found.ok_or_else(|| torn(key, &format!("it refers outside of line {}", place.line)))?,
-                );
+                line.extend_from_slice(found.ok_or_else(|| {
+                    torn(key, &format!("it refers outside of line {}", place.line))
+                })?);
             }
             if line.len() as u64 > size {
                 return Err(torn(key, "it is longer than it was"));
             }
         }
         line.extend_from_slice(literal);
-        if line.len() as u64 == size { Ok(line) } else { Err(torn(key, "its length is not what it was")) }
+        if line.len() as u64 == size {
+            Ok(line)
+        } else {
+            Err(torn(key, "its length is not what it was"))
+        }
     }
 
     fn body(&self, db: &Connection, key: i64) -> Result<Body, StoreError> {
@@ -309,24 +330,29 @@ impl Bytes {
     fn packed(&self, db: &Connection, key: i64) -> Result<Body, StoreError> {
         let segment = self.segment(db, key)?;
         let index = usize::try_from(key - segment.first).unwrap_or(usize::MAX);
-        let range = segment.bodies.get(index).cloned().ok_or_else(|| torn(key, "it lies in no segment"))?;
+        let range =
+            segment.bodies.get(index).cloned().ok_or_else(|| torn(key, "it lies in no segment"))?;
         Ok(Body::Packed(segment, range))
     }
 
     fn segment(&self, db: &Connection, line: i64) -> Result<Arc<Segment>, StoreError> {
         let mut open = self.open.borrow_mut();
         let holds = |segment: &Arc<Segment>| {
-            line >= segment.first && line - segment.first < i64::try_from(segment.bodies.len()).unwrap_or(i64::MAX)
+            line >= segment.first
+                && line - segment.first < i64::try_from(segment.bodies.len()).unwrap_or(i64::MAX)
         };
         if let Some(at) = open.iter().position(holds) {
             let segment = open.remove(at);
             open.insert(0, Arc::clone(&segment));
             return Ok(segment);
         }
-        let mut find =
-            db.prepare_cached("SELECT key, count, size, body FROM segment WHERE key <= ? ORDER BY key DESC LIMIT 1")?;
+        let mut find = db.prepare_cached(
+            "SELECT key, count, size, body FROM segment WHERE key <= ? ORDER BY key DESC LIMIT 1",
+        )?;
         let row = find
-            .query_row([line], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, Vec<u8>>(3)?)))
+            .query_row([line], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, Vec<u8>>(3)?))
+            })
             .optional()?;
         let (first, count, size, body) = row.ok_or_else(|| torn(line, "it lies in no segment"))?;
         let segment = Arc::new(Segment::read(first, count, size, &body)?);
@@ -342,29 +368,34 @@ impl Bytes {
         fault: &mut dyn FnMut(String, String),
     ) -> Result<(), StoreError> {
         let mut texts: BTreeMap<i64, Vec<([u8; 6], Place)>> = BTreeMap::new();
-        let mut query = db.prepare("SELECT tag, line, at, size FROM text WHERE line >= ? AND line < ?")?;
+        let mut query =
+            db.prepare("SELECT tag, line, at, size FROM text WHERE line >= ? AND line < ?")?;
         let mut rows = query.query([range.start, range.end])?;
         while let Some(row) = rows.next()? {
             let place = Place { line: row.get(1)?, at: row.get(2)?, size: row.get(3)? };
             texts.entry(place.line).or_default().push((row.get(0)?, place));
         }
-        let mut query = db.prepare("SELECT key, hash, size, body FROM line WHERE key >= ? AND key < ? ORDER BY key")?;
+        let mut query = db.prepare(
+            "SELECT key, hash, size, body FROM line WHERE key >= ? AND key < ? ORDER BY key",
+        )?;
         let mut rows = query.query([range.start, range.end])?;
         let mut expected = range.start;
         while let Some(row) = rows.next()? {
             let key: i64 = row.get(0)?;
-            let (id, size, inline) = (LineId::new(hash(row, 1)?), row.get(2)?, row.get::<_, Option<Vec<u8>>>(3)?);
+            let (id, size, inline) =
+                (LineId::new(hash(row, 1)?), row.get(2)?, row.get::<_, Option<Vec<u8>>>(3)?);
             if key != expected {
                 fault(format!("line {expected}"), "it is not there".into());
             }
             expected = key + 1;
-            let body = match inline.map_or_else(|| self.packed(db, key), |body| Ok(Body::Inline(body))) {
-                Ok(body) => body,
-                Err(error) => {
-                    fault(format!("line {key}"), error.to_string());
-                    continue;
-                }
-            };
+            let body =
+                match inline.map_or_else(|| self.packed(db, key), |body| Ok(Body::Inline(body))) {
+                    Ok(body) => body,
+                    Err(error) => {
+                        fault(format!("line {key}"), error.to_string());
+                        continue;
+                    }
+                };
             match self.decode(db, key, size, body.bytes()) {
                 Ok(line) if LineId::of(&line) == id => {}
                 Ok(_) => fault(format!("line {key}"), "its bytes are not those of its hash".into()),
@@ -372,8 +403,13 @@ impl Bytes {
             }
             for (tag, place) in texts.remove(&key).unwrap_or_default() {
                 let found = Parts::read(body.bytes()).and_then(|parts| parts.slice(place));
-                if found.is_none_or(|bytes| blake3::hash(bytes).as_bytes().get(..6) != Some(tag.as_slice())) {
-                    fault(format!("text in line {key}"), "its bytes are not those of its hash".into());
+                if found.is_none_or(|bytes| {
+                    blake3::hash(bytes).as_bytes().get(..6) != Some(tag.as_slice())
+                }) {
+                    fault(
+                        format!("text in line {key}"),
+                        "its bytes are not those of its hash".into(),
+                    );
                 }
             }
         }
@@ -382,19 +418,22 @@ impl Bytes {
         }
         Ok(())
     }
-
 }
 
 /// Packs the lines that lie inline when there is a segment's worth of them.
 pub(super) fn pack(db: &mut Connection) -> Result<(), StoreError> {
-    let last: Option<i64> =
-        db.query_row("SELECT key FROM line ORDER BY key DESC LIMIT 1", [], |row| row.get(0)).optional()?;
+    let last: Option<i64> = db
+        .query_row("SELECT key FROM line ORDER BY key DESC LIMIT 1", [], |row| row.get(0))
+        .optional()?;
     let first = first_inline(db)?;
     if last.is_none_or(|last| last < first || (last - first) % PACK_EVERY != 0) {
         return Ok(());
     }
-    let inline: i64 =
-        db.query_row("SELECT ifnull(sum(length(body)), 0) FROM line WHERE key >= ?", [first], |row| row.get(0))?;
+    let inline: i64 = db.query_row(
+        "SELECT ifnull(sum(length(body)), 0) FROM line WHERE key >= ?",
+        [first],
+        |row| row.get(0),
+    )?;
     if inline < i64::try_from(SEGMENT).unwrap_or(i64::MAX) {
         return Ok(());
     }
@@ -415,7 +454,8 @@ pub(super) fn check(
     let middle = last / 2;
     let half = |db: &Connection, range: Range<i64>| {
         let mut found = Vec::new();
-        let checked = Bytes::default().check_lines(db, range, &mut |item, problem| found.push((item, problem)));
+        let checked = Bytes::default()
+            .check_lines(db, range, &mut |item, problem| found.push((item, problem)));
         (found, checked)
     };
     // Each half has its own look at the file; a database that cannot be opened twice is read by one alone.
@@ -425,7 +465,12 @@ pub(super) fn check(
         Some((other, _)) => std::thread::scope(|scope| {
             let second = scope.spawn(move || half(&other, middle + 1..last + 1));
             let first = half(db, 1..middle + 1);
-            vec![first, second.join().unwrap_or_else(|_| (Vec::new(), Err(torn(middle, "its check failed"))))]
+            vec![
+                first,
+                second
+                    .join()
+                    .unwrap_or_else(|_| (Vec::new(), Err(torn(middle, "its check failed")))),
+            ]
         }),
     };
     for (found, checked) in halves {
@@ -446,8 +491,10 @@ pub(super) fn sizes(db: &Connection) -> Result<Sizes, StoreError> {
         kept: number("SELECT ifnull(sum(length(body)), 0) FROM segment")?
             + number("SELECT ifnull(sum(length(body)), 0) FROM line")?,
         texts: number("SELECT count(*) FROM text")?,
-        stored: number("SELECT (SELECT page_count - (SELECT freelist_count FROM pragma_freelist_count)
-                                FROM pragma_page_count) * (SELECT page_size FROM pragma_page_size)")?,
+        stored: number(
+            "SELECT (SELECT page_count - (SELECT freelist_count FROM pragma_freelist_count)
+                                FROM pragma_page_count) * (SELECT page_size FROM pragma_page_size)",
+        )?,
     })
 }
 
@@ -476,12 +523,17 @@ impl Segment {
             start..at
         });
         let bodies = bodies.collect();
-        if at == size { Ok(Self { first, bodies, data }) } else { Err(torn("its bodies do not fill it")) }
+        if at == size {
+            Ok(Self { first, bodies, data })
+        } else {
+            Err(torn("its bodies do not fill it"))
+        }
     }
 }
 
 fn first_inline(db: &Connection) -> Result<i64, StoreError> {
-    let mut last = db.prepare_cached("SELECT key + count FROM segment ORDER BY key DESC LIMIT 1")?;
+    let mut last =
+        db.prepare_cached("SELECT key + count FROM segment ORDER BY key DESC LIMIT 1")?;
     Ok(last.query_row([], |row| row.get(0)).optional()?.unwrap_or(1))
 }
 
@@ -497,7 +549,8 @@ impl Pending {
     /// Takes up the lines that lie inline.
     fn with_inline(db: &Connection) -> Result<Self, StoreError> {
         let mut pending = Self { first: first_inline(db)?, ..Self::default() };
-        let mut query = db.prepare_cached("SELECT key, body FROM line WHERE key >= ? ORDER BY key")?;
+        let mut query =
+            db.prepare_cached("SELECT key, body FROM line WHERE key >= ? ORDER BY key")?;
         let mut rows = query.query([pending.first])?;
         while let Some(row) = rows.next()? {
             pending.push(row.get(0)?, row.get(1)?);
@@ -539,15 +592,18 @@ impl Pending {
             data.len() as u64,
             packed
         ])?;
-        db.prepare_cached("UPDATE line SET body = NULL WHERE key >= ? AND key < ? AND body IS NOT NULL")?
-            .execute([self.first, self.first + count])?;
+        db.prepare_cached(
+            "UPDATE line SET body = NULL WHERE key >= ? AND key < ? AND body IS NOT NULL",
+        )?
+        .execute([self.first, self.first + count])?;
         *self = Self { first: self.first + count, ..Self::default() };
         Ok(())
     }
 
     /// Leaves what makes no segment in its lines.
     fn leave_inline(&mut self, db: &Connection) -> Result<(), StoreError> {
-        let mut update = db.prepare_cached("UPDATE line SET body = ? WHERE key = ? AND body IS NULL")?;
+        let mut update =
+            db.prepare_cached("UPDATE line SET body = ? WHERE key = ? AND body IS NULL")?;
         for (key, body) in (self.first..).zip(&self.bodies) {
             update.execute(params![body, key])?;
         }

@@ -40,10 +40,15 @@ pub enum Access {
 }
 
 /// Opens a store's file and returns the connection, with the number of pages in its WAL as commits tell it.
-pub(super) fn open(path: &Path, access: Access) -> Result<(Connection, Arc<AtomicI32>), StoreError> {
+pub(super) fn open(
+    path: &Path,
+    access: Access,
+) -> Result<(Connection, Arc<AtomicI32>), StoreError> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         let found = rusqlite::version();
-        return Err(StoreError::Database(format!("SQLite {found} is too old to be trusted with a WAL").into()));
+        return Err(StoreError::Database(
+            format!("SQLite {found} is too old to be trusted with a WAL").into(),
+        ));
     }
     let present = refuse_header(path)?;
     let pages = Arc::new(AtomicI32::new(0));
@@ -55,11 +60,15 @@ pub(super) fn open(path: &Path, access: Access) -> Result<(Connection, Arc<Atomi
     }
     if !present {
         // SQLite would make the file readable by others; it gives its companions the mode of the file itself.
-        let made = fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+        let made =
+            fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
         made.map_err(|source| StoreError::Io { path: path.to_owned(), source })?;
     }
-    let mut db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-        .map_err(|error| cannot_open(error, path))?;
+    let mut db = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )
+    .map_err(|error| cannot_open(error, path))?;
     configure(&db)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     if !present || version(&db, path)? == 0 {
@@ -111,7 +120,9 @@ fn escape_uri(path: &Path) -> String {
 
 fn configure(db: &Connection) -> Result<(), StoreError> {
     db.busy_timeout(Duration::from_secs(30))?;
-    db.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -16000")?;
+    db.execute_batch(
+        "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -16000",
+    )?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     db.set_prepared_statement_cache_capacity(64);
     Ok(())
@@ -165,7 +176,11 @@ fn refuse_version(path: &Path, version: i64, application: i64) -> Result<(), Sto
         return Err(StoreError::Foreign { path: path.to_owned() });
     }
     if version > FORMAT_VERSION {
-        return Err(StoreError::Newer { path: path.to_owned(), found: version, known: FORMAT_VERSION });
+        return Err(StoreError::Newer {
+            path: path.to_owned(),
+            found: version,
+            known: FORMAT_VERSION,
+        });
     }
     Ok(())
 }
@@ -180,9 +195,11 @@ fn version(db: &Connection, path: &Path) -> Result<i64, StoreError> {
 
 fn cannot_open(error: rusqlite::Error, path: &Path) -> StoreError {
     match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::ReadOnly | rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::PermissionDenied) => {
-            StoreError::ReadOnly { path: path.to_owned() }
-        }
+        Some(
+            rusqlite::ErrorCode::ReadOnly
+            | rusqlite::ErrorCode::CannotOpen
+            | rusqlite::ErrorCode::PermissionDenied,
+        ) => StoreError::ReadOnly { path: path.to_owned() },
         _ => error.into(),
     }
 }

@@ -7,8 +7,9 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use super::{hash, operation_id};
 use crate::{
     model::{
-        Card, Checkpoint, Entry, EntryId, Facts, File, Gaps, Generation, Kind, LineId, Mark, Move, NameTag, Operation, Origin,
-        Parent, Position, Record, Rotation, Run, Running, SessionName, Timestamp,
+        Card, Checkpoint, Entry, EntryId, Facts, File, Gaps, Generation, Kind, LineId, Mark, Move,
+        NameTag, Operation, Origin, Parent, Position, Record, Rotation, Run, Running, SessionName,
+        Timestamp,
     },
     store::{FactKind, Find, SessionKey, StoreError, Tip},
 };
@@ -34,7 +35,8 @@ fn first<T>(
 }
 
 pub(super) fn add_session(db: &Connection, name: &SessionName) -> Result<SessionKey, StoreError> {
-    db.prepare_cached("INSERT INTO session (format, id) VALUES (?, ?)")?.execute([&name.format, &name.id])?;
+    db.prepare_cached("INSERT INTO session (format, id) VALUES (?, ?)")?
+        .execute([&name.format, &name.id])?;
     Ok(SessionKey(db.last_insert_rowid()))
 }
 
@@ -80,14 +82,17 @@ pub(super) fn tip(db: &Connection, session: SessionKey) -> Result<Tip, StoreErro
     Ok(tip)
 }
 
-const BRANCHES: &str = "SELECT branch FROM move WHERE session = ? AND branch > ? ORDER BY branch LIMIT 1";
+const BRANCHES: &str =
+    "SELECT branch FROM move WHERE session = ? AND branch > ? ORDER BY branch LIMIT 1";
 const MARKS: &str = "SELECT name FROM mark WHERE session = ? AND name > ? ORDER BY name LIMIT 1";
 
 /// Steps from name to name of an index, so that the cost follows the names and not the history.
 fn names(db: &Connection, session: SessionKey, sql: &str) -> Result<Vec<String>, StoreError> {
     let mut names: Vec<String> = Vec::new();
     while let Some(next) =
-        first(db, sql, params![session.0, names.last().map_or("", String::as_str)], |row| row.get(0))?
+        first(db, sql, params![session.0, names.last().map_or("", String::as_str)], |row| {
+            row.get(0)
+        })?
     {
         names.push(next);
     }
@@ -108,7 +113,11 @@ fn marks(db: &Connection, session: SessionKey) -> Result<Vec<(String, String)>, 
     Ok(marks)
 }
 
-fn head(db: &Connection, session: SessionKey, branch: &str) -> Result<Option<Position>, StoreError> {
+fn head(
+    db: &Connection,
+    session: SessionKey,
+    branch: &str,
+) -> Result<Option<Position>, StoreError> {
     let found = first(
         db,
         "SELECT to_generation, to_head, to_horizon FROM move WHERE session = ? AND branch = ?
@@ -119,7 +128,10 @@ fn head(db: &Connection, session: SessionKey, branch: &str) -> Result<Option<Pos
     Ok(found.flatten())
 }
 
-pub(super) fn branches(db: &Connection, session: SessionKey) -> Result<Vec<(String, Position)>, StoreError> {
+pub(super) fn branches(
+    db: &Connection,
+    session: SessionKey,
+) -> Result<Vec<(String, Position)>, StoreError> {
     let mut branches = Vec::new();
     for name in names(db, session, BRANCHES)? {
         branches.extend(head(db, session, &name)?.map(|at| (name, at)));
@@ -165,11 +177,17 @@ pub(super) fn facts(
         };
         ($field:ident, $table:literal, $columns:literal, $of:literal, $name:expr, $read:expr) => {
             let sql = concat!(
-                "SELECT operation, ", $columns, " FROM ", $table,
-                " WHERE operation >= ?1 AND operation < ?2 AND ", $of
+                "SELECT operation, ",
+                $columns,
+                " FROM ",
+                $table,
+                " WHERE operation >= ?1 AND operation < ?2 AND ",
+                $of
             );
             let read: fn(&Row<'_>) -> rusqlite::Result<_> = $read;
-            for (n, fact) in collect(db, sql, params![from, to, session.0, $name], |row| Ok((row.get(0)?, read(row)?)))? {
+            for (n, fact) in collect(db, sql, params![from, to, session.0, $name], |row| {
+                Ok((row.get(0)?, read(row)?))
+            })? {
                 all.entry(n).or_default().$field.push(fact);
             }
         };
@@ -179,13 +197,18 @@ pub(super) fn facts(
             FactKind::Entries => {
                 for operation in operations(db, session, (from, to))? {
                     if operation.count > 0 {
-                        let bounds = super::SqliteStore::bounds(&(operation.first..operation.first + operation.count));
+                        let bounds = super::SqliteStore::bounds(
+                            &(operation.first..operation.first + operation.count),
+                        );
                         all.entry(operation.n).or_default().entries = entries(db, session, bounds)?;
                     }
                 }
             }
             FactKind::Files => {
-                gather!(files, "file", "n, path", |row| Ok(File { n: row.get(1)?, path: row.get(2)? }));
+                gather!(files, "file", "n, path", |row| Ok(File {
+                    n: row.get(1)?,
+                    path: row.get(2)?
+                }));
             }
             FactKind::Generations => {
                 gather!(generations, "generation", "n, file", |row| {
@@ -193,7 +216,12 @@ pub(super) fn facts(
                 });
             }
             FactKind::Runs => {
-                gather!(runs, "run", "generation, start, first, count, gaps, bytes, running, tail", |row| run(row, 1));
+                gather!(
+                    runs,
+                    "run",
+                    "generation, start, first, count, gaps, bytes, running, tail",
+                    |row| run(row, 1)
+                );
             }
             FactKind::Moves => {
                 for branch in names(db, session, BRANCHES)? {
@@ -203,7 +231,11 @@ pub(super) fn facts(
                         "branch, from_generation, from_head, from_horizon, to_generation, to_head, to_horizon",
                         "session = ?3 AND branch = ?4",
                         branch,
-                        |row| Ok(Move { branch: row.get(1)?, from: position(row, 2)?, to: position(row, 5)? })
+                        |row| Ok(Move {
+                            branch: row.get(1)?,
+                            from: position(row, 2)?,
+                            to: position(row, 5)?
+                        })
                     );
                 }
             }
@@ -220,15 +252,24 @@ pub(super) fn facts(
                 }
             }
             FactKind::Checkpoints => {
-                gather!(checkpoints, "checkpoint", "n, generation, head, horizon, before, own, note", |row| {
-                    Ok(Checkpoint {
-                        n: row.get(1)?,
-                        place: Position { generation: row.get(2)?, head: row.get(3)?, horizon: row.get(4)? },
-                        before: row.get(5)?,
-                        own: row.get(6)?,
-                        note: row.get(7)?,
-                    })
-                });
+                gather!(
+                    checkpoints,
+                    "checkpoint",
+                    "n, generation, head, horizon, before, own, note",
+                    |row| {
+                        Ok(Checkpoint {
+                            n: row.get(1)?,
+                            place: Position {
+                                generation: row.get(2)?,
+                                head: row.get(3)?,
+                                horizon: row.get(4)?,
+                            },
+                            before: row.get(5)?,
+                            own: row.get(6)?,
+                            note: row.get(7)?,
+                        })
+                    }
+                );
             }
             FactKind::Origins => {
                 gather!(origins, "origin", "entry, origin", |row| {
@@ -252,17 +293,30 @@ pub(super) fn facts(
     Ok(all.into_iter().collect())
 }
 
-pub(super) fn runs(db: &Connection, session: SessionKey, generation: u64) -> Result<Vec<Run>, StoreError> {
-    collect(
+pub(super) fn runs(
+    db: &Connection,
+    session: SessionKey,
+    generation: u64,
+    from: u64,
+) -> Result<Vec<Run>, StoreError> {
+    let mut runs = collect(
         db,
         "SELECT generation, start, first, count, gaps, bytes, running, tail FROM run
-         WHERE session = ? AND generation = ? ORDER BY start, operation",
-        params![session.0, generation],
+         WHERE session = ?1 AND generation = ?2 AND start >= ifnull(
+           (SELECT start FROM run WHERE session = ?1 AND generation = ?2 AND start <= ?3 ORDER BY start DESC LIMIT 1), 0)
+         ORDER BY start, operation",
+        params![session.0, generation, from],
         |row| run(row, 0),
-    )
+    )?;
+    runs.retain(|run| from == 0 || run.end() > from);
+    Ok(runs)
 }
 
-pub(super) fn entries(db: &Connection, session: SessionKey, (from, to): (i64, i64)) -> Result<Vec<Entry>, StoreError> {
+pub(super) fn entries(
+    db: &Connection,
+    session: SessionKey,
+    (from, to): (i64, i64),
+) -> Result<Vec<Entry>, StoreError> {
     collect(
         db,
         "SELECT n, id, link FROM entry WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
@@ -271,17 +325,25 @@ pub(super) fn entries(db: &Connection, session: SessionKey, (from, to): (i64, i6
     )
 }
 
-pub(super) fn line_ids(db: &Connection, session: SessionKey, (from, to): (i64, i64)) -> Result<Vec<LineId>, StoreError> {
+pub(super) fn line_ids(
+    db: &Connection,
+    session: SessionKey,
+    (from, to): (i64, i64),
+) -> Result<Vec<(LineId, u64)>, StoreError> {
     collect(
         db,
-        "SELECT l.hash FROM entry e JOIN line l ON l.key = e.line
+        "SELECT l.hash, l.size FROM entry e JOIN line l ON l.key = e.line
          WHERE e.session = ? AND e.n >= ? AND e.n < ? ORDER BY e.n",
         params![session.0, from, to],
-        |row| Ok(LineId::new(hash(row, 0)?)),
+        |row| Ok((LineId::new(hash(row, 0)?), row.get(1)?)),
     )
 }
 
-pub(super) fn find(db: &Connection, session: SessionKey, find: &Find) -> Result<Vec<u64>, StoreError> {
+pub(super) fn find(
+    db: &Connection,
+    session: SessionKey,
+    find: &Find,
+) -> Result<Vec<u64>, StoreError> {
     let (low, high) = match find {
         Find::Name(low, high) => {
             return collect(
@@ -304,7 +366,11 @@ pub(super) fn find(db: &Connection, session: SessionKey, find: &Find) -> Result<
     )
 }
 
-pub(super) fn records(db: &Connection, session: SessionKey, (from, to): (i64, i64)) -> Result<Vec<Record>, StoreError> {
+pub(super) fn records(
+    db: &Connection,
+    session: SessionKey,
+    (from, to): (i64, i64),
+) -> Result<Vec<Record>, StoreError> {
     collect(
         db,
         "SELECT n, kind, name, parent, time, hint FROM record WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
@@ -313,7 +379,11 @@ pub(super) fn records(db: &Connection, session: SessionKey, (from, to): (i64, i6
             let code: u8 = row.get(1)?;
             let unknown = || {
                 let problem = format!("an entry is of the unknown kind {code}");
-                rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Integer, problem.into())
+                rusqlite::Error::FromSqlConversionFailure(
+                    1,
+                    rusqlite::types::Type::Integer,
+                    problem.into(),
+                )
             };
             Ok(Record {
                 n: row.get(0)?,
@@ -363,7 +433,9 @@ fn run(row: &Row<'_>, at: usize) -> rusqlite::Result<Run> {
 fn position(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Position>> {
     let generation: Option<u64> = row.get(at)?;
     generation
-        .map(|generation| Ok(Position { generation, head: row.get(at + 1)?, horizon: row.get(at + 2)? }))
+        .map(|generation| {
+            Ok(Position { generation, head: row.get(at + 1)?, horizon: row.get(at + 2)? })
+        })
         .transpose()
 }
 
@@ -376,55 +448,66 @@ pub(super) fn add_facts(
     lines: &[i64],
 ) -> Result<(), StoreError> {
     let (key, n) = (session.0, operation.n);
-    db.prepare_cached("INSERT INTO operation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(params![
-        key,
-        n,
-        operation.at.0,
-        operation.command,
-        operation.detail,
-        operation.undoes,
-        operation.first,
-        operation.count,
-        operation.hash.as_bytes()
-    ])?;
+    db.prepare_cached("INSERT INTO operation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
+        params![
+            key,
+            n,
+            operation.at.0,
+            operation.command,
+            operation.detail,
+            operation.undoes,
+            operation.first,
+            operation.count,
+            operation.hash.as_bytes()
+        ],
+    )?;
     let mut add = db.prepare_cached("INSERT INTO entry VALUES (?, ?, ?, ?, ?)")?;
     for (entry, line) in facts.entries.iter().zip(lines) {
         add.execute(params![key, entry.n, entry.id.as_bytes(), entry.link, line])?;
     }
     for file in &facts.files {
-        db.prepare_cached("INSERT INTO file VALUES (?, ?, ?, ?)")?.execute(params![key, file.n, n, file.path])?;
+        db.prepare_cached("INSERT INTO file VALUES (?, ?, ?, ?)")?
+            .execute(params![key, file.n, n, file.path])?;
     }
     for generation in &facts.generations {
-        db.prepare_cached("INSERT INTO generation VALUES (?, ?, ?, ?)")?
-            .execute(params![key, generation.n, n, generation.file])?;
+        db.prepare_cached("INSERT INTO generation VALUES (?, ?, ?, ?)")?.execute(params![
+            key,
+            generation.n,
+            n,
+            generation.file
+        ])?;
     }
     for run in &facts.runs {
-        db.prepare_cached("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(params![
-            key,
-            run.generation,
-            run.start,
-            n,
-            run.first,
-            run.count,
-            run.gaps.encode(),
-            run.bytes,
-            run.running.as_bytes(),
-            run.tail
-        ])?;
+        db.prepare_cached("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
+            params![
+                key,
+                run.generation,
+                run.start,
+                n,
+                run.first,
+                run.count,
+                run.gaps.encode(),
+                run.bytes,
+                run.running.as_bytes(),
+                run.tail
+            ],
+        )?;
     }
     for step in &facts.moves {
         let (from, to) = (step.from, step.to);
-        db.prepare_cached("INSERT INTO move VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(params![
-            key,
-            step.branch,
-            n,
-            from.map(|at| at.generation),
-            from.and_then(|at| at.head),
-            from.map(|at| at.horizon),
-            to.map(|at| at.generation),
-            to.and_then(|at| at.head),
-            to.map(|at| at.horizon)
-        ])?;
+        db.prepare_cached("INSERT INTO move VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
+            params![
+                key,
+                step.branch,
+                n,
+                from.map(|at| at.generation),
+                from.and_then(|at| at.head),
+                from.map(|at| at.horizon),
+                to.map(|at| at.generation),
+                to.and_then(|at| at.head),
+                to.map(|at| at.horizon)
+            ],
+        )?;
     }
     for mark in &facts.marks {
         db.prepare_cached("INSERT INTO mark VALUES (?, ?, ?, ?, ?)")?
@@ -432,33 +515,41 @@ pub(super) fn add_facts(
     }
     for checkpoint in &facts.checkpoints {
         let place = checkpoint.place;
-        db.prepare_cached("INSERT INTO checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(params![
-            key,
-            checkpoint.n,
-            n,
-            place.generation,
-            place.head,
-            place.horizon,
-            checkpoint.before,
-            checkpoint.own,
-            checkpoint.note
-        ])?;
+        db.prepare_cached("INSERT INTO checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
+            params![
+                key,
+                checkpoint.n,
+                n,
+                place.generation,
+                place.head,
+                place.horizon,
+                checkpoint.before,
+                checkpoint.own,
+                checkpoint.note
+            ],
+        )?;
     }
     for origin in &facts.origins {
-        db.prepare_cached("INSERT INTO origin VALUES (?, ?, ?, ?)")?
-            .execute(params![key, origin.entry, n, origin.origin])?;
+        db.prepare_cached("INSERT INTO origin VALUES (?, ?, ?, ?)")?.execute(params![
+            key,
+            origin.entry,
+            n,
+            origin.origin
+        ])?;
     }
     for rotation in &facts.rotations {
-        db.prepare_cached("INSERT INTO rotation VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?.execute(params![
-            key,
-            n,
-            rotation.file,
-            rotation.aside,
-            rotation.old,
-            rotation.new,
-            rotation.inode.cast_signed(),
-            rotation.length
-        ])?;
+        db.prepare_cached("INSERT INTO rotation VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
+            params![
+                key,
+                n,
+                rotation.file,
+                rotation.aside,
+                rotation.old,
+                rotation.new,
+                rotation.inode.cast_signed(),
+                rotation.length
+            ],
+        )?;
     }
     Ok(())
 }
@@ -483,18 +574,21 @@ pub(super) fn add_derived(
         add.execute(params![key, record.n, record.kind.code(), name, parent, time, hint])?;
     }
     for twin in twins {
-        db.prepare_cached("INSERT OR IGNORE INTO twin VALUES (?, ?)")?.execute(params![key, twin.get()])?;
+        db.prepare_cached("INSERT OR IGNORE INTO twin VALUES (?, ?)")?
+            .execute(params![key, twin.get()])?;
     }
     if let Some(card) = card {
-        db.prepare_cached("INSERT OR REPLACE INTO card VALUES (?, ?, ?, ?, ?, ?, ?)")?.execute(params![
-            key,
-            card.title,
-            card.folder,
-            card.started.0,
-            card.active.0,
-            card.turns,
-            card.hidden
-        ])?;
+        db.prepare_cached("INSERT OR REPLACE INTO card VALUES (?, ?, ?, ?, ?, ?, ?)")?.execute(
+            params![
+                key,
+                card.title,
+                card.folder,
+                card.started.0,
+                card.active.0,
+                card.turns,
+                card.hidden
+            ],
+        )?;
     }
     Ok(())
 }

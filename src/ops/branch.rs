@@ -1,0 +1,105 @@
+//! Branches: made, listed, and made current.
+
+use serde_json::json;
+
+use super::{change::Change, rewrite::rewrite};
+use crate::{
+    model::{Mark, Position},
+    ops::{Archive, Notice, OpsError, Session, Target},
+};
+
+/// What a change of branches did.
+#[derive(Clone, Debug)]
+pub struct Branched {
+    /// The operation; none if nothing had to change.
+    pub operation: Option<u64>,
+    /// The branch.
+    pub branch: String,
+    /// Where it stands.
+    pub position: Position,
+    /// The old live file, if it was exchanged.
+    pub rotated: Option<std::path::PathBuf>,
+    /// What was noticed on the way.
+    pub notices: Vec<Notice>,
+}
+
+/// Returns the branches, and which of them is current.
+pub fn branches(
+    archive: &Archive,
+    session: &Session,
+) -> Result<(Vec<(String, Position)>, String), OpsError> {
+    let tip = archive.store.tip(session.key)?;
+    Ok((archive.store.branches(session.key)?, tip.current().to_owned()))
+}
+
+/// Makes a branch at a target, or where the current one stands.
+pub fn branch(
+    archive: &mut Archive,
+    session: &Session,
+    name: &str,
+    target: Option<&Target>,
+) -> Result<Branched, OpsError> {
+    check_name(name)?;
+    let mut change = Change::begin(archive, session, "branch")?;
+    if change.branch(name)?.is_some() {
+        return Err(OpsError::BranchExists(name.to_owned()));
+    }
+    let here = target.map(|target| target.position).or(change.position());
+    let Some(position) = here else { return Err(OpsError::Nothing("branch from")) };
+    change.set_branch(name, Some(position))?;
+    let outcome = change.commit(&json!({ "branch": name }))?;
+    Ok(Branched {
+        operation: Some(outcome.operation),
+        branch: name.to_owned(),
+        position,
+        rotated: None,
+        notices: outcome.notices,
+    })
+}
+
+/// Makes a branch the current one: the live file holds it from now on.
+pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Branched, OpsError> {
+    let mut change = Change::begin(archive, session, "switch")?;
+    let Some(target) = change.branch(name)? else {
+        let branches =
+            change.archive.store.branches(session.key)?.into_iter().map(|(name, _)| name).collect();
+        return Err(OpsError::NoBranch { wanted: name.to_owned(), branches });
+    };
+    let mut branched = Branched {
+        operation: None,
+        branch: name.to_owned(),
+        position: target,
+        rotated: None,
+        notices: change.notices.clone(),
+    };
+    let from = change.tip.current().to_owned();
+    if from == name {
+        return Ok(branched);
+    }
+    if change.position() != Some(target) {
+        let rewritten = rewrite(&mut change, target, b"")?;
+        change.set_branch(name, Some(rewritten.position))?;
+        (branched.position, branched.rotated) = (rewritten.position, rewritten.aside);
+    }
+    change.mark(Mark::CURRENT, Some(name));
+    branched.operation = Some(change.commit(&json!({ "from": from, "branch": name }))?.operation);
+    Ok(branched)
+}
+
+/// Refuses names that a person could not tell from other selectors.
+fn check_name(name: &str) -> Result<(), OpsError> {
+    let bad = |why| Err(OpsError::BadName { name: name.to_owned(), why });
+    if name.is_empty() || name.chars().count() > 100 {
+        return bad("it must have 1 to 100 characters");
+    }
+    if name.chars().any(|c| c.is_control() || c.is_whitespace() || "@~:/\\".contains(c)) {
+        return bad("white space, control characters and @ ~ : / \\ are not allowed");
+    }
+    if name.starts_with('-') || name.starts_with('.') {
+        return bad("it begins with a dash or a dot");
+    }
+    if name == "HEAD" || name.chars().all(|c| c.is_ascii_hexdigit()) {
+        return bad("it reads like an id");
+    }
+    Ok(())
+}

@@ -1,0 +1,341 @@
+//! Catching up: before a session is changed, the store and the live file are brought to agree.
+//!
+//! | the live file | what is done |
+//! |---|---|
+//! | has the expected length and the stamp of the newest operation | nothing |
+//! | is still the old file of a committed rotation | the rotation is carried out |
+//! | is not there | written anew |
+//! | ends within the newest operation | the rest is appended |
+//! | goes on behind its expected end | what came is taken in |
+//! | holds everything, and more in between | taken in as a new generation |
+//! | is anything else | set aside, taken in as a branch of its own, and written anew |
+//!
+//! A file that was set aside and goes on growing, because a program still holds it open, is taken in where it belongs.
+//!
+//! Invariant: no byte that another program wrote is overwritten or left out of the store.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{Seek, SeekFrom},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use serde_json::json;
+
+use super::{change::Change, content};
+use crate::{
+    live::{self, Fresh},
+    model::{Mark, Position, Rotation, Run},
+    ops::{Archive, OpsError, Session, View},
+    store::{FactKind, Tip},
+};
+
+/// How many bytes before the expected end are compared when a file has grown.
+const COMPARED: u64 = 64 << 10;
+
+/// Something about the live file that a person should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Another program appended entries, which are taken in.
+    Appended {
+        /// How many.
+        entries: u64,
+        /// The operation that took them in.
+        operation: u64,
+    },
+    /// A change that was cut short is carried out.
+    Finished {
+        /// The live file.
+        path: PathBuf,
+    },
+    /// The live file was missing and is written anew.
+    Restored {
+        /// The live file.
+        path: PathBuf,
+    },
+    /// The live file was changed by another program: its state is set aside and kept as a branch.
+    SetAside {
+        /// Where it is.
+        aside: PathBuf,
+        /// The branch that holds it.
+        branch: String,
+        /// The operation that took it in.
+        operation: u64,
+    },
+    /// A file that was set aside has grown, and what came is taken in.
+    Late {
+        /// The file.
+        aside: PathBuf,
+        /// How many entries.
+        entries: u64,
+        /// The branch that they joined.
+        branch: Option<String>,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Appended { entries, .. } => {
+                write!(
+                    f,
+                    "another program appended {entries} entries to the live file; they are taken in"
+                )
+            }
+            Self::Finished { path } => {
+                write!(f, "an interrupted change of {} is carried out", path.display())
+            }
+            Self::Restored { path } => {
+                write!(f, "{} was missing and is written anew", path.display())
+            }
+            Self::SetAside { aside, branch, .. } => write!(
+                f,
+                "another program rewrote the live file; what it wrote is kept as {} and as branch {branch}",
+                aside.display()
+            ),
+            Self::Late { aside, entries, branch } => {
+                write!(f, "{entries} entries came late to {}", aside.display())?;
+                branch.as_ref().map_or(Ok(()), |branch| write!(f, " and joined branch {branch}"))
+            }
+        }
+    }
+}
+
+/// Returns the number and the place of a session's live file.
+pub(super) fn live_file(
+    archive: &Archive,
+    session: &Session,
+    tip: &Tip,
+) -> Result<Option<(u64, PathBuf)>, OpsError> {
+    let Some(n) = tip.mark(Mark::LIVE).and_then(|n| n.parse::<u64>().ok()) else { return Ok(None) };
+    let files = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Files])?;
+    let file = files.iter().flat_map(|(_, facts)| &facts.files).find(|file| file.n == n);
+    Ok(file.and_then(|file| archive.path_of(&file.path)).map(|path| (n, path)))
+}
+
+/// What a reading command may say about the live file without touching it.
+pub(super) fn is_behind(archive: &Archive, session: &Session, tip: &Tip) -> Result<bool, OpsError> {
+    let Some((_, path)) = live_file(archive, session, tip)? else { return Ok(false) };
+    let seen = live::look(&path).map_err(|source| OpsError::Io { path, source })?;
+    Ok(seen.is_none_or(|seen| seen.length != expected(tip) || seen.stamp != Some(tip.at)))
+}
+
+fn expected(tip: &Tip) -> u64 {
+    tip.growth.as_ref().map_or(0, |run| run.bytes + run.tail.len() as u64)
+}
+
+/// Brings the store and the live file to agree; the caller holds the lock.
+pub(super) fn catch_up(archive: &mut Archive, session: &Session) -> Result<Vec<Notice>, OpsError> {
+    let mut notices = Vec::new();
+    let tip = archive.store.tip(session.key)?;
+    let Some((_, path)) = live_file(archive, session, &tip)? else { return Ok(notices) };
+    let io = |source| OpsError::Io { path: path.clone(), source };
+    let seen = live::look(&path).map_err(io)?;
+    let rotations = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Rotations])?;
+    let rotations: Vec<Rotation> =
+        rotations.into_iter().flat_map(|(_, facts)| facts.rotations).collect();
+    let clean =
+        seen.is_some_and(|seen| seen.length == expected(&tip) && seen.stamp == Some(tip.at));
+    if !clean {
+        let pending =
+            rotations.last().filter(|last| seen.is_some_and(|seen| seen.inode == last.inode));
+        if let Some(rotation) = pending {
+            finish_rotation(archive, session, &path, rotation, &tip)?;
+            notices.push(Notice::Finished { path: path.clone() });
+        } else if seen.is_none() {
+            restore(archive, session, &path, &tip)?;
+            notices.push(Notice::Restored { path: path.clone() });
+        } else {
+            notices.extend(agree(archive, session, &path, &tip)?);
+        }
+    }
+    for rotation in &rotations {
+        notices.extend(late(archive, session, &path, rotation)?);
+    }
+    Ok(notices)
+}
+
+/// Writes the current state under the temporary name.
+fn write_fresh(
+    archive: &Archive,
+    session: &Session,
+    path: &Path,
+    tip: &Tip,
+) -> Result<(), OpsError> {
+    let io = |source| OpsError::Io { path: path.to_owned(), source };
+    let mut fresh = Fresh::begin(path).map_err(io)?;
+    let generation = tip.position.map_or(0, |at| at.generation);
+    let runs = archive.store.runs(session.key, generation, 0)?;
+    content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
+    fresh.finish(tip.at).map_err(io)
+}
+
+fn finish_rotation(
+    archive: &Archive,
+    session: &Session,
+    path: &Path,
+    rotation: &Rotation,
+    tip: &Tip,
+) -> Result<(), OpsError> {
+    write_fresh(archive, session, path, tip)?;
+    let aside = path.with_file_name(std::ffi::OsStr::from_bytes(&rotation.aside));
+    live::exchange(path, &aside).map_err(|source| OpsError::Io { path: path.to_owned(), source })
+}
+
+fn restore(archive: &Archive, session: &Session, path: &Path, tip: &Tip) -> Result<(), OpsError> {
+    write_fresh(archive, session, path, tip)?;
+    live::install(path).map_err(|source| OpsError::Io { path: path.to_owned(), source })
+}
+
+/// Handles a live file that is there and is not as it was left.
+fn agree(
+    archive: &mut Archive,
+    session: &Session,
+    path: &Path,
+    tip: &Tip,
+) -> Result<Option<Notice>, OpsError> {
+    let io = |source| OpsError::Io { path: path.to_owned(), source };
+    let Some(position) = tip.position else { return Ok(None) };
+    let length = live::look(path).map_err(io)?.map_or(0, |seen| seen.length);
+    let expected = expected(tip);
+    let from = position.horizon.saturating_sub(64);
+    let last = archive.store.runs(session.key, position.generation, from)?;
+    let known = content::bytes(archive.store.as_ref(), session, &last)?;
+    let begin = expected - known.len() as u64;
+    if length > expected {
+        let compared = known.len().min(usize::try_from(COMPARED).unwrap_or(usize::MAX));
+        let before = live::read(path, expected - compared as u64, Some(expected)).map_err(io)?;
+        if known.ends_with(&before) && before.len() == compared {
+            return take_in(archive, session, path).map(Some);
+        }
+    } else if length >= expected - newest(archive, session, &last)? {
+        // Only the newest operation can be missing, because each one begins by catching up.
+        let there = live::read(path, begin, None).map_err(io)?;
+        if let Some(rest) = known.strip_prefix(there.as_slice()).filter(|rest| !rest.is_empty()) {
+            live::append(path, rest, expected, tip.at).map_err(io)?;
+            return Ok(Some(Notice::Finished { path: path.to_owned() }));
+        }
+    }
+    compare_whole(archive, session, path, tip, position)
+}
+
+/// Returns how many bytes of a file its newest run made.
+fn newest(archive: &Archive, session: &Session, runs: &[Run]) -> Result<u64, OpsError> {
+    let last = runs.len().saturating_sub(1);
+    let newest =
+        content::bytes(archive.store.as_ref(), session, runs.get(last..).unwrap_or_default())?;
+    Ok(newest.len() as u64)
+}
+
+/// Takes in what another program appended.
+fn take_in(archive: &mut Archive, session: &Session, path: &Path) -> Result<Notice, OpsError> {
+    let io = |source| OpsError::Io { path: path.to_owned(), source };
+    let mut change = Change::bare(archive, session, "catch-up")?;
+    let Some(position) = change.tip.position else {
+        return Err(OpsError::Nothing("catch up with"));
+    };
+    let mut growth = change.growth(position.generation)?;
+    let mut file = File::open(path).map_err(io)?;
+    file.seek(SeekFrom::Start(growth.length())).map_err(io)?;
+    let before = growth.entries;
+    change.read(&mut growth, file)?;
+    let entries = growth.entries - before;
+    let head = change.head(&growth)?;
+    let branch = change.tip.current().to_owned();
+    change.set_branch(&branch, Some(Position { head, horizon: growth.entries, ..position }))?;
+    change.grown(growth);
+    let outcome = change.commit(&json!({ "entries": entries }))?;
+    Ok(Notice::Appended { entries, operation: outcome.operation })
+}
+
+/// Reads the whole live file and decides what it is.
+fn compare_whole(
+    archive: &mut Archive,
+    session: &Session,
+    path: &Path,
+    tip: &Tip,
+    position: Position,
+) -> Result<Option<Notice>, OpsError> {
+    let io = |source| OpsError::Io { path: path.to_owned(), source };
+    let (file, _) = live_file(archive, session, tip)?.unwrap_or_default();
+    let runs = archive.store.runs(session.key, position.generation, 0)?;
+    let held = View::new(archive.store.as_ref(), session, position, None).sequence()?;
+    let mut change = Change::bare(archive, session, "catch-up")?;
+    let mut growth = change.generation(Some(file));
+    change.read(&mut growth, File::open(path).map_err(io)?)?;
+    let at_end = runs.last();
+    if at_end.is_some_and(|run| run.running == growth.running && run.tail == growth.tail)
+        || (at_end.is_none() && growth.length() == 0)
+    {
+        live::stamp(path, tip.at).map_err(io)?;
+        return Ok(None);
+    }
+    let head = change.head(&growth)?;
+    let taken = Position { generation: growth.generation, head, horizon: growth.entries };
+    let entries = growth.entries;
+    let found = growth.sequence();
+    change.grown(growth);
+    if is_subsequence(&held, &found) {
+        let branch = change.tip.current().to_owned();
+        change.set_branch(&branch, Some(taken))?;
+        let outcome = change.commit(&json!({ "generation": taken.generation }))?;
+        let entries = entries.saturating_sub(held.len() as u64);
+        return Ok(Some(Notice::Appended { entries, operation: outcome.operation }));
+    }
+    let branch = change.left_name("outside")?;
+    change.set_branch(&branch, Some(taken))?;
+    let mut fresh = Fresh::begin(path).map_err(io)?;
+    content::write(change.archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
+    let aside = change.exchange_live(
+        (file, path.to_owned()),
+        fresh,
+        (taken.generation, position.generation),
+    )?;
+    let outcome = change.commit(&json!({ "branch": branch }))?;
+    Ok(Some(Notice::SetAside { aside, branch, operation: outcome.operation }))
+}
+
+fn is_subsequence(wanted: &[u64], found: &[u64]) -> bool {
+    let mut found = found.iter();
+    wanted.iter().all(|entry| found.any(|other| other == entry))
+}
+
+/// Takes in what came to a file after it was set aside.
+fn late(
+    archive: &mut Archive,
+    session: &Session,
+    live: &Path,
+    rotation: &Rotation,
+) -> Result<Option<Notice>, OpsError> {
+    let aside = live.with_file_name(std::ffi::OsStr::from_bytes(&rotation.aside));
+    let io = |source| OpsError::Io { path: aside.clone(), source };
+    let Some(seen) = live::look(&aside).map_err(io)? else { return Ok(None) };
+    if seen.inode != rotation.inode || seen.length <= rotation.length {
+        return Ok(None);
+    }
+    let ends = |runs: &[Run]| runs.last().map_or(0, |run| run.bytes + run.tail.len() as u64);
+    if seen.length <= ends(&archive.store.runs(session.key, rotation.old, 0)?) {
+        return Ok(None);
+    }
+    let mut change = Change::bare(archive, session, "catch-up")?;
+    let mut growth = change.growth(rotation.old)?;
+    let before = growth.entries;
+    let mut file = File::open(&aside).map_err(io)?;
+    file.seek(SeekFrom::Start(growth.length())).map_err(io)?;
+    change.read(&mut growth, file)?;
+    let head = change.head(&growth)?;
+    let entries = growth.entries - before;
+    // The branch that stood at the end of the file goes on with it.
+    let branches = change.archive.store.branches(session.key)?;
+    let at_end = |at: &Position| at.generation == rotation.old && at.horizon == before;
+    let branch = branches.into_iter().find(|(_, at)| at_end(at)).map(|(name, _)| name);
+    if let Some(branch) = &branch {
+        let to = Position { generation: rotation.old, head, horizon: growth.entries };
+        change.set_branch(branch, Some(to))?;
+    }
+    change.grown(growth);
+    change.commit(&json!({ "entries": entries, "branch": branch }))?;
+    Ok(Some(Notice::Late { aside, entries, branch }))
+}

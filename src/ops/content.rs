@@ -1,0 +1,59 @@
+//! Content: the bytes of a generation, put together again from its runs.
+
+use std::io;
+
+use crate::{
+    model::Run,
+    ops::{OpsError, Session},
+    store::Store,
+};
+
+/// How many lines are asked for at a time.
+const BATCH: u64 = 256;
+
+/// Hands over the bytes of runs, the tail of the last one included, and returns how many they are.
+pub(super) fn write(
+    store: &dyn Store,
+    session: &Session,
+    runs: &[Run],
+    each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> Result<u64, OpsError> {
+    let mut written = 0;
+    let mut failed = None;
+    let mut put = |bytes: &[u8]| {
+        if failed.is_none() {
+            written += bytes.len() as u64;
+            failed = each(bytes).err();
+        }
+    };
+    for run in runs {
+        let mut separators = run.gaps.iter(run.start, run.count);
+        let end = run.first + run.count;
+        for from in (run.first..end).step_by(usize::try_from(BATCH).unwrap_or(1)) {
+            let batch: Vec<u64> = (from..end.min(from + BATCH)).collect();
+            store.lines(session.key, &batch, &mut |_, line| {
+                put(separators.next().unwrap_or_default());
+                put(&line);
+            })?;
+        }
+    }
+    put(runs.last().map(|run| run.tail.as_slice()).unwrap_or_default());
+    match failed {
+        None => Ok(written),
+        Some(source) => Err(OpsError::Write { source }),
+    }
+}
+
+/// Returns the bytes of runs.
+pub(super) fn bytes(
+    store: &dyn Store,
+    session: &Session,
+    runs: &[Run],
+) -> Result<Vec<u8>, OpsError> {
+    let mut bytes = Vec::new();
+    write(store, session, runs, &mut |part| {
+        bytes.extend_from_slice(part);
+        Ok(())
+    })?;
+    Ok(bytes)
+}

@@ -1,0 +1,167 @@
+//! The doctor: the place where a store lies, its modes, and what crashes left behind.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use crate::ops::OpsError;
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ailment {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub problem: String,
+    /// What the doctor can do about it.
+    pub cure: Cure,
+}
+
+/// What can be done about an ailment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cure {
+    /// Set this mode.
+    Mode(u32),
+    /// Delete the file: it is the remainder of a change that was cut short.
+    Delete,
+    /// Only a person can help.
+    Person,
+}
+
+/// What kind of place a folder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A disk of this machine, as far as one can tell.
+    Local,
+    /// A network file system, on which a WAL is not safe.
+    Network,
+    /// A folder that a program copies elsewhere file by file, in the middle of a write too.
+    Synced,
+}
+
+/// Names of folders whose content is copied elsewhere.
+const SYNCED: [&str; 8] = [
+    "Dropbox",
+    "OneDrive",
+    "Google Drive",
+    "GoogleDrive",
+    "Nextcloud",
+    "Syncthing",
+    "Sync",
+    "Mobile Documents",
+];
+
+/// Looks at a store's folder; nothing is changed, and the store need not be healthy.
+pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |source| OpsError::Io { path, source }
+    };
+    let mut ailments = Vec::new();
+    let mut ail = |path: &Path, problem: &str, cure| {
+        ailments.push(Ailment { path: path.to_owned(), problem: problem.to_owned(), cure });
+    };
+    if fs::symlink_metadata(root).map_err(io(root))?.is_symlink() {
+        ail(root, "it is a link; the store is where it leads", Cure::Person);
+    }
+    let root = fs::canonicalize(root).map_err(io(root))?;
+    match place_of(&root) {
+        Place::Local => {}
+        Place::Network => ail(
+            &root,
+            "it lies on a network file system, on which a store is not safe",
+            Cure::Person,
+        ),
+        Place::Synced => ail(
+            &root,
+            "it lies in a synchronised folder, which can copy a store in mid-write",
+            Cure::Person,
+        ),
+    }
+    let own = rustix::process::geteuid().as_raw();
+    let transcripts = root.join("transcripts");
+    let mut paths = vec![root.clone()];
+    for folder in [&root, &transcripts] {
+        match fs::read_dir(folder) {
+            Ok(entries) => {
+                for entry in entries {
+                    paths.push(entry.map_err(io(folder))?.path());
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(source) => return Err(OpsError::Io { path: folder.clone(), source }),
+        }
+    }
+    paths.sort();
+    for path in paths {
+        let meta = fs::symlink_metadata(&path).map_err(io(&path))?;
+        let wanted = if meta.is_dir() { 0o700 } else { 0o600 };
+        let mode = meta.mode() & 0o7777;
+        if meta.uid() != own {
+            ail(&path, "it belongs to another user", Cure::Person);
+        } else if !meta.is_symlink() && mode & 0o077 != 0 {
+            ail(&path, &format!("its mode is {mode:04o}: others can reach it"), Cure::Mode(wanted));
+        }
+        if path.extension().is_some_and(|end| end == "undertext-new") {
+            ail(&path, "a change that was cut short left it behind", Cure::Delete);
+        }
+    }
+    Ok(ailments)
+}
+
+/// Cures what can be cured and returns what only a person can help with.
+pub fn treat(ailments: &[Ailment]) -> Result<Vec<Ailment>, OpsError> {
+    let mut left = Vec::new();
+    for ailment in ailments {
+        let done = match ailment.cure {
+            Cure::Mode(mode) => {
+                fs::set_permissions(&ailment.path, fs::Permissions::from_mode(mode))
+            }
+            Cure::Delete => fs::remove_file(&ailment.path),
+            Cure::Person => {
+                left.push(ailment.clone());
+                Ok(())
+            }
+        };
+        done.map_err(|source| OpsError::Io { path: ailment.path.clone(), source })?;
+    }
+    Ok(left)
+}
+
+/// Returns what kind of place a folder is.
+pub fn place_of(folder: &Path) -> Place {
+    if is_network(folder) {
+        return Place::Network;
+    }
+    let synced =
+        folder.components().any(|part| SYNCED.iter().any(|name| part.as_os_str() == *name));
+    if synced { Place::Synced } else { Place::Local }
+}
+
+#[cfg(target_os = "linux")]
+fn is_network(folder: &Path) -> bool {
+    // NFS, SMB and its kin, AFS, Ceph, 9P, Coda, GFS2, OCFS2, Lustre: the magic numbers of statfs(2).
+    const NETWORK: [i64; 11] = [
+        0x6969,
+        0x517b,
+        0xff53_4d42,
+        0xfe53_4d42,
+        0x5346_414f,
+        0x00c3_6400,
+        0x0102_1997,
+        0x7375_7245,
+        0x0116_1970,
+        0x7461_636f,
+        0x0bd0_0bd0,
+    ];
+    let magic = rustix::fs::statfs(folder).map(|stat| stat.f_type & 0xffff_ffff);
+    magic.is_ok_and(|magic| NETWORK.iter().any(|known| *known == magic))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_network(folder: &Path) -> bool {
+    let local = |stat: rustix::fs::StatVfs| stat.f_flag.bits() & 0x1000 != 0;
+    cfg!(target_os = "macos") && rustix::fs::statvfs(folder).is_ok_and(|stat| !local(stat))
+}

@@ -1,0 +1,114 @@
+//! New sessions, and sessions that lists leave out.
+
+use serde_json::{Value, json};
+
+use super::change::{Change, Outcome};
+use crate::{
+    model::{Mark, Position, SessionName},
+    ops::{Archive, OpsError, Session, Workspace},
+    wire::{Format, Native},
+};
+
+/// What a session knows of its surroundings when it begins; see [`layers`].
+#[derive(Clone, Debug, Default)]
+pub struct Layers {
+    /// The operating system.
+    pub os: String,
+    /// The shell.
+    pub shell: Option<String>,
+    /// Who works in the session.
+    pub user: Option<String>,
+    /// What the user prefers, as JSON.
+    pub preferences: Value,
+    /// How the session is set up, as JSON.
+    pub configuration: Value,
+}
+
+/// A session that was made.
+#[derive(Clone, Debug)]
+pub struct Created {
+    /// The session.
+    pub session: Session,
+    /// The operation.
+    pub operation: u64,
+    /// Its live file, if it has one.
+    pub live: Option<std::path::PathBuf>,
+}
+
+/// Makes a native session with an empty live file.
+pub fn new(
+    archive: &mut Archive,
+    layers: &Layers,
+    workspace: &Workspace,
+) -> Result<Created, OpsError> {
+    let lock = archive.lock()?;
+    let id = archive.ambient.uuid().to_string();
+    let path = format!("transcripts/{id}.jsonl").into_bytes();
+    let live = archive.path_of(&path);
+    let name = SessionName { format: Native.name().to_owned(), id };
+    let mut change = Change::first(archive, name, &Native, "new");
+    let file = live.as_ref().map(|_| change.file(path));
+    let growth = change.generation(file);
+    change.set_branch(
+        "main",
+        Some(Position { generation: growth.generation, head: None, horizon: 0 }),
+    )?;
+    change.mark(Mark::CURRENT, Some("main"));
+    if let (Some(file), Some(path)) = (file, &live) {
+        change.mark(Mark::LIVE, Some(&file.to_string()));
+        change.create_live(path.clone());
+    }
+    let detail = json!({
+        "system": {
+            "os": layers.os,
+            "shell": layers.shell,
+            "undertext": env!("CARGO_PKG_VERSION"),
+            "folder": workspace.folder,
+        },
+        "session": {
+            "user": layers.user,
+            "preferences": layers.preferences,
+            "configuration": layers.configuration,
+            "start": change.at.to_string(),
+        },
+        "workspace": workspace.describe(),
+    });
+    let outcome = change.commit(&detail)?;
+    drop(lock);
+    Ok(Created { session: outcome.session, operation: outcome.operation, live })
+}
+
+/// Hides a session from lists, or shows it again.
+pub fn hide(archive: &mut Archive, session: &Session, hidden: bool) -> Result<Outcome, OpsError> {
+    let mut change = Change::begin(archive, session, "hide")?;
+    change.mark(Mark::HIDDEN, hidden.then_some("yes"));
+    change.commit(&json!({ "hidden": hidden }))
+}
+
+/// Returns the five layers of a session: system, session and workspace as they were recorded when it began, conversation
+/// and tools as its records tell.
+pub fn layers(archive: &Archive, session: &Session) -> Result<Value, OpsError> {
+    let first = archive.store.operations(session.key, 1..2)?;
+    let recorded =
+        first.first().and_then(|operation| serde_json::from_str::<Value>(&operation.detail).ok());
+    let part = |name: &str| {
+        recorded.as_ref().and_then(|all| all.get(name)).cloned().unwrap_or(Value::Null)
+    };
+    let card = archive.store.card(session.key)?;
+    let calls = super::read::recent_calls(archive, session)?;
+    let tools: Vec<Value> = calls
+        .iter()
+        .map(|call| json!({ "tool": call.name, "id": call.id, "succeeded": call.succeeded }))
+        .collect();
+    Ok(json!({
+        "system": part("system"),
+        "session": part("session"),
+        "conversation": {
+            "turns": card.turns,
+            "entries": archive.store.tip(session.key)?.entries,
+            "active": card.active.to_string(),
+        },
+        "tools": tools,
+        "workspace": part("workspace"),
+    }))
+}

@@ -1,0 +1,135 @@
+//! Going back: to a checkpoint, perhaps with a note for the model, or to nothing at all.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::{
+    append::setting,
+    change::Change,
+    checkpoint,
+    rewrite::{Rewritten, rewrite},
+};
+use crate::{
+    model::{EntryId, Position},
+    ops::{Archive, Notice, OpsError, Session, Workspace},
+    wire::Draft,
+};
+
+/// What going back did.
+#[derive(Clone, Debug)]
+pub struct Reverted {
+    /// The operation; none if the branch stood there already.
+    pub operation: Option<u64>,
+    /// The branch that went back.
+    pub branch: String,
+    /// The branch that holds what was left.
+    pub left: Option<String>,
+    /// How many entries of the live file are no longer in it.
+    pub dropped: u64,
+    /// The note, if one was left.
+    pub note: Option<EntryId>,
+    /// The old live file, if it was exchanged.
+    pub rotated: Option<PathBuf>,
+    /// What was noticed on the way.
+    pub notices: Vec<Notice>,
+}
+
+/// Goes back to a checkpoint; with a message, the model is told that it was further already.
+pub fn revert(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    wanted: &str,
+    message: Option<&str>,
+) -> Result<Reverted, OpsError> {
+    let change = Change::begin(archive, session, "revert")?;
+    let target = checkpoint::find(change.archive, session, wanted)?;
+    let detail = json!({ "checkpoint": target.n, "message": message });
+    go_back(change, workspace, target.place, message, detail)
+}
+
+/// Goes back to before the first entry.
+pub fn clear(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+) -> Result<Reverted, OpsError> {
+    let change = Change::begin(archive, session, "clear")?;
+    let generation = change.position().map_or(0, |at| at.generation);
+    let nothing = Position { generation, head: None, horizon: 0 };
+    go_back(change, workspace, nothing, None, json!({}))
+}
+
+fn go_back(
+    mut change: Change<'_>,
+    workspace: &Workspace,
+    target: Position,
+    message: Option<&str>,
+    mut detail: serde_json::Value,
+) -> Result<Reverted, OpsError> {
+    let branch = change.tip.current().to_owned();
+    let from = change.position();
+    let mut reverted = Reverted {
+        operation: None,
+        branch: branch.clone(),
+        left: None,
+        dropped: 0,
+        note: None,
+        rotated: None,
+        notices: change.notices.clone(),
+    };
+    let stays = from.is_some_and(|from| {
+        from == target || (from.head == target.head && from.horizon == target.horizon)
+    });
+    if stays && message.is_none() {
+        return Ok(reverted);
+    }
+    let note = message.map(|message| note(&mut change, workspace, target, message)).transpose()?;
+    let Rewritten { position, aside, kept } =
+        rewrite(&mut change, target, note.as_deref().unwrap_or_default())?;
+    reverted.dropped = from.map_or(0, |from| from.horizon).saturating_sub(kept);
+    if let Some(from) = from.filter(|_| !stays) {
+        let left = change.left_name(&branch)?;
+        change.set_branch(&left, Some(from))?;
+        detail["left"] = json!(left);
+        reverted.left = Some(left);
+    }
+    change.set_branch(&branch, Some(position))?;
+    if note.is_some() {
+        reverted.note = position.head.map(|head| change.id_of(head)).transpose()?;
+    }
+    reverted.rotated = aside;
+    let outcome = change.commit(&detail)?;
+    (reverted.operation, reverted.notices) = (Some(outcome.operation), outcome.notices);
+    Ok(reverted)
+}
+
+/// Writes the note as a line.
+fn note(
+    change: &mut Change<'_>,
+    workspace: &Workspace,
+    target: Position,
+    message: &str,
+) -> Result<Vec<u8>, OpsError> {
+    let parent = target.head.map(|head| change.record_name(head)).transpose()?.flatten();
+    let setting = setting(change, workspace, parent);
+    let draft = Draft::Note(from_later(message));
+    let mut line = change
+        .format
+        .write(&draft, &setting)
+        .map_err(|error| OpsError::Invalid { line: None, why: error.0 })?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Wraps a message so that the model knows from where it comes.
+fn from_later(message: &str) -> String {
+    format!(
+        "<note-from-later>\nThis conversation was further along before and has been taken back to this point. What was \
+         said and done after it is no longer visible to you, but files and other things in the working directory may \
+         already have been changed by it. From there, this was left for you:\n\n{}\n\nTake it into account, look at the \
+         present state before you rely on it, and go on from here.\n</note-from-later>",
+        message.trim()
+    )
+}

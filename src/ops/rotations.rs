@@ -1,0 +1,120 @@
+//! Rotations: the files that were set aside, and whether they still hold what they held.
+
+use std::{fs::File, os::unix::ffi::OsStrExt, path::PathBuf};
+
+use super::catch_up;
+use crate::{
+    live,
+    model::{EntryId, LineId, Rotation, Running},
+    ops::{Archive, OpsError, Session},
+    store::FactKind,
+    wire::jsonl::Reader,
+};
+
+/// A file that was set aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rotated {
+    /// The operation that set it aside.
+    pub operation: u64,
+    /// The command of that operation.
+    pub command: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its length then.
+    pub length: u64,
+    /// What a look at it says.
+    pub state: RotatedState,
+}
+
+/// What became of a file that was set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RotatedState {
+    /// It holds what it held, by hash.
+    Whole,
+    /// Somebody deleted it; its content is in the store.
+    Deleted,
+    /// It holds something else.
+    Changed,
+    /// The renaming was cut short; the next change carries it out.
+    Pending,
+}
+
+impl RotatedState {
+    /// Returns the word used in every output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Deleted => "deleted",
+            Self::Changed => "changed",
+            Self::Pending => "pending",
+        }
+    }
+}
+
+/// Returns the files that were set aside, in order, each checked by its hash.
+pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, OpsError> {
+    let tip = archive.store.tip(session.key)?;
+    let Some((_, live)) = catch_up::live_file(archive, session, &tip)? else {
+        return Ok(Vec::new());
+    };
+    let facts = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Rotations])?;
+    let mut rotated = Vec::new();
+    for (n, facts) in facts {
+        let command = archive
+            .store
+            .operations(session.key, n..n + 1)?
+            .pop()
+            .map(|operation| operation.command);
+        for rotation in facts.rotations {
+            let path = live.with_file_name(std::ffi::OsStr::from_bytes(&rotation.aside));
+            rotated.push(Rotated {
+                operation: n,
+                command: command.clone().unwrap_or_default(),
+                state: state(archive, session, &live, &path, &rotation)?,
+                length: rotation.length,
+                path,
+            });
+        }
+    }
+    Ok(rotated)
+}
+
+fn state(
+    archive: &Archive,
+    session: &Session,
+    live: &std::path::Path,
+    path: &std::path::Path,
+    rotation: &Rotation,
+) -> Result<RotatedState, OpsError> {
+    let io = |source| OpsError::Io { path: path.to_owned(), source };
+    if live::look(live).map_err(io)?.is_some_and(|seen| seen.inode == rotation.inode) {
+        return Ok(RotatedState::Pending);
+    }
+    if live::look(path).map_err(io)?.is_none() {
+        return Ok(RotatedState::Deleted);
+    }
+    let runs = archive.store.runs(session.key, rotation.old, 0)?;
+    let (running, tail) =
+        runs.last().map_or((Running::EMPTY, &[][..]), |run| (run.running, run.tail.as_slice()));
+    let found = running_hash(File::open(path).map_err(io)?)?;
+    Ok(if (found.0, found.1.as_slice()) == (running, tail) {
+        RotatedState::Whole
+    } else {
+        RotatedState::Changed
+    })
+}
+
+/// Returns the running hash and the tail of a file as it stands.
+pub(super) fn running_hash(file: impl std::io::Read) -> Result<(Running, Vec<u8>), OpsError> {
+    let mut reader = Reader::new(file);
+    let mut running = Running::EMPTY;
+    let mut before: Option<EntryId> = None;
+    while let Some(located) = reader.next_line()? {
+        let line = located.line;
+        let named = line.shape.is_some_and(|shape| shape.name.is_some());
+        let id = EntryId::of(before.filter(|_| !named), LineId::of(line.bytes));
+        running = running.then(line.separator, id);
+        before = Some(id);
+    }
+    Ok((running, reader.into_tail().bytes))
+}

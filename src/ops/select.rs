@@ -1,0 +1,175 @@
+//! Selecting: what a person types, as a session or an entry.
+//!
+//! An entry is `HEAD`, `@N` (checkpoint N), a branch, one of these with `~N` (N entries before it), or the first digits of
+//! an entry's id or of its record's uuid.
+
+use std::path::Path;
+
+use super::checkpoint;
+use crate::{
+    model::{Checkpoint, IdPrefix, NameTag, Position, json::Raw},
+    ops::{Archive, OpsError, Session, View},
+    store::{FactKind, Find, Listed, SessionFilter},
+};
+
+/// How many matches an error lists.
+const LISTED: usize = 8;
+
+/// What a selector named: an entry, and the position from which it is seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Where a path from here begins; its head is the entry.
+    pub position: Position,
+    /// The checkpoint, if one was named.
+    pub checkpoint: Option<Checkpoint>,
+    /// The branch, if one was named or implied.
+    pub branch: Option<String>,
+}
+
+impl Target {
+    /// Returns the entry; none before the first.
+    pub fn entry(&self) -> Option<u64> {
+        self.position.head
+    }
+}
+
+/// Finds a session by the beginning of its id or by its title; without a word, the newest that works in a folder.
+pub fn find_session(
+    archive: &Archive,
+    wanted: Option<&str>,
+    folder: &Path,
+) -> Result<Session, OpsError> {
+    let Some(wanted) = wanted else {
+        let here = SessionFilter {
+            folder: Some(folder.to_string_lossy().into_owned()),
+            limit: Some(1),
+            ..SessionFilter::default()
+        };
+        let newest = archive.store.sessions(&here)?.pop();
+        return known(newest.ok_or_else(|| OpsError::NoSessionHere(folder.to_owned()))?);
+    };
+    let all = SessionFilter { hidden: true, ..SessionFilter::default() };
+    let prefix = (!wanted.is_empty()).then(|| wanted.to_owned());
+    let mut found = archive.store.sessions(&SessionFilter { prefix, ..all.clone() })?;
+    if found.iter().any(|listed| listed.name.id == wanted) {
+        found.retain(|listed| listed.name.id == wanted);
+    }
+    if found.is_empty() {
+        found = archive.store.sessions(&SessionFilter { title: Some(wanted.to_owned()), ..all })?;
+    }
+    if found.len() > 1 {
+        let matches = found.into_iter().map(|listed| listed.name.id).collect();
+        return Err(OpsError::AmbiguousSession { wanted: wanted.to_owned(), matches });
+    }
+    known(found.pop().ok_or_else(|| OpsError::NoSession(wanted.to_owned()))?)
+}
+
+fn known(listed: Listed) -> Result<Session, OpsError> {
+    Archive::known(listed.key, listed.name)
+}
+
+/// Finds an entry.
+pub fn find_entry(archive: &Archive, session: &Session, wanted: &str) -> Result<Target, OpsError> {
+    let missing = || OpsError::NoEntry(wanted.to_owned());
+    let (base, back) = match wanted.rsplit_once('~') {
+        None => (wanted, 0),
+        Some((base, "")) => (base, 1),
+        Some((base, back)) => (base, back.parse::<usize>().map_err(|_| missing())?),
+    };
+    let mut target = find_base(archive, session, base).map_err(|error| match error {
+        OpsError::NoEntry(_) => missing(),
+        other => other,
+    })?;
+    if back > 0 {
+        let view = View::new(archive.store(), session, target.position, None);
+        let path = view.path(back.saturating_add(1))?.entries;
+        let first = path.first().copied().filter(|_| path.len() > back);
+        target.position.head = Some(first.ok_or_else(missing)?);
+    }
+    Ok(target)
+}
+
+fn find_base(archive: &Archive, session: &Session, wanted: &str) -> Result<Target, OpsError> {
+    let tip = archive.store.tip(session.key)?;
+    let missing = || OpsError::NoEntry(wanted.to_owned());
+    if wanted == "HEAD" {
+        let position = tip.position.ok_or_else(missing)?;
+        return Ok(Target { position, checkpoint: None, branch: Some(tip.current().to_owned()) });
+    }
+    if let Some(number) = wanted.strip_prefix('@') {
+        let checkpoint = checkpoint::find(archive, session, number)?;
+        return Ok(Target {
+            position: checkpoint.place,
+            checkpoint: Some(checkpoint),
+            branch: None,
+        });
+    }
+    if let Some((branch, position)) =
+        archive.store.branches(session.key)?.into_iter().find(|(name, _)| name == wanted)
+    {
+        return Ok(Target { position, checkpoint: None, branch: Some(branch) });
+    }
+    let found = by_id(archive, session, wanted)?;
+    match found.as_slice() {
+        [] => Err(missing()),
+        [entry] => Ok(Target {
+            position: place(archive, session, *entry)?,
+            checkpoint: None,
+            branch: None,
+        }),
+        many => {
+            let mut matches = Vec::new();
+            for &n in many.iter().take(LISTED) {
+                let entry = archive.store.entries(session.key, n..n + 1)?;
+                matches.extend(entry.iter().map(|entry| format!("{:.12}", entry.id)));
+            }
+            Err(OpsError::AmbiguousEntry { wanted: wanted.to_owned(), matches })
+        }
+    }
+}
+
+/// Returns the entries whose id or whose record's name begins so; of a name with several entries, the last.
+fn by_id(archive: &Archive, session: &Session, wanted: &str) -> Result<Vec<u64>, OpsError> {
+    let mut found = match IdPrefix::parse(wanted) {
+        Some(prefix) => archive.store.find(session.key, &Find::Prefix(prefix))?,
+        None => Vec::new(),
+    };
+    let (low, high) = NameTag::bounds(wanted);
+    let candidates = archive.store.find(session.key, &Find::Name(low, high))?;
+    let mut named = std::collections::BTreeMap::new();
+    archive.store.lines(session.key, &candidates, &mut |n, line| {
+        let name = Raw::object(&line).and_then(|record| session.format.envelope(record).name);
+        if let Some(name) = name.filter(|name| name.starts_with(wanted)) {
+            named.insert(name, n);
+        }
+    })?;
+    if let Some(exact) = named.get(wanted) {
+        return Ok(vec![*exact]);
+    }
+    found.extend(named.into_values());
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// Returns a position from which an entry is seen: in the current generation if it is there, else in the newest that has it.
+fn place(archive: &Archive, session: &Session, entry: u64) -> Result<Position, OpsError> {
+    let tip = archive.store.tip(session.key)?;
+    let current = tip.position.map(|at| at.generation);
+    let others = (1..=tip.generations).rev().filter(|n| Some(*n) != current);
+    for generation in current.into_iter().chain(others) {
+        let runs = archive.store.runs(session.key, generation, 0)?;
+        if runs.iter().any(|run| run.first <= entry && entry < run.first + run.count) {
+            let horizon = runs.last().map_or(0, crate::model::Run::end);
+            return Ok(Position { generation, head: Some(entry), horizon });
+        }
+    }
+    // An entry that lies in no generation, such as a result that was cut as it was appended.
+    let held = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Origins])?;
+    let replaced =
+        held.iter().flat_map(|(_, facts)| &facts.origins).find(|origin| origin.origin == entry);
+    match replaced {
+        Some(_) => Ok(Position { generation: 0, head: Some(entry), horizon: 0 }),
+        None => Err(OpsError::NoEntry(entry.to_string())),
+    }
+}

@@ -1,0 +1,176 @@
+//! The workspace: what is read from a folder without starting a process.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+/// The folder in which a session works.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workspace {
+    /// The folder.
+    pub folder: String,
+    /// The branch that is checked out there.
+    pub git_branch: Option<String>,
+    /// The remote, without credentials.
+    pub remote: Option<String>,
+    /// The package's name and version.
+    pub package: Option<(String, Option<String>)>,
+}
+
+impl Workspace {
+    /// Returns it as JSON.
+    pub fn describe(&self) -> Value {
+        json!({
+            "path": self.folder,
+            "gitBranch": self.git_branch,
+            "remote": self.remote,
+            "package": self.package.as_ref().map(|(name, _)| name),
+            "packageVersion": self.package.as_ref().and_then(|(_, version)| version.as_ref()),
+        })
+    }
+}
+
+/// Reads what a folder tells; whatever cannot be read is left out.
+pub fn workspace(folder: &Path) -> Workspace {
+    let git = folder.ancestors().find_map(git_folder);
+    Workspace {
+        folder: folder.to_string_lossy().into_owned(),
+        git_branch: git.as_deref().and_then(branch),
+        remote: git.as_deref().and_then(remote),
+        package: folder.ancestors().find_map(package),
+    }
+}
+
+/// Returns the folder of git's own files; a `.git` file of a worktree or a submodule names it.
+fn git_folder(folder: &Path) -> Option<PathBuf> {
+    let git = folder.join(".git");
+    let meta = fs::metadata(&git).ok()?;
+    if meta.is_dir() {
+        return Some(git);
+    }
+    let named = fs::read_to_string(&git).ok()?;
+    Some(folder.join(named.strip_prefix("gitdir:")?.trim()))
+}
+
+fn branch(git: &Path) -> Option<String> {
+    let head = fs::read_to_string(git.join("HEAD")).ok()?;
+    let head = head.trim();
+    // A detached head is shown as the commit it stands on.
+    let branch = head.strip_prefix("ref: refs/heads/").map(str::to_owned);
+    branch.or_else(|| {
+        head.get(..12).filter(|id| id.chars().all(|c| c.is_ascii_hexdigit())).map(str::to_owned)
+    })
+}
+
+fn remote(git: &Path) -> Option<String> {
+    let common = fs::read_to_string(git.join("commondir")).ok();
+    let config =
+        common.map_or_else(|| git.join("config"), |common| git.join(common.trim()).join("config"));
+    let config = fs::read_to_string(config).ok()?;
+    let mut remotes: Vec<(String, String)> = Vec::new();
+    let mut section = None;
+    for line in config.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line
+                .strip_prefix("[remote \"")
+                .and_then(|rest| rest.strip_suffix("\"]"))
+                .map(str::to_owned);
+        } else if let (Some(name), Some((key, url))) = (&section, line.split_once('='))
+            && key.trim() == "url"
+        {
+            remotes.push((name.clone(), without_credentials(url.trim())));
+        }
+    }
+    let origin = remotes.iter().find(|(name, _)| name == "origin").or(remotes.first());
+    origin.map(|(_, url)| url.clone())
+}
+
+/// Takes user and password out of a URL; the `git@host:path` form holds no secret.
+fn without_credentials(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) =
+                rest.split_once('/').map_or((rest, None), |(host, path)| (host, Some(path)));
+            let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+            path.map_or_else(
+                || format!("{scheme}://{host}"),
+                |path| format!("{scheme}://{host}/{path}"),
+            )
+        }
+        None => url.to_owned(),
+    }
+}
+
+fn package(folder: &Path) -> Option<(String, Option<String>)> {
+    if let Ok(text) = fs::read_to_string(folder.join("package.json")) {
+        let package: Value = serde_json::from_str(&text).ok()?;
+        let word = |key: &str| package.get(key).and_then(Value::as_str).map(str::to_owned);
+        return Some((word("name")?, word("version")));
+    }
+    for file in ["Cargo.toml", "pyproject.toml"] {
+        if let Ok(text) = fs::read_to_string(folder.join(file)) {
+            return toml_package(&text);
+        }
+    }
+    None
+}
+
+/// Reads the name and the version that stand as plain strings in `[package]` or `[project]`.
+fn toml_package(text: &str) -> Option<(String, Option<String>)> {
+    let mut inside = false;
+    let (mut name, mut version) = (None, None);
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            inside = matches!(line, "[package]" | "[project]");
+        } else if let (true, Some((key, value))) = (inside, line.split_once('=')) {
+            let word = value.trim().trim_matches(['"', '\'']).to_owned();
+            match key.trim() {
+                "name" => name = Some(word),
+                "version" => version = Some(word),
+                _ => {}
+            }
+        }
+    }
+    Some((name?, version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remote_is_shown_without_credentials() {
+        let check = |url, shown| assert_eq!(without_credentials(url), shown);
+        check("https://user:secret@example.org/a/b.git", "https://example.org/a/b.git");
+        check("https://example.org/a@b.git", "https://example.org/a@b.git");
+        check("git@example.org:a/b.git", "git@example.org:a/b.git");
+        check("ssh://git@example.org", "ssh://example.org");
+    }
+
+    #[test]
+    fn a_workspace_tells_branch_remote_and_package() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = folder.path().join(".git");
+        fs::create_dir(&git).unwrap();
+        fs::write(git.join("HEAD"), "ref: refs/heads/topic/a\n").unwrap();
+        fs::write(
+            git.join("config"),
+            "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = https://u:p@h/r\n",
+        )
+        .unwrap();
+        fs::write(
+            folder.path().join("Cargo.toml"),
+            "[package]\nname = \"p\"\nversion = \"1.2.3\"\n",
+        )
+        .unwrap();
+        let inner = folder.path().join("src");
+        fs::create_dir(&inner).unwrap();
+        let found = workspace(&inner);
+        assert_eq!(found.git_branch.as_deref(), Some("topic/a"));
+        assert_eq!(found.remote.as_deref(), Some("https://h/r"));
+        assert_eq!(found.package, Some(("p".into(), Some("1.2.3".into()))));
+    }
+}
