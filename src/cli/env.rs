@@ -8,14 +8,14 @@
 //! Invariant: a variable that is set but empty counts as unset, as `NO_COLOR` and XDG ask; only a
 //! pager can be empty, which means none.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
+use undertext::model::Timestamp;
+use undertext::ops::{Ambient, Machine};
 use uuid::Uuid;
 
 const DEFAULT_PAGER: &str = "less -FRX";
@@ -40,8 +40,7 @@ pub(crate) struct Env {
     /// Whether `NO_COLOR` is unset and the terminal is not dumb.
     pub(crate) welcomes_colour: bool,
     variables: BTreeMap<OsString, OsString>,
-    clock: Clock,
-    chance: Chance,
+    moment: Moment,
 }
 
 /// Which of the three streams are a terminal.
@@ -52,16 +51,49 @@ pub(crate) struct Terminal {
     pub(crate) stderr: bool,
 }
 
-#[derive(Debug)]
-enum Clock {
-    Real,
-    Ticking(Cell<DateTime<Utc>>),
+/// Time and chance, as the verbs are given them.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    clock: Clock,
+    chance: Chance,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
+enum Clock {
+    Real,
+    Ticking(Timestamp),
+}
+
+#[derive(Clone, Copy, Debug)]
 enum Chance {
     Real,
-    Seeded { seed: u64, drawn: Cell<u64> },
+    Seeded { seed: u64, drawn: u64 },
+}
+
+impl Ambient for Moment {
+    fn now(&mut self) -> Timestamp {
+        match &mut self.clock {
+            Clock::Real => Machine.now(),
+            Clock::Ticking(next) => {
+                let now = *next;
+                next.0 += 1;
+                now
+            }
+        }
+    }
+
+    fn uuid(&mut self) -> Uuid {
+        match &mut self.chance {
+            Chance::Real => Machine.uuid(),
+            Chance::Seeded { seed, drawn } => {
+                let input = (u128::from(*seed) << 64 | u128::from(*drawn)).to_be_bytes();
+                *drawn = drawn.wrapping_add(1);
+                let mut random = [0; 16];
+                blake3::Hasher::new().update(&input).finalize_xof().fill(&mut random);
+                uuid::Builder::from_random_bytes(random).into_uuid()
+            }
+        }
+    }
 }
 
 impl Env {
@@ -107,12 +139,14 @@ impl Env {
             pager: pager.split_whitespace().map(str::to_owned).collect(),
             columns: text("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|&n| n > 0),
             welcomes_colour: set("NO_COLOR").is_none() && text("TERM") != Some("dumb"),
-            clock: text("UNDERTEXT_TEST_CLOCK")
-                .and_then(|millis| DateTime::from_timestamp_millis(millis.parse().ok()?))
-                .map_or(Clock::Real, |start| Clock::Ticking(Cell::new(start))),
-            chance: text("UNDERTEXT_TEST_SEED")
-                .and_then(|seed| seed.parse().ok())
-                .map_or(Chance::Real, |seed| Chance::Seeded { seed, drawn: Cell::new(0) }),
+            moment: Moment {
+                clock: text("UNDERTEXT_TEST_CLOCK")
+                    .and_then(|millis| millis.parse().ok())
+                    .map_or(Clock::Real, |start| Clock::Ticking(Timestamp(start))),
+                chance: text("UNDERTEXT_TEST_SEED")
+                    .and_then(|seed| seed.parse().ok())
+                    .map_or(Chance::Real, |seed| Chance::Seeded { seed, drawn: 0 }),
+            },
             args,
             current_dir,
             terminal,
@@ -136,31 +170,9 @@ impl Env {
             .or_else(|| self.data_home.as_ref().map(|data| data.join("undertext")))
     }
 
-    /// Returns the time, in whole milliseconds.
-    pub(crate) fn now(&self) -> DateTime<Utc> {
-        match &self.clock {
-            Clock::Real => Utc::now().trunc_subsecs(3),
-            Clock::Ticking(next) => {
-                let now = next.get();
-                next.set(now.checked_add_signed(TimeDelta::milliseconds(1)).unwrap_or(now));
-                now
-            }
-        }
-    }
-
-    /// Returns a random uuid (version 4).
-    pub(crate) fn uuid(&self) -> Uuid {
-        match &self.chance {
-            Chance::Real => Uuid::new_v4(),
-            Chance::Seeded { seed, drawn } => {
-                let n = drawn.get();
-                drawn.set(n.wrapping_add(1));
-                let input = (u128::from(*seed) << 64 | u128::from(n)).to_be_bytes();
-                let mut random = [0; 16];
-                blake3::Hasher::new().update(&input).finalize_xof().fill(&mut random);
-                uuid::Builder::from_random_bytes(random).into_uuid()
-            }
-        }
+    /// Returns time and chance for the verbs of one archive.
+    pub(crate) fn ambient(&self) -> Box<dyn Ambient> {
+        Box::new(self.moment)
     }
 }
 
@@ -221,22 +233,21 @@ mod tests {
 
     #[test]
     fn the_test_clock_starts_where_told_and_ticks() {
-        let env = env("/", &[("UNDERTEXT_TEST_CLOCK", "1000")]);
-        let read = [env.now(), env.now()].map(|time| time.timestamp_millis());
-        assert_eq!(read, [1000, 1001]);
+        let mut ambient = env("/", &[("UNDERTEXT_TEST_CLOCK", "1000")]).ambient();
+        assert_eq!([ambient.now(), ambient.now()], [Timestamp(1000), Timestamp(1001)]);
     }
 
     #[test]
     fn seeded_uuids_repeat_and_real_ones_do_not() {
         let draw = |seed| {
-            let env = env("/", &[("UNDERTEXT_TEST_SEED", seed)]);
-            [env.uuid(), env.uuid()]
+            let mut ambient = env("/", &[("UNDERTEXT_TEST_SEED", seed)]).ambient();
+            [ambient.uuid(), ambient.uuid()]
         };
         assert_eq!(draw("7"), draw("7"));
         assert_ne!(draw("7"), draw("8"));
         let [first, second] = draw("7");
         assert_ne!(first, second);
         assert_eq!(first.get_version_num(), 4);
-        assert_ne!(env("/", &[]).uuid(), env("/", &[]).uuid());
+        assert_ne!(env("/", &[]).ambient().uuid(), env("/", &[]).ambient().uuid());
     }
 }

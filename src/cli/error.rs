@@ -6,6 +6,8 @@
 use std::io;
 use std::process::ExitCode;
 
+use undertext::store::StoreError;
+
 use crate::render::safe;
 use crate::render::style::{Label, Styles};
 
@@ -56,6 +58,13 @@ impl CommandError {
     pub(crate) fn hinted(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
+    }
+
+    /// Returns whether it says that there is no store.
+    pub(crate) fn is_absence(&self) -> bool {
+        self.error
+            .downcast_ref::<StoreError>()
+            .is_some_and(|error| matches!(error, StoreError::Absent { .. }))
     }
 
     /// Returns whether there is anything to tell.

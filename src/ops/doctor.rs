@@ -157,7 +157,7 @@ fn is_network(folder: &Path) -> bool {
         0x0bd0_0bd0,
     ];
     let magic = rustix::fs::statfs(folder).map(|stat| stat.f_type & 0xffff_ffff);
-    magic.is_ok_and(|magic| NETWORK.iter().any(|known| *known == magic))
+    magic.is_ok_and(|magic| NETWORK.contains(&magic))
 }
 
 #[cfg(not(target_os = "linux"))]

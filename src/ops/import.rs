@@ -48,7 +48,7 @@ fn identify(path: &Path) -> Result<(&'static dyn Format, SessionName), OpsError>
     while lines.len() < ASKED {
         match reader.next_line()? {
             Some(located) if located.line.shape.is_some() => {
-                lines.push(located.line.bytes.to_vec())
+                lines.push(located.line.bytes.to_vec());
             }
             Some(_) => {}
             None => break,

@@ -203,7 +203,7 @@ pub(super) fn recent_calls(
         for block in line.message.map(|message| message.blocks).unwrap_or_default() {
             match block {
                 Block::Call { id, name, .. } => {
-                    calls.push(RecentCall { name, id, succeeded: None })
+                    calls.push(RecentCall { name, id, succeeded: None });
                 }
                 Block::Result { id, error, .. } => {
                     if let Some(call) = calls.iter_mut().rev().find(|call| call.id == id) {

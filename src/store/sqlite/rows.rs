@@ -164,6 +164,7 @@ pub(super) fn operations(
     )
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm a table, each with its columns")]
 pub(super) fn facts(
     db: &Connection,
     session: SessionKey,
@@ -440,6 +441,7 @@ fn position(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Position>> {
 }
 
 /// Adds the facts of an operation; `lines` are the keys of the lines of its entries.
+#[expect(clippy::too_many_lines, reason = "one statement a table, each with its columns")]
 pub(super) fn add_facts(
     db: &Connection,
     session: SessionKey,

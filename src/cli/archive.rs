@@ -1,0 +1,202 @@
+//! From what was typed to an archive and a session, and from the library's errors to ones for people.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use undertext::ops::{self, Archive, Notice, OpsError, Place, Session, Workspace};
+use undertext::store::{Access, StoreError};
+
+use super::Context;
+use super::error::{CommandError, Kind};
+
+impl Context {
+    /// Returns the folder of the store.
+    pub(crate) fn root(&self) -> Result<PathBuf, CommandError> {
+        self.store.clone().ok_or_else(|| {
+            CommandError::user(anyhow!(
+                "there is no place for a store: neither --store nor a home folder"
+            ))
+            .hinted("name a folder: --store DIR")
+        })
+    }
+
+    /// Opens the archive to read; nothing is written or made.
+    pub(crate) fn reader(&self) -> Result<Archive, CommandError> {
+        Ok(Archive::open(&self.root()?, Access::Read, self.env.ambient())?)
+    }
+
+    /// Opens the archive to change it; it is made if it is not there.
+    pub(crate) fn writer(&self) -> Result<Archive, CommandError> {
+        let root = self.root()?;
+        let existing = root.ancestors().find(|folder| folder.exists()).unwrap_or(&root);
+        let allowed = self.env.variable("UNDERTEXT_ALLOW_NETWORK").is_some();
+        if !allowed && ops::place_of(existing) == Place::Network {
+            return Err(CommandError::user(anyhow!(
+                "{} lies on a network file system, on which a store is not safe",
+                root.display()
+            ))
+            .hinted("use a folder on a disk of this machine: --store DIR")
+            .hinted("or set UNDERTEXT_ALLOW_NETWORK=1 if only this machine ever uses it"));
+        }
+        Ok(Archive::open(&root, Access::Brief, self.env.ambient())?)
+    }
+
+    /// Opens what a reading command looks at: a session of the store, or a session file as it is.
+    pub(crate) fn look(&self, wanted: Option<&OsStr>) -> Result<(Archive, Session), CommandError> {
+        let named = wanted.and_then(OsStr::to_str);
+        let path =
+            wanted.map(|wanted| self.env.current_dir.join(wanted)).filter(|path| path.is_file());
+        match (path, named) {
+            (Some(path), _) => Ok(ops::peek(&path, self.env.ambient())?),
+            (None, None) if wanted.is_some() => Err(no_such(wanted)),
+            (None, named) => {
+                let archive = match self.reader() {
+                    Err(error)
+                        if named.is_some_and(|named| named.contains(['/', '.']))
+                            && error.is_absence() =>
+                    {
+                        return Err(no_such(wanted));
+                    }
+                    other => other?,
+                };
+                let session = self.session(&archive, named)?;
+                Ok((archive, session))
+            }
+        }
+    }
+
+    /// Finds a session of the store; without a word, the newest of the current folder.
+    pub(crate) fn session(
+        &self,
+        archive: &Archive,
+        wanted: Option<&str>,
+    ) -> Result<Session, CommandError> {
+        Ok(ops::find_session(archive, wanted, &self.env.current_dir)?)
+    }
+
+    /// Returns what the current folder tells.
+    pub(crate) fn workspace(&self) -> Workspace {
+        ops::workspace(&self.env.current_dir)
+    }
+
+    /// Tells what was noticed about the live file.
+    pub(crate) fn tell(&mut self, notices: &[Notice]) {
+        for notice in notices {
+            self.output.warn(&notice.to_string());
+        }
+    }
+}
+
+fn no_such(wanted: Option<&OsStr>) -> CommandError {
+    let wanted = wanted.unwrap_or_default().to_string_lossy();
+    CommandError::user(anyhow!("{wanted:?} is neither a file nor a session"))
+        .hinted("list the sessions: undertext sessions")
+}
+
+/// Returns a list of what could have been meant.
+fn listed(names: &[String]) -> String {
+    let shown: Vec<&str> = names.iter().take(8).map(String::as_str).collect();
+    let more = if names.len() > shown.len() { ", ..." } else { "" };
+    format!("{}{more}", shown.join(", "))
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> Self {
+        OpsError::from(error).into()
+    }
+}
+
+impl From<OpsError> for CommandError {
+    fn from(error: OpsError) -> Self {
+        use OpsError as E;
+        let (kind, hints) = advice(&error);
+        let error = match error {
+            // What was to be written goes to the output, and its reader may have seen enough.
+            E::Write { source } => return source.into(),
+            E::Store(source) => CommandError::new(kind, source),
+            error => CommandError::new(kind, error),
+        };
+        hints.into_iter().fold(error, CommandError::hinted)
+    }
+}
+
+/// Returns what kind of error it is and what can be done next.
+fn advice(error: &OpsError) -> (Kind, Vec<String>) {
+    use OpsError as E;
+    let hint = |text: &str| vec![text.to_owned()];
+    match error {
+        E::Store(StoreError::Newer { .. }) => {
+            (Kind::NewerStore, hint("update undertext, or use another store: --store DIR"))
+        }
+        E::Store(StoreError::Absent { .. }) => {
+            (Kind::User, hint("begin a session, which makes the store: undertext new"))
+        }
+        E::Store(StoreError::Foreign { .. }) => {
+            (Kind::User, hint("use another folder: --store DIR"))
+        }
+        E::Store(StoreError::ReadOnly { .. }) => {
+            (Kind::Failed, hint("reading commands still work"))
+        }
+        E::Store(StoreError::Full) => {
+            (Kind::Failed, hint("nothing is lost; make room and try again"))
+        }
+        E::Store(StoreError::Corrupt { .. }) => {
+            (Kind::Failed, hint("see what is damaged: undertext verify"))
+        }
+        E::Store(StoreError::Busy | StoreError::Conflict) => (Kind::Failed, hint("try again")),
+        E::NoSession(_) | E::NoSessionHere(_) => (
+            Kind::User,
+            vec![
+                "list the sessions: undertext sessions".to_owned(),
+                "or begin one: undertext new".to_owned(),
+            ],
+        ),
+        E::AmbiguousSession { matches, .. } => {
+            (Kind::User, vec![format!("type more of one of these: {}", listed(matches))])
+        }
+        E::AmbiguousEntry { matches, .. } => {
+            (Kind::User, vec![format!("type more of one of these: {}", listed(matches))])
+        }
+        E::NoEntry(_) => (Kind::User, hint("list the entries with their ids: undertext log")),
+        E::NoCheckpoint { nearest, .. } if nearest.is_empty() => {
+            (Kind::User, hint("there are none yet: undertext checkpoint makes one"))
+        }
+        E::NoCheckpoint { nearest, .. } => {
+            let shown = nearest.iter().map(|(n, words)| {
+                let words: String =
+                    words.lines().next().unwrap_or_default().chars().take(60).collect();
+                format!("{n} ({words})")
+            });
+            let shown: Vec<String> = shown.collect();
+            let list = "all of them: undertext checkpoints".to_owned();
+            (Kind::User, vec![format!("the nearest are {}", shown.join(", ")), list])
+        }
+        E::NoBranch { branches, .. } => {
+            (Kind::User, vec![format!("there are {}", listed(branches))])
+        }
+        E::BranchExists(_) => (Kind::User, hint("go to it: undertext switch NAME")),
+        E::NoOperation(_) | E::NotUndoable { .. } => {
+            (Kind::User, hint("list them: undertext operations"))
+        }
+        E::NoGeneration { newest, .. } => (Kind::User, vec![format!("there are 1 to {newest}")]),
+        E::NoFormat(_) => (Kind::User, hint("session files are JSONL files that an agent wrote")),
+        E::BadName { .. } | E::Invalid { .. } | E::Nothing(_) | E::Unsupported(_) | E::Read(_) => {
+            (Kind::User, Vec::new())
+        }
+        E::Behind { .. } => (
+            Kind::Failed,
+            hint("nothing is lost; the next command that changes the session tries again"),
+        ),
+        E::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+            (Kind::Failed, hint("nothing is lost; make room and try again"))
+        }
+        _ => (Kind::Failed, Vec::new()),
+    }
+}
+
+/// Returns a path as it is shown.
+pub(crate) fn shown(path: &Path) -> String {
+    crate::render::safe::path(path)
+}
