@@ -153,10 +153,7 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
                 "or begin one: undertext new".to_owned(),
             ],
         ),
-        E::AmbiguousSession { matches, .. } => {
-            (Kind::User, vec![format!("type more of one of these: {}", listed(matches))])
-        }
-        E::AmbiguousEntry { matches, .. } => {
+        E::AmbiguousSession { matches, .. } | E::AmbiguousEntry { matches, .. } => {
             (Kind::User, vec![format!("type more of one of these: {}", listed(matches))])
         }
         E::NoEntry(_) => (Kind::User, hint("list the entries with their ids: undertext log")),

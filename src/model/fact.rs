@@ -486,8 +486,8 @@ mod tests {
             hash: OperationId::new([0; 32]),
         };
         let name = SessionName { format: "native".into(), id: "s".into() };
-        insta::assert_snapshot!(operation.seal(None, &name, &facts), @"");
+        insta::assert_snapshot!(operation.seal(None, &name, &facts), @"d904adae5244c42f94f941ed286e3b8224158d85d2fdf593c551efc73efeae26");
         let later = Operation { undoes: Some(1), ..operation };
-        insta::assert_snapshot!(later.seal(Some(OperationId::new([9; 32])), &name, &facts), @"");
+        insta::assert_snapshot!(later.seal(Some(OperationId::new([9; 32])), &name, &facts), @"b5d6191fc6d4e8d359db9b2ab608827c912a81f895f9356f0a68c340f63997c3");
     }
 }

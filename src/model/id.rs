@@ -293,7 +293,13 @@ mod tests {
         let long = Running::EMPTY.then(&[b' '; 200], named);
         insta::assert_snapshot!(
             format!("{line}\n{named}\n{linked}\n{running}\n{long}"),
-            @""
+            @r"
+        76c6408680a3f04c95cfff5c2fbdd103f37f2ae3e1f41c9040a945d078034d9f
+        f24150488584b098213226459cc3af7173cb9be43c9a5133d3817a84c0d779f7
+        a5685628cfe0d3d8b35e0ac5a2dbce1229cac91a08325b423960668122adcfa9
+        9f6b2bc3f88eccc6cb43f4f8c29d314c8623ee58b4ab29a6f7e672c9b327b742
+        305bfcd878a732a31f61d35f27f7d0f0f4734bdaa9ff2db16549f6301bddb77c
+        "
         );
     }
 
