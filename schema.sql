@@ -53,7 +53,9 @@ CREATE TABLE entry (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX entry_id ON entry (session, substr(id, 1, 6));
 CREATE TRIGGER entry_is_not_replaced BEFORE INSERT ON entry WHEN EXISTS (SELECT 1 FROM entry WHERE session = NEW.session AND n = NEW.n)
-  OR EXISTS (SELECT 1 FROM entry WHERE session = NEW.session AND substr(id, 1, 6) = substr(NEW.id, 1, 6) AND id = NEW.id)
+  OR EXISTS (SELECT 1 FROM entry WHERE session = NEW.session AND id = NEW.id
+    -- A range, because the planner takes an equality here for a reason to walk the session.
+    AND substr(id, 1, 6) BETWEEN substr(NEW.id, 1, 6) AND substr(NEW.id, 1, 6))
 BEGIN SELECT RAISE(ABORT, 'append-only: this entry exists'); END;
 CREATE TRIGGER entry_is_not_updated BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'append-only: entry'); END;
 CREATE TRIGGER entry_is_not_deleted BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'append-only: entry'); END;

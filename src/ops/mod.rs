@@ -46,7 +46,7 @@ pub use revert::{Reverted, clear, revert};
 pub use rotations::{Rotated, RotatedState, rotations};
 pub use select::{Target, find_entry, find_session};
 pub use undo::{OperationView, Undone, operations, redo, undo};
-pub use verify::{Finding, Severity, Verified, verify};
+pub use verify::{Finding, Severity, Verified, verify, verify_ids};
 pub use view::View;
 pub use workspace::{Workspace, workspace};
 

@@ -340,31 +340,36 @@ pub(super) fn line_ids(
     )
 }
 
+/// The order is made here: asked for in SQL, it leads the planner to walk the whole session.
 pub(super) fn find(
     db: &Connection,
     session: SessionKey,
     find: &Find,
 ) -> Result<Vec<u64>, StoreError> {
-    let (low, high) = match find {
-        Find::Name(low, high) => {
-            return collect(
-                db,
-                "SELECT n FROM record WHERE session = ? AND name BETWEEN ? AND ? ORDER BY n",
-                params![session.0, low.get(), high.get()],
-                |row| row.get(0),
-            );
-        }
-        Find::Id(id) => (*id, *id),
-        Find::Prefix(prefix) => prefix.bounds(),
+    let within = |low: &EntryId, high: &EntryId| {
+        collect(
+            db,
+            "SELECT n FROM entry WHERE session = ?1 AND id BETWEEN ?2 AND ?3
+               AND substr(id, 1, 6) BETWEEN substr(?2, 1, 6) AND substr(?3, 1, 6)",
+            params![session.0, low.as_bytes(), high.as_bytes()],
+            |row| row.get(0),
+        )
     };
-    let (low, high) = (low.as_bytes(), high.as_bytes());
-    collect(
-        db,
-        "SELECT n FROM entry WHERE session = ?1 AND substr(id, 1, 6) BETWEEN substr(?2, 1, 6) AND substr(?3, 1, 6)
-           AND id BETWEEN ?2 AND ?3 ORDER BY n",
-        params![session.0, low, high],
-        |row| row.get(0),
-    )
+    let mut found = match find {
+        Find::Id(id) => within(id, id)?,
+        Find::Prefix(prefix) => {
+            let (low, high) = prefix.bounds();
+            within(&low, &high)?
+        }
+        Find::Name(low, high) => collect(
+            db,
+            "SELECT n FROM record WHERE session = ? AND name BETWEEN ? AND ?",
+            params![session.0, low.get(), high.get()],
+            |row| row.get(0),
+        )?,
+    };
+    found.sort_unstable();
+    Ok(found)
 }
 
 pub(super) fn records(

@@ -1,0 +1,381 @@
+//! The figures that undertext claims, each as a ratio against a named yardstick measured in the same run.
+//!
+//! Both sides run in turn, A B A B, and the ratio is that of the medians, because machines are noisy. Name figures to run
+//! only these: `cargo bench -- append revert`. Sizes: 1 KB is a typical message; 100 is a busy turn's records; 1,000,000
+//! entries is more than any session that was seen; 5,000 sessions is years of work.
+
+#![allow(missing_docs, reason = "a benchmark has no readers of its documentation")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark stops at the first surprise and prints"
+)]
+
+use std::{
+    fs::File,
+    io::Write,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use undertext::{
+    model::{EntryId, LineId, Role, Running},
+    ops::{self, Archive, Layers, Machine, Session, Workspace},
+    store::Access,
+    wire::Draft,
+};
+
+const UNDERTEXT: &str = env!("CARGO_BIN_EXE_undertext");
+
+fn main() {
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let figures: [(&str, fn()); 8] = [
+        ("append", append),
+        ("batch", batch),
+        ("process", process),
+        ("tail", tail),
+        ("revert", revert),
+        ("sessions", sessions),
+        ("verify-ids", verify_ids),
+        ("verify-bytes", verify_bytes),
+    ];
+    for (name, figure) in figures {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+            figure();
+        }
+    }
+    let size = std::fs::metadata(UNDERTEXT).unwrap().len();
+    println!("binary           {:.1} MB (limit 10)", bytes(size) / 1e6);
+}
+
+/// Runs both sides in turn and prints the ratio of their medians; each side says what a part of its time is.
+fn compare(
+    name: &str,
+    limit: f64,
+    rounds: usize,
+    (ours, mut a): (&str, impl FnMut() -> Duration),
+    (yardstick, mut b): (&str, impl FnMut() -> Duration),
+) {
+    let (mut times, mut others) = (Vec::new(), Vec::new());
+    a();
+    b();
+    for _ in 0..rounds {
+        times.push(a());
+        others.push(b());
+    }
+    times.sort_unstable();
+    others.sort_unstable();
+    let (ours_is, other_is) = (times[rounds / 2], others[rounds / 2]);
+    let ratio = ours_is.as_secs_f64() / other_is.as_secs_f64();
+    println!(
+        "{name:<16} {ratio:>6.2} x (limit {limit})   {ours} {ours_is:?}, {yardstick} {other_is:?}, {rounds} rounds"
+    );
+}
+
+fn timed(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes are shown to one digit")]
+fn bytes(n: u64) -> f64 {
+    n as f64
+}
+
+fn folder() -> tempfile::TempDir {
+    // Beside the build, which is on a disk; the temporary folder may be in memory, where a sync is free.
+    tempfile::tempdir_in(Path::new(UNDERTEXT).parent().unwrap()).unwrap()
+}
+
+fn open(folder: &Path) -> Archive {
+    Archive::open(folder, Access::Write, Box::new(Machine)).unwrap()
+}
+
+fn begin(archive: &mut Archive) -> (Session, Workspace) {
+    let workspace = Workspace { folder: "/w".into(), ..Workspace::default() };
+    let created = ops::new(archive, &Layers::default(), &workspace).unwrap();
+    (created.session, workspace)
+}
+
+/// Text of about so many bytes that no other call gives.
+fn text(seed: usize, length: usize) -> String {
+    let mut text = String::new();
+    let mut state = seed as u64 + 1;
+    while text.len() < length {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        text.push_str(WORDS[(state >> 33) as usize % WORDS.len()]);
+        text.push(' ');
+    }
+    text
+}
+
+const WORDS: [&str; 24] = [
+    "the",
+    "file",
+    "was",
+    "changed",
+    "let",
+    "value",
+    "=",
+    "fn",
+    "return",
+    "error:",
+    "expected",
+    "src/main.rs",
+    "test",
+    "passed",
+    "0x1f",
+    "branch",
+    "commit",
+    "line",
+    "412",
+    "because",
+    "we",
+    "cannot",
+    "{",
+    "}",
+];
+
+fn message(seed: usize, length: usize) -> Draft {
+    let role = if seed % 2 == 0 { Role::User } else { Role::Assistant };
+    Draft::Message(role, text(seed, length))
+}
+
+/// A session of so many messages, appended a thousand at a time.
+fn filled(archive: &mut Archive, count: usize, length: usize) -> (Session, Workspace) {
+    let (session, workspace) = begin(archive);
+    for from in (0..count).step_by(1000) {
+        let drafts: Vec<Draft> =
+            (from..count.min(from + 1000)).map(|seed| message(seed, length)).collect();
+        ops::append(archive, &session, &workspace, &drafts).unwrap();
+    }
+    (session, workspace)
+}
+
+fn raw_append(file: &mut File, line: &[u8]) -> Duration {
+    timed(|| {
+        file.write_all(line).unwrap();
+        file.sync_data().unwrap();
+    })
+}
+
+fn append() {
+    let folder = folder();
+    let mut archive = open(folder.path());
+    let (session, workspace) = begin(&mut archive);
+    let mut raw =
+        File::options().append(true).create(true).open(folder.path().join("raw")).unwrap();
+    let mut seed = 0;
+    let ours = || {
+        seed += 1;
+        let draft = message(seed, 700);
+        timed(|| drop(ops::append(&mut archive, &session, &workspace, &[draft]).unwrap()))
+    };
+    let line = text(0, 1024);
+    compare(
+        "append",
+        1.2,
+        1500,
+        ("1 KB, durable", ours),
+        ("append + fdatasync", || raw_append(&mut raw, line.as_bytes())),
+    );
+}
+
+fn batch() {
+    let folder = folder();
+    let mut archive = open(folder.path());
+    let (session, workspace) = begin(&mut archive);
+    let mut raw =
+        File::options().append(true).create(true).open(folder.path().join("raw")).unwrap();
+    let mut seed = 0;
+    let ours = || {
+        let drafts: Vec<Draft> = (seed..seed + 100).map(|seed| message(seed, 700)).collect();
+        seed += 100;
+        timed(|| drop(ops::append(&mut archive, &session, &workspace, &drafts).unwrap())) / 100
+    };
+    let line = text(0, 1024);
+    compare(
+        "batch",
+        0.08,
+        200,
+        ("a message of 100", ours),
+        ("append + fdatasync", || raw_append(&mut raw, line.as_bytes())),
+    );
+}
+
+fn process() {
+    let folder = folder();
+    let store = folder.path().join("store");
+    let (session, _) = begin(&mut open(&store));
+    let raw = folder.path().join("raw");
+    let line = text(1, 700);
+    let shell = |script: &str, count: u32| {
+        let mut command = Command::new("bash");
+        command
+            .args(["-c", script])
+            .env("UNDERTEXT", UNDERTEXT)
+            .env("STORE", &store)
+            .env("SESSION", &session.name.id);
+        command.env("RAW", &raw).env("LINE", &line).current_dir(folder.path());
+        timed(|| assert!(command.status().unwrap().success())) / count
+    };
+    let ours = "for i in {1..20}; do \"$UNDERTEXT\" -q --store \"$STORE\" append -s \"$SESSION\" \"$i $LINE\" >/dev/null || exit 1; done";
+    let other =
+        "for i in {1..20}; do printf '%s\\n' \"$i $LINE\" >> \"$RAW\"; sync -d \"$RAW\"; done";
+    compare(
+        "process",
+        2.0,
+        15,
+        ("undertext append", || shell(ours, 20)),
+        ("printf >> file; sync -d file", || shell(other, 20)),
+    );
+}
+
+fn tail() {
+    let folder = folder();
+    let sizes = [1_000, 1_000_000];
+    let sessions = sizes.map(|size| {
+        let root = folder.path().join(size.to_string());
+        let (session, _) = filled(&mut open(&root), size, 100);
+        (root, session)
+    });
+    let read = |(root, session): &(std::path::PathBuf, Session)| {
+        let archive = Archive::open(root, Access::Read, Box::new(Machine)).unwrap();
+        timed(|| assert_eq!(ops::log(&archive, session, None, 500).unwrap().lines.len(), 500))
+    };
+    let [small, large] = &sessions;
+    compare(
+        "tail",
+        1.2,
+        101,
+        ("last 500 of 1,000,000", || read(large)),
+        ("of 1,000", || read(small)),
+    );
+}
+
+fn revert() {
+    let folder = folder();
+    let store = folder.path().join("store");
+    let mut archive = open(&store);
+    let (session, _) = filled(&mut archive, 100_000, 700);
+    drop(archive);
+    let live = store.join(format!("transcripts/{}.jsonl", session.name.id));
+    let copy = folder.path().join("copy");
+    let run = |args: &[&str]| {
+        let mut command = Command::new(UNDERTEXT);
+        command.args(["-q", "--store"]).arg(&store).args(args).args(["-s", &session.name.id]);
+        command.stdout(std::process::Stdio::null());
+        timed(|| assert!(command.status().unwrap().success()))
+    };
+    let ours = || {
+        let took = run(&["revert", "25000", "-m", "not this way"]);
+        run(&["undo"]);
+        took
+    };
+    let kept = std::fs::metadata(&live).unwrap().len() / 2;
+    let other = || {
+        let _ = std::fs::remove_file(&copy);
+        let script = "head -c \"$0\" \"$1\" > \"$2\" && sync \"$2\"";
+        let mut command = Command::new("bash");
+        command.args(["-c", script, &kept.to_string()]).args([&live, &copy]);
+        timed(|| assert!(command.status().unwrap().success()))
+    };
+    compare(
+        "revert",
+        4.0,
+        7,
+        ("half-way in 100,000", ours),
+        ("head -c half > copy && sync copy", other),
+    );
+}
+
+fn sessions() {
+    let folder = folder();
+    let store = folder.path().join("store");
+    let mut archive = open(&store);
+    for seed in 0..5000 {
+        let (session, workspace) = begin(&mut archive);
+        ops::append(&mut archive, &session, &workspace, &[message(seed * 2, 200)]).unwrap();
+    }
+    drop(archive);
+    let repository = folder.path().join("git");
+    let git = |args: &[&str]| {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(&repository).args(args).stdout(std::process::Stdio::null());
+        command
+    };
+    std::fs::create_dir(&repository).unwrap();
+    assert!(git(&["init", "-q"]).status().unwrap().success());
+    let mut import =
+        git(&["fast-import", "--quiet"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut stream = std::io::BufWriter::new(import.stdin.take().unwrap());
+    for n in 1..=5000 {
+        let words = text(n, 60);
+        writeln!(
+            stream,
+            "commit refs/heads/main\ncommitter A <a@b> {n} +0000\ndata {}\n{words}",
+            words.len()
+        )
+        .unwrap();
+        writeln!(stream, "M 644 inline f\ndata {}\n{words}", words.len()).unwrap();
+    }
+    drop(stream);
+    assert!(import.wait().unwrap().success());
+    let ours = || {
+        let mut command = Command::new(UNDERTEXT);
+        command
+            .args(["--store"])
+            .arg(&store)
+            .args(["sessions", "-n", "50"])
+            .stdout(std::process::Stdio::null());
+        timed(|| assert!(command.status().unwrap().success()))
+    };
+    let other = || timed(|| assert!(git(&["log", "-50", "main"]).status().unwrap().success()));
+    compare("sessions", 0.8, 101, ("50 of 5,000", ours), ("git log -50", other));
+}
+
+fn verify_ids() {
+    const COUNT: usize = 1_000_000;
+    let folder = folder();
+    let mut archive = open(folder.path());
+    let (session, _) = filled(&mut archive, COUNT, 40);
+    let live = folder.path().join(format!("transcripts/{}.jsonl", session.name.id));
+    let content = std::fs::read(live).unwrap();
+    let lines: Vec<&[u8]> =
+        content.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect();
+    assert_eq!(lines.len(), COUNT);
+    let ours = || timed(|| assert!(ops::verify_ids(&archive, &session).unwrap()));
+    let other = || {
+        timed(|| {
+            let mut running = Running::EMPTY;
+            for line in &lines {
+                running = running.then(b"\n", EntryId::of(None, LineId::of(line)));
+            }
+            std::hint::black_box(running);
+        })
+    };
+    compare("verify-ids", 6.0, 7, ("ids and running hashes", ours), ("a loop in memory", other));
+}
+
+fn verify_bytes() {
+    let folder = folder();
+    let mut archive = open(folder.path());
+    let (session, _) = filled(&mut archive, 40_000, 3000);
+    let live = folder.path().join(format!("transcripts/{}.jsonl", session.name.id));
+    let content = std::fs::read(live).unwrap();
+    let packed = zstd::bulk::compress(&content, 3).unwrap();
+    let ours = || timed(|| archive.store().check(&mut |fault| panic!("{fault:?}")).unwrap());
+    let other = || {
+        timed(|| {
+            let plain = zstd::bulk::decompress(&packed, content.len()).unwrap();
+            for line in plain.split(|&byte| byte == b'\n') {
+                std::hint::black_box(LineId::of(line));
+            }
+        })
+    };
+    compare("verify-bytes", 1.5, 7, ("the store's bytes", ours), ("zstd -d and hash", other));
+}
