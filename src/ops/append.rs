@@ -1,8 +1,9 @@
 //! Appending: new records at the head of the current branch, one operation a batch.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use serde_json::{Value, json};
+use uuid::{Builder, Uuid};
 
 use super::change::Change;
 use crate::{
@@ -64,12 +65,9 @@ pub fn append(
         names.push(name);
     }
     if batch.fresh.is_empty() {
-        let mut known = Appended { notices: change.notices.clone(), ..Appended::default() };
-        for uuid in names {
-            let n = named(&change, &uuid)?.ok_or_else(|| OpsError::NoEntry(uuid.clone()))?;
-            known.entries.push(AppendedEntry { n, id: change.id_of(n)?, uuid });
-        }
-        return Ok(known);
+        let entries = batch.entries(&change, names)?;
+        let notices = std::mem::take(&mut change.notices);
+        return Ok(Appended { entries, notices, ..Appended::default() });
     }
     change.read(&mut growth, batch.bytes.as_slice())?;
     let head = growth.last.map(|(n, _)| n);
@@ -77,19 +75,8 @@ pub fn append(
     change.set_branch(&branch, Some(Position { head, horizon: growth.entries, ..position }))?;
     let end = growth.length();
     change.grown(growth);
+    let entries = batch.entries(&change, names)?;
     change.append_live(batch.bytes, end)?;
-    let mut fresh: BTreeMap<String, u64> = BTreeMap::new();
-    for n in change.added() {
-        fresh.extend(change.record_name(n)?.map(|name| (name, n)));
-    }
-    let mut entries = Vec::with_capacity(names.len());
-    for uuid in names {
-        let n = match fresh.get(&uuid) {
-            Some(n) => *n,
-            None => named(&change, &uuid)?.ok_or_else(|| OpsError::NoEntry(uuid.clone()))?,
-        };
-        entries.push(AppendedEntry { n, id: change.id_of(n)?, uuid });
-    }
     let checkpoints = change.given();
     let outcome = change.commit(&json!({ "branch": branch }))?;
     Ok(Appended {
@@ -110,11 +97,12 @@ pub(super) fn line_start(tail: &[u8]) -> Vec<u8> {
     if at_start { Vec::new() } else { b"\n".to_vec() }
 }
 
+/// Records on their way into the live file.
 struct Batch {
     /// The name of the record that the next one follows.
     parent: Option<String>,
-    /// The records of this batch by their names.
-    fresh: BTreeMap<String, Vec<u8>>,
+    /// Where each record stands among the new ones, and in the bytes, by its name.
+    fresh: BTreeMap<String, (u64, Range<usize>)>,
     bytes: Vec<u8>,
 }
 
@@ -136,7 +124,7 @@ impl Batch {
         let name = envelope.name.unwrap_or_default();
         if let Draft::Record(given) = draft {
             let known = match self.fresh.get(&name) {
-                Some(line) => Some(line.clone()),
+                Some((_, at)) => self.bytes.get(at.clone()).map(<[u8]>::to_vec),
                 None => known(change, &name)?,
             };
             if let Some(known) = known {
@@ -152,11 +140,29 @@ impl Batch {
                 return Err(invalid(format!("its parent {parent} is not known")));
             }
         }
+        let start = self.bytes.len();
         self.bytes.extend_from_slice(&line);
+        self.fresh.insert(name.clone(), (self.fresh.len() as u64, start..self.bytes.len()));
         self.bytes.push(b'\n');
-        self.fresh.insert(name.clone(), line);
         self.parent = Some(name.clone());
         Ok(name)
+    }
+
+    /// Returns the entries of these names, once the bytes are read: the last entries of the change are the new records.
+    fn entries(
+        &self,
+        change: &Change<'_>,
+        names: Vec<String>,
+    ) -> Result<Vec<AppendedEntry>, OpsError> {
+        let first = change.entries() + 1 - self.fresh.len() as u64;
+        let entry = |uuid: String| {
+            let n = match self.fresh.get(&uuid) {
+                Some((place, _)) => first + place,
+                None => named(change, &uuid)?.ok_or_else(|| OpsError::NoEntry(uuid.clone()))?,
+            };
+            Ok(AppendedEntry { n, id: change.id_of(n)?, uuid })
+        };
+        names.into_iter().map(entry).collect()
     }
 }
 
@@ -169,11 +175,21 @@ pub(super) fn setting(
     Setting {
         session: change.name.id.clone(),
         parent,
-        uuid: change.archive.ambient.uuid().to_string(),
+        uuid: record_name(change).to_string(),
         time: change.at,
         folder: workspace.folder.clone(),
         git_branch: workspace.git_branch.clone(),
     }
+}
+
+/// Returns a fresh name of a record: names that follow the time keep an index of them compact.
+fn record_name(change: &mut Change<'_>) -> Uuid {
+    let mut random = [0; 10];
+    // Bytes 6 and 8 of a random uuid hold its version and variant; these are chance alone.
+    let chance = change.archive.ambient.uuid().into_bytes();
+    random[..6].copy_from_slice(&chance[..6]);
+    random[6..].copy_from_slice(&chance[9..13]);
+    Builder::from_unix_timestamp_millis(change.at.0.unsigned_abs(), &random).into_uuid()
 }
 
 /// Returns the newest entry whose record has this name.

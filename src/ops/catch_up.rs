@@ -119,26 +119,32 @@ pub(super) fn live_file(
 pub(super) fn is_behind(archive: &Archive, session: &Session, tip: &Tip) -> Result<bool, OpsError> {
     let Some((_, path)) = live_file(archive, session, tip)? else { return Ok(false) };
     let seen = live::look(&path).map_err(|source| OpsError::Io { path, source })?;
-    Ok(seen.is_none_or(|seen| seen.length != expected(tip) || seen.stamp != Some(tip.at)))
+    Ok(seen.is_none_or(|seen| seen.length != expected(tip) || seen.stamp != Some(tip.at())))
 }
 
 fn expected(tip: &Tip) -> u64 {
     tip.growth.as_ref().map_or(0, |run| run.bytes + run.tail.len() as u64)
 }
 
-/// Brings the store and the live file to agree; the caller holds the lock.
-pub(super) fn catch_up(archive: &mut Archive, session: &Session) -> Result<Vec<Notice>, OpsError> {
+/// Brings the store and the live file to agree; the caller holds the lock. Returns where the session stands if nothing
+/// had to be done.
+pub(super) fn catch_up(
+    archive: &mut Archive,
+    session: &Session,
+) -> Result<(Vec<Notice>, Option<Tip>), OpsError> {
     let mut notices = Vec::new();
     let tip = archive.store.tip(session.key)?;
-    let Some((_, path)) = live_file(archive, session, &tip)? else { return Ok(notices) };
+    let Some((_, path)) = live_file(archive, session, &tip)? else {
+        return Ok((notices, Some(tip)));
+    };
     let io = |source| OpsError::Io { path: path.clone(), source };
     let seen = live::look(&path).map_err(io)?;
     let rotations = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Rotations])?;
     let rotations: Vec<Rotation> =
         rotations.into_iter().flat_map(|(_, facts)| facts.rotations).collect();
-    let clean =
-        seen.is_some_and(|seen| seen.length == expected(&tip) && seen.stamp == Some(tip.at));
-    if !clean {
+    let is_as_left =
+        |seen: live::Seen| seen.length == expected(&tip) && seen.stamp == Some(tip.at());
+    if !seen.is_some_and(is_as_left) {
         let pending =
             rotations.last().filter(|last| seen.is_some_and(|seen| seen.inode == last.inode));
         if let Some(rotation) = pending {
@@ -154,7 +160,8 @@ pub(super) fn catch_up(archive: &mut Archive, session: &Session) -> Result<Vec<N
     for rotation in &rotations {
         notices.extend(late(archive, session, &path, rotation)?);
     }
-    Ok(notices)
+    let unchanged = notices.is_empty().then_some(tip);
+    Ok((notices, unchanged))
 }
 
 /// Writes the current state under the temporary name.
@@ -169,7 +176,7 @@ fn write_fresh(
     let generation = tip.position.map_or(0, |at| at.generation);
     let runs = archive.store.runs(session.key, generation, 0)?;
     content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
-    fresh.finish(tip.at).map_err(io)
+    fresh.finish(tip.at()).map_err(io)
 }
 
 fn finish_rotation(
@@ -214,7 +221,7 @@ fn agree(
         // Only the newest operation can be missing, because each one begins by catching up.
         let there = live::read(path, begin, None).map_err(io)?;
         if let Some(rest) = known.strip_prefix(there.as_slice()).filter(|rest| !rest.is_empty()) {
-            live::append(path, rest, expected, tip.at).map_err(io)?;
+            live::append(path, rest, expected, tip.at()).map_err(io)?;
             return Ok(Some(Notice::Finished { path: path.to_owned() }));
         }
     }
@@ -269,7 +276,7 @@ fn compare_whole(
     if at_end.is_some_and(|run| run.running == growth.running && run.tail == growth.tail)
         || (at_end.is_none() && growth.length() == 0)
     {
-        live::stamp(path, tip.at).map_err(io)?;
+        live::stamp(path, tip.at()).map_err(io)?;
         return Ok(None);
     }
     let head = change.head(&growth)?;

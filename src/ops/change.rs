@@ -24,9 +24,9 @@ use super::derive::{self, Deriver};
 use crate::{
     live::{self, Fresh},
     model::{
-        Checkpoint, Entry, EntryId, Facts, Gaps, Generation, Kind, LineId, Mark, Move, Operation,
-        OperationId, Parent, Position, Rotation, Run, Running, SessionName, Timestamp, json::Raw,
-        line::Line,
+        Card, Checkpoint, Entry, EntryId, Facts, Gaps, Generation, Kind, LineId, Mark, Move,
+        NameTag, Operation, OperationId, Parent, Position, Record, Rotation, Run, Running,
+        SessionName, Timestamp, json::Raw, line::Line,
     },
     ops::{Archive, Notice, OpsError, Session, View, catch_up, view::Pending},
     store::{Commit, Find, NewLine, Tip},
@@ -201,8 +201,10 @@ impl<'a> Change<'a> {
         command: &'static str,
     ) -> Result<Self, OpsError> {
         let lock = archive.lock()?;
-        let notices = catch_up::catch_up(archive, session)?;
-        let mut change = Self::bare(archive, session, command)?;
+        archive.store.hold()?;
+        let caught_up = catch_up::catch_up(archive, session);
+        let (notices, tip) = caught_up.inspect_err(|_| archive.store.release())?;
+        let mut change = Self::over(archive, session, command, tip)?;
         (change.lock, change.notices) = (lock, notices);
         Ok(change)
     }
@@ -213,10 +215,22 @@ impl<'a> Change<'a> {
         session: &Session,
         command: &'static str,
     ) -> Result<Self, OpsError> {
-        let tip = archive.store.tip(session.key)?;
+        Self::over(archive, session, command, None)
+    }
+
+    fn over(
+        archive: &'a mut Archive,
+        session: &Session,
+        command: &'static str,
+        tip: Option<Tip>,
+    ) -> Result<Self, OpsError> {
         let mut change = Self::first(archive, session.name.clone(), session.format, command);
-        change.at = change.at.max(Timestamp(tip.at.0 + 1));
-        change.tip = tip;
+        change.archive.store.hold()?;
+        change.tip = match tip {
+            Some(tip) => tip,
+            None => change.archive.store.tip(session.key)?,
+        };
+        change.at = change.at.max(Timestamp(change.tip.at().0 + 1));
         change.session = Some(session.clone());
         Ok(change)
     }
@@ -255,7 +269,7 @@ impl<'a> Change<'a> {
 
     /// Returns the number of the operation.
     pub(super) fn number(&self) -> u64 {
-        self.tip.operation.map_or(1, |(n, _)| n + 1)
+        self.tip.operations() + 1
     }
 
     /// Returns where the current branch stands.
@@ -270,17 +284,12 @@ impl<'a> Change<'a> {
 
     /// Returns how many entries there are, this change's included.
     pub(super) fn entries(&self) -> u64 {
-        self.tip.entries + self.facts.entries.len() as u64
-    }
-
-    /// Returns the numbers of the entries that this change adds.
-    pub(super) fn added(&self) -> std::ops::Range<u64> {
-        self.tip.entries + 1..self.entries() + 1
+        self.tip.entries() + self.facts.entries.len() as u64
     }
 
     /// Returns the id of an entry.
     pub(super) fn id_of(&self, entry: u64) -> Result<EntryId, OpsError> {
-        let fresh = entry.checked_sub(self.tip.entries + 1).and_then(|i| usize::try_from(i).ok());
+        let fresh = entry.checked_sub(self.tip.entries() + 1).and_then(|i| usize::try_from(i).ok());
         if let Some(entry) = fresh.and_then(|i| self.facts.entries.get(i)) {
             return Ok(entry.id);
         }
@@ -295,7 +304,7 @@ impl<'a> Change<'a> {
 
     /// Returns the name of an entry's record.
     pub(super) fn record_name(&self, entry: u64) -> Result<Option<String>, OpsError> {
-        let fresh = entry.checked_sub(self.tip.entries + 1).and_then(|i| usize::try_from(i).ok());
+        let fresh = entry.checked_sub(self.tip.entries() + 1).and_then(|i| usize::try_from(i).ok());
         let mut line = fresh
             .and_then(|i| self.lines.get(i))
             .map(|line| line.bytes().to_vec())
@@ -362,7 +371,7 @@ impl<'a> Change<'a> {
             Position { generation: growth.generation, head: None, horizon: growth.entries };
         let mut view = View::new(self.archive.store.as_ref(), session, position, None);
         view.add(Pending {
-            first: self.tip.entries + 1,
+            first: self.tip.entries() + 1,
             records: &self.deriver.records,
             lines: &self.lines,
             twins: &self.deriver.twins,
@@ -391,16 +400,27 @@ impl<'a> Change<'a> {
         let named = line.shape.as_ref().is_some_and(|shape| shape.name.is_some());
         let link = growth.last.filter(|_| !named);
         let id = EntryId::of(link.map(|(_, id)| id), LineId::of(line.bytes));
-        let known = match self.fresh_ids.get(&id) {
-            Some(n) => Some(*n),
+        let record = line.shape.as_ref().and_then(|_| Raw::object(line.bytes));
+        let envelope = record.map_or_else(Envelope::opaque, |record| self.format.envelope(record));
+        let known = match self.fresh_ids.get(&id).copied() {
+            None if self.is_new_name(line, &envelope)? => None,
             None => self.held(id)?,
+            known => known,
         };
         let n = match known {
             Some(n) => n,
-            None => self.add(id, link.map(|(n, _)| n), line, growth)?,
+            None => self.add(id, link.map(|(n, _)| n), line, envelope, growth)?,
         };
         growth.place(n, id, line.separator, line.bytes.len() as u64);
         Ok(n)
+    }
+
+    /// Returns whether the session has no record of this name: then it has no such entry, because an id covers the name.
+    fn is_new_name(&mut self, line: &Line<'_>, envelope: &Envelope) -> Result<bool, OpsError> {
+        let spelt = line.shape.as_ref().and_then(|shape| line.bytes.get(shape.name.clone()?));
+        let Some(name) = &envelope.name else { return Ok(false) };
+        let held = self.session.as_ref().map(|s| (self.archive.store.as_ref(), s.key));
+        Ok(spelt == Some(name.as_bytes()) && self.deriver.named(NameTag::of(name), held)?.is_none())
     }
 
     fn held(&self, id: EntryId) -> Result<Option<u64>, OpsError> {
@@ -413,11 +433,10 @@ impl<'a> Change<'a> {
         id: EntryId,
         link: Option<u64>,
         line: &Line<'_>,
+        envelope: Envelope,
         growth: &Growth,
     ) -> Result<u64, OpsError> {
         let n = self.entries() + 1;
-        let record = line.shape.as_ref().and_then(|_| Raw::object(line.bytes));
-        let envelope = record.map_or_else(Envelope::opaque, |record| self.format.envelope(record));
         let kind = envelope.kind;
         let held = self.session.as_ref().map(|session| (self.archive.store.as_ref(), session.key));
         self.deriver.add(n, envelope, growth.last.map(|(n, _)| n), held)?;
@@ -584,28 +603,30 @@ impl<'a> Change<'a> {
         }
         let operation = self.seal(detail);
         let n = operation.n;
+        let deriver = std::mem::take(&mut self.deriver);
+        let card = self.card(&operation, &deriver.records)?;
         let commit = Commit {
-            card: Some(self.card(&operation)?),
             session: self.name.clone(),
-            expected: self.tip.operation.map(|(_, hash)| hash),
+            expected: self.tip.hash(),
             operation,
-            facts: self.facts,
-            lines: self.lines,
-            records: self.deriver.records,
-            twins: self.deriver.twins.into_iter().collect(),
+            facts: std::mem::take(&mut self.facts),
+            lines: std::mem::take(&mut self.lines),
+            records: deriver.records,
+            twins: deriver.twins.into_iter().collect(),
+            card: Some(card),
         };
         let key = self.archive.store.commit(commit)?;
-        let session = Session { key, name: self.name, format: self.format };
+        let session = Session { key, name: self.name.clone(), format: self.format };
         let alone = live.follow(self.at).map_err(|(path, source)| OpsError::Behind {
             operation: n,
             path,
             source,
         })?;
         if !alone {
-            self.notices.extend(catch_up::catch_up(self.archive, &session)?);
+            self.notices.extend(catch_up::catch_up(self.archive, &session)?.0);
         }
-        drop(self.lock);
-        Ok(Outcome { session, operation: n, notices: self.notices })
+        let notices = std::mem::take(&mut self.notices);
+        Ok(Outcome { session, operation: n, notices })
     }
 
     fn seal(&mut self, detail: &Value) -> Operation {
@@ -619,22 +640,21 @@ impl<'a> Change<'a> {
             command: self.command.to_owned(),
             detail: detail.to_string(),
             undoes: self.undoes,
-            first: self.tip.entries + 1,
+            first: self.tip.entries() + 1,
             count: self.facts.entries.len() as u64,
             hash: OperationId::new([0; 32]),
         };
-        operation.hash =
-            operation.seal(self.tip.operation.map(|(_, hash)| hash), &self.name, &self.facts);
+        operation.hash = operation.seal(self.tip.hash(), &self.name, &self.facts);
         operation
     }
 
-    fn card(&self, operation: &Operation) -> Result<crate::model::Card, OpsError> {
+    fn card(&self, operation: &Operation, records: &[Record]) -> Result<Card, OpsError> {
         let mut card = match &self.session {
             Some(session) => self.archive.store.card(session.key)?,
-            None => crate::model::Card::default(),
+            None => Card::default(),
         };
         derive::see_operation(&mut card, operation, &self.facts.marks);
-        for (record, line) in self.deriver.records.iter().zip(&self.lines) {
+        for (record, line) in records.iter().zip(&self.lines) {
             // Only a card that lacks words needs the line itself.
             let raw = (card.title.is_none() || card.folder.is_none())
                 .then(|| Raw::object(line.bytes()))
@@ -642,5 +662,12 @@ impl<'a> Change<'a> {
             derive::see_entry(&mut card, record.kind, record.time, raw, self.format);
         }
         Ok(card)
+    }
+}
+
+impl Drop for Change<'_> {
+    /// Lets other programs go on, whether the change was committed or not.
+    fn drop(&mut self) {
+        self.archive.store.release();
     }
 }

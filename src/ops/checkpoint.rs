@@ -32,7 +32,7 @@ pub fn checkpoint(
     };
     if let Some(n) = change.checkpoint_at(place)? {
         return match note {
-            None => Ok((n, None, change.notices)),
+            None => Ok((n, None, std::mem::take(&mut change.notices))),
             Some(_) => Err(OpsError::Unsupported(format!(
                 "checkpoint {n} stands here already, and what a checkpoint says is never changed"
             ))),

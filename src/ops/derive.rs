@@ -16,22 +16,29 @@ const TITLE: usize = 120;
 #[derive(Default)]
 pub(super) struct Deriver {
     names: BTreeMap<NameTag, u64>,
+    /// The last answer of the store.
+    asked: Option<(NameTag, Option<u64>)>,
     pub(super) records: Vec<Record>,
     pub(super) twins: BTreeSet<NameTag>,
 }
 
 impl Deriver {
     /// Returns the entry of a name among those derived here, else among those that a store holds.
-    fn named(
-        &self,
+    pub(super) fn named(
+        &mut self,
         tag: NameTag,
         held: Option<(&dyn Store, SessionKey)>,
     ) -> Result<Option<u64>, OpsError> {
         if let Some(entry) = self.names.get(&tag) {
             return Ok(Some(*entry));
         }
+        if let Some((_, answer)) = self.asked.filter(|(asked, _)| *asked == tag) {
+            return Ok(answer);
+        }
         let Some((store, session)) = held else { return Ok(None) };
-        Ok(store.find(session, &Find::Name(tag, tag))?.last().copied())
+        let answer = store.find(session, &Find::Name(tag, tag))?.last().copied();
+        self.asked = Some((tag, answer));
+        Ok(answer)
     }
 
     /// Derives the record of the next entry; `before` is the entry before it in its file.

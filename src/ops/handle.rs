@@ -100,7 +100,7 @@ impl Handle {
     }
 
     fn newest(&self) -> Result<Option<OperationId>, OpsError> {
-        Ok(self.archive.store().tip(self.session.key)?.operation.map(|(_, hash)| hash))
+        Ok(self.archive.store().tip(self.session.key)?.hash())
     }
 
     fn cut(&mut self) {

@@ -105,7 +105,7 @@ pub fn layers(archive: &Archive, session: &Session) -> Result<Value, OpsError> {
         "session": part("session"),
         "conversation": {
             "turns": card.turns,
-            "entries": archive.store.tip(session.key)?.entries,
+            "entries": archive.store.tip(session.key)?.entries(),
             "active": card.active.to_string(),
         },
         "tools": tools,

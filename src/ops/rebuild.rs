@@ -40,7 +40,7 @@ pub fn rebuild(archive: &mut Archive, session: &Session) -> Result<Rebuilt, OpsE
 pub(super) fn derived(archive: &Archive, session: &Session) -> Result<Derived, OpsError> {
     let store = archive.store();
     let tip = store.tip(session.key)?;
-    let before = befores(archive, session, tip.entries)?;
+    let before = befores(archive, session, tip.entries())?;
     let mut deriver = Deriver::default();
     let mut card = Card::default();
     let facts = store.facts(session.key, 0..u64::MAX, &[FactKind::Marks])?;
@@ -54,8 +54,8 @@ pub(super) fn derived(archive: &Archive, session: &Session) -> Result<Derived, O
         );
     }
     let mut failed = None;
-    for from in (1..=tip.entries).step_by(BATCH) {
-        let entries: Vec<u64> = (from..(from + BATCH as u64).min(tip.entries + 1)).collect();
+    for from in (1..=tip.entries()).step_by(BATCH) {
+        let entries: Vec<u64> = (from..(from + BATCH as u64).min(tip.entries() + 1)).collect();
         store.lines(session.key, &entries, &mut |n, bytes| {
             let record = Raw::object(&bytes);
             let envelope =

@@ -54,7 +54,7 @@ pub fn operations(
     limit: usize,
 ) -> Result<Vec<OperationView>, OpsError> {
     let undone = derive::undone(&archive.store.undos(session.key)?);
-    let newest = archive.store.tip(session.key)?.operation.map_or(0, |(n, _)| n);
+    let newest = archive.store.tip(session.key)?.operations();
     let from = (newest + 1).saturating_sub(u64::try_from(limit).unwrap_or(u64::MAX));
     let operations = archive.store.operations(session.key, from..newest + 1)?;
     let view =

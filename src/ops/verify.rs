@@ -151,7 +151,7 @@ impl Check<'_> {
     /// Recomputes every entry's id and returns them.
     fn entries(&mut self) -> Result<Vec<EntryId>, OpsError> {
         let (store, key) = (self.archive.store(), self.session.key);
-        let total = store.tip(key)?.entries;
+        let total = store.tip(key)?.entries();
         let mut ids: Vec<EntryId> = Vec::with_capacity(usize::try_from(total).unwrap_or(0));
         let mut from = 1;
         while from <= total {

@@ -6,8 +6,8 @@ use crate::model::{
     Card, Entry, Facts, LineId, Mark, NameTag, Operation, Position, Record, Run, SessionName,
 };
 use crate::store::{
-    Commit, Derived, FactKind, Fault, Find, Listed, SessionFilter, SessionKey, Sizes, Store,
-    StoreError, Tip,
+    Commit, Derived, FactKind, Fault, Find, Listed, Newest, SessionFilter, SessionKey, Sizes,
+    Store, StoreError, Tip,
 };
 
 /// A store that lasts as long as its value; also what a file is read into that is looked at without a store.
@@ -54,6 +54,12 @@ impl Held {
         self.facts().flat_map(|f| &f.runs).filter(move |run| run.generation == generation)
     }
 
+    fn newest(&self) -> Option<Newest> {
+        let (operation, _) = self.operations.last()?;
+        let entries = self.entries.len() as u64;
+        Some(Newest { n: operation.n, hash: operation.hash, at: operation.at, entries })
+    }
+
     fn tip(&self) -> Tip {
         let marks: BTreeMap<&str, Option<&str>> = self
             .facts()
@@ -63,9 +69,7 @@ impl Held {
         let current = marks.get(Mark::CURRENT).copied().flatten().unwrap_or("main");
         let position = self.heads().get(current).copied().flatten();
         Tip {
-            operation: self.operations.last().map(|(operation, _)| (operation.n, operation.hash)),
-            at: self.operations.last().map(|(operation, _)| operation.at).unwrap_or_default(),
-            entries: self.entries.len() as u64,
+            newest: self.newest(),
             files: self.facts().map(|f| f.files.len() as u64).sum(),
             generations: self.facts().map(|f| f.generations.len() as u64).sum(),
             checkpoints: self.facts().map(|f| f.checkpoints.len() as u64).sum(),
@@ -244,11 +248,17 @@ impl Store for MemoryStore {
         Ok(self.held(session)?.card.clone())
     }
 
+    fn hold(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn release(&self) {}
+
     fn commit(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
         let key = self.session(&commit.session)?;
-        let tip = key.map_or(Ok(Tip::default()), |key| self.tip(key))?;
+        let newest = key.map(|key| self.held(key)).transpose()?.and_then(Held::newest);
         let link = |n| Some(numbered(&self.held(key?).ok()?.entries, &(n..n + 1)).next()?.0.id);
-        if let Some(fault) = commit.fault(&tip, link) {
+        if let Some(fault) = commit.fault(newest.as_ref(), link) {
             return Err(fault);
         }
         let key = key.unwrap_or_else(|| {

@@ -31,12 +31,8 @@ pub struct SessionKey(pub i64);
 /// Where a session stands: what the next operation must know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tip {
-    /// The newest operation, the token of compare-and-swap.
-    pub operation: Option<(u64, OperationId)>,
-    /// When it was.
-    pub at: Timestamp,
-    /// How many entries there are.
-    pub entries: u64,
+    /// The newest operation.
+    pub newest: Option<Newest>,
     /// How many files there are.
     pub files: u64,
     /// How many generations there are.
@@ -53,7 +49,40 @@ pub struct Tip {
     pub growth: Option<Run>,
 }
 
+/// The newest operation of a session, the token of compare-and-swap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newest {
+    /// Its number.
+    pub n: u64,
+    /// Its hash.
+    pub hash: OperationId,
+    /// When it was.
+    pub at: Timestamp,
+    /// How many entries there are since.
+    pub entries: u64,
+}
+
 impl Tip {
+    /// Returns how many operations there are.
+    pub fn operations(&self) -> u64 {
+        self.newest.map_or(0, |newest| newest.n)
+    }
+
+    /// Returns how many entries there are.
+    pub fn entries(&self) -> u64 {
+        self.newest.map_or(0, |newest| newest.entries)
+    }
+
+    /// Returns when the newest operation was.
+    pub fn at(&self) -> Timestamp {
+        self.newest.map_or(Timestamp::default(), |newest| newest.at)
+    }
+
+    /// Returns the hash of the newest operation.
+    pub fn hash(&self) -> Option<OperationId> {
+        self.newest.map(|newest| newest.hash)
+    }
+
     /// Returns the value of a mark.
     pub fn mark(&self, name: &str) -> Option<&str> {
         self.marks.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
@@ -177,17 +206,23 @@ impl Commit {
     /// Returns why this cannot follow what a session holds, if it cannot.
     ///
     /// Every store asks before it adds anything, so that no fault of a caller becomes a fact.
-    fn fault(&self, tip: &Tip, link: impl Fn(u64) -> Option<EntryId>) -> Option<StoreError> {
-        if self.expected != tip.operation.map(|(_, hash)| hash) {
+    fn fault(
+        &self,
+        newest: Option<&Newest>,
+        link: impl Fn(u64) -> Option<EntryId>,
+    ) -> Option<StoreError> {
+        if self.expected != newest.map(|newest| newest.hash) {
             return Some(StoreError::Conflict);
         }
         let refused = |why: &str| Some(StoreError::Refused(why.to_owned()));
         let operation = &self.operation;
-        if operation.n != tip.operation.map_or(1, |(n, _)| n + 1) {
+        if operation.n != newest.map_or(1, |newest| newest.n + 1) {
             return refused("the operation's number does not follow");
         }
         let entries = &self.facts.entries;
-        if operation.first != tip.entries + 1 || operation.count != entries.len() as u64 {
+        if operation.first != newest.map_or(1, |newest| newest.entries + 1)
+            || operation.count != entries.len() as u64
+        {
             return refused("the operation's entries do not follow");
         }
         if self.lines.len() != entries.len() || self.records.len() != entries.len() {
@@ -337,6 +372,13 @@ pub trait Store: Send {
 
     /// Returns what lists show of a session.
     fn card(&self, session: SessionKey) -> Result<Card, StoreError>;
+
+    /// Keeps other programs from changing anything until the next commit, or until [`Store::release`]: what is read
+    /// meanwhile holds when it is built upon.
+    fn hold(&self) -> Result<(), StoreError>;
+
+    /// Ends what [`Store::hold`] began, if nothing was committed.
+    fn release(&self);
 
     /// Adds an operation, or refuses it as a [`StoreError::Conflict`] when the session has moved on.
     fn commit(&mut self, commit: Commit) -> Result<SessionKey, StoreError>;

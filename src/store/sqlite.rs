@@ -73,19 +73,21 @@ impl SqliteStore {
         Ok(())
     }
 
-    fn add(
-        bytes: &mut Bytes,
-        transaction: &Connection,
-        key: Option<SessionKey>,
-        commit: Commit,
-    ) -> Result<SessionKey, StoreError> {
+    /// Adds an operation within the transaction that is open.
+    fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
+        let key = self.key(&commit.session)?;
+        let newest = key.map(|key| rows::newest(&self.db, key)).transpose()?.flatten();
+        let link = |n| self.entry_id(key?, n).ok().flatten();
+        if let Some(fault) = commit.fault(newest.as_ref(), link) {
+            return Err(fault);
+        }
         let key = match key {
             Some(key) => key,
-            None => rows::add_session(transaction, &commit.session)?,
+            None => rows::add_session(&self.db, &commit.session)?,
         };
-        let lines = bytes.add(transaction, commit.lines)?;
-        rows::add_facts(transaction, key, &commit.operation, &commit.facts, &lines)?;
-        rows::add_derived(transaction, key, &commit.records, &commit.twins, commit.card.as_ref())?;
+        let lines = self.bytes.add(&self.db, commit.lines)?;
+        rows::add_facts(&self.db, key, &commit.operation, &commit.facts, &lines)?;
+        rows::add_derived(&self.db, key, &commit.records, &commit.twins, commit.card.as_ref())?;
         Ok(key)
     }
 
@@ -233,23 +235,33 @@ impl Store for SqliteStore {
         Ok(query.query_row([session.0], |row| rows::card(row, 0)).optional()?.unwrap_or_default())
     }
 
+    fn hold(&self) -> Result<(), StoreError> {
+        if self.db.is_autocommit() {
+            self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        }
+        Ok(())
+    }
+
+    fn release(&self) {
+        if self.access != Access::Read && !self.db.is_autocommit() {
+            // Whatever cannot be rolled back now is rolled back when the connection closes.
+            let _ = self.db.execute_batch("ROLLBACK");
+        }
+    }
+
     fn commit(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
         if self.access == Access::Read {
             return Err(StoreError::ReadOnly { path: self.path.clone() });
         }
-        let transaction =
-            rusqlite::Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
-        let key = self.key(&commit.session)?;
-        let tip = key.map_or(Ok(Tip::default()), |key| rows::tip(&transaction, key))?;
-        let link = |n| self.entry_id(key?, n).ok().flatten();
-        if let Some(fault) = commit.fault(&tip, link) {
-            return Err(fault);
-        }
-        let added = Self::add(&mut self.bytes, &transaction, key, commit).and_then(|key| {
-            transaction.commit()?;
+        self.hold()?;
+        let added = self.add(commit).and_then(|key| {
+            self.db.prepare_cached("COMMIT")?.execute([])?;
             Ok(key)
         });
-        let key = added.inspect_err(|_| self.bytes.forget())?;
+        let key = added.inspect_err(|_| {
+            self.bytes.forget();
+            self.release();
+        })?;
         // The operation is safe; packing and emptying the WAL are housekeeping that the next commit does again.
         let _ = self.tidy();
         Ok(key)

@@ -124,6 +124,8 @@ fn configure(db: &Connection) -> Result<(), StoreError> {
         "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -16000",
     )?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // One plan a statement, whatever is bound: otherwise each new value prepares it anew.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.set_prepared_statement_cache_capacity(64);
     Ok(())
 }

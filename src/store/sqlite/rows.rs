@@ -11,7 +11,7 @@ use crate::{
         NameTag, Operation, Origin, Parent, Position, Record, Rotation, Run, Running, SessionName,
         Timestamp,
     },
-    store::{FactKind, Find, SessionKey, StoreError, Tip},
+    store::{FactKind, Find, Newest, SessionKey, StoreError, Tip},
 };
 
 /// Collects the rows of a cached query.
@@ -40,20 +40,28 @@ pub(super) fn add_session(db: &Connection, name: &SessionName) -> Result<Session
     Ok(SessionKey(db.last_insert_rowid()))
 }
 
+pub(super) fn newest(db: &Connection, session: SessionKey) -> Result<Option<Newest>, StoreError> {
+    first(
+        db,
+        "SELECT n, hash, at, first + count - 1 FROM operation WHERE session = ?
+         ORDER BY n DESC LIMIT 1",
+        [session.0],
+        |row| {
+            Ok(Newest {
+                n: row.get(0)?,
+                hash: operation_id(row, 1)?,
+                at: Timestamp(row.get(2)?),
+                entries: row.get(3)?,
+            })
+        },
+    )
+}
+
 pub(super) fn tip(db: &Connection, session: SessionKey) -> Result<Tip, StoreError> {
     let key = session.0;
-    let operation = first(
-        db,
-        "SELECT n, hash, first + count - 1, at FROM operation WHERE session = ? ORDER BY n DESC LIMIT 1",
-        [key],
-        |row| Ok((row.get(0)?, operation_id(row, 1)?, row.get(2)?, Timestamp(row.get(3)?))),
-    )?;
-    let Some((n, hash, entries, at)) = operation else { return Ok(Tip::default()) };
     let last = |sql| Ok::<u64, StoreError>(first(db, sql, [key], |row| row.get(0))?.unwrap_or(0));
     let mut tip = Tip {
-        operation: Some((n, hash)),
-        at,
-        entries,
+        newest: newest(db, session)?,
         files: last("SELECT n FROM file WHERE session = ? ORDER BY n DESC LIMIT 1")?,
         generations: last("SELECT n FROM generation WHERE session = ? ORDER BY n DESC LIMIT 1")?,
         marks: marks(db, session)?,
