@@ -141,7 +141,7 @@ const WORDS: [&str; 24] = [
 ];
 
 fn message(seed: usize, length: usize) -> Draft {
-    let role = if seed % 2 == 0 { Role::User } else { Role::Assistant };
+    let role = if seed.is_multiple_of(2) { Role::User } else { Role::Assistant };
     Draft::Message(role, text(seed, length))
 }
 

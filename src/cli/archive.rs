@@ -67,6 +67,22 @@ impl Context {
         }
     }
 
+    /// Opens a session of the store to change it; the store is not made for that.
+    pub(crate) fn change(
+        &self,
+        wanted: Option<&OsStr>,
+    ) -> Result<(Archive, Session), CommandError> {
+        let path = self.root()?.join("store.db");
+        if !path.exists() {
+            return Err(StoreError::Absent { path }.into());
+        }
+        let named = wanted.map(|wanted| wanted.to_str().ok_or_else(|| no_such(Some(wanted))));
+        let named = named.transpose()?;
+        let archive = self.writer()?;
+        let session = self.session(&archive, named)?;
+        Ok((archive, session))
+    }
+
     /// Finds a session of the store; without a word, the newest of the current folder.
     pub(crate) fn session(
         &self,

@@ -11,14 +11,19 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use undertext::model::Timestamp;
 use undertext::ops::{Ambient, Machine};
 use uuid::Uuid;
 
+use crate::render::safe;
+
 const DEFAULT_PAGER: &str = "less -FRX";
+
+/// The system that this program runs on.
+pub(crate) const SYSTEM: &str = env::consts::OS;
 
 /// What the process was given.
 #[derive(Debug)]
@@ -170,10 +175,31 @@ impl Env {
             .or_else(|| self.data_home.as_ref().map(|data| data.join("undertext")))
     }
 
+    /// Returns a path as it is shown, with `~` for the home folder.
+    pub(crate) fn homely(&self, path: &Path) -> String {
+        match self.home.as_deref().and_then(|home| path.strip_prefix(home).ok()) {
+            Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
+            Some(below) => format!("~/{}", safe::path(below)),
+            None => safe::path(path),
+        }
+    }
+
     /// Returns time and chance for the verbs of one archive.
     pub(crate) fn ambient(&self) -> Box<dyn Ambient> {
         Box::new(self.moment)
     }
+}
+
+/// Returns a moment in local time, to the minute.
+pub(crate) fn local(at: Timestamp) -> String {
+    at.utc().with_timezone(&chrono::Local).format("%Y-%m-%d %H:%M").to_string()
+}
+
+/// Reads all that comes on stdin.
+pub(crate) fn read_stdin() -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -11,6 +11,9 @@ use undertext::store::StoreError;
 use crate::render::safe;
 use crate::render::style::{Label, Styles};
 
+/// What was typed can be long, and an error that repeats it is cut after so many characters.
+const LONGEST: usize = 2000;
+
 /// How a command ended that did what it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -67,6 +70,18 @@ impl CommandError {
             .is_some_and(|error| matches!(error, StoreError::Absent { .. }))
     }
 
+    /// Returns whether it says that the store is damaged.
+    pub(crate) fn is_damage(&self) -> bool {
+        self.error
+            .downcast_ref::<StoreError>()
+            .is_some_and(|error| matches!(error, StoreError::Corrupt { .. }))
+    }
+
+    /// Returns what failed.
+    pub(crate) fn cause(&self) -> String {
+        self.error.to_string()
+    }
+
     /// Returns whether there is anything to tell.
     pub(crate) fn is_silent(&self) -> bool {
         self.kind == Kind::BrokenPipe
@@ -78,7 +93,9 @@ impl CommandError {
         let mut tell = |label, title: &str, text: &str| {
             shown.push_str(&styles.paint(label, title));
             shown.push(' ');
-            shown.push_str(&safe::text(text));
+            let end = text.char_indices().nth(LONGEST).map(|(at, _)| at);
+            shown.push_str(&safe::text(text.get(..end.unwrap_or(text.len())).unwrap_or(text)));
+            shown.push_str(if end.is_some() { "…" } else { "" });
             shown.push('\n');
         };
         for (n, error) in self.error.chain().enumerate() {

@@ -8,12 +8,29 @@
 
 #![expect(clippy::doc_markdown, reason = "doc comments are help here, and backticks would show")]
 
+mod append;
 mod archive;
+mod branch;
+mod checkpoint;
+mod checkpoints;
+mod clear;
+mod common;
 mod completions;
+mod doctor;
 mod env;
 mod error;
 mod man;
+mod new;
+mod operations;
 mod output;
+mod rebuild;
+mod redo;
+mod revert;
+mod rotations;
+mod sessions;
+mod switch;
+mod undo;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -52,8 +69,10 @@ pub(crate) struct Context {
     arg_required_else_help = true,
     after_help = "\
 Examples:
-  undertext completions zsh > ~/.zfunc/_undertext
-  undertext man | man -l -
+  undertext new
+  undertext append 'Why does the build fail?'
+  undertext revert 0 -m 'Look at the linker first'
+  undertext undo
 
 Exit codes: 0 done or yes, 1 no, 2 wrong use, 3 failed, 4 the store is newer than this program"
 )]
@@ -90,15 +109,47 @@ struct Global {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    Append(append::Args),
+    Branch(branch::Args),
+    Checkpoint(checkpoint::Args),
+    Checkpoints(checkpoints::Args),
+    Clear(clear::Args),
     Completions(completions::Args),
+    Doctor(doctor::Args),
     Man(man::Args),
+    New(new::Args),
+    Operations(operations::Args),
+    Rebuild(rebuild::Args),
+    Redo(redo::Args),
+    Revert(revert::Args),
+    Rotations(rotations::Args),
+    Sessions(sessions::Args),
+    Switch(switch::Args),
+    Undo(undo::Args),
+    Verify(verify::Args),
 }
 
 impl Command {
     fn run(&self, context: &mut Context) -> Result<Exit, CommandError> {
         match self {
+            Self::Append(args) => append::run(context, args),
+            Self::Branch(args) => branch::run(context, args),
+            Self::Checkpoint(args) => checkpoint::run(context, args),
+            Self::Checkpoints(args) => checkpoints::run(context, args),
+            Self::Clear(args) => clear::run(context, args),
             Self::Completions(args) => completions::run(context, args),
+            Self::Doctor(args) => doctor::run(context, args),
             Self::Man(args) => man::run(context, args),
+            Self::New(args) => new::run(context, args),
+            Self::Operations(args) => operations::run(context, args),
+            Self::Rebuild(args) => rebuild::run(context, args),
+            Self::Redo(args) => redo::run(context, args),
+            Self::Revert(args) => revert::run(context, args),
+            Self::Rotations(args) => rotations::run(context, args),
+            Self::Sessions(args) => sessions::run(context, args),
+            Self::Switch(args) => switch::run(context, args),
+            Self::Undo(args) => undo::run(context, args),
+            Self::Verify(args) => verify::run(context, args),
         }
     }
 }

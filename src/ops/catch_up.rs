@@ -79,10 +79,8 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Appended { entries, .. } => {
-                write!(
-                    f,
-                    "another program appended {entries} entries to the live file; they are taken in"
-                )
+                let noun = if *entries == 1 { "entry" } else { "entries" };
+                write!(f, "took in {entries} {noun} that another program appended to the live file")
             }
             Self::Finished { path } => {
                 write!(f, "an interrupted change of {} is carried out", path.display())
@@ -96,7 +94,8 @@ impl fmt::Display for Notice {
                 aside.display()
             ),
             Self::Late { aside, entries, branch } => {
-                write!(f, "{entries} entries came late to {}", aside.display())?;
+                let noun = if *entries == 1 { "entry" } else { "entries" };
+                write!(f, "{entries} {noun} came late to {}", aside.display())?;
                 branch.as_ref().map_or(Ok(()), |branch| write!(f, " and joined branch {branch}"))
             }
         }

@@ -111,15 +111,25 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     Ok(ailments)
 }
 
-/// Cures what can be cured and returns what only a person can help with.
-pub fn treat(ailments: &[Ailment]) -> Result<Vec<Ailment>, OpsError> {
+/// Cures what can be cured in a store's folder and returns what only a person can help with.
+pub fn treat(root: &Path, ailments: &[Ailment]) -> Result<Vec<Ailment>, OpsError> {
+    // A successor that another program is writing now is no remainder; it is gone once that program is done.
+    let path = root.join("lock");
+    let lock = match fs::File::options().write(true).open(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        opened => opened.and_then(|file| file.lock().map(|()| Some(file))),
+    };
+    let _lock = lock.map_err(|source| OpsError::Io { path, source })?;
     let mut left = Vec::new();
     for ailment in ailments {
         let done = match ailment.cure {
             Cure::Mode(mode) => {
                 fs::set_permissions(&ailment.path, fs::Permissions::from_mode(mode))
             }
-            Cure::Delete => fs::remove_file(&ailment.path),
+            Cure::Delete => match fs::remove_file(&ailment.path) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
+            },
             Cure::Person => {
                 left.push(ailment.clone());
                 Ok(())

@@ -52,6 +52,7 @@ pub use workspace::{Workspace, workspace};
 
 use std::{
     fs::{self, DirBuilder, File},
+    io::ErrorKind,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
@@ -114,25 +115,28 @@ impl Archive {
     /// Opens the archive in a folder; unless it is only read, what is not there is made, private.
     pub fn open(root: &Path, access: Access, ambient: Box<dyn Ambient>) -> Result<Self, OpsError> {
         let io = |source| OpsError::Io { path: root.to_owned(), source };
-        if access != Access::Read {
-            let folder = root.join("transcripts");
-            DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|source| {
-                if matches!(
-                    source.kind(),
-                    std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied
-                ) {
+        let make = |folder: &Path| {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(|source| match source.kind() {
+                ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => {
                     StoreError::ReadOnly { path: root.to_owned() }.into()
-                } else {
-                    io(source)
                 }
-            })?;
+                _ => io(source),
+            })
+        };
+        if access != Access::Read {
+            make(root)?;
         }
         // Links are followed once, so that they cannot lead elsewhere between two steps.
         let root = match fs::canonicalize(root) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => root.to_owned(),
+            Err(error) if error.kind() == ErrorKind::NotFound => root.to_owned(),
             other => other.map_err(io)?,
         };
         let store = SqliteStore::open(&root.join("store.db"), access)?;
+        // A store that is refused has got nothing new, not even a folder.
+        if access != Access::Read {
+            make(&root.join("transcripts"))?;
+        }
         Ok(Self { store: Box::new(store), root: Some(root), ambient })
     }
 

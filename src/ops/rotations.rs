@@ -1,6 +1,6 @@
 //! Rotations: the files that were set aside, and whether they still hold what they held.
 
-use std::{fs::File, os::unix::ffi::OsStrExt, path::PathBuf};
+use std::{fs::File, io::Read, os::unix::ffi::OsStrExt, path::PathBuf};
 
 use super::catch_up;
 use crate::{
@@ -33,6 +33,8 @@ pub enum RotatedState {
     Whole,
     /// Somebody deleted it; its content is in the store.
     Deleted,
+    /// A program that still held it open has written more; the next change takes that in.
+    Grown,
     /// It holds something else.
     Changed,
     /// The renaming was cut short; the next change carries it out.
@@ -45,6 +47,7 @@ impl RotatedState {
         match self {
             Self::Whole => "whole",
             Self::Deleted => "deleted",
+            Self::Grown => "grown",
             Self::Changed => "changed",
             Self::Pending => "pending",
         }
@@ -90,15 +93,18 @@ fn state(
     if live::look(live).map_err(io)?.is_some_and(|seen| seen.inode == rotation.inode) {
         return Ok(RotatedState::Pending);
     }
-    if live::look(path).map_err(io)?.is_none() {
-        return Ok(RotatedState::Deleted);
-    }
+    let Some(seen) = live::look(path).map_err(io)? else { return Ok(RotatedState::Deleted) };
     let runs = archive.store.runs(session.key, rotation.old, 0)?;
     let (running, tail) =
         runs.last().map_or((Running::EMPTY, &[][..]), |run| (run.running, run.tail.as_slice()));
-    let found = running_hash(File::open(path).map_err(io)?)?;
-    Ok(if (found.0, found.1.as_slice()) == (running, tail) {
+    let length = runs.last().map_or(0, |run| run.bytes) + tail.len() as u64;
+    let found = running_hash(File::open(path).map_err(io)?.take(length))?;
+    Ok(if (found.0, found.1.as_slice()) != (running, tail) {
+        RotatedState::Changed
+    } else if seen.length == length {
         RotatedState::Whole
+    } else if seen.inode == rotation.inode {
+        RotatedState::Grown
     } else {
         RotatedState::Changed
     })

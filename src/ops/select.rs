@@ -48,8 +48,12 @@ pub fn find_session(
         let newest = archive.store.sessions(&here)?.pop();
         return known(newest.ok_or_else(|| OpsError::NoSessionHere(folder.to_owned()))?);
     };
+    if wanted.is_empty() {
+        // Every id begins so, and a script whose variable is empty means none of them.
+        return Err(OpsError::NoSession(String::new()));
+    }
     let all = SessionFilter { hidden: true, ..SessionFilter::default() };
-    let prefix = (!wanted.is_empty()).then(|| wanted.to_owned());
+    let prefix = Some(wanted.to_owned());
     let mut found = archive.store.sessions(&SessionFilter { prefix, ..all.clone() })?;
     if found.iter().any(|listed| listed.name.id == wanted) {
         found.retain(|listed| listed.name.id == wanted);

@@ -76,12 +76,15 @@ pub fn verify(
     let sessions = if let Some(session) = only {
         vec![session.clone()]
     } else {
-        let all = SessionFilter { hidden: true, ..SessionFilter::default() };
-        let listed = archive.store.sessions(&all)?;
-        listed
-            .into_iter()
-            .map(|listed| Archive::known(listed.key, listed.name))
-            .collect::<Result<_, _>>()?
+        match all(archive) {
+            Ok(sessions) => sessions,
+            Err(error) => {
+                let (item, problem) = ("the list of sessions".to_owned(), chain(&error));
+                let finding = Finding { severity: Severity::Damage, session: None, item, problem };
+                tell(finding, &mut verified);
+                Vec::new()
+            }
+        }
     };
     for session in sessions {
         verified.sessions += 1;
@@ -105,6 +108,12 @@ pub fn verify_ids(archive: &Archive, session: &Session) -> Result<bool, OpsError
     let ids = check.entries()?;
     check.generations(&ids)?;
     Ok(check.findings.is_empty())
+}
+
+fn all(archive: &Archive) -> Result<Vec<Session>, OpsError> {
+    let all = SessionFilter { hidden: true, ..SessionFilter::default() };
+    let listed = archive.store.sessions(&all)?.into_iter();
+    listed.map(|listed| Archive::known(listed.key, listed.name)).collect()
 }
 
 /// Returns an error with its causes in one line.
@@ -267,6 +276,13 @@ impl Check<'_> {
                 }
                 RotatedState::Deleted => {
                     self.find(Severity::Note, &item, "it was set aside and has been deleted since");
+                }
+                RotatedState::Grown => {
+                    self.find(
+                        Severity::Note,
+                        &item,
+                        "it was set aside and has grown since; the next change takes that in",
+                    );
                 }
                 RotatedState::Pending => {
                     self.find(

@@ -1,4 +1,5 @@
-//! JSON Lines: one object a line, each tagged with its `"type"` first.
+//! JSON Lines: one object a line, each tagged with its `"type"` first. The shapes are a promise; each command's help
+//! documents its own.
 //!
 //! The output is exact UTF-8 JSON: hidden characters (see [`safe::is_hidden`]) are written as
 //! `\uXXXX`, which parses to the same string and is harmless on a terminal.

@@ -332,6 +332,7 @@ impl SessionFilter {
             && wanted(&self.format, Some(&listed.name.format))
             && wanted(&self.folder, listed.card.folder.as_deref())
             && wanted(&self.title, listed.card.title.as_deref())
+            && self.since.is_none_or(|since| since <= listed.card.active)
             && self.prefix.as_deref().is_none_or(|prefix| listed.name.id.starts_with(prefix))
     }
 }

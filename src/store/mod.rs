@@ -264,6 +264,8 @@ pub struct SessionFilter {
     pub prefix: Option<String>,
     /// Only sessions with this title.
     pub title: Option<String>,
+    /// Only sessions that were active then or later.
+    pub since: Option<Timestamp>,
     /// Also those that are hidden.
     pub hidden: bool,
     /// The newest so many.

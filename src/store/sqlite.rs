@@ -121,7 +121,8 @@ impl Store for SqliteStore {
              FROM card c JOIN session s ON s.key = c.session
              WHERE c.hidden <= ?1 AND (?2 IS NULL OR s.format = ?2) AND (?3 IS NULL OR c.folder = ?3)
                AND (?4 IS NULL OR substr(s.id, 1, length(?4)) = ?4) AND (?5 IS NULL OR c.title = ?5)
-             ORDER BY c.active DESC, c.session DESC LIMIT ?6",
+               AND (?6 IS NULL OR c.active >= ?6)
+             ORDER BY c.active DESC, c.session DESC LIMIT ?7",
         )?;
         let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         let rows = query.query_map(
@@ -131,6 +132,7 @@ impl Store for SqliteStore {
                 filter.folder,
                 filter.prefix,
                 filter.title,
+                filter.since.map(|since| since.0),
                 limit
             ],
             |row| {
@@ -295,6 +297,15 @@ impl Store for SqliteStore {
             if problem != "ok" {
                 fault("store.db", problem);
             }
+        }
+        // Lists start from the cards, so a session without one would be looked for in vain.
+        let mut lost = self.db.prepare(
+            "SELECT format, id FROM session WHERE key NOT IN (SELECT session FROM card) ORDER BY key",
+        )?;
+        let mut rows = lost.query([])?;
+        while let Some(row) = rows.next()? {
+            let (format, id): (String, String) = (row.get(0)?, row.get(1)?);
+            fault(&format!("session {format}:{id}"), "no list shows it".to_owned());
         }
         bytes::check(&self.db, &self.path, &mut fault)
     }

@@ -208,12 +208,12 @@ impl Format for Native {
                 json!({ "type": "user", "subtype": "note", "message": message("user", content) })
             }
             Draft::Call { id, name, input } => {
-                let input: Value = serde_json::from_str(input)
+                serde_json::from_str::<serde::de::IgnoredAny>(input)
                     .map_err(|error| Invalid(format!("the tool's input is not JSON: {error}")))?;
                 json!({
                     "type": "tool_use",
                     "message": message("assistant", ""),
-                    "tool": { "id": id, "name": name, "input": input },
+                    "tool": { "id": id, "name": name, "input": null },
                 })
             }
             Draft::Result { id, output, error } => {
@@ -228,9 +228,22 @@ impl Format for Native {
         let envelope = missing(Raw::object(b"{}"), setting);
         let Value::Object(said) = record.take() else { return Err(Invalid("no record".into())) };
         let fields = envelope.into_iter().map(|(key, value)| (key.to_owned(), value)).chain(said);
-        serde_json::to_vec(&fields.collect::<serde_json::Map<_, _>>())
-            .map_err(|error| Invalid(error.to_string()))
+        let line = serde_json::to_vec(&fields.collect::<serde_json::Map<_, _>>())
+            .map_err(|error| Invalid(error.to_string()))?;
+        match draft {
+            Draft::Call { id, name, input } => with_input(&line, id, name, input),
+            _ => Ok(line),
+        }
     }
+}
+
+/// Puts a call's input into its record as it was written: its numbers may be larger than any type, its keys may repeat.
+fn with_input(line: &[u8], id: &str, name: &str, input: &str) -> Result<Vec<u8>, Invalid> {
+    // Outside of strings a line break is but white space, and inside of them JSON has none.
+    let input = input.trim().replace(['\n', '\r'], " ");
+    let tool = format!(r#"{{"id":{},"name":{},"input":{input}}}"#, json!(id), json!(name));
+    json::with_fields(line, &[("tool", tool.as_bytes())])
+        .ok_or_else(|| Invalid("the tool's input is not JSON".into()))
 }
 
 /// Checks a record that a caller wrote and adds what it leaves out.

@@ -23,7 +23,6 @@ pub(crate) struct TestEnv {
 }
 
 /// What a command said, with the home's path as `$HOME`.
-#[must_use = "either snapshot the output or assert the exit status with .success()"]
 #[derive(Debug)]
 pub(crate) struct CommandOutput {
     pub(crate) stdout: String,
@@ -50,11 +49,13 @@ impl TestEnv {
     }
 
     /// Runs `undertext` with nothing on stdin.
+    #[must_use = "either snapshot the output or assert the exit status with .success()"]
     pub(crate) fn run<A: AsRef<OsStr>>(&self, args: &[A]) -> CommandOutput {
         self.run_with_stdin(args, b"")
     }
 
     /// Runs `undertext` with these bytes on stdin.
+    #[must_use = "either snapshot the output or assert the exit status with .success()"]
     pub(crate) fn run_with_stdin<A: AsRef<OsStr>>(
         &self,
         args: &[A],
@@ -87,6 +88,7 @@ impl TestEnv {
             .env("HOME", self.home())
             .env("USER", "test-user")
             .env("COLUMNS", "100")
+            .env("TZ", "UTC")
             .env("UNDERTEXT_TEST_CLOCK", (START + 1000 * n).to_string())
             .env("UNDERTEXT_TEST_SEED", n.to_string());
         command
@@ -102,6 +104,14 @@ impl TestEnv {
 }
 
 impl CommandOutput {
+    /// Hides the ids of entries and operations, which cover the path of the home folder.
+    pub(crate) fn masked(mut self) -> Self {
+        for text in [&mut self.stdout, &mut self.stderr] {
+            *text = masked(text);
+        }
+        self
+    }
+
     /// Asserts that the command did what it was asked, or said yes.
     #[track_caller]
     pub(crate) fn success(self) -> Self {
@@ -122,4 +132,20 @@ impl fmt::Display for CommandOutput {
             None => writeln!(f, "[{}]", self.status),
         }
     }
+}
+
+fn masked(text: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        let is_id = matches!(word.len(), 12 | 64) && word.chars().all(|c| c.is_ascii_hexdigit());
+        shown.push_str(if is_id { "entry-id----" } else { word });
+        let next = after.chars().next().map_or(0, char::len_utf8);
+        shown.push_str(&after[..next]);
+        rest = &after[next..];
+    }
+    shown
 }

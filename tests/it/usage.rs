@@ -21,11 +21,11 @@ fn the_version_is_data() {
 
 #[test]
 fn wrong_use_is_explained_on_stderr() {
-    assert_snapshot!(TestEnv::new().run(&["compltions"]), @r"
+    assert_snapshot!(TestEnv::new().run(&["revret"]), @r"
     ------- stderr -------
-    error: unrecognized subcommand 'compltions'
+    error: unrecognized subcommand 'revret'
 
-      tip: a similar subcommand exists: 'completions'
+      tip: a similar subcommand exists: 'revert'
 
     Usage: undertext [OPTIONS] <COMMAND>
 
@@ -64,10 +64,8 @@ fn an_argument_that_is_not_utf8_is_no_panic() {
     For more information, try '--help'.
     [exit status: 2]
     ");
-    assert_snapshot!(env.run(&[OsStr::new("man"), OsStr::new("--out"), odd]), @r"
-    ------- stderr -------
-    Wrote 3 pages to odd\xff
-    ");
+    let output = env.run(&[OsStr::new("man"), OsStr::new("--out"), odd]).success();
+    assert!(output.stderr.ends_with("pages to odd\\xff\n"), "{output}");
     assert!(env.project().join(odd).join("undertext.1").is_file());
 }
 
@@ -105,15 +103,12 @@ fn completions_are_for_the_users_shell_unless_named() {
 fn the_manual_has_a_page_for_each_command() {
     let env = TestEnv::new();
     assert!(env.run(&["man"]).success().stdout.contains(".TH undertext 1"));
-    assert_snapshot!(env.run(&["--json", "man", "--out", "pages"]), @r#"
-    {"type":"page","path":"pages/undertext-completions.1"}
-    {"type":"page","path":"pages/undertext-man.1"}
-    {"type":"page","path":"pages/undertext.1"}
-    ------- stderr -------
-    Wrote 3 pages to pages
-    "#);
+    let output = env.run(&["--json", "man", "--out", "pages"]).success();
+    let pages: Vec<&str> = output.stdout.lines().collect();
+    assert!(pages.contains(&r#"{"type":"page","path":"pages/undertext-man.1"}"#), "{output}");
+    assert_eq!(output.stderr, format!("Wrote {} pages to pages\n", pages.len()));
     assert!(env.run(&["-q", "man", "--out", "pages"]).success().stderr.is_empty());
-    assert_eq!(fs::read_dir(env.project().join("pages")).unwrap().count(), 3);
+    assert_eq!(fs::read_dir(env.project().join("pages")).unwrap().count(), pages.len());
 }
 
 #[test]

@@ -1,0 +1,230 @@
+//! `append`: adds messages, tool calls and their results, notes, or whole records.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use serde_json::json;
+use undertext::model::{EntryId, Role};
+use undertext::ops::{self, AppendedEntry, OpsError};
+use undertext::wire::Draft;
+
+use super::common::{DIGITS, Of, counted};
+use super::error::{CommandError, Exit};
+use super::{Context, env};
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::{json, safe};
+
+/// More entries than this are summed up for people.
+const LISTED: usize = 10;
+
+/// Append to a session: a message, a tool call or its result, a note, or many records at once
+///
+/// All of it is one operation: if one record is invalid, nothing is written. Text is kept as it is, a final line end
+/// included. Records are native entries, one JSON object a line; what they leave out (uuid, parent, time, folder) is
+/// filled in, and a record that is there already changes nothing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext append 'Why does the build fail?'
+  undertext append --role assistant - < answer.txt
+  undertext append --call Read --input '{\"path\":\"a.rs\"}' --id call_1
+  undertext append --result call_1 - < a.rs
+  undertext append --result call_2 --error 'no such file'
+  undertext append --note 'The sub-agent reports: all tests pass'
+  undertext append < entries.jsonl
+
+JSON: one object an entry, in order
+  {\"type\":\"entry\", \"entry\":ID, \"uuid\":UUID, \"operation\":N or null if it was there already, \"call\":ID with --call}")]
+pub(crate) struct Args {
+    /// The text, or - to read it from stdin; left out, it is read unless stdin is a terminal
+    #[arg(value_name = "TEXT")]
+    text: Option<String>,
+
+    /// Say who speaks [default: user]
+    #[arg(long, value_name = "ROLE", conflicts_with_all = ["call", "result", "note", "jsonl"])]
+    role: Option<Speaker>,
+
+    /// Append a call of this tool
+    #[arg(long, value_name = "NAME", requires = "input", conflicts_with_all = ["text", "result", "note", "jsonl"])]
+    call: Option<String>,
+
+    /// Give the call's arguments, as JSON, or - to read them from stdin
+    #[arg(long, value_name = "JSON", requires = "call", allow_hyphen_values = true)]
+    input: Option<String>,
+
+    /// Give the call's id, which its result names; left out, one is made up and printed
+    #[arg(long, value_name = "ID", requires = "call")]
+    id: Option<String>,
+
+    /// Append what the tool answered to the call of this id
+    #[arg(long, value_name = "ID", conflicts_with_all = ["note", "jsonl"])]
+    result: Option<String>,
+
+    /// Say that the tool failed, and how
+    #[arg(long, value_name = "MESSAGE", requires = "result", allow_hyphen_values = true)]
+    error: Option<String>,
+
+    /// Append a message to the model that is not the user's, or - to read it from stdin
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["text", "jsonl"])]
+    note: Option<String>,
+
+    /// Append the records of a file, or of stdin, one JSON object a line
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "text")]
+    jsonl: Option<PathBuf>,
+
+    #[command(flatten)]
+    of: Of,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Speaker {
+    User,
+    Assistant,
+    System,
+}
+
+/// What is to be appended, and on which line of the input each draft stands.
+struct Batch {
+    drafts: Vec<Draft>,
+    lines: Vec<usize>,
+    /// The id of the call.
+    call: Option<String>,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let (mut archive, session) = context.change(args.of.session.as_deref())?;
+    // Whoever writes to stdin may take long; nothing is locked meanwhile.
+    let batch = batch(context, args)?;
+    if batch.drafts.is_empty() {
+        context.output.note("There were no records, and nothing is appended");
+        return Ok(Exit::Yes);
+    }
+    let workspace = context.workspace();
+    let appended = ops::append(&mut archive, &session, &workspace, &batch.drafts);
+    let appended = appended.map_err(|error| batch.locate(error))?;
+    context.tell(&appended.notices);
+    if context.json {
+        for AppendedEntry { id, uuid, .. } in &appended.entries {
+            let mut fields = json!({
+                "entry": id.to_string(),
+                "uuid": uuid,
+                "operation": appended.operation,
+            });
+            if let Some(call) = &batch.call {
+                fields["call"] = json!(call);
+            }
+            json::line(&mut context.output, "entry", &fields)?;
+        }
+        return Ok(Exit::Yes);
+    }
+    list(context, &appended.entries, batch.call.as_deref())?;
+    match (appended.operation, appended.checkpoints.as_slice()) {
+        (None, _) => context.output.note("It was there already, and nothing is changed"),
+        (_, []) => {}
+        (_, [one]) => context.output.note(&format!("Checkpoint {one} stands before it")),
+        (_, [first, .., last]) => {
+            context.output.note(&format!("Checkpoints {first} to {last} stand before the turns"));
+        }
+    }
+    Ok(Exit::Yes)
+}
+
+fn list(
+    context: &mut Context,
+    entries: &[AppendedEntry],
+    call: Option<&str>,
+) -> Result<(), CommandError> {
+    let short = |id: &EntryId| format!("{id:.DIGITS$}");
+    if let ([first, .., last], true) = (entries, entries.len() > LISTED) {
+        let count = counted(entries.len() as u64, "entry", "entries");
+        return context.say(&format!("{count}, {} to {}", short(&first.id), short(&last.id)));
+    }
+    let mut table = Table::new([Align::Left, Align::Left, Align::Left]);
+    for entry in entries {
+        table.row([
+            Cell::new(Label::Id, &short(&entry.id)),
+            Cell::new(Label::Plain, &entry.uuid),
+            Cell::new(Label::Tool, call.unwrap_or_default()),
+        ]);
+    }
+    context.show(&table)
+}
+
+fn batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
+    let mut call = None;
+    let draft = if let Some(file) = &args.jsonl {
+        return Ok(records(&read(context, file)?));
+    } else if let Some(name) = &args.call {
+        let made_up = || format!("call_{}", context.env.ambient().uuid().simple());
+        let id = args.id.clone().unwrap_or_else(made_up);
+        call = Some(id.clone());
+        let input = text(context, args.input.as_deref())?;
+        Draft::Call { id, name: name.clone(), input }
+    } else if let Some(id) = &args.result {
+        // A tool that failed need not have said anything else.
+        let silent = args.text.is_none() && args.error.is_some();
+        let output = if silent { String::new() } else { text(context, args.text.as_deref())? };
+        Draft::Result { id: id.clone(), output, error: args.error.clone() }
+    } else if let Some(note) = &args.note {
+        Draft::Note(text(context, Some(note))?)
+    } else if args.text.is_none() && args.role.is_none() && !context.env.terminal.stdin {
+        return Ok(records(&read(context, Path::new("-"))?));
+    } else {
+        let role = match args.role {
+            None | Some(Speaker::User) => Role::User,
+            Some(Speaker::Assistant) => Role::Assistant,
+            Some(Speaker::System) => Role::System,
+        };
+        Draft::Message(role, text(context, args.text.as_deref())?)
+    };
+    Ok(Batch { drafts: vec![draft], lines: Vec::new(), call })
+}
+
+/// Returns a text that was given, or the one on stdin.
+fn text(context: &Context, given: Option<&str>) -> Result<String, CommandError> {
+    match given {
+        Some(text) if text != "-" => return Ok(text.to_owned()),
+        None if context.env.terminal.stdin => {
+            return Err(CommandError::user(anyhow!("there is nothing to append"))
+                .hinted("give the text, or - to read it from stdin: undertext append TEXT"));
+        }
+        _ => {}
+    }
+    String::from_utf8(read(context, Path::new("-"))?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        CommandError::user(anyhow!("the text on stdin is not UTF-8 at byte {at}"))
+    })
+}
+
+fn read(context: &Context, file: &Path) -> Result<Vec<u8>, CommandError> {
+    if file == Path::new("-") {
+        return Ok(env::read_stdin().context("cannot read stdin")?);
+    }
+    let path = context.env.current_dir.join(file);
+    let bytes = fs::read(&path).with_context(|| format!("cannot read {}", safe::path(file)));
+    bytes.map_err(CommandError::user)
+}
+
+/// Takes a text of one record a line apart; blank lines are none.
+fn records(bytes: &[u8]) -> Batch {
+    let lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    let filled = (1..).zip(lines).filter(|(_, line)| !line.is_empty());
+    let (lines, drafts) = filled.map(|(n, line)| (n, Draft::Record(line.to_vec()))).unzip();
+    Batch { drafts, lines, call: None }
+}
+
+impl Batch {
+    /// Says on which line of the input an invalid record stands.
+    fn locate(&self, error: OpsError) -> CommandError {
+        let OpsError::Invalid { line: nth, why } = error else { return error.into() };
+        let line = self.lines.get(nth.unwrap_or(1).saturating_sub(1)).copied();
+        let error = CommandError::from(OpsError::Invalid { line, why });
+        if line.is_some() {
+            error.hinted("nothing is written; mend the line and try again")
+        } else {
+            error
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `checkpoints`: lists the places to go back to.
+
+use serde_json::json;
+use undertext::ops;
+
+use super::Context;
+use super::common::{self, About};
+use super::error::{CommandError, Exit};
+use crate::render::json;
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+
+/// List the checkpoints of a session: its number, the entry it stands behind, and what comes next
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext checkpoints
+  undertext checkpoints 8f14e45f
+  undertext checkpoints session.jsonl --json
+
+JSON: one object a checkpoint
+  {\"type\":\"checkpoint\", \"checkpoint\":N, \"entry\":ID that it stands behind or null at the start,
+   \"before\":ID of the turn that it was given for or null, \"words\":the turn's TEXT or null,
+   \"note\":TEXT or null, \"own\":the agent's own number or null, \"operation\":N}")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    about: About,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let (archive, session) = context.look(args.about.session.as_deref())?;
+    context.output.page()?;
+    let mut table = Table::new([Align::Right, Align::Left, Align::Left]);
+    for shown in ops::checkpoints(&archive, &session)? {
+        let checkpoint = &shown.checkpoint;
+        let behind = common::entry_id(&archive, &session, checkpoint.place.head)?;
+        if context.json {
+            let before = common::entry_id(&archive, &session, checkpoint.before)?;
+            let fields = json!({
+                "checkpoint": checkpoint.n,
+                "entry": common::whole(behind),
+                "before": common::whole(before),
+                "words": shown.words,
+                "note": checkpoint.note,
+                "own": checkpoint.own,
+                "operation": shown.operation,
+            });
+            json::line(&mut context.output, "checkpoint", &fields)?;
+            continue;
+        }
+        let (label, words) = match (&checkpoint.note, &shown.words) {
+            (Some(note), _) => (Label::Note, note.as_str()),
+            (None, words) => (Label::Plain, words.as_deref().unwrap_or_default()),
+        };
+        table.row([
+            Cell::new(Label::Checkpoint, &checkpoint.n.to_string()),
+            Cell::new(Label::Id, &common::short(behind)),
+            Cell::new(label, common::first_line(words)),
+        ]);
+    }
+    context.show(&table)?;
+    Ok(Exit::Yes)
+}

@@ -1,0 +1,159 @@
+//! What several commands share: which session they work on, ids of entries, and how a change is told.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use undertext::model::EntryId;
+use undertext::ops::{Archive, Reverted, Session, Undone};
+
+use super::Context;
+use super::archive::shown;
+use super::error::{CommandError, Exit};
+use crate::render::json;
+use crate::render::table::Table;
+
+/// How many digits of an entry's id people are shown.
+pub(crate) const DIGITS: usize = 12;
+
+/// The session of a command that has a noun of its own.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Of {
+    /// Work on this session: an id, its beginning, or a title; left out, the newest of this folder
+    #[arg(short, long = "session", value_name = "SESSION")]
+    pub(crate) session: Option<OsString>,
+}
+
+/// The session of a command about a session.
+#[derive(Debug, clap::Args)]
+pub(crate) struct About {
+    /// An id, its beginning, or a title; left out, the newest session of this folder
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<OsString>,
+}
+
+/// Returns the id of an entry; none where a place is before the first.
+pub(crate) fn entry_id(
+    archive: &Archive,
+    session: &Session,
+    entry: Option<u64>,
+) -> Result<Option<EntryId>, CommandError> {
+    let Some(n) = entry else { return Ok(None) };
+    let found = archive.store().entries(session.key, n..n.saturating_add(1))?;
+    Ok(found.first().map(|entry| entry.id))
+}
+
+/// Returns an entry's id as people are shown it, or `start`.
+pub(crate) fn short(id: Option<EntryId>) -> String {
+    id.map_or_else(|| "start".to_owned(), |id| format!("{id:.DIGITS$}"))
+}
+
+/// Returns an entry's id as programs are given it.
+pub(crate) fn whole(id: Option<EntryId>) -> Value {
+    id.map_or(Value::Null, |id| json!(id.to_string()))
+}
+
+/// Returns a path as programs are given it.
+pub(crate) fn path(path: Option<&Path>) -> Value {
+    path.map_or(Value::Null, |path| json!(path.to_string_lossy()))
+}
+
+/// Returns a number with the noun that it counts.
+pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// Returns the first line that says something.
+pub(crate) fn first_line(text: &str) -> &str {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+}
+
+/// Tells what going back did; `place` is what programs are told of where to.
+pub(crate) fn tell_back(
+    context: &mut Context,
+    kind: &str,
+    to: &str,
+    mut place: Value,
+    reverted: &Reverted,
+) -> Result<Exit, CommandError> {
+    context.tell(&reverted.notices);
+    let (branch, rotated) = (&reverted.branch, reverted.rotated.as_deref());
+    if context.json {
+        place["branch"] = json!(branch);
+        place["left"] = json!(reverted.left);
+        place["dropped"] = json!(reverted.dropped);
+        place["note"] = whole(reverted.note);
+        place["rotated"] = path(rotated);
+        place["operation"] = json!(reverted.operation);
+        json::line(&mut context.output, kind, &place)?;
+        return Ok(Exit::Yes);
+    }
+    if reverted.operation.is_none() {
+        context.say(&format!("{branch} stands at {to} already, and nothing is changed"))?;
+        return Ok(Exit::Yes);
+    }
+    let dropped = match reverted.dropped {
+        0 => String::new(),
+        1 => "; 1 entry is no longer in the live file".to_owned(),
+        n => format!("; {n} entries are no longer in the live file"),
+    };
+    context.say(&format!("{branch} is back at {to}{dropped}"))?;
+    if let Some(note) = reverted.note {
+        context.say(&format!("The note for the model is {note:.DIGITS$}"))?;
+    }
+    if let Some(left) = &reverted.left {
+        context.say(&format!("What was left is branch {left}"))?;
+    }
+    context.say_rotated(rotated)?;
+    context.output.hint("take it back: undertext undo");
+    Ok(Exit::Yes)
+}
+
+/// Tells what an undo or a redo did, and by which command it is taken back.
+pub(crate) fn tell_undone(
+    context: &mut Context,
+    kind: &str,
+    back: &str,
+    undone: &Undone,
+) -> Result<Exit, CommandError> {
+    context.tell(&undone.notices);
+    let rotated = undone.rotated.as_deref();
+    if context.json {
+        let fields = json!({
+            "operation": undone.operation,
+            "undoes": undone.undoes,
+            "command": undone.command,
+            "left": undone.left,
+            "rotated": path(rotated),
+        });
+        json::line(&mut context.output, kind, &fields)?;
+        return Ok(Exit::Yes);
+    }
+    context.say(&format!("Took back operation {} ({})", undone.undoes, undone.command))?;
+    if !undone.left.is_empty() {
+        let branches = if undone.left.len() == 1 { "branch" } else { "branches" };
+        context.say(&format!("What had come since is {branches} {}", undone.left.join(", ")))?;
+    }
+    context.say_rotated(rotated)?;
+    context.output.hint(&format!("change your mind: undertext {back}"));
+    Ok(Exit::Yes)
+}
+
+impl Context {
+    /// Prints a table for people.
+    pub(crate) fn show<const N: usize>(&mut self, table: &Table<N>) -> Result<(), CommandError> {
+        let (styles, width) = (self.output.styles(), self.output.width());
+        Ok(table.write(&mut self.output, styles, width)?)
+    }
+
+    /// Prints a line for people.
+    pub(crate) fn say(&mut self, text: &str) -> Result<(), CommandError> {
+        use std::io::Write as _;
+        Ok(writeln!(self.output, "{}", crate::render::safe::text(text))?)
+    }
+
+    /// Tells people where the old state of a live file is.
+    pub(crate) fn say_rotated(&mut self, rotated: Option<&Path>) -> Result<(), CommandError> {
+        rotated.map_or(Ok(()), |path| self.say(&format!("The old live file is {}", shown(path))))
+    }
+}

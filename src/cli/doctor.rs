@@ -1,0 +1,77 @@
+//! `doctor`: looks at the folder of the store, and mends what it can.
+
+use serde_json::json;
+use undertext::ops::{self, Ailment, Cure};
+use undertext::store::StoreError;
+
+use super::Context;
+use super::archive::shown;
+use super::common;
+use super::error::{CommandError, Exit};
+use crate::render::json;
+
+/// Look at the folder of the store: its place, its modes, its owner, and what crashes left behind
+///
+/// The store need not be healthy for that; what it holds is checked by verify. If something is left that needs care,
+/// the answer is no, which is exit code 1.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext doctor
+  undertext doctor --fix
+
+JSON: one object an ailment
+  {\"type\":\"ailment\", \"path\":PATH, \"problem\":TEXT, \"cure\":\"mode\", \"delete\" or \"person\", \"cured\":BOOL}
+and at last
+  {\"type\":\"examined\", \"ok\":BOOL, \"path\":PATH of the store}")]
+pub(crate) struct Args {
+    /// Set modes right and delete what crashes left behind
+    #[arg(long)]
+    fix: bool,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let root = context.root()?;
+    if !root.exists() {
+        return Err(StoreError::Absent { path: root }.into());
+    }
+    let ailments = ops::doctor(&root)?;
+    let left = if args.fix { ops::treat(&root, &ailments)? } else { ailments.clone() };
+    for ailment in &ailments {
+        tell(context, ailment, !left.contains(ailment))?;
+    }
+    let ok = left.is_empty();
+    if context.json {
+        let fields = json!({ "ok": ok, "path": common::path(Some(&root)) });
+        json::line(&mut context.output, "examined", &fields)?;
+    } else if ok {
+        context.say(&format!("{} is in order", shown(&root)))?;
+    } else if left.iter().any(|ailment| ailment.cure != Cure::Person) {
+        context.output.hint("mend what can be mended: undertext doctor --fix");
+    }
+    Ok(if ok { Exit::Yes } else { Exit::No })
+}
+
+fn tell(context: &mut Context, ailment: &Ailment, cured: bool) -> Result<(), CommandError> {
+    let Ailment { path, problem, cure } = ailment;
+    if context.json {
+        let cure = match cure {
+            Cure::Mode(_) => "mode",
+            Cure::Delete => "delete",
+            Cure::Person => "person",
+        };
+        let fields = json!({
+            "path": common::path(Some(path)),
+            "problem": problem,
+            "cure": cure,
+            "cured": cured,
+        });
+        return Ok(json::line(&mut context.output, "ailment", &fields)?);
+    }
+    let done = match (cured, cure) {
+        (false, _) => String::new(),
+        (true, Cure::Mode(mode)) => format!("; it is {mode:04o} now"),
+        (true, _) => "; it is deleted".to_owned(),
+    };
+    context.say(&format!("{}: {problem}{done}", shown(path)))
+}

@@ -1,0 +1,72 @@
+//! `new`: begins a session.
+
+use serde_json::{Map, Value, json};
+use undertext::ops::{self, Layers};
+
+use super::archive::shown;
+use super::common;
+use super::error::{CommandError, Exit};
+use super::{Context, env};
+use crate::render::json;
+
+/// Begin a session that works in this folder
+///
+/// What is known of the machine, the user and the folder (its git branch and remote, its package) is recorded with it.
+/// The live file is the conversation as JSON Lines: follow it with `tail -F`, or append to it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext new
+  undertext new --prefer language=French --configure model=large
+  id=$(undertext new --json | jq -r .session)
+
+JSON: one object
+  {\"type\":\"session\", \"session\":ID, \"live\":PATH, \"operation\":1}")]
+pub(crate) struct Args {
+    /// Record what the user prefers
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    prefer: Vec<(String, String)>,
+
+    /// Record how the session is set up
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    configure: Vec<(String, String)>,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let layers = Layers {
+        os: env::SYSTEM.to_owned(),
+        shell: context.env.shell.as_ref().map(|shell| shell.to_string_lossy().into_owned()),
+        user: context.env.user.clone(),
+        preferences: object(&args.prefer),
+        configuration: object(&args.configure),
+    };
+    let workspace = context.workspace();
+    let created = ops::new(&mut context.writer()?, &layers, &workspace)?;
+    let (id, live) = (&created.session.name.id, created.live.as_deref());
+    if context.json {
+        let fields = json!({
+            "session": id,
+            "live": common::path(live),
+            "operation": created.operation,
+        });
+        json::line(&mut context.output, "session", &fields)?;
+        return Ok(Exit::Yes);
+    }
+    context.say(&format!("Session {id}"))?;
+    if let Some(live) = live {
+        context.say(&format!("Live file {}", shown(live)))?;
+    }
+    Ok(Exit::Yes)
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("it has the form KEY=VALUE".to_owned()),
+    }
+}
+
+fn object(pairs: &[(String, String)]) -> Value {
+    let fields = pairs.iter().map(|(key, value)| (key.clone(), json!(value)));
+    Value::Object(fields.collect::<Map<_, _>>())
+}

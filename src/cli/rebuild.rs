@@ -1,0 +1,80 @@
+//! `rebuild`: makes derived rows anew.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use serde_json::json;
+use undertext::ops;
+use undertext::store::{SessionFilter, StoreError};
+
+use super::Context;
+use super::error::{CommandError, Exit};
+use crate::render::json;
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+
+/// Make the derived rows of the sessions anew from their facts, and tell whether they were equal
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext rebuild
+  undertext rebuild 8f14e45f
+
+JSON: one object a session
+  {\"type\":\"rebuilt\", \"session\":ID, \"equal\":whether the rows were right BOOL, \"records\":N, \"digest\":HEX of the rows}")]
+pub(crate) struct Args {
+    /// An id, its beginning, or a title; left out, all sessions
+    #[arg(value_name = "SESSION")]
+    session: Option<OsString>,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let (mut archive, sessions) = if args.session.is_some() {
+        let (archive, session) = context.change(args.session.as_deref())?;
+        (archive, vec![session])
+    } else {
+        let path = context.root()?.join("store.db");
+        if !path.exists() {
+            return Err(StoreError::Absent { path }.into());
+        }
+        let archive = context.writer()?;
+        let all = SessionFilter { hidden: true, ..SessionFilter::default() };
+        let mut sessions = Vec::new();
+        for listed in archive.sessions(&all)? {
+            sessions.extend(archive.session(&listed.name)?);
+        }
+        (archive, sessions)
+    };
+    let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);
+    for session in sessions {
+        let rebuilt = ops::rebuild(&mut archive, &session)?;
+        let digest = hex(&rebuilt.digest);
+        if context.json {
+            let fields = json!({
+                "session": session.name.id,
+                "equal": rebuilt.equal,
+                "records": rebuilt.records,
+                "digest": digest,
+            });
+            json::line(&mut context.output, "rebuilt", &fields)?;
+            continue;
+        }
+        let (label, equal) =
+            if rebuilt.equal { (Label::Plain, "equal") } else { (Label::Warning, "made anew") };
+        table.row([
+            Cell::new(Label::Id, &session.name.id),
+            Cell::new(label, equal),
+            Cell::new(Label::Plain, &super::common::counted(rebuilt.records, "record", "records")),
+            Cell::new(Label::Dim, digest.get(..super::common::DIGITS).unwrap_or_default()),
+        ]);
+    }
+    context.show(&table)?;
+    Ok(Exit::Yes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        write!(digits, "{byte:02x}").expect("a string takes all that is written");
+        digits
+    })
+}

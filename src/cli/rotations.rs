@@ -1,0 +1,62 @@
+//! `rotations`: lists the live files that were set aside.
+
+use serde_json::json;
+use undertext::ops::{self, RotatedState};
+
+use super::Context;
+use super::common::{self, About};
+use super::error::{CommandError, Exit};
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::{json, units};
+
+/// List the live files that were set aside, each checked by its hash
+///
+/// A file is whole, deleted (its content is still in the store), changed since, grown if a program that held it open
+/// wrote more, or pending if it is still to be set aside: the next change takes in the one and does the other.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext rotations
+  undertext rotations 8f14e45f --json
+
+JSON: one object a file
+  {\"type\":\"rotation\", \"operation\":N that set it aside, \"command\":NAME, \"path\":PATH, \"bytes\":N,
+   \"state\":\"whole\", \"deleted\", \"grown\", \"changed\" or \"pending\"}")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    about: About,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let (archive, session) = context.look(args.about.session.as_deref())?;
+    let mut table = Table::new([Align::Right, Align::Left, Align::Left, Align::Right, Align::Left]);
+    for rotated in ops::rotations(&archive, &session)? {
+        if context.json {
+            let fields = json!({
+                "operation": rotated.operation,
+                "command": rotated.command,
+                "path": common::path(Some(&rotated.path)),
+                "bytes": rotated.length,
+                "state": rotated.state.as_str(),
+            });
+            json::line(&mut context.output, "rotation", &fields)?;
+        }
+        let label = match rotated.state {
+            RotatedState::Whole => Label::Plain,
+            RotatedState::Deleted | RotatedState::Grown | RotatedState::Pending => Label::Warning,
+            RotatedState::Changed => Label::Error,
+        };
+        table.row([
+            Cell::new(Label::Id, &rotated.operation.to_string()),
+            Cell::new(Label::Plain, &rotated.command),
+            Cell::new(label, rotated.state.as_str()),
+            Cell::new(Label::Plain, &units::size(rotated.length)),
+            Cell::new(Label::Plain, &super::archive::shown(&rotated.path)),
+        ]);
+    }
+    if !context.json {
+        context.show(&table)?;
+    }
+    Ok(Exit::Yes)
+}

@@ -1,0 +1,111 @@
+//! `verify`: computes again everything that a hash vouches for.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+
+use serde_json::json;
+use undertext::ops::{self, Finding, Severity, Verified};
+
+use super::Context;
+use super::common::counted;
+use super::error::{CommandError, Exit};
+use super::output::Output;
+use crate::render::style::Label;
+use crate::render::{json, safe};
+
+/// Compute again everything that a hash vouches for, and tell what is damaged
+///
+/// It never stops at the first fault. Damage makes the answer no, which is exit code 1; notes do not.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext verify
+  undertext verify 8f14e45f
+  undertext verify --json | tail -1 | jq .ok
+
+JSON: one object a finding
+  {\"type\":\"finding\", \"severity\":\"damage\" or \"note\", \"session\":ID or null, \"item\":TEXT, \"problem\":TEXT}
+and at last
+  {\"type\":\"verified\", \"ok\":BOOL, \"sessions\":N, \"operations\":N, \"entries\":N, \"damaged\":N, \"notes\":N}")]
+pub(crate) struct Args {
+    /// An id, its beginning, or a title; left out, all sessions
+    #[arg(value_name = "SESSION")]
+    session: Option<OsString>,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let opened = match &args.session {
+        None => context.reader().map(|archive| (archive, None)),
+        Some(wanted) => {
+            context.look(Some(wanted)).map(|(archive, session)| (archive, Some(session)))
+        }
+    };
+    let json = context.json;
+    let mut written = Ok(());
+    let verified = match opened {
+        Ok((archive, session)) => ops::verify(&archive, session.as_ref(), &mut |finding| {
+            if written.is_ok() {
+                written = tell(&mut context.output, json, finding);
+            }
+        })?,
+        // A store that is too damaged to be opened is verified all the same.
+        Err(error) if error.is_damage() => {
+            let item = "store.db".to_owned();
+            let finding =
+                Finding { severity: Severity::Damage, session: None, item, problem: error.cause() };
+            written = tell(&mut context.output, json, &finding);
+            Verified { damaged: 1, ..Verified::default() }
+        }
+        Err(error) => return Err(error),
+    };
+    written?;
+    conclude(context, verified)
+}
+
+fn tell(output: &mut Output, json: bool, finding: &Finding) -> io::Result<()> {
+    let Finding { severity, session, item, problem } = finding;
+    let (label, severity) = match severity {
+        Severity::Damage => (Label::Error, "damage"),
+        Severity::Note => (Label::Note, "note"),
+    };
+    if json {
+        let fields = json!({
+            "severity": severity,
+            "session": session,
+            "item": item,
+            "problem": problem,
+        });
+        return json::line(output, "finding", &fields);
+    }
+    let session = session.as_ref().map_or_else(String::new, |session| format!("{session}: "));
+    let told = format!("{session}{item}: {problem}");
+    let title = output.styles().paint(label, severity);
+    writeln!(output, "{title}: {}", safe::text(&told))
+}
+
+fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandError> {
+    let Verified { sessions, operations, entries, damaged, notes } = verified;
+    let ok = damaged == 0;
+    if context.json {
+        let fields = json!({
+            "ok": ok,
+            "sessions": sessions,
+            "operations": operations,
+            "entries": entries,
+            "damaged": damaged,
+            "notes": notes,
+        });
+        json::line(&mut context.output, "verified", &fields)?;
+    } else {
+        let found = if ok {
+            "all is as it was written".to_owned()
+        } else {
+            format!("{} damaged", counted(damaged, "thing is", "things are"))
+        };
+        let sessions = counted(sessions, "session", "sessions");
+        let operations = counted(operations, "operation", "operations");
+        let entries = counted(entries, "entry", "entries");
+        context.say(&format!("Verified {sessions}, {operations}, {entries}: {found}"))?;
+    }
+    Ok(if ok { Exit::Yes } else { Exit::No })
+}

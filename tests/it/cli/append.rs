@@ -1,0 +1,145 @@
+//! `append`: what is appended comes back as it was, all of it or nothing.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::{conversation, json, live};
+use crate::env::TestEnv;
+
+/// Returns the last record of the live file.
+fn last(env: &TestEnv, session: &str) -> Value {
+    let live = String::from_utf8(live(env, session)).unwrap();
+    json(live.lines().last().unwrap())
+}
+
+#[test]
+fn a_message_a_call_its_result_and_a_note_are_appended() {
+    let env = TestEnv::new();
+    env.run(&["new"]).success();
+    assert_snapshot!(env.run(&["append", "Why?"]).masked(), @r"
+    entry-id----  17eb9c06-ac3c-404e-ba62-1b41f74b5370
+    ------- stderr -------
+    Checkpoint 0 stands before it
+    ");
+    assert_snapshot!(env.run(&["append", "--call", "Read", "--input", "{}"]).masked(), @"entry-id----  7f4db4a6-5c7e-4ad3-a844-ae1bff8e897e  call_7f4db4a65c7e4ad3a844ae1bff8e897e");
+    let result = ["append", "--result", "c1", "--error", "no such file", "--json"];
+    assert_snapshot!(env.run(&result).masked(), @r#"{"type":"entry","entry":"entry-id----","uuid":"fb82e1e1-3965-416a-870e-4558eabf19ac","operation":4}"#);
+    let call = ["append", "--json", "--call", "Read", "--input", "{}", "--id", "c2"];
+    assert_snapshot!(env.run(&call).masked(), @r#"{"type":"entry","entry":"entry-id----","uuid":"316a6126-74dc-43a3-9e9f-fb945068b4b4","operation":5,"call":"c2"}"#);
+    assert_snapshot!(env.run(&["append", "--note", "All tests pass"]).masked(), @"entry-id----  17417400-88bb-4cc8-abe5-677672525420");
+}
+
+#[test]
+fn text_and_input_are_kept_to_the_last_byte() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let odd = "a\u{0}\u{1b}[31m\u{7f}\u{9b}\u{202e}\r\n\t\"\\ 👩‍👩‍👧 \u{10ffff}\n";
+    let long = odd.repeat(10_000_000 / odd.len());
+    for text in [odd, &long, ""] {
+        env.run_with_stdin(&["append", "-"], text.as_bytes()).success();
+        assert!(last(&env, &session)["message"]["content"] == text, "{} bytes", text.len());
+    }
+    let input = "{\"n\":12345678901234567890123,\n \"n\":1.0}";
+    env.run(&["append", "--call", "Add", "--input", input]).success();
+    let live = String::from_utf8(live(&env, &session)).unwrap();
+    assert!(live.ends_with("\"input\":{\"n\":12345678901234567890123,  \"n\":1.0}}}\n"));
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn records_are_one_operation_and_an_invalid_one_writes_nothing() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let before = live(&env, &session);
+    let record =
+        |text: &str| format!(r#"{{"type":"user","message":{{"role":"user","content":"{text}"}}}}"#);
+    let wrong = [record("one"), String::new(), r#"{"type":"usr"}"#.to_owned()].join("\n");
+    assert_snapshot!(env.run_with_stdin(&["append"], wrong.as_bytes()), @r#"
+    ------- stderr -------
+    error: line 3: its type is "usr", which is none of user, assistant, tool_use, tool_result, system
+    hint: nothing is written; mend the line and try again
+    [exit status: 2]
+    "#);
+    assert_snapshot!(env.run_with_stdin(&["append", "--jsonl"], b"\n{\"a\":\"\xff\"}"), @r"
+    ------- stderr -------
+    error: line 2: it is not UTF-8
+    hint: nothing is written; mend the line and try again
+    [exit status: 2]
+    ");
+    assert!(live(&env, &session) == before);
+
+    let many: Vec<String> = (0..1000).map(|n| record(&format!("turn {n}"))).collect();
+    assert_snapshot!(env.run_with_stdin(&["append"], many.join("\n").as_bytes()).masked(), @r"
+    1000 entries, entry-id---- to entry-id----
+    ------- stderr -------
+    Checkpoints 2 to 1001 stand before the turns
+    ");
+    assert_snapshot!(env.run(&["operations", "-n", "1"]), @"6  2001-02-03 04:05  append    1000 entries on main");
+    assert_snapshot!(env.run(&["append"]), @r"
+    ------- stderr -------
+    There were no records, and nothing is appended
+    ");
+}
+
+#[test]
+fn a_record_that_is_there_already_changes_nothing() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let file = live(&env, &session);
+    assert_snapshot!(env.run_with_stdin(&["append"], &file).masked(), @r"
+    entry-id----  17eb9c06-ac3c-404e-ba62-1b41f74b5370
+    entry-id----  7f4db4a6-5c7e-4ad3-a844-ae1bff8e897e
+    entry-id----  fb82e1e1-3965-416a-870e-4558eabf19ac
+    entry-id----  316a6126-74dc-43a3-9e9f-fb945068b4b4
+    ------- stderr -------
+    It was there already, and nothing is changed
+    ");
+    assert!(live(&env, &session) == file);
+    let other = String::from_utf8(file).unwrap().replace("Done.", "Not done.");
+    let output = env.run_with_stdin(&["append"], other.as_bytes());
+    assert_snapshot!(output, @r"
+    ------- stderr -------
+    error: line 4: another record has the uuid 316a6126-74dc-43a3-9e9f-fb945068b4b4
+    hint: nothing is written; mend the line and try again
+    [exit status: 2]
+    ");
+}
+
+#[test]
+fn wrong_uses_are_explained() {
+    let env = TestEnv::new();
+    conversation(&env);
+    assert_snapshot!(env.run(&["append", "--call", "Read"]), @r"
+    ------- stderr -------
+    error: the following required arguments were not provided:
+      --input <JSON>
+
+    Usage: undertext append --call <NAME> --input <JSON> [TEXT]
+
+    For more information, try '--help'.
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["append", "--call", "Read", "--input", "{"]), @r"
+    ------- stderr -------
+    error: the tool's input is not JSON: EOF while parsing an object at line 1 column 1
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run_with_stdin(&["append", "-"], b"caf\xe9"), @r"
+    ------- stderr -------
+    error: the text on stdin is not UTF-8 at byte 3
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["append", "--jsonl", "no-such.jsonl"]), @r"
+    ------- stderr -------
+    error: cannot read no-such.jsonl
+    caused by: No such file or directory (os error 2)
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["append", "text", "-s", "../../etc'; DROP TABLE entry;--\x1b"]), @r#"
+    ------- stderr -------
+    error: no session matches "../../etc'; DROP TABLE entry;--\u{1b}"
+    hint: list the sessions: undertext sessions
+    hint: or begin one: undertext new
+    [exit status: 2]
+    "#);
+}

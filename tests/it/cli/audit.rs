@@ -1,0 +1,133 @@
+//! `verify`, `rebuild` and `doctor`: what is wrong is found, and told apart from what is merely odd.
+
+use std::fs::{self, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+
+use insta::assert_snapshot;
+use rusqlite::Connection;
+
+use super::{conversation, live, live_path, store};
+use crate::env::TestEnv;
+
+#[test]
+fn a_sound_store_is_verified() {
+    let env = TestEnv::new();
+    conversation(&env);
+    assert_snapshot!(env.run(&["verify"]), @"Verified 1 session, 5 operations, 4 entries: all is as it was written");
+    assert_snapshot!(env.run(&["verify", "--json"]), @r#"{"type":"verified","ok":true,"sessions":1,"operations":5,"entries":4,"damaged":0,"notes":0}"#);
+    assert_snapshot!(env.run(&["verify", "no such session"]), @r#"
+    ------- stderr -------
+    error: no session matches "no such session"
+    hint: list the sessions: undertext sessions
+    hint: or begin one: undertext new
+    [exit status: 2]
+    "#);
+}
+
+#[test]
+fn damage_is_told_from_notes() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    env.run(&["revert", "1"]).success();
+    let aside = format!("{}.undertext-1", live_path(&env, &session).display());
+    let mut held = fs::File::options().append(true).open(&aside).unwrap();
+    writeln!(held, r#"{{"type":"system","uuid":"late","parentUuid":null}}"#).unwrap();
+    assert_snapshot!(env.run(&["verify"]), @r"
+    note: e572dff8-2304-400b-856a-555ac3a4558d: $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1: it was set aside and has grown since; the next change takes that in
+    Verified 1 session, 6 operations, 4 entries: all is as it was written
+    ");
+    assert_snapshot!(env.run(&["checkpoint"]), @r"
+    Checkpoint 2
+    ------- stderr -------
+    warning: 1 entry came late to $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1 and joined branch main.1
+    hint: come back to it: undertext revert 2
+    ");
+    assert_snapshot!(env.run(&["verify"]), @"Verified 1 session, 8 operations, 5 entries: all is as it was written");
+    fs::remove_file(&aside).unwrap();
+    assert_snapshot!(env.run(&["verify"]), @r"
+    note: e572dff8-2304-400b-856a-555ac3a4558d: $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1: it was set aside and has been deleted since
+    Verified 1 session, 8 operations, 5 entries: all is as it was written
+    ");
+    fs::write(&aside, "something else\n").unwrap();
+    assert_snapshot!(env.run(&["verify", "--json"]), @r#"
+    {"type":"finding","severity":"damage","session":"e572dff8-2304-400b-856a-555ac3a4558d","item":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","problem":"it was set aside and has been changed since; the store holds what it was"}
+    {"type":"verified","ok":false,"sessions":1,"operations":8,"entries":5,"damaged":1,"notes":0}
+    [exit status: 1]
+    "#);
+}
+
+#[test]
+fn derived_rows_are_made_anew() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let equal = env.run(&["rebuild", "--json"]).success();
+    Connection::open(store(&env).join("store.db"))
+        .unwrap()
+        .execute_batch("UPDATE record SET kind = 5 WHERE n = 2")
+        .unwrap();
+    assert_snapshot!(env.run(&["verify"]), @r"
+    damage: e572dff8-2304-400b-856a-555ac3a4558d: derived rows: they are not those of the facts; `undertext rebuild` makes them anew
+    Verified 1 session, 5 operations, 4 entries: 1 thing is damaged
+    [exit status: 1]
+    ");
+    assert_snapshot!(env.run(&["rebuild"]).masked(), @"e572dff8-2304-400b-856a-555ac3a4558d  made anew  4 records  entry-id----");
+    env.run(&["verify"]).success();
+    assert_eq!(env.run(&["rebuild", "--json"]).success().stdout, equal.stdout);
+    assert_snapshot!(equal.masked(), @r#"{"type":"rebuilt","session":"e572dff8-2304-400b-856a-555ac3a4558d","equal":true,"records":4,"digest":"entry-id----"}"#);
+}
+
+#[test]
+fn a_session_that_no_list_shows_is_found() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let db = Connection::open(store(&env).join("store.db")).unwrap();
+    db.execute_batch("DELETE FROM card").unwrap();
+    assert_snapshot!(env.run(&["verify"]), @r"
+    damage: session native:e572dff8-2304-400b-856a-555ac3a4558d: no list shows it
+    Verified 0 sessions, 0 operations, 0 entries: 1 thing is damaged
+    [exit status: 1]
+    ");
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_is_damage_too() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let path = store(&env).join("store.db");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[100..200].fill(0xff);
+    fs::write(&path, bytes).unwrap();
+    assert_snapshot!(env.run(&["verify", "--json"]), @r#"
+    {"type":"finding","severity":"damage","session":null,"item":"store.db","problem":"store.db is damaged: database disk image is malformed"}
+    {"type":"verified","ok":false,"sessions":0,"operations":0,"entries":0,"damaged":1,"notes":0}
+    [exit status: 1]
+    "#);
+}
+
+#[test]
+fn the_doctor_mends_modes_and_remainders() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    assert_snapshot!(env.run(&["doctor"]), @"$HOME/.local/share/undertext is in order");
+    let before = live(&env, &session);
+    fs::set_permissions(live_path(&env, &session), Permissions::from_mode(0o644)).unwrap();
+    let remainder = format!("{}.undertext-new", live_path(&env, &session).display());
+    fs::write(&remainder, "half").unwrap();
+    fs::set_permissions(&remainder, Permissions::from_mode(0o600)).unwrap();
+    assert_snapshot!(env.run(&["doctor"]), @r"
+    $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl: its mode is 0644: others can reach it
+    $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-new: a change that was cut short left it behind
+    ------- stderr -------
+    hint: mend what can be mended: undertext doctor --fix
+    [exit status: 1]
+    ");
+    assert_snapshot!(env.run(&["doctor", "--fix", "--json"]), @r#"
+    {"type":"ailment","path":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl","problem":"its mode is 0644: others can reach it","cure":"mode","cured":true}
+    {"type":"ailment","path":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-new","problem":"a change that was cut short left it behind","cure":"delete","cured":true}
+    {"type":"examined","ok":true,"path":"$HOME/.local/share/undertext"}
+    "#);
+    assert_snapshot!(env.run(&["doctor"]), @"$HOME/.local/share/undertext is in order");
+    assert!(!fs::exists(remainder).unwrap());
+    assert!(live(&env, &session) == before);
+}

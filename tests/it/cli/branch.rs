@@ -1,0 +1,84 @@
+//! `branch` and `switch`: names for places, and which of them the live file holds.
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use super::{conversation, live, live_path};
+use crate::env::TestEnv;
+
+#[test]
+fn a_branch_is_made_listed_and_switched_to() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let before = live(&env, &session);
+    assert_snapshot!(env.run(&["branch", "again", "@1"]).masked(), @r"
+    Made branch again at entry-id----
+    ------- stderr -------
+    hint: go on there: undertext switch again
+    ");
+    assert_snapshot!(env.run(&["switch", "again"]).masked(), @r"
+    Now on branch again at entry-id----
+    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    ------- stderr -------
+    hint: take it back: undertext undo
+    ");
+    assert!(before.starts_with(&live(&env, &session)));
+    assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 3);
+    assert_snapshot!(env.run(&["branch"]).masked(), @r"
+    *  again  entry-id----
+       main   entry-id----
+    ");
+
+    env.run(&["switch", "main"]).success();
+    assert!(live(&env, &session) == before);
+    let aside = format!("{}.undertext-1", live_path(&env, &session).display());
+    assert!(fs::read(aside).unwrap() == before);
+    assert_snapshot!(env.run(&["switch", "main"]), @"main is the current branch already");
+}
+
+#[test]
+fn branches_are_json_too() {
+    let env = TestEnv::new();
+    conversation(&env);
+    assert_snapshot!(env.run(&["branch", "start", "HEAD~2", "--json"]).masked(), @r#"{"type":"branch","branch":"start","entry":"entry-id----","operation":6}"#);
+    assert_snapshot!(env.run(&["branch", "--json"]).masked(), @r#"
+    {"type":"branch","branch":"main","entry":"entry-id----","current":true}
+    {"type":"branch","branch":"start","entry":"entry-id----","current":false}
+    "#);
+    assert_snapshot!(env.run(&["switch", "main", "--json"]).masked(), @r#"{"type":"switch","branch":"main","entry":"entry-id----","rotated":null,"operation":null}"#);
+}
+
+#[test]
+fn names_and_places_that_cannot_be_are_refused() {
+    let env = TestEnv::new();
+    conversation(&env);
+    assert_snapshot!(env.run(&["branch", "main"]), @r#"
+    ------- stderr -------
+    error: a branch is called "main" already
+    hint: go to it: undertext switch NAME
+    [exit status: 2]
+    "#);
+    assert_snapshot!(env.run(&["branch", "../up"]), @r#"
+    ------- stderr -------
+    error: a branch cannot be called "../up": white space, control characters and @ ~ : / \ are not allowed
+    [exit status: 2]
+    "#);
+    assert_snapshot!(env.run(&["branch", "cafe"]), @r#"
+    ------- stderr -------
+    error: a branch cannot be called "cafe": it reads like an id
+    [exit status: 2]
+    "#);
+    assert_snapshot!(env.run(&["branch", "far", "HEAD~99"]), @r#"
+    ------- stderr -------
+    error: no entry matches "HEAD~99"
+    hint: list the entries with their ids: undertext log
+    [exit status: 2]
+    "#);
+    assert_snapshot!(env.run(&["switch", "mian"]), @r#"
+    ------- stderr -------
+    error: no branch is called "mian"
+    hint: there are main
+    [exit status: 2]
+    "#);
+}

@@ -1,0 +1,49 @@
+//! `checkpoint` and `checkpoints`: numbers that are given once.
+
+use insta::assert_snapshot;
+
+use super::conversation;
+use crate::env::TestEnv;
+
+#[test]
+fn turns_have_checkpoints_and_a_place_has_one() {
+    let env = TestEnv::new();
+    conversation(&env);
+    assert_snapshot!(env.run(&["checkpoint", "-m", "before the refactoring"]), @r"
+    Checkpoint 2
+    ------- stderr -------
+    hint: come back to it: undertext revert 2
+    ");
+    assert_snapshot!(env.run(&["checkpoint", "--json"]), @r#"{"type":"checkpoint","checkpoint":2,"operation":null}"#);
+    assert_snapshot!(env.run(&["checkpoint", "-m", "other words"]), @r"
+    ------- stderr -------
+    error: checkpoint 2 stands here already, and what a checkpoint says is never changed
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["checkpoints"]).masked(), @r"
+    0  start         Why does the build fail?
+    1  entry-id----  Then mend it.
+    2  entry-id----  before the refactoring
+    ");
+    assert_snapshot!(env.run(&["checkpoints", "--json"]).masked(), @r#"
+    {"type":"checkpoint","checkpoint":0,"entry":null,"before":"entry-id----","words":"Why does the build fail?","note":null,"own":null,"operation":2}
+    {"type":"checkpoint","checkpoint":1,"entry":"entry-id----","before":"entry-id----","words":"Then mend it.","note":null,"own":null,"operation":4}
+    {"type":"checkpoint","checkpoint":2,"entry":"entry-id----","before":null,"words":null,"note":"before the refactoring","own":null,"operation":6}
+    "#);
+}
+
+#[test]
+fn an_undone_number_is_hidden_and_never_given_again() {
+    let env = TestEnv::new();
+    conversation(&env);
+    env.run(&["checkpoint"]).success();
+    env.run(&["undo"]).success();
+    assert_snapshot!(env.run(&["revert", "2"]), @r#"
+    ------- stderr -------
+    error: no checkpoint matches "2"
+    hint: the nearest are 0 (Why does the build fail?), 1 (Then mend it.)
+    hint: all of them: undertext checkpoints
+    [exit status: 2]
+    "#);
+    assert_snapshot!(env.run(&["checkpoint", "-q"]), @"Checkpoint 3");
+}

@@ -1,0 +1,110 @@
+//! `revert`, `clear` and `rotations`: going back loses nothing.
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use super::{conversation, json, live, live_path, store};
+use crate::env::TestEnv;
+
+#[test]
+fn revert_keeps_what_was_left_and_says_where() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let before = live(&env, &session);
+    assert_snapshot!(env.run(&["revert", "1"]), @r"
+    main is back at checkpoint 1; 2 entries are no longer in the live file
+    What was left is branch main.1
+    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    ------- stderr -------
+    hint: take it back: undertext undo
+    ");
+    let kept = live(&env, &session);
+    assert!(before.starts_with(&kept) && kept.len() < before.len());
+    assert_snapshot!(env.run(&["branch"]).masked(), @r"
+    *  main    entry-id----
+       main.1  entry-id----
+    ");
+    assert_snapshot!(env.run(&["revert", "1"]), @"main stands at checkpoint 1 already, and nothing is changed");
+    let aside = format!("{}.undertext-1", live_path(&env, &session).display());
+    assert!(fs::read(aside).unwrap() == before);
+}
+
+#[test]
+fn a_message_reaches_the_model_as_a_note_from_later() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let reverted = env.run(&["revert", "1", "-m", "Look at the linker.", "--json"]).success();
+    assert_snapshot!(reverted.masked(), @r#"{"type":"revert","checkpoint":1,"branch":"main","left":"main.1","dropped":2,"note":"entry-id----","rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","operation":6}"#);
+    let live = String::from_utf8(live(&env, &session)).unwrap();
+    let note = json(live.lines().last().unwrap());
+    assert_eq!((&note["type"], &note["subtype"]), (&"user".into(), &"note".into()));
+    assert!(note["message"]["content"].as_str().unwrap().contains("Look at the linker."));
+}
+
+#[test]
+fn a_checkpoint_that_is_not_there_changes_nothing() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let state = || (live(&env, &session), fs::read(store(&env).join("store.db-wal")).unwrap());
+    let before = state();
+    assert_snapshot!(env.run(&["revert", "7"]), @r#"
+    ------- stderr -------
+    error: no checkpoint matches "7"
+    hint: the nearest are 0 (Why does the build fail?), 1 (Then mend it.)
+    hint: all of them: undertext checkpoints
+    [exit status: 2]
+    "#);
+    assert_snapshot!(env.run(&["revert", "-1"]), @r#"
+    ------- stderr -------
+    error: no checkpoint matches "-1"
+    hint: the nearest are 0 (Why does the build fail?), 1 (Then mend it.)
+    hint: all of them: undertext checkpoints
+    [exit status: 2]
+    "#);
+    assert_snapshot!(env.run(&["revert", "1; DROP TABLE entry"]), @r#"
+    ------- stderr -------
+    error: no checkpoint matches "1; DROP TABLE entry"
+    hint: the nearest are 0 (Why does the build fail?), 1 (Then mend it.)
+    hint: all of them: undertext checkpoints
+    [exit status: 2]
+    "#);
+    assert!(before == state());
+    assert_eq!(fs::read_dir(store(&env).join("transcripts")).unwrap().count(), 1);
+}
+
+#[test]
+fn clear_begins_anew_and_rotations_are_checked() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    assert_snapshot!(env.run(&["clear"]), @r"
+    main is back at the start; 4 entries are no longer in the live file
+    What was left is branch main.1
+    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    ------- stderr -------
+    hint: take it back: undertext undo
+    ");
+    assert!(live(&env, &session).is_empty());
+    assert_snapshot!(env.run(&["clear", "--json"]), @r#"{"type":"clear","branch":"main","left":null,"dropped":0,"note":null,"rotated":null,"operation":null}"#);
+    env.run(&["undo"]).success();
+    env.run(&["revert", "0"]).success();
+
+    let aside = |n: u32| format!("{}.undertext-{n}", live_path(&env, &session).display());
+    fs::write(aside(1), "something else\n").unwrap();
+    fs::remove_file(aside(3)).unwrap();
+    let rotations = env.run(&["rotations", "--json"]).success().stdout;
+    let states: Vec<_> = rotations
+        .lines()
+        .map(|line| {
+            let line = json(line);
+            format!("{} {} {}", line["operation"], line["command"], line["state"])
+        })
+        .collect();
+    assert_snapshot!(states.join("\n"), @r#"
+    6 "clear" "changed"
+    7 "undo" "whole"
+    8 "revert" "deleted"
+    "#);
+    let shown = env.run(&["rotations"]).success().stdout;
+    assert!(shown.starts_with("6  clear   changed"), "{shown}");
+}

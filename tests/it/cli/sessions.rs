@@ -1,0 +1,103 @@
+//! `new` and `sessions`: sessions begin, are listed, and can be left out of lists.
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use super::{conversation, store};
+use crate::env::TestEnv;
+
+#[test]
+fn a_new_session_says_its_id_and_its_live_file() {
+    let env = TestEnv::new();
+    assert_snapshot!(env.run(&["new"]), @r"
+    Session e572dff8-2304-400b-856a-555ac3a4558d
+    Live file $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl
+    ");
+    assert_snapshot!(env.run(&["new", "--json"]), @r#"{"type":"session","session":"17eb9c06-ac3c-404e-ba62-1b41f74b5370","live":"$HOME/.local/share/undertext/transcripts/17eb9c06-ac3c-404e-ba62-1b41f74b5370.jsonl","operation":1}"#);
+    assert_snapshot!(env.run(&["new", "--prefer", "language"]), @r"
+    ------- stderr -------
+    error: invalid value 'language' for '--prefer <KEY=VALUE>': it has the form KEY=VALUE
+
+    For more information, try '--help'.
+    [exit status: 2]
+    ");
+}
+
+#[test]
+fn a_new_session_records_what_it_was_told_and_what_it_sees() {
+    let env = TestEnv::new();
+    fs::create_dir(env.project().join(".git")).unwrap();
+    fs::write(env.project().join(".git/HEAD"), "ref: refs/heads/topic\n").unwrap();
+    env.run(&["new", "--prefer", "language=French=fr", "--configure", "model=large"]).success();
+    let first = env.run(&["operations", "--json"]).success().stdout;
+    let detail = super::json(&first)["detail"].clone();
+    assert_snapshot!(detail["session"], @r#"{"user":"test-user","preferences":{"language":"French=fr"},"configuration":{"model":"large"},"start":"2001-02-03T04:05:06.000Z"}"#);
+    assert_snapshot!(detail["workspace"]["gitBranch"], @r#""topic""#);
+}
+
+#[test]
+fn lists_are_made_without_a_store() {
+    let env = TestEnv::new();
+    assert_snapshot!(env.run(&["sessions"]), @r"
+    ------- stderr -------
+    There is no store yet; a session makes one: undertext new
+    ");
+    assert!(!store(&env).exists());
+    assert_snapshot!(env.run(&["checkpoints"]), @r"
+    ------- stderr -------
+    error: there is no store at $HOME/.local/share/undertext/store.db
+    hint: begin a session, which makes the store: undertext new
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["append", "text"]), @r"
+    ------- stderr -------
+    error: there is no store at $HOME/.local/share/undertext/store.db
+    hint: begin a session, which makes the store: undertext new
+    [exit status: 2]
+    ");
+    assert!(!store(&env).exists());
+}
+
+#[test]
+fn sessions_are_narrowed_and_hidden() {
+    let env = TestEnv::new();
+    let first = conversation(&env);
+    let other = env.home().join("other");
+    fs::create_dir(&other).unwrap();
+    let output = env.command().arg("new").current_dir(&other).output().unwrap();
+    assert!(output.status.success());
+    assert_snapshot!(env.run(&["sessions"]), @r"
+    17417400  native  2001-02-03 04:05  0  ~/other
+    e572dff8  native  2001-02-03 04:05  2  ~/project  Why does the build fail?
+    ");
+    assert_snapshot!(env.run(&["sessions", "--here", "--json"]), @r#"{"type":"session","session":"e572dff8-2304-400b-856a-555ac3a4558d","agent":"native","title":"Why does the build fail?","folder":"$HOME/project","started":"2001-02-03T04:05:06.000Z","active":"2001-02-03T04:05:10.000Z","turns":2,"hidden":false}"#);
+    let folder = env.run(&["sessions", "--folder", "../other/."]).success().stdout;
+    assert_eq!(folder.lines().count(), 1);
+    assert_eq!(env.run(&["sessions", "--agent", "codex"]).success().stdout, "");
+    assert_eq!(env.run(&["sessions", "-n", "1"]).success().stdout, folder);
+    assert_eq!(env.run(&["sessions", "--since", "1h"]).success().stdout.lines().count(), 2);
+    assert_snapshot!(env.run(&["sessions", "--since", "yesterday"]), @r"
+    ------- stderr -------
+    error: invalid value 'yesterday' for '--since <AGE>': it is a number and m, h, d or w, such as 7d
+
+    For more information, try '--help'.
+    [exit status: 2]
+    ");
+
+    assert_snapshot!(env.run(&["sessions", "--hide", &first[..8]]), @r"
+    Hid session e572dff8-2304-400b-856a-555ac3a4558d
+    ------- stderr -------
+    hint: show it again: undertext sessions --show e572dff8-2304-400b-856a-555ac3a4558d
+    ");
+    assert_eq!(env.run(&["sessions"]).success().stdout, folder);
+    assert_eq!(env.run(&["sessions", "--hidden"]).success().stdout.lines().count(), 2);
+    assert_snapshot!(env.run(&["sessions", "--json", "--show", "Why does the build fail?"]), @r#"{"type":"hide","session":"e572dff8-2304-400b-856a-555ac3a4558d","hidden":false,"operation":7}"#);
+    assert_snapshot!(env.run(&["sessions", "--hide", "nothing"]), @r#"
+    ------- stderr -------
+    error: no session matches "nothing"
+    hint: list the sessions: undertext sessions
+    hint: or begin one: undertext new
+    [exit status: 2]
+    "#);
+}

@@ -1,0 +1,115 @@
+//! `undo`, `redo` and `operations`: every change can be taken back, and that too.
+
+use std::fs::File;
+use std::io::Write as _;
+
+use insta::assert_snapshot;
+
+use super::{conversation, live, live_path};
+use crate::env::TestEnv;
+
+#[test]
+fn undo_and_redo_restore_the_live_file_to_the_byte() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let before = live(&env, &session);
+    env.run(&["revert", "1", "-m", "Look at the linker."]).success();
+    let reverted = live(&env, &session);
+    assert_snapshot!(env.run(&["undo"]), @r"
+    Took back operation 6 (revert)
+    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-2
+    ------- stderr -------
+    hint: change your mind: undertext redo
+    ");
+    assert!(live(&env, &session) == before);
+    assert_snapshot!(env.run(&["redo"]), @r"
+    Took back operation 7 (undo)
+    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-3
+    ------- stderr -------
+    hint: change your mind: undertext undo
+    ");
+    assert!(live(&env, &session) == reverted);
+    assert_snapshot!(env.run(&["undo", "--json"]).masked(), @r#"{"type":"undo","operation":9,"undoes":6,"command":"revert","left":[],"rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-4"}"#);
+    assert!(live(&env, &session) == before);
+    assert_snapshot!(env.run(&["operations"]), @r"
+    9  2001-02-03 04:05  undo            took back 6 (revert)
+    8  2001-02-03 04:05  redo            took back 7 (undo)
+    7  2001-02-03 04:05  undo    undone  took back 6 (revert)
+    6  2001-02-03 04:05  revert  undone  to checkpoint 1 with a note; what was left is main.1
+    5  2001-02-03 04:05  append          1 entry on main
+    4  2001-02-03 04:05  append          1 entry on main
+    3  2001-02-03 04:05  append          1 entry on main
+    2  2001-02-03 04:05  append          1 entry on main
+    1  2001-02-03 04:05  new             in $HOME/project
+    ");
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn undo_of_an_older_operation_keeps_what_came_since() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    assert_snapshot!(env.run(&["undo", "4"]), @r"
+    Took back operation 4 (append)
+    What had come since is branch main.1
+    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    ------- stderr -------
+    hint: change your mind: undertext redo
+    ");
+    assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 3);
+    assert_snapshot!(env.run(&["branch"]).masked(), @r"
+    *  main    entry-id----
+       main.1  entry-id----
+    ");
+}
+
+#[test]
+fn undo_takes_in_first_what_another_program_appended() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let mut file = File::options().append(true).open(live_path(&env, &session)).unwrap();
+    writeln!(file, r#"{{"type":"user","uuid":"x","parentUuid":null,"sessionId":"{session}"}}"#)
+        .unwrap();
+    assert_snapshot!(env.run(&["undo"]), @r"
+    Took back operation 5 (append)
+    What had come since is branch main.1
+    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    ------- stderr -------
+    warning: took in 1 entry that another program appended to the live file
+    hint: change your mind: undertext redo
+    ");
+    assert_snapshot!(env.run(&["operations", "-n", "2", "--json"]).masked(), @r#"
+    {"type":"operation","operation":7,"at":"2001-02-03T04:05:11.001Z","command":"undo","detail":{"command":"append","left":["main.1"]},"entries":0,"undoes":5,"undone":false,"hash":"entry-id----"}
+    {"type":"operation","operation":6,"at":"2001-02-03T04:05:11.000Z","command":"catch-up","detail":{"entries":1},"entries":1,"undoes":null,"undone":false,"hash":"entry-id----"}
+    "#);
+}
+
+#[test]
+fn what_cannot_be_undone_is_refused() {
+    let env = TestEnv::new();
+    conversation(&env);
+    assert_snapshot!(env.run(&["undo", "1"]), @r"
+    ------- stderr -------
+    error: operation 1 cannot be undone: it began the session
+    hint: list them: undertext operations
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["undo", "99"]), @r"
+    ------- stderr -------
+    error: there is no operation 99
+    hint: list them: undertext operations
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["undo", "-1"]), @r"
+    ------- stderr -------
+    error: invalid value '-1' for '[OP]': invalid digit found in string
+
+    For more information, try '--help'.
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["redo"]), @r"
+    ------- stderr -------
+    error: there is nothing to redo
+    [exit status: 2]
+    ");
+}
