@@ -95,7 +95,9 @@ fn no_source_holds_a_path_of_the_machine_it_was_written_on() {
 #[test]
 fn a_planted_fault_is_found() {
     assert_eq!(upward_imports("dag", "use crate::store::Store;"), ["store"]);
-    assert_eq!(upward_imports("ops", "use crate::{model, provider};"), [""], "fails closed");
+    let group = "use crate::{\n    model::{Entry, Run},\n    provider::{self, http},\n};";
+    assert_eq!(upward_imports("ops", group), ["provider"]);
+    assert_eq!(upward_imports("ops", "use crate::{model, "), [""], "fails closed");
     assert_eq!(upward_imports("wire", "use crate::model::Entry; pub(crate) fn f() {}"), [""; 0]);
     assert_eq!(upward_imports("render", "crate::cli::env"), ["cli"]);
     assert!(names_crate("use clap::Args;", "clap"));
@@ -108,11 +110,36 @@ fn a_planted_fault_is_found() {
 /// Returns the folders outside what `layer` may import that a source imports all the same.
 fn upward_imports(layer: &str, text: &str) -> Vec<String> {
     let allowed = LAYERS.iter().find(|(name, _)| *name == layer).unwrap().1;
-    let targets = text.split("crate::").skip(1).map(leading_ident);
+    let targets = text.split("crate::").skip(1).flat_map(first_segments);
     targets
         .filter(|target| *target != layer && !allowed.contains(target))
         .map(str::to_owned)
         .collect()
+}
+
+/// Returns the modules that follow `crate::`: one, or those of a group in braces, whose own groups are left out.
+fn first_segments(rest: &str) -> Vec<&str> {
+    let Some(group) = rest.strip_prefix('{') else { return vec![leading_ident(rest)] };
+    let mut depth = 1;
+    let mut start = 0;
+    let mut items = Vec::new();
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            ',' | '}' if depth == 1 => {
+                items.push(leading_ident(group[start..at].trim_start()));
+                start = at + 1;
+                if c == '}' {
+                    items.retain(|item| !item.is_empty());
+                    return items;
+                }
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    // A group without an end fails the check, because nothing is called "".
+    vec![""]
 }
 
 fn leading_ident(rest: &str) -> &str {

@@ -17,15 +17,15 @@ fn a_message_a_call_its_result_and_a_note_are_appended() {
     let env = TestEnv::new();
     env.run(&["new"]).success();
     assert_snapshot!(env.run(&["append", "Why?"]).masked(), @r"
-    entry-id----  17eb9c06-ac3c-404e-ba62-1b41f74b5370
+    entry-id----  00e47279-7938-77eb-9c06-ac3c621b41f7
     ------- stderr -------
     Checkpoint 0 stands before it
     ");
-    assert_snapshot!(env.run(&["append", "--call", "Read", "--input", "{}"]).masked(), @"entry-id----  7f4db4a6-5c7e-4ad3-a844-ae1bff8e897e  call_7f4db4a65c7e4ad3a844ae1bff8e897e");
+    assert_snapshot!(env.run(&["append", "--call", "Read", "--input", "{}"]).masked(), @"entry-id----  00e47279-7d20-7f4d-b4a6-5c7e44ae1bff  call_7f4db4a65c7e4ad3a844ae1bff8e897e");
     let result = ["append", "--result", "c1", "--error", "no such file", "--json"];
-    assert_snapshot!(env.run(&result).masked(), @r#"{"type":"entry","entry":"entry-id----","uuid":"fb82e1e1-3965-416a-870e-4558eabf19ac","operation":4}"#);
+    assert_snapshot!(env.run(&result).masked(), @r#"{"type":"entry","entry":"entry-id----","uuid":"00e47279-8108-7b82-a1e1-39650e4558ea","operation":4}"#);
     let call = ["append", "--json", "--call", "Read", "--input", "{}", "--id", "c2"];
-    assert_snapshot!(env.run(&call).masked(), @r#"{"type":"entry","entry":"entry-id----","uuid":"316a6126-74dc-43a3-9e9f-fb945068b4b4","operation":5,"call":"c2"}"#);
+    assert_snapshot!(env.run(&call).masked(), @r#"{"type":"entry","entry":"entry-id----","uuid":"00e47279-84f0-716a-a126-74dc9ffb9450","operation":5,"call":"c2"}"#);
     assert_snapshot!(env.run(&["append", "--note", "All tests pass"]).masked(), @"entry-id----  17417400-88bb-4cc8-abe5-677672525420");
 }
 
@@ -87,10 +87,10 @@ fn a_record_that_is_there_already_changes_nothing() {
     let session = conversation(&env);
     let file = live(&env, &session);
     assert_snapshot!(env.run_with_stdin(&["append"], &file).masked(), @r"
-    entry-id----  17eb9c06-ac3c-404e-ba62-1b41f74b5370
-    entry-id----  7f4db4a6-5c7e-4ad3-a844-ae1bff8e897e
-    entry-id----  fb82e1e1-3965-416a-870e-4558eabf19ac
-    entry-id----  316a6126-74dc-43a3-9e9f-fb945068b4b4
+    entry-id----  00e47279-7938-77eb-9c06-ac3c621b41f7
+    entry-id----  00e47279-7d20-7f4d-b4a6-5c7e44ae1bff
+    entry-id----  00e47279-8108-7b82-a1e1-39650e4558ea
+    entry-id----  00e47279-84f0-716a-a126-74dc9ffb9450
     ------- stderr -------
     It was there already, and nothing is changed
     ");
@@ -99,7 +99,7 @@ fn a_record_that_is_there_already_changes_nothing() {
     let output = env.run_with_stdin(&["append"], other.as_bytes());
     assert_snapshot!(output, @r"
     ------- stderr -------
-    error: line 4: another record has the uuid 316a6126-74dc-43a3-9e9f-fb945068b4b4
+    error: line 4: another record has the uuid 00e47279-84f0-716a-a126-74dc9ffb9450
     hint: nothing is written; mend the line and try again
     [exit status: 2]
     ");
