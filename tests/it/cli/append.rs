@@ -26,7 +26,7 @@ fn a_message_a_call_its_result_and_a_note_are_appended() {
     assert_snapshot!(env.run(&result).masked(), @r#"{"type":"entry","entry":"entry-id----","uuid":"00e47279-8108-7b82-a1e1-39650e4558ea","operation":4}"#);
     let call = ["append", "--json", "--call", "Read", "--input", "{}", "--id", "c2"];
     assert_snapshot!(env.run(&call).masked(), @r#"{"type":"entry","entry":"entry-id----","uuid":"00e47279-84f0-716a-a126-74dc9ffb9450","operation":5,"call":"c2"}"#);
-    assert_snapshot!(env.run(&["append", "--note", "All tests pass"]).masked(), @"entry-id----  17417400-88bb-4cc8-abe5-677672525420");
+    assert_snapshot!(env.run(&["append", "--note", "All tests pass"]).masked(), @"entry-id----  00e47279-88d8-7741-b400-88bbe5677672");
 }
 
 #[test]
