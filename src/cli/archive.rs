@@ -43,8 +43,23 @@ impl Context {
         Ok(Archive::open(&root, Access::Brief, self.env.ambient())?)
     }
 
-    /// Opens what a reading command looks at: a session of the store, or a session file as it is.
-    pub(crate) fn look(&self, wanted: Option<&OsStr>) -> Result<(Archive, Session), CommandError> {
+    /// Opens what a reading command looks at, and warns if the live file says something else.
+    pub(crate) fn look(
+        &mut self,
+        wanted: Option<&OsStr>,
+    ) -> Result<(Archive, Session), CommandError> {
+        let (archive, session) = self.find(wanted)?;
+        // A live file that cannot be read agrees with nothing, and hinders no reading of the store.
+        if ops::is_behind(&archive, &session).unwrap_or(true) {
+            self.output.warn(
+                "the live file differs from the store, which is shown; the next change catches up with it",
+            );
+        }
+        Ok((archive, session))
+    }
+
+    /// Opens a session of the store, or a session file as it is.
+    pub(crate) fn find(&self, wanted: Option<&OsStr>) -> Result<(Archive, Session), CommandError> {
         let named = wanted.and_then(OsStr::to_str);
         let path =
             wanted.map(|wanted| self.env.current_dir.join(wanted)).filter(|path| path.is_file());
@@ -206,6 +221,18 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
             (Kind::Failed, hint("nothing is lost; make room and try again"))
         }
         _ => (Kind::Failed, Vec::new()),
+    }
+}
+
+/// Returns the option that names the same session again, with a leading space.
+pub(crate) fn option(wanted: Option<&OsStr>) -> String {
+    let Some(wanted) = wanted else { return String::new() };
+    let wanted = crate::render::safe::path(Path::new(wanted));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./@+:,".contains(c);
+    if wanted.chars().all(is_plain) {
+        format!(" -s {wanted}")
+    } else {
+        format!(" -s '{}'", wanted.replace('\'', "'\\''"))
     }
 }
 

@@ -2,7 +2,7 @@
 //! things that change by themselves, time and chance.
 //!
 //! For tests only, and in no help text: `UNDERTEXT_TEST_CLOCK`, in Unix milliseconds, is where the
-//! clock starts, to advance by one millisecond a reading; `UNDERTEXT_TEST_SEED`, a number, makes uuids
+//! clock starts, to advance by one millisecond a reading, and times are shown in UTC; `UNDERTEXT_TEST_SEED`, a number, makes uuids
 //! a function of it.
 //!
 //! Invariant: a variable that is set but empty counts as unset, as `NO_COLOR` and XDG ask; only a
@@ -19,6 +19,7 @@ use undertext::ops::{Ambient, Machine};
 use uuid::Uuid;
 
 use crate::render::safe;
+use crate::render::time::Zone;
 
 const DEFAULT_PAGER: &str = "less -FRX";
 
@@ -44,6 +45,8 @@ pub(crate) struct Env {
     pub(crate) columns: Option<usize>,
     /// Whether `NO_COLOR` is unset and the terminal is not dumb.
     pub(crate) welcomes_colour: bool,
+    /// The zone in which times are shown.
+    pub(crate) zone: Zone,
     variables: BTreeMap<OsString, OsString>,
     moment: Moment,
 }
@@ -144,6 +147,7 @@ impl Env {
             pager: pager.split_whitespace().map(str::to_owned).collect(),
             columns: text("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|&n| n > 0),
             welcomes_colour: set("NO_COLOR").is_none() && text("TERM") != Some("dumb"),
+            zone: if set("UNDERTEXT_TEST_CLOCK").is_some() { Zone::Utc } else { Zone::Local },
             moment: Moment {
                 clock: text("UNDERTEXT_TEST_CLOCK")
                     .and_then(|millis| millis.parse().ok())

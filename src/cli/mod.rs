@@ -19,6 +19,9 @@ mod completions;
 mod doctor;
 mod env;
 mod error;
+mod export;
+mod graph;
+mod log;
 mod man;
 mod new;
 mod operations;
@@ -28,6 +31,8 @@ mod redo;
 mod revert;
 mod rotations;
 mod sessions;
+mod show;
+mod status;
 mod switch;
 mod undo;
 mod verify;
@@ -116,6 +121,9 @@ enum Command {
     Clear(clear::Args),
     Completions(completions::Args),
     Doctor(doctor::Args),
+    Export(export::Args),
+    Graph(graph::Args),
+    Log(log::Args),
     Man(man::Args),
     New(new::Args),
     Operations(operations::Args),
@@ -124,6 +132,8 @@ enum Command {
     Revert(revert::Args),
     Rotations(rotations::Args),
     Sessions(sessions::Args),
+    Show(show::Args),
+    Status(status::Args),
     Switch(switch::Args),
     Undo(undo::Args),
     Verify(verify::Args),
@@ -139,6 +149,9 @@ impl Command {
             Self::Clear(args) => clear::run(context, args),
             Self::Completions(args) => completions::run(context, args),
             Self::Doctor(args) => doctor::run(context, args),
+            Self::Export(args) => export::run(context, args),
+            Self::Graph(args) => graph::run(context, args),
+            Self::Log(args) => log::run(context, args),
             Self::Man(args) => man::run(context, args),
             Self::New(args) => new::run(context, args),
             Self::Operations(args) => operations::run(context, args),
@@ -147,6 +160,8 @@ impl Command {
             Self::Revert(args) => revert::run(context, args),
             Self::Rotations(args) => rotations::run(context, args),
             Self::Sessions(args) => sessions::run(context, args),
+            Self::Show(args) => show::run(context, args),
+            Self::Status(args) => status::run(context, args),
             Self::Switch(args) => switch::run(context, args),
             Self::Undo(args) => undo::run(context, args),
             Self::Verify(args) => verify::run(context, args),

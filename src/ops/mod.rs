@@ -14,7 +14,7 @@ mod content;
 mod derive;
 mod doctor;
 mod error;
-
+mod graph;
 mod handle;
 mod import;
 mod new;
@@ -36,11 +36,13 @@ pub use change::Outcome;
 pub use checkpoint::{Shown, checkpoint, checkpoints};
 pub use doctor::{Ailment, Cure, Place, doctor, place_of, treat};
 pub use error::OpsError;
-
+pub use graph::{GraphNode, GraphView, graph};
 pub use handle::Handle;
 pub use import::peek;
 pub use new::{Created, Layers, hide, layers, new};
-pub use read::{Line, Log, Status, export, log, message, show, status};
+pub use read::{
+    Held, Line, Log, Status, export, generations, is_behind, log, log_all, message, show, status,
+};
 pub use rebuild::{Rebuilt, rebuild};
 pub use revert::{Reverted, clear, revert};
 pub use rotations::{Rotated, RotatedState, rotations};

@@ -1,12 +1,22 @@
 //! Reading: the conversation of a branch, one entry, a file's bytes, and where a session stands.
 
-use std::{collections::BTreeMap, io};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    io,
+    os::unix::ffi::OsStrExt,
+    path::PathBuf,
+};
 
 use super::{catch_up, checkpoint, content};
 use crate::{
-    model::{Block, Card, EntryId, Kind, Message, Position, Timestamp, json::Raw},
+    model::{
+        Block, Card, Checkpoint, EntryId, Generation, Kind, Message, Position, Run, Timestamp,
+        json::Raw,
+    },
     ops::{Archive, OpsError, Session, Target, View},
-    wire::Repair,
+    store::FactKind,
+    wire::{Graph, Repair},
 };
 
 /// How many tool calls the layers of a session show.
@@ -29,6 +39,8 @@ pub struct Line {
     pub time: Option<Timestamp>,
     /// The checkpoint that stands before it.
     pub checkpoint: Option<u64>,
+    /// The checkpoints that were put right behind it.
+    pub marks: Vec<Checkpoint>,
     /// What it says, if it is part of the conversation.
     pub message: Option<Message>,
 }
@@ -49,13 +61,72 @@ pub fn log(
     target: Option<&Target>,
     limit: usize,
 ) -> Result<Log, OpsError> {
-    let tip = archive.store.tip(session.key)?;
-    let Some(position) = target.map(|target| target.position).or(tip.position) else {
-        return Ok(Log::default());
-    };
-    let view = View::new(archive.store(), session, position, tip.growth);
+    let Some(view) = view(archive, session, target)? else { return Ok(Log::default()) };
+    let mut asked = limit;
+    loop {
+        let path = view.path(asked)?;
+        let is_whole = path.entries.len() < asked;
+        let mut entries = Vec::with_capacity(path.entries.len());
+        for entry in path.entries {
+            if !is_aside(view.record(entry)?.kind) {
+                entries.push(entry);
+            }
+        }
+        if is_whole || entries.len() >= limit {
+            entries.drain(..entries.len().saturating_sub(limit));
+            return Ok(Log {
+                lines: lines(archive, session, &view, &entries)?,
+                repairs: path.repairs,
+            });
+        }
+        asked = asked.saturating_mul(2);
+    }
+}
+
+/// Returns what [`log`] does, and the records between that are no part of the conversation.
+pub fn log_all(
+    archive: &Archive,
+    session: &Session,
+    target: Option<&Target>,
+    limit: usize,
+) -> Result<Log, OpsError> {
+    let Some(view) = view(archive, session, target)? else { return Ok(Log::default()) };
     let path = view.path(limit)?;
-    Ok(Log { lines: lines(archive, session, &view, &path.entries)?, repairs: path.repairs })
+    let on_path: BTreeSet<u64> = path.entries.iter().copied().collect();
+    // What is aside stands behind the entry of the path that it follows in the file.
+    let mut asides: BTreeMap<Option<u64>, Vec<u64>> = BTreeMap::new();
+    let mut before = None;
+    for entry in view.sequence()? {
+        if on_path.contains(&entry) {
+            before = Some(entry);
+        } else if is_aside(view.record(entry)?.kind) {
+            asides.entry(before).or_default().push(entry);
+        }
+    }
+    let is_whole = path.entries.len() < limit;
+    let mut entries = asides.remove(&None).filter(|_| is_whole).unwrap_or_default();
+    for entry in path.entries {
+        entries.push(entry);
+        entries.extend(asides.remove(&Some(entry)).unwrap_or_default());
+    }
+    entries.drain(..entries.len().saturating_sub(limit));
+    Ok(Log { lines: lines(archive, session, &view, &entries)?, repairs: path.repairs })
+}
+
+/// Returns whether records of a kind are no part of the conversation.
+fn is_aside(kind: Kind) -> bool {
+    matches!(kind, Kind::Meta | Kind::Opaque)
+}
+
+/// Returns the session as it is seen from a target, or from where the current branch stands.
+fn view<'a>(
+    archive: &'a Archive,
+    session: &'a Session,
+    target: Option<&Target>,
+) -> Result<Option<View<'a>>, OpsError> {
+    let tip = archive.store.tip(session.key)?;
+    let position = target.map(|target| target.position).or(tip.position);
+    Ok(position.map(|position| View::new(archive.store(), session, position, tip.growth)))
 }
 
 /// Reads entries, in this order.
@@ -65,11 +136,17 @@ fn lines(
     view: &View<'_>,
     entries: &[u64],
 ) -> Result<Vec<Line>, OpsError> {
-    use crate::wire::Graph;
     let mut before: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut behind: BTreeMap<u64, Vec<Checkpoint>> = BTreeMap::new();
     if !entries.is_empty() {
-        for shown in checkpoint::given(archive, session)? {
-            before.extend(shown.1.before.map(|entry| (entry, shown.1.n)));
+        for (_, checkpoint) in checkpoint::given(archive, session)? {
+            match (checkpoint.before, checkpoint.place.head) {
+                (Some(turn), _) => {
+                    before.insert(turn, checkpoint.n);
+                }
+                (None, Some(head)) => behind.entry(head).or_default().push(checkpoint),
+                (None, None) => {}
+            }
         }
     }
     let mut ids: BTreeMap<u64, EntryId> = BTreeMap::new();
@@ -89,6 +166,7 @@ fn lines(
             kind: Kind::Opaque,
             time: envelope.and_then(|envelope| envelope.time),
             checkpoint: before.get(&n).copied(),
+            marks: behind.remove(&n).unwrap_or_default(),
             message: record.and_then(|record| session.format.message(record)),
         });
     })?;
@@ -98,13 +176,18 @@ fn lines(
     Ok(lines)
 }
 
-/// Returns an entry and the bytes of its line.
+/// Returns an entry and the bytes of its line; of a checkpoint that stands before a turn, the turn.
 pub fn show(
     archive: &Archive,
     session: &Session,
     target: &Target,
 ) -> Result<Option<(Line, Vec<u8>)>, OpsError> {
-    let Some(entry) = target.entry() else { return Ok(None) };
+    let turn = target.checkpoint.as_ref().and_then(|checkpoint| checkpoint.before);
+    // Entries before the checkpoint are counted from its place.
+    let turn = turn.filter(|_| {
+        target.checkpoint.as_ref().is_some_and(|found| found.place.head == target.entry())
+    });
+    let Some(entry) = turn.or(target.entry()) else { return Ok(None) };
     let view = View::new(archive.store(), session, target.position, None);
     let Some(line) = lines(archive, session, &view, &[entry])?.pop() else { return Ok(None) };
     let mut bytes = Vec::new();
@@ -141,6 +224,56 @@ pub fn export(
     content::write(archive.store(), session, &runs, each)
 }
 
+/// A state of a file that a session holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Its number.
+    pub generation: u64,
+    /// The file, wherever it is now; none if the session was changed without one.
+    pub file: Option<PathBuf>,
+    /// How many entries it has.
+    pub entries: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// The operation that began it.
+    pub operation: u64,
+    /// Whether the current branch stands in it.
+    pub is_current: bool,
+}
+
+/// Returns the states of files that a session holds, in order.
+pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, OpsError> {
+    let kinds = [FactKind::Files, FactKind::Generations, FactKind::Rotations];
+    let facts = archive.store.facts(session.key, 0..u64::MAX, &kinds)?;
+    let current = archive.store.tip(session.key)?.position.map(|at| at.generation);
+    let path = |generation: &Generation| {
+        let mut files = facts.iter().flat_map(|(_, facts)| &facts.files);
+        let bytes = &files.find(|file| Some(file.n) == generation.file)?.path;
+        let here = archive.path_of(bytes);
+        let path = here.unwrap_or_else(|| PathBuf::from(OsStr::from_bytes(bytes)));
+        let mut rotations = facts.iter().flat_map(|(_, facts)| &facts.rotations);
+        let aside = rotations.find(|rotation| rotation.old == generation.n);
+        Some(aside.map_or(path.clone(), |rotation| {
+            path.with_file_name(OsStr::from_bytes(&rotation.aside))
+        }))
+    };
+    let mut held = Vec::new();
+    for (operation, facts) in &facts {
+        for generation in &facts.generations {
+            let runs = archive.store.runs(session.key, generation.n, 0)?;
+            held.push(Held {
+                generation: generation.n,
+                file: path(generation),
+                entries: runs.last().map_or(0, Run::end),
+                bytes: runs.last().map_or(0, |run| run.bytes + run.tail.len() as u64),
+                operation: *operation,
+                is_current: Some(generation.n) == current,
+            });
+        }
+    }
+    Ok(held)
+}
+
 /// Where a session stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
@@ -161,7 +294,7 @@ pub struct Status {
     /// The newest checkpoint that is not undone.
     pub checkpoint: Option<u64>,
     /// The live file.
-    pub live: Option<std::path::PathBuf>,
+    pub live: Option<PathBuf>,
     /// Whether the live file and the store do not agree, so that the next change begins by catching up.
     pub behind: bool,
 }
@@ -183,6 +316,11 @@ pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> 
         live: catch_up::live_file(archive, session, &tip)?.map(|(_, path)| path),
         behind: catch_up::is_behind(archive, session, &tip)?,
     })
+}
+
+/// Returns whether the live file and the store do not agree, so that the next change begins by catching up.
+pub fn is_behind(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
+    catch_up::is_behind(archive, session, &archive.store.tip(session.key)?)
 }
 
 /// A tool call of late.

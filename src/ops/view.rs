@@ -62,6 +62,11 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Looks at another generation, with what was read so far at hand.
+    pub(super) fn moved(self, position: Position) -> Self {
+        Self { position, last: None, runs: OnceCell::new(), ..self }
+    }
+
     /// Shows what a change has gathered too.
     pub(super) fn add(&mut self, pending: Pending<'a>) {
         self.pending = Some(pending);

@@ -5,13 +5,216 @@
 //! `\uXXXX`, which parses to the same string and is harmless on a terminal.
 //!
 //! Invariant: a line break is written after each object and nowhere else.
+//!
+//! Ids are whole, times are RFC 3339 in UTC, and what is not known is `null`. Keys may be added, never
+//! taken away.
+//!
+//! # `log`
+//!
+//! One `entry` each, the first one first:
+//!
+//! ```text
+//! entry         its id
+//! uuid          the name of its record
+//! kind          user, note, assistant, result, system, boundary, summary, meta or opaque
+//! role          system, user, assistant or tool; null if it is no message
+//! time          when it was written, by its own word
+//! checkpoint    the number of the checkpoint that stands before it
+//! checkpoints   those that were put behind it: [{checkpoint, note}]
+//! model         which model answered
+//! blocks        [{block: text, text}, {block: thinking, text}, {block: call, id, name, input},
+//!                {block: result, id, text, error}, {block: image, bytes}, {block: other, name}]
+//! ```
+//!
+//! A call's `input` is JSON, or a string if it is none; a result's `error` says whether the tool failed.
+//!
+//! # `show`
+//!
+//! One `entry` as above, and:
+//!
+//! ```text
+//! text          what it says, its blocks joined by line ends; with --lines those lines
+//! from          the number of the first of these lines
+//! lines         how many lines the whole text has
+//! ```
+//!
+//! # `graph`
+//!
+//! One `node` each, the newest first, each before its parents:
+//!
+//! ```text
+//! node          its place in the list, from 0
+//! entry, uuid   its first entry
+//! last          the id of its last entry
+//! kind, time    of its first entry
+//! words         the first words of its first entry
+//! entries       how many it holds
+//! parents       the nodes that it follows, by their places
+//! checkpoint    the number of the checkpoint that stands before it
+//! checkpoints   those that were put at its end: [{checkpoint, note}]
+//! branches      those that stand at its end
+//! head          whether the current branch is one of them
+//! unnamed       whether nothing follows it and no branch stands at its end
+//! later         whether it is a note that a revert left
+//! ```
+//!
+//! A branch that stands before the first entry is a `branch` with `branch`, `entry` (null) and `head`.
+//!
+//! # `export`
+//!
+//! With `--list` one `generation` each: `generation` (its number), `file`, `entries`, `bytes`, `operation`
+//! (which began it), `current` (whether the current branch stands in it). With `--out` one `export`:
+//! `session`, `path`, `bytes`. Without, the bytes of the file.
+//!
+//! # `status`
+//!
+//! One `status`: `session`, `format`, `title`, `folder`, `branch`, `branches` (how many), `head` (an id),
+//! `checkpoint` (the newest), `turns`, `entries`, `operations`, `started`, `active`, `hidden`, `live` (the
+//! live file), `behind` (whether that differs from the store). With `--layers` one `layers`: `session` and
+//! `layers`, an object with `system`, `session`, `conversation`, `tools` and `workspace`.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
+use serde_json::value::RawValue;
+use undertext::model::{Block, Checkpoint};
+use undertext::ops::{self, GraphNode};
 
 use super::safe;
+
+/// An entry of `log` and `show`.
+#[derive(Serialize)]
+pub(crate) struct EntryShape<'a> {
+    entry: String,
+    uuid: Option<&'a str>,
+    kind: &'static str,
+    role: Option<&'static str>,
+    time: Option<String>,
+    checkpoint: Option<u64>,
+    checkpoints: Vec<MarkShape<'a>>,
+    model: Option<&'a str>,
+    blocks: Vec<Part<'a>>,
+    #[serde(flatten)]
+    excerpt: Option<Excerpt<'a>>,
+}
+
+#[derive(Serialize)]
+struct Excerpt<'a> {
+    text: &'a str,
+    from: usize,
+    lines: usize,
+}
+
+#[derive(Serialize)]
+struct MarkShape<'a> {
+    checkpoint: u64,
+    note: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "block", rename_all = "lowercase")]
+enum Part<'a> {
+    Text { text: &'a str },
+    Thinking { text: &'a str },
+    Call { id: &'a str, name: &'a str, input: Input<'a> },
+    Result { id: &'a str, text: &'a str, error: bool },
+    Image { bytes: usize },
+    Other { name: &'a str },
+}
+
+/// The arguments of a call, as exact as they came.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Input<'a> {
+    Json(&'a RawValue),
+    Text(&'a str),
+}
+
+/// A node of `graph`.
+#[derive(Serialize)]
+pub(crate) struct NodeShape<'a> {
+    node: usize,
+    entry: String,
+    uuid: Option<&'a str>,
+    last: String,
+    kind: &'static str,
+    time: Option<String>,
+    words: &'a str,
+    entries: u64,
+    parents: &'a [usize],
+    checkpoint: Option<u64>,
+    checkpoints: Vec<MarkShape<'a>>,
+    branches: &'a [String],
+    head: bool,
+    unnamed: bool,
+    later: bool,
+}
+
+impl<'a> EntryShape<'a> {
+    /// Returns an entry as it is written.
+    pub(crate) fn new(line: &'a ops::Line) -> Self {
+        let message = line.message.as_ref();
+        Self {
+            entry: line.id.to_string(),
+            uuid: line.uuid.as_deref(),
+            kind: line.kind.as_str(),
+            role: message.map(|message| message.role.as_str()),
+            time: line.time.map(|time| time.to_string()),
+            checkpoint: line.checkpoint,
+            checkpoints: marks(&line.marks),
+            model: message.and_then(|message| message.model.as_deref()),
+            blocks: message.into_iter().flat_map(|message| &message.blocks).map(part).collect(),
+            excerpt: None,
+        }
+    }
+
+    /// Adds lines of the text.
+    pub(crate) fn with_text(self, text: &'a str, from: usize, lines: usize) -> Self {
+        Self { excerpt: Some(Excerpt { text, from, lines }), ..self }
+    }
+}
+
+impl<'a> NodeShape<'a> {
+    /// Returns a node as it is written.
+    pub(crate) fn new(place: usize, node: &'a GraphNode) -> Self {
+        Self {
+            node: place,
+            entry: node.id.to_string(),
+            uuid: node.uuid.as_deref(),
+            last: node.last.to_string(),
+            kind: node.kind.as_str(),
+            time: node.time.map(|time| time.to_string()),
+            words: &node.words,
+            entries: node.entries,
+            parents: &node.parents,
+            checkpoint: node.checkpoint,
+            checkpoints: marks(&node.marks),
+            branches: &node.branches,
+            head: node.is_head,
+            unnamed: node.is_unnamed,
+            later: node.is_from_later,
+        }
+    }
+}
+
+fn marks(marks: &[Checkpoint]) -> Vec<MarkShape<'_>> {
+    marks.iter().map(|mark| MarkShape { checkpoint: mark.n, note: mark.note.as_deref() }).collect()
+}
+
+fn part(block: &Block) -> Part<'_> {
+    match block {
+        Block::Text(text) => Part::Text { text },
+        Block::Thinking(text) => Part::Thinking { text },
+        Block::Call { id, name, input } => {
+            let parsed = serde_json::from_str(input).map(Input::Json);
+            Part::Call { id, name, input: parsed.unwrap_or(Input::Text(input)) }
+        }
+        Block::Result { id, text, error } => Part::Result { id, text, error: *error },
+        Block::Image(bytes) => Part::Image { bytes: *bytes },
+        Block::Other(name) => Part::Other { name },
+    }
+}
 
 /// Writes one line: `fields`, a struct or map without a `type` of its own, tagged with `kind`.
 pub(crate) fn line(out: &mut dyn Write, kind: &str, fields: &impl Serialize) -> io::Result<()> {

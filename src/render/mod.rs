@@ -5,8 +5,11 @@
 //!
 //! Invariant: text that came from outside reaches a writer through [`safe`] or [`json`], never bare.
 
+pub(crate) mod conversation;
+pub(crate) mod graph;
 pub(crate) mod json;
 pub(crate) mod safe;
 pub(crate) mod style;
 pub(crate) mod table;
+pub(crate) mod time;
 pub(crate) mod units;

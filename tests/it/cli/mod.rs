@@ -4,17 +4,27 @@ mod append;
 mod audit;
 mod branch;
 mod checkpoint;
+mod export;
 mod faults;
+mod graph;
+mod log;
 mod revert;
 mod sessions;
+mod show;
+mod status;
 mod undo;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use undertext::model::{Role, Timestamp};
+use undertext::ops::{self, Ambient, Archive, Layers, Session, Workspace};
+use undertext::store::Access;
+use undertext::wire::Draft;
+use uuid::Uuid;
 
-use crate::env::TestEnv;
+use crate::env::{CommandOutput, TestEnv};
 
 /// Begins a session of two turns and returns its id.
 fn conversation(env: &TestEnv) -> String {
@@ -48,4 +58,102 @@ fn live(env: &TestEnv, session: &str) -> Vec<u8> {
 
 fn live_path(env: &TestEnv, session: &str) -> PathBuf {
     store(env).join("transcripts").join(format!("{session}.jsonl"))
+}
+
+/// Returns a machine whose project holds the example files.
+fn with_examples() -> TestEnv {
+    let env = TestEnv::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for name in ["native-rewind.jsonl", "native-tools.jsonl"] {
+        fs::copy(examples.join(name), env.project().join(name)).unwrap();
+    }
+    env
+}
+
+/// A session in the store of a machine, changed through the library.
+struct Stored {
+    env: TestEnv,
+    archive: Archive,
+    session: Session,
+    workspace: Workspace,
+    live: PathBuf,
+}
+
+/// Time and chance that repeat.
+struct Ticking(u32);
+
+impl Ambient for Ticking {
+    fn now(&mut self) -> Timestamp {
+        self.0 += 1;
+        Timestamp(981_173_106_000 + i64::from(self.0) * 1000)
+    }
+
+    fn uuid(&mut self) -> Uuid {
+        self.0 += 1;
+        Uuid::from_u128(u128::from(self.0) << 96)
+    }
+}
+
+impl Stored {
+    /// Makes an empty session that works in the project.
+    fn new() -> Self {
+        let env = TestEnv::new();
+        let root = env.home().join(".local/share/undertext");
+        let mut archive = Archive::open(&root, Access::Brief, Box::new(Ticking(0))).unwrap();
+        let workspace = ops::workspace(&env.project().canonicalize().unwrap());
+        let layers = Layers { os: "linux".to_owned(), ..Layers::default() };
+        let created = ops::new(&mut archive, &layers, &workspace).unwrap();
+        let live = created.live.unwrap();
+        Self { env, archive, session: created.session, workspace, live }
+    }
+
+    /// Makes a session with a turn that was left by a revert and one that goes on from there.
+    fn reverted() -> Self {
+        let mut stored = Self::new();
+        stored.say(Role::User, "Paint the boat.");
+        stored.say(Role::Assistant, "Which colour?");
+        ops::checkpoint(&mut stored.archive, &stored.session, Some("before colours")).unwrap();
+        stored.say(Role::User, "Red.");
+        stored.say(Role::Assistant, "Red it is.");
+        let Self { archive, session, workspace, .. } = &mut stored;
+        let message = "Red paint is sold out.\n\nTry the other shop.";
+        ops::revert(archive, session, workspace, "1", Some(message)).unwrap();
+        stored.say(Role::Assistant, "Then blue.");
+        stored
+    }
+
+    fn say(&mut self, role: Role, text: &str) {
+        let draft = Draft::Message(role, text.to_owned());
+        ops::append(&mut self.archive, &self.session, &self.workspace, &[draft]).unwrap();
+    }
+
+    fn run(&self, args: &[&str]) -> CommandOutput {
+        let mut output = self.env.run(args);
+        (output.stdout, output.stderr) = numbered(&output.stdout, &output.stderr);
+        output
+    }
+}
+
+/// Replaces short ids, which cover the folder's path, by numbers in the order in which they appear.
+fn numbered(stdout: &str, stderr: &str) -> (String, String) {
+    let mut seen: Vec<String> = Vec::new();
+    let mut replace = |text: &str| {
+        let is_id = |word: &str| {
+            word.len() == 8 && word.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        let words = text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()).map(|word| {
+            let end = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).len();
+            let (id, rest) = word.split_at(end);
+            if !is_id(id) {
+                return word.to_owned();
+            }
+            let n = seen.iter().position(|known| known == id).unwrap_or_else(|| {
+                seen.push(id.to_owned());
+                seen.len() - 1
+            });
+            format!("id-{n:05}{rest}")
+        });
+        words.collect::<String>()
+    };
+    (replace(stdout), replace(stderr))
 }

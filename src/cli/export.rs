@@ -1,0 +1,157 @@
+//! `export`: a session's file, byte for byte.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use serde_json::json;
+use undertext::ops::{self, Archive, Session};
+
+use super::Context;
+use super::error::{CommandError, Exit};
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::{json, safe, units};
+
+/// Write a session's file, byte for byte
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext export -o session.jsonl
+  undertext export --list
+  undertext export --generation 2 | less")]
+pub(crate) struct Args {
+    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
+    session: Option<OsString>,
+
+    /// Write to this file, which must not exist, instead of to the standard output
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// Replace the file if it exists
+    #[arg(long, requires = "out")]
+    force: bool,
+
+    /// Write this state of the file; left out, the one in which the current branch stands
+    #[arg(long, value_name = "N")]
+    generation: Option<u64>,
+
+    /// List the states that can be written
+    #[arg(long, conflicts_with_all = ["out", "generation"])]
+    list: bool,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let (archive, session) = context.look(args.session.as_deref())?;
+    if args.list {
+        list(context, &archive, &session)?;
+        return Ok(Exit::Yes);
+    }
+    let Some(out) = &args.out else {
+        let mut write = |part: &[u8]| context.output.write_all(part);
+        ops::export(&archive, &session, args.generation, &mut write)?;
+        if context.env.terminal.stdout {
+            context.output.hint("to write a file: undertext export -o FILE");
+        }
+        return Ok(Exit::Yes);
+    };
+    let path = context.env.current_dir.join(out);
+    let mut bytes = 0;
+    write_file(&path, args.force, &mut |file| {
+        let mut write = |part: &[u8]| file.write_all(part);
+        bytes = ops::export(&archive, &session, args.generation, &mut write)?;
+        Ok(())
+    })?;
+    if context.json {
+        let path = out.to_string_lossy();
+        let fields = json!({ "session": session.name.id, "path": path, "bytes": bytes });
+        json::line(&mut context.output, "export", &fields)?;
+    }
+    context.output.note(&format!("Wrote {} to {}", units::size(bytes), safe::path(out)));
+    Ok(Exit::Yes)
+}
+
+fn list(context: &mut Context, archive: &Archive, session: &Session) -> Result<(), CommandError> {
+    let held = ops::generations(archive, session)?;
+    if context.json {
+        for held in &held {
+            let fields = json!({
+                "generation": held.generation,
+                "file": held.file.as_ref().map(|file| file.to_string_lossy()),
+                "entries": held.entries,
+                "bytes": held.bytes,
+                "operation": held.operation,
+                "current": held.is_current,
+            });
+            json::line(&mut context.output, "generation", &fields)?;
+        }
+        return Ok(());
+    }
+    let mut table =
+        Table::new([Align::Right, Align::Right, Align::Right, Align::Left, Align::Left]);
+    for held in &held {
+        let plural = if held.entries == 1 { "entry" } else { "entries" };
+        let file = held.file.as_deref().map(safe::path).unwrap_or_default();
+        table.row([
+            Cell::new(Label::Id, &held.generation.to_string()),
+            Cell::new(Label::Plain, &format!("{} {plural}", held.entries)),
+            Cell::new(Label::Plain, &units::size(held.bytes)),
+            Cell::new(Label::Head, if held.is_current { "current" } else { "" }),
+            Cell::new(Label::Dim, &format!("by operation {}  {file}", held.operation)),
+        ]);
+    }
+    let (styles, columns) = (context.output.styles(), context.output.width());
+    Ok(table.write(&mut context.output, styles, columns)?)
+}
+
+/// Makes a file that is there whole or not at all.
+fn write_file(
+    path: &Path,
+    force: bool,
+    fill: &mut dyn FnMut(&mut dyn Write) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let exists = || {
+        CommandError::user(anyhow!("{} exists already", safe::path(path)))
+            .hinted("replace it: --force")
+    };
+    let name = path.file_name().filter(|_| !path.is_dir());
+    let name =
+        name.ok_or_else(|| CommandError::user(anyhow!("{} is no file", safe::path(path))))?;
+    if !force && fs::symlink_metadata(path).is_ok() {
+        return Err(exists());
+    }
+    let mut fresh = name.to_owned();
+    fresh.push(format!(".undertext-{}", std::process::id()));
+    let fresh = path.with_file_name(fresh);
+    let failed =
+        |error| anyhow::Error::new(error).context(format!("cannot write {}", safe::path(path)));
+    // What an agent saw is nobody else's affair.
+    let file = File::options().write(true).create_new(true).mode(0o600).open(&fresh);
+    let mut file = BufWriter::new(file.map_err(failed)?);
+    let written = fill(&mut file).and_then(|()| {
+        let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
+        Ok(file.sync_all().map_err(failed)?)
+    });
+    let placed = written.and_then(|()| {
+        if force {
+            return Ok(fs::rename(&fresh, path).map_err(failed)?);
+        }
+        // Unlike a rename, a link never takes the place of a file that came meanwhile.
+        match fs::hard_link(&fresh, path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists()),
+            Err(_) => Ok(fs::rename(&fresh, path).map_err(failed)?),
+            Ok(()) => Ok(()),
+        }
+    });
+    let left = fs::remove_file(&fresh);
+    placed?;
+    match left {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", safe::path(&fresh)))?
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,48 @@
+//! `graph`: where a session's paths part, and what stands at their ends.
+
+use std::ffi::OsString;
+
+use serde_json::json;
+use undertext::ops;
+
+use super::Context;
+use super::error::{CommandError, Exit};
+use crate::render::{graph, json};
+
+/// Show branches, checkpoints, boundaries, and what was left without a name
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The newest is on top. A line is a turn of the user with the entries behind it, up to the next fork.
+What ends without a name is kept all the same; name it: undertext branch NAME ENTRY
+
+Examples:
+  undertext graph
+  undertext graph --all session.jsonl")]
+pub(crate) struct Args {
+    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
+    session: Option<OsString>,
+
+    /// Show every entry
+    #[arg(long)]
+    all: bool,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let (archive, session) = context.look(args.session.as_deref())?;
+    let graph = ops::graph(&archive, &session, args.all)?;
+    if context.json {
+        for branch in &graph.empty {
+            let fields =
+                json!({ "branch": branch, "entry": null, "head": *branch == graph.current });
+            json::line(&mut context.output, "branch", &fields)?;
+        }
+        for (n, node) in graph.nodes.iter().enumerate() {
+            json::line(&mut context.output, "node", &json::NodeShape::new(n, node))?;
+        }
+        return Ok(Exit::Yes);
+    }
+    context.output.page()?;
+    let (styles, columns) = (context.output.styles(), context.output.width());
+    graph::write(&mut context.output, &graph, styles, columns)?;
+    Ok(Exit::Yes)
+}

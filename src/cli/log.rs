@@ -1,0 +1,72 @@
+//! `log`: the conversation of a branch.
+
+use std::ffi::OsString;
+
+use undertext::ops;
+
+use super::Context;
+use super::error::{CommandError, Exit};
+use crate::render::conversation::{self, Manner};
+use crate::render::json;
+
+/// Show the conversation of a branch
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext log                          the newest session of this folder
+  undertext log -n 20 --full 3f2a91c0    the last 20 entries of a session, whole
+  undertext log --at @7                  up to checkpoint 7
+  undertext log --at main.1              the branch that a revert left
+  undertext log session.jsonl            a session file as it is; nothing is written")]
+pub(crate) struct Args {
+    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
+    session: Option<OsString>,
+
+    /// Show what led to this entry: HEAD, HEAD~2, @7, a branch, or the beginning of an id
+    #[arg(long, value_name = "ENTRY")]
+    at: Option<String>,
+
+    /// Show the last N entries only
+    #[arg(short = 'n', value_name = "N")]
+    count: Option<usize>,
+
+    /// Show also the records that are no part of the conversation
+    #[arg(long)]
+    all: bool,
+
+    /// Show long texts whole
+    #[arg(long)]
+    full: bool,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let (archive, session) = context.look(args.session.as_deref())?;
+    let target =
+        args.at.as_deref().map(|at| ops::find_entry(&archive, &session, at)).transpose()?;
+    let read = if args.all { ops::log_all } else { ops::log };
+    let log = read(&archive, &session, target.as_ref(), args.count.unwrap_or(usize::MAX))?;
+    for repair in &log.repairs {
+        let line = log.lines.iter().find(|line| line.n == repair.entry);
+        let id = line.map(|line| format!("{:.8}", line.id)).unwrap_or_default();
+        context.output.warn(&format!("entry {id}: {}", repair.what));
+    }
+    if context.json {
+        for line in &log.lines {
+            json::line(&mut context.output, "entry", &json::EntryShape::new(line))?;
+        }
+        return Ok(Exit::Yes);
+    }
+    if log.lines.is_empty() {
+        context.output.note("Nothing has been said yet");
+    }
+    context.output.page()?;
+    let manner = Manner {
+        styles: context.output.styles(),
+        zone: context.env.zone,
+        columns: context.output.width(),
+        full: args.full,
+        session: &super::archive::option(args.session.as_deref()),
+    };
+    conversation::write(&mut context.output, &log.lines, manner)?;
+    Ok(Exit::Yes)
+}

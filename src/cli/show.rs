@@ -1,0 +1,182 @@
+//! `show`: one entry, whole or some of its lines.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::str::FromStr;
+
+use anyhow::anyhow;
+use undertext::ops::{self, Line, OpsError};
+
+use super::Context;
+use super::error::{CommandError, Exit};
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::{conversation, json, safe};
+
+/// Show one entry, whole or some of its lines
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext show HEAD
+  undertext show 3f2a91c0 --lines 40:60
+  undertext show @7 -s session.jsonl --raw | jq .")]
+pub(crate) struct Args {
+    /// The entry: HEAD, HEAD~2, @7 (the turn of checkpoint 7), a branch, or the beginning of an id
+    entry: String,
+
+    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
+    #[arg(short, long)]
+    session: Option<OsString>,
+
+    /// Print the bytes of the record as they arrived; unlike all else, they are not made safe to show
+    #[arg(long, conflicts_with_all = ["lines", "json"])]
+    raw: bool,
+
+    /// Print these lines of the text only, counted from 1: A:B, A:, :B, or A
+    #[arg(long, value_name = "A:B")]
+    lines: Option<Lines>,
+}
+
+/// Lines of a text, both ends included; an end that is left out is that of the text.
+#[derive(Clone, Copy, Debug)]
+struct Lines {
+    from: Option<usize>,
+    to: Option<usize>,
+}
+
+impl FromStr for Lines {
+    type Err = &'static str;
+
+    fn from_str(typed: &str) -> Result<Self, Self::Err> {
+        let end = |end: &str| match end {
+            "" => Ok(None),
+            end => end.parse().map(Some).map_err(|_| "lines are numbers, such as 40:60"),
+        };
+        let (from, to) = typed.split_once(':').unwrap_or((typed, typed));
+        match (end(from)?, end(to)?) {
+            (Some(0), _) | (_, Some(0)) => Err("lines are counted from 1"),
+            (Some(from), Some(to)) if from > to => Err("the first line is behind the last"),
+            (None, None) if typed.is_empty() => Err("lines are numbers, such as 40:60"),
+            (from, to) => Ok(Self { from, to }),
+        }
+    }
+}
+
+impl Lines {
+    /// Returns these lines of a text, with their first number, and how many the text has.
+    fn of(self, text: &str) -> Result<(&str, usize, usize), CommandError> {
+        let mut starts: Vec<usize> = vec![0];
+        starts.extend(text.match_indices('\n').map(|(at, _)| at + 1));
+        starts.retain(|&start| start < text.len());
+        let total = starts.len();
+        let (from, to) = (self.from.unwrap_or(1), self.to.unwrap_or(total));
+        let start = starts.get(from - 1).filter(|_| to <= total);
+        let start = *start.ok_or_else(|| {
+            let lines = if total == 1 { "line" } else { "lines" };
+            CommandError::user(anyhow!("the text has {total} {lines}, and not {from}:{to}"))
+        })?;
+        let end = starts.get(to).copied().unwrap_or(text.len());
+        Ok((text.get(start..end).unwrap_or_default(), from, total))
+    }
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let (archive, session) = context.look(args.session.as_deref())?;
+    let target = ops::find_entry(&archive, &session, &args.entry)?;
+    let shown = ops::show(&archive, &session, &target)?;
+    let (line, bytes) = shown.ok_or_else(|| OpsError::NoEntry(args.entry.clone()))?;
+    if args.raw {
+        context.output.write_all(&bytes)?;
+        return Ok(Exit::Yes);
+    }
+    let text = match &line.message {
+        Some(message) => conversation::whole(message),
+        None => String::from_utf8_lossy(&bytes).into_owned(),
+    };
+    let (part, from, total) = match args.lines {
+        Some(lines) => lines.of(&text)?,
+        None => (text.as_str(), 1, text.lines().count()),
+    };
+    if context.json {
+        let entry = json::EntryShape::new(&line).with_text(part, from, total);
+        json::line(&mut context.output, "entry", &entry)?;
+        return Ok(Exit::Yes);
+    }
+    context.output.page()?;
+    if args.lines.is_none() {
+        head(context, &line, target.branch.as_deref())?;
+        writeln!(context.output)?;
+    }
+    // A record that cannot be read is shown with each byte that is no text.
+    let safe = if line.message.is_none() && args.lines.is_none() {
+        safe::bytes(&bytes)
+    } else {
+        safe::text(part)
+    };
+    writeln!(context.output, "{}", safe.strip_suffix('\n').unwrap_or(&safe))?;
+    Ok(Exit::Yes)
+}
+
+/// Writes what is known of an entry beside its text.
+fn head(context: &mut Context, line: &Line, branch: Option<&str>) -> Result<(), CommandError> {
+    let mut table = Table::new([Align::Left, Align::Left]);
+    let mut row = |name: &str, label, text: &str| {
+        table.row([Cell::new(Label::Dim, name), Cell::new(label, text)]);
+    };
+    row("entry", Label::Id, &line.id.to_string());
+    if let Some(uuid) = &line.uuid {
+        row("uuid", Label::Plain, uuid);
+    }
+    row("kind", conversation::label(line.kind), line.kind.as_str());
+    if let Some(message) = &line.message {
+        row("role", Label::Plain, message.role.as_str());
+        if let Some(model) = &message.model {
+            row("model", Label::Plain, model);
+        }
+    }
+    if let Some(time) = line.time {
+        row("time", Label::Time, &context.env.zone.show(time));
+    }
+    if let Some(branch) = branch {
+        row("branch", Label::Branch, branch);
+    }
+    if let Some(n) = line.checkpoint {
+        row("checkpoint", Label::Checkpoint, &format!("@{n} before it"));
+    }
+    for mark in &line.marks {
+        let note = mark.note.as_deref().unwrap_or_default();
+        row("checkpoint", Label::Checkpoint, &format!("@{} behind it {note}", mark.n));
+    }
+    let (styles, columns) = (context.output.styles(), context.output.width());
+    Ok(table.write(&mut context.output, styles, columns)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_from_one_with_both_ends() {
+        let text = "one\ntwo\nthree\n";
+        let check = |typed: &str, expected: &str| {
+            let lines: Lines = typed.parse().unwrap();
+            assert_eq!(lines.of(text).unwrap().0, expected, "{typed}");
+        };
+        check("1", "one\n");
+        check("2:3", "two\nthree\n");
+        check("2:", "two\nthree\n");
+        check(":2", "one\ntwo\n");
+        check(":", text);
+    }
+
+    #[test]
+    fn lines_that_are_not_there_are_an_error() {
+        for typed in ["4", "2:4", "9:"] {
+            assert!(typed.parse::<Lines>().unwrap().of("one\ntwo\nthree\n").is_err(), "{typed}");
+        }
+        assert!(Lines { from: None, to: None }.of("").is_err());
+        for typed in ["", "0", "0:1", "3:2", "a", "1:b", "-1", "1:2:3"] {
+            assert!(typed.parse::<Lines>().is_err(), "{typed}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `status`: where a session stands.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+
+use serde_json::{Value, json};
+use undertext::ops::{self, Session, Status};
+
+use super::Context;
+use super::error::{CommandError, Exit};
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::{json, safe};
+
+/// Show where a session stands
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext status
+  undertext status --layers --json 3f2a91c0")]
+pub(crate) struct Args {
+    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
+    session: Option<OsString>,
+
+    /// Show what the session knows of its system, itself, its conversation, its tools and its workspace
+    #[arg(long)]
+    layers: bool,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let (archive, session) = context.find(args.session.as_deref())?;
+    if args.layers {
+        layers(context, &session, &ops::layers(&archive, &session)?)?;
+        return Ok(Exit::Yes);
+    }
+    let status = ops::status(&archive, &session)?;
+    if context.json {
+        json::line(&mut context.output, "status", &fields(&session, &status))?;
+        return Ok(Exit::Yes);
+    }
+    let mut table = Table::new([Align::Left, Align::Left]);
+    let mut row = |name: &str, label, text: &str| {
+        table.row([Cell::new(Label::Dim, name), Cell::new(label, text)]);
+    };
+    let card = &status.card;
+    row("session", Label::Id, &format!("{} ({})", session.name.id, session.name.format));
+    row("title", Label::Plain, card.title.as_deref().unwrap_or("none yet"));
+    if let Some(folder) = &card.folder {
+        row("folder", Label::Plain, folder);
+    }
+    let others = match status.branches {
+        0 | 1 => "the only one".to_owned(),
+        n => format!("one of {n}"),
+    };
+    row("branch", Label::Branch, &format!("{}, {others}", status.branch));
+    let head = status.head.map(|head| format!("{head:.8}"));
+    row("head", Label::Id, head.as_deref().unwrap_or("before the first entry"));
+    let checkpoint = status.checkpoint.map(|n| format!("@{n} is the newest"));
+    row("checkpoint", Label::Checkpoint, checkpoint.as_deref().unwrap_or("none yet"));
+    let (turns, entries) = (counted(card.turns, "turn", "turns"), status.entries);
+    let entries = counted(entries, "entry", "entries");
+    if archive.root().is_some() {
+        let operations = counted(status.operations, "operation", "operations");
+        row("holds", Label::Plain, &format!("{turns}, {entries}, {operations}"));
+    } else {
+        row("holds", Label::Plain, &format!("{turns}, {entries}"));
+    }
+    row("started", Label::Time, &context.env.zone.show(card.started));
+    row("active", Label::Time, &context.env.zone.show(card.active));
+    if card.hidden {
+        row("hidden", Label::Warning, "lists leave it out");
+    }
+    if let Some(live) = &status.live {
+        row("live file", Label::Plain, &safe::path(live));
+        if status.behind {
+            row("", Label::Warning, "differs from the store; the next change catches up with it");
+        } else {
+            row("", Label::Plain, "agrees with the store");
+        }
+    }
+    let (styles, columns) = (context.output.styles(), context.output.width());
+    table.write(&mut context.output, styles, columns)?;
+    Ok(Exit::Yes)
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn fields(session: &Session, status: &Status) -> Value {
+    let card = &status.card;
+    json!({
+        "session": session.name.id,
+        "format": session.name.format,
+        "title": card.title,
+        "folder": card.folder,
+        "branch": status.branch,
+        "branches": status.branches,
+        "head": status.head.map(|head| head.to_string()),
+        "checkpoint": status.checkpoint,
+        "turns": card.turns,
+        "entries": status.entries,
+        "operations": status.operations,
+        "started": card.started.to_string(),
+        "active": card.active.to_string(),
+        "hidden": card.hidden,
+        "live": status.live.as_ref().map(|live| live.to_string_lossy()),
+        "behind": status.behind,
+    })
+}
+
+fn layers(context: &mut Context, session: &Session, layers: &Value) -> Result<(), CommandError> {
+    if context.json {
+        return Ok(json::line(
+            &mut context.output,
+            "layers",
+            &json!({ "session": session.name.id, "layers": layers }),
+        )?);
+    }
+    let (styles, columns) = (context.output.styles(), context.output.width());
+    for (n, (name, layer)) in layers.as_object().into_iter().flatten().enumerate() {
+        if n > 0 {
+            writeln!(context.output)?;
+        }
+        writeln!(context.output, "{}", styles.paint(Label::Heading, &safe::line(name)))?;
+        let mut table = Table::new([Align::Left, Align::Left]);
+        for (key, value) in leaves(layer) {
+            table
+                .row([Cell::new(Label::Dim, &format!("  {key}")), Cell::new(Label::Plain, &value)]);
+        }
+        table.write(&mut context.output, styles, columns)?;
+    }
+    Ok(())
+}
+
+/// Returns the values of a layer that are set, each with its key.
+fn leaves(layer: &Value) -> Vec<(String, String)> {
+    let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match layer {
+        Value::Object(fields) => {
+            let set = fields.iter().filter(|(_, value)| !value.is_null());
+            set.map(|(key, value)| (key.clone(), words(value))).collect()
+        }
+        Value::Array(calls) => calls
+            .iter()
+            .map(|call| {
+                let outcome = match call.get("succeeded").and_then(Value::as_bool) {
+                    Some(true) => "succeeded",
+                    Some(false) => "failed",
+                    None => "has no result yet",
+                };
+                (call.get("tool").map(words).unwrap_or_default(), outcome.to_owned())
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,402 @@
+//! The graph of a session: where its paths part, what stands at their ends, and what nobody named.
+//!
+//! The nodes are the entries on the paths of all branches, and on the paths to the leaves of every generation in which a
+//! branch stands. An entry that several generations hold is one node; its parents are the entries that stand before it on
+//! some path. Condensed, a node is a stretch that begins with a turn, a boundary, a note or behind a fork:
+//!
+//! ```text
+//! entries   u1 a1 t1 r1 u2 a2        nodes   u1 (4 entries) - u2 (2 entries)
+//!                    \ u3                                   \ u3
+//! ```
+//!
+//! Invariant: a node stands before its parents, so the answer has no cycle even where the paths do.
+
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use super::{checkpoint, revert};
+use crate::{
+    model::{Block, Checkpoint, EntryId, Kind, Message, Position, Run, Timestamp, json::Raw},
+    ops::{Archive, OpsError, Session, View},
+    wire::Graph,
+};
+
+/// How many characters of an entry are its first words.
+const WORDS: usize = 120;
+/// How much of a path is read first, to see whether the rest is known.
+const STEP: usize = 64;
+/// How many ids are read at a time.
+const BATCH: usize = 1024;
+
+/// A stretch of entries, one behind the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphNode {
+    /// The id of its first entry.
+    pub id: EntryId,
+    /// The name of its first entry's record.
+    pub uuid: Option<String>,
+    /// The id of its last entry.
+    pub last: EntryId,
+    /// What its first entry is.
+    pub kind: Kind,
+    /// When its first entry was written.
+    pub time: Option<Timestamp>,
+    /// The first words of its first entry.
+    pub words: String,
+    /// How many entries it holds.
+    pub entries: u64,
+    /// The nodes that it follows, by their places in the list.
+    pub parents: Vec<usize>,
+    /// The checkpoint that stands before it.
+    pub checkpoint: Option<u64>,
+    /// The checkpoints that were put at its end.
+    pub marks: Vec<Checkpoint>,
+    /// The branches that stand at its end.
+    pub branches: Vec<String>,
+    /// Whether the current branch stands at its end.
+    pub is_head: bool,
+    /// Whether nothing follows it and no branch stands at its end.
+    pub is_unnamed: bool,
+    /// Whether a revert left it as a note.
+    pub is_from_later: bool,
+}
+
+/// A session as a graph.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GraphView {
+    /// The nodes, each before its parents, the newest first.
+    pub nodes: Vec<GraphNode>,
+    /// The current branch.
+    pub current: String,
+    /// The branches that stand before the first entry.
+    pub empty: Vec<String>,
+}
+
+/// Returns the graph of a session, condensed to turns or with `all` entries.
+pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphView, OpsError> {
+    let current = archive.store.tip(session.key)?.current().to_owned();
+    let mut heads: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    let mut empty = Vec::new();
+    let branches = archive.store.branches(session.key)?;
+    for (name, position) in &branches {
+        match position.head {
+            Some(head) => heads.entry(head).or_default().push(name.clone()),
+            None => empty.push(name.clone()),
+        }
+    }
+    let (mut turns, mut marks) = (BTreeMap::new(), BTreeMap::<u64, Vec<Checkpoint>>::new());
+    for (_, checkpoint) in checkpoint::given(archive, session)? {
+        match (checkpoint.before, checkpoint.place.head) {
+            (Some(turn), _) => {
+                turns.insert(turn, checkpoint.n);
+            }
+            (None, Some(head)) => marks.entry(head).or_default().push(checkpoint),
+            (None, None) => {}
+        }
+    }
+    let start = Position { generation: 0, head: None, horizon: 0 };
+    let view = View::new(archive.store(), session, start, None);
+    let (web, view) = Web::collect(archive, session, view, branches)?;
+    let ends = |entry: u64| heads.contains_key(&entry) || marks.contains_key(&entry);
+    let stretches = web.stretches(&view, all, ends)?;
+    let mut facts = Facts::read(archive, session, &stretches)?;
+    let nodes = stretches.into_iter().map(|stretch| {
+        let Stretch { first, last, entries, parents, is_leaf } = stretch;
+        let branches = heads.get(&last).cloned().unwrap_or_default();
+        let record = view.record(first)?;
+        let said = facts.said.remove(&first).unwrap_or_default();
+        Ok(GraphNode {
+            id: facts.id(first)?,
+            last: facts.id(last)?,
+            uuid: said.uuid,
+            kind: record.kind,
+            time: record.time,
+            words: said.words,
+            is_from_later: record.kind == Kind::Note && said.is_from_later,
+            entries,
+            parents,
+            checkpoint: turns.get(&first).copied(),
+            marks: marks.get(&last).cloned().unwrap_or_default(),
+            is_head: branches.contains(&current),
+            is_unnamed: is_leaf && branches.is_empty(),
+            branches,
+        })
+    });
+    let nodes = nodes.collect::<Result<_, OpsError>>()?;
+    Ok(GraphView { nodes, current, empty })
+}
+
+/// Entries and their edges, from all paths.
+struct Web {
+    /// The entries, in the order of their numbers.
+    entries: Vec<u64>,
+    /// The parents of each, as indices.
+    parents: Vec<Vec<usize>>,
+    /// How many children each has.
+    children: Vec<usize>,
+    /// The indices, each before its parents.
+    order: Vec<usize>,
+}
+
+struct Stretch {
+    first: u64,
+    last: u64,
+    entries: u64,
+    parents: Vec<usize>,
+    is_leaf: bool,
+}
+
+impl Web {
+    /// Gathers the paths of branches and leaves; the view is handed back with what it has read.
+    fn collect<'a>(
+        archive: &'a Archive,
+        session: &'a Session,
+        mut view: View<'a>,
+        branches: Vec<(String, Position)>,
+    ) -> Result<(Self, View<'a>), OpsError> {
+        let mut entries = Vec::new();
+        let mut edges = Vec::new();
+        let mut trace = |view: &View<'_>, head: u64, known: &mut BTreeSet<u64>| {
+            let mut limit = STEP;
+            let (path, from) = loop {
+                let path = session.format.path(view, head, limit)?.entries;
+                match path.iter().rposition(|entry| known.contains(entry)) {
+                    None if path.len() >= limit => limit = limit.saturating_mul(4),
+                    from => break (path, from.unwrap_or(0)),
+                }
+            };
+            let fresh = path.get(from..).unwrap_or_default();
+            edges.extend(fresh.windows(2).filter_map(|pair| Some((*pair.get(1)?, *pair.first()?))));
+            entries.extend_from_slice(fresh);
+            known.extend(fresh);
+            Ok::<(), OpsError>(())
+        };
+        let mut generations: BTreeMap<u64, Vec<Position>> = BTreeMap::new();
+        for (_, position) in branches {
+            generations.entry(position.generation).or_default().push(position);
+        }
+        for (generation, positions) in generations {
+            let runs = archive.store.runs(session.key, generation, 0)?;
+            let horizon = runs.last().map_or(0, Run::end);
+            let mut known = BTreeSet::new();
+            // What lies behind a horizon can lead elsewhere, so only paths with the same one share.
+            for position in positions.iter().filter(|position| position.horizon != horizon) {
+                view = view.moved(*position);
+                if let Some(head) = position.head {
+                    trace(&view, head, &mut BTreeSet::new())?;
+                }
+            }
+            view = view.moved(Position { generation, head: None, horizon });
+            let heads = positions.iter().filter(|position| position.horizon == horizon);
+            for head in heads.filter_map(|position| position.head) {
+                trace(&view, head, &mut known)?;
+            }
+            for leaf in session.format.leaves(&view)? {
+                trace(&view, leaf, &mut known)?;
+            }
+        }
+        Ok((Self::new(entries, edges), view))
+    }
+
+    fn new(mut entries: Vec<u64>, mut edges: Vec<(u64, u64)>) -> Self {
+        entries.sort_unstable();
+        entries.dedup();
+        edges.sort_unstable();
+        edges.dedup();
+        let mut web = Self {
+            parents: vec![Vec::new(); entries.len()],
+            children: vec![0; entries.len()],
+            order: Vec::with_capacity(entries.len()),
+            entries,
+        };
+        for (child, parent) in edges {
+            let index = |entry| web.entries.binary_search(&entry).ok();
+            if let (Some(child), Some(parent)) = (index(child), index(parent)) {
+                web.parents[child].push(parent);
+                web.children[parent] += 1;
+            }
+        }
+        web.sort();
+        web
+    }
+
+    /// Finds an order in which the newest entry comes as soon as all its children have come; edges that close a cycle are
+    /// cut.
+    fn sort(&mut self) {
+        let mut left = self.children.clone();
+        let mut place = vec![None; self.entries.len()];
+        let mut ready: BinaryHeap<usize> =
+            (0..left.len()).filter(|&index| left[index] == 0).collect();
+        let mut stuck = (0..left.len()).rev();
+        // Where only cycles are left, the newest of their entries comes first.
+        while let Some(index) = ready.pop().or_else(|| stuck.find(|&index| place[index].is_none()))
+        {
+            if place[index].is_some() {
+                continue;
+            }
+            place[index] = Some(self.order.len());
+            self.order.push(index);
+            for &parent in &self.parents[index] {
+                left[parent] = left[parent].saturating_sub(1);
+                if left[parent] == 0 {
+                    ready.push(parent);
+                }
+            }
+        }
+        for (index, parents) in self.parents.iter_mut().enumerate() {
+            parents.retain(|&parent| {
+                let goes_back = place[parent] <= place[index];
+                self.children[parent] -= usize::from(goes_back);
+                !goes_back
+            });
+        }
+    }
+
+    /// Folds what follows a turn into it.
+    fn stretches(
+        &self,
+        view: &View<'_>,
+        all: bool,
+        ends: impl Fn(u64) -> bool,
+    ) -> Result<Vec<Stretch>, OpsError> {
+        // Which stretch an entry belongs to, the oldest first.
+        let mut owner = vec![0; self.entries.len()];
+        let mut stretches: Vec<Stretch> = Vec::new();
+        for &index in self.order.iter().rev() {
+            let entry = self.entries[index];
+            let kind = view.record(entry)?.kind;
+            let begins = all || matches!(kind, Kind::User | Kind::Boundary | Kind::Note);
+            let before = match self.parents[index].as_slice() {
+                [parent] if !begins && self.children[*parent] == 1 => {
+                    Some(*parent).filter(|parent| !ends(self.entries[*parent]))
+                }
+                _ => None,
+            };
+            owner[index] = before.map_or(stretches.len(), |parent| owner[parent]);
+            let is_leaf = self.children[index] == 0;
+            if let Some(stretch) = stretches.get_mut(owner[index]) {
+                (stretch.last, stretch.is_leaf) = (entry, is_leaf);
+                stretch.entries += 1;
+                continue;
+            }
+            let parents = self.parents[index].iter().map(|&parent| owner[parent]).collect();
+            stretches.push(Stretch { first: entry, last: entry, entries: 1, parents, is_leaf });
+        }
+        // A stretch stands where its last entry does, so that the newest end is on top.
+        let mut place = vec![None; stretches.len()];
+        let mut taken = 0;
+        for &index in &self.order {
+            if place[owner[index]].is_none() {
+                place[owner[index]] = Some(taken);
+                taken += 1;
+            }
+        }
+        for stretch in &mut stretches {
+            stretch.parents = stretch.parents.iter().filter_map(|&parent| place[parent]).collect();
+            stretch.parents.sort_unstable();
+            stretch.parents.dedup();
+        }
+        let mut placed: Vec<_> = place.into_iter().zip(stretches).collect();
+        placed.sort_by_key(|(place, _)| *place);
+        Ok(placed.into_iter().map(|(_, stretch)| stretch).collect())
+    }
+}
+
+/// What is read of the entries that stretches begin and end with.
+struct Facts {
+    ids: BTreeMap<u64, EntryId>,
+    said: BTreeMap<u64, Said>,
+}
+
+#[derive(Default)]
+struct Said {
+    uuid: Option<String>,
+    words: String,
+    is_from_later: bool,
+}
+
+impl Facts {
+    fn read(archive: &Archive, session: &Session, stretches: &[Stretch]) -> Result<Self, OpsError> {
+        let mut firsts: Vec<u64> = stretches.iter().map(|stretch| stretch.first).collect();
+        firsts.sort_unstable();
+        let mut wanted: Vec<u64> = stretches.iter().map(|stretch| stretch.last).collect();
+        wanted.extend_from_slice(&firsts);
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut ids = BTreeMap::new();
+        for batch in wanted.chunks(BATCH) {
+            let (Some(first), Some(last)) = (batch.first(), batch.last()) else { continue };
+            for entry in archive.store.entries(session.key, *first..last + 1)? {
+                if batch.binary_search(&entry.n).is_ok() {
+                    ids.insert(entry.n, entry.id);
+                }
+            }
+        }
+        let mut said = BTreeMap::new();
+        archive.store.lines(session.key, &firsts, &mut |n, line| {
+            let record = Raw::object(&line);
+            let uuid = record.and_then(|record| session.format.envelope(record).name);
+            let message = record.and_then(|record| session.format.message(record));
+            let text = message.as_ref().map(Message::text).unwrap_or_default();
+            let later = revert::said_from_later(&text);
+            let words = match later {
+                Some(later) => first_line(later),
+                None => message.as_ref().and_then(words),
+            };
+            let words = words.unwrap_or_default();
+            said.insert(n, Said { uuid, words, is_from_later: later.is_some() });
+        })?;
+        Ok(Self { ids, said })
+    }
+
+    fn id(&self, entry: u64) -> Result<EntryId, OpsError> {
+        self.ids.get(&entry).copied().ok_or_else(|| OpsError::NoEntry(entry.to_string()))
+    }
+}
+
+/// Returns the first words of a message, or what stands in their place.
+fn words(message: &Message) -> Option<String> {
+    let instead = |block: &Block| match block {
+        Block::Text(text) | Block::Thinking(text) | Block::Result { text, .. } => first_line(text),
+        Block::Call { name, input, .. } => first_line(&format!("{name} {input}")),
+        Block::Image(_) => Some("[image]".to_owned()),
+        Block::Other(kind) => first_line(kind),
+    };
+    first_line(&message.text()).or_else(|| message.blocks.iter().find_map(instead))
+}
+
+fn first_line(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(WORDS).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(entries: &[u64], edges: &[(u64, u64)]) -> Vec<u64> {
+        let web = Web::new(entries.to_vec(), edges.to_vec());
+        web.order.iter().map(|&index| web.entries[index]).collect()
+    }
+
+    #[test]
+    fn children_come_before_their_parents_and_the_newest_first() {
+        assert_eq!(order(&[1, 2, 3, 4], &[(2, 1), (3, 1), (4, 2)]), [4, 3, 2, 1]);
+        // A replayed entry has a greater number than those that follow it.
+        assert_eq!(order(&[1, 2, 3, 9], &[(2, 1), (3, 2), (9, 1), (3, 9)]), [3, 9, 2, 1]);
+    }
+
+    #[test]
+    fn a_cycle_between_generations_is_cut() {
+        let web = Web::new(vec![1, 2, 3], vec![(2, 1), (1, 2), (3, 2)]);
+        assert_eq!(web.order, [2, 1, 0]);
+        assert_eq!(web.parents, [vec![], vec![0], vec![1]]);
+        assert_eq!(web.children, [1, 1, 0]);
+    }
+
+    #[test]
+    fn a_cycle_alone_has_a_beginning() {
+        let web = Web::new(vec![1, 2], vec![(2, 1), (1, 2)]);
+        assert_eq!(web.order, [1, 0]);
+        assert_eq!(web.parents, [vec![], vec![0]]);
+    }
+}

@@ -1,0 +1,71 @@
+//! `export`: a session's file, byte for byte.
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use super::{Stored, with_examples};
+
+#[test]
+fn the_bytes_are_those_of_the_file() {
+    let env = with_examples();
+    for name in ["native-rewind.jsonl", "native-tools.jsonl"] {
+        let odd =
+            [fs::read(env.project().join(name)).unwrap(), b" \r\n{\"torn\":".to_vec()].concat();
+        fs::write(env.project().join(name), &odd).unwrap();
+        let exported = env.command().args(["export", name]).output().unwrap();
+        assert!(exported.stdout == odd && exported.stderr.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_file_is_never_replaced_unasked() {
+    let stored = Stored::reverted();
+    let live = fs::read(&stored.live).unwrap();
+    let out = stored.env.project().join("out.jsonl");
+    let export = |args: &[&str]| stored.run(&[&["export", "-o", "out.jsonl"], args].concat());
+    let _ = export(&[]).success();
+    assert!(fs::read(&out).unwrap() == live);
+    fs::write(&out, "mine").unwrap();
+    assert_snapshot!(export(&[]), @"
+    ------- stderr -------
+    error: $HOME/project/out.jsonl exists already
+    hint: replace it: --force
+    [exit status: 2]
+    ");
+    assert_eq!(fs::read(&out).unwrap(), b"mine");
+    let _ = export(&["--force"]).success();
+    assert!(fs::read(&out).unwrap() == live);
+    assert_eq!(fs::read_dir(stored.env.project()).unwrap().count(), 1, "nothing else is left");
+    assert_snapshot!(stored.run(&["export", "-o", "."]), @"
+    ------- stderr -------
+    error: $HOME/project/. is no file
+    [exit status: 2]
+    ");
+    assert_snapshot!(stored.run(&["export", "-o", "no/such/folder"]), @"
+    ------- stderr -------
+    error: cannot write $HOME/project/no/such/folder
+    caused by: No such file or directory (os error 2)
+    [exit status: 3]
+    ");
+}
+
+#[test]
+fn every_state_of_the_file_can_be_written() {
+    let stored = Stored::reverted();
+    let list = stored.run(&["export", "--list"]).success().stdout;
+    let names: Vec<&str> = list.lines().filter_map(|line| line.rsplit('/').next()).collect();
+    assert_eq!(names.len(), 2, "{list}");
+    assert!(names[0].ends_with(".undertext-1"), "{list}");
+    assert!(list.lines().nth(1).unwrap().contains("current"), "{list}");
+    let mut aside = stored.live.clone().into_os_string();
+    aside.push(".undertext-1");
+    let old = stored.env.command().args(["export", "--generation", "1"]).output().unwrap();
+    assert!(old.stdout == fs::read(aside).unwrap());
+    assert_snapshot!(stored.run(&["export", "--generation", "3"]), @"
+    ------- stderr -------
+    error: there is no generation 3
+    hint: there are 1 to 2
+    [exit status: 2]
+    ");
+}

@@ -1,0 +1,73 @@
+//! `status`: where a session stands.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+use insta::assert_snapshot;
+
+use super::{Stored, with_examples};
+
+#[test]
+fn a_session_file_has_no_live_file() {
+    let env = with_examples();
+    assert_snapshot!(env.run(&["status", "native-tools.jsonl"]), @"
+    session     9c2d7f34-11aa-4f6b-8d2e-6a1b0c3d4e5f (native)
+    title       Why does the kettle not whistle?
+    folder      /home/ann/kettle
+    branch      main, the only one
+    head        e91b5097
+    checkpoint  @1 is the newest
+    holds       2 turns, 12 entries
+    started     2026-03-14 09:00:01
+    active      2026-03-14 09:00:10
+    ");
+}
+
+#[test]
+fn a_stored_session_tells_whether_its_live_file_agrees() {
+    let stored = Stored::reverted();
+    assert_snapshot!(stored.run(&["status"]), @"
+    session     id-00000-0000-0000-0000-000000000000 (native)
+    title       Paint the boat.
+    folder      $HOME/project
+    branch      main, one of 2
+    head        id-00001
+    checkpoint  @1 is the newest
+    holds       2 turns, 6 entries, 8 operations
+    started     2001-02-03 04:05:08
+    active      2001-02-03 04:05:20
+    live file   $HOME/.local/share/undertext/transcripts/id-00000-0000-0000-0000-000000000000.jsonl
+                agrees with the store
+    ");
+    let mut live = OpenOptions::new().append(true).open(&stored.live).unwrap();
+    writeln!(live, "{{}}").unwrap();
+    let behind = stored.run(&["status", "--json"]).success();
+    assert!(behind.stdout.contains("\"behind\":true") && behind.stderr.is_empty(), "{behind}");
+    assert_snapshot!(stored.run(&["status"]).stdout.lines().last().unwrap(), @"            differs from the store; the next change catches up with it");
+}
+
+#[test]
+fn layers_tell_what_a_session_knows() {
+    let stored = Stored::reverted();
+    assert_snapshot!(stored.run(&["status", "--layers"]), @"
+    system
+      os         linux
+      undertext  0.1.0
+      folder     $HOME/project
+
+    session
+      start  2001-02-03T04:05:08.000Z
+
+    conversation
+      turns    2
+      entries  6
+      active   2001-02-03T04:05:20.000Z
+
+    tools
+
+    workspace
+      path  $HOME/project
+    ");
+    let env = with_examples();
+    assert_snapshot!(env.run(&["status", "--layers", "--json", "native-tools.jsonl"]), @r#"{"type":"layers","session":"9c2d7f34-11aa-4f6b-8d2e-6a1b0c3d4e5f","layers":{"system":null,"session":null,"conversation":{"turns":2,"entries":12,"active":"2026-03-14T09:00:10.000Z"},"tools":[{"tool":"Read","id":"call-1","succeeded":true},{"tool":"Bash","id":"call-2","succeeded":false}],"workspace":null}}"#);
+}
