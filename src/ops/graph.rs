@@ -84,7 +84,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
         }
     }
     let (mut turns, mut marks) = (BTreeMap::new(), BTreeMap::<u64, Vec<Checkpoint>>::new());
-    for (_, checkpoint) in checkpoint::given(archive, session)? {
+    for checkpoint in checkpoint::since(archive, session, 0)? {
         match (checkpoint.before, checkpoint.place.head) {
             (Some(turn), _) => {
                 turns.insert(turn, checkpoint.n);

@@ -138,8 +138,8 @@ fn lines(
 ) -> Result<Vec<Line>, OpsError> {
     let mut before: BTreeMap<u64, u64> = BTreeMap::new();
     let mut behind: BTreeMap<u64, Vec<Checkpoint>> = BTreeMap::new();
-    if !entries.is_empty() {
-        for (_, checkpoint) in checkpoint::given(archive, session)? {
+    if let Some(first) = entries.iter().min() {
+        for checkpoint in checkpoint::since(archive, session, *first)? {
             match (checkpoint.before, checkpoint.place.head) {
                 (Some(turn), _) => {
                     before.insert(turn, checkpoint.n);
@@ -312,7 +312,7 @@ pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> 
         branches: archive.store.branches(session.key)?.len() as u64,
         entries: tip.entries(),
         operations: tip.operations(),
-        checkpoint: checkpoint::given(archive, session)?.last().map(|(_, checkpoint)| checkpoint.n),
+        checkpoint: checkpoint::newest(archive, session)?.map(|checkpoint| checkpoint.n),
         live: catch_up::live_file(archive, session, &tip)?.map(|(_, path)| path),
         behind: catch_up::is_behind(archive, session, &tip)?,
     })

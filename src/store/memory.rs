@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use crate::model::{
-    Card, Entry, Facts, LineId, Mark, NameTag, Operation, Position, Record, Run, SessionName,
+    Card, Checkpoint, Entry, Facts, LineId, Mark, NameTag, Operation, Position, Record, Run,
+    SessionName,
 };
 use crate::store::{
     Commit, Derived, FactKind, Fault, Find, Listed, Newest, SessionFilter, SessionKey, Sizes,
@@ -166,6 +167,18 @@ impl Store for MemoryStore {
             .map(|(operation, facts)| (operation.n, select(facts)))
             .filter(|(_, facts)| *facts != Facts::default())
             .collect())
+    }
+
+    fn checkpoints(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<(u64, Checkpoint)>, StoreError> {
+        let operations = self.held(session)?.operations.iter();
+        let all = operations.flat_map(|(operation, facts)| {
+            facts.checkpoints.iter().map(|checkpoint| (operation.n, checkpoint.clone()))
+        });
+        Ok(all.filter(|(_, checkpoint)| range.contains(&checkpoint.n)).collect())
     }
 
     fn branches(&self, session: SessionKey) -> Result<Vec<(String, Position)>, StoreError> {

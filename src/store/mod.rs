@@ -20,8 +20,8 @@ pub use sqlite::{Access, FORMAT_VERSION, RULES_VERSION, SqliteStore};
 use std::ops::Range;
 
 use crate::model::{
-    Card, Entry, EntryId, Facts, IdPrefix, LineId, Mark, NameTag, Operation, OperationId, Position,
-    Record, Run, SessionName, Timestamp,
+    Card, Checkpoint, Entry, EntryId, Facts, IdPrefix, LineId, Mark, NameTag, Operation,
+    OperationId, Position, Record, Run, SessionName, Timestamp,
 };
 
 /// The number under which a store knows a session; it means nothing outside of it.
@@ -337,6 +337,13 @@ pub trait Store: Send {
         range: Range<u64>,
         kinds: &[FactKind],
     ) -> Result<Vec<(u64, Facts)>, StoreError>;
+
+    /// Returns the checkpoints with these numbers, each behind the operation that gave it, in order.
+    fn checkpoints(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<(u64, Checkpoint)>, StoreError>;
 
     /// Returns where every branch stands, hidden ones left out, in the order of their names.
     fn branches(&self, session: SessionKey) -> Result<Vec<(String, Position)>, StoreError>;

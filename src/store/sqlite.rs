@@ -25,8 +25,8 @@ pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
 
 use crate::{
     model::{
-        Card, Entry, EntryId, Facts, LineId, NameTag, Operation, OperationId, Position, Record,
-        Run, SessionName,
+        Card, Checkpoint, Entry, EntryId, Facts, LineId, NameTag, Operation, OperationId, Position,
+        Record, Run, SessionName,
     },
     store::{
         Commit, Derived, FactKind, Fault, Find, Listed, SessionFilter, SessionKey, Sizes, Store,
@@ -114,6 +114,16 @@ impl SqliteStore {
     }
 }
 
+impl Drop for SqliteStore {
+    /// Leaves a short WAL behind: whoever opens the store next has to read it all.
+    fn drop(&mut self) {
+        let long = self.wal_pages.load(Ordering::Relaxed) >= WAL_PAGES_BRIEF;
+        if self.access == Access::Write && long && self.db.is_autocommit() {
+            let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        }
+    }
+}
+
 impl Store for SqliteStore {
     fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
         let mut query = self.db.prepare_cached(
@@ -177,6 +187,14 @@ impl Store for SqliteStore {
         kinds: &[FactKind],
     ) -> Result<Vec<(u64, Facts)>, StoreError> {
         rows::facts(&self.db, session, Self::bounds(&range), kinds)
+    }
+
+    fn checkpoints(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<(u64, Checkpoint)>, StoreError> {
+        rows::checkpoints(&self.db, session, Self::bounds(&range))
     }
 
     fn branches(&self, session: SessionKey) -> Result<Vec<(String, Position)>, StoreError> {

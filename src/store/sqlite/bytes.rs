@@ -120,11 +120,7 @@ impl Bytes {
         db: &Connection,
         lines: Vec<NewLine>,
     ) -> Result<Vec<i64>, StoreError> {
-        let mut next: i64 = db
-            .prepare_cached("SELECT key FROM line ORDER BY key DESC LIMIT 1")?
-            .query_row([], |row| row.get::<_, i64>(0))
-            .optional()?
-            .map_or(1, |key| key + 1);
+        let mut next = last_line(db)? + 1;
         let direct = lines.iter().map(|line| line.bytes.len()).sum::<usize>() >= SEGMENT;
         let mut pending = if direct { Pending::with_inline(db)? } else { Pending::default() };
         let mut find = db.prepare_cached(
@@ -422,18 +418,14 @@ impl Bytes {
 
 /// Packs the lines that lie inline when there is a segment's worth of them.
 pub(super) fn pack(db: &mut Connection) -> Result<(), StoreError> {
-    let last: Option<i64> = db
-        .query_row("SELECT key FROM line ORDER BY key DESC LIMIT 1", [], |row| row.get(0))
-        .optional()?;
+    let last = last_line(db)?;
     let first = first_inline(db)?;
-    if last.is_none_or(|last| last < first || (last - first) % PACK_EVERY != 0) {
+    if last < first || (last - first) % PACK_EVERY != 0 {
         return Ok(());
     }
-    let inline: i64 = db.query_row(
-        "SELECT ifnull(sum(length(body)), 0) FROM line WHERE key >= ?",
-        [first],
-        |row| row.get(0),
-    )?;
+    let inline: i64 = db
+        .prepare_cached("SELECT ifnull(sum(length(body)), 0) FROM line WHERE key >= ?")?
+        .query_row([first], |row| row.get(0))?;
     if inline < i64::try_from(SEGMENT).unwrap_or(i64::MAX) {
         return Ok(());
     }
@@ -449,8 +441,7 @@ pub(super) fn check(
     path: &Path,
     fault: &mut dyn FnMut(&str, String),
 ) -> Result<(), StoreError> {
-    let last: Option<i64> = db.query_row("SELECT max(key) FROM line", [], |row| row.get(0))?;
-    let last = last.unwrap_or(0);
+    let last = last_line(db)?;
     let middle = last / 2;
     let half = |db: &Connection, range: Range<i64>| {
         let mut found = Vec::new();
@@ -529,6 +520,12 @@ impl Segment {
             Err(torn("its bodies do not fill it"))
         }
     }
+}
+
+/// Returns the key of the newest line, 0 if there is none.
+fn last_line(db: &Connection) -> Result<i64, StoreError> {
+    let mut last = db.prepare_cached("SELECT key FROM line ORDER BY key DESC LIMIT 1")?;
+    Ok(last.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
 }
 
 fn first_inline(db: &Connection) -> Result<i64, StoreError> {

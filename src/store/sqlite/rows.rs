@@ -265,19 +265,7 @@ pub(super) fn facts(
                     checkpoints,
                     "checkpoint",
                     "n, generation, head, horizon, before, own, note",
-                    |row| {
-                        Ok(Checkpoint {
-                            n: row.get(1)?,
-                            place: Position {
-                                generation: row.get(2)?,
-                                head: row.get(3)?,
-                                horizon: row.get(4)?,
-                            },
-                            before: row.get(5)?,
-                            own: row.get(6)?,
-                            note: row.get(7)?,
-                        })
-                    }
+                    checkpoint
                 );
             }
             FactKind::Origins => {
@@ -300,6 +288,31 @@ pub(super) fn facts(
         }
     }
     Ok(all.into_iter().collect())
+}
+
+pub(super) fn checkpoints(
+    db: &Connection,
+    session: SessionKey,
+    (from, to): (i64, i64),
+) -> Result<Vec<(u64, Checkpoint)>, StoreError> {
+    collect(
+        db,
+        "SELECT operation, n, generation, head, horizon, before, own, note FROM checkpoint
+         WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
+        params![session.0, from, to],
+        |row| Ok((row.get(0)?, checkpoint(row)?)),
+    )
+}
+
+/// Reads the columns of a checkpoint that follow its operation.
+fn checkpoint(row: &Row<'_>) -> rusqlite::Result<Checkpoint> {
+    Ok(Checkpoint {
+        n: row.get(1)?,
+        place: Position { generation: row.get(2)?, head: row.get(3)?, horizon: row.get(4)? },
+        before: row.get(5)?,
+        own: row.get(6)?,
+        note: row.get(7)?,
+    })
 }
 
 pub(super) fn runs(
