@@ -89,9 +89,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.write_all(&bytes)?;
         return Ok(Exit::Yes);
     }
-    let text = match &line.message {
-        Some(message) => conversation::whole(message),
-        None => String::from_utf8_lossy(&bytes).into_owned(),
+    let text = match line.messages.as_slice() {
+        [] => String::from_utf8_lossy(&bytes).into_owned(),
+        messages => conversation::whole(messages),
     };
     let (part, from, total) = match args.lines {
         Some(lines) => lines.of(&text)?,
@@ -108,7 +108,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         writeln!(context.output)?;
     }
     // A record that cannot be read is shown with each byte that is no text.
-    let safe = if line.message.is_none() && args.lines.is_none() {
+    let safe = if line.messages.is_empty() && args.lines.is_none() {
         safe::bytes(&bytes)
     } else {
         safe::text(part)
@@ -128,7 +128,7 @@ fn head(context: &mut Context, line: &Line, branch: Option<&str>) -> Result<(), 
         row("uuid", Label::Plain, uuid);
     }
     row("kind", conversation::label(line.kind), line.kind.as_str());
-    if let Some(message) = &line.message {
+    if let Some(message) = line.messages.first() {
         row("role", Label::Plain, message.role.as_str());
         if let Some(model) = &message.model {
             row("model", Label::Plain, model);

@@ -158,6 +158,17 @@ impl<'a> Raw<'a> {
         self.fields().filter(|(raw, _)| same(raw, key)).last().map(|(_, value)| value)
     }
 
+    /// Returns the fields of an object that have these keys, as [`Raw::get`] does for each, in one pass.
+    pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Self>; N] {
+        let mut values = [None; N];
+        for (raw, value) in self.fields() {
+            for (slot, _) in values.iter_mut().zip(keys).filter(|(_, key)| same(raw, key)) {
+                *slot = Some(value);
+            }
+        }
+        values
+    }
+
     /// Returns an object's fields in file order: the bytes between the key's quotes, and the value.
     pub fn fields(self) -> impl Iterator<Item = (&'a [u8], Self)> {
         let bytes = self.0;
@@ -526,6 +537,14 @@ mod tests {
         let bytes = bytes.as_ref();
         let found = scan(bytes, &mut ()).map_err(|Looked(n)| n);
         assert_eq!(found, expected, "{}", bytes.escape_ascii());
+    }
+
+    #[test]
+    fn picked_fields_are_those_that_get_gives() {
+        let record = Raw::object(br#"{"a":1,"b":[2],"\u0061":3,"c":{"a":4}}"#).unwrap();
+        let picked = record.pick(["a", "x", "c", "a"]);
+        assert_eq!(picked, ["a", "x", "c", "a"].map(|key| record.get(key)));
+        assert_eq!(picked[0].and_then(Raw::u64), Some(3));
     }
 
     #[test]

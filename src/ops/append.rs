@@ -179,6 +179,7 @@ pub(super) fn setting(
         time: change.at,
         folder: workspace.folder.clone(),
         git_branch: workspace.git_branch.clone(),
+        beside: None,
     }
 }
 

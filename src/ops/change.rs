@@ -11,6 +11,7 @@
 //! Invariant: what a growth says of its file is what reading that file gives, because both come from the same reader.
 
 use std::{
+    cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
     fs::File,
     io::Read,
@@ -376,6 +377,7 @@ impl<'a> Change<'a> {
             lines: &self.lines,
             twins: &self.deriver.twins,
             runs: growth.runs.iter().chain(&growth.run).cloned().collect(),
+            names: OnceCell::new(),
         });
         Ok(self.format.head(&view)?)
     }

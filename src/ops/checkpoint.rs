@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{change::Change, derive};
 use crate::{
-    model::{Checkpoint, json::Raw},
+    model::{Checkpoint, Message, json::Raw},
     ops::{Archive, Notice, OpsError, Session},
 };
 
@@ -110,8 +110,9 @@ fn shown(
     let turns: Vec<u64> = given.iter().filter_map(|(_, checkpoint)| checkpoint.before).collect();
     let mut words = BTreeMap::new();
     archive.store.lines(session.key, &turns, &mut |n, line| {
-        let message = Raw::object(&line).and_then(|record| session.format.message(record));
-        words.insert(n, message.map(|message| message.text()).unwrap_or_default());
+        let record = Raw::object(&line);
+        let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
+        words.insert(n, messages.first().map(Message::text).unwrap_or_default());
     })?;
     let show = |(operation, checkpoint): (u64, Checkpoint)| {
         let words = checkpoint.before.and_then(|n| words.remove(&n));

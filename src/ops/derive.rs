@@ -117,9 +117,8 @@ pub(super) fn see_entry(
     if kind == Kind::User {
         card.turns += 1;
         if card.title.is_none() {
-            card.title = record
-                .and_then(|record| format.message(record))
-                .and_then(|message| title(&message.text()));
+            let messages = record.map(|record| format.messages(record)).unwrap_or_default();
+            card.title = messages.iter().find_map(|message| title(&message.text()));
         }
     }
 }

@@ -335,12 +335,12 @@ impl Facts {
         archive.store.lines(session.key, &firsts, &mut |n, line| {
             let record = Raw::object(&line);
             let uuid = record.and_then(|record| session.format.envelope(record).name);
-            let message = record.and_then(|record| session.format.message(record));
-            let text = message.as_ref().map(Message::text).unwrap_or_default();
+            let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
+            let text = messages.first().map(Message::text).unwrap_or_default();
             let later = revert::said_from_later(&text);
             let words = match later {
                 Some(later) => first_line(later),
-                None => message.as_ref().and_then(words),
+                None => messages.iter().find_map(words),
             };
             let words = words.unwrap_or_default();
             said.insert(n, Said { uuid, words, is_from_later: later.is_some() });

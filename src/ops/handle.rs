@@ -28,7 +28,7 @@ pub struct Handle {
     workspace: Workspace,
     seen: Option<OperationId>,
     recent: VecDeque<(u64, Message)>,
-    decoded: Cache<u64, Option<Message>>,
+    decoded: Cache<u64, Vec<Message>>,
 }
 
 impl Handle {
@@ -61,8 +61,8 @@ impl Handle {
         if self.seen == before && appended.notices.is_empty() && !self.recent.is_empty() {
             for entry in &appended.entries {
                 if self.recent.back().is_none_or(|(last, _)| *last < entry.n) {
-                    let message = ops::message(&self.archive, &self.session, entry.n)?;
-                    self.recent.extend(message.map(|message| (entry.n, message)));
+                    let said = ops::messages(&self.archive, &self.session, entry.n)?;
+                    self.recent.extend(said.into_iter().map(|message| (entry.n, message)));
                 }
             }
             self.seen = self.newest()?;
@@ -76,7 +76,10 @@ impl Handle {
         let newest = self.newest()?;
         if self.seen != newest || self.recent.len() < count.min(KEPT) {
             let log = ops::log(&self.archive, &self.session, None, count.max(KEPT))?;
-            let messages = log.lines.into_iter().filter_map(|line| Some((line.n, line.message?)));
+            let messages = log
+                .lines
+                .into_iter()
+                .flat_map(|line| line.messages.into_iter().map(move |message| (line.n, message)));
             let mut messages: VecDeque<_> = messages.collect();
             let asked: Vec<Message> = last(&messages, count);
             messages.drain(..messages.len().saturating_sub(KEPT));
@@ -87,16 +90,13 @@ impl Handle {
     }
 
     /// Returns what an entry says.
-    pub fn message(&mut self, entry: u64) -> Result<Option<Message>, OpsError> {
-        if let Some((_, message)) = self.recent.iter().rev().find(|(n, _)| *n == entry) {
-            return Ok(Some(message.clone()));
+    pub fn said(&mut self, entry: u64) -> Result<Vec<Message>, OpsError> {
+        if let Some(messages) = self.decoded.get(&entry) {
+            return Ok(messages.clone());
         }
-        if let Some(message) = self.decoded.get(&entry) {
-            return Ok(message.clone());
-        }
-        let message = ops::message(&self.archive, &self.session, entry)?;
-        self.decoded.insert(entry, message.clone());
-        Ok(message)
+        let messages = ops::messages(&self.archive, &self.session, entry)?;
+        self.decoded.insert(entry, messages.clone());
+        Ok(messages)
     }
 
     fn newest(&self) -> Result<Option<OperationId>, OpsError> {

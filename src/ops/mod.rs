@@ -41,7 +41,7 @@ pub use handle::Handle;
 pub use import::peek;
 pub use new::{Created, Layers, hide, layers, new};
 pub use read::{
-    Held, Line, Log, Status, export, generations, is_behind, log, log_all, message, show, status,
+    Held, Line, Log, Status, export, generations, is_behind, log, log_all, messages, show, status,
 };
 pub use rebuild::{Rebuilt, rebuild};
 pub use revert::{Reverted, clear, revert};

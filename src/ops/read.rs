@@ -41,8 +41,8 @@ pub struct Line {
     pub checkpoint: Option<u64>,
     /// The checkpoints that were put right behind it.
     pub marks: Vec<Checkpoint>,
-    /// What it says, if it is part of the conversation.
-    pub message: Option<Message>,
+    /// What it says: nothing unless it is part of the conversation, several messages where it stands for a history.
+    pub messages: Vec<Message>,
 }
 
 /// A stretch of a conversation.
@@ -167,7 +167,7 @@ fn lines(
             time: envelope.and_then(|envelope| envelope.time),
             checkpoint: before.get(&n).copied(),
             marks: behind.remove(&n).unwrap_or_default(),
-            message: record.and_then(|record| session.format.message(record)),
+            messages: record.map(|record| session.format.messages(record)).unwrap_or_default(),
         });
     })?;
     for line in &mut lines {
@@ -196,16 +196,18 @@ pub fn show(
 }
 
 /// Returns what an entry says.
-pub fn message(
+pub fn messages(
     archive: &Archive,
     session: &Session,
     entry: u64,
-) -> Result<Option<Message>, OpsError> {
-    let mut message = None;
+) -> Result<Vec<Message>, OpsError> {
+    let mut messages = Vec::new();
     archive.store.lines(session.key, &[entry], &mut |_, line| {
-        message = Raw::object(&line).and_then(|record| session.format.message(record));
+        messages.extend(
+            Raw::object(&line).into_iter().flat_map(|record| session.format.messages(record)),
+        );
     })?;
-    Ok(message)
+    Ok(messages)
 }
 
 /// Writes the bytes of a generation, or of the one in which the current branch stands, and returns how many they are.
@@ -338,7 +340,7 @@ pub(super) fn recent_calls(
 ) -> Result<Vec<RecentCall>, OpsError> {
     let mut calls: Vec<RecentCall> = Vec::new();
     for line in log(archive, session, None, RECENT_ENTRIES)?.lines {
-        for block in line.message.map(|message| message.blocks).unwrap_or_default() {
+        for block in line.messages.into_iter().flat_map(|message| message.blocks) {
             match block {
                 Block::Call { id, name, .. } => {
                     calls.push(RecentCall { name, id, succeeded: None });

@@ -1,12 +1,17 @@
 //! Looking: a session as a graph, read from the store only as far as it is asked for.
+//!
+//! What only some formats need, they pay for when they first ask: a [`Survey`] reads every record of the generation once.
+//!
+//! Invariant: each question costs about the logarithm of what is held, once its index is there.
 
 use std::{
     cell::{OnceCell, RefCell},
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    ops::Range,
 };
 
 use crate::{
-    model::{NameTag, Parent, Position, Record, Run, json::Raw},
+    model::{Kind, NameTag, Parent, Position, Record, Run, json::Raw},
     ops::{OpsError, Session},
     store::{Find, NewLine, Store, StoreError},
     wire::{Failure, Graph, Link, Path},
@@ -22,9 +27,24 @@ pub(super) struct Pending<'a> {
     pub(super) lines: &'a [NewLine],
     pub(super) twins: &'a BTreeSet<NameTag>,
     pub(super) runs: Vec<Run>,
+    pub(super) names: OnceCell<BTreeMap<NameTag, Vec<u64>>>,
 }
 
 impl Pending<'_> {
+    /// Returns the entries whose records have this tag.
+    fn named(&self, tag: NameTag) -> Vec<u64> {
+        let names = self.names.get_or_init(|| {
+            let mut names: BTreeMap<NameTag, Vec<u64>> = BTreeMap::new();
+            for record in self.records {
+                if let Some(name) = record.name {
+                    names.entry(name).or_default().push(record.n);
+                }
+            }
+            names
+        });
+        names.get(&tag).cloned().unwrap_or_default()
+    }
+
     fn index(&self, entry: u64) -> Option<usize> {
         usize::try_from(entry.checked_sub(self.first)?).ok()
     }
@@ -37,7 +57,10 @@ pub struct View<'a> {
     position: Position,
     last: Option<Run>,
     runs: OnceCell<Vec<Run>>,
+    places: OnceCell<Places>,
+    survey: OnceCell<Survey>,
     twins: OnceCell<BTreeSet<NameTag>>,
+    bearers: RefCell<BTreeMap<NameTag, Bearers>>,
     records: RefCell<BTreeMap<u64, Vec<Record>>>,
     pending: Option<Pending<'a>>,
 }
@@ -56,7 +79,10 @@ impl<'a> View<'a> {
             position,
             last: last.filter(|run| run.generation == position.generation),
             runs: OnceCell::new(),
+            places: OnceCell::new(),
+            survey: OnceCell::new(),
             twins: OnceCell::new(),
+            bearers: RefCell::default(),
             records: RefCell::default(),
             pending: None,
         }
@@ -64,7 +90,15 @@ impl<'a> View<'a> {
 
     /// Looks at another generation, with what was read so far at hand.
     pub(super) fn moved(self, position: Position) -> Self {
-        Self { position, last: None, runs: OnceCell::new(), ..self }
+        Self {
+            position,
+            last: None,
+            runs: OnceCell::new(),
+            places: OnceCell::new(),
+            survey: OnceCell::new(),
+            bearers: RefCell::default(),
+            ..self
+        }
     }
 
     /// Shows what a change has gathered too.
@@ -76,9 +110,7 @@ impl<'a> View<'a> {
     pub fn runs(&self) -> Result<&[Run], StoreError> {
         if self.runs.get().is_none() {
             let mut joined: Vec<Run> = Vec::new();
-            let held = self.store.runs(self.session.key, self.position.generation, 0)?;
-            let fresh = self.pending.iter().flat_map(|pending| pending.runs.iter().cloned());
-            for mut run in held.into_iter().chain(fresh) {
+            for mut run in self.every_run()? {
                 run.count = run.count.min(self.position.horizon.saturating_sub(run.start));
                 match joined.last_mut() {
                     _ if run.count == 0 => {}
@@ -101,10 +133,11 @@ impl<'a> View<'a> {
         Ok(self.runs()?.iter().flat_map(|run| run.first..run.first + run.count).collect())
     }
 
-    /// Returns the last place of an entry within the horizon.
-    pub fn place(&self, entry: u64) -> Result<Option<u64>, StoreError> {
-        let holds = |run: &&Run| run.first <= entry && entry < run.first + run.count;
-        Ok(self.runs()?.iter().rev().find(holds).map(|run| run.start + (entry - run.first)))
+    fn places(&self) -> Result<&Places, StoreError> {
+        if self.places.get().is_none() {
+            let _ = self.places.set(Places::of(self.runs()?));
+        }
+        self.places.get().ok_or_else(|| StoreError::Refused("no places".into()))
     }
 
     /// Returns the path to the head.
@@ -124,16 +157,183 @@ impl<'a> View<'a> {
         self.twins.get().ok_or_else(|| StoreError::Refused("no twins".into()))
     }
 
-    /// Returns the last entry of a name within the horizon.
-    fn named(&self, tag: NameTag) -> Result<Option<u64>, StoreError> {
-        let mut best = None;
-        let mut entries = self.store.find(self.session.key, &Find::Name(tag, tag))?;
-        let fresh = self.pending.iter().flat_map(|pending| pending.records);
-        entries.extend(fresh.filter(|record| record.name == Some(tag)).map(|record| record.n));
-        for entry in entries {
-            best = best.max(self.place(entry)?.map(|place| (place, entry)));
+    /// Returns every run of the generation.
+    fn every_run(&self) -> Result<Vec<Run>, StoreError> {
+        let mut runs = self.store.runs(self.session.key, self.position.generation, 0)?;
+        runs.extend(self.pending.iter().flat_map(|pending| pending.runs.iter().cloned()));
+        Ok(runs)
+    }
+
+    /// Returns how many bytes the lines of these entries have.
+    fn lengths(&self, entries: Range<u64>) -> Result<u64, StoreError> {
+        let first = self.pending.as_ref().map_or(entries.end, |pending| pending.first);
+        let held = entries.start..entries.end.min(first);
+        let fresh = entries.start.max(first)..entries.end;
+        let mut length = 0;
+        if !held.is_empty() {
+            let lines = self.store.line_ids(self.session.key, held)?;
+            length += lines.iter().map(|(_, length)| length).sum::<u64>();
         }
-        Ok(best.map(|(_, entry)| entry))
+        for entry in fresh {
+            let pending = self.pending.as_ref();
+            let line = pending.and_then(|pending| pending.lines.get(pending.index(entry)?));
+            length += line.map_or(0, |line| line.bytes().len() as u64);
+        }
+        Ok(length)
+    }
+
+    fn survey(&self) -> Result<&Survey, Failure> {
+        if self.survey.get().is_none() {
+            let _ = self.survey.set(Survey::of(self)?);
+        }
+        self.survey.get().ok_or_else(|| "no survey".into())
+    }
+
+    /// Returns the name of the record that an entry says it follows.
+    fn followed(&self, entry: u64) -> Result<Option<String>, Failure> {
+        let line = self.line(entry)?;
+        let link = Raw::object(&line).map(|record| self.session.format.envelope(record).parent);
+        Ok(if let Some(Link::Named(name)) = link { Some(name) } else { None })
+    }
+
+    /// Returns the entry that an entry follows, if what it follows has this tag.
+    fn follows(&self, entry: u64, tag: NameTag) -> Result<Option<u64>, Failure> {
+        if !self.bearers.borrow().contains_key(&tag) {
+            let found = self.bearers_of(tag)?;
+            self.bearers.borrow_mut().insert(tag, found);
+        }
+        Ok(match self.bearers.borrow().get(&tag) {
+            Some(Bearers::Alike(last)) => *last,
+            Some(Bearers::Apart(last)) => {
+                self.followed(entry)?.and_then(|name| last.get(&name).copied())
+            }
+            None => None,
+        })
+    }
+
+    /// Returns the entries within the horizon whose records have this tag, each behind its place, in order.
+    fn tagged(&self, tag: NameTag) -> Result<Vec<(u64, u64)>, Failure> {
+        let entries = if let Some(survey) = self.survey.get() {
+            survey.named.get(&tag).cloned().unwrap_or_default()
+        } else {
+            let mut entries = self.store.find(self.session.key, &Find::Name(tag, tag))?;
+            entries.extend(self.pending.iter().flat_map(|pending| pending.named(tag)));
+            entries
+        };
+        let mut tagged = Vec::new();
+        for entry in entries {
+            tagged.extend(self.place(entry)?.map(|place| (place, entry)));
+        }
+        tagged.sort_unstable();
+        Ok(tagged)
+    }
+
+    fn bearers_of(&self, tag: NameTag) -> Result<Bearers, Failure> {
+        let tagged = self.tagged(tag)?;
+        if let [] | [_] = tagged.as_slice() {
+            return Ok(Bearers::Alike(tagged.first().map(|(_, entry)| *entry)));
+        }
+        // Equal tags are no proof of equal names.
+        let mut last = BTreeMap::new();
+        for (_, entry) in tagged {
+            let line = self.line(entry)?;
+            let name = Raw::object(&line).and_then(|raw| self.session.format.envelope(raw).name);
+            last.insert(name.unwrap_or_default(), entry);
+        }
+        Ok(if last.len() > 1 {
+            Bearers::Apart(last)
+        } else {
+            Bearers::Alike(last.into_values().next())
+        })
+    }
+}
+
+/// The last entry within the horizon of what one tag stands for.
+enum Bearers {
+    /// All entries of the tag have one name.
+    Alike(Option<u64>),
+    /// They have several.
+    Apart(BTreeMap<String, u64>),
+}
+
+/// Where the entries of a generation stand, and how.
+struct Places {
+    /// Stretches that do not overlap, by their first entry: the entry behind the last, and the place of the first.
+    last: BTreeMap<u64, (u64, u64)>,
+    /// The places that begin on the physical line of the one before, in order.
+    glued: Vec<Range<u64>>,
+}
+
+impl Places {
+    fn of(runs: &[Run]) -> Self {
+        let mut last = BTreeMap::new();
+        let mut glued = Vec::new();
+        for run in runs.iter().rev() {
+            let end = run.first + run.count;
+            // What lies further behind in the file counts; only what is free of it is added.
+            let taken = last.range(..run.first).next_back();
+            let mut from = taken.map_or(run.first, |(_, &(behind, _))| run.first.max(behind));
+            let taken: Vec<(u64, u64)> = last
+                .range(run.first..end)
+                .map(|(&first, &(behind, _)): (&u64, &(u64, u64))| (first, behind))
+                .collect();
+            for (first, behind) in taken.into_iter().chain([(end, end)]) {
+                if from < first {
+                    last.insert(from, (first, run.start + (from - run.first)));
+                }
+                from = from.max(behind);
+            }
+        }
+        for run in runs {
+            let mut place = run.start;
+            for (count, separator) in &run.gaps.0 {
+                if !separator.contains(&b'\n') {
+                    glued.push(place.max(1)..place + count);
+                }
+                place += count;
+            }
+        }
+        Self { last, glued }
+    }
+
+    fn place(&self, entry: u64) -> Option<u64> {
+        let (first, (behind, place)) = self.last.range(..=entry).next_back()?;
+        (entry < *behind).then(|| place + (entry - first))
+    }
+
+    fn is_glued(&self, place: u64) -> bool {
+        let after = self.glued.partition_point(|range| range.start <= place);
+        after.checked_sub(1).and_then(|i| self.glued.get(i)).is_some_and(|at| at.contains(&place))
+    }
+}
+
+/// What is found by reading every record of a generation.
+struct Survey {
+    boundaries: Vec<u64>,
+    /// The entries of each name, in the order of their last places.
+    named: BTreeMap<NameTag, Vec<u64>>,
+}
+
+impl Survey {
+    fn of(view: &View<'_>) -> Result<Self, Failure> {
+        let mut boundaries = Vec::new();
+        let mut named: BTreeMap<NameTag, Vec<u64>> = BTreeMap::new();
+        for place in 0..view.len() {
+            let Some(entry) = view.at(place)? else { continue };
+            let record = view.record(entry)?;
+            if record.name.is_none() && record.kind != Kind::Boundary
+                || view.place(entry)? != Some(place)
+            {
+                continue;
+            }
+            if let Some(name) = record.name {
+                named.entry(name).or_default().push(entry);
+            }
+            if record.kind == Kind::Boundary {
+                boundaries.push(entry);
+            }
+        }
+        Ok(Self { boundaries, named })
     }
 }
 
@@ -164,7 +364,7 @@ impl Graph for View<'_> {
             return Ok(None);
         }
         let within = |run: &&Run| run.start <= place && place < run.start + run.count;
-        let pending = self.pending.iter().flat_map(|pending| &pending.runs);
+        let pending = self.pending.as_ref().and_then(|pending| pending.runs.last());
         if let Some(run) = self.last.iter().chain(pending).find(within) {
             return Ok(Some(run.first + (place - run.start)));
         }
@@ -204,17 +404,12 @@ impl Graph for View<'_> {
                 Some(name) if twins.contains(&name) => name,
                 _ => return Ok(Some(parent)),
             },
-            Parent::Missing => {
-                let line = self.line(entry)?;
-                let link =
-                    Raw::object(&line).map(|record| self.session.format.envelope(record).parent);
-                match link {
-                    Some(Link::Named(name)) => NameTag::of(&name),
-                    _ => return Ok(None),
-                }
-            }
+            Parent::Missing => match self.followed(entry)? {
+                Some(name) => NameTag::of(&name),
+                None => return Ok(None),
+            },
         };
-        Ok(self.named(tag)?)
+        self.follows(entry, tag)
     }
 
     fn line(&self, entry: u64) -> Result<Vec<u8>, Failure> {
@@ -226,5 +421,37 @@ impl Graph for View<'_> {
         let mut found = Vec::new();
         self.store.lines(self.session.key, &[entry], &mut |_, line| found = line)?;
         Ok(found)
+    }
+
+    fn place(&self, entry: u64) -> Result<Option<u64>, Failure> {
+        Ok(self.places()?.place(entry))
+    }
+
+    fn named(&self, name: NameTag) -> Result<Option<u64>, Failure> {
+        Ok(self.survey()?.named.get(&name).and_then(|entries| entries.last().copied()))
+    }
+
+    fn boundaries(&self) -> Result<&[u64], Failure> {
+        Ok(&self.survey()?.boundaries)
+    }
+
+    fn is_glued(&self, place: u64) -> Result<bool, Failure> {
+        Ok(place < self.len() && self.places()?.is_glued(place))
+    }
+
+    fn bytes(&self) -> Result<u64, Failure> {
+        let runs = self.every_run()?;
+        let horizon = self.position.horizon;
+        let Some(last) = runs.last() else { return Ok(0) };
+        if last.end() <= horizon {
+            return Ok(last.bytes + last.tail.len() as u64);
+        }
+        let Some(run) = runs.iter().find(|run| run.end() >= horizon) else { return Ok(0) };
+        let kept = horizon.saturating_sub(run.start);
+        let separators = run.gaps.iter(run.start, run.count);
+        let separators = separators.skip(usize::try_from(kept)?).map(|gap| gap.len() as u64);
+        let beyond: u64 =
+            separators.sum::<u64>() + self.lengths(run.first + kept..run.first + run.count)?;
+        Ok(run.bytes.saturating_sub(beyond))
     }
 }

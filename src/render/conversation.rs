@@ -62,8 +62,8 @@ pub(crate) fn write(out: &mut dyn Write, lines: &[Line], manner: Manner<'_>) -> 
 }
 
 /// Returns what an entry says, whole and without any mark: the text whose lines `show --lines` counts.
-pub(crate) fn whole(message: &Message) -> String {
-    let parts = message.blocks.iter().map(|block| match block {
+pub(crate) fn whole(messages: &[Message]) -> String {
+    let parts = messages.iter().flat_map(|message| &message.blocks).map(|block| match block {
         Block::Text(text) | Block::Thinking(text) | Block::Result { text, .. } => text.clone(),
         Block::Call { name, input, .. } => format!("{name} {input}"),
         Block::Image(bytes) => image(*bytes),
@@ -87,10 +87,8 @@ pub(crate) fn label(kind: Kind) -> Label {
 
 /// Returns the only block of an entry that is no more than one.
 fn sole(line: &Line) -> Option<&Block> {
-    match line.message.as_ref()?.blocks.as_slice() {
-        [block] => Some(block),
-        _ => None,
-    }
+    let mut blocks = line.messages.iter().flat_map(|message| &message.blocks);
+    blocks.next().filter(|_| blocks.next().is_none())
 }
 
 fn image(bytes: usize) -> String {
@@ -119,8 +117,7 @@ impl Manner<'_> {
             head = format!("{rule} {head} {rule}");
         }
         writeln!(out, "{head}")?;
-        let Some(message) = &line.message else { return Ok(()) };
-        for block in &message.blocks {
+        for block in line.messages.iter().flat_map(|message| &message.blocks) {
             match block {
                 Block::Text(text) => self.text(out, line, text, (Label::Plain, LINES))?,
                 Block::Thinking(text) => {

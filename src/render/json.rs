@@ -154,7 +154,7 @@ pub(crate) struct NodeShape<'a> {
 impl<'a> EntryShape<'a> {
     /// Returns an entry as it is written.
     pub(crate) fn new(line: &'a ops::Line) -> Self {
-        let message = line.message.as_ref();
+        let message = line.messages.first();
         Self {
             entry: line.id.to_string(),
             uuid: line.uuid.as_deref(),
@@ -164,7 +164,7 @@ impl<'a> EntryShape<'a> {
             checkpoint: line.checkpoint,
             checkpoints: marks(&line.marks),
             model: message.and_then(|message| message.model.as_deref()),
-            blocks: message.into_iter().flat_map(|message| &message.blocks).map(part).collect(),
+            blocks: line.messages.iter().flat_map(|message| &message.blocks).map(part).collect(),
             excerpt: None,
         }
     }

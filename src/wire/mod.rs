@@ -5,10 +5,18 @@
 //!
 //! Invariant: nothing here reads a file of an agent by itself, and no record, however broken, is an error.
 
+mod claude;
+mod codex;
 pub mod jsonl;
+mod kimi;
 mod native;
+mod pi;
 
+pub use claude::Claude;
+pub use codex::Codex;
+pub use kimi::Kimi;
 pub use native::{Invalid, Native};
+pub use pi::Pi;
 
 use crate::model::{Kind, Message, NameTag, Record, Timestamp, json::Raw};
 
@@ -79,6 +87,9 @@ pub trait Graph {
     /// Returns the entry at a place in the generation, from 0.
     fn at(&self, place: u64) -> Result<Option<u64>, Failure>;
 
+    /// Returns the place of an entry in the generation: of several the last one.
+    fn place(&self, entry: u64) -> Result<Option<u64>, Failure>;
+
     /// Returns what is derived from an entry.
     fn record(&self, entry: u64) -> Result<Record, Failure>;
 
@@ -87,6 +98,18 @@ pub trait Graph {
 
     /// Returns an entry's line.
     fn line(&self, entry: u64) -> Result<Vec<u8>, Failure>;
+
+    /// Returns the entry that a name stands for: of several the last one. This may read every record.
+    fn named(&self, name: NameTag) -> Result<Option<u64>, Failure>;
+
+    /// Returns the entries that are boundaries, in the order of their places. This may read every record.
+    fn boundaries(&self) -> Result<&[u64], Failure>;
+
+    /// Returns whether the entry at a place begins on the physical line of the one before it.
+    fn is_glued(&self, place: u64) -> Result<bool, Failure>;
+
+    /// Returns how many bytes of the file exist, what follows the last entry included.
+    fn bytes(&self) -> Result<u64, Failure>;
 
     /// Returns whether nothing exists.
     fn is_empty(&self) -> bool {
@@ -138,6 +161,8 @@ pub struct Setting {
     pub folder: String,
     /// The branch that is checked out there.
     pub git_branch: Option<String>,
+    /// The line of a record nearby: what the agent writes into each record is taken from it.
+    pub beside: Option<Vec<u8>>,
 }
 
 /// What one agent writes, and how it reads it.
@@ -157,8 +182,14 @@ pub trait Format: Sync {
     /// Returns what paths need of a record.
     fn envelope(&self, record: Raw<'_>) -> Envelope;
 
-    /// Returns what a record says, if it is part of the conversation.
-    fn message(&self, record: Raw<'_>) -> Option<Message>;
+    /// Returns what a record says: nothing unless it is part of the conversation, several messages where one record
+    /// stands for a whole history.
+    fn messages(&self, record: Raw<'_>) -> Vec<Message>;
+
+    /// Returns the agent's own number of a checkpoint, if this record sets one.
+    fn checkpoint(&self, _record: Raw<'_>) -> Option<String> {
+        None
+    }
 
     /// Returns the entry at which the agent would resume.
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure>;
@@ -175,10 +206,34 @@ pub trait Format: Sync {
 
     /// Writes a record.
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid>;
+
+    /// Returns the lines that, appended, take the agent back to an entry and say a note there; None where only a
+    /// rotation can do it, an [`Invalid`] as the error where the note cannot be written.
+    ///
+    /// The setting is that of the new record: its parent is the name of the entry to go back to.
+    fn branch(
+        &self,
+        _graph: &dyn Graph,
+        _back: &Back<'_>,
+        _setting: &Setting,
+    ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
+        Ok(None)
+    }
+}
+
+/// A way back by appending.
+#[derive(Clone, Copy, Debug)]
+pub struct Back<'a> {
+    /// The head at which the agent stands.
+    pub from: u64,
+    /// The entry behind which it is to go on; None is the beginning.
+    pub to: Option<u64>,
+    /// What it is to be told.
+    pub note: Option<&'a str>,
 }
 
 /// Every format, in the order in which they are asked.
-pub const FORMATS: [&dyn Format; 1] = [&Native];
+pub const FORMATS: [&dyn Format; 5] = [&Native, &Claude, &Pi, &Codex, &Kimi];
 
 /// Returns the format of this name.
 pub fn by_name(name: &str) -> Option<&'static dyn Format> {
@@ -190,4 +245,32 @@ pub fn detect(records: &[Raw<'_>]) -> Option<&'static dyn Format> {
     let known =
         |format: &&dyn Format| records.iter().filter(|record| format.knows(**record)).count();
     FORMATS.into_iter().filter(|format| known(format) > 0).max_by_key(known)
+}
+
+/// Returns a field that is a string, decoded.
+fn text(record: Raw<'_>, key: &str) -> Option<String> {
+    string(record.get(key))
+}
+
+/// Returns a value that is a string, decoded.
+fn string(value: Option<Raw<'_>>) -> Option<String> {
+    value?.text().map(std::borrow::Cow::into_owned)
+}
+
+/// Returns a moment in RFC 3339.
+fn moment(value: Option<Raw<'_>>) -> Option<Timestamp> {
+    value?.text().and_then(|time| Timestamp::parse(&time))
+}
+
+/// Returns a value as words: a string as it is, anything else as its JSON.
+fn shown(value: Raw<'_>) -> String {
+    value.text().map_or_else(
+        || String::from_utf8_lossy(value.bytes()).into_owned(),
+        std::borrow::Cow::into_owned,
+    )
+}
+
+/// Returns a record as the line to append.
+fn line(record: &serde_json::Value) -> Vec<u8> {
+    record.to_string().into_bytes()
 }

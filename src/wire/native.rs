@@ -21,7 +21,10 @@ use crate::{
         Block, Kind, Message, NameTag, Parent, Role, Timestamp, Usage,
         json::{self, Raw},
     },
-    wire::{Draft, Envelope, Failure, Format, Graph, Link, Path, Repair, Setting},
+    wire::{
+        Draft, Envelope, Failure, Format, Graph, Link, Path, Repair, Setting, moment, shown,
+        string, text,
+    },
 };
 
 /// The native format.
@@ -65,10 +68,12 @@ impl Format for Native {
     }
 
     fn envelope(&self, record: Raw<'_>) -> Envelope {
-        let subtype = text(record, "subtype");
-        let summary = record.get("isCompactSummary").and_then(Raw::bool) == Some(true);
-        let kind = match text(record, "type").as_deref() {
-            Some("user") if summary => Kind::Summary,
+        let [class, subtype, summary, uuid, parent, time] =
+            record.pick(["type", "subtype", "isCompactSummary", "uuid", "parentUuid", "timestamp"]);
+        let subtype = subtype.and_then(Raw::text);
+        let is_summary = summary.and_then(Raw::bool) == Some(true);
+        let kind = match class.and_then(Raw::text).as_deref() {
+            Some("user") if is_summary => Kind::Summary,
             Some("user") if subtype.as_deref() == Some("note") => Kind::Note,
             Some("user") => Kind::User,
             Some("assistant" | "tool_use") => Kind::Assistant,
@@ -79,56 +84,15 @@ impl Format for Native {
         };
         Envelope {
             kind,
-            name: text(record, "uuid").filter(|name| !name.is_empty()),
-            parent: text(record, "parentUuid").map_or(Link::Root, Link::Named),
-            time: text(record, "timestamp").and_then(|time| Timestamp::parse(&time)),
+            name: string(uuid).filter(|name| !name.is_empty()),
+            parent: string(parent).map_or(Link::Root, Link::Named),
+            time: moment(time),
             hint: Vec::new(),
         }
     }
 
-    fn message(&self, record: Raw<'_>) -> Option<Message> {
-        let kind = text(record, "type")?;
-        let message = record.get("message");
-        let mut blocks: Vec<Block> =
-            message.and_then(|m| m.get("content")).map(content).unwrap_or_default();
-        let role = match kind.as_str() {
-            "user" => Role::User,
-            "assistant" => Role::Assistant,
-            "system" => Role::System,
-            "tool_use" => {
-                let tool = record.get("tool")?;
-                let input = tool.get("input").map_or(&b"{}"[..], Raw::bytes);
-                blocks.push(Block::Call {
-                    id: text(tool, "id").unwrap_or_default(),
-                    name: text(tool, "name").unwrap_or_default(),
-                    input: String::from_utf8_lossy(input).into_owned(),
-                });
-                Role::Assistant
-            }
-            "tool_result" => {
-                let result = record.get("toolResult")?;
-                let error = text(result, "error");
-                let output = result.get("output").map(shown).unwrap_or_default();
-                blocks.push(Block::Result {
-                    id: text(result, "id").unwrap_or_default(),
-                    error: error.is_some(),
-                    text: match error {
-                        Some(error) if output.is_empty() => error,
-                        _ => output,
-                    },
-                });
-                Role::Tool
-            }
-            _ => return None,
-        };
-        Some(Message {
-            role,
-            blocks,
-            id: message.and_then(|m| text(m, "id")),
-            time: text(record, "timestamp").and_then(|time| Timestamp::parse(&time)),
-            model: message.and_then(|m| text(m, "model")),
-            usage: message.and_then(|m| m.get("usage")).map(usage),
-        })
+    fn messages(&self, record: Raw<'_>) -> Vec<Message> {
+        message(record).into_iter().collect()
     }
 
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
@@ -237,6 +201,52 @@ impl Format for Native {
     }
 }
 
+/// Returns what a record says, if it is part of the conversation.
+fn message(record: Raw<'_>) -> Option<Message> {
+    let kind = text(record, "type")?;
+    let message = record.get("message");
+    let mut blocks: Vec<Block> =
+        message.and_then(|m| m.get("content")).map(content).unwrap_or_default();
+    let role = match kind.as_str() {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "system" => Role::System,
+        "tool_use" => {
+            let tool = record.get("tool")?;
+            let input = tool.get("input").map_or(&b"{}"[..], Raw::bytes);
+            blocks.push(Block::Call {
+                id: text(tool, "id").unwrap_or_default(),
+                name: text(tool, "name").unwrap_or_default(),
+                input: String::from_utf8_lossy(input).into_owned(),
+            });
+            Role::Assistant
+        }
+        "tool_result" => {
+            let result = record.get("toolResult")?;
+            let error = text(result, "error");
+            let output = result.get("output").map(shown).unwrap_or_default();
+            blocks.push(Block::Result {
+                id: text(result, "id").unwrap_or_default(),
+                error: error.is_some(),
+                text: match error {
+                    Some(error) if output.is_empty() => error,
+                    _ => output,
+                },
+            });
+            Role::Tool
+        }
+        _ => return None,
+    };
+    Some(Message {
+        role,
+        blocks,
+        id: message.and_then(|m| text(m, "id")),
+        time: moment(record.get("timestamp")),
+        model: message.and_then(|m| text(m, "model")),
+        usage: message.and_then(|m| m.get("usage")).map(usage),
+    })
+}
+
 /// Puts a call's input into its record as it was written: its numbers may be larger than any type, its keys may repeat.
 fn with_input(line: &[u8], id: &str, name: &str, input: &str) -> Result<Vec<u8>, Invalid> {
     // Outside of strings a line break is but white space, and inside of them JSON has none.
@@ -335,18 +345,6 @@ fn kept(boundary: &[u8]) -> BTreeSet<NameTag> {
     let kept = record.and_then(|record| record.get("compactMetadata")?.get("kept"));
     let names = kept.into_iter().flat_map(Raw::items).filter_map(Raw::text);
     names.map(|name| NameTag::of(&name)).collect()
-}
-
-fn text(record: Raw<'_>, key: &str) -> Option<String> {
-    record.get(key)?.text().map(std::borrow::Cow::into_owned)
-}
-
-/// Returns a value as words: a string as it is, anything else as its JSON.
-fn shown(value: Raw<'_>) -> String {
-    value.text().map_or_else(
-        || String::from_utf8_lossy(value.bytes()).into_owned(),
-        std::borrow::Cow::into_owned,
-    )
 }
 
 fn content(content: Raw<'_>) -> Vec<Block> {

@@ -2,8 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod agents;
+mod claude;
 mod cli;
 mod env;
+mod graph;
 mod help;
+mod resume;
 mod tidy;
 mod usage;

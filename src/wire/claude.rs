@@ -1,0 +1,102 @@
+//! Claude Code's session files: `projects/<slug>/<session id>.jsonl`, one record a line.
+//!
+//! ```text
+//! of the chain:  user, assistant, system, attachment, progress {uuid, parentUuid|null, logicalParentUuid?, isSidechain,
+//!                timestamp, sessionId, cwd, version, userType, gitBranch?, message?, isMeta?, isCompactSummary?, ..}
+//! without one:   last-prompt {leafUuid|null, explicit?}, summary, ai-title, file-history-snapshot, queue-operation, ..
+//! ```
+//!
+//! One message of the model is several records that share `message.id`, most with one block; a `user` record with a
+//! `tool_result` answers one call. The rules of a resume were tried on the program itself, version 2.1.329:
+//!
+//! - The head is what the last `last-prompt` names. It gives way to the file's last record when that descends from it,
+//!   unless it is explicit and nothing was written since. A boundary wipes it. An explicit null is no head at all, until
+//!   something is written.
+//! - A boundary that keeps messages chains them under its summary; whatever follows it and hangs on the summary, or on a
+//!   record that the boundary dropped, hangs on the last of them. What it dropped can be no head.
+//! - A parent that is missing is mended by the record that was written last in the 5 s before.
+//! - Blocks of a message on the chain that hang elsewhere are put behind its last block on the chain, their results among
+//!   the results there, in the order of the file.
+//! - An object behind another on one physical line is not read.
+//!
+//! A path also crosses boundaries: to what the boundary says it follows, else to the record before it in the file. A
+//! context begins behind the last boundary.
+//!
+//! Invariant: paths, heads and leaves are found without any line: [`read`] puts what they need into the hint.
+
+#![deny(clippy::indexing_slicing)]
+
+mod beside;
+mod chain;
+mod leaves;
+mod read;
+mod write;
+
+use crate::{
+    model::{Message, json::Raw},
+    wire::{Back, Draft, Envelope, Failure, Format, Graph, Invalid, Path, Setting, text},
+};
+
+/// Claude Code's format.
+#[derive(Clone, Copy, Debug)]
+pub struct Claude;
+
+impl Format for Claude {
+    fn name(&self) -> &'static str {
+        "claude"
+    }
+
+    fn knows(&self, record: Raw<'_>) -> bool {
+        read::is_known(record)
+    }
+
+    fn session(&self, record: Raw<'_>) -> Option<String> {
+        text(record, "sessionId").filter(|id| !id.is_empty())
+    }
+
+    fn folder(&self, record: Raw<'_>) -> Option<String> {
+        text(record, "cwd").filter(|folder| !folder.is_empty())
+    }
+
+    fn envelope(&self, record: Raw<'_>) -> Envelope {
+        read::envelope(record)
+    }
+
+    fn messages(&self, record: Raw<'_>) -> Vec<Message> {
+        read::message(record).into_iter().collect()
+    }
+
+    fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+        chain::head(graph)
+    }
+
+    fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
+        chain::path(graph, head, limit)
+    }
+
+    fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+        chain::context(graph, path)
+    }
+
+    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+        leaves::leaves(graph)
+    }
+
+    fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
+        write::record(draft, setting)
+    }
+
+    fn branch(
+        &self,
+        graph: &dyn Graph,
+        back: &Back<'_>,
+        setting: &Setting,
+    ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
+        if let Some(to) = back.to
+            && !chain::is_in_reach(graph, to)?
+        {
+            return Ok(None);
+        }
+        Ok(Some(write::branch(back.note, setting)?))
+    }
+}

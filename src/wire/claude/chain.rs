@@ -1,0 +1,398 @@
+//! The walk that a resume does: where it begins, how it goes back, and what is put beside it.
+//!
+//! ```text
+//!          1 ─ 2 ─ 3 ─ 4 ─ [boundary] ─ S ─ 7 ─ 8        the file, the boundary keeps 3 and 4
+//!  path    1   2   [boundary]   S   3   4   7   8        each entry once, the kept ones moved
+//!  context                      S   3   4   7   8
+//! ```
+//!
+//! Invariant: a walk visits an entry once, so it ends; nothing recurses, and what is mended is found in sorted sets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    beside::{Beside, join},
+    read::Hint,
+};
+use crate::{
+    model::{Kind, NameTag, Parent, Record, Timestamp},
+    wire::{Failure, Graph, Path, Repair},
+};
+
+/// A file that is larger is not read whole: what lies before the last boundary does not exist, unless it is kept.
+const READ_WHOLE: u64 = 5 << 20;
+
+/// How long before a record with a missing parent another may have been written to become its parent.
+const MENDED_WITHIN: i64 = 5_000;
+
+/// Returns the entry at which a resume would go on.
+pub(super) fn head(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+    let mut walk = Walk::new(graph)?;
+    let mut tail = None;
+    let mut side = None;
+    let mut pin = None;
+    for place in (0..graph.len()).rev() {
+        let Some(entry) = graph.at(place)? else { continue };
+        let record = graph.record(entry)?;
+        let hint = Hint::of(&record);
+        if hint.has(Hint::CHAIN) && !hint.has(Hint::PROGRESS) && !graph.is_glued(place)? {
+            let last = if hint.has(Hint::SIDE) { &mut side } else { &mut tail };
+            last.get_or_insert(entry);
+        }
+        let is_pin = hint.has(Hint::PIN) && (hint.has(Hint::EXPLICIT) || !hint.tags.is_empty());
+        if is_pin && pin.is_none() && !graph.is_glued(place)? {
+            pin = Some(Pin {
+                leaf: hint.tags.first().copied(),
+                is_last: tail.is_none() && hint.has(Hint::EXPLICIT),
+            });
+        }
+        if pin.is_some() && tail.is_some() || record.kind == Kind::Boundary && !hint.has(Hint::SIDE)
+        {
+            break;
+        }
+    }
+    let leaf = match pin {
+        Some(Pin { leaf: None, is_last: true }) => return Ok(None),
+        Some(Pin { leaf: Some(leaf), is_last }) => match graph.named(leaf)? {
+            Some(leaf) if walk.can_be_head(leaf)? && (is_last || !walk.descends(tail, leaf)?) => {
+                Some(leaf)
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    let from = leaf.or(tail).or(side);
+    let Some(from) = from else { return Ok(None) };
+    let mut at = Some(from);
+    while let Some(entry) = at {
+        if is_message(graph.record(entry)?.kind) {
+            return Ok(Some(entry));
+        }
+        at = walk.step(entry)?;
+    }
+    Ok(Some(from))
+}
+
+/// Returns whether a resume can be sent to an entry: it is read, it counts, and no boundary dropped it.
+pub(super) fn is_in_reach(graph: &dyn Graph, entry: u64) -> Result<bool, Failure> {
+    let record = graph.record(entry)?;
+    let Some(place) = graph.place(entry)? else { return Ok(false) };
+    Ok(is_last(graph, &record, place)?
+        && !graph.is_glued(place)?
+        && Walk::new(graph)?.can_be_head(entry)?)
+}
+
+/// Returns the entries from the beginning to a head.
+pub(super) fn path(graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
+    let mut walk = Walk::new(graph)?;
+    let mut entries = Vec::new();
+    let mut at = Some(head);
+    while let Some(entry) = at {
+        if entries.len() >= limit {
+            break;
+        }
+        entries.push(entry);
+        at = walk.step(entry)?;
+    }
+    entries.reverse();
+    let mut repairs = walk.repairs;
+    repairs.reverse();
+    let beside = Beside::find(graph, &entries, head)?;
+    let what = "its message goes on without it";
+    repairs.extend(beside.apart().map(|entry| Repair { entry, what }));
+    let mut entries = beside.insert(graph, entries)?;
+    join(graph, &mut entries)?;
+    entries.drain(..entries.len().saturating_sub(limit));
+    Ok(Path { entries, repairs })
+}
+
+/// Returns what of a path is sent: the messages behind the last boundary.
+pub(super) fn context(graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+    let mut context = Vec::new();
+    for &entry in path.iter().rev() {
+        let record = graph.record(entry)?;
+        if record.kind == Kind::Boundary {
+            break;
+        }
+        if is_message(record.kind) || Hint::of(&record).has(Hint::SENT) {
+            context.push(entry);
+        }
+    }
+    context.reverse();
+    Ok(context)
+}
+
+/// Returns whether a head can stand at an entry of this kind.
+pub(super) fn is_message(kind: Kind) -> bool {
+    matches!(kind, Kind::User | Kind::Note | Kind::Assistant | Kind::Result | Kind::Summary)
+}
+
+struct Pin {
+    leaf: Option<NameTag>,
+    /// Whether it is explicit and nothing was written since.
+    is_last: bool,
+}
+
+/// A way back along the chain.
+pub(super) struct Walk<'g> {
+    graph: &'g dyn Graph,
+    seen: BTreeSet<u64>,
+    /// What the newest boundary keeps, until the walk has crossed it.
+    kept: Option<Kept>,
+    times: Option<BTreeSet<(Timestamp, u64, u64)>>,
+    repairs: Vec<Repair>,
+}
+
+impl<'g> Walk<'g> {
+    /// Prepares a walk.
+    pub(super) fn new(graph: &'g dyn Graph) -> Result<Self, Failure> {
+        let kept = Kept::find(graph)?;
+        Ok(Self { graph, seen: BTreeSet::new(), kept, times: None, repairs: Vec::new() })
+    }
+
+    /// Returns the entry that a walk visits after this one.
+    pub(super) fn step(&mut self, entry: u64) -> Result<Option<u64>, Failure> {
+        self.seen.insert(entry);
+        let mut at = entry;
+        loop {
+            let Some(parent) = self.parent(at)? else { return Ok(None) };
+            if !self.seen.contains(&parent) {
+                return Ok(Some(parent));
+            }
+            // What was kept has been visited under its summary; the old conversation goes on above it.
+            if parent != at
+                && self
+                    .kept
+                    .as_ref()
+                    .is_some_and(|kept| kept.is_crossed && kept.order.contains_key(&parent))
+            {
+                at = parent;
+                continue;
+            }
+            self.repairs.push(Repair { entry, what: "its parents form a cycle" });
+            return Ok(None);
+        }
+    }
+
+    /// Returns what an entry follows, mended and with what was kept in its place.
+    fn parent(&mut self, entry: u64) -> Result<Option<u64>, Failure> {
+        let record = self.graph.record(entry)?;
+        if record.kind == Kind::Boundary {
+            if let Some(kept) = &mut self.kept {
+                kept.is_crossed |= kept.boundary == entry;
+            }
+            return self.before(entry);
+        }
+        let named = self.graph.parent(entry)?;
+        if let Some(kept) = &self.kept
+            && !kept.is_crossed
+            && let Some(parent) = kept.parent(self.graph, entry, named)?
+        {
+            return Ok(Some(parent));
+        }
+        match named {
+            Some(parent) if parent != entry && !is_glued(self.graph, parent)? => Ok(Some(parent)),
+            None if record.parent == Parent::Root => Ok(None),
+            _ => self.mend(&record),
+        }
+    }
+
+    /// Returns the entry above a boundary: what it names, else the link before it in the file.
+    fn before(&mut self, boundary: u64) -> Result<Option<u64>, Failure> {
+        let Some(place) = self.graph.place(boundary)? else { return Ok(None) };
+        if let Some(named) = self.graph.parent(boundary)?
+            && self.graph.place(named)?.is_some_and(|above| above < place)
+        {
+            return Ok(Some(named));
+        }
+        for place in (0..place).rev() {
+            let Some(entry) = self.graph.at(place)? else { continue };
+            let hint = Hint::of(&self.graph.record(entry)?);
+            if hint.has(Hint::CHAIN) && !hint.has(Hint::SIDE) && !self.seen.contains(&entry) {
+                self.repairs.push(Repair { entry: boundary, what: "what it follows is missing" });
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the entry that was written last before one whose parent is missing.
+    fn mend(&mut self, record: &Record) -> Result<Option<u64>, Failure> {
+        self.repairs.push(Repair { entry: record.n, what: "its parent is missing" });
+        let Some(time) = record.time.filter(|_| !Hint::of(record).has(Hint::SIDE)) else {
+            return Ok(None);
+        };
+        let Some(place) = self.graph.place(record.n)? else { return Ok(None) };
+        if self.times.is_none() {
+            self.times = Some(times(self.graph)?);
+        }
+        let Some(times) = &mut self.times else { return Ok(None) };
+        let since = Timestamp(time.0.saturating_sub(MENDED_WITHIN));
+        while let Some(&last) = times.range((since, 0, 0)..(time, place, 0)).next_back() {
+            if !self.seen.contains(&last.2) {
+                return Ok(Some(last.2));
+            }
+            times.remove(&last);
+        }
+        Ok(None)
+    }
+
+    /// Returns whether the newest boundary leaves an entry in reach.
+    fn can_be_head(&self, entry: u64) -> Result<bool, Failure> {
+        let hint = Hint::of(&self.graph.record(entry)?);
+        if !hint.has(Hint::CHAIN) || hint.has(Hint::SIDE) {
+            return Ok(false);
+        }
+        let boundary = match &self.kept {
+            Some(kept) if kept.order.contains_key(&entry) => None,
+            Some(kept) => Some(kept.boundary),
+            None if self.graph.bytes()? > READ_WHOLE => newest_boundary(self.graph)?,
+            None => None,
+        };
+        let Some(boundary) = boundary else { return Ok(true) };
+        Ok(self.graph.place(entry)? >= self.graph.place(boundary)?)
+    }
+
+    /// Returns whether the walk from an entry comes past another one, as long as it lies behind it in the file.
+    fn descends(&self, from: Option<u64>, ancestor: u64) -> Result<bool, Failure> {
+        let end = self.graph.place(ancestor)?;
+        let mut walk = Self { kept: self.kept.clone(), ..Self::new(self.graph)? };
+        let mut at = from;
+        while let Some(entry) = at {
+            if entry == ancestor {
+                return Ok(true);
+            }
+            let is_kept = walk.kept.as_ref().is_some_and(|kept| kept.order.contains_key(&entry));
+            if !is_kept && self.graph.place(entry)? < end {
+                return Ok(false);
+            }
+            at = walk.step(entry)?;
+        }
+        Ok(false)
+    }
+}
+
+/// What the newest boundary keeps of what lies before it.
+#[derive(Clone, Debug)]
+struct Kept {
+    boundary: u64,
+    /// The place of the boundary.
+    place: u64,
+    /// What the first of them follows: the summary.
+    anchor: u64,
+    /// Each with the one before it.
+    order: BTreeMap<u64, u64>,
+    last: u64,
+    is_crossed: bool,
+}
+
+impl Kept {
+    /// Returns nothing if the newest boundary keeps nothing, or if any of what it names is missing.
+    fn find(graph: &dyn Graph) -> Result<Option<Self>, Failure> {
+        let Some(boundary) = newest_boundary(graph)? else { return Ok(None) };
+        let Some(place) = graph.place(boundary)? else { return Ok(None) };
+        let hint = Hint::of(&graph.record(boundary)?);
+        let mut named = Vec::new();
+        for &tag in &hint.tags {
+            let Some(entry) = graph.named(tag)? else { return Ok(None) };
+            named.push(entry);
+        }
+        let Some((&anchor, mut entries)) = named.split_first() else { return Ok(None) };
+        let segment;
+        if let (true, &[first, last]) = (hint.has(Hint::SEGMENT), entries) {
+            let Some(found) = between(graph, first, last)? else { return Ok(None) };
+            segment = found;
+            entries = &segment;
+        }
+        let mut last = anchor;
+        let mut order = BTreeMap::new();
+        for &entry in entries {
+            if order.insert(entry, last).is_some() || entry == anchor {
+                return Ok(None);
+            }
+            last = entry;
+        }
+        let is_empty = order.is_empty();
+        Ok((!is_empty).then_some(Self { boundary, place, anchor, order, last, is_crossed: false }))
+    }
+
+    /// Returns what an entry follows if that is not what it names.
+    fn parent(
+        &self,
+        graph: &dyn Graph,
+        entry: u64,
+        named: Option<u64>,
+    ) -> Result<Option<u64>, Failure> {
+        if let Some(&before) = self.order.get(&entry) {
+            return Ok(Some(before));
+        }
+        let Some(named) = named.filter(|_| entry != self.anchor) else { return Ok(None) };
+        if named == self.anchor {
+            return Ok(Some(self.last));
+        }
+        let is_dropped = graph.place(named)?.is_some_and(|place| place < self.place)
+            && !self.order.contains_key(&named);
+        let is_behind = is_dropped && graph.place(entry)?.is_some_and(|place| place > self.place);
+        let is_main = is_behind && !Hint::of(&graph.record(entry)?).has(Hint::SIDE);
+        Ok(is_main.then_some(self.last))
+    }
+}
+
+/// Returns the entries from one to another, both included, if the second descends from the first.
+fn between(graph: &dyn Graph, first: u64, last: u64) -> Result<Option<Vec<u64>>, Failure> {
+    let mut entries = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut at = Some(last);
+    while let Some(entry) = at.filter(|entry| seen.insert(*entry)) {
+        entries.push(entry);
+        if entry == first {
+            entries.reverse();
+            return Ok(Some(entries));
+        }
+        at = graph.parent(entry)?;
+    }
+    Ok(None)
+}
+
+fn newest_boundary(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+    for &boundary in graph.boundaries()?.iter().rev() {
+        if !Hint::of(&graph.record(boundary)?).has(Hint::SIDE) {
+            return Ok(Some(boundary));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether no later place holds the record, or another of its name.
+pub(super) fn is_last(graph: &dyn Graph, record: &Record, place: u64) -> Result<bool, Failure> {
+    if let Some(name) = record.name
+        && graph.named(name)? != Some(record.n)
+    {
+        return Ok(false);
+    }
+    Ok(graph.place(record.n)? == Some(place))
+}
+
+fn is_glued(graph: &dyn Graph, entry: u64) -> Result<bool, Failure> {
+    graph.place(entry)?.map_or(Ok(false), |place| graph.is_glued(place))
+}
+
+/// Returns every link of the main chain by time, then place.
+fn times(graph: &dyn Graph) -> Result<BTreeSet<(Timestamp, u64, u64)>, Failure> {
+    let mut times = BTreeSet::new();
+    for place in 0..graph.len() {
+        let Some(entry) = graph.at(place)? else { continue };
+        let record = graph.record(entry)?;
+        let hint = Hint::of(&record);
+        if let Some(time) = record.time
+            && hint.has(Hint::CHAIN)
+            && !hint.has(Hint::SIDE)
+            && !hint.has(Hint::PROGRESS)
+            && !graph.is_glued(place)?
+            && is_last(graph, &record, place)?
+        {
+            times.insert((time, place, entry));
+        }
+    }
+    Ok(times)
+}

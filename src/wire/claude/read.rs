@@ -1,0 +1,353 @@
+//! Reading: a record becomes an envelope with its hint, and a message.
+//!
+//! The hint is a byte of flags, then tags of names, 8 bytes each, little end first: of a block its `message.id`; of a
+//! `last-prompt` the leaf that it names; of a boundary its anchor and the messages that it keeps, or, as a segment, its
+//! anchor and the first and the last of them. A record without a flag has no hint.
+
+use crate::{
+    model::{
+        Block, Kind, Message, NameTag, Record, Role, Usage,
+        json::{self, Raw},
+    },
+    wire::{Envelope, Link, moment, shown, string, text},
+};
+
+/// What a hint says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hint {
+    flags: u8,
+    /// The tags behind the flags.
+    pub(super) tags: Vec<NameTag>,
+}
+
+impl Hint {
+    /// It is a link of the chain.
+    pub(super) const CHAIN: u8 = 1;
+    /// It belongs to a sub-agent.
+    pub(super) const SIDE: u8 = 2;
+    /// It names the leaf to resume, or clears it.
+    pub(super) const PIN: u8 = 4;
+    /// The pin holds against what descends from it.
+    pub(super) const EXPLICIT: u8 = 8;
+    /// Its tags are an anchor and the two ends of what is kept.
+    pub(super) const SEGMENT: u8 = 16;
+    /// The model sees it, although its kind does not say so.
+    pub(super) const SENT: u8 = 32;
+    /// No head stands here and nothing is mended by it.
+    pub(super) const PROGRESS: u8 = 64;
+    /// It is a command's talk, or an answer that no model gave.
+    pub(super) const LOCAL: u8 = 128;
+
+    /// Reads the hint of a record.
+    pub(super) fn of(record: &Record) -> Self {
+        let Some((&flags, rest)) = record.hint.split_first() else { return Self::default() };
+        let tags = rest.as_chunks().0.iter().map(|tag| NameTag::new(u64::from_le_bytes(*tag)));
+        Self { flags, tags: tags.collect() }
+    }
+
+    /// Returns whether all these flags are set.
+    pub(super) fn has(&self, flags: u8) -> bool {
+        self.flags & flags == flags
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        if self.flags == 0 {
+            return Vec::new();
+        }
+        let tags = self.tags.iter().flat_map(|tag| tag.get().to_le_bytes());
+        std::iter::once(self.flags).chain(tags).collect()
+    }
+}
+
+/// Returns whether a record can only be Claude Code's.
+pub(super) fn is_known(record: Raw<'_>) -> bool {
+    let has = |key| record.get(key).is_some();
+    match text(record, "type").as_deref() {
+        Some("user" | "assistant" | "system" | "attachment" | "progress") => {
+            has("uuid") && has("parentUuid") && has("sessionId") && has("isSidechain")
+        }
+        Some("last-prompt" | "summary") => has("leafUuid"),
+        Some("file-history-snapshot") => has("messageId"),
+        Some("queue-operation") => has("operation") && has("sessionId"),
+        _ => false,
+    }
+}
+
+/// What most records say at the top, found in one pass.
+struct Top<'a> {
+    class: Option<Raw<'a>>,
+    subtype: Option<Raw<'a>>,
+    uuid: Option<Raw<'a>>,
+    parent: Option<Raw<'a>>,
+    timestamp: Option<Raw<'a>>,
+    message: Option<Raw<'a>>,
+    origin: Option<Raw<'a>>,
+    is_sidechain: Option<Raw<'a>>,
+    is_summary: Option<Raw<'a>>,
+    is_meta: Option<Raw<'a>>,
+    is_transcript_only: Option<Raw<'a>>,
+}
+
+impl<'a> Top<'a> {
+    fn of(record: Raw<'a>) -> Self {
+        let [class, subtype, uuid, parent, timestamp, message, origin, side, summary, meta, shown] =
+            record.pick([
+                "type",
+                "subtype",
+                "uuid",
+                "parentUuid",
+                "timestamp",
+                "message",
+                "origin",
+                "isSidechain",
+                "isCompactSummary",
+                "isMeta",
+                "isVisibleInTranscriptOnly",
+            ]);
+        Self {
+            class,
+            subtype,
+            uuid,
+            parent,
+            timestamp,
+            message,
+            origin,
+            is_sidechain: side,
+            is_summary: summary,
+            is_meta: meta,
+            is_transcript_only: shown,
+        }
+    }
+}
+
+/// Returns what paths need of a record.
+pub(super) fn envelope(record: Raw<'_>) -> Envelope {
+    let top = Top::of(record);
+    let name = string(top.uuid).filter(|name| !name.is_empty());
+    let time = moment(top.timestamp);
+    let class = top.class.and_then(Raw::text).unwrap_or_default();
+    let subtype = top.subtype.and_then(Raw::text);
+    let mut hint = Hint::default();
+    let is_link = matches!(&*class, "user" | "assistant" | "system" | "attachment" | "progress");
+    if !is_link || name.is_none() {
+        if class == "last-prompt" {
+            pin(record, &mut hint);
+        }
+        return Envelope { kind: Kind::Meta, name, parent: Link::Root, time, hint: hint.bytes() };
+    }
+    hint.flags |= Hint::CHAIN;
+    if is_true(top.is_sidechain) {
+        hint.flags |= Hint::SIDE;
+    }
+    let mut parent = string(top.parent);
+    let kind = match &*class {
+        "user" => {
+            let (kind, is_local) = user(&top);
+            if is_local {
+                hint.flags |= Hint::LOCAL;
+            }
+            kind
+        }
+        "assistant" => {
+            let [id, model] =
+                top.message.map_or([None; 2], |message| message.pick(["id", "model"]));
+            hint.tags.extend(tag(id));
+            if model.and_then(Raw::text).as_deref() == Some("<synthetic>") {
+                hint.flags |= Hint::LOCAL;
+            }
+            Kind::Assistant
+        }
+        "system" if subtype.as_deref() == Some("compact_boundary") => {
+            let [metadata, above] = record.pick(["compactMetadata", "logicalParentUuid"]);
+            if let Some(metadata) = metadata {
+                kept(metadata, &mut hint);
+            }
+            parent = string(above).or(parent);
+            Kind::Boundary
+        }
+        "system" => {
+            if subtype.as_deref() == Some("local_command") {
+                hint.flags |= Hint::SENT | Hint::LOCAL;
+            }
+            Kind::System
+        }
+        "attachment" => {
+            hint.flags |= Hint::SENT;
+            let queued = record.get("attachment").and_then(|attachment| text(attachment, "type"));
+            if queued.as_deref() == Some("queued_command") { Kind::Note } else { Kind::System }
+        }
+        _ => {
+            hint.flags |= Hint::PROGRESS;
+            Kind::Meta
+        }
+    };
+    Envelope {
+        kind,
+        name,
+        parent: parent.map_or(Link::Root, Link::Named),
+        time,
+        hint: hint.bytes(),
+    }
+}
+
+/// Returns what a record says, if it is part of the conversation.
+pub(super) fn message(record: Raw<'_>) -> Option<Message> {
+    let message = record.get("message");
+    let content = message.and_then(|message| message.get("content"));
+    let (role, blocks) = match text(record, "type")?.as_str() {
+        "user" => {
+            let blocks = content.map(blocks).unwrap_or_default();
+            let is_answer = blocks.iter().any(|block| matches!(block, Block::Result { .. }));
+            (if is_answer { Role::Tool } else { Role::User }, blocks)
+        }
+        "assistant" => (Role::Assistant, content.map(blocks).unwrap_or_default()),
+        "system" => {
+            let is_sent = text(record, "subtype").as_deref() == Some("local_command");
+            let role = if is_sent { Role::User } else { Role::System };
+            (role, record.get("content").map(blocks).unwrap_or_default())
+        }
+        "attachment" => {
+            let attachment = record.get("attachment")?;
+            let class = text(attachment, "type").unwrap_or_default();
+            if class == "queued_command" {
+                (Role::User, attachment.get("prompt").map(blocks).unwrap_or_default())
+            } else {
+                (Role::System, vec![Block::Other(class)])
+            }
+        }
+        _ => return None,
+    };
+    Some(Message {
+        role,
+        blocks,
+        id: message.and_then(|message| text(message, "id")),
+        time: moment(record.get("timestamp")),
+        model: message.and_then(|message| text(message, "model")),
+        usage: message.and_then(|message| message.get("usage")).map(usage),
+    })
+}
+
+fn is_true(value: Option<Raw<'_>>) -> bool {
+    value.and_then(Raw::bool) == Some(true)
+}
+
+fn tag(name: Option<Raw<'_>>) -> Option<NameTag> {
+    string(name).filter(|name| !name.is_empty()).map(|name| NameTag::of(&name))
+}
+
+fn pin(record: Raw<'_>, hint: &mut Hint) {
+    hint.flags |= Hint::PIN;
+    let [explicit, leaf] = record.pick(["explicit", "leafUuid"]);
+    if is_true(explicit) {
+        hint.flags |= Hint::EXPLICIT;
+    }
+    hint.tags.extend(tag(leaf));
+}
+
+fn kept(metadata: Raw<'_>, hint: &mut Hint) {
+    if let Some(messages) = metadata.get("preservedMessages")
+        && let Some(anchor) = tag(messages.get("anchorUuid"))
+    {
+        let names = messages.get("uuids").into_iter().flat_map(Raw::items).filter_map(Raw::text);
+        hint.tags = std::iter::once(anchor).chain(names.map(|name| NameTag::of(&name))).collect();
+    } else if let Some(segment) = metadata.get("preservedSegment")
+        && let [Some(anchor), Some(head), Some(tail)] =
+            segment.pick(["anchorUuid", "headUuid", "tailUuid"]).map(tag)
+    {
+        hint.flags |= Hint::SEGMENT;
+        hint.tags = vec![anchor, head, tail];
+    }
+}
+
+/// Returns what a user record is, and whether it only tells what a command did.
+///
+/// Only what a person asked of the model begins a turn; the subtype `note` is undertext's own, and nothing to the
+/// program. A command that is a prompt begins with its message, one that runs in the program with its name.
+fn user(top: &Top<'_>) -> (Kind, bool) {
+    const LOCAL: [&str; 8] = [
+        "<command-name>",
+        "<local-command-caveat>",
+        "<local-command-stdout>",
+        "<local-command-stderr>",
+        "<bash-input>",
+        "<bash-stdout>",
+        "<bash-stderr>",
+        "Caveat: The messages below were generated by the user while running local commands.",
+    ];
+    const TOLD: [&str; 3] =
+        ["[Request interrupted by user", "<task-notification>", "<system-reminder>"];
+    if is_true(top.is_summary) {
+        return (Kind::Summary, false);
+    }
+    let content = top.message.and_then(|message| message.get("content"));
+    let items = || content.into_iter().flat_map(Raw::items);
+    let is = |item: Raw<'_>, class: &str| text(item, "type").as_deref() == Some(class);
+    if items().any(|item| is(item, "tool_result")) {
+        return (Kind::Result, false);
+    }
+    let first = content
+        .and_then(Raw::text)
+        .or_else(|| items().find(|item| is(*item, "text"))?.get("text")?.text());
+    let first = first.as_deref().map(str::trim_start);
+    let begins =
+        |with: &[&str]| first.is_some_and(|first| with.iter().any(|with| first.starts_with(with)));
+    let is_local = begins(&LOCAL);
+    let origin = top.origin.and_then(|origin| text(origin, "kind"));
+    let is_asked = content
+        .is_some_and(|content| matches!(content.kind(), json::Kind::String | json::Kind::Array))
+        && ![top.is_meta, top.is_sidechain, top.is_transcript_only].into_iter().any(is_true)
+        && origin.as_deref() != Some("task-notification")
+        && top.subtype.and_then(Raw::text).as_deref() != Some("note")
+        && !is_local
+        && !begins(&TOLD);
+    (if is_asked { Kind::User } else { Kind::Note }, is_local)
+}
+
+fn blocks(content: Raw<'_>) -> Vec<Block> {
+    if content.kind() != json::Kind::Array {
+        return if content.is_null() { Vec::new() } else { vec![Block::Text(shown(content))] };
+    }
+    content.items().map(block).collect()
+}
+
+fn block(item: Raw<'_>) -> Block {
+    let field = |key| text(item, key).unwrap_or_default();
+    match text(item, "type").as_deref() {
+        Some("text") => Block::Text(field("text")),
+        Some("thinking") => Block::Thinking(field("thinking")),
+        Some("tool_use") => Block::Call {
+            id: field("id"),
+            name: field("name"),
+            input: item.get("input").map_or_else(|| "{}".to_owned(), shown),
+        },
+        Some("tool_result") => Block::Result {
+            id: field("tool_use_id"),
+            text: item.get("content").map(answer).unwrap_or_default(),
+            error: is_true(item.get("is_error")),
+        },
+        Some("image") => Block::Image(item.bytes().len()),
+        other => Block::Other(other.unwrap_or("unknown").to_owned()),
+    }
+}
+
+/// Returns the words of a tool's answer; a part that is no text is named.
+fn answer(content: Raw<'_>) -> String {
+    if content.kind() != json::Kind::Array {
+        return if content.is_null() { String::new() } else { shown(content) };
+    }
+    let part = |item: Raw<'_>| match block(item) {
+        Block::Text(words) => words,
+        _ => format!("[{}]", text(item, "type").unwrap_or_else(|| "unknown".to_owned())),
+    };
+    content.items().map(part).collect::<Vec<_>>().join("\n")
+}
+
+fn usage(usage: Raw<'_>) -> Usage {
+    let number = |key| usage.get(key).and_then(Raw::u64).unwrap_or(0);
+    Usage {
+        input: number("input_tokens"),
+        output: number("output_tokens"),
+        cache_read: number("cache_read_input_tokens"),
+        cache_write: number("cache_creation_input_tokens"),
+    }
+}

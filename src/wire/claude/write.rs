@@ -1,0 +1,142 @@
+//! Writing: records as the program itself writes them.
+
+use serde_json::{Value, json};
+
+use crate::{
+    model::{
+        Role,
+        json::{self, Raw},
+    },
+    wire::{Draft, Invalid, Setting, text},
+};
+
+/// Writes a record.
+pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
+    match draft {
+        Draft::Message(Role::User, words) => Ok(link("user", &asked(words), setting)),
+        Draft::Note(words) => {
+            let line = link("user", &asked(words), setting);
+            json::with_field(&line, "subtype", b"\"note\"")
+                .ok_or_else(|| Invalid("it is not a JSON object".into()))
+        }
+        Draft::Message(Role::Assistant, words) => Ok(link(
+            "assistant",
+            &answer(&json!({ "type": "text", "text": words }), setting),
+            setting,
+        )),
+        Draft::Message(..) => Err(Invalid("Claude Code has no message of this role".into())),
+        Draft::Call { id, name, input } => {
+            let Ok(input) = serde_json::from_str::<Value>(input) else {
+                return Err(Invalid("the input of the call is not JSON".into()));
+            };
+            let block = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
+            Ok(link("assistant", &answer(&block, setting), setting))
+        }
+        Draft::Result { id, output, error } => {
+            let words = error.as_ref().filter(|_| output.is_empty()).unwrap_or(output);
+            let block = json!({
+                "tool_use_id": id, "type": "tool_result", "content": words, "is_error": error.is_some(),
+            });
+            Ok(link("user", &json!({ "role": "user", "content": [block] }), setting))
+        }
+        Draft::Record(line) => complete(line, setting),
+    }
+}
+
+/// Writes what takes a resume to the setting's parent, or to a note behind it: the note, and the pin that names the leaf.
+pub(super) fn branch(note: Option<&str>, setting: &Setting) -> Result<Vec<Vec<u8>>, Invalid> {
+    let mut lines = Vec::new();
+    let mut pin = serde_json::Map::new();
+    pin.insert("type".into(), json!("last-prompt"));
+    if let Some(note) = note {
+        lines.push(record(&Draft::Note(note.to_owned()), setting)?);
+        pin.insert("lastPrompt".into(), json!(note.chars().take(200).collect::<String>()));
+        pin.insert("leafUuid".into(), json!(setting.uuid));
+    } else {
+        pin.insert("leafUuid".into(), json!(setting.parent));
+    }
+    pin.insert("explicit".into(), json!(true));
+    pin.insert("sessionId".into(), json!(setting.session));
+    lines.push(Value::Object(pin).to_string().into_bytes());
+    Ok(lines)
+}
+
+fn asked(words: &str) -> Value {
+    json!({ "role": "user", "content": words })
+}
+
+/// Returns a message of the model with one block, as the program writes those that no model gave.
+fn answer(block: &Value, setting: &Setting) -> Value {
+    json!({
+        "id": setting.uuid, "type": "message", "role": "assistant", "model": "<synthetic>", "content": [block],
+        "stop_reason": "end_turn", "stop_sequence": null, "usage": { "input_tokens": 0, "output_tokens": 0 },
+    })
+}
+
+fn link(class: &str, message: &Value, setting: &Setting) -> Vec<u8> {
+    let said = json!({
+        "parentUuid": setting.parent, "isSidechain": false, "type": class, "message": message,
+        "uuid": setting.uuid, "timestamp": setting.time.to_string(),
+    });
+    let Value::Object(mut record) = said else { return Vec::new() };
+    record.extend(envelope(setting));
+    Value::Object(record).to_string().into_bytes()
+}
+
+/// Returns what each record repeats, the record nearby followed where it says it.
+fn envelope(setting: &Setting) -> Vec<(String, Value)> {
+    let beside = setting.beside.as_deref().and_then(Raw::object);
+    let said = |key| beside.and_then(|beside| text(beside, key));
+    let mut fields = vec![
+        ("userType", said("userType").or_else(|| Some("external".into()))),
+        ("entrypoint", said("entrypoint")),
+        ("cwd", said("cwd").or_else(|| Some(setting.folder.clone()))),
+        ("sessionId", Some(setting.session.clone())),
+        ("version", said("version").or_else(|| Some("2.1.0".into()))),
+        ("gitBranch", said("gitBranch").or_else(|| setting.git_branch.clone())),
+    ];
+    fields.retain(|(_, value)| value.is_some());
+    fields.into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect()
+}
+
+/// Adds to a record of the chain what a caller left out; any other record stays as it is.
+fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
+    let invalid = |why: &str| Err(Invalid(why.to_owned()));
+    if std::str::from_utf8(line).is_err() {
+        return invalid("it is not UTF-8");
+    }
+    let Some(record) = Raw::object(line) else { return invalid("it is not a JSON object") };
+    let Some(class) = text(record, "type") else { return invalid("it has no type") };
+    if !matches!(class.as_str(), "user" | "assistant" | "system" | "attachment" | "progress") {
+        return Ok(line.to_vec());
+    }
+    if matches!(class.as_str(), "user" | "assistant") {
+        let Some(message) = record.get("message") else { return invalid("it has no message") };
+        if text(message, "role").as_deref() != Some(class.as_str()) {
+            return Err(Invalid(format!(
+                "the role of its message is not {class:?}, as its type asks for"
+            )));
+        }
+        let is_content =
+            |content: Raw<'_>| matches!(content.kind(), json::Kind::String | json::Kind::Array);
+        if !message.get("content").is_some_and(is_content) {
+            return invalid("the content of its message is neither a string nor a list");
+        }
+    }
+    if text(record, "sessionId").is_some_and(|session| session != setting.session) {
+        return invalid("its sessionId is that of another session");
+    }
+    let mut fields = vec![
+        ("parentUuid".to_owned(), json!(setting.parent)),
+        ("isSidechain".to_owned(), json!(false)),
+        ("uuid".to_owned(), json!(setting.uuid)),
+        ("timestamp".to_owned(), json!(setting.time.to_string())),
+    ];
+    fields.extend(envelope(setting));
+    fields.retain(|(key, _)| record.get(key).is_none());
+    let values: Vec<(String, Vec<u8>)> =
+        fields.into_iter().map(|(key, value)| (key, value.to_string().into_bytes())).collect();
+    let edits: Vec<(&str, &[u8])> =
+        values.iter().map(|(key, value)| (key.as_str(), value.as_slice())).collect();
+    json::with_fields(line, &edits).ok_or_else(|| Invalid("it is not a JSON object".into()))
+}

@@ -1,0 +1,564 @@
+//! Codex's format: rollouts, one item a line, in order and without ids.
+//!
+//! ```text
+//! new   {timestamp, ordinal?, type, payload}    type: session_meta, turn_context, event_msg, response_item, compacted, ..
+//! old   line 1 {id, timestamp, instructions, git?}, then bare items, {record_type: state} between
+//! ```
+//!
+//! Nothing is erased: `thread_rolled_back {num_turns}` drops the newest turns, `compacted {replacement_history}` starts
+//! the context anew. A fork begins with copied history, other `session_meta` included; the first one is its own.
+//!
+//! ```text
+//! meta  q1 a1  q2 a2  rolled_back 1  q3 a3       path of a3: meta q1 a1 rolled_back q3 a3, path of a2: meta q1 a1 q2 a2
+//!              `---'  leaf: a2
+//! ```
+//!
+//! A turn begins at a user's message or at one of another agent. What stands right before it and only prepares it
+//! (fragments, developer's notes, the turn's settings) goes with it, unless it is the first turn.
+//!
+//! A `compacted` record stands for its whole history: its messages are the items of that history. One without, as old
+//! versions wrote it, keeps the user's messages, the newest 20,000 tokens of them, and is itself the summary.
+//!
+//! A hint is a byte of flags and a varint: of a rollback how many turns, else the estimated tokens of the words.
+//!
+//! Invariant: a path is found from its head backwards; what lies before it is not read.
+
+#![deny(clippy::indexing_slicing)]
+
+use serde_json::{Value, json};
+
+use crate::{
+    model::{
+        Block, Kind, Message, Record, Role, Timestamp,
+        json::{self, Raw},
+        put_varint, take_varint,
+    },
+    wire::{
+        Back, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting, line, moment,
+        shown, string, text,
+    },
+};
+
+/// The format of Codex.
+#[derive(Clone, Copy, Debug)]
+pub struct Codex;
+
+/// A rollback counts it: a turn begins.
+const TURN: u8 = 1;
+/// It only prepares the turn that follows.
+const PREPARES: u8 = 2;
+/// It drops turns.
+const ROLLBACK: u8 = 4;
+/// The context begins anew with it.
+const BASE: u8 = 8;
+/// A later compaction drops it: a summary that says it is one.
+const SUMMARY: u8 = 16;
+
+/// How much of the user's messages a compaction without a history keeps, in tokens.
+const KEPT_TOKENS: u64 = 20_000;
+
+/// How a summary begins that says it is one.
+const SUMMARY_PREFIX: &str = "Another language model started to solve this problem";
+
+/// What stands in the user's place and is not the user's: how it begins and ends, in lower case.
+const FRAGMENTS: [(&str, &str); 14] = [
+    ("<environment_context>", "</environment_context>"),
+    ("# agents.md instructions", "</instructions>"),
+    ("<user_instructions>", "</user_instructions>"),
+    ("<turn_aborted>", "</turn_aborted>"),
+    ("<skill>", "</skill>"),
+    ("<user_shell_command>", "</user_shell_command>"),
+    ("<subagent_notification>", "</subagent_notification>"),
+    ("<hook_prompt", "</hook_prompt>"),
+    ("<goal_context>", "</goal_context>"),
+    ("<codex_internal_context", "</codex_internal_context>"),
+    ("<external_", ">"),
+    ("warning: the maximum number of unified exec processes you can keep open is", ""),
+    (
+        "warning: apply_patch was requested via ",
+        "use the apply_patch tool instead of exec_command.",
+    ),
+    ("warning: your account was flagged for potentially high-risk cyber activity", ""),
+];
+
+/// The field by which a note of undertext is known among the user's messages; Codex does not read it.
+const NOTE: &str = "undertext";
+
+impl Format for Codex {
+    fn name(&self) -> &'static str {
+        "codex"
+    }
+
+    fn knows(&self, record: Raw<'_>) -> bool {
+        let has = |key| record.get(key).is_some();
+        if has("uuid") || has("parentId") {
+            return false;
+        }
+        match text(record, "type").as_deref() {
+            Some(_) if has("payload") => has("timestamp"),
+            Some(kind) => {
+                item_kind(kind, record.get("role"), record.get("content")) != Kind::Meta
+                    && !has("message")
+            }
+            None => has("record_type") || has("id") && has("instructions"),
+        }
+    }
+
+    fn session(&self, record: Raw<'_>) -> Option<String> {
+        match text(record, "type").as_deref() {
+            Some("session_meta") => text(record.get("payload")?, "id"),
+            None if record.get("instructions").is_some() => text(record, "id"),
+            _ => None,
+        }
+    }
+
+    fn folder(&self, record: Raw<'_>) -> Option<String> {
+        (text(record, "type").as_deref() == Some("session_meta"))
+            .then(|| text(record.get("payload")?, "cwd"))?
+    }
+
+    fn envelope(&self, record: Raw<'_>) -> Envelope {
+        let [class, payload, time, note] = record.pick(["type", "payload", "timestamp", NOTE]);
+        let (mut kind, flags, number) = reading(part(record, class, payload));
+        if kind == Kind::User && note.is_some() {
+            kind = Kind::Note;
+        }
+        let mut hint = vec![flags];
+        if number > 0 {
+            put_varint(&mut hint, number);
+        }
+        Envelope { kind, name: None, parent: Link::Before, time: moment(time), hint }
+    }
+
+    fn messages(&self, record: Raw<'_>) -> Vec<Message> {
+        let [class, payload, time] = record.pick(["type", "payload", "timestamp"]);
+        let time = moment(time);
+        match part(record, class, payload) {
+            Part::Item(item) => item_message(item, time).into_iter().collect(),
+            Part::Compacted(payload) => {
+                if let Some(history) = history(payload) {
+                    return history.items().filter_map(|item| item_message(item, time)).collect();
+                }
+                let summary = Block::Text(text(payload, "message").unwrap_or_default());
+                vec![said(Role::User, vec![summary], time)]
+            }
+            Part::Event(_) | Part::Other(_) => Vec::new(),
+        }
+    }
+
+    fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+        let seen = replay(graph, graph.len(), |seen| is_conversation(seen.kind))?;
+        let last =
+            seen.iter().find(|seen| !seen.dropped && is_conversation(seen.kind)).or(seen.first());
+        Ok(last.map(|seen| seen.entry))
+    }
+
+    fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
+        let end = graph.place(head)?.map_or(0, |place| place + 1);
+        let mut left = limit;
+        let seen = replay(graph, end, |_| {
+            left = left.saturating_sub(1);
+            left == 0
+        })?;
+        let kept = seen.into_iter().filter(|seen| !seen.dropped).map(|seen| seen.entry);
+        let mut entries: Vec<u64> = kept.take(limit).collect();
+        entries.reverse();
+        Ok(Path { entries, repairs: Vec::new() })
+    }
+
+    fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+        let mut context: Vec<Record> = Vec::new();
+        for &entry in path.iter().rev() {
+            let record = graph.record(entry)?;
+            if is_conversation(record.kind) {
+                let is_base = hint(&record).0 & BASE != 0;
+                context.push(record);
+                if is_base {
+                    break;
+                }
+            }
+        }
+        context.reverse();
+        let mut sent = Vec::new();
+        for record in context {
+            if record.kind == Kind::Boundary && hint(&record).0 & BASE == 0 {
+                sent = kept(sent);
+            }
+            sent.push(record);
+        }
+        Ok(sent.into_iter().map(|record| record.n).collect())
+    }
+
+    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+        let seen = replay(graph, graph.len(), |_| false)?;
+        let mut leaves: Vec<u64> =
+            seen.iter().filter(|seen| seen.dropped && seen.ends).map(|seen| seen.entry).collect();
+        leaves.reverse();
+        Ok(leaves)
+    }
+
+    fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
+        let message = |role: &str, kind: &str, said: &str| json!({ "type": "message", "role": role, "content": [{ "type": kind, "text": said }] });
+        let item = match draft {
+            Draft::Message(Role::User, said) => message("user", "input_text", said),
+            Draft::Message(Role::System, said) => message("developer", "input_text", said),
+            Draft::Message(Role::Assistant, said) => message("assistant", "output_text", said),
+            Draft::Message(Role::Tool, _) => {
+                return Err(Invalid("a tool's answer needs the id of its call".into()));
+            }
+            Draft::Note(said) => {
+                let mut record =
+                    record("response_item", &message("user", "input_text", said), setting);
+                if let Value::Object(fields) = &mut record {
+                    fields.insert(NOTE.into(), json!("note"));
+                }
+                return Ok(line(&record));
+            }
+            Draft::Call { id, name, input } => {
+                if let Err(error) = serde_json::from_str::<Value>(input) {
+                    return Err(Invalid(format!("the tool's input is not JSON: {error}")));
+                }
+                json!({ "type": "function_call", "name": name, "arguments": input, "call_id": id })
+            }
+            Draft::Result { id, output, error } => {
+                let output = error.as_ref().filter(|_| output.is_empty()).unwrap_or(output);
+                json!({ "type": "function_call_output", "call_id": id, "output": output })
+            }
+            Draft::Record(_) => {
+                return Err(Invalid(
+                    "records can be written as they are to native sessions only".into(),
+                ));
+            }
+        };
+        Ok(line(&record("response_item", &item, setting)))
+    }
+
+    fn branch(
+        &self,
+        graph: &dyn Graph,
+        back: &Back<'_>,
+        setting: &Setting,
+    ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
+        let path = self.path(graph, back.from, usize::MAX)?.entries;
+        let start = match back.to {
+            None => 0,
+            Some(to) => match path.iter().position(|&entry| entry == to) {
+                Some(place) => place + 1,
+                None => return Ok(None),
+            },
+        };
+        let mut turns = 0u64;
+        for &entry in path.get(start..).unwrap_or_default() {
+            let record = graph.record(entry)?;
+            let (flags, _) = hint(&record);
+            if record.kind == Kind::Boundary && flags & BASE == 0 {
+                // What such a compaction left out does not come back.
+                return Ok(None);
+            }
+            if flags & TURN != 0 {
+                turns += 1;
+            } else if turns == 0 && is_conversation(record.kind) && !prepares(record.kind, flags) {
+                // A rollback drops whole turns, and this is the middle of one.
+                return Ok(None);
+            }
+        }
+        let mut lines = Vec::new();
+        if turns > 0 {
+            let payload = json!({ "type": "thread_rolled_back", "num_turns": turns });
+            lines.push(line(&record("event_msg", &payload, setting)));
+        }
+        if let Some(note) = back.note {
+            lines.push(self.write(&Draft::Note(note.to_owned()), setting)?);
+        }
+        Ok(Some(lines))
+    }
+}
+
+/// An entry as a replay that runs backwards meets it.
+struct Seen {
+    entry: u64,
+    kind: Kind,
+    /// Whether a rollback dropped it.
+    dropped: bool,
+    /// Whether it is the last of the conversation before a rollback.
+    ends: bool,
+}
+
+/// Reads entries from before a place backwards until one that is kept is enough, or to the beginning.
+fn replay(
+    graph: &dyn Graph,
+    end: u64,
+    mut enough: impl FnMut(&Seen) -> bool,
+) -> Result<Vec<Seen>, Failure> {
+    let mut seen: Vec<Seen> = Vec::new();
+    // How many turns are still to be dropped.
+    let mut pending = 0u64;
+    // Where in `seen` what precedes the last dropped turn or rollback begins: it all returns if no turn precedes it.
+    let mut since = None;
+    let mut trims = false;
+    let mut ends = false;
+    for place in (0..end).rev() {
+        let Some(entry) = graph.at(place)? else { continue };
+        let record = graph.record(entry)?;
+        let (flags, number) = hint(&record);
+        let kind = record.kind;
+        if kind == Kind::Opaque {
+            continue;
+        }
+        let is_turn = flags & TURN != 0;
+        let mut dropped = pending > 0;
+        if flags & ROLLBACK != 0 {
+            pending = pending.saturating_add(number);
+            ends |= number > 0;
+        } else if is_turn && pending > 0 {
+            pending -= 1;
+            trims = pending == 0;
+        } else if trims && prepares(kind, flags) {
+            dropped = true;
+        } else if is_conversation(kind) {
+            trims = false;
+        }
+        let is_leaf = ends && is_conversation(kind);
+        ends &= !is_leaf;
+        let one = Seen { entry, kind, dropped, ends: is_leaf };
+        let is_enough = !dropped && enough(&one);
+        seen.push(one);
+        if is_turn {
+            since = dropped.then_some(seen.len());
+        } else if flags & ROLLBACK != 0 {
+            since = since.or(Some(seen.len()));
+        }
+        if is_enough {
+            return Ok(seen);
+        }
+    }
+    if let Some(since) = since {
+        for one in seen.iter_mut().skip(since) {
+            one.dropped = false;
+        }
+    }
+    Ok(seen)
+}
+
+/// Returns what a compaction without a history keeps: the newest of the user's messages.
+fn kept(sent: Vec<Record>) -> Vec<Record> {
+    let mut left = KEPT_TOKENS;
+    let mut kept = Vec::new();
+    for record in sent.into_iter().rev() {
+        let (flags, tokens) = hint(&record);
+        let is_base = flags & BASE != 0;
+        let is_users =
+            record.kind == Kind::User || record.kind == Kind::Boundary && flags & SUMMARY == 0;
+        if is_base || is_users && left > 0 {
+            left = left.saturating_sub(tokens);
+            kept.push(record);
+        }
+    }
+    kept.reverse();
+    kept
+}
+
+fn hint(record: &Record) -> (u8, u64) {
+    let Some((&flags, mut rest)) = record.hint.split_first() else { return (0, 0) };
+    (flags, take_varint(&mut rest).unwrap_or(0))
+}
+
+fn is_conversation(kind: Kind) -> bool {
+    !matches!(kind, Kind::Meta | Kind::Opaque)
+}
+
+fn prepares(kind: Kind, flags: u8) -> bool {
+    flags & PREPARES != 0 || matches!(kind, Kind::Note | Kind::System) && flags & TURN == 0
+}
+
+/// What a record carries.
+enum Part<'a> {
+    Item(Raw<'a>),
+    Compacted(Raw<'a>),
+    Event(Raw<'a>),
+    /// Its type.
+    Other(String),
+}
+
+/// Returns what a record of this type carries, if anything in an envelope.
+fn part<'a>(record: Raw<'a>, class: Option<Raw<'a>>, payload: Option<Raw<'a>>) -> Part<'a> {
+    let kind = string(class).unwrap_or_default();
+    match (payload, kind.as_str()) {
+        (None, "compacted") => Part::Compacted(record),
+        (None, _) => Part::Item(record),
+        (Some(payload), "response_item") => Part::Item(payload),
+        (Some(payload), "compacted") => Part::Compacted(payload),
+        (Some(payload), "event_msg") => Part::Event(payload),
+        (Some(_), _) => Part::Other(kind),
+    }
+}
+
+/// Reads what a record is, its flags, and its number.
+fn reading(part: Part<'_>) -> (Kind, u8, u64) {
+    match part {
+        Part::Item(item) => {
+            let [class, role, content] = item.pick(["type", "role", "content"]);
+            let class = class.and_then(Raw::text).unwrap_or_default();
+            let kind = item_kind(&class, role, content);
+            let is_turn = kind == Kind::User || class == "agent_message";
+            let tokens =
+                if kind == Kind::User { texts(content).map(|text| text.len()).sum() } else { 0 };
+            (kind, if is_turn { TURN } else { 0 }, tokens_of(tokens))
+        }
+        Part::Compacted(payload) if history(payload).is_some() => (Kind::Boundary, BASE, 0),
+        Part::Compacted(payload) => {
+            let summary = text(payload, "message").unwrap_or_default();
+            let flags = if summary.starts_with(SUMMARY_PREFIX) { TURN | SUMMARY } else { TURN };
+            (Kind::Boundary, flags, tokens_of(summary.len()))
+        }
+        Part::Event(payload) => match text(payload, "type").as_deref() {
+            Some("thread_rolled_back") => {
+                (Kind::Meta, ROLLBACK, payload.get("num_turns").and_then(Raw::u64).unwrap_or(0))
+            }
+            Some("task_started" | "turn_started") => (Kind::Meta, PREPARES, 0),
+            _ => (Kind::Meta, 0, 0),
+        },
+        Part::Other(kind) => {
+            let prepares = matches!(kind.as_str(), "turn_context" | "world_state");
+            (Kind::Meta, if prepares { PREPARES } else { 0 }, 0)
+        }
+    }
+}
+
+/// Estimates tokens as Codex does, four bytes each.
+fn tokens_of(bytes: usize) -> u64 {
+    bytes.div_ceil(4) as u64
+}
+
+fn item_kind(class: &str, role: Option<Raw<'_>>, content: Option<Raw<'_>>) -> Kind {
+    match class {
+        "message" => match role.and_then(Raw::text).as_deref() {
+            Some("user") if texts(content).any(|text| is_fragment(&text)) => Kind::Note,
+            Some("user") => Kind::User,
+            Some("assistant") => Kind::Assistant,
+            Some("developer" | "system") => Kind::System,
+            _ => Kind::Meta,
+        },
+        "agent_message" => Kind::Note,
+        "reasoning"
+        | "function_call"
+        | "custom_tool_call"
+        | "local_shell_call"
+        | "tool_search_call"
+        | "web_search_call"
+        | "image_generation_call"
+        | "compaction"
+        | "context_compaction" => Kind::Assistant,
+        "function_call_output" | "custom_tool_call_output" | "tool_search_output" => Kind::Result,
+        _ => Kind::Meta,
+    }
+}
+
+/// Returns the texts of an item's content.
+fn texts(content: Option<Raw<'_>>) -> impl Iterator<Item = String> {
+    string(content)
+        .into_iter()
+        .chain(content.into_iter().flat_map(Raw::items).filter_map(|part| text(part, "text")))
+}
+
+fn is_fragment(text: &str) -> bool {
+    let text = text.trim();
+    let begins =
+        |mark: &str| text.get(..mark.len()).is_some_and(|head| head.eq_ignore_ascii_case(mark));
+    let ends = |mark: &str| {
+        let start = text.len().checked_sub(mark.len());
+        start
+            .and_then(|start| text.get(start..))
+            .is_some_and(|tail| tail.eq_ignore_ascii_case(mark))
+    };
+    FRAGMENTS.iter().any(|(begin, end)| begins(begin) && ends(end))
+}
+
+/// Returns the history that a compaction puts in the place of all before it.
+fn history(payload: Raw<'_>) -> Option<Raw<'_>> {
+    payload.get("replacement_history").filter(|history| history.kind() == json::Kind::Array)
+}
+
+fn said(role: Role, blocks: Vec<Block>, time: Option<Timestamp>) -> Message {
+    Message { role, blocks, id: None, time, model: None, usage: None }
+}
+
+fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Message> {
+    let kind = text(item, "type")?;
+    let field = |key| text(item, key).unwrap_or_default();
+    let (role, blocks) = match kind.as_str() {
+        "message" | "agent_message" => {
+            let role = match text(item, "role").as_deref() {
+                Some("assistant") => Role::Assistant,
+                Some("developer" | "system") => Role::System,
+                _ => Role::User,
+            };
+            (role, item.get("content").map(content).unwrap_or_default())
+        }
+        "reasoning" => {
+            let parts = ["summary", "content"]
+                .into_iter()
+                .filter_map(|key| item.get(key))
+                .flat_map(Raw::items);
+            let words: Vec<String> = parts.filter_map(|part| text(part, "text")).collect();
+            (Role::Assistant, vec![Block::Thinking(words.join("\n"))])
+        }
+        "function_call" | "custom_tool_call" | "local_shell_call" | "tool_search_call" => {
+            let input =
+                ["arguments", "action"].into_iter().find_map(|key| item.get(key)).map(shown);
+            let input = input.or_else(|| {
+                item.get("input").map(|input| String::from_utf8_lossy(input.bytes()).into())
+            });
+            let id = text(item, "call_id").or_else(|| text(item, "id")).unwrap_or_default();
+            let name =
+                text(item, "name").unwrap_or_else(|| kind.trim_end_matches("_call").to_owned());
+            (
+                Role::Assistant,
+                vec![Block::Call { id, name, input: input.unwrap_or_else(|| "{}".into()) }],
+            )
+        }
+        "function_call_output" | "custom_tool_call_output" | "tool_search_output" => {
+            let output = item.get("output").or_else(|| item.get("tools"));
+            let mut rest = Vec::new();
+            let text = match output {
+                Some(output) if output.kind() == json::Kind::Array => {
+                    let mut words = Vec::new();
+                    for block in content(output) {
+                        match block {
+                            Block::Text(text) => words.push(text),
+                            other => rest.push(other),
+                        }
+                    }
+                    words.join("\n")
+                }
+                Some(output) => shown(output),
+                None => String::new(),
+            };
+            let result = Block::Result { id: field("call_id"), text, error: false };
+            (Role::Tool, [vec![result], rest].concat())
+        }
+        _ if item_kind(&kind, None, None) == Kind::Assistant => {
+            (Role::Assistant, vec![Block::Other(kind)])
+        }
+        _ => return None,
+    };
+    Some(said(role, blocks, time))
+}
+
+fn content(content: Raw<'_>) -> Vec<Block> {
+    if content.kind() != json::Kind::Array {
+        return vec![Block::Text(shown(content))];
+    }
+    let block = |part: Raw<'_>| match text(part, "type").as_deref() {
+        Some("input_text" | "output_text" | "text") => {
+            Block::Text(text(part, "text").unwrap_or_default())
+        }
+        Some("input_image") => Block::Image(part.bytes().len()),
+        other => Block::Other(other.unwrap_or("unknown").to_owned()),
+    };
+    content.items().map(block).collect()
+}
+
+fn record(kind: &str, payload: &Value, setting: &Setting) -> Value {
+    json!({ "timestamp": setting.time.to_string(), "type": kind, "payload": payload })
+}

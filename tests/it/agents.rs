@@ -1,0 +1,634 @@
+//! Whether pi, Codex and Kimi CLI sessions read as their own agents read them.
+//!
+//! The shapes here are made by hand. Where a corpus of real sessions lies beside the project, what pi's own reader found
+//! is compared too, and a table is printed.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::{Value, json};
+use undertext::{
+    model::{Block, Kind, Record, Role, Timestamp, json::Raw},
+    wire::{Back, Codex, Draft, Format, Kimi, Link, Pi, Setting, detect, jsonl::Reader},
+};
+
+use crate::{graph::FileGraph, resume::corpus};
+
+fn file(format: &'static dyn Format, records: &[Value]) -> FileGraph {
+    let lines: Vec<String> = records.iter().map(|record| record.to_string() + "\n").collect();
+    FileGraph::read(format, lines.concat().as_bytes())
+}
+
+fn setting(parent: Option<&str>) -> Setting {
+    Setting {
+        session: "s".into(),
+        parent: parent.map(str::to_owned),
+        uuid: "new".into(),
+        time: Timestamp::parse("2026-08-01T10:00:00.000Z").unwrap(),
+        folder: "/w".into(),
+        git_branch: None,
+        beside: None,
+    }
+}
+
+mod pi {
+    use super::*;
+
+    fn header() -> Value {
+        json!({ "type": "session", "version": 3, "id": "s", "timestamp": "2026-08-01T10:00:00.000Z", "cwd": "/w" })
+    }
+
+    fn entry(kind: &str, id: &str, parent: Option<&str>, mut fields: Value) -> Value {
+        let mut record = json!({ "type": kind, "id": id, "parentId": parent, "timestamp": "2026-08-01T10:00:01.000Z" });
+        record.as_object_mut().unwrap().append(fields.as_object_mut().unwrap());
+        record
+    }
+
+    fn user(id: &str, parent: Option<&str>) -> Value {
+        entry("message", id, parent, json!({ "message": { "role": "user", "content": id } }))
+    }
+
+    fn answer(id: &str, parent: Option<&str>) -> Value {
+        let content = json!([{ "type": "text", "text": id }]);
+        entry(
+            "message",
+            id,
+            parent,
+            json!({ "message": { "role": "assistant", "content": content } }),
+        )
+    }
+
+    fn compaction(id: &str, parent: &str, first: &str) -> Value {
+        entry("compaction", id, Some(parent), json!({ "summary": id, "firstKeptEntryId": first }))
+    }
+
+    fn turns() -> Vec<Value> {
+        vec![
+            header(),
+            user("a", None),
+            answer("b", Some("a")),
+            user("c", Some("b")),
+            answer("d", Some("c")),
+        ]
+    }
+
+    fn with(more: &[Value]) -> FileGraph {
+        file(&Pi, &[turns(), more.to_vec()].concat())
+    }
+
+    #[test]
+    fn the_last_line_is_the_head_whatever_its_type() {
+        let file = with(&[
+            user("x", Some("b")),
+            entry("label", "l", Some("x"), json!({ "targetId": "d", "label": "off" })),
+            header(),
+        ]);
+        assert_eq!(file.head().unwrap(), 7);
+        assert_eq!(file.path(7), [2, 3, 6, 7]);
+        assert_eq!(file.sent(), "a b x");
+        assert_eq!(file.left(), "d");
+    }
+
+    #[test]
+    fn a_label_on_an_old_entry_ends_no_branch() {
+        let label = |id, parent| entry("label", id, Some(parent), json!({ "targetId": "a" }));
+        let file =
+            with(&[label("l", "a"), label("m", "l"), user("e", Some("d")), answer("f", Some("m"))]);
+        assert_eq!(file.left(), "e");
+    }
+
+    #[test]
+    fn a_compaction_keeps_from_its_first_kept_entry_on() {
+        let tail = [user("e", Some("k")), answer("f", Some("e"))];
+        let sent = |first| with(&[&[compaction("k", "d", first)][..], &tail].concat()).sent();
+        assert_eq!(sent("c"), "k c d e f");
+        assert_eq!(sent("nowhere"), "k e f");
+        assert_eq!(sent("k"), "k e f");
+        let twice = with(&[
+            compaction("k", "d", "c"),
+            user("e", Some("k")),
+            compaction("l", "e", "c"),
+            user("f", Some("l")),
+        ]);
+        assert_eq!(twice.sent(), "l c d e f");
+    }
+
+    #[test]
+    fn only_the_conversation_is_sent() {
+        let file = with(&[
+            entry("custom", "p", Some("d"), json!({ "customType": "x", "data": 1 })),
+            entry("model_change", "q", Some("p"), json!({ "provider": "p", "modelId": "m" })),
+            entry("branch_summary", "r", Some("q"), json!({ "fromId": "a", "summary": "left" })),
+            entry("branch_summary", "s", Some("r"), json!({ "fromId": "a", "summary": "" })),
+            entry(
+                "message",
+                "s",
+                Some("r"),
+                json!({ "message": { "role": "bashExecution", "command": "ls", "excludeFromContext": true } }),
+            ),
+            entry(
+                "custom_message",
+                "t",
+                Some("s"),
+                json!({ "customType": "x", "content": "told", "display": true }),
+            ),
+            entry("context_edit", "u", Some("t"), json!({ "targetId": "b", "replacement": null })),
+        ]);
+        assert_eq!(file.sent(), "a c d left told");
+        assert_eq!(file.records[10].kind, Kind::Note);
+    }
+
+    #[test]
+    fn broken_parents_are_reported_and_end_no_walk_badly() {
+        let repairs = |file: &FileGraph| {
+            let path = Pi.path(file, file.head().unwrap(), usize::MAX).unwrap();
+            (
+                path.entries,
+                path.repairs.iter().map(|repair| (repair.entry, repair.what)).collect::<Vec<_>>(),
+            )
+        };
+        let missing = with(&[answer("x", Some("nowhere"))]);
+        assert_eq!(repairs(&missing), (vec![6], vec![(6, "its parent is missing")]));
+        let itself = with(&[answer("x", Some("x"))]);
+        assert_eq!(repairs(&itself), (vec![6], vec![(6, "it is its own parent")]));
+        let twice = with(&[answer("b", Some("d"))]);
+        assert_eq!(repairs(&twice), (vec![2, 3, 4, 5, 6], vec![(4, "its parents form a cycle")]));
+        assert!(Pi.leaves(&twice).unwrap().is_empty());
+        let each_other = file(&Pi, &[header(), user("a", Some("b")), answer("b", Some("a"))]);
+        assert_eq!(repairs(&each_other).0, [2, 3]);
+    }
+
+    #[test]
+    fn version_1_is_a_chain_in_file_order() {
+        let message = |role: &str, text: &str| {
+            let message = json!({ "role": role, "content": text });
+            json!({ "type": "message", "timestamp": "2026-08-01T10:00:01.000Z", "message": message }).to_string()
+        };
+        let lines = [
+            json!({ "type": "session", "id": "s", "timestamp": "2026-08-01T10:00:00.000Z", "cwd": "/w" }).to_string(),
+            message("user", "a"),
+            "{broken".into(),
+            message("assistant", "b"),
+            message("user", "c"),
+            json!({ "type": "compaction", "timestamp": "2026-08-01T10:00:01.000Z", "summary": "k", "firstKeptEntryIndex": 2 })
+                .to_string(),
+            message("hookMessage", "d"),
+        ];
+        let file = FileGraph::read(&Pi, (lines.join("\n") + "\n").as_bytes());
+        assert_eq!(file.path(file.head().unwrap()), [2, 4, 5, 6, 7]);
+        assert_eq!(file.sent(), "k b c d");
+        assert!(file.left().is_empty());
+    }
+
+    #[test]
+    fn a_branch_is_one_entry_that_names_the_target() {
+        let mut file = with(&[]);
+        for note in [None, Some("go left")] {
+            let back = Back { from: file.head().unwrap(), to: Some(3), note };
+            for line in Pi.branch(&file, &back, &setting(Some("b"))).unwrap().unwrap() {
+                assert!(Pi.knows(Raw::object(&line).unwrap()));
+                file.push(&line);
+            }
+            assert_eq!(file.sent(), ["a b", note.unwrap_or_default()].join(" ").trim());
+        }
+        assert_eq!(file.left(), "d");
+    }
+
+    #[test]
+    fn a_written_record_reads_as_what_was_said() {
+        let check = |draft: Draft, kind: Kind| {
+            let line = Pi.write(&draft, &setting(Some("b"))).unwrap();
+            let record = Raw::object(&line).unwrap();
+            let envelope = Pi.envelope(record);
+            assert_eq!((envelope.kind, envelope.parent), (kind, Link::Named("b".into())));
+            assert_eq!(envelope.name.as_deref(), Some("new"));
+            Pi.messages(record).remove(0)
+        };
+        assert_eq!(check(Draft::Message(Role::User, "hi".into()), Kind::User).text(), "hi");
+        assert_eq!(check(Draft::Note("n".into()), Kind::Note).text(), "n");
+        let call = Draft::Call { id: "c".into(), name: "f".into(), input: r#"{"a":1}"#.into() };
+        let input = r#"{"a":1}"#.into();
+        assert_eq!(
+            check(call, Kind::Assistant).blocks,
+            [Block::Call { id: "c".into(), name: "f".into(), input }]
+        );
+        let result =
+            Draft::Result { id: "c".into(), output: String::new(), error: Some("no".into()) };
+        let error = Block::Result { id: "c".into(), text: "no".into(), error: true };
+        assert_eq!(check(result, Kind::Result).blocks, [error]);
+    }
+
+    /// What pi 0.58.3 found: the leaf and the branch counted in entries without headers, the messages of the context.
+    const FOUND: [(&str, usize, usize, usize); 15] = [
+        ("bom-crlf", 1, 2, 2),
+        ("comp", 9, 10, 7),
+        ("comp-missing-first", 4, 5, 3),
+        ("comp-self-first", 4, 5, 3),
+        ("comp-two", 8, 9, 6),
+        ("corrupt-mid", 3, 2, 2),
+        ("labels", 7, 5, 4),
+        ("large-session", 1017, 1018, 914),
+        ("orphan", 1, 1, 1),
+        ("pair1", 12, 13, 13),
+        ("torn-tail", 1, 2, 2),
+        ("two-headers", 2, 3, 3),
+        // 0.58.3 does not know `context_edit` and sends 2.
+        ("unknown-type", 4, 5, 1),
+        ("v1", 3, 4, 1),
+        ("v2hook", 1, 2, 2),
+    ];
+
+    #[test]
+    fn real_sessions_read_as_pi_reads_them() {
+        let Some(corpus) = corpus() else { return };
+        for (name, leaf, branch, messages) in FOUND {
+            let bytes = fs::read(corpus.join(format!("pi/{name}.jsonl"))).unwrap();
+            let file = FileGraph::read(&Pi, &bytes);
+            let head = file.head().unwrap();
+            let is_entry = |record: &&Record| record.kind != Kind::Opaque && record.hint != [1];
+            let before =
+                file.records.iter().filter(is_entry).take_while(|record| record.n < head).count();
+            let found = (before, file.path(head).len(), file.context().len());
+            println!("pi/{name}: leaf {before}, branch {}, context {}", found.1, found.2);
+            assert_eq!(found, (leaf, branch, messages), "{name}");
+        }
+        for name in ["cycle-self", "dup-id", "noheader"] {
+            let file =
+                FileGraph::read(&Pi, &fs::read(corpus.join(format!("pi/{name}.jsonl"))).unwrap());
+            assert!(!file.context().is_empty(), "{name}");
+        }
+    }
+}
+
+mod codex {
+    use super::*;
+
+    const ENVIRONMENT: &str = "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>";
+
+    fn line(kind: &str, payload: &Value) -> Value {
+        json!({ "timestamp": "2026-08-01T10:00:00.000Z", "type": kind, "payload": payload })
+    }
+
+    fn event(kind: &str) -> Value {
+        line("event_msg", &json!({ "type": kind }))
+    }
+
+    fn words(role: &str, text: &str) -> Value {
+        json!({ "type": "message", "role": role, "content": [{ "type": "input_text", "text": text }] })
+    }
+
+    fn says(role: &str, text: &str) -> Value {
+        line("response_item", &words(role, text))
+    }
+
+    fn meta(id: &str) -> Value {
+        line("session_meta", &json!({ "id": id, "cwd": "/w" }))
+    }
+
+    fn turn(n: u32) -> Vec<Value> {
+        vec![
+            event("task_started"),
+            line("turn_context", &json!({ "turn_id": n })),
+            says("user", &format!("q{n}")),
+            event("user_message"),
+            says("assistant", &format!("a{n}")),
+            event("task_complete"),
+        ]
+    }
+
+    fn rolled_back(turns: u64) -> Vec<Value> {
+        vec![line("event_msg", &json!({ "type": "thread_rolled_back", "num_turns": turns }))]
+    }
+
+    fn compacted(summary: &str, history: Option<&[&str]>) -> Vec<Value> {
+        let mut payload = json!({ "message": summary });
+        if let Some(history) = history {
+            payload["replacement_history"] =
+                history.iter().map(|text| words("user", text)).collect();
+        }
+        vec![line("compacted", &payload), event("context_compacted")]
+    }
+
+    fn rollout(parts: &[Vec<Value>]) -> FileGraph {
+        file(&Codex, &[vec![meta("s")], parts.concat()].concat())
+    }
+
+    fn check(parts: &[Vec<Value>], sent: &str, leaves: &str) {
+        let file = rollout(parts);
+        assert_eq!(file.sent(), sent);
+        assert_eq!(file.left(), leaves);
+        // A limit gives the end of the same path.
+        let path = file.path(file.head().unwrap());
+        for limit in 0..path.len() {
+            let last = Codex.path(&file, file.head().unwrap(), limit).unwrap().entries;
+            assert_eq!(last, path[path.len() - limit..]);
+        }
+    }
+
+    // Each of these was resumed by Codex 0.169.0 itself, and this is what it sent.
+
+    #[test]
+    fn a_rollback_drops_the_newest_turns() {
+        let turns = [turn(1), turn(2), turn(3)].concat();
+        check(&[turns.clone(), rolled_back(1)], "q1 a1 q2 a2", "a3");
+        check(&[turns.clone(), rolled_back(2), turn(4)], "q1 a1 q4 a4", "a3");
+        check(
+            &[turns.clone(), rolled_back(1), turn(4), rolled_back(2), turn(5)],
+            "q1 a1 q5 a5",
+            "a3 a4",
+        );
+        check(
+            &[turns, rolled_back(1), rolled_back(1), vec![says("user", "note")]],
+            "q1 a1 note",
+            "a3",
+        );
+    }
+
+    #[test]
+    fn what_prepares_a_turn_goes_with_it() {
+        let prepares = || vec![says("developer", "rules"), says("user", ENVIRONMENT)];
+        let first = format!("rules {ENVIRONMENT}");
+        check(
+            &[prepares(), turn(1), prepares(), turn(2), rolled_back(1)],
+            &format!("{first} q1 a1"),
+            "a2",
+        );
+        check(&[prepares(), turn(1), rolled_back(5), turn(2)], &format!("{first} q2 a2"), "a1");
+    }
+
+    #[test]
+    fn a_rollback_without_turns_drops_nothing() {
+        check(&[vec![says("developer", "rules")], rolled_back(1)], "rules", "");
+        check(&[vec![says("developer", "rules")], rolled_back(1), turn(1)], "rules q1 a1", "");
+    }
+
+    #[test]
+    fn fragments_are_no_turns() {
+        let aborted = says("user", "<turn_aborted>\nby the user\n</turn_aborted>");
+        let second = vec![says("user", "q2"), aborted, event("turn_aborted")];
+        check(&[turn(1), second, turn(3), rolled_back(1)], "q1 a1 q2", "a3");
+        let agents =
+            says("user", "# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nx\n</INSTRUCTIONS>\n");
+        assert_eq!(rollout(&[vec![agents]]).records[1].kind, Kind::Note);
+    }
+
+    #[test]
+    fn a_second_message_in_a_turn_is_dropped_alone() {
+        let steered = vec![
+            says("user", "q2"),
+            says("assistant", "a2"),
+            says("user", "q3"),
+            says("assistant", "a3"),
+        ];
+        check(&[turn(1), steered, rolled_back(1)], "q1 a1 q2 a2", "a3");
+    }
+
+    #[test]
+    fn the_newest_history_that_survives_is_the_base() {
+        let base = || compacted("", Some(&["q1", "sum"]));
+        check(&[turn(1), base(), turn(2), turn(3)], "q1 sum q2 a2 q3 a3", "");
+        check(&[turn(1), base(), turn(2), turn(3), rolled_back(2)], "q1 sum", "a3");
+        check(&[turn(1), turn(2), base(), turn(3), rolled_back(2)], "q1 a1", "a3");
+        let newer = compacted("", Some(&["newer"]));
+        check(&[turn(1), base(), turn(2), newer, turn(3), rolled_back(2)], "q1 sum", "a3");
+        let mid = vec![says("user", "q2"), says("assistant", "x")];
+        check(
+            &[turn(1), mid, base(), vec![says("assistant", "a2")], rolled_back(1)],
+            "q1 a1",
+            "a2",
+        );
+    }
+
+    #[test]
+    fn a_compaction_without_history_keeps_the_users_messages() {
+        check(
+            &[turn(1), compacted("sum", None), turn(2), turn(3), rolled_back(1)],
+            "q1 sum q2 a2",
+            "a3",
+        );
+        let twice = |one| [turn(1), compacted(one, None), turn(2), compacted("two", None), turn(3)];
+        check(&twice("one"), "q1 one q2 two q3 a3", "");
+        check(
+            &twice("Another language model started to solve this problem"),
+            "q1 q2 two q3 a3",
+            "",
+        );
+        let long = "x".repeat(80_000);
+        check(
+            &[turn(1), vec![says("user", &long)], compacted("sum", None)],
+            &format!("{long} sum"),
+            "",
+        );
+    }
+
+    #[test]
+    fn a_fork_says_its_own_session_first() {
+        let file = file(&Codex, &[vec![meta("fork"), meta("s")], turn(1), turn(2)].concat());
+        let sessions: Vec<_> = (1..=2).filter_map(|entry| Codex.session(file.raw(entry))).collect();
+        assert_eq!(sessions, ["fork", "s"]);
+        assert_eq!(file.sent(), "q1 a1 q2 a2");
+    }
+
+    #[test]
+    fn old_flat_rollouts_and_odd_items_are_read() {
+        let call =
+            json!({ "type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c" });
+        let output = json!({ "type": "function_call_output", "call_id": "c", "output": "done" });
+        let file = file(
+            &Codex,
+            &[
+                json!({ "id": "s", "timestamp": "2025-08-01T10:00:00.000Z", "instructions": null }),
+                json!({ "record_type": "state" }),
+                words("user", "q"),
+                json!({ "type": "reasoning", "summary": [{ "type": "summary_text", "text": "hm" }] }),
+                call,
+                json!({ "type": "ghost_snapshot", "ghost_commit": {} }),
+                output,
+            ],
+        );
+        assert!((1..=7).filter(|&entry| entry != 6).all(|entry| Codex.knows(file.raw(entry))));
+        assert_eq!(Codex.session(file.raw(1)).as_deref(), Some("s"));
+        assert_eq!(file.context(), [3, 4, 5, 7]);
+        let result = Block::Result { id: "c".into(), text: "done".into(), error: false };
+        assert_eq!(Codex.messages(file.raw(7)).remove(0).blocks, [result]);
+    }
+
+    #[test]
+    fn a_branch_is_a_rollback_and_the_note() {
+        let turns = [turn(1), turn(2), turn(3)].concat();
+        let go = |to: Option<u64>, note| {
+            let mut file = rollout(std::slice::from_ref(&turns));
+            let back = Back { from: file.head().unwrap(), to, note };
+            let lines = Codex.branch(&file, &back, &setting(None)).unwrap()?;
+            for line in &lines {
+                file.push(line);
+            }
+            Some(file.sent())
+        };
+        assert_eq!(go(Some(6), None).unwrap(), "q1 a1");
+        assert_eq!(go(Some(6), Some("hello")).unwrap(), "q1 a1 hello");
+        assert_eq!(go(Some(9), Some("hello")).unwrap(), "q1 a1 hello");
+        assert_eq!(go(Some(18), None).unwrap(), "q1 a1 q2 a2 q3 a3");
+        assert_eq!(go(None, None).unwrap(), "");
+        // A rollback drops whole turns.
+        assert_eq!(go(Some(4), None), None);
+    }
+
+    #[test]
+    fn a_note_is_no_turn_but_a_rollback_counts_it() {
+        let note = Codex.write(&Draft::Note("note".into()), &setting(None)).unwrap();
+        let note: Value = serde_json::from_slice(&note).unwrap();
+        let file = rollout(&[turn(1), vec![note.clone()], vec![says("assistant", "a2")]]);
+        assert_eq!(file.records[7].kind, Kind::Note);
+        check(&[turn(1), vec![note], vec![says("assistant", "a2")], rolled_back(1)], "q1 a1", "a2");
+    }
+
+    #[test]
+    fn a_hundred_thousand_records_are_read_in_one_pass() {
+        let many: Vec<_> = (0..16_000).flat_map(turn).collect();
+        let file = rollout(&[many, rolled_back(15_999)]);
+        assert_eq!(file.sent(), "q0 a0");
+        assert_eq!(file.left(), "a15999");
+    }
+}
+
+mod kimi {
+    use super::*;
+
+    fn session() -> FileGraph {
+        file(
+            &Kimi,
+            &[
+                json!({ "role": "_system_prompt", "content": "old" }),
+                json!({ "role": "_system_prompt", "content": "prompt" }),
+                json!({ "role": "_checkpoint", "id": 0 }),
+                json!({ "role": "user", "content": "<system>CHECKPOINT 0</system>" }),
+                json!({ "role": "user", "content": [{ "type": "text", "text": "q" }] }),
+                json!({ "role": "_usage", "token_count": 9 }),
+                json!({ "role": "assistant", "content": [{ "type": "think", "think": "hm", "encrypted": null }],
+                "tool_calls": [{ "type": "function", "id": "c", "function": { "name": "Shell", "arguments": "{}" } }] }),
+                json!({ "role": "tool", "content": "<system>ERROR: no</system>", "tool_call_id": "c" }),
+                json!({ "role": "user", "content": "<system>Previous context has been compacted. Here it is:</system>" }),
+            ],
+        )
+    }
+
+    #[test]
+    fn the_whole_file_is_sent_in_order() {
+        let mut file = session();
+        file.push(b"not json");
+        assert_eq!(file.path(file.head().unwrap()), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(file.context(), [2, 4, 5, 7, 8, 9]);
+        assert_eq!(Kimi.path(&file, 5, 2).unwrap().entries, [4, 5]);
+        assert!(file.left().is_empty());
+    }
+
+    #[test]
+    fn only_the_users_own_words_begin_a_turn() {
+        let kinds: Vec<_> = session().records.iter().map(|record| record.kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                Kind::System,
+                Kind::System,
+                Kind::Meta,
+                Kind::Note,
+                Kind::User,
+                Kind::Meta,
+                Kind::Assistant,
+                Kind::Result,
+                Kind::Summary,
+            ]
+        );
+    }
+
+    #[test]
+    fn calls_results_and_checkpoint_numbers_are_read() {
+        let file = session();
+        let call = Block::Call { id: "c".into(), name: "Shell".into(), input: "{}".into() };
+        assert_eq!(
+            Kimi.messages(file.raw(7)).remove(0).blocks,
+            [Block::Thinking("hm".into()), call]
+        );
+        let result = Block::Result {
+            id: "c".into(),
+            text: "<system>ERROR: no</system>".into(),
+            error: true,
+        };
+        assert_eq!(Kimi.messages(file.raw(8)).remove(0).blocks, [result]);
+        let numbers: Vec<_> =
+            (1..=9).filter_map(|entry| Kimi.checkpoint(file.raw(entry))).collect();
+        assert_eq!(numbers, ["0"]);
+    }
+
+    #[test]
+    fn a_note_is_in_the_agents_own_wrapper_and_no_way_back_is_by_append() {
+        let note = Kimi.write(&Draft::Note("n".into()), &setting(None)).unwrap();
+        assert_eq!(note, br#"{"role":"user","content":"<system>n</system>"}"#);
+        let mut file = session();
+        file.push(&note);
+        assert_eq!(file.records[9].kind, Kind::Note);
+        let back = Back { from: file.head().unwrap(), to: Some(5), note: None };
+        assert_eq!(Kimi.branch(&file, &back, &setting(None)).unwrap(), None);
+    }
+}
+
+#[test]
+fn every_corpus_file_is_known_by_its_own_format() {
+    let Some(corpus) = corpus() else { return };
+    for (format, folders) in [
+        ("pi", &["pi"][..]),
+        ("codex", &["codex", "codex-shapes"]),
+        ("kimi", &["kimi/01_tool_calls", "kimi/02_after_dmail_revert", "kimi/04_after_compact"]),
+    ] {
+        for folder in folders {
+            for child in fs::read_dir(corpus.join(folder)).unwrap() {
+                let path = child.unwrap().path();
+                let name = path.display();
+                let is_session = path.extension().is_some_and(|end| end == "jsonl");
+                if !is_session || path.file_stem().is_some_and(|stem| stem == "wire") {
+                    continue;
+                }
+                let bytes = fs::read(&path).unwrap();
+                let mut lines = Vec::new();
+                let mut reader = Reader::new(&bytes[..]);
+                while let Some(located) = reader.next_line().unwrap() {
+                    lines.push(located.line.bytes.to_vec());
+                }
+                let records: Vec<_> = lines.iter().filter_map(|line| Raw::object(line)).collect();
+                assert_eq!(detect(&records).map(Format::name), Some(format), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn any_file_is_read_in_any_format_without_harm() {
+    let mut folders: Vec<PathBuf> = corpus().into_iter().collect();
+    let mut bytes =
+        vec![b"{}\n{\"type\":1}\n[]\n{\"payload\":{},\"type\":\"compacted\"}\nx\n".to_vec()];
+    while let Some(folder) = folders.pop() {
+        for child in fs::read_dir(folder).unwrap() {
+            let path = child.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if fs::metadata(&path).unwrap().len() < 1 << 20 {
+                bytes.push(fs::read(&path).unwrap());
+            }
+        }
+    }
+    for format in [&Pi as &'static dyn Format, &Codex, &Kimi] {
+        for bytes in &bytes {
+            let file = FileGraph::read(format, bytes);
+            let Some(head) = format.head(&file).unwrap() else { continue };
+            let path = format.path(&file, head, usize::MAX).unwrap().entries;
+            assert_eq!(path.last(), Some(&head));
+            let context = format.context(&file, &path).unwrap();
+            assert!(context.iter().all(|entry| path.contains(entry)));
+            file.words(&context);
+            for leaf in format.leaves(&file).unwrap() {
+                assert!(!path.contains(&leaf));
+                assert_eq!(file.path(leaf).last(), Some(&leaf));
+            }
+        }
+    }
+}

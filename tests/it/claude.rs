@@ -1,0 +1,390 @@
+//! The shapes of Claude Code's files that were tried on the program itself, written anew: each expectation is what it sent.
+
+use serde_json::{Value, json};
+use undertext::{
+    model::{Block, Kind, Timestamp, json::Raw},
+    wire::{Back, Claude, Draft, Format, Setting},
+};
+
+use crate::graph::FileGraph;
+
+const SESSION: &str = "00005e55-0000-4000-8000-000000000001";
+
+fn uuid(n: u64) -> Value {
+    if n == 0 { Value::Null } else { json!(format!("00005e55-0000-4000-8000-{n:012x}")) }
+}
+
+/// A link of the chain, written at second `n`.
+fn link(class: &str, n: u64, parent: u64, message: &Value) -> Value {
+    json!({
+        "parentUuid": uuid(parent), "isSidechain": false, "type": class, "message": message, "uuid": uuid(n),
+        "timestamp": at(n, 0), "userType": "external", "cwd": "/w", "sessionId": SESSION, "version": "2.1.226",
+    })
+}
+
+fn at(second: u64, milli: u64) -> Value {
+    json!(format!("2026-08-01T10:{:02}:{:02}.{milli:03}Z", second / 60, second % 60))
+}
+
+fn user(n: u64, parent: u64, text: &str) -> Value {
+    link("user", n, parent, &json!({ "role": "user", "content": text }))
+}
+
+fn block(n: u64, parent: u64, id: &str, block: &Value) -> Value {
+    link(
+        "assistant",
+        n,
+        parent,
+        &json!({ "role": "assistant", "id": id, "model": "m", "content": [block] }),
+    )
+}
+
+fn answer(n: u64, parent: u64, text: &str) -> Value {
+    block(n, parent, &format!("m{n}"), &json!({ "type": "text", "text": text }))
+}
+
+fn call(n: u64, parent: u64, id: &str, tool: &str) -> Value {
+    block(n, parent, id, &json!({ "type": "tool_use", "id": tool, "name": "Read", "input": {} }))
+}
+
+fn result(n: u64, parent: u64, tool: &str) -> Value {
+    let block = json!({ "type": "tool_result", "tool_use_id": tool, "content": "ok" });
+    link("user", n, parent, &json!({ "role": "user", "content": [block] }))
+}
+
+fn told(n: u64, parent: u64) -> Value {
+    with(link("system", n, parent, &Value::Null), &[("subtype", json!("turn_duration"))])
+}
+
+fn boundary(n: u64, above: u64, metadata: &Value) -> Value {
+    let fields = [
+        ("subtype", json!("compact_boundary")),
+        ("logicalParentUuid", uuid(above)),
+        ("compactMetadata", metadata.clone()),
+    ];
+    with(link("system", n, 0, &Value::Null), &fields)
+}
+
+fn summary(n: u64, parent: u64) -> Value {
+    with(user(n, parent, "summary"), &[("isCompactSummary", json!(true))])
+}
+
+fn pin(leaf: u64, explicit: bool) -> Value {
+    json!({ "type": "last-prompt", "leafUuid": uuid(leaf), "explicit": explicit, "sessionId": SESSION })
+}
+
+fn with(mut record: Value, fields: &[(&str, Value)]) -> Value {
+    for (key, value) in fields {
+        record[*key] = value.clone();
+    }
+    record
+}
+
+/// Two turns, records 1 to 4.
+fn base() -> Vec<Value> {
+    vec![user(1, 0, "one"), answer(2, 1, "x1"), user(3, 2, "two"), answer(4, 3, "x2")]
+}
+
+/// The two turns, a compaction (5, 6) and a third turn (7, 8).
+fn compacted(metadata: &Value) -> Vec<Value> {
+    let after = [boundary(5, 4, metadata), summary(6, 5), user(7, 6, "three"), answer(8, 7, "x3")];
+    [base(), after.to_vec()].concat()
+}
+
+fn kept(names: &[u64]) -> Value {
+    let uuids: Vec<Value> = names.iter().map(|n| uuid(*n)).collect();
+    json!({ "preservedMessages": { "anchorUuid": uuid(6), "uuids": uuids } })
+}
+
+fn file(records: &[Value]) -> String {
+    records.iter().map(|record| record.to_string() + "\n").collect::<Vec<_>>().concat()
+}
+
+/// Returns what a resume of the file sends, in a word for each block.
+fn resumed(text: &str) -> String {
+    let graph = FileGraph::read(&Claude, text.as_bytes());
+    if graph.head().is_none() {
+        return "nothing".to_owned();
+    }
+    said(&graph, &graph.context())
+}
+
+fn said(graph: &FileGraph, entries: &[u64]) -> String {
+    let blocks =
+        entries.iter().flat_map(|entry| graph.messages(*entry)).flat_map(|message| message.blocks);
+    let words = blocks.map(|block| match block {
+        Block::Text(text) => text,
+        Block::Call { id, .. } => format!("call:{id}"),
+        Block::Result { id, .. } => format!("result:{id}"),
+        _ => String::new(),
+    });
+    words.collect::<Vec<_>>().join(" ").trim().to_owned()
+}
+
+#[track_caller]
+fn check(before: Vec<Value>, more: &[Value], expected: &str) {
+    assert_eq!(resumed(&file(&[before, more.to_vec()].concat())), expected);
+}
+
+#[test]
+fn a_pin_holds_unless_what_was_written_last_descends_from_it() {
+    check(base(), &[pin(2, false)], "one x1 two x2");
+    check(base(), &[pin(2, true)], "one x1");
+    check(base(), &[pin(3, true)], "one x1 two");
+    check(base(), &[pin(2, true), pin(4, false)], "one x1 two x2");
+    check(base(), &[pin(2, true), pin(0, false)], "one x1");
+    check(base(), &[pin(77, true)], "one x1 two x2");
+    let third = [user(5, 2, "three"), answer(6, 5, "x3")];
+    check(base(), &[&[pin(4, false)], &third[..]].concat(), "one x1 two x2");
+    check(base(), &[&[pin(2, true)], &third[..]].concat(), "one x1 three x3");
+    check(base(), &[pin(2, true), user(5, 4, "three")], "one x1 two x2 three");
+    check(base(), &[pin(2, true), user(5, 0, "three")], "one x1");
+    check(base(), &[pin(2, true), told(5, 4)], "one x1 two x2");
+}
+
+#[test]
+fn a_cleared_leaf_is_no_head_until_something_is_written() {
+    check(base(), &[pin(0, true)], "nothing");
+    check(base(), &[pin(0, true), pin(2, false)], "one x1 two x2");
+    check(base(), &[pin(0, true), user(5, 0, "fresh")], "fresh");
+    check(base(), &[pin(0, true), user(5, 4, "three")], "one x1 two x2 three");
+}
+
+#[test]
+fn without_a_pin_the_last_link_is_climbed_to_a_message() {
+    let progress = with(told(6, 4), &[("type", json!("progress"))]);
+    check(base(), &[user(5, 2, "other"), told(6, 4)], "one x1 two x2");
+    check(base(), &[user(5, 2, "other"), progress], "one x1 other");
+    check(base(), &[with(user(5, 2, "said"), &[("isMeta", json!(true))])], "one x1 said");
+    check(base(), &[with(user(5, 2, "side"), &[("isSidechain", json!(true))])], "one x1 two x2");
+}
+
+#[test]
+fn a_boundary_wipes_the_pins_before_it_and_begins_the_context() {
+    let rest = compacted(&json!({})).split_off(4);
+    check(base(), &[&[pin(2, true)], &rest[..]].concat(), "summary three x3");
+    check(compacted(&json!({})), &[pin(2, true)], "one x1");
+    check(compacted(&json!({})), &[user(9, 2, "note"), pin(9, true)], "one x1 note");
+}
+
+#[test]
+fn a_boundary_is_as_far_as_a_large_file_is_read() {
+    let large = |length: usize| {
+        let mut records = compacted(&json!({}));
+        records.insert(2, user(32, 2, &"y".repeat(length)));
+        file(&[records, vec![pin(2, true)]].concat())
+    };
+    assert_eq!(resumed(&large(5_000_000)), "one x1");
+    assert_eq!(resumed(&large(5_300_000)), "summary three x3");
+}
+
+#[test]
+fn kept_messages_stand_behind_the_summary() {
+    let segment = json!({ "preservedSegment": { "anchorUuid": uuid(6), "headUuid": uuid(3), "tailUuid": uuid(4) } });
+    check(compacted(&kept(&[3, 4])), &[], "summary two x2 three x3");
+    check(compacted(&segment), &[], "summary two x2 three x3");
+    check(compacted(&kept(&[4])), &[], "summary x2 three x3");
+    check(compacted(&kept(&[3, 99])), &[], "summary three x3");
+    check(compacted(&kept(&[3, 99])), &[pin(2, true)], "one x1");
+    check(compacted(&kept(&[3, 4])), &[pin(4, true)], "summary two x2");
+    let again = [boundary(9, 8, &json!({})), summary(10, 9), user(11, 10, "four")];
+    check(compacted(&kept(&[3, 4])), &again, "summary four");
+}
+
+#[test]
+fn what_a_boundary_dropped_is_out_of_reach() {
+    check(compacted(&kept(&[3, 4])), &[pin(2, true)], "summary two x2 three x3");
+    check(compacted(&kept(&[3, 4])), &[user(99, 2, "note")], "summary two x2 note");
+    check(compacted(&kept(&[4])), &[user(99, 3, "note")], "summary x2 note");
+    check(compacted(&kept(&[3, 4])), &[user(99, 3, "note")], "summary two note");
+}
+
+#[test]
+fn a_path_crosses_boundaries_and_holds_each_entry_once() {
+    let graph = FileGraph::read(&Claude, file(&compacted(&kept(&[3, 4]))).as_bytes());
+    let path = Claude.path(&graph, 8, usize::MAX).unwrap();
+    assert_eq!(path.entries, [1, 2, 5, 6, 3, 4, 7, 8]);
+    assert_eq!(path.repairs, []);
+    assert_eq!(Claude.path(&graph, 8, 3).unwrap().entries, [4, 7, 8]);
+
+    let dangling = [base(), vec![boundary(5, 99, &json!({})), summary(6, 5)]].concat();
+    let graph = FileGraph::read(&Claude, file(&dangling).as_bytes());
+    let path = Claude.path(&graph, 6, usize::MAX).unwrap();
+    assert_eq!(path.entries, [1, 2, 3, 4, 5, 6]);
+    assert_eq!(path.repairs.len(), 1);
+}
+
+#[test]
+fn a_missing_parent_is_mended_by_what_was_written_just_before() {
+    let late = |seconds, milli| with(answer(4, 99, "x2"), &[("timestamp", at(seconds, milli))]);
+    let three = || base()[..3].to_vec();
+    check(three(), &[late(7, 900)], "one x1 two x2");
+    check(three(), &[late(8, 100)], "x2");
+    check(
+        base()[..2].to_vec(),
+        &[with(user(3, 99, "two"), &[("timestamp", at(2, 0))])],
+        "one x1 two",
+    );
+    let side =
+        with(answer(10, 2, "side"), &[("isSidechain", json!(true)), ("timestamp", at(2, 500))]);
+    check(base()[..2].to_vec(), &[side, user(3, 99, "two")], "one x1 two");
+    check(base()[..2].to_vec(), &[told(4, 0), user(5, 99, "two")], "two");
+    check(base()[..1].to_vec(), &[user(3, 3, "self")], "one self");
+}
+
+#[test]
+fn an_object_behind_another_on_a_line_is_not_read() {
+    let [one, x1, two, x2] = base().try_into().unwrap();
+    assert_eq!(resumed(&format!("{one}\n{x1}{two}\n{x2}\n")), "one x1 x2");
+    let stub = &x1.to_string()[..60];
+    assert_eq!(resumed(&format!("{one}\n{x1}\n{stub}{two}\n{x2}\n")), "one x1 x2");
+}
+
+#[test]
+fn the_last_record_of_a_name_counts() {
+    check(base(), &[answer(2, 1, "again")], "one again");
+    check(base(), &[answer(2, 1, "again"), pin(4, true)], "one again two x2");
+}
+
+#[test]
+fn a_split_message_is_joined_and_its_results_follow() {
+    let split = [
+        user(1, 0, "go"),
+        block(2, 1, "M", &json!({ "type": "text", "text": "both" })),
+        call(3, 2, "M", "a"),
+        result(4, 3, "a"),
+        call(5, 3, "M", "b"),
+        result(6, 5, "b"),
+    ];
+    let all = "go both call:a call:b result:a result:b end";
+    check(split.to_vec(), &[answer(7, 4, "end"), pin(7, false)], all);
+    check(split.to_vec(), &[answer(7, 6, "end")], all);
+    let mut chained = split;
+    chained[4] = call(5, 4, "M", "b");
+    check(chained.to_vec(), &[answer(7, 6, "end")], all);
+}
+
+#[test]
+fn results_that_hang_elsewhere_stand_among_the_others_in_the_order_of_the_file() {
+    let calls = || vec![user(1, 0, "go"), call(2, 1, "M", "a"), call(3, 2, "M", "b")];
+    let (in_order, late) =
+        ("go call:a call:b result:a result:b end", "go call:a call:b result:b result:a end");
+    check(calls(), &[result(4, 3, "b"), result(5, 2, "a"), answer(6, 5, "end")], late);
+    check(calls(), &[result(4, 3, "b"), result(5, 2, "a"), answer(6, 4, "end")], late);
+    check(calls(), &[result(4, 2, "a"), result(5, 3, "b"), answer(6, 5, "end")], in_order);
+    check(
+        calls(),
+        &[result(4, 2, "a"), answer(6, 4, "end"), result(5, 3, "b"), user(7, 6, "on")],
+        &format!("{in_order} on"),
+    );
+    let third = [
+        call(6, 3, "M", "c"),
+        result(5, 4, "b"),
+        result(8, 6, "c"),
+        result(4, 3, "a"),
+        answer(9, 5, "end"),
+    ];
+    check(calls(), &third, "go call:a call:b call:c result:c result:a result:b end");
+    let siblings = [
+        call(5, 1, "N", "b"),
+        call(4, 1, "N", "a"),
+        result(6, 4, "a"),
+        result(7, 5, "b"),
+        answer(8, 6, "end"),
+    ];
+    check(vec![user(1, 0, "go")], &siblings, in_order);
+}
+
+fn leaves(records: &[Value]) -> Vec<String> {
+    let graph = FileGraph::read(&Claude, file(records).as_bytes());
+    graph.leaves().into_iter().map(|leaf| said(&graph, &graph.path(leaf))).collect()
+}
+
+#[test]
+fn a_leaf_is_what_a_rewind_left_and_not_what_hangs_beside() {
+    let again = [base(), vec![user(5, 2, "again"), answer(6, 5, "x3")]].concat();
+    assert_eq!(leaves(&again), ["one x1 two x2"]);
+    assert_eq!(
+        leaves(&[again, vec![user(7, 0, "anew")]].concat()),
+        ["one x1 two x2", "one x1 again x3"]
+    );
+    let synthetic = with(answer(7, 4, "No response requested."), &[]);
+    let exit = [
+        user(5, 4, "<command-name>/exit</command-name>"),
+        user(6, 5, "<local-command-stdout>Bye</local-command-stdout>"),
+    ];
+    assert_eq!(
+        leaves(&[base(), exit.to_vec(), vec![synthetic, user(8, 7, "on")]].concat()),
+        [""; 0]
+    );
+    let side = with(user(9, 0, "side"), &[("isSidechain", json!(true))]);
+    assert_eq!(leaves(&[base(), vec![side]].concat()), ["side"]);
+}
+
+#[test]
+fn only_what_a_person_asked_begins_a_turn() {
+    let kind =
+        |record: Value| Claude.envelope(Raw::object(record.to_string().as_bytes()).unwrap()).kind;
+    assert_eq!(kind(user(1, 0, "ask")), Kind::User);
+    assert_eq!(kind(user(1, 0, "<command-message>review</command-message>")), Kind::User);
+    for text in [
+        "<command-name>/exit</command-name>",
+        "<bash-input>ls</bash-input>",
+        "[Request interrupted by user]",
+    ] {
+        assert_eq!(kind(user(1, 0, text)), Kind::Note, "{text}");
+    }
+    for flag in ["isMeta", "isSidechain", "isVisibleInTranscriptOnly"] {
+        assert_eq!(kind(with(user(1, 0, "ask"), &[(flag, json!(true))])), Kind::Note, "{flag}");
+    }
+    assert_eq!(kind(result(1, 0, "a")), Kind::Result);
+    assert_eq!(kind(summary(1, 0)), Kind::Summary);
+    assert_eq!(kind(boundary(1, 0, &json!({}))), Kind::Boundary);
+    assert_eq!(kind(pin(1, false)), Kind::Meta);
+}
+
+#[test]
+fn going_back_by_appending_resumes_there_with_the_note() {
+    let setting = |parent| Setting {
+        session: SESSION.to_owned(),
+        parent: uuid(parent).as_str().map(str::to_owned),
+        uuid: "00005e55-0000-4000-8000-0000000000ff".to_owned(),
+        time: Timestamp::parse("2026-08-01T11:00:00Z").unwrap(),
+        folder: "/elsewhere".to_owned(),
+        git_branch: None,
+        beside: Some(user(1, 0, "one").to_string().into_bytes()),
+    };
+    let after = |records: &[Value], parent: u64, note| {
+        let graph = FileGraph::read(&Claude, file(records).as_bytes());
+        let to = (parent > 0).then_some(parent);
+        let back = Back { from: graph.head().unwrap(), to, note };
+        let lines = Claude.branch(&graph, &back, &setting(parent)).unwrap()?;
+        let lines = lines.into_iter().map(|line| String::from_utf8(line).unwrap() + "\n");
+        Some(resumed(&(file(records) + &lines.collect::<String>())))
+    };
+    let back = |parent, note| after(&base(), parent, note).unwrap();
+    assert_eq!(back(2, None), "one x1");
+    assert_eq!(back(2, Some("note")), "one x1 note");
+    assert_eq!(back(0, None), "nothing");
+    assert_eq!(back(0, Some("note")), "note");
+    // What a boundary dropped is out of reach, and so is what another record of its name has replaced.
+    assert_eq!(after(&compacted(&json!({})), 2, Some("note")).unwrap(), "one x1 note");
+    assert_eq!(after(&compacted(&kept(&[3, 4])), 4, None).unwrap(), "summary two x2");
+    assert_eq!(after(&compacted(&kept(&[3, 4])), 2, Some("note")), None);
+    assert_eq!(after(&[base(), vec![answer(2, 1, "again")]].concat(), 2, None), None);
+
+    let line = Claude.write(&Draft::Note("note".into()), &setting(2)).unwrap();
+    let record = Raw::object(&line).unwrap();
+    assert_eq!(Claude.envelope(record).kind, Kind::Note);
+    let field = |key| record.get(key).unwrap().text().unwrap().into_owned();
+    assert_eq!((field("version").as_str(), field("cwd").as_str()), ("2.1.226", "/w"));
+}
+
+#[test]
+fn a_long_session_of_broken_records_is_walked_in_time() {
+    let records: Vec<Value> =
+        (1..20_000).map(|n| with(user(n, 99_999 - n, "x"), &[("timestamp", at(1, 0))])).collect();
+    let graph = FileGraph::read(&Claude, file(&records).as_bytes());
+    assert_eq!(graph.path(graph.head().unwrap()).len(), 19_999);
+    assert_eq!(graph.leaves(), [0; 0]);
+}

@@ -1,0 +1,208 @@
+//! A session file as a graph, without a store: what the formats' tests walk over, and what a view must agree with.
+
+use std::{cell::Cell, collections::BTreeMap, fs, path::Path};
+
+use undertext::{
+    model::{Kind, Message, NameTag, Parent, Record, json::Raw},
+    wire::{Envelope, Failure, Format, Graph, Link, jsonl::Reader},
+};
+
+/// One file, read whole; the entries have the numbers that a session of it alone gives them.
+pub(crate) struct FileGraph {
+    format: &'static dyn Format,
+    lines: Vec<Vec<u8>>,
+    links: Vec<Link>,
+    pub(crate) records: Vec<Record>,
+    /// The entry of a line behind another one; the one before is of no account where the line has a name.
+    known: BTreeMap<(Option<u64>, Vec<u8>), u64>,
+    /// The entry at each place, and whether it is glued.
+    places: Vec<(u64, bool)>,
+    place_of: BTreeMap<u64, u64>,
+    named: BTreeMap<String, u64>,
+    tagged: BTreeMap<NameTag, u64>,
+    boundaries: Vec<u64>,
+    n_bytes: u64,
+    has_read_lines: Cell<bool>,
+}
+
+impl FileGraph {
+    /// Reads a file.
+    pub(crate) fn open(format: &'static dyn Format, path: &Path) -> Self {
+        Self::read(format, &fs::read(path).unwrap())
+    }
+
+    /// Reads the bytes of a file.
+    pub(crate) fn read(format: &'static dyn Format, bytes: &[u8]) -> Self {
+        let mut graph = Self {
+            format,
+            lines: Vec::new(),
+            links: Vec::new(),
+            records: Vec::new(),
+            known: BTreeMap::new(),
+            places: Vec::new(),
+            place_of: BTreeMap::new(),
+            named: BTreeMap::new(),
+            tagged: BTreeMap::new(),
+            boundaries: Vec::new(),
+            n_bytes: 0,
+            has_read_lines: Cell::new(false),
+        };
+        graph.append(bytes);
+        graph
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        self.n_bytes += bytes.len() as u64;
+        let mut reader = Reader::new(bytes);
+        while let Some(located) = reader.next_line().unwrap() {
+            let line = located.line;
+            let is_named = line.shape.as_ref().is_some_and(|shape| shape.name.is_some());
+            let before = self.places.last().map(|(entry, _)| *entry);
+            let next = self.lines.len() as u64 + 1;
+            let key = (before.filter(|_| !is_named), line.bytes.to_vec());
+            let entry = *self.known.entry(key).or_insert(next);
+            let place = self.places.len() as u64;
+            self.places.push((entry, line.glued));
+            self.place_of.insert(entry, place);
+            if entry == next {
+                self.add(line.bytes, before);
+            }
+            let envelope = Raw::object(line.bytes).map(|record| self.format.envelope(record));
+            if let Some(name) = envelope.and_then(|envelope| envelope.name) {
+                self.tagged.insert(NameTag::of(&name), entry);
+                self.named.insert(name, entry);
+            }
+            if self.records[index(entry)].kind == Kind::Boundary {
+                self.boundaries.retain(|boundary| *boundary != entry);
+                self.boundaries.push(entry);
+            }
+        }
+    }
+
+    /// Reads one more line.
+    pub(crate) fn push(&mut self, line: &[u8]) {
+        self.append(&[line, b"\n"].concat());
+    }
+
+    fn add(&mut self, line: &[u8], before: Option<u64>) {
+        let n = self.lines.len() as u64 + 1;
+        let Envelope { kind, name, parent, time, hint } =
+            Raw::object(line).map_or_else(Envelope::opaque, |record| self.format.envelope(record));
+        let edge = match &parent {
+            Link::Root => Parent::Root,
+            Link::Before => before.map_or(Parent::Root, Parent::Entry),
+            Link::Named(name) => {
+                self.named.get(name).map_or(Parent::Missing, |n| Parent::Entry(*n))
+            }
+        };
+        let name = name.as_deref().map(NameTag::of);
+        self.records.push(Record { n, kind, name, parent: edge, time, hint });
+        self.links.push(parent);
+        self.lines.push(line.to_vec());
+    }
+
+    /// Returns an entry's record.
+    pub(crate) fn raw(&self, entry: u64) -> Raw<'_> {
+        Raw::object(&self.lines[index(entry)]).unwrap()
+    }
+
+    /// Returns what an entry says.
+    pub(crate) fn messages(&self, entry: u64) -> Vec<Message> {
+        Raw::object(&self.lines[index(entry)])
+            .map(|record| self.format.messages(record))
+            .unwrap_or_default()
+    }
+
+    /// Returns where the agent would resume; no walk reads a line.
+    pub(crate) fn head(&self) -> Option<u64> {
+        self.without_lines(self.format.head(self))
+    }
+
+    /// Returns the path to a head.
+    pub(crate) fn path(&self, head: u64) -> Vec<u64> {
+        self.without_lines(self.format.path(self, head, usize::MAX)).entries
+    }
+
+    /// Returns what the agent would send.
+    pub(crate) fn context(&self) -> Vec<u64> {
+        let path = self.head().map(|head| self.path(head)).unwrap_or_default();
+        self.without_lines(self.format.context(self, &path))
+    }
+
+    /// Returns where the conversation was left.
+    pub(crate) fn leaves(&self) -> Vec<u64> {
+        self.without_lines(self.format.leaves(self))
+    }
+
+    /// Returns the words of entries, as the model would get them.
+    pub(crate) fn words(&self, entries: &[u64]) -> String {
+        let messages = entries.iter().flat_map(|&entry| self.messages(entry));
+        messages.map(|message| message.text()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the words that the agent would send.
+    pub(crate) fn sent(&self) -> String {
+        self.words(&self.context())
+    }
+
+    /// Returns the words with which the conversation was left.
+    pub(crate) fn left(&self) -> String {
+        self.words(&self.leaves())
+    }
+
+    fn without_lines<T>(&self, found: Result<T, Failure>) -> T {
+        assert!(!self.has_read_lines.get(), "a walk has read a line");
+        found.unwrap()
+    }
+}
+
+fn index(entry: u64) -> usize {
+    usize::try_from(entry).unwrap() - 1
+}
+
+impl Graph for FileGraph {
+    fn len(&self) -> u64 {
+        self.places.len() as u64
+    }
+
+    fn at(&self, place: u64) -> Result<Option<u64>, Failure> {
+        Ok(self.places.get(usize::try_from(place)?).map(|(entry, _)| *entry))
+    }
+
+    fn place(&self, entry: u64) -> Result<Option<u64>, Failure> {
+        Ok(self.place_of.get(&entry).copied())
+    }
+
+    fn record(&self, entry: u64) -> Result<Record, Failure> {
+        Ok(self.records[index(entry)].clone())
+    }
+
+    fn parent(&self, entry: u64) -> Result<Option<u64>, Failure> {
+        Ok(match (&self.links[index(entry)], self.records[index(entry)].parent) {
+            (Link::Named(name), _) => self.named.get(name).copied(),
+            (Link::Before, Parent::Entry(before)) => Some(before),
+            _ => None,
+        })
+    }
+
+    fn line(&self, entry: u64) -> Result<Vec<u8>, Failure> {
+        self.has_read_lines.set(true);
+        Ok(self.lines[index(entry)].clone())
+    }
+
+    fn named(&self, name: NameTag) -> Result<Option<u64>, Failure> {
+        Ok(self.tagged.get(&name).copied())
+    }
+
+    fn boundaries(&self) -> Result<&[u64], Failure> {
+        Ok(&self.boundaries)
+    }
+
+    fn is_glued(&self, place: u64) -> Result<bool, Failure> {
+        Ok(self.places.get(usize::try_from(place)?).is_some_and(|(_, glued)| *glued))
+    }
+
+    fn bytes(&self) -> Result<u64, Failure> {
+        Ok(self.n_bytes)
+    }
+}

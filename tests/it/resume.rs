@@ -1,0 +1,405 @@
+//! What the agents themselves resume is what the formats say, from a file as it stands and from a store that holds it.
+//!
+//! Real sessions and what their agents sent are no part of the project: `UNDERTEXT_CORPUS` names the folder, and without
+//! it there is nothing to compare. A table is printed.
+
+use std::{
+    collections::BTreeSet,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use undertext::{
+    model::{Block, Kind, Message, Position, Role, json::Raw},
+    ops::{self, Archive, Machine, OpsError, Session, View},
+    wire::{Claude, Codex, Format, Graph, jsonl::Reader},
+};
+
+use crate::graph::FileGraph;
+
+/// Returns the folder of the corpus, if one is named.
+#[expect(clippy::disallowed_methods, reason = "a test is told where the corpus lies")]
+pub(crate) fn corpus() -> Option<PathBuf> {
+    std::env::var_os("UNDERTEXT_CORPUS").map(PathBuf::from)
+}
+
+/// Returns every file below a folder of the corpus, in order.
+fn files(folder: &str) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> =
+        corpus().map(|corpus| corpus.join(folder)).into_iter().collect();
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for child in fs::read_dir(folder).unwrap() {
+            let path = child.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Returns a file as a session of an archive, if any format knows it.
+fn peek(path: &Path) -> Option<(Archive, Session)> {
+    match ops::peek(path, Box::new(Machine)) {
+        Err(OpsError::NoFormat(_)) => None,
+        other => Some(other.unwrap()),
+    }
+}
+
+fn view<'a>(archive: &'a Archive, session: &'a Session) -> View<'a> {
+    let position = archive.store().tip(session.key).unwrap().position.unwrap();
+    View::new(archive.store(), session, position, None)
+}
+
+fn digest(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
+}
+
+/// A block as it is compared: who speaks, what it is, and every form of its words that counts as the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Said {
+    role: &'static str,
+    what: &'static str,
+    forms: Vec<String>,
+}
+
+/// Reads what an agent sent.
+fn sent(path: &Path) -> Vec<Said> {
+    let text = fs::read_to_string(path).unwrap();
+    let mut said = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        let message: serde_json::Value = serde_json::from_str(line).unwrap();
+        let role = if message["role"] == "user" { "user" } else { "assistant" };
+        for block in message["blocks"].as_array().unwrap() {
+            let (what, at) = match block[0].as_str().unwrap() {
+                "text" => ("text", 2),
+                "tool_use" => ("call", 1),
+                "tool_result" => ("result", 1),
+                _ => continue,
+            };
+            said.push(Said { role, what, forms: vec![block[at].as_str().unwrap().to_owned()] });
+        }
+    }
+    said
+}
+
+/// Returns what a context says, as far as the agent sends it as it is.
+fn said(graph: &dyn Graph, context: &[u64]) -> Vec<Said> {
+    let mut said = Vec::new();
+    for &entry in context {
+        let line = graph.line(entry).unwrap();
+        let record = Raw::object(&line).unwrap();
+        let is_reminded = record.get("type").and_then(Raw::text).as_deref() == Some("attachment")
+            || record.get("origin").and_then(|origin| origin.get("kind")?.text()).as_deref()
+                == Some("task-notification");
+        let Some(message) = Claude.messages(record).pop().filter(|_| !is_reminded) else {
+            continue;
+        };
+        let role = if message.role == Role::Assistant { "assistant" } else { "user" };
+        for block in &message.blocks {
+            let (what, forms) = match block {
+                Block::Text(text)
+                    if text.trim().is_empty()
+                        || text.trim_start().starts_with("<system-reminder>") =>
+                {
+                    continue;
+                }
+                // A text that another one follows in the same message ends with a line end.
+                Block::Text(text) => {
+                    ("text", vec![digest(text), digest(&format!("{text}\n")), digest(text.trim())])
+                }
+                Block::Call { id, .. } => ("call", vec![id.clone()]),
+                Block::Result { id, .. } => ("result", vec![id.clone()]),
+                _ => continue,
+            };
+            said.push(Said { role, what, forms });
+        }
+    }
+    said
+}
+
+/// Returns the first difference; answers that the agent adds to what stands unanswered are none.
+fn from_claude_code(graph: &dyn Graph, context: &[u64], truth: &Path) -> Option<String> {
+    let (ours, theirs) = (said(graph, context), sent(truth));
+    let nothing_asked = digest("No response requested.");
+    let answered: BTreeSet<_> =
+        ours.iter().filter(|said| said.what == "result").map(|said| &said.forms).collect();
+    let mut ours = ours.iter().enumerate().peekable();
+    for (at, their) in theirs.iter().enumerate() {
+        let is_same = |our: &Said| {
+            our.role == their.role && our.what == their.what && our.forms.contains(&their.forms[0])
+        };
+        if ours.next_if(|(_, our)| is_same(our)).is_some() {
+            continue;
+        }
+        let is_added = their.forms[0] == nothing_asked
+            || their.what == "result" && !answered.contains(&their.forms);
+        if !is_added {
+            return Some(format!("block {at}: {their:?}, not {:?}", ours.peek()));
+        }
+    }
+    ours.next().map(|(at, our)| format!("block {at} is not sent: {our:?}"))
+}
+
+/// Returns the first difference to what Codex sent.
+fn from_codex(graph: &dyn Graph, context: &[u64], truth: &Path) -> Option<String> {
+    let lines =
+        (0..graph.len()).map(|place| graph.line(graph.at(place).unwrap().unwrap()).unwrap());
+    let instructions = |line: Vec<u8>| {
+        let record: Value = serde_json::from_slice(&line).unwrap_or_default();
+        record["payload"]["base_instructions"]["text"].as_str().map(digest)
+    };
+    // The agent puts the file's own instructions first, afresh.
+    let mut ours: Vec<String> = lines
+        .into_iter()
+        .find_map(instructions)
+        .map(|digest| format!("developer {digest}"))
+        .into_iter()
+        .collect();
+    for &entry in context {
+        let line = graph.line(entry).unwrap();
+        ours.extend(Codex.messages(Raw::object(&line).unwrap()).iter().map(shown));
+    }
+    let mut theirs: Vec<String> =
+        fs::read_to_string(truth).unwrap().lines().filter_map(item).collect();
+    // Behind the history the agent says its rules again, some in words that the file holds.
+    while theirs.len() > ours.len()
+        && theirs.last().is_some_and(|last| last.starts_with("developer "))
+    {
+        theirs.pop();
+    }
+    let same = ours.iter().zip(&theirs).take_while(|(one, other)| one == other).count();
+    (ours != theirs)
+        .then(|| format!("item {same}: {:?}, not {:?}", theirs.get(same), ours.get(same)))
+}
+
+fn shown(message: &Message) -> String {
+    let role = match message.role {
+        Role::System => "developer",
+        role => role.as_str(),
+    };
+    let mut out = String::new();
+    for block in &message.blocks {
+        match block {
+            Block::Text(text) if out.is_empty() => {
+                write!(out, "{role} {}", digest(text)).unwrap();
+            }
+            Block::Text(text) => write!(out, " {}", digest(text)).unwrap(),
+            Block::Thinking(_) => out.push_str("reasoning"),
+            Block::Call { id, .. } => write!(out, "call {id}").unwrap(),
+            Block::Result { id, .. } => write!(out, "output {id}").unwrap(),
+            Block::Image(_) => write!(out, " {}", digest("[input_image]")).unwrap(),
+            Block::Other(name) => out.push_str(name),
+        }
+    }
+    out
+}
+
+/// Returns what Codex sent, from a line of the judge; None for the output that it puts in for an unanswered call.
+fn item(line: &str) -> Option<String> {
+    let item: Value = serde_json::from_str(line).unwrap();
+    let field = |key: &str| item[key].as_str().unwrap_or_default().to_owned();
+    let kind = field("type");
+    Some(match kind.as_str() {
+        "message" => {
+            let blocks = item["blocks"].as_array().unwrap();
+            let digests: Vec<_> = blocks.iter().map(|block| block[1].as_str().unwrap()).collect();
+            format!("{} {}", field("role"), digests.join(" "))
+        }
+        _ if kind.ends_with("_output") && field("hash") == digest("aborted") => return None,
+        _ if kind.ends_with("_output") => format!("output {}", field("call_id")),
+        _ if !field("call_id").is_empty() => format!("call {}", field("call_id")),
+        _ => kind,
+    })
+}
+
+type Difference = fn(&dyn Graph, &[u64], &Path) -> Option<String>;
+
+/// Returns how what is sent of a session differs from what its agent sent, and how many repairs its path took.
+fn compare(
+    format: &dyn Format,
+    graph: &dyn Graph,
+    truth: &Path,
+    difference: Difference,
+) -> (Option<String>, usize) {
+    let head = format.head(graph).unwrap();
+    let path = head.map(|head| format.path(graph, head, usize::MAX).unwrap()).unwrap_or_default();
+    let context = format.context(graph, &path.entries).unwrap();
+    (difference(graph, &context, truth), path.repairs.len())
+}
+
+#[expect(clippy::print_stdout, reason = "the table is for whoever runs the test")]
+fn check(format: &'static dyn Format, folder: &str, difference: Difference) {
+    let mut table = Vec::new();
+    let mut n_wrong = 0;
+    for truth in files(&format!("resume/{folder}")) {
+        let path = corpus().unwrap().join(folder).join(truth.file_name().unwrap());
+        let file = FileGraph::open(format, &path);
+        let (archive, session) = peek(&path).unwrap();
+        let graphs: [(&str, &dyn Graph); 2] =
+            [("file", &file), ("store", &view(&archive, &session))];
+        for (what, graph) in graphs {
+            let (difference, repairs) = compare(format, graph, &truth, difference);
+            n_wrong += usize::from(difference.is_some());
+            let name = truth.file_name().unwrap().to_str().unwrap();
+            table.push(format!(
+                "{name:50} {what:5} {repairs:3} repairs  {}",
+                difference.as_deref().unwrap_or("agrees")
+            ));
+        }
+    }
+    let table = table.join("\n");
+    println!("{table}");
+    assert_eq!(n_wrong, 0, "\n{table}");
+}
+
+#[test]
+fn claude_code_resumes_real_files_as_we_say() {
+    check(&Claude, "claude", from_claude_code);
+}
+
+#[test]
+fn claude_code_resumes_shapes_as_we_say() {
+    check(&Claude, "claude-shapes", from_claude_code);
+}
+
+#[test]
+fn codex_resumes_real_files_as_we_say() {
+    check(&Codex, "codex", from_codex);
+}
+
+#[test]
+fn codex_resumes_shapes_as_we_say() {
+    check(&Codex, "codex-shapes", from_codex);
+}
+
+/// The formats' folders of the corpus.
+const FOLDERS: [&str; 7] =
+    ["claude", "claude-shapes", "claude-broken", "codex", "codex-shapes", "kimi", "pi"];
+
+#[test]
+fn a_store_gives_back_what_it_was_given_and_walks_as_the_file_does() {
+    for path in FOLDERS.into_iter().flat_map(files) {
+        let Some((archive, session)) = peek(&path) else {
+            println!("{} is of no format", path.display());
+            continue;
+        };
+        let name = path.display();
+        let log = ops::log(&archive, &session, None, usize::MAX).unwrap();
+        let mut bytes = Vec::new();
+        let mut each = |part: &[u8]| {
+            bytes.extend_from_slice(part);
+            Ok(())
+        };
+        ops::export(&archive, &session, None, &mut each).unwrap();
+        assert!(bytes == fs::read(&path).unwrap(), "{name} is exported with other bytes");
+        let mut findings = Vec::new();
+        ops::verify(&archive, None, &mut |finding| findings.push(finding.clone())).unwrap();
+        assert_eq!(findings, [], "{name}");
+
+        let (file, view) = (FileGraph::read(session.format, &bytes), view(&archive, &session));
+        assert_same(&view, &file, &path);
+        let head = file.head();
+        assert_eq!(session.format.head(&view).unwrap(), head, "{name}");
+        let mut path = head.map(|head| file.path(head)).unwrap_or_default();
+        let walked = head.map(|head| session.format.path(&view, head, usize::MAX).unwrap());
+        assert_eq!(walked.unwrap_or_default().entries, path, "{name}");
+        // A log leaves out what is no part of the conversation.
+        path.retain(|entry| {
+            !matches!(file.record(*entry).unwrap().kind, Kind::Meta | Kind::Opaque)
+        });
+        assert_eq!(log.lines.iter().map(|line| line.n).collect::<Vec<_>>(), path, "{name}");
+        assert_eq!(session.format.leaves(&view).unwrap(), file.leaves(), "{name}");
+        println!("{name}: {} of {} entries in the log", path.len(), file.len());
+    }
+}
+
+/// Asserts that two graphs answer each question alike.
+fn assert_same(view: &View<'_>, file: &FileGraph, path: &Path) {
+    let name = path.display();
+    assert_eq!(view.len(), file.len(), "{name}");
+    assert_eq!(view.bytes().unwrap(), file.bytes().unwrap(), "{name}");
+    assert_eq!(view.boundaries().unwrap(), file.boundaries().unwrap(), "{name}");
+    for place in 0..file.len() {
+        let entry = file.at(place).unwrap().unwrap();
+        assert_eq!(view.at(place).unwrap(), Some(entry), "{name} {place}");
+        assert_eq!(view.is_glued(place).unwrap(), file.is_glued(place).unwrap(), "{name} {place}");
+        assert_eq!(view.place(entry).unwrap(), file.place(entry).unwrap(), "{name} {place}");
+        assert_eq!(view.parent(entry).unwrap(), file.parent(entry).unwrap(), "{name} {place}");
+        let record = view.record(entry).unwrap();
+        assert_eq!(record, file.records[usize::try_from(entry).unwrap() - 1], "{name} {place}");
+        if let Some(tag) = record.name {
+            assert_eq!(view.named(tag).unwrap(), file.named(tag).unwrap(), "{name} {place}");
+        }
+    }
+}
+
+#[test]
+fn what_lies_behind_the_horizon_does_not_exist() {
+    let folders = ["claude-shapes", "claude-broken", "codex-shapes", "pi"];
+    let mut n_compared = 0;
+    for path in folders.into_iter().flat_map(files) {
+        let Some((archive, session)) = peek(&path) else { continue };
+        let bytes = fs::read(&path).unwrap();
+        let mut ends = Vec::new();
+        let mut reader = Reader::new(bytes.as_slice());
+        while let Some(located) = reader.next_line().unwrap() {
+            ends.push(located.offset + located.line.bytes.len() as u64);
+        }
+        let whole = archive.store().tip(session.key).unwrap().position.unwrap();
+        for (horizon, end) in (1..).zip(ends) {
+            let part = bytes.get(..usize::try_from(end).unwrap()).unwrap();
+            let file = FileGraph::read(session.format, part);
+            // An opaque line is one only when its end is there.
+            if file.len() == horizon && horizon < whole.horizon {
+                let position = Position { head: None, horizon, ..whole };
+                assert_same(&View::new(archive.store(), &session, position, None), &file, &path);
+                n_compared += 1;
+            }
+            if horizon > 60 {
+                break;
+            }
+        }
+    }
+    assert!(n_compared > 100 || corpus().is_none());
+}
+
+#[test]
+fn every_message_of_claude_code_lies_on_the_path_of_a_head_or_a_leaf() {
+    for path in ["claude", "claude-shapes", "claude-broken"].into_iter().flat_map(files) {
+        let graph = FileGraph::open(&Claude, &path);
+        let (head, leaves) = (graph.head(), graph.leaves());
+        let mut reached = BTreeSet::new();
+        for head in head.iter().chain(&leaves) {
+            let path = graph.path(*head);
+            let unique: BTreeSet<u64> = path.iter().copied().collect();
+            assert_eq!(unique.len(), path.len(), "an entry lies twice on a path");
+            reached.extend(unique);
+        }
+        let is_message = |kind| {
+            matches!(kind, Kind::User | Kind::Note | Kind::Assistant | Kind::Result | Kind::Summary)
+        };
+        // Of several records of one name only the last one counts.
+        let is_last =
+            |n, name: Option<_>| name.is_none_or(|name| graph.named(name).unwrap() == Some(n));
+        let messages = graph
+            .records
+            .iter()
+            .filter(|record| is_message(record.kind) && is_last(record.n, record.name));
+        // The talk of a command beside its made-up answer is no branch.
+        let is_talk = |n| {
+            let text = graph.words(&[n]);
+            text.starts_with("<command-name>") || text.starts_with("<local-command")
+        };
+        let missed: Vec<u64> = messages
+            .map(|record| record.n)
+            .filter(|n| !reached.contains(n) && !is_talk(*n))
+            .collect();
+        println!("{} {} entries, leaves {leaves:?}", path.display(), graph.len());
+        assert_eq!(missed, [0; 0], "{}", path.display());
+    }
+}
