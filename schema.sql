@@ -244,6 +244,8 @@ CREATE TABLE twin (
 -- What lists show of a session.
 CREATE TABLE card (
   session INTEGER PRIMARY KEY,
+  format  TEXT NOT NULL,                             -- again, so that a list needs no other table
+  id      TEXT NOT NULL,
   title   TEXT,
   folder  TEXT,
   started INTEGER NOT NULL,
@@ -251,6 +253,7 @@ CREATE TABLE card (
   turns   INTEGER NOT NULL,
   hidden  INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX card_active ON card (active);
 
 -- Under which rules the derived rows were made.
 CREATE TABLE rules (

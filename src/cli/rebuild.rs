@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 use undertext::ops;
-use undertext::store::{SessionFilter, StoreError};
+use undertext::store::StoreError;
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -38,11 +38,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             return Err(StoreError::Absent { path }.into());
         }
         let archive = context.writer()?;
-        let all = SessionFilter { hidden: true, ..SessionFilter::default() };
-        let mut sessions = Vec::new();
-        for listed in archive.sessions(&all)? {
-            sessions.extend(archive.session(&listed.name)?);
-        }
+        let sessions = archive.every()?;
         (archive, sessions)
     };
     let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);

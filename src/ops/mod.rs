@@ -167,6 +167,11 @@ impl Archive {
         Ok(self.store.sessions(filter)?)
     }
 
+    /// Returns all sessions, whether lists show them or not.
+    pub fn every(&self) -> Result<Vec<Session>, OpsError> {
+        self.store.names()?.into_iter().map(|(key, name)| Self::known(key, name)).collect()
+    }
+
     /// Returns the session of a name.
     pub fn session(&self, name: &SessionName) -> Result<Option<Session>, OpsError> {
         let key = self.store.session(name)?;

@@ -10,7 +10,7 @@ use crate::{
     live,
     model::{Entry, EntryId, LineId, OperationId, Running},
     ops::{Archive, OpsError, Session},
-    store::{FactKind, SessionFilter},
+    store::FactKind,
 };
 
 /// How much a finding matters.
@@ -76,7 +76,7 @@ pub fn verify(
     let sessions = if let Some(session) = only {
         vec![session.clone()]
     } else {
-        match all(archive) {
+        match archive.every() {
             Ok(sessions) => sessions,
             Err(error) => {
                 let (item, problem) = ("the list of sessions".to_owned(), chain(&error));
@@ -108,12 +108,6 @@ pub fn verify_ids(archive: &Archive, session: &Session) -> Result<bool, OpsError
     let ids = check.entries()?;
     check.generations(&ids)?;
     Ok(check.findings.is_empty())
-}
-
-fn all(archive: &Archive) -> Result<Vec<Session>, OpsError> {
-    let all = SessionFilter { hidden: true, ..SessionFilter::default() };
-    let listed = archive.store.sessions(&all)?.into_iter();
-    listed.map(|listed| Archive::known(listed.key, listed.name)).collect()
 }
 
 /// Returns an error with its causes in one line.

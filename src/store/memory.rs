@@ -113,6 +113,11 @@ impl Store for MemoryStore {
         Ok(found)
     }
 
+    fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
+        let held = self.sessions.iter().map(|held| held.name.clone());
+        Ok((0..).map(SessionKey).zip(held).collect())
+    }
+
     fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
         Ok((0..)
             .zip(&self.sessions)

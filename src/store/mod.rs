@@ -311,8 +311,11 @@ pub struct Sizes {
 
 /// A place where facts, bytes and derived rows are kept.
 pub trait Store: Send {
-    /// Returns the sessions, the newest first.
+    /// Returns the sessions that lists show, the newest first.
     fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError>;
+
+    /// Returns the names of all sessions, by the facts alone.
+    fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError>;
 
     /// Returns the session of this name.
     fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError>;

@@ -38,7 +38,7 @@ use bytes::Bytes;
 /// How many pages of WAL are let grow before they are moved into the database, for a program that stays open.
 const WAL_PAGES: i32 = 1000;
 /// The same for a program that ends after one command: the next one has to read them all.
-const WAL_PAGES_BRIEF: i32 = 200;
+const WAL_PAGES_BRIEF: i32 = 64;
 
 /// A store in a file.
 pub struct SqliteStore {
@@ -127,12 +127,11 @@ impl Drop for SqliteStore {
 impl Store for SqliteStore {
     fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
         let mut query = self.db.prepare_cached(
-            "SELECT s.key, s.format, s.id, c.title, c.folder, c.started, c.active, c.turns, c.hidden
-             FROM card c JOIN session s ON s.key = c.session
-             WHERE c.hidden <= ?1 AND (?2 IS NULL OR s.format = ?2) AND (?3 IS NULL OR c.folder = ?3)
-               AND (?4 IS NULL OR substr(s.id, 1, length(?4)) = ?4) AND (?5 IS NULL OR c.title = ?5)
-               AND (?6 IS NULL OR c.active >= ?6)
-             ORDER BY c.active DESC, c.session DESC LIMIT ?7",
+            "SELECT session, format, id, title, folder, started, active, turns, hidden FROM card
+             WHERE hidden <= ?1 AND (?2 IS NULL OR format = ?2) AND (?3 IS NULL OR folder = ?3)
+               AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) AND (?5 IS NULL OR title = ?5)
+               AND (?6 IS NULL OR active >= ?6)
+             ORDER BY active DESC, session DESC LIMIT ?7",
         )?;
         let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         let rows = query.query_map(
@@ -153,6 +152,16 @@ impl Store for SqliteStore {
                 })
             },
         )?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
+        let mut query =
+            self.db.prepare_cached("SELECT key, format, id FROM session ORDER BY key")?;
+        let rows = query.query_map([], |row| {
+            let name = SessionName { format: row.get(1)?, id: row.get(2)? };
+            Ok((SessionKey(row.get(0)?), name))
+        })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 

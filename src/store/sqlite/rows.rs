@@ -606,17 +606,19 @@ pub(super) fn add_derived(
             .execute(params![key, twin.get()])?;
     }
     if let Some(card) = card {
-        db.prepare_cached("INSERT OR REPLACE INTO card VALUES (?, ?, ?, ?, ?, ?, ?)")?.execute(
-            params![
-                key,
-                card.title,
-                card.folder,
-                card.started.0,
-                card.active.0,
-                card.turns,
-                card.hidden
-            ],
-        )?;
+        db.prepare_cached(
+            "INSERT OR REPLACE INTO card SELECT key, format, id, ?2, ?3, ?4, ?5, ?6, ?7
+             FROM session WHERE key = ?1",
+        )?
+        .execute(params![
+            key,
+            card.title,
+            card.folder,
+            card.started.0,
+            card.active.0,
+            card.turns,
+            card.hidden
+        ])?;
     }
     Ok(())
 }
