@@ -14,7 +14,9 @@ use memchr::{memchr, memchr_iter};
 
 use crate::model::line::{self, LINE_MAX, Line};
 
-/// How many bytes are read at a time.
+/// How many bytes are read at first: a few records, such as an append brings.
+const FIRST_CHUNK: usize = 8 << 10;
+/// How many bytes are read at a time once there is more.
 const CHUNK: usize = 512 << 10;
 
 /// Why reading stopped.
@@ -93,6 +95,8 @@ pub struct Reader<R> {
     /// Whether the current physical line has yielded a line.
     glued: bool,
     at_end: bool,
+    /// How many bytes the next read may bring.
+    chunk: usize,
     max: usize,
 }
 
@@ -123,6 +127,7 @@ impl<R: Read> Reader<R> {
             // A tail begins where a line ends, or at the beginning of the file.
             glued: tail.offset > 0,
             at_end: false,
+            chunk: FIRST_CHUNK,
             max: LINE_MAX,
         }
     }
@@ -204,9 +209,10 @@ impl<R: Read> Reader<R> {
         self.searched -= self.start;
         self.offset += self.start as u64;
         self.start = 0;
-        if self.buffer.len() < self.filled + CHUNK {
-            self.buffer.resize(self.filled + CHUNK, 0);
+        if self.buffer.len() < self.filled + self.chunk {
+            self.buffer.resize(self.filled + self.chunk, 0);
         }
+        self.chunk = (4 * self.chunk).min(CHUNK);
         let free = self.buffer.get_mut(self.filled..).unwrap_or_default();
         match self.read.read(free) {
             Ok(0) => self.at_end = true,
