@@ -197,6 +197,7 @@ CREATE TABLE line (
 ) STRICT;
 CREATE INDEX line_hash ON line (substr(hash, 1, 6));
 CREATE TRIGGER line_is_not_replaced BEFORE INSERT ON line WHEN EXISTS (SELECT 1 FROM line WHERE key = NEW.key)
+  OR EXISTS (SELECT 1 FROM line WHERE substr(hash, 1, 6) = substr(NEW.hash, 1, 6) AND hash = NEW.hash)
 BEGIN SELECT RAISE(ABORT, 'append-only: this line exists'); END;
 CREATE TRIGGER line_is_not_updated BEFORE UPDATE ON line WHEN NEW.key <> OLD.key OR NEW.hash <> OLD.hash OR NEW.size <> OLD.size
 BEGIN SELECT RAISE(ABORT, 'append-only: line'); END;

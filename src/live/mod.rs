@@ -113,10 +113,7 @@ impl Fresh {
     /// Begins a successor, with the mode of the live file, or private.
     pub fn begin(live: &Path) -> io::Result<Self> {
         let path = fresh_path(live);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        sweep(live)?;
         let mode = fs::metadata(live).map_or(0o600, |meta| meta.mode() & 0o777);
         let file = File::options().write(true).create_new(true).mode(mode).open(path)?;
         Ok(Self { file: BufWriter::with_capacity(1 << 20, file), live: live.to_owned() })
@@ -140,6 +137,14 @@ impl Fresh {
         file.set_modified(moment(at))?;
         file.sync_all()?;
         sync_folder(&self.live)
+    }
+}
+
+/// Deletes a successor that was never put in the live file's place.
+pub fn sweep(live: &Path) -> io::Result<()> {
+    match fs::remove_file(fresh_path(live)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

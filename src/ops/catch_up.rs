@@ -144,10 +144,8 @@ pub(super) fn catch_up(
     let is_as_left =
         |seen: live::Seen| seen.length == expected(&tip) && seen.stamp == Some(tip.at());
     if !seen.is_some_and(is_as_left) {
-        let pending =
-            rotations.last().filter(|last| seen.is_some_and(|seen| seen.inode == last.inode));
-        if let Some(rotation) = pending {
-            finish_rotation(archive, session, &path, rotation, &tip)?;
+        if let Some(rotation) = pending(archive, session, &path, &tip)? {
+            finish_rotation(archive, session, &path, &rotation, &tip)?;
             notices.push(Notice::Finished { path: path.clone() });
         } else if seen.is_none() {
             restore(archive, session, &path, &tip)?;
@@ -156,11 +154,35 @@ pub(super) fn catch_up(
             notices.extend(agree(archive, session, &path, &tip)?);
         }
     }
+    live::sweep(&path).map_err(|source| OpsError::Io { path: path.clone(), source })?;
     for rotation in &rotations {
         notices.extend(late(archive, session, &path, rotation)?);
     }
     let unchanged = notices.is_empty().then_some(tip);
     Ok((notices, unchanged))
+}
+
+/// Returns the rotation that the newest operation asks for, if the live file is still the old one.
+///
+/// An inode alone does not say so: when the old file is gone, its number may be given to a new one.
+pub(super) fn pending(
+    archive: &Archive,
+    session: &Session,
+    path: &Path,
+    tip: &Tip,
+) -> Result<Option<Rotation>, OpsError> {
+    let io = |source| OpsError::Io { path: path.to_owned(), source };
+    let n = tip.operations();
+    let facts = archive.store.facts(session.key, n..n + 1, &[FactKind::Rotations])?;
+    let newest = facts.into_iter().flat_map(|(_, facts)| facts.rotations).next_back();
+    let Some((rotation, seen)) = newest.zip(live::look(path).map_err(io)?) else { return Ok(None) };
+    if seen.inode != rotation.inode || seen.length < rotation.length {
+        return Ok(None);
+    }
+    let runs = archive.store.runs(session.key, rotation.old, 0)?;
+    let old = content::bytes(archive.store.as_ref(), session, &runs)?;
+    let found = live::read(path, 0, Some(rotation.length)).map_err(io)?;
+    Ok(old.starts_with(&found).then_some(rotation))
 }
 
 /// Writes the current state under the temporary name.

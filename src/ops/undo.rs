@@ -178,8 +178,13 @@ fn take_back(
         }
     }
     let mut rotated = None;
-    let target: Option<Position> = change.planned(&current)?;
-    if let Some(target) = target.filter(|target| change.tip.position != Some(*target)) {
+    let Some(target) = change.planned(&current)? else {
+        return Err(OpsError::NotUndoable {
+            n,
+            why: "without it there is no current branch; switch to another",
+        });
+    };
+    if change.tip.position != Some(target) {
         let rewritten = rewrite(&mut change, target, b"")?;
         change.set_branch(&current, Some(rewritten.position))?;
         rotated = rewritten.aside;

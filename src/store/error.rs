@@ -50,6 +50,12 @@ pub enum StoreError {
         /// Where the store is.
         path: PathBuf,
     },
+    /// An earlier write failed, and how much of it reached the disk is not known.
+    #[error("an earlier write to the store at {path} failed; it has to be opened again")]
+    Unsure {
+        /// Where the store is.
+        path: PathBuf,
+    },
     /// The disk is full.
     #[error("there is no room left for the store")]
     Full,

@@ -17,9 +17,10 @@ use std::{
         Arc,
         atomic::{AtomicI32, Ordering},
     },
+    time::Duration,
 };
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, ffi, params};
 
 pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
 
@@ -47,13 +48,22 @@ pub struct SqliteStore {
     access: Access,
     bytes: Bytes,
     wal_pages: Arc<AtomicI32>,
+    /// Whether a commit failed in writing or syncing: what is on the disk is unknown until it is read anew.
+    failed: bool,
 }
 
 impl SqliteStore {
     /// Opens the store in a file; with [`Access::Write`] it is made if it is not there.
     pub fn open(path: &Path, access: Access) -> Result<Self, StoreError> {
         let (db, wal_pages) = open::open(path, access)?;
-        Ok(Self { db, path: path.to_owned(), access, bytes: Bytes::default(), wal_pages })
+        Ok(Self {
+            db,
+            path: path.to_owned(),
+            access,
+            bytes: Bytes::default(),
+            wal_pages,
+            failed: false,
+        })
     }
 
     /// Returns where the store is.
@@ -67,7 +77,12 @@ impl SqliteStore {
         bytes::pack(&mut self.db)?;
         if self.wal_pages.load(Ordering::Relaxed) >= limit {
             let mode = if self.access == Access::Brief { "TRUNCATE" } else { "RESTART" };
-            self.db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()))?;
+            // Waiting for a reader would hold up every commit for as long as somebody reads.
+            self.db.busy_timeout(Duration::ZERO)?;
+            let moved =
+                self.db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()));
+            self.db.busy_timeout(open::PATIENCE)?;
+            moved?;
             self.wal_pages.store(0, Ordering::Relaxed);
         }
         Ok(())
@@ -282,9 +297,15 @@ impl Store for SqliteStore {
         if self.access == Access::Read {
             return Err(StoreError::ReadOnly { path: self.path.clone() });
         }
+        if self.failed {
+            return Err(StoreError::Unsure { path: self.path.clone() });
+        }
         self.hold()?;
         let added = self.add(commit).and_then(|key| {
-            self.db.prepare_cached("COMMIT")?.execute([])?;
+            let committed = self.db.prepare_cached("COMMIT")?.execute([]);
+            let io = Some(rusqlite::ErrorCode::SystemIoFailure);
+            self.failed = committed.as_ref().is_err_and(|error| error.sqlite_error_code() == io);
+            committed?;
             Ok(key)
         });
         let key = added.inspect_err(|_| {
@@ -325,6 +346,9 @@ impl Store for SqliteStore {
                 fault("store.db", problem);
             }
         }
+        for (name, problem) in open::altered(&self.db)? {
+            fault(&name, problem.to_owned());
+        }
         bytes::check(&self.db, &self.path, &mut fault)
     }
 
@@ -342,8 +366,12 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 Self::corrupt("store.db", error.to_string())
             }
+            // A full disk also shows when the companion of the WAL cannot be made or grow.
             Some(ErrorCode::SystemIoFailure)
-                if extended(&error) == Some(rusqlite::ffi::SQLITE_IOERR_WRITE) =>
+                if matches!(
+                    extended(&error),
+                    Some(ffi::SQLITE_IOERR_SHMOPEN | ffi::SQLITE_IOERR_SHMSIZE)
+                ) =>
             {
                 Self::Full
             }

@@ -5,9 +5,15 @@
 mod agents;
 mod claude;
 mod cli;
+mod crash;
 mod env;
+mod fixture;
+mod format;
 mod graph;
 mod help;
+mod model_based;
 mod resume;
+mod store;
 mod tidy;
 mod usage;
+mod vfs;

@@ -3,6 +3,7 @@
 //! Invariant: a store that is newer, or a file that is none, is refused before anything is written.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::Read,
     os::unix::fs::OpenOptionsExt,
@@ -26,6 +27,8 @@ pub const RULES_VERSION: i64 = 1;
 const APPLICATION_ID: i64 = 0x7554_5854;
 /// SQLite up to 3.51.2 can corrupt a WAL database when two connections write at once.
 const OLDEST_SQLITE: i32 = 3_051_003;
+/// For how long a program waits for another one that writes.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 const SCHEMA: &str = include_str!("../../../schema.sql");
 
 /// What a store is opened for.
@@ -69,6 +72,10 @@ pub(super) fn open(
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )
     .map_err(|error| cannot_open(error, path))?;
+    // SQLite opens what it may not write to read it, and says so only when something is written.
+    if db.is_readonly(rusqlite::MAIN_DB)? {
+        return Err(StoreError::ReadOnly { path: path.to_owned() });
+    }
     configure(&db)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     if !present || version(&db, path)? == 0 {
@@ -86,7 +93,9 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let look = |db: Connection| {
         configure(&db)?;
-        version(&db, path)?;
+        if version(&db, path)? == 0 {
+            return Err(StoreError::Absent { path: path.to_owned() });
+        }
         db.execute_batch("BEGIN; SELECT count(*) FROM rules")?;
         Ok(db)
     };
@@ -119,7 +128,7 @@ fn escape_uri(path: &Path) -> String {
 }
 
 fn configure(db: &Connection) -> Result<(), StoreError> {
-    db.busy_timeout(Duration::from_secs(30))?;
+    db.busy_timeout(PATIENCE)?;
     db.execute_batch(
         "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -16000",
     )?;
@@ -148,6 +157,23 @@ fn create(db: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Returns the triggers that are not there, or not as they were made: without them facts could be changed.
+pub(super) fn altered(db: &Connection) -> Result<Vec<(String, &'static str)>, StoreError> {
+    let triggers = |db: &Connection| -> rusqlite::Result<BTreeMap<String, String>> {
+        let mut query = db.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")?;
+        query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    };
+    let made = Connection::open_in_memory()?;
+    made.execute_batch(SCHEMA)?;
+    let found = triggers(db)?;
+    let compare = |(name, sql): (String, String)| match found.get(&name) {
+        None => Some((format!("trigger {name}"), "it is not there")),
+        Some(other) if *other != sql => Some((format!("trigger {name}"), "it was changed")),
+        Some(_) => None,
+    };
+    Ok(triggers(&made)?.into_iter().filter_map(compare).collect())
+}
+
 /// Looks at the first bytes of the file and returns whether it holds anything.
 fn refuse_header(path: &Path) -> Result<bool, StoreError> {
     let mut header = Vec::new();
@@ -169,11 +195,18 @@ fn refuse_header(path: &Path) -> Result<bool, StoreError> {
     if !header.starts_with(b"SQLite format 3\0") {
         return Err(StoreError::Foreign { path: path.to_owned() });
     }
-    refuse_version(path, number(60), number(68)).map(|()| true)
+    // Nothing was ever made in a database whose schema has no version: its making was cut short.
+    let empty = number(40) == 0;
+    refuse_version(path, number(60), number(68), empty).map(|()| true)
 }
 
-fn refuse_version(path: &Path, version: i64, application: i64) -> Result<(), StoreError> {
-    let ours = application == APPLICATION_ID || (application == 0 && version == 0);
+fn refuse_version(
+    path: &Path,
+    version: i64,
+    application: i64,
+    empty: bool,
+) -> Result<(), StoreError> {
+    let ours = application == APPLICATION_ID || (application == 0 && version == 0 && empty);
     if !ours {
         return Err(StoreError::Foreign { path: path.to_owned() });
     }
@@ -191,7 +224,8 @@ fn refuse_version(path: &Path, version: i64, application: i64) -> Result<(), Sto
 fn version(db: &Connection, path: &Path) -> Result<i64, StoreError> {
     let number = |pragma| db.query_row(pragma, [], |row| row.get::<_, i64>(0));
     let version = number("PRAGMA user_version").map_err(|error| cannot_open(error, path))?;
-    refuse_version(path, version, number("PRAGMA application_id")?)?;
+    let empty = number("SELECT count(*) FROM sqlite_schema")? == 0;
+    refuse_version(path, version, number("PRAGMA application_id")?, empty)?;
     Ok(version)
 }
 

@@ -1,0 +1,569 @@
+//! What is broken on purpose, and why: promise 3 says that nothing acknowledged is lost, and a promise that was never tried
+//! is a hope.
+//!
+//! | fault | how |
+//! |---|---|
+//! | a write or a sync fails, the disk is full | [`crate::vfs`] fails the n-th call, for every n |
+//! | kill -9 | a child of this binary says what it has done, until it is killed at random |
+//! | a change is cut short between commit and live file | the folder is put into each state by hand |
+//! | a bit flips | one bit of `store.db`, in a copy, at seeded offsets |
+//! | the disk is full, really; the store can be read only | a small or read-only mount in a namespace of our own |
+//! | two writers | threads with archives of their own |
+//!
+//! Whatever happens: what was acknowledged is there, what was not is there wholly or not at all, and all is verified.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    os::unix::fs::FileExt,
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use tempfile::TempDir;
+use undertext::{
+    live,
+    model::Role,
+    ops::{self, Archive, Notice, OpsError, Session, Severity},
+    store::{Access, StoreError},
+    wire::Draft,
+};
+
+use crate::{
+    fixture::{self, Dice, Seeded, assert_sound, exported, lines, only_session, say, workspace},
+    vfs::{Failure, Faults},
+};
+
+/// Asserts that each text is in some entry.
+#[track_caller]
+fn assert_kept(archive: &Archive, session: &Session, texts: &[String]) {
+    let all = lines(archive, session).concat();
+    let all = String::from_utf8_lossy(&all);
+    for text in texts {
+        assert!(all.contains(text.as_str()), "{text:?} was acknowledged and is lost");
+    }
+}
+
+/// Does one of the things that a session consists of; `n` makes its text unlike any other.
+fn step(archive: &mut Archive, session: &Session, n: u64) -> Result<String, OpsError> {
+    let here = workspace();
+    let text = format!("message {n}.{}", " word".repeat(usize::try_from(n % 7).unwrap() * 40));
+    match n % 6 {
+        4 => ops::revert(archive, session, &here, "1", Some(&text)).map(|_| text),
+        5 => ops::undo(archive, session, None).map(|_| String::new()),
+        _ => ops::append(archive, session, &here, &[Draft::Message(Role::User, text.clone())])
+            .map(|_| text),
+    }
+}
+
+/// Makes an archive with a session of a few messages.
+fn begun(root: &Path) -> (Archive, Session) {
+    let mut archive = fixture::open(root, 1);
+    let session = fixture::session(&mut archive);
+    for n in 0..3 {
+        say(&mut archive, &session, &format!("beginning {n}"));
+    }
+    (archive, session)
+}
+
+/// Lets the n-th write or sync fail, for every n, until a whole run needs fewer.
+fn fail_each(failure: Failure, forever: bool) {
+    let mut n = 1;
+    loop {
+        let folder = TempDir::new().unwrap();
+        let (archive, session) = begun(folder.path());
+        drop(archive);
+        let faults = Faults::arm(folder.path(), failure, n, forever);
+        let (mut acknowledged, mut failed) = (Vec::new(), None);
+        match Archive::open(folder.path(), Access::Brief, Seeded::boxed(2)) {
+            Err(error) => failed = Some(error),
+            Ok(mut archive) => {
+                for i in 0..8 {
+                    match step(&mut archive, &session, i) {
+                        Ok(text) => acknowledged.push(text),
+                        Err(error) => failed = failed.or(Some(error)),
+                    }
+                }
+                // What is there can still be read by the one to whom it happened.
+                assert_kept(&archive, &session, &acknowledged);
+            }
+        }
+        let fired = faults.fired();
+        if let Some(OpsError::Store(error)) = &failed {
+            let full = matches!(error, StoreError::Full);
+            assert_eq!(full, failure == Failure::Full, "{failure:?} {n}: {error:?}");
+        }
+        drop(faults);
+        let mut archive = fixture::open(folder.path(), 3);
+        assert_kept(&archive, &session, &acknowledged);
+        assert_eq!(fixture::damage(&archive), [""; 0], "{failure:?} {n}");
+        say(&mut archive, &session, "There is room again.");
+        assert_sound(&mut archive, &session);
+        if !fired {
+            assert!(failed.is_none(), "{failed:?}");
+            break;
+        }
+        // The first ones one by one, then ever fewer.
+        n += 1 + n / 12;
+    }
+    assert!(n > 8, "no more than {n} calls were tried");
+}
+
+#[test]
+fn no_write_that_fails_takes_anything_acknowledged_with_it() {
+    fail_each(Failure::Write, false);
+}
+
+#[test]
+fn no_sync_that_fails_takes_anything_acknowledged_with_it() {
+    fail_each(Failure::Sync, false);
+}
+
+#[test]
+fn a_disk_that_is_full_from_some_write_on_is_said_to_be_and_takes_nothing_with_it() {
+    fail_each(Failure::Full, true);
+}
+
+/// Names the folder of the child that is to be killed.
+const CHILD: &str = "UNDERTEXT_TEST_CHILD";
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a parent tells its child what to do")]
+fn a_child_goes_on_until_it_is_killed() {
+    let Some(root) = std::env::var_os(CHILD) else { return };
+    let mut archive =
+        Archive::open(Path::new(&root), Access::Write, Box::new(ops::Machine)).unwrap();
+    let session = only_session(&archive);
+    let from = archive.store().tip(session.key).unwrap().operations() * 1000;
+    for n in 0.. {
+        let text = step(&mut archive, &session, from + n).unwrap();
+        println!("did {text}");
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_a_writer_is_killed_at_any_moment() {
+    let folder = TempDir::new().unwrap();
+    let (archive, session) = begun(folder.path());
+    drop(archive);
+    let mut dice = Dice(0x5eed);
+    let mut acknowledged = Vec::new();
+    for round in 0..40 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["crash::a_child_goes_on_until_it_is_killed", "--exact", "--nocapture"])
+            .env(CHILD, folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        // It is killed some time after it has done something.
+        while !line.starts_with("did ") {
+            line.clear();
+            assert!(output.read_line(&mut line).unwrap() > 0, "the child ended by itself");
+        }
+        std::thread::sleep(Duration::from_micros(dice.below(60_000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        output.read_to_string(&mut line).unwrap();
+        // The last line may be cut short: only what ended was acknowledged.
+        let whole = line.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let done = whole.lines().filter_map(|line| line.strip_prefix("did "));
+        acknowledged.extend(done.map(str::to_owned));
+        if round % 4 == 3 {
+            let mut archive = fixture::open(folder.path(), 5);
+            assert_kept(&archive, &session, &acknowledged);
+            say(&mut archive, &session, "The next command.");
+            assert_sound(&mut archive, &session);
+            let rotations = ops::rotations(&archive, &session).unwrap();
+            assert!(rotations.iter().all(|rotated| rotated.state == ops::RotatedState::Whole));
+            assert!(!live::fresh_path(&fixture::live(&archive, &session)).exists());
+        }
+    }
+    assert!(acknowledged.len() > 100, "{}", acknowledged.len());
+}
+
+#[test]
+fn an_append_that_did_not_reach_the_live_file_is_finished_by_the_next_command() {
+    // Cut within each byte of the newest operation's record, from nothing of it to all but its line end.
+    let folder = TempDir::new().unwrap();
+    let (mut archive, session) = begun(folder.path());
+    let live = fixture::live(&archive, &session);
+    let before = fs::metadata(&live).unwrap().len();
+    say(&mut archive, &session, "the newest");
+    let whole = fs::read(&live).unwrap();
+    for cut in (before..whole.len() as u64).step_by(7).chain([whole.len() as u64 - 1]) {
+        let copy = TempDir::new().unwrap();
+        copy_store(folder.path(), copy.path());
+        let mut archive = fixture::open(copy.path(), 4);
+        let live = fixture::live(&archive, &session);
+        fs::write(&live, &whole[..usize::try_from(cut).unwrap()]).unwrap();
+        let notices = ops::checkpoint(&mut archive, &session, Some("next")).unwrap().2;
+        assert!(matches!(notices.as_slice(), [Notice::Finished { .. }]), "at {cut}: {notices:?}");
+        assert!(fs::read(&live).unwrap() == whole, "at {cut}");
+        assert_sound(&mut archive, &session);
+    }
+}
+
+/// Copies a store that nobody writes to, its WAL included.
+fn copy_store(from: &Path, to: &Path) {
+    fs::create_dir_all(to.join("transcripts")).unwrap();
+    for part in ["store.db", "store.db-wal"] {
+        if from.join(part).exists() {
+            fs::copy(from.join(part), to.join(part)).unwrap();
+        }
+    }
+    for entry in fs::read_dir(from.join("transcripts")).unwrap().map(Result::unwrap) {
+        fs::copy(entry.path(), to.join("transcripts").join(entry.file_name())).unwrap();
+    }
+}
+
+/// How far a rotation came before it was cut short.
+#[derive(Clone, Copy, Debug)]
+enum Came {
+    /// The operation is committed, and nothing else.
+    Committed,
+    /// The same, and the temporary file is gone.
+    WithoutFresh,
+    /// The old file has its new name too.
+    Linked,
+    /// The old file has its new name only, where no file can have two.
+    Moved,
+    /// The exchange is made, and a temporary file of another change is left.
+    Leftover,
+}
+
+#[test]
+fn a_rotation_that_was_cut_short_is_finished_by_the_next_command() {
+    for came in [Came::Committed, Came::WithoutFresh, Came::Linked, Came::Moved, Came::Leftover] {
+        let folder = TempDir::new().unwrap();
+        let (mut archive, session) = begun(folder.path());
+        let live = fixture::live(&archive, &session);
+        let old = fs::read(&live).unwrap();
+        ops::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
+        let new = fs::read(&live).unwrap();
+        let aside = ops::rotations(&archive, &session).unwrap().pop().unwrap().path;
+        let fresh = live::fresh_path(&live);
+        // Back to what the folder was before, file by file: the old file keeps its inode under every name.
+        let undo_install = || {
+            fs::rename(&live, &fresh).unwrap();
+            fs::hard_link(&aside, &live).unwrap();
+        };
+        match came {
+            Came::Committed => {
+                undo_install();
+                fs::remove_file(&aside).unwrap();
+            }
+            Came::WithoutFresh => {
+                undo_install();
+                fs::remove_file(&aside).unwrap();
+                fs::remove_file(&fresh).unwrap();
+            }
+            Came::Linked => undo_install(),
+            Came::Moved => fs::rename(&live, &fresh).unwrap(),
+            Came::Leftover => fs::write(&fresh, "half a fi").unwrap(),
+        }
+        say(&mut archive, &session, "next");
+        assert_sound(&mut archive, &session);
+        assert!(fs::read(&live).unwrap().starts_with(&new), "{came:?}");
+        assert!(fs::read(&aside).unwrap() == old, "{came:?}");
+        let states = ops::rotations(&archive, &session).unwrap();
+        assert!(states.iter().all(|rotated| rotated.state == ops::RotatedState::Whole), "{came:?}");
+        ops::revert(&mut archive, &session, &workspace(), "0", None).unwrap();
+        assert!(!fresh.exists(), "{came:?}");
+        assert_sound(&mut archive, &session);
+    }
+}
+
+#[test]
+fn a_successor_whose_operation_was_never_committed_is_only_a_leftover() {
+    let folder = TempDir::new().unwrap();
+    let (mut archive, session) = begun(folder.path());
+    let live = fixture::live(&archive, &session);
+    fs::write(live::fresh_path(&live), "half a file").unwrap();
+    let found = ops::doctor(folder.path()).unwrap();
+    assert!(
+        found
+            .iter()
+            .any(|ailment| ailment.path.ends_with(live::fresh_path(&live).file_name().unwrap()))
+    );
+    say(&mut archive, &session, "next");
+    assert_sound(&mut archive, &session);
+}
+
+#[test]
+fn what_was_appended_during_a_rotation_that_was_cut_short_joins_the_branch_that_was_left() {
+    let folder = TempDir::new().unwrap();
+    let (mut archive, session) = begun(folder.path());
+    let live = fixture::live(&archive, &session);
+    let left = ops::revert(&mut archive, &session, &workspace(), "1", None).unwrap().left.unwrap();
+    let aside = ops::rotations(&archive, &session).unwrap().pop().unwrap().path;
+    fs::rename(&aside, &live).unwrap();
+    let late = br#"{"type":"user","uuid":"late","parentUuid":null,"message":{"role":"user","content":"late words"}}"#;
+    fs::File::options().append(true).open(&live).unwrap().write_all(late).unwrap();
+    say(&mut archive, &session, "next");
+    assert_sound(&mut archive, &session);
+    let target = ops::find_entry(&archive, &session, &left).unwrap();
+    assert_eq!(fixture::said(&archive, &session, Some(&target)).last().unwrap(), "late words");
+    assert_eq!(fixture::said(&archive, &session, None).last().unwrap(), "next");
+}
+
+#[test]
+fn a_new_file_that_got_the_inode_of_a_rotated_one_is_not_taken_for_it() {
+    let folder = TempDir::new().unwrap();
+    let (mut archive, session) = begun(folder.path());
+    let live = fixture::live(&archive, &session);
+    ops::revert(&mut archive, &session, &workspace(), "1", None).unwrap();
+    let aside = ops::rotations(&archive, &session).unwrap().pop().unwrap().path;
+    fs::write(&aside, "what another program wrote in its place\n".repeat(100)).unwrap();
+    fs::rename(&aside, &live).unwrap();
+    let drafts = [Draft::Message(Role::User, "next".into())];
+    let appended = ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+    assert!(
+        matches!(appended.notices.as_slice(), [Notice::SetAside { .. }]),
+        "{:?}",
+        appended.notices
+    );
+    assert_kept(&archive, &session, &["what another program wrote in its place".into()]);
+    assert_sound(&mut archive, &session);
+}
+
+/// Returns everything that can be asked of an archive, or how it failed.
+fn everything(root: &Path) -> Result<Vec<String>, String> {
+    let failed = |error: OpsError| format!("{error:?}");
+    let archive = Archive::open(root, Access::Read, Seeded::boxed(1)).map_err(failed)?;
+    let filter = undertext::store::SessionFilter { hidden: true, ..Default::default() };
+    let mut all = Vec::new();
+    for listed in archive.sessions(&filter).map_err(failed)? {
+        all.push(format!("{listed:?}"));
+        let Some(session) = archive.session(&listed.name).map_err(failed)? else {
+            return Err("a session that is listed is not there".into());
+        };
+        let (store, key) = (archive.store(), session.key);
+        let gone = |error: StoreError| format!("{error:?}");
+        let tip = store.tip(key).map_err(gone)?;
+        all.push(format!("{tip:?} {:?}", store.branches(key).map_err(gone)?));
+        all.push(format!("{:?}", store.operations(key, 0..u64::MAX).map_err(gone)?));
+        let kinds = undertext::store::FactKind::ALL;
+        all.push(format!("{:?}", store.facts(key, 0..u64::MAX, &kinds).map_err(gone)?));
+        all.push(format!("{:?}", store.entries(key, 0..u64::MAX).map_err(gone)?));
+        all.push(format!("{:?}", store.records(key, 0..u64::MAX).map_err(gone)?));
+        all.push(format!("{:?}", store.twins(key).map_err(gone)?));
+        all.push(format!("{:?}", store.undos(key).map_err(gone)?));
+        for generation in 1..=tip.generations {
+            let each = &mut |part: &[u8]| {
+                all.push(format!("{part:?}"));
+                Ok(())
+            };
+            ops::export(&archive, &session, Some(generation), each).map_err(failed)?;
+        }
+        for entry in store.entries(key, 0..u64::MAX).map_err(gone)? {
+            let found = store.find(key, &undertext::store::Find::Id(entry.id)).map_err(gone)?;
+            all.push(format!("{found:?}"));
+            let target = ops::find_entry(&archive, &session, &entry.id.to_string());
+            all.push(format!("{:?}", target.map_err(failed)?));
+        }
+        for record in store.records(key, 0..u64::MAX).map_err(gone)? {
+            let Some(tag) = record.name else { continue };
+            let by_name = undertext::store::Find::Name(tag, tag);
+            all.push(format!("{:?}", store.find(key, &by_name).map_err(gone)?));
+        }
+    }
+    Ok(all)
+}
+
+#[test]
+fn a_flipped_bit_is_found_or_changes_nothing_that_can_be_read() {
+    let folder = TempDir::new().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/v1");
+    copy_store(&root, folder.path());
+    let path = folder.path().join("store.db");
+    let good = fs::read(&path).unwrap();
+    let whole = everything(folder.path()).unwrap();
+    let mut dice = Dice(0xf11b);
+    let (mut found, mut without_effect, mut unseen) = (0, 0, Vec::new());
+    for _ in 0..300 {
+        let at = dice.below(good.len() as u64);
+        let bit = dice.below(8);
+        let byte = good[usize::try_from(at).unwrap()] ^ (1 << bit);
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.write_at(&[byte], at).unwrap();
+        let verified =
+            Archive::open(folder.path(), Access::Read, Seeded::boxed(1)).and_then(|archive| {
+                let mut damage = 0;
+                ops::verify(&archive, None, &mut |finding| {
+                    damage += u32::from(finding.severity == Severity::Damage);
+                })?;
+                Ok(damage)
+            });
+        if verified.is_err() || verified.is_ok_and(|damage| damage > 0) {
+            found += 1;
+        } else if everything(folder.path()).as_ref() == Ok(&whole) {
+            without_effect += 1;
+        } else {
+            unseen.push((at, bit));
+        }
+        file.write_at(&good[usize::try_from(at).unwrap()..=usize::try_from(at).unwrap()], at)
+            .unwrap();
+        for companion in ["store.db-wal", "store.db-shm"] {
+            let _ = fs::remove_file(folder.path().join(companion));
+        }
+    }
+    println!("{found} found, {without_effect} without effect");
+    assert_eq!(unseen, [], "not found: (offset, bit)");
+    assert!(found > 100, "{found} found, {without_effect} without effect");
+    assert_eq!(everything(folder.path()).unwrap(), whole);
+}
+
+/// Runs a script of a shell as root of namespaces of its own; none if the machine does not let us.
+fn unshared(script: &str, root: &Path) -> Option<String> {
+    let run = |script: &str| {
+        let mut command = Command::new("unshare");
+        command
+            .args(["-rm", "sh", "-ec", script])
+            .env("CHILD_BINARY", std::env::current_exe().unwrap());
+        command.env("STORE", root).output().ok()
+    };
+    run("mount -t tmpfs -o size=1m t /mnt")?.status.success().then_some(())?;
+    let output = run(script)?;
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}\n{errors}");
+    Some(told)
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a parent tells its child what to do")]
+fn a_child_fills_its_disk() {
+    let Some(root) = std::env::var_os(CHILD) else { return };
+    let root = Path::new(&root);
+    let ballast = root.join("ballast");
+    fs::write(&ballast, vec![1; 300_000]).unwrap();
+    let store = root.join("store");
+    let (mut archive, session) = begun(&store);
+    let mut acknowledged = Vec::new();
+    let failed = loop {
+        let n = acknowledged.len();
+        let noise: Vec<String> =
+            (0..400).map(|i| format!("{:x}", (n + 7) * (i + 13) * 2_654_435_761)).collect();
+        let noise = noise.concat();
+        let text = format!("message {n} {noise}");
+        let drafts = [Draft::Message(Role::User, text.clone())];
+        match ops::append(&mut archive, &session, &workspace(), &drafts) {
+            // What the live file had no room for is in the store, and that is where it is looked for below.
+            Ok(_) | Err(OpsError::Behind { .. }) => acknowledged.push(text),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(&failed, OpsError::Store(StoreError::Full)) || is_full(&failed), "{failed:?}");
+    assert_kept(&archive, &session, &acknowledged);
+    drop(archive);
+    let archive = Archive::open(&store, Access::Read, Seeded::boxed(2)).unwrap();
+    assert_kept(&archive, &session, &acknowledged);
+    assert_eq!(fixture::damage(&archive), [""; 0]);
+    drop(archive);
+    fs::remove_file(ballast).unwrap();
+    let mut archive = fixture::open(&store, 3);
+    say(&mut archive, &session, "There is room again.");
+    assert_kept(&archive, &session, &acknowledged);
+    assert_sound(&mut archive, &session);
+    println!("did it with {}", acknowledged.len());
+}
+
+fn is_full(error: &OpsError) -> bool {
+    matches!(error, OpsError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)
+}
+
+#[test]
+fn a_full_disk_is_said_to_be_full_and_everything_stays_readable() {
+    let script = "mount -t tmpfs -o size=2m t /mnt
+        UNDERTEXT_TEST_CHILD=/mnt $CHILD_BINARY crash::a_child_fills_its_disk --exact --nocapture";
+    let told = unshared(script, Path::new("/"));
+    assert!(told.is_none_or(|told| told.contains("did it")));
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a parent tells its child what to do")]
+fn a_child_reads_only() {
+    let Some(root) = std::env::var_os(CHILD) else { return };
+    let root = Path::new(&root);
+    let archive = Archive::open(root, Access::Read, Seeded::boxed(2)).unwrap();
+    let session = only_session(&archive);
+    assert_eq!(fixture::said(&archive, &session, None).len(), 3);
+    assert_eq!(fixture::damage(&archive), [""; 0]);
+    assert_eq!(
+        exported(&archive, &session, None),
+        fs::read(fixture::live(&archive, &session)).unwrap()
+    );
+    for access in [Access::Write, Access::Brief] {
+        let refused = Archive::open(root, access, Seeded::boxed(2)).err();
+        assert!(
+            matches!(refused, Some(OpsError::Store(StoreError::ReadOnly { .. }))),
+            "{refused:?}"
+        );
+    }
+    println!("did it");
+}
+
+#[test]
+fn a_store_that_can_only_be_read_is_read_and_nothing_is_made() {
+    let folder = TempDir::new().unwrap();
+    let script = "mount --bind $STORE /mnt; mount -o remount,ro,bind /mnt
+        UNDERTEXT_TEST_CHILD=/mnt $CHILD_BINARY crash::a_child_reads_only --exact --nocapture";
+    // With what is newest in the WAL, as a program leaves it that was killed; and without, as one that came to its end.
+    for emptied in [false, true] {
+        let root = folder.path().join(if emptied { "emptied" } else { "killed" });
+        let (archive, _) = begun(&root);
+        drop(archive);
+        if emptied {
+            let db = rusqlite::Connection::open(root.join("store.db")).unwrap();
+            db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+            drop(db);
+            let _ = fs::remove_file(root.join("store.db-wal"));
+            let _ = fs::remove_file(root.join("store.db-shm"));
+        }
+        let names = |root: &Path| -> BTreeSet<_> {
+            fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+        };
+        let held = names(&root);
+        let told = unshared(script, &root);
+        assert!(told.is_none_or(|told| told.contains("did it")));
+        assert_eq!(names(&root), held);
+    }
+}
+
+#[test]
+fn two_writers_of_one_session_lose_nothing_and_keep_their_order() {
+    let folder = TempDir::new().unwrap();
+    let (archive, session) = begun(folder.path());
+    let reader = Archive::open(folder.path(), Access::Read, Seeded::boxed(9)).unwrap();
+    let write = |who: u64| {
+        let mut archive = fixture::open(folder.path(), who);
+        for n in 0..200 {
+            say(&mut archive, &session, &format!("writer {who} message {n}"));
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| write(11));
+        scope.spawn(|| write(12));
+        // What one looks at does not change under one's eyes.
+        for _ in 0..20 {
+            assert_eq!(fixture::said(&reader, &session, None).len(), 3);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    drop(archive);
+    let mut archive = fixture::open(folder.path(), 13);
+    let said = fixture::said(&archive, &session, None);
+    assert_eq!(said.len(), 403);
+    for who in [11, 12] {
+        let prefix = format!("writer {who} ");
+        let own: Vec<&String> = said.iter().filter(|text| text.starts_with(&prefix)).collect();
+        let wanted: Vec<String> = (0..200).map(|n| format!("{prefix}message {n}")).collect();
+        assert_eq!(own, wanted.iter().collect::<Vec<_>>());
+    }
+    assert_sound(&mut archive, &session);
+}

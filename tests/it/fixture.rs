@@ -1,0 +1,147 @@
+//! Archives for tests: clock and chance are seeded, so that a test that failed fails again.
+//!
+//! Invariant: nothing here asserts anything but in [`assert_sound`], which is what every fault must leave behind.
+
+use std::path::{Path, PathBuf};
+
+use undertext::{
+    model::{Block, Role, Timestamp},
+    ops::{self, Ambient, Archive, Layers, Session, Severity, Target, Workspace},
+    store::{Access, SessionFilter},
+    wire::Draft,
+};
+use uuid::Uuid;
+
+/// A clock that advances by a second with every look, and ids that follow from a seed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seeded {
+    seed: u64,
+    looks: u64,
+}
+
+impl Seeded {
+    /// Begins on 2001-02-03 04:05:06 UTC.
+    pub(crate) fn boxed(seed: u64) -> Box<dyn Ambient> {
+        Box::new(Self { seed, looks: 0 })
+    }
+}
+
+impl Ambient for Seeded {
+    fn now(&mut self) -> Timestamp {
+        self.looks += 1;
+        Timestamp(981_173_106_000 + i64::try_from(self.looks).unwrap() * 1000)
+    }
+
+    fn uuid(&mut self) -> Uuid {
+        self.looks += 1;
+        let hash = undertext::model::LineId::of(format!("{} {}", self.seed, self.looks).as_bytes());
+        uuid::Builder::from_random_bytes(hash.as_bytes()[..16].try_into().unwrap()).into_uuid()
+    }
+}
+
+/// Numbers that follow from a seed: xorshift.
+#[derive(Debug)]
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    /// Returns a number below `limit`.
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+/// Opens the archive in a folder.
+pub(crate) fn open(root: &Path, seed: u64) -> Archive {
+    Archive::open(root, Access::Write, Seeded::boxed(seed)).unwrap()
+}
+
+/// Makes a session.
+pub(crate) fn session(archive: &mut Archive) -> Session {
+    ops::new(archive, &Layers::default(), &workspace()).unwrap().session
+}
+
+/// Returns the only session of an archive.
+pub(crate) fn only_session(archive: &Archive) -> Session {
+    let listed = archive.sessions(&SessionFilter::default()).unwrap();
+    archive.session(&listed.first().unwrap().name).unwrap().unwrap()
+}
+
+/// Returns a workspace that depends on no machine.
+pub(crate) fn workspace() -> Workspace {
+    Workspace { folder: "/project".into(), ..Workspace::default() }
+}
+
+/// Appends what a user says.
+pub(crate) fn say(archive: &mut Archive, session: &Session, text: &str) {
+    let drafts = [Draft::Message(Role::User, text.to_owned())];
+    ops::append(archive, session, &workspace(), &drafts).unwrap();
+}
+
+/// Returns the live file of a session.
+pub(crate) fn live(archive: &Archive, session: &Session) -> PathBuf {
+    archive.root().unwrap().join(format!("transcripts/{}.jsonl", session.name.id))
+}
+
+/// Returns the bytes of a generation, or of the current one.
+pub(crate) fn exported(archive: &Archive, session: &Session, generation: Option<u64>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    ops::export(archive, session, generation, &mut |part| {
+        bytes.extend_from_slice(part);
+        Ok(())
+    })
+    .unwrap();
+    bytes
+}
+
+/// Returns what is said up to a target, one item an entry.
+pub(crate) fn said(archive: &Archive, session: &Session, target: Option<&Target>) -> Vec<String> {
+    let log = ops::log(archive, session, target, usize::MAX).unwrap();
+    let words = |block: &Block| match block {
+        Block::Text(text) => text.clone(),
+        other => format!("{other:?}"),
+    };
+    let texts = log.lines.iter().map(|line| match line.messages.as_slice() {
+        [] => format!("{:?}", line.kind),
+        said => said.iter().flat_map(|message| &message.blocks).map(words).collect::<String>(),
+    });
+    texts.collect()
+}
+
+/// Returns the lines of all entries of a session, in order.
+pub(crate) fn lines(archive: &Archive, session: &Session) -> Vec<Vec<u8>> {
+    let store = archive.store();
+    let all: Vec<u64> = (1..=store.tip(session.key).unwrap().entries()).collect();
+    let mut lines = Vec::new();
+    store.lines(session.key, &all, &mut |_, line| lines.push(line)).unwrap();
+    lines
+}
+
+/// Returns what a verification calls damage.
+pub(crate) fn damage(archive: &Archive) -> Vec<String> {
+    let mut found = Vec::new();
+    ops::verify(archive, None, &mut |finding| {
+        if finding.severity == Severity::Damage {
+            found.push(format!("{}: {}", finding.item, finding.problem));
+        }
+    })
+    .unwrap();
+    found
+}
+
+/// Asserts that nothing is damaged, that the derived rows are those of the facts, and that the live file is the export.
+#[track_caller]
+pub(crate) fn assert_sound(archive: &mut Archive, session: &Session) {
+    assert_eq!(damage(archive), [""; 0]);
+    assert!(ops::rebuild(archive, session).unwrap().equal, "the derived rows differ");
+    let found = std::fs::read(live(archive, session)).unwrap();
+    let expected = exported(archive, session, None);
+    assert!(
+        found == expected,
+        "the live file differs from the export:\n{}\n---\n{}",
+        String::from_utf8_lossy(&found),
+        String::from_utf8_lossy(&expected)
+    );
+}

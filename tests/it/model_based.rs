@@ -1,0 +1,354 @@
+//! Random operations on two archives: one in a folder over SQLite, with a live file that other programs append to, rewrite
+//! and delete; and one in memory, which has no files and is obviously right.
+//!
+//! As long as nobody else writes to the live file, both give the same answers. Whatever happens, in the end the folder's
+//! archive verifies, rebuilds to equal rows, its live file is its export, and no text that was ever appended is lost.
+
+use std::{fs, io::Write, path::PathBuf};
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use undertext::{
+    model::Role,
+    ops::{self, Archive, OpsError, Session},
+    wire::Draft,
+};
+
+use crate::fixture::{self, Seeded, assert_sound, exported, lines, live, said, workspace};
+
+#[derive(Clone, Debug)]
+enum Op {
+    User,
+    Assistant,
+    Note,
+    Tool,
+    /// So many records, of which one repeats an earlier one.
+    Batch(usize, usize),
+    Branch(usize),
+    Switch(usize),
+    Checkpoint(bool),
+    Revert(usize, bool),
+    Clear,
+    Undo,
+    UndoOne(usize),
+    Redo,
+    Hide(bool),
+    DeleteLive,
+    DeleteAside(usize),
+    Outside(Outside),
+}
+
+/// What another program does to the live file.
+#[derive(Clone, Copy, Debug)]
+enum Outside {
+    /// Appends a record and a line end.
+    Record,
+    /// Appends a record without a line end.
+    Unended,
+    /// Appends what is no record.
+    Junk,
+    /// Appends the beginning of a record.
+    Torn,
+    /// Appends white space.
+    Blank,
+    /// Appends to a file that was set aside, as a program does that holds it open.
+    Late,
+    /// Cuts the file, in place.
+    Cut,
+    /// Writes another file in its place.
+    Replace,
+    /// Puts a record before the others, in place.
+    Before,
+    /// Changes a byte, in place.
+    Change,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        5 => Just(Op::User),
+        3 => Just(Op::Assistant),
+        1 => Just(Op::Note),
+        2 => Just(Op::Tool),
+        2 => (1..4usize, 0..8usize).prop_map(|(count, again)| Op::Batch(count, again)),
+        2 => (0..6usize).prop_map(Op::Branch),
+        2 => (0..6usize).prop_map(Op::Switch),
+        2 => any::<bool>().prop_map(Op::Checkpoint),
+        4 => (0..8usize, any::<bool>()).prop_map(|(n, note)| Op::Revert(n, note)),
+        1 => Just(Op::Clear),
+        4 => Just(Op::Undo),
+        2 => (1..16usize).prop_map(Op::UndoOne),
+        3 => Just(Op::Redo),
+        1 => any::<bool>().prop_map(Op::Hide),
+        2 => Just(Op::DeleteLive),
+        2 => (0..4usize).prop_map(Op::DeleteAside),
+    ]
+}
+
+fn outside() -> impl Strategy<Value = Op> {
+    use Outside::*;
+    prop::sample::select(vec![
+        Record, Record, Unended, Junk, Torn, Blank, Late, Cut, Replace, Before, Change,
+    ])
+    .prop_map(Op::Outside)
+}
+
+/// An archive with its session, and what was ever said in it.
+struct Side {
+    archive: Archive,
+    session: Session,
+}
+
+impl Side {
+    /// Carries out an operation; `n` makes its text unlike any other. Returns what a caller sees of it.
+    fn run(&mut self, op: &Op, n: usize, said: &mut Vec<String>) -> Result<String, OpsError> {
+        let (archive, session, here) = (&mut self.archive, &self.session, workspace());
+        let mut text = |what: &str| {
+            let text = format!("{what} {n} {}end", "word ".repeat(n % 3 * 40));
+            said.push(text.clone());
+            text
+        };
+        let appended = |archive: &mut Archive, drafts: &[Draft]| {
+            let appended = ops::append(archive, session, &here, drafts)?;
+            Ok(format!("{} {:?}", appended.entries.len(), appended.checkpoints))
+        };
+        match op {
+            Op::User => appended(archive, &[Draft::Message(Role::User, text("user"))]),
+            Op::Assistant => appended(archive, &[Draft::Message(Role::Assistant, text("model"))]),
+            Op::Note => appended(archive, &[Draft::Note(text("note"))]),
+            Op::Tool => {
+                let input = format!(r#"{{"text":"{}"}}"#, text("call"));
+                let (id, output) = (format!("call-{n}"), text("result"));
+                let call = Draft::Call { id: id.clone(), name: "read".into(), input };
+                appended(archive, &[call, Draft::Result { id, output, error: None }])
+            }
+            Op::Batch(count, again) => {
+                let mut drafts: Vec<Draft> = (0..*count)
+                    .map(|i| record(&format!("{n}-{i}"), &text(&format!("batch{i}"))))
+                    .collect();
+                // Known only if that step was a batch and is not forgotten; an unknown one is simply new.
+                if n > *again {
+                    let earlier = n - again - 1;
+                    let words = format!("batch0 {earlier} {}end", "word ".repeat(earlier % 3 * 40));
+                    drafts.push(record(&format!("{earlier}-0"), &words));
+                }
+                appended(archive, &drafts)
+            }
+            Op::Branch(i) => ops::branch(archive, session, &format!("branch-{i}"), None)
+                .map(|branched| branched.branch),
+            Op::Switch(i) => {
+                let (branches, _) = ops::branches(archive, session)?;
+                let name = branches[i % branches.len()].0.clone();
+                ops::switch(archive, session, &name).map(|branched| branched.branch)
+            }
+            Op::Checkpoint(note) => {
+                let note = note.then(|| format!("note of {n}"));
+                let (number, _, _) = ops::checkpoint(archive, session, note.as_deref())?;
+                Ok(number.to_string())
+            }
+            Op::Revert(i, note) => {
+                let message = note.then(|| text("later"));
+                ops::revert(archive, session, &here, &i.to_string(), message.as_deref())
+                    .map(|reverted| format!("{} {:?}", reverted.branch, reverted.left))
+                    .inspect_err(|_| {
+                        if *note {
+                            said.pop();
+                        }
+                    })
+            }
+            Op::Clear => ops::clear(archive, session, &here).map(|r| format!("{:?}", r.left)),
+            Op::Undo => ops::undo(archive, session, None).map(|undone| undone.command),
+            Op::UndoOne(i) => ops::undo(archive, session, Some(*i as u64))
+                .map(|undone| format!("{} {:?}", undone.command, undone.left)),
+            Op::Redo => ops::redo(archive, session).map(|undone| undone.command),
+            Op::Hide(hidden) => ops::hide(archive, session, *hidden).map(|_| String::new()),
+            Op::DeleteLive | Op::DeleteAside(_) | Op::Outside(_) => Ok(String::new()),
+        }
+    }
+
+    /// Returns everything that does not depend on files, clock or chance.
+    fn seen(&self) -> Vec<String> {
+        let (archive, session) = (&self.archive, &self.session);
+        let mut all = vec![format!("HEAD {:?}", said(archive, session, None))];
+        let (branches, current) = ops::branches(archive, session).unwrap();
+        all.push(format!("current {current}"));
+        for (name, _) in branches {
+            let target = ops::find_entry(archive, session, &name).unwrap();
+            all.push(format!("{name} {:?}", said(archive, session, Some(&target))));
+        }
+        for shown in ops::checkpoints(archive, session).unwrap() {
+            let found = shown.checkpoint;
+            all.push(format!("@{} {:?} {:?} {:?}", found.n, found.place, found.note, shown.words));
+        }
+        for view in ops::operations(archive, session, usize::MAX).unwrap() {
+            let operation = view.operation;
+            all.push(format!(
+                "{} {} {:?} {}",
+                operation.n, operation.command, operation.undoes, view.undone
+            ));
+        }
+        let card = ops::status(archive, session).unwrap().card;
+        all.push(format!("{:?} {} {}", card.title, card.turns, card.hidden));
+        all
+    }
+
+    /// Returns the files that were set aside and are still there.
+    fn asides(&self) -> Vec<PathBuf> {
+        let rotated = ops::rotations(&self.archive, &self.session).unwrap().into_iter();
+        rotated.map(|rotated| rotated.path).filter(|path| path.exists()).collect()
+    }
+
+    /// Writes to the live file as another program does.
+    fn outside(&self, how: Outside, n: usize, said: &mut Vec<String>) {
+        let path = live(&self.archive, &self.session);
+        let Ok(held) = fs::read(&path) else { return };
+        let mut text = || {
+            said.push(format!("outside {n} "));
+            said.last().unwrap().clone()
+        };
+        let append = |path: &PathBuf, bytes: &[u8]| {
+            fs::File::options().append(true).open(path).unwrap().write_all(bytes).unwrap();
+        };
+        let line = |text: &str| {
+            let Draft::Record(line) = record(&format!("outside-{n}"), text) else { unreachable!() };
+            line
+        };
+        match how {
+            Outside::Record => append(&path, &[&line(&text())[..], b"\n"].concat()),
+            Outside::Unended => append(&path, &line(&text())),
+            Outside::Junk => append(&path, format!("junk {}\r\n", text()).as_bytes()),
+            Outside::Torn => append(&path, format!("{{\"torn\":\"{}", text()).as_bytes()),
+            Outside::Blank => append(&path, b" \n\n"),
+            Outside::Late => {
+                if let Some(aside) = self.asides().last() {
+                    append(aside, &[&line(&text())[..], b"\n"].concat());
+                }
+            }
+            Outside::Cut => fs::write(&path, &held[..held.len() / 2]).unwrap(),
+            Outside::Replace => {
+                let other = path.with_extension("other");
+                fs::write(&other, [&line(&text())[..], b"\n"].concat()).unwrap();
+                fs::rename(other, &path).unwrap();
+            }
+            Outside::Before => {
+                fs::write(&path, [&line(&text())[..], b"\n", &held[..]].concat()).unwrap();
+            }
+            Outside::Change => {
+                let mut bytes = held;
+                let middle = bytes.len() / 2;
+                if let Some(byte) = bytes.get_mut(middle) {
+                    *byte = if *byte == b'?' { b'!' } else { b'?' };
+                }
+                fs::write(&path, bytes).unwrap();
+            }
+        }
+    }
+}
+
+fn record(uuid: &str, text: &str) -> Draft {
+    let line = format!(
+        r#"{{"type":"user","uuid":"{uuid}","message":{{"role":"user","content":"{text}"}}}}"#
+    );
+    Draft::Record(line.into_bytes())
+}
+
+/// Runs operations on both sides and checks what must hold.
+fn check(ops: &[Op]) {
+    let folder = TempDir::new().unwrap();
+    let sides = [fixture::open(folder.path(), 7), Archive::in_memory(Seeded::boxed(7))];
+    let [mut file, mut memory] = sides.map(|mut archive| {
+        let session = fixture::session(&mut archive);
+        Side { archive, session }
+    });
+    let (mut texts, mut forgotten) = (Vec::new(), Vec::new());
+    // After a change from outside the one in memory knows less.
+    let mut alike = true;
+    for (n, op) in ops.iter().enumerate() {
+        match op {
+            Op::DeleteLive => {
+                let _ = fs::remove_file(live(&file.archive, &file.session));
+                continue;
+            }
+            Op::DeleteAside(i) => {
+                let asides = file.asides();
+                if let Some(aside) = asides.get(i % asides.len().max(1)) {
+                    fs::remove_file(aside).unwrap();
+                }
+                continue;
+            }
+            Op::Outside(how) => {
+                file.outside(*how, n, &mut texts);
+                // Two changes from outside with nothing in between are one: the first may be gone for good.
+                fixture::say(&mut file.archive, &file.session, &format!("after {n}"));
+                assert_sound(&mut file.archive, &file.session);
+                alike = false;
+                continue;
+            }
+            _ => {}
+        }
+        let before = texts.len();
+        let one = file.run(op, n, &mut texts);
+        if let Err(error) = &one {
+            texts.truncate(before);
+            assert!(
+                !matches!(
+                    error,
+                    OpsError::Store(_) | OpsError::Io { .. } | OpsError::Behind { .. }
+                ),
+                "{op:?}: {error:?}"
+            );
+        }
+        if alike {
+            let other = memory.run(op, n, &mut forgotten);
+            let told = |result: Result<String, OpsError>| result.map_err(|error| error.to_string());
+            assert_eq!(told(one), told(other), "step {n}, {op:?}");
+            assert_eq!(file.seen(), memory.seen(), "after step {n}, {op:?}");
+        }
+    }
+    // The next command mends whatever was done to the files.
+    fixture::say(&mut file.archive, &file.session, "The end.");
+    assert_sound(&mut file.archive, &file.session);
+    drop(file.archive);
+    let mut archive = fixture::open(folder.path(), 8);
+    assert_sound(&mut archive, &file.session);
+    let mut kept = lines(&archive, &file.session).concat();
+    for generation in 1..=archive.store().tip(file.session.key).unwrap().generations {
+        // A torn end is in no entry, but in the file that held it.
+        kept.extend(exported(&archive, &file.session, Some(generation)));
+    }
+    let kept = String::from_utf8_lossy(&kept);
+    for text in texts {
+        assert!(kept.contains(&text), "{text:?} is lost");
+    }
+}
+
+#[test]
+fn an_undo_that_would_hide_the_current_branch_is_refused() {
+    let mut archive = Archive::in_memory(Seeded::boxed(1));
+    let session = fixture::session(&mut archive);
+    fixture::say(&mut archive, &session, "one");
+    let made = ops::branch(&mut archive, &session, "side", None).unwrap().operation;
+    ops::switch(&mut archive, &session, "side").unwrap();
+    let refused = ops::undo(&mut archive, &session, made);
+    assert!(matches!(refused, Err(OpsError::NotUndoable { .. })), "{refused:?}");
+    ops::switch(&mut archive, &session, "main").unwrap();
+    ops::undo(&mut archive, &session, made).unwrap();
+    assert_eq!(ops::branches(&archive, &session).unwrap().0.len(), 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_store_in_a_file_and_one_in_memory_give_the_same_answers(
+        ops in prop::collection::vec(op(), 1..40),
+    ) {
+        check(&ops);
+    }
+
+    #[test]
+    fn nothing_is_lost_whatever_other_programs_do_to_the_live_file(
+        ops in prop::collection::vec(prop_oneof![3 => op(), 2 => outside()], 1..30),
+    ) {
+        check(&ops);
+    }
+}

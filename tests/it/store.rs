@@ -1,0 +1,580 @@
+//! The contract of every store: each claim holds for the one in memory, which is obviously right, and for SQLite.
+//!
+//! Commits are put together by hand here, so that they can also be put together wrongly.
+
+use tempfile::TempDir;
+use undertext::{
+    model::{
+        Card, Checkpoint, Entry, EntryId, Facts, File, Gaps, Generation, IdPrefix, Kind, LineId,
+        Mark, Move, NameTag, Operation, OperationId, Origin, Parent, Position, Record, Rotation,
+        Run, Running, SessionName, Timestamp, line,
+    },
+    store::{
+        Access, Commit, Derived, FactKind, Find, MemoryStore, NewLine, SessionFilter, SessionKey,
+        SqliteStore, Store, StoreError,
+    },
+};
+
+/// A session as its writer knows it: makes the commits that follow one another.
+struct Writer {
+    name: SessionName,
+    before: Option<OperationId>,
+    n: u64,
+    ids: Vec<EntryId>,
+    running: Running,
+    bytes: u64,
+}
+
+impl Writer {
+    fn new(id: &str) -> Self {
+        Self {
+            name: SessionName { format: "native".into(), id: id.into() },
+            before: None,
+            n: 0,
+            ids: Vec::new(),
+            running: Running::EMPTY,
+            bytes: 0,
+        }
+    }
+
+    /// Returns the next commit, with these lines and whatever `more` adds to its facts; the writer goes on from it.
+    fn next(&mut self, lines: &[Vec<u8>], more: impl FnOnce(&mut Facts)) -> Commit {
+        let first = self.ids.len() as u64 + 1;
+        let mut facts = Facts::default();
+        let (mut new, mut records) = (Vec::new(), Vec::new());
+        for bytes in lines {
+            let shape = line::split(bytes, true, false).next().and_then(|line| line.shape);
+            let name = shape.as_ref().and_then(|shape| shape.name.clone());
+            let n = self.ids.len() as u64 + 1;
+            let link = (name.is_none() && n > 1).then_some(n - 1);
+            let before = link.map(|_| *self.ids.last().unwrap());
+            let id = EntryId::of(before, LineId::of(bytes));
+            self.running = self.running.then(Gaps::usual(n - 1), id);
+            self.bytes += bytes.len() as u64 + u64::from(n > 1);
+            self.ids.push(id);
+            facts.entries.push(Entry { n, id, link });
+            records.push(Record {
+                n,
+                kind: Kind::User,
+                name: name.map(|span| NameTag::of(&String::from_utf8_lossy(&bytes[span]))),
+                parent: link.map_or(Parent::Root, Parent::Entry),
+                time: Some(Timestamp(i64::try_from(n).unwrap())),
+                hint: if n.is_multiple_of(2) { vec![1, 2] } else { Vec::new() },
+            });
+            new.push(NewLine::new(
+                bytes.clone(),
+                shape.map(|shape| shape.texts).unwrap_or_default(),
+            ));
+        }
+        if !lines.is_empty() {
+            facts.runs.push(Run {
+                generation: 1,
+                start: first - 1,
+                first,
+                count: lines.len() as u64,
+                gaps: Gaps::default(),
+                bytes: self.bytes,
+                running: self.running,
+                tail: b"\n".to_vec(),
+            });
+        }
+        more(&mut facts);
+        facts.sort();
+        self.n += 1;
+        let mut operation = Operation {
+            n: self.n,
+            at: Timestamp(i64::try_from(self.n).unwrap() * 1000),
+            command: "append".into(),
+            detail: "{}".into(),
+            undoes: (self.n > 2).then_some(self.n - 1),
+            first,
+            count: lines.len() as u64,
+            hash: OperationId::new([0; 32]),
+        };
+        operation.hash = operation.seal(self.before, &self.name, &facts);
+        let expected = self.before.replace(operation.hash);
+        Commit {
+            session: self.name.clone(),
+            expected,
+            facts,
+            lines: new,
+            records,
+            twins: vec![NameTag::new(self.n)],
+            card: Some(Card {
+                title: Some(self.name.id.clone()),
+                folder: Some("/project".into()),
+                started: Timestamp(1),
+                active: operation.at,
+                turns: self.ids.len() as u64,
+                hidden: false,
+            }),
+            operation,
+        }
+    }
+
+    /// Returns a first commit that begins a session as `new` does, with two named records.
+    fn begin(&mut self) -> Commit {
+        let lines = [br#"{"uuid":"a"}"#.to_vec(), br#"{"uuid":"b"}"#.to_vec()];
+        self.next(&lines, |facts| {
+            facts.files.push(File { n: 1, path: b"transcripts/\xff.jsonl".to_vec() });
+            facts.generations.push(Generation { n: 1, file: Some(1) });
+            facts.moves.push(Move { branch: "main".into(), from: None, to: Some(place(2)) });
+            facts.marks.push(Mark {
+                name: Mark::CURRENT.into(),
+                from: None,
+                to: Some("main".into()),
+            });
+        })
+    }
+
+    /// Returns three more commits, which hold a fact of every kind.
+    fn rest(&mut self) -> Vec<Commit> {
+        let mut commits = Vec::new();
+        let more = [
+            br#"{"uuid":"a","again":1}"#.to_vec(),
+            b"no object".to_vec(),
+            b"no object".to_vec(),
+            br#"{"uuid":"f81d4fae-7dec-41d0-8765-00a0c91e6bf6"}"#.to_vec(),
+        ];
+        commits.push(self.next(&more, |facts| {
+            facts.moves.push(Move {
+                branch: "main".into(),
+                from: Some(place(2)),
+                to: Some(place(6)),
+            });
+            facts.moves.push(Move { branch: "é".into(), from: None, to: Some(place(1)) });
+            facts.checkpoints.push(Checkpoint {
+                n: 0,
+                place: Position { head: None, ..place(0) },
+                before: Some(1),
+                own: Some("x".into()),
+                note: None,
+            });
+            facts.checkpoints.push(Checkpoint {
+                n: 1,
+                place: place(3),
+                before: None,
+                own: None,
+                note: Some("n\0".into()),
+            });
+        }));
+        commits.push(self.next(&[], |facts| {
+            facts.files.push(File { n: 2, path: Vec::new() });
+            facts.generations.push(Generation { n: 2, file: None });
+            facts.runs.push(Run {
+                generation: 2,
+                start: 0,
+                first: 4,
+                count: 2,
+                gaps: Gaps(vec![(2, b"\r\n".to_vec())]),
+                bytes: 7,
+                running: Running::EMPTY,
+                tail: Vec::new(),
+            });
+            facts.moves.push(Move { branch: "é".into(), from: Some(place(1)), to: None });
+            facts.marks.push(Mark {
+                name: Mark::HIDDEN.into(),
+                from: None,
+                to: Some("yes".into()),
+            });
+            facts.origins.push(Origin { entry: 3, origin: 1 });
+            facts.rotations.push(Rotation {
+                file: 1,
+                aside: b"\xfe".to_vec(),
+                old: 1,
+                new: 2,
+                inode: u64::MAX,
+                length: 9,
+            });
+        }));
+        commits.push(self.next(&[], |facts| {
+            facts.marks.push(Mark {
+                name: Mark::HIDDEN.into(),
+                from: Some("yes".into()),
+                to: None,
+            });
+            // Only the tail changed.
+            facts.runs.push(Run {
+                generation: 1,
+                start: 6,
+                first: 0,
+                count: 0,
+                gaps: Gaps::default(),
+                bytes: 99,
+                running: Running::EMPTY,
+                tail: b"{\"torn".to_vec(),
+            });
+        }));
+        commits
+    }
+}
+
+fn place(head: u64) -> Position {
+    Position { generation: 1, head: Some(head), horizon: head }
+}
+
+/// Runs a check over an empty store of each kind.
+fn over_each(check: impl Fn(&mut dyn Store)) {
+    check(&mut MemoryStore::new());
+    let folder = TempDir::new().unwrap();
+    check(&mut SqliteStore::open(&folder.path().join("store.db"), Access::Write).unwrap());
+}
+
+/// Returns every answer that a store gives about a session, as text.
+fn answers(store: &dyn Store, key: SessionKey, names: &[&str]) -> Vec<String> {
+    let mut all = vec![
+        format!("{:?}", store.tip(key).unwrap()),
+        format!("{:?}", store.branches(key).unwrap()),
+        format!("{:?}", store.undos(key).unwrap()),
+        format!("{:?}", store.twins(key).unwrap()),
+        format!("{:?}", store.card(key).unwrap()),
+        format!("{:?}", store.facts(key, 0..u64::MAX, &[]).unwrap()),
+    ];
+    for kind in FactKind::ALL {
+        all.push(format!("{:?}", store.facts(key, 0..u64::MAX, &[kind]).unwrap()));
+    }
+    all.push(format!("{:?}", store.facts(key, 2..4, &FactKind::ALL).unwrap()));
+    let total = store.tip(key).unwrap().entries();
+    for range in [0..u64::MAX, 0..0, 1..2, 2..4, 3..3, total..total + 5, total + 7..total + 9] {
+        all.push(format!("{:?}", store.operations(key, range.clone()).unwrap()));
+        all.push(format!("{:?}", store.entries(key, range.clone()).unwrap()));
+        all.push(format!("{:?}", store.records(key, range.clone()).unwrap()));
+        all.push(format!("{:?}", store.line_ids(key, range).unwrap()));
+    }
+    for generation in 0..4 {
+        for from in 0..total.min(20) + 2 {
+            all.push(format!("{:?}", store.runs(key, generation, from).unwrap()));
+        }
+    }
+    for entry in store.entries(key, 0..u64::MAX).unwrap() {
+        all.push(format!("{:?}", store.find(key, &Find::Id(entry.id)).unwrap()));
+        for digits in [1, 2, 11, 12, 13, 64] {
+            let prefix = IdPrefix::parse(&entry.id.to_string()[..digits]).unwrap();
+            all.push(format!("{:?}", store.find(key, &Find::Prefix(prefix)).unwrap()));
+        }
+    }
+    for name in names {
+        let (low, high) = NameTag::bounds(name);
+        all.push(format!("{:?}", store.find(key, &Find::Name(low, high)).unwrap()));
+    }
+    all
+}
+
+fn line_of(store: &dyn Store, key: SessionKey, n: u64) -> Vec<u8> {
+    let mut found = Vec::new();
+    store.lines(key, &[n], &mut |_, line| found = line).unwrap();
+    found
+}
+
+#[test]
+fn both_stores_give_equal_answers_to_every_question() {
+    let folder = TempDir::new().unwrap();
+    let mut stores: [Box<dyn Store>; 2] = [
+        Box::new(MemoryStore::new()),
+        Box::new(SqliteStore::open(&folder.path().join("store.db"), Access::Write).unwrap()),
+    ];
+    let told = stores.each_mut().map(|store| {
+        let mut all = Vec::new();
+        let names = ["a", "b", "none", "f81d4fae-7dec-41d0-8765-00a0c91e6bf6", "f81d4fae", "f"];
+        for id in ["one", "two"] {
+            let mut writer = Writer::new(id);
+            let key = store.commit(writer.begin()).unwrap();
+            for commit in writer.rest() {
+                store.commit(commit).unwrap();
+            }
+            all.extend(answers(store.as_ref(), key, &names));
+            for n in 1..=6 {
+                all.push(format!("{:?}", line_of(store.as_ref(), key, n)));
+            }
+        }
+        let lists = [
+            SessionFilter::default(),
+            SessionFilter { limit: Some(1), ..SessionFilter::default() },
+            SessionFilter { limit: Some(0), ..SessionFilter::default() },
+            SessionFilter { prefix: Some("t".into()), ..SessionFilter::default() },
+            SessionFilter { prefix: Some("%".into()), ..SessionFilter::default() },
+            SessionFilter { title: Some("one".into()), ..SessionFilter::default() },
+            SessionFilter { folder: Some("/".into()), ..SessionFilter::default() },
+            SessionFilter {
+                format: Some("native".into()),
+                hidden: true,
+                ..SessionFilter::default()
+            },
+        ];
+        for filter in &lists {
+            let listed = store.sessions(filter).unwrap().into_iter();
+            all.push(format!("{:?}", listed.map(|l| (l.name, l.card)).collect::<Vec<_>>()));
+        }
+        let unknown = SessionName { format: "native".into(), id: "' OR 1".into() };
+        all.push(format!("{:?}", store.session(&unknown).unwrap()));
+        all
+    });
+    for (memory, sqlite) in told[0].iter().zip(&told[1]) {
+        assert_eq!(memory, sqlite);
+    }
+    assert_eq!(told[0].len(), told[1].len());
+}
+
+#[test]
+fn a_commit_on_a_stale_tip_is_a_conflict_and_adds_nothing() {
+    over_each(|store| {
+        let mut writer = Writer::new("s");
+        let key = store.commit(writer.begin()).unwrap();
+        let first = writer.before;
+        let mine = writer.next(&[b"mine".to_vec()], |_| {});
+        let mut other = Writer { before: first, n: 1, ids: writer.ids[..2].to_vec(), ..writer };
+        let theirs = other.next(&[b"theirs".to_vec()], |_| {});
+        store.commit(theirs.clone()).unwrap();
+        let held = answers(store, key, &[]);
+        for stale in [mine, theirs, Writer::new("s").begin()] {
+            assert!(matches!(store.commit(stale), Err(StoreError::Conflict)));
+        }
+        assert_eq!(answers(store, key, &[]), held);
+        assert_eq!(line_of(store, key, 3), b"theirs");
+    });
+}
+
+#[test]
+fn a_commit_that_does_not_fit_together_is_refused_and_adds_nothing() {
+    type Break = fn(&mut Commit);
+    let ways: [(&str, Break); 12] = [
+        ("a number that does not follow", |c| c.operation.n += 1),
+        ("a first entry that does not follow", |c| c.operation.first += 1),
+        ("a wrong count", |c| c.operation.count += 1),
+        ("another hash", |c| c.operation.hash = OperationId::new([7; 32])),
+        ("another time", |c| c.operation.at = Timestamp(5)),
+        ("another detail", |c| c.operation.detail = "{ }".into()),
+        ("a fact that the hash does not cover", |c| {
+            c.facts.origins.push(Origin { entry: 3, origin: 1 });
+        }),
+        ("an entry with another id", |c| c.facts.entries[0].id = EntryId::new([1; 32])),
+        ("an entry with another number", |c| c.facts.entries[0].n = 9),
+        ("an entry that is linked to itself", |c| c.facts.entries[0].link = Some(3)),
+        ("a line too few", |c| c.lines.clear()),
+        ("a record too few", |c| c.records.clear()),
+    ];
+    over_each(|store| {
+        let mut writer = Writer::new("s");
+        let key = store.commit(writer.begin()).unwrap();
+        let held = answers(store, key, &[]);
+        let good = writer.next(&[b"x".to_vec()], |_| {});
+        for (what, way) in &ways {
+            let mut bad = good.clone();
+            way(&mut bad);
+            // The hash is made right again where it is not the point, so that it hides nothing.
+            if !matches!(*what, "another hash" | "another time" | "another detail")
+                && !what.starts_with("a fact")
+            {
+                bad.operation.hash = bad.operation.seal(bad.expected, &bad.session, &bad.facts);
+            }
+            let refused = store.commit(bad);
+            assert!(matches!(refused, Err(StoreError::Refused(_))), "{what}: {refused:?}");
+            assert_eq!(answers(store, key, &[]), held, "{what}");
+        }
+        store.commit(good).unwrap();
+    });
+}
+
+#[test]
+fn a_session_that_is_refused_at_its_birth_is_not_there() {
+    over_each(|store| {
+        let mut bad = Writer::new("s").begin();
+        bad.operation.hash = OperationId::new([7; 32]);
+        store.commit(bad).unwrap_err();
+        let name = SessionName { format: "native".into(), id: "s".into() };
+        assert_eq!(store.session(&name).unwrap(), None);
+        assert!(store.sessions(&SessionFilter::default()).unwrap().is_empty());
+    });
+}
+
+#[test]
+fn derived_rows_are_replaced_and_facts_are_not() {
+    over_each(|store| {
+        let mut writer = Writer::new("s");
+        let key = store.commit(writer.begin()).unwrap();
+        let tip = store.tip(key).unwrap();
+        let mut records = store.records(key, 0..u64::MAX).unwrap();
+        records[1].kind = Kind::Note;
+        records[1].name = Some(NameTag::of("new"));
+        let card = Card { title: None, ..Card::default() };
+        let derived = Derived { records, twins: vec![NameTag::new(3)], card };
+        store.derive(key, &derived).unwrap();
+        assert_eq!(store.records(key, 0..u64::MAX).unwrap(), derived.records);
+        assert_eq!(store.twins(key).unwrap(), derived.twins);
+        assert_eq!(store.card(key).unwrap(), derived.card);
+        assert_eq!(store.tip(key).unwrap(), tip);
+        let tag = NameTag::of("new");
+        assert_eq!(store.find(key, &Find::Name(tag, tag)).unwrap(), [2]);
+    });
+}
+
+/// Returns lines that hold long strings once and again: within a line, from line to line, and cut short of the threshold.
+fn repetitive(seed: usize, count: usize) -> Vec<Vec<u8>> {
+    let text = |n: usize, length: usize| -> String {
+        (0..length)
+            .map(|i| char::from(b'a' + u8::try_from((i * 7 + n * 13 + i / 26) % 26).unwrap()))
+            .collect()
+    };
+    let line = |n: usize| {
+        let n = n + seed;
+        let (own, shared) = (text(n, 200 + n % 300), text(n % 5, 2000));
+        format!(
+            r#"{{"n":{n},"message":"{own}","a":["{shared}","{own}"],"b":{{"c":"{shared}\u0041"}}}}"#
+        )
+        .into_bytes()
+    };
+    (0..count).map(line).collect()
+}
+
+/// Adds batches of lines and asserts that each line comes back, from the same connection and from a new one.
+fn assert_kept(batches: &[Vec<Vec<u8>>], packed: bool) {
+    over_each(|store| {
+        let mut writer = Writer::new("s");
+        let key = store.commit(writer.begin()).unwrap();
+        let mut n = 2;
+        for batch in batches {
+            store.commit(writer.next(batch, |_| {})).unwrap();
+            // The newest line of each batch at once, while its strings are at hand.
+            n += batch.len() as u64;
+            assert!(line_of(store, key, n) == *batch.last().unwrap());
+        }
+        assert_all(store, key, batches);
+    });
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store.db");
+    let mut writer = Writer::new("s");
+    let mut key = None;
+    for (i, batch) in batches.iter().enumerate() {
+        // A new connection now and then knows no strings by heart.
+        let mut store = SqliteStore::open(&path, Access::Brief).unwrap();
+        if i == 0 {
+            key = Some(store.commit(writer.begin()).unwrap());
+        }
+        store.commit(writer.next(batch, |_| {})).unwrap();
+    }
+    let key = key.unwrap();
+    let store = SqliteStore::open(&path, Access::Read).unwrap();
+    assert_all(&store, key, batches);
+    let db = rusqlite::Connection::open(&path).unwrap();
+    let segments: i64 = db.query_row("SELECT count(*) FROM segment", [], |row| row.get(0)).unwrap();
+    assert_eq!(segments > 0, packed, "{segments} segments");
+}
+
+fn assert_all(store: &dyn Store, key: SessionKey, batches: &[Vec<Vec<u8>>]) {
+    let all: Vec<&Vec<u8>> = batches.iter().flatten().collect();
+    let numbers: Vec<u64> = (3..3 + all.len() as u64).collect();
+    // In order, and backwards, which asks for segments in another order.
+    let mut at = 0;
+    store
+        .lines(key, &numbers, &mut |_, line| {
+            assert!(line == *all[at], "line {at}");
+            at += 1;
+        })
+        .unwrap();
+    assert_eq!(at, all.len());
+    let backwards: Vec<u64> = numbers.iter().rev().copied().collect();
+    store
+        .lines(key, &backwards, &mut |n, line| {
+            assert!(line == *all[usize::try_from(n).unwrap() - 3]);
+        })
+        .unwrap();
+    let lengths: Vec<u64> =
+        store.line_ids(key, 3..u64::MAX).unwrap().into_iter().map(|(_, length)| length).collect();
+    assert_eq!(lengths, all.iter().map(|line| line.len() as u64).collect::<Vec<_>>());
+    let mut faults = Vec::new();
+    store.check(&mut |fault| faults.push(fault)).unwrap();
+    assert_eq!(faults, []);
+}
+
+#[test]
+fn a_repeated_string_is_kept_once_and_comes_back_everywhere() {
+    let batches = [repetitive(0, 10), repetitive(5, 10), repetitive(100, 3)];
+    assert_kept(&batches, false);
+    let folder = TempDir::new().unwrap();
+    let mut store = SqliteStore::open(&folder.path().join("store.db"), Access::Write).unwrap();
+    let mut writer = Writer::new("s");
+    store.commit(writer.begin()).unwrap();
+    for batch in &batches {
+        store.commit(writer.next(batch, |_| {})).unwrap();
+    }
+    let sizes = store.sizes().unwrap();
+    assert!(sizes.kept * 4 < sizes.raw, "{sizes:?}");
+}
+
+#[test]
+fn lines_are_packed_when_single_appends_cross_the_threshold() {
+    let text =
+        |n: usize| format!(r#"{{"n":{n},"x":"{}"}}"#, format!("{n} ").repeat(4000)).into_bytes();
+    let batches: Vec<Vec<Vec<u8>>> = (0..200).map(|n| vec![text(n)]).collect();
+    assert_kept(&batches, true);
+}
+
+#[test]
+fn lines_are_packed_when_one_batch_crosses_the_threshold() {
+    let unique =
+        |n: usize| format!(r#"{{"n":{n},"x":"{}"}}"#, format!("{n},").repeat(300)).into_bytes();
+    let batches = [
+        repetitive(0, 20),
+        (0..2500).map(unique).collect(),
+        repetitive(3, 20),
+        (2400..4000).map(unique).chain(repetitive(0, 20)).collect(),
+    ];
+    assert_kept(&batches, true);
+}
+
+#[test]
+fn a_line_of_megabytes_comes_back() {
+    let long = |c: &str, size: usize| format!(r#"{{"x":"{}"}}"#, c.repeat(size)).into_bytes();
+    let noise: Vec<u8> =
+        (0..1_500_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let batches = [
+        vec![long("a", 3 << 20)],
+        vec![b"short".to_vec(), long("a", 3 << 20), long("b", (1 << 20) + 1), noise.clone()],
+        vec![b"short again".to_vec()],
+        vec![[&noise[1..], b"x"].concat(), Vec::from(&b"\xff\x00"[..])],
+    ];
+    assert_kept(&batches, true);
+}
+
+#[test]
+fn equal_lines_in_two_sessions_are_kept_once() {
+    over_each(|store| {
+        for id in ["one", "two"] {
+            let mut writer = Writer::new(id);
+            let key = store.commit(writer.begin()).unwrap();
+            store.commit(writer.next(&repetitive(0, 5), |_| {})).unwrap();
+            assert_eq!(line_of(store, key, 5), repetitive(0, 5)[2]);
+        }
+        assert_eq!(store.sizes().unwrap().lines, 7);
+    });
+}
+
+#[test]
+fn a_reader_sees_one_snapshot_while_others_write() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store.db");
+    let mut store = SqliteStore::open(&path, Access::Write).unwrap();
+    let mut writer = Writer::new("s");
+    let key = store.commit(writer.begin()).unwrap();
+    let reader = SqliteStore::open(&path, Access::Read).unwrap();
+    let held = answers(&reader, key, &["a"]);
+    for n in 0..100 {
+        let line = format!(r#"{{"n":{n},"x":"{}"}}"#, "y".repeat(20_000 + n)).into_bytes();
+        store.commit(writer.next(&[line], |_| {})).unwrap();
+    }
+    assert_eq!(answers(&reader, key, &["a"]), held);
+    assert_eq!(line_of(&reader, key, 2), br#"{"uuid":"b"}"#);
+    let later = SqliteStore::open(&path, Access::Read).unwrap();
+    assert_eq!(later.tip(key).unwrap().entries(), 102);
+}
+
+#[test]
+fn a_reader_commits_nothing() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store.db");
+    let mut writer = Writer::new("s");
+    SqliteStore::open(&path, Access::Write).unwrap().commit(writer.begin()).unwrap();
+    let mut reader = SqliteStore::open(&path, Access::Read).unwrap();
+    let refused = reader.commit(writer.next(&[b"x".to_vec()], |_| {}));
+    assert!(matches!(refused, Err(StoreError::ReadOnly { .. })), "{refused:?}");
+}

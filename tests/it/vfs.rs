@@ -1,0 +1,196 @@
+//! A SQLite VFS that fails on purpose: the n-th write or sync of the files below a folder, and every one after it.
+//!
+//! It is registered as the default one and passes everything on to the one that was, so that the store is opened as ever;
+//! only files below a folder that a test has named are touched.
+//!
+//! Invariant: this is the only unsafe code; a file's table of methods is replaced by one that asks first.
+
+#![expect(unsafe_code, reason = "SQLite's interface to the file system is one of C")]
+
+use std::{
+    collections::BTreeMap,
+    ffi::{CStr, c_int, c_void},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use rusqlite::ffi::{
+    SQLITE_FULL, SQLITE_IOERR_FSYNC, SQLITE_IOERR_WRITE, SQLITE_OK, sqlite3_file,
+    sqlite3_initialize, sqlite3_io_methods, sqlite3_vfs, sqlite3_vfs_find, sqlite3_vfs_register,
+};
+
+/// What fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// A write, because the disk is full.
+    Full,
+    /// A write.
+    Write,
+    /// A sync.
+    Sync,
+}
+
+/// A folder whose files are about to fail.
+#[derive(Debug)]
+pub(crate) struct Faults {
+    folder: PathBuf,
+    countdown: Arc<Countdown>,
+}
+
+#[derive(Debug)]
+struct Countdown {
+    failure: Failure,
+    left: AtomicI64,
+    forever: bool,
+}
+
+impl Countdown {
+    /// Counts a call of one kind and returns whether it must fail.
+    fn fails(&self, sync: bool) -> bool {
+        if sync != (self.failure == Failure::Sync) {
+            return false;
+        }
+        let left = self.left.fetch_sub(1, Ordering::SeqCst);
+        left == 1 || (left < 1 && self.forever)
+    }
+}
+
+/// The folders that are watched, and the files that are open below them.
+struct Watched {
+    folders: Vec<(PathBuf, Arc<Countdown>)>,
+    files: BTreeMap<usize, Opened>,
+}
+
+/// A file that is open, with the methods that it came with.
+#[derive(Clone)]
+struct Opened {
+    countdown: Arc<Countdown>,
+    methods: sqlite3_io_methods,
+}
+
+static WATCHED: Mutex<Watched> =
+    Mutex::new(Watched { folders: Vec::new(), files: BTreeMap::new() });
+static VFS: OnceLock<Original> = OnceLock::new();
+
+struct Original(sqlite3_vfs);
+
+// SAFETY: the copy is only read, and what it points at belongs to SQLite for as long as the process lives.
+unsafe impl Send for Original {}
+// SAFETY: as above.
+unsafe impl Sync for Original {}
+
+impl Faults {
+    /// Lets the `n`-th call fail from now on, and every one after it if it is to be so `forever`; it holds for the files
+    /// that are opened while this value lives.
+    pub(crate) fn arm(folder: &Path, failure: Failure, n: i64, forever: bool) -> Self {
+        VFS.get_or_init(register);
+        let folder = folder.canonicalize().unwrap();
+        let countdown = Arc::new(Countdown { failure, left: AtomicI64::new(n), forever });
+        WATCHED.lock().unwrap().folders.push((folder.clone(), Arc::clone(&countdown)));
+        Self { folder, countdown }
+    }
+
+    /// Returns whether any call has failed.
+    pub(crate) fn fired(&self) -> bool {
+        self.countdown.left.load(Ordering::SeqCst) < 1
+    }
+}
+
+impl Drop for Faults {
+    fn drop(&mut self) {
+        WATCHED.lock().unwrap().folders.retain(|(folder, _)| *folder != self.folder);
+        self.countdown.left.store(i64::MAX, Ordering::SeqCst);
+    }
+}
+
+fn register() -> Original {
+    // SAFETY: SQLite is initialised, so that it has a default VFS; ours is leaked, because SQLite keeps it.
+    unsafe {
+        sqlite3_initialize();
+        let original = *sqlite3_vfs_find(std::ptr::null());
+        let ours = Box::leak(Box::new(original));
+        ours.zName = c"failing".as_ptr();
+        ours.pNext = std::ptr::null_mut();
+        ours.xOpen = Some(open);
+        assert_eq!(sqlite3_vfs_register(ours, 1), SQLITE_OK);
+        Original(original)
+    }
+}
+
+unsafe extern "C" fn open(
+    vfs: *mut sqlite3_vfs,
+    name: *const std::ffi::c_char,
+    file: *mut sqlite3_file,
+    flags: c_int,
+    out: *mut c_int,
+) -> c_int {
+    // SAFETY: every argument is handed on as it came. A file that was opened has a table of methods.
+    unsafe {
+        let Some(original) = VFS.get().and_then(|vfs| vfs.0.xOpen) else {
+            return SQLITE_IOERR_WRITE;
+        };
+        let code = original(vfs, name, file, flags, out);
+        if code != SQLITE_OK || name.is_null() {
+            return code;
+        }
+        let path = Path::new(std::ffi::OsStr::from_bytes(CStr::from_ptr(name).to_bytes()));
+        let mut watched = WATCHED.lock().unwrap();
+        let found = watched.folders.iter().find(|(folder, _)| path.starts_with(folder));
+        if let Some(countdown) = found.map(|(_, countdown)| Arc::clone(countdown)) {
+            // Files differ in their methods; a table lives for as long as the process, because SQLite may hold on to it.
+            let methods = *(*file).pMethods;
+            let ours = Box::leak(Box::new(methods));
+            ours.xWrite = Some(write);
+            ours.xSync = Some(sync);
+            ours.xClose = Some(close);
+            watched.files.insert(file as usize, Opened { countdown, methods });
+            (*file).pMethods = ours;
+        }
+        code
+    }
+}
+
+fn opened(file: *mut sqlite3_file) -> Option<Opened> {
+    WATCHED.lock().unwrap().files.get(&(file as usize)).cloned()
+}
+
+unsafe extern "C" fn write(
+    file: *mut sqlite3_file,
+    bytes: *const c_void,
+    count: c_int,
+    at: i64,
+) -> c_int {
+    match opened(file) {
+        Some(Opened { countdown, .. }) if countdown.fails(false) => match countdown.failure {
+            Failure::Full => SQLITE_FULL,
+            Failure::Write | Failure::Sync => SQLITE_IOERR_WRITE,
+        },
+        // SAFETY: every argument is handed on as it came.
+        Some(Opened { methods, .. }) => {
+            methods.xWrite.map_or(SQLITE_IOERR_WRITE, |own| unsafe { own(file, bytes, count, at) })
+        }
+        None => SQLITE_IOERR_WRITE,
+    }
+}
+
+unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
+    match opened(file) {
+        Some(Opened { countdown, .. }) if countdown.fails(true) => SQLITE_IOERR_FSYNC,
+        // SAFETY: every argument is handed on as it came.
+        Some(Opened { methods, .. }) => {
+            methods.xSync.map_or(SQLITE_IOERR_FSYNC, |own| unsafe { own(file, flags) })
+        }
+        None => SQLITE_IOERR_FSYNC,
+    }
+}
+
+unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
+    let opened = WATCHED.lock().unwrap().files.remove(&(file as usize));
+    let own = opened.and_then(|opened| opened.methods.xClose);
+    // SAFETY: the file is closed by what has opened it.
+    own.map_or(SQLITE_OK, |own| unsafe { own(file) })
+}
