@@ -44,9 +44,10 @@ pub(super) fn rewrite(
     if let Some((_, path)) = &live {
         let io = |source| OpsError::Io { path: path.clone(), source };
         let mut file = Fresh::begin(path).map_err(io)?;
-        // What the live file already begins with is copied by the file system.
-        let ends = || Some(live::read(path, growth.bytes, Some(growth.length())).ok()? == tail);
-        if whole && target.generation == from && ends() == Some(true) {
+        // What the live file begins with already is copied by the file system.
+        if begins_with(change, from, &runs)?
+            && live::read(path, growth.bytes, Some(growth.length())).map_err(io)? == tail
+        {
             file.copy(path, growth.length()).map_err(io)?;
         } else if let Some(session) = &change.session {
             let mut runs = runs;
@@ -71,6 +72,19 @@ pub(super) fn rewrite(
         _ => None,
     };
     Ok(Rewritten { position, kept, aside })
+}
+
+/// Returns whether a generation begins with the same entries behind the same separators.
+fn begins_with(change: &Change<'_>, generation: u64, runs: &[Run]) -> Result<bool, OpsError> {
+    let horizon = runs.last().map_or(0, Run::end);
+    let Some(view) = change.view(Position { generation, head: None, horizon }) else {
+        return Ok(false);
+    };
+    let held = view.runs()?;
+    let same = |(a, b): (&Run, &Run)| {
+        (a.start, a.first, a.count) == (b.start, b.first, b.count) && a.gaps == b.gaps
+    };
+    Ok(held.len() == runs.len() && held.iter().zip(runs).all(same))
 }
 
 /// Returns the runs that the successor holds, and whether they are a generation's own.
