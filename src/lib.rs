@@ -1,4 +1,134 @@
-//! Undertext keeps everything a coding agent ever saw.
+//! Undertext keeps everything a coding agent ever saw: an append-only, content-addressed, branching store for agent
+//! sessions, over the files that agents already write.
+//!
+//! This page is the architecture: what the words mean, where things are, and what must never happen. The library has the
+//! verbs; the program `undertext` is a thin command line on them.
+//!
+//! # An example
+//!
+//! ```
+//! use undertext::model::Role;
+//! use undertext::ops::{self, Archive, Handle, Layers, Machine, OpsError};
+//! use undertext::store::Access;
+//! use undertext::wire::Draft;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let workspace = ops::workspace(folder.path());
+//! let mut archive = Archive::open(&folder.path().join("store"), Access::Write, Box::new(Machine))?;
+//! let session = ops::new(&mut archive, &Layers::default(), &workspace)?.session;
+//!
+//! // A batch is one operation; each message of the user has a checkpoint before it.
+//! let said = [
+//!     Draft::Message(Role::User, "Why does the build fail?".to_owned()),
+//!     Draft::Message(Role::Assistant, "A symbol is missing.".to_owned()),
+//!     Draft::Message(Role::User, "Then mend it.".to_owned()),
+//! ];
+//! let appended = ops::append(&mut archive, &session, &workspace, &said)?;
+//! assert_eq!(appended.checkpoints, [0, 1]);
+//!
+//! // A checkpoint of one's own stands where the session stands.
+//! let (number, ..) = ops::checkpoint(&mut archive, &session, Some("before the mending"))?;
+//! assert_eq!(number, 2);
+//!
+//! // Back to before the second message, with a note for the model; what was left has a name.
+//! let note = Some("The symbol is in libm.");
+//! let reverted = ops::revert(&mut archive, &session, &workspace, "1", note)?;
+//! assert_eq!(reverted.left.as_deref(), Some("main.1"));
+//! let last = |archive: &Archive| -> Result<String, OpsError> {
+//!     let log = ops::log(archive, &session, None, 1)?;
+//!     Ok(log.lines.iter().flat_map(|line| &line.messages).map(|message| message.text()).collect())
+//! };
+//! assert!(last(&archive)?.contains("libm"));
+//!
+//! // And forth again.
+//! ops::undo(&mut archive, &session, None)?;
+//! assert_eq!(last(&archive)?, "Then mend it.");
+//!
+//! // A program that stays open holds the session by a handle, which keeps the last messages at hand.
+//! let mut handle = Handle::new(archive, session.clone(), workspace);
+//! handle.say(Role::Assistant, "Done.")?;
+//! let recent: Vec<String> = handle.messages(2)?.iter().map(|message| message.text()).collect();
+//! assert_eq!(recent, ["Then mend it.", "Done."]);
+//!
+//! // Every hash is computed again.
+//! let verified = ops::verify(handle.archive(), Some(&session), &mut |_| ())?;
+//! assert_eq!((verified.entries, verified.damaged), (5, 0));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Vocabulary
+//!
+//! - **session**: one conversation of one agent; named for ever by the format and the agent's id.
+//! - **line**: the bytes of one record as they arrived; its **separator** is the white space before it.
+//! - **tail**: what follows the last line of a file and is not yet one.
+//! - **text**: a JSON string of 256 bytes or more inside a line, stored once.
+//! - **entry**: a line in a session; its id covers the line, and the entry before it if the record has no name.
+//! - **generation**: one state of one file: its entries in order, with their separators and the tail.
+//! - **run**: a stretch by which a generation grew.
+//! - **position**: a generation, a head in it, and a horizon behind which nothing exists.
+//! - **path**: the entries up to a position's head, as the agent's own resume would read them.
+//! - **branch**: a name for a position; one is **current**, and the live file holds it.
+//! - **checkpoint**: a number, given once, and its place; every turn of the user has one.
+//! - **boundary**: where a history was compacted; its summary follows.
+//! - **origin**: the entry that a changed entry stands for. What it holds and the other does not is **undertext**.
+//! - **operation**: one command that changed a session; its hash covers its facts and the operation before it.
+//! - **live file**: the file that the agent reads and appends to.
+//! - **rotation**: the live file is set aside and another one put in its place.
+//! - **archive**: a store with its live files.
+//!
+//! # Three classes of data
+//!
+//! - **Facts** ([`model::Facts`]) arrive with an operation and never change; its hash vouches for them.
+//! - **Bytes** are lines, addressed by what they are ([`model::LineId`]); how they are packed may change.
+//! - **Derived** rows ([`model::Record`], [`model::Card`]) are functions of the other two, and [`ops::rebuild`] makes equal ones.
+//!
+//! # Code map
+//!
+//! Each folder may import those named behind the arrow, and a test holds this table.
+//!
+//! ```text
+//! model   values: ids, lines, facts, messages         -> nothing
+//! dag     graphs over closures                        -> nothing
+//! wire    formats, the only way in and out            -> model dag
+//! store   persistence: a trait, in memory and SQLite  -> model
+//! live    files that an agent reads                   -> model wire
+//! ops     verbs, a function each                      -> model dag wire store live
+//! render  what is shown (of the program)              -> the library
+//! cli     commands (of the program)                   -> the library, render
+//! ```
+//!
+//! A command goes down like this: `cli` finds the archive and the session; a verb of [`ops`] takes the archive's lock,
+//! catches up with the live file, builds one change and commits it to the [`store`]; [`live`] writes the file that
+//! follows; `render` shows what the verb returned. Reading goes through an [`ops::View`], which is the [`wire::Graph`]
+//! that a [`wire::Format`] walks to find a path.
+//!
+//! To read the code, begin with [`model`], whose `id` and `line` are the contract that is frozen, then `schema.sql`,
+//! [`store::Store`], [`wire::Format`] and [`ops::append`].
+//!
+//! # Invariants
+//!
+//! Architecture invariant: nothing that the library returns or keeps comes from the clock, chance or the environment, but
+//! for what an [`ops::Ambient`] says, which a caller passes in.
+//!
+//! Architecture invariant: no SQL and no name of a column stand outside of `store/sqlite`.
+//!
+//! Architecture invariant: the store decides nothing about sessions; it knows no format and opens no live file.
+//!
+//! Architecture invariant: no format opens a file, and nothing outside of [`wire`] knows the shape of an agent's records.
+//!
+//! Architecture invariant: nothing but [`live`] writes a file that an agent reads, and none is written over.
+//!
+//! Architecture invariant: no fact is updated or deleted; the schema's triggers refuse it whoever asks.
+//!
+//! Architecture invariant: no byte of a line is ever made canonical, completed or dropped, however broken it is.
+//!
+//! Architecture invariant: no verb that reads takes the lock, writes a byte or makes a folder.
+//!
+//! Architecture invariant: no text from outside reaches a terminal but through `render/safe`.
+//!
+//! Architecture invariant: no input makes a panic.
 
 pub mod dag;
 pub mod live;

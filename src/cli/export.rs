@@ -22,7 +22,13 @@ use crate::render::{json, safe, units};
 Examples:
   undertext export -o session.jsonl
   undertext export --list
-  undertext export --generation 2 | less")]
+  undertext export --generation 2 | less
+
+JSON: with --out one object
+  {\"type\":\"export\", \"session\":ID, \"path\":PATH, \"bytes\":N}
+and with --list one a state
+  {\"type\":\"generation\", \"generation\":N, \"file\":PATH or null, \"entries\":N, \"bytes\":N,
+   \"operation\":N that began it, \"current\":whether the current branch stands in it BOOL}")]
 pub(crate) struct Args {
     /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
     session: Option<OsString>,

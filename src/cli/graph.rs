@@ -17,7 +17,18 @@ What ends without a name is kept all the same; name it: undertext branch NAME EN
 
 Examples:
   undertext graph
-  undertext graph --all session.jsonl")]
+  undertext graph --all session.jsonl
+
+JSON: one object a stretch, the newest first, each before its parents
+  {\"type\":\"node\", \"node\":N, its place in the list, from 0, \"entry\":ID of its first entry, \"uuid\":its
+   record's own name or null, \"last\":ID of its last entry, \"kind\":KIND as log has it, \"time\":TIME or null,
+   \"words\":the first words, \"entries\":how many it holds, \"parents\":[the nodes it follows],
+   \"checkpoint\":N that stands before it or null,
+   \"checkpoints\":[{\"checkpoint\":N, \"note\":TEXT or null}] that were put at its end,
+   \"branches\":[NAME of those that stand at its end], \"head\":whether the current one does BOOL,
+   \"unnamed\":whether it is an end without a branch BOOL, \"later\":whether it is a note from later BOOL}
+and before them one of each branch that stands before the first entry
+  {\"type\":\"branch\", \"branch\":NAME, \"entry\":null, \"head\":whether it is current BOOL}")]
 pub(crate) struct Args {
     /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
     session: Option<OsString>,

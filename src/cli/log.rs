@@ -17,7 +17,21 @@ Examples:
   undertext log -n 20 --full 3f2a91c0    the last 20 entries of a session, whole
   undertext log --at @7                  up to checkpoint 7
   undertext log --at main.1              the branch that a revert left
-  undertext log session.jsonl            a session file as it is; nothing is written")]
+  undertext log session.jsonl            a session file as it is; nothing is written
+
+JSON: one object an entry, the first one first
+  {\"type\":\"entry\", \"entry\":ID, \"uuid\":the record's own name or null, \"kind\":KIND,
+   \"role\":\"system\", \"user\", \"assistant\" or \"tool\", or null if it is no message, \"time\":TIME or null,
+   \"checkpoint\":N that stands before it or null,
+   \"checkpoints\":[{\"checkpoint\":N, \"note\":TEXT or null}] that were put behind it,
+   \"model\":NAME or null, \"blocks\":[BLOCK]}
+KIND is user, note, assistant, result, system, boundary, summary, meta or opaque; BLOCK is one of
+  {\"block\":\"text\", \"text\":TEXT}
+  {\"block\":\"thinking\", \"text\":TEXT}
+  {\"block\":\"call\", \"id\":ID, \"name\":NAME, \"input\":JSON, or TEXT if it is none}
+  {\"block\":\"result\", \"id\":ID of the call, \"text\":TEXT, \"error\":whether the tool failed BOOL}
+  {\"block\":\"image\", \"bytes\":N}
+  {\"block\":\"other\", \"name\":NAME}")]
 pub(crate) struct Args {
     /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
     session: Option<OsString>,

@@ -79,7 +79,10 @@ Examples:
   undertext revert 0 -m 'Look at the linker first'
   undertext undo
 
-Exit codes: 0 done or yes, 1 no, 2 wrong use, 3 failed, 4 the store is newer than this program"
+Exit codes: 0 done or yes, 1 no, 2 wrong use, 3 failed, 4 the store is newer than this program
+
+JSON: the help of each command has its shapes. Ids are whole, times are RFC 3339 in UTC, and what is
+not known is null. Keys may be added, never taken away."
 )]
 struct Cli {
     #[command(flatten)]

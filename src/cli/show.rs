@@ -19,7 +19,10 @@ use crate::render::{conversation, json, safe};
 Examples:
   undertext show HEAD
   undertext show 3f2a91c0 --lines 40:60
-  undertext show @7 -s session.jsonl --raw | jq .")]
+  undertext show @7 -s session.jsonl --raw | jq .
+
+JSON: one object, an entry as log has it, and
+  {\"text\":its words, with --lines those lines, \"from\":N of the first line, \"lines\":how many there are}")]
 pub(crate) struct Args {
     /// The entry: HEAD, HEAD~2, @7 (the turn of checkpoint 7), a branch, or the beginning of an id
     entry: String,

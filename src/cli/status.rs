@@ -17,7 +17,16 @@ use crate::render::{json, safe};
 #[command(after_help = "\
 Examples:
   undertext status
-  undertext status --layers --json 3f2a91c0")]
+  undertext status --layers --json 3f2a91c0
+
+JSON: one object
+  {\"type\":\"status\", \"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"folder\":PATH or null,
+   \"branch\":NAME, \"branches\":how many there are, \"head\":ID or null at the start,
+   \"checkpoint\":the newest N or null, \"turns\":N, \"entries\":N, \"operations\":N, \"started\":TIME,
+   \"active\":TIME, \"hidden\":BOOL, \"live\":PATH or null, \"behind\":whether that differs from the store BOOL}
+and with --layers
+  {\"type\":\"layers\", \"session\":ID, \"layers\":{\"system\":OBJECT or null, \"session\":OBJECT or null,
+   \"conversation\":OBJECT, \"tools\":[OBJECT], \"workspace\":OBJECT or null}}")]
 pub(crate) struct Args {
     /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
     session: Option<OsString>,

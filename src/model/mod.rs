@@ -1,7 +1,7 @@
 //! Values: the vocabulary of the store. No I/O, no clock, no SQL.
 //!
-//! Read in this order: [`id`] (what a hash covers), [`line`] (how bytes become lines), [`fact`] (what is kept for ever),
-//! [`record`] (what is derived from a line), [`message`] (what a line says).
+//! Read in this order: `id` (what a hash covers), [`mod@line`] (how bytes become lines), `fact` (what is kept for ever),
+//! `record` (what is derived from a line), `message` (what a line says).
 
 mod fact;
 mod id;

@@ -1,6 +1,6 @@
 //! Verbs: one file each; a function, not an object.
 //!
-//! A changing verb takes the archive's lock, catches up with the live file, builds one [`change::Change`] and commits it;
+//! A changing verb takes the archive's lock, catches up with the live file, builds one `change::Change` and commits it;
 //! the live file follows. A reading verb looks through a [`View`] and writes nothing.
 //!
 //! Invariant: a verb that fails before its commit has changed nothing but a temporary file.

@@ -1,77 +1,10 @@
 //! JSON Lines: one object a line, each tagged with its `"type"` first. The shapes are a promise; each command's help
-//! documents its own.
+//! documents its own, and nothing else does.
 //!
 //! The output is exact UTF-8 JSON: hidden characters (see [`safe::is_hidden`]) are written as
 //! `\uXXXX`, which parses to the same string and is harmless on a terminal.
 //!
 //! Invariant: a line break is written after each object and nowhere else.
-//!
-//! Ids are whole, times are RFC 3339 in UTC, and what is not known is `null`. Keys may be added, never
-//! taken away.
-//!
-//! # `log`
-//!
-//! One `entry` each, the first one first:
-//!
-//! ```text
-//! entry         its id
-//! uuid          the name of its record
-//! kind          user, note, assistant, result, system, boundary, summary, meta or opaque
-//! role          system, user, assistant or tool; null if it is no message
-//! time          when it was written, by its own word
-//! checkpoint    the number of the checkpoint that stands before it
-//! checkpoints   those that were put behind it: [{checkpoint, note}]
-//! model         which model answered
-//! blocks        [{block: text, text}, {block: thinking, text}, {block: call, id, name, input},
-//!                {block: result, id, text, error}, {block: image, bytes}, {block: other, name}]
-//! ```
-//!
-//! A call's `input` is JSON, or a string if it is none; a result's `error` says whether the tool failed.
-//!
-//! # `show`
-//!
-//! One `entry` as above, and:
-//!
-//! ```text
-//! text          what it says, its blocks joined by line ends; with --lines those lines
-//! from          the number of the first of these lines
-//! lines         how many lines the whole text has
-//! ```
-//!
-//! # `graph`
-//!
-//! One `node` each, the newest first, each before its parents:
-//!
-//! ```text
-//! node          its place in the list, from 0
-//! entry, uuid   its first entry
-//! last          the id of its last entry
-//! kind, time    of its first entry
-//! words         the first words of its first entry
-//! entries       how many it holds
-//! parents       the nodes that it follows, by their places
-//! checkpoint    the number of the checkpoint that stands before it
-//! checkpoints   those that were put at its end: [{checkpoint, note}]
-//! branches      those that stand at its end
-//! head          whether the current branch is one of them
-//! unnamed       whether nothing follows it and no branch stands at its end
-//! later         whether it is a note that a revert left
-//! ```
-//!
-//! A branch that stands before the first entry is a `branch` with `branch`, `entry` (null) and `head`.
-//!
-//! # `export`
-//!
-//! With `--list` one `generation` each: `generation` (its number), `file`, `entries`, `bytes`, `operation`
-//! (which began it), `current` (whether the current branch stands in it). With `--out` one `export`:
-//! `session`, `path`, `bytes`. Without, the bytes of the file.
-//!
-//! # `status`
-//!
-//! One `status`: `session`, `format`, `title`, `folder`, `branch`, `branches` (how many), `head` (an id),
-//! `checkpoint` (the newest), `turns`, `entries`, `operations`, `started`, `active`, `hidden`, `live` (the
-//! live file), `behind` (whether that differs from the store). With `--layers` one `layers`: `session` and
-//! `layers`, an object with `system`, `session`, `conversation`, `tools` and `workspace`.
 
 use std::io::{self, Write};
 

@@ -20,8 +20,6 @@ pub(crate) enum Label {
     Assistant,
     Tool,
     Note,
-    Added,
-    Removed,
     Hint,
     Warning,
     Error,
@@ -49,8 +47,6 @@ impl Label {
             Self::User => Some("1;34"),
             Self::Assistant => Some("1;32"),
             Self::Note | Self::Warning => Some("1;33"),
-            Self::Added => Some("32"),
-            Self::Removed => Some("31"),
             Self::Error => Some("1;31"),
         }
     }
@@ -98,8 +94,8 @@ mod tests {
 
     #[test]
     fn colour_ends_with_each_line() {
-        let painted = Styles::new(true).paint(Label::Added, "a\n\nb\n");
-        assert_eq!(painted, "\x1b[32ma\x1b[0m\n\n\x1b[32mb\x1b[0m\n");
+        let painted = Styles::new(true).paint(Label::Id, "a\n\nb\n");
+        assert_eq!(painted, "\x1b[33ma\x1b[0m\n\n\x1b[33mb\x1b[0m\n");
         assert_eq!(Styles::new(true).paint(Label::Plain, "a"), "a");
     }
 }
