@@ -68,6 +68,7 @@ CREATE TABLE file (
   path      BLOB NOT NULL,                           -- relative: below the store's folder
   PRIMARY KEY (session, n)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX file_path ON file (path);
 CREATE TRIGGER file_is_not_replaced BEFORE INSERT ON file WHEN EXISTS (SELECT 1 FROM file WHERE session = NEW.session AND n = NEW.n)
 BEGIN SELECT RAISE(ABORT, 'append-only: this file exists'); END;
 CREATE TRIGGER file_is_not_updated BEFORE UPDATE ON file BEGIN SELECT RAISE(ABORT, 'append-only: file'); END;
@@ -255,6 +256,15 @@ CREATE TABLE card (
   hidden  INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX card_active ON card (active);
+
+-- A cache: a file as it was when all of it was in the store, so that an unchanged one is not read again.
+CREATE TABLE sighting (
+  path     BLOB PRIMARY KEY,
+  inode    INTEGER NOT NULL,
+  length   INTEGER NOT NULL,
+  modified INTEGER NOT NULL,                         -- nanoseconds since 1970
+  changed  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- Under which rules the derived rows were made.
 CREATE TABLE rules (

@@ -21,6 +21,7 @@ mod env;
 mod error;
 mod export;
 mod graph;
+mod import;
 mod log;
 mod man;
 mod new;
@@ -32,6 +33,7 @@ mod revert;
 mod rotations;
 mod sessions;
 mod show;
+mod stats;
 mod status;
 mod switch;
 mod undo;
@@ -126,6 +128,7 @@ enum Command {
     Doctor(doctor::Args),
     Export(export::Args),
     Graph(graph::Args),
+    Import(import::Args),
     Log(log::Args),
     Man(man::Args),
     New(new::Args),
@@ -136,6 +139,7 @@ enum Command {
     Rotations(rotations::Args),
     Sessions(sessions::Args),
     Show(show::Args),
+    Stats(stats::Args),
     Status(status::Args),
     Switch(switch::Args),
     Undo(undo::Args),
@@ -154,6 +158,7 @@ impl Command {
             Self::Doctor(args) => doctor::run(context, args),
             Self::Export(args) => export::run(context, args),
             Self::Graph(args) => graph::run(context, args),
+            Self::Import(args) => import::run(context, args),
             Self::Log(args) => log::run(context, args),
             Self::Man(args) => man::run(context, args),
             Self::New(args) => new::run(context, args),
@@ -164,6 +169,7 @@ impl Command {
             Self::Rotations(args) => rotations::run(context, args),
             Self::Sessions(args) => sessions::run(context, args),
             Self::Show(args) => show::run(context, args),
+            Self::Stats(args) => stats::run(context, args),
             Self::Status(args) => status::run(context, args),
             Self::Switch(args) => switch::run(context, args),
             Self::Undo(args) => undo::run(context, args),

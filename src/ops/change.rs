@@ -62,6 +62,8 @@ pub(super) struct Change<'a> {
     undoes: Option<u64>,
     facts: Facts,
     lines: Vec<NewLine>,
+    /// How many bytes the lines have.
+    pub(super) bytes: u64,
     deriver: Deriver,
     fresh_ids: BTreeMap<EntryId, u64>,
     moved: BTreeMap<String, (Option<Position>, Option<Position>)>,
@@ -167,6 +169,12 @@ impl Growth {
         self.tail = tail;
     }
 
+    /// Takes out what was added so far, as a growth of its own.
+    pub(super) fn part(&mut self) -> Self {
+        let rest = Self { run: None, runs: Vec::new(), grown: false, ..self.clone() };
+        std::mem::replace(self, rest)
+    }
+
     /// Returns the entries that were added here, in order.
     pub(super) fn sequence(&self) -> Vec<u64> {
         self.runs.iter().chain(&self.run).flat_map(|run| run.first..run.first + run.count).collect()
@@ -202,6 +210,32 @@ impl<'a> Change<'a> {
         command: &'static str,
     ) -> Result<Self, OpsError> {
         let lock = archive.lock()?;
+        Self::locked(archive, session, command, lock)
+    }
+
+    /// Begins a change of a session that may not be there yet.
+    pub(super) fn of(
+        archive: &'a mut Archive,
+        name: SessionName,
+        format: &'static dyn Format,
+        command: &'static str,
+    ) -> Result<Self, OpsError> {
+        let lock = archive.lock()?;
+        if let Some(session) = archive.session(&name)? {
+            return Self::locked(archive, &session, command, lock);
+        }
+        let mut change = Self::first(archive, name, format, command);
+        change.archive.store.hold()?;
+        change.lock = lock;
+        Ok(change)
+    }
+
+    fn locked(
+        archive: &'a mut Archive,
+        session: &Session,
+        command: &'static str,
+        lock: Option<File>,
+    ) -> Result<Self, OpsError> {
         archive.store.hold()?;
         let caught_up = catch_up::catch_up(archive, session);
         let (notices, tip) = caught_up.inspect_err(|_| archive.store.release())?;
@@ -255,6 +289,7 @@ impl<'a> Change<'a> {
             undoes: None,
             facts: Facts::default(),
             lines: Vec::new(),
+            bytes: 0,
             deriver: Deriver::default(),
             fresh_ids: BTreeMap::new(),
             moved: BTreeMap::new(),
@@ -367,19 +402,30 @@ impl<'a> Change<'a> {
 
     /// Returns the entry at which the agent would resume, given a growth that is not committed yet.
     pub(super) fn head(&self, growth: &Growth) -> Result<Option<u64>, OpsError> {
-        let Some(session) = &self.session else { return Ok(None) };
         let position =
             Position { generation: growth.generation, head: None, horizon: growth.entries };
-        let mut view = View::new(self.archive.store.as_ref(), session, position, None);
+        let runs = growth.runs.iter().chain(&growth.run).cloned().collect();
+        Ok(self.format.head(&self.gathered(position, runs))?)
+    }
+
+    /// Returns a view of what the store holds and of the growths that have ended.
+    pub(super) fn look(&self, position: Position) -> View<'_> {
+        let is_there = |run: &&Run| run.generation == position.generation;
+        self.gathered(position, self.facts.runs.iter().filter(is_there).cloned().collect())
+    }
+
+    fn gathered(&self, position: Position, runs: Vec<Run>) -> View<'_> {
+        let key = self.session.as_ref().map(|session| session.key);
+        let mut view = View::over(self.archive.store.as_ref(), key, self.format, position);
         view.add(Pending {
             first: self.tip.entries() + 1,
             records: &self.deriver.records,
             lines: &self.lines,
             twins: &self.deriver.twins,
-            runs: growth.runs.iter().chain(&growth.run).cloned().collect(),
+            runs,
             names: OnceCell::new(),
         });
-        Ok(self.format.head(&view)?)
+        view
     }
 
     /// Reads a stream to its end into a growth; what is new becomes entries.
@@ -398,7 +444,7 @@ impl<'a> Change<'a> {
     }
 
     /// Adds a line at the end of a growth and returns its entry.
-    fn take(&mut self, growth: &mut Growth, line: &Line<'_>) -> Result<u64, OpsError> {
+    pub(super) fn take(&mut self, growth: &mut Growth, line: &Line<'_>) -> Result<u64, OpsError> {
         let named = line.shape.as_ref().is_some_and(|shape| shape.name.is_some());
         let link = growth.last.filter(|_| !named);
         let id = EntryId::of(link.map(|(_, id)| id), LineId::of(line.bytes));
@@ -443,6 +489,7 @@ impl<'a> Change<'a> {
         let held = self.session.as_ref().map(|session| (self.archive.store.as_ref(), session.key));
         self.deriver.add(n, envelope, growth.last.map(|(n, _)| n), held)?;
         self.facts.entries.push(Entry { n, id, link });
+        self.bytes += line.bytes.len() as u64;
         let texts = line.shape.as_ref().map(|shape| shape.texts.clone()).unwrap_or_default();
         self.lines.push(NewLine::new(line.bytes.to_vec(), texts));
         self.fresh_ids.insert(id, n);
@@ -589,6 +636,22 @@ impl<'a> Change<'a> {
 
     /// Commits the operation and lets the live file follow.
     pub(super) fn commit(mut self, detail: &Value) -> Result<Outcome, OpsError> {
+        self.settle(detail)
+    }
+
+    /// Commits what was gathered so far as an operation of its own, and goes on with the next one.
+    pub(super) fn part(&mut self, detail: &Value) -> Result<(), OpsError> {
+        let session = self.settle(detail)?.session;
+        self.archive.store.hold()?;
+        self.tip = self.archive.store.tip(session.key)?;
+        self.at = Timestamp(self.tip.at().0 + 1);
+        self.session = Some(session);
+        self.fresh_ids.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+
+    fn settle(&mut self, detail: &Value) -> Result<Outcome, OpsError> {
         let mut live = std::mem::replace(&mut self.live, Live::Nothing);
         match &mut live {
             // The successor is whole before the intent is, so that a committed intent can always be carried out.

@@ -18,6 +18,17 @@ pub(super) fn write(
     runs: &[Run],
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, OpsError> {
+    write_from(store, session, runs, 0, each)
+}
+
+/// Hands over the bytes of runs from the entry at a place on.
+fn write_from(
+    store: &dyn Store,
+    session: &Session,
+    runs: &[Run],
+    place: u64,
+    each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> Result<u64, OpsError> {
     let mut written = 0;
     let mut failed = None;
     let mut put = |bytes: &[u8]| {
@@ -27,9 +38,11 @@ pub(super) fn write(
         }
     };
     for run in runs {
-        let mut separators = run.gaps.iter(run.start, run.count);
+        let before = place.saturating_sub(run.start).min(run.count);
+        let separators = run.gaps.iter(run.start, run.count);
+        let mut separators = separators.skip(usize::try_from(before).unwrap_or(usize::MAX));
         let end = run.first + run.count;
-        for from in (run.first..end).step_by(usize::try_from(BATCH).unwrap_or(1)) {
+        for from in (run.first + before..end).step_by(usize::try_from(BATCH).unwrap_or(1)) {
             let batch: Vec<u64> = (from..end.min(from + BATCH)).collect();
             store.lines(session.key, &batch, &mut |_, line| {
                 put(separators.next().unwrap_or_default());
@@ -41,6 +54,29 @@ pub(super) fn write(
     match failed {
         None => Ok(written),
         Some(source) => Err(OpsError::Write { source }),
+    }
+}
+
+/// Returns the last bytes of runs: at least so many, unless they have fewer.
+pub(super) fn last(
+    store: &dyn Store,
+    session: &Session,
+    runs: &[Run],
+    least: usize,
+) -> Result<Vec<u8>, OpsError> {
+    let end = runs.last().map_or(0, Run::end);
+    let mut count = 64;
+    loop {
+        let place = end.saturating_sub(count);
+        let mut bytes = Vec::new();
+        write_from(store, session, runs, place, &mut |part| {
+            bytes.extend_from_slice(part);
+            Ok(())
+        })?;
+        if bytes.len() >= least || place == 0 {
+            return Ok(bytes);
+        }
+        count = count.saturating_mul(8);
     }
 }
 

@@ -1,63 +1,685 @@
-//! Taking in files: a session file as it stands becomes a session of an archive.
+//! Taking in files: a session file as it stands becomes, or goes on in, a session of an archive.
+//!
+//! Each path is a file of its session, and each state of it a generation: one that only grew stays in its generation, any
+//! other state begins a new one. `main` stands where the agent would resume in the file with the newest records.
+//!
+//! Invariant: a file is never written, and one that is as it was adds nothing.
 
-use std::{fs::File, io::Read, os::unix::ffi::OsStrExt, path::Path};
-
-use serde_json::json;
-
-use super::change::Change;
-use crate::{
-    model::{Mark, Position, SessionName, json::Raw},
-    ops::{Ambient, Archive, OpsError, Session},
-    wire::{self, Format, jsonl::Reader},
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    io::{self, Read},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
 };
 
-/// How many records are asked which format they are of.
-const ASKED: usize = 200;
+use memchr::memchr_iter;
+use serde_json::json;
+
+use super::{
+    change::{Change, Growth},
+    content,
+    sources::{self, Met, Skipped, Source, Why},
+};
+use crate::{
+    model::{Facts, Mark, Position, Run, Running, SessionName, Timestamp},
+    ops::{Ambient, Archive, Notice, OpsError, Session, View},
+    store::{FactKind, Sighting},
+    wire::{
+        Graph,
+        jsonl::{Reader, Tail},
+    },
+};
+
+/// How many bytes before the old end of a file are compared when it has grown.
+const COMPARED: usize = 64 << 10;
+/// How many bytes of new lines are held before they are committed as a part.
+const PART: u64 = 64 << 20;
+
+/// The branch that imports move.
+const MAIN: &str = "main";
+
+/// What was taken in of a session.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// The session.
+    pub session: Session,
+    /// Whether it was not there before.
+    pub new: bool,
+    /// The last operation of the import.
+    pub operation: u64,
+    /// How many files brought something.
+    pub files: u64,
+    /// How many entries are new.
+    pub entries: u64,
+    /// How many bytes were read in.
+    pub bytes: u64,
+    /// The branch that holds where `main` stood, if a command had moved it.
+    pub left: Option<String>,
+    /// What is out of the ordinary.
+    pub oddities: Vec<Oddity>,
+    /// What was noticed about the live file.
+    pub notices: Vec<Notice>,
+}
+
+/// Something out of the ordinary in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Oddity {
+    /// The file.
+    pub path: PathBuf,
+    /// The physical line, from 1; none if the whole file is meant.
+    pub line: Option<u64>,
+    /// What it is.
+    pub quirk: Quirk,
+}
+
+/// A kind of oddity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quirk {
+    /// A line is no JSON object.
+    Opaque,
+    /// A record stands behind another on one line.
+    Glued,
+    /// The file ends within a record.
+    Torn,
+    /// The file is no extension of what was read before.
+    Rewritten,
+    /// An edge of the main path had to be mended.
+    Mended(&'static str),
+}
+
+impl Quirk {
+    /// Returns its name, for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Opaque => "opaque",
+            Self::Glued => "glued",
+            Self::Torn => "torn",
+            Self::Rewritten => "rewritten",
+            Self::Mended(_) => "mended",
+        }
+    }
+
+    /// Returns it in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Opaque => "no JSON object",
+            Self::Glued => "a record behind another on one line",
+            Self::Torn => "the file ends within a record",
+            Self::Rewritten => "no extension of what was read before",
+            Self::Mended(what) => what,
+        }
+    }
+}
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// How many session files were found.
+    pub files: u64,
+    /// How many of them brought nothing new.
+    pub unchanged: u64,
+    /// How many files and folders were left out.
+    pub skipped: u64,
+    /// How many sessions changed.
+    pub sessions: u64,
+    /// How many entries are new.
+    pub entries: u64,
+    /// How many bytes were read in.
+    pub bytes: u64,
+    /// How many oddities there are of each kind.
+    pub oddities: BTreeMap<&'static str, u64>,
+}
+
+/// A step of an import, as it is reported.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// A file is read.
+    Reading {
+        /// Which.
+        path: &'a Path,
+        /// How many files are done.
+        done: u64,
+        /// Of how many.
+        total: u64,
+        /// How many bytes were read in so far.
+        bytes: u64,
+    },
+    /// A file or a folder is left out.
+    Skipped(Skipped),
+    /// A session was changed.
+    Imported(Imported),
+}
 
 /// Reads a session file into an archive that lasts as long as its value; nothing is written.
 pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session), OpsError> {
     let mut archive = Archive::in_memory(ambient);
-    let (format, name) = identify(path)?;
+    let (format, name) = sources::identify(path).map_err(|why| why.of(path))?;
     let mut change = Change::first(&mut archive, name, format, "import");
     let file = change.file(path.as_os_str().as_bytes().to_vec());
     let mut growth = change.generation(Some(file));
-    change.read(&mut growth, open(path)?)?;
-    let horizon = growth.entries;
-    let mut position = Position { generation: growth.generation, head: None, horizon };
+    let stream =
+        sources::open(path, 0).map_err(|source| OpsError::Io { path: path.to_owned(), source })?;
+    change.read(&mut growth, stream)?;
+    let head = change.head(&growth)?;
+    let position = Position { generation: growth.generation, head, horizon: growth.entries };
     change.grown(growth);
     change.set_branch("main", Some(position))?;
     change.mark(Mark::CURRENT, Some("main"));
     let session = change.commit(&json!({ "files": 1 }))?.session;
-    // The head is where the agent would resume, which the records tell once they are there.
-    let view = super::View::new(archive.store(), &session, position, None);
-    position.head = format.head(&view)?;
-    let mut change = Change::bare(&mut archive, &session, "import")?;
-    change.set_branch("main", Some(position))?;
-    change.commit(&json!({ "files": 1 }))?;
     Ok((archive, session))
 }
 
-fn open(path: &Path) -> Result<File, OpsError> {
-    File::open(path).map_err(|source| OpsError::Io { path: path.to_owned(), source })
-}
-
-/// Returns the format of a file, by its content, and the name of its session.
-fn identify(path: &Path) -> Result<(&'static dyn Format, SessionName), OpsError> {
-    let mut reader = Reader::new(open(path)?.take(64 << 20));
-    let mut lines: Vec<Vec<u8>> = Vec::new();
-    while lines.len() < ASKED {
-        match reader.next_line()? {
-            Some(located) if located.line.shape.is_some() => {
-                lines.push(located.line.bytes.to_vec());
+/// Takes in the session files at and below these paths.
+///
+/// A file that cannot be read is reported and left out; only a failure of the store ends the import.
+pub fn import(
+    archive: &mut Archive,
+    paths: &[PathBuf],
+    report: &mut dyn FnMut(Step<'_>),
+) -> Result<Summary, OpsError> {
+    let mut summary = Summary::default();
+    let groups = gather(archive, paths, &mut summary, report)?;
+    let total = groups.iter().map(|group| group.len() as u64).sum();
+    let mut done = 0;
+    let mut sightings = Vec::new();
+    for mut group in groups {
+        // Rotated files first, the oldest of them first.
+        group.sort_by_key(|source| (source.rotation().is_none(), source.rotation()));
+        while !group.is_empty() {
+            let mut before = |path: &Path, bytes: u64| {
+                let bytes = summary.bytes + bytes;
+                report(Step::Reading { path, done, total, bytes });
+            };
+            match take_in(archive, &group, &mut before) {
+                Ok(imported) => {
+                    let changed = imported.as_ref().map_or(0, |imported| imported.files);
+                    summary.unchanged += group.len() as u64 - changed;
+                    done += group.len() as u64;
+                    sightings.extend(group.drain(..).map(|source| source.sighting));
+                    if let Some(imported) = imported {
+                        summary.see(&imported);
+                        report(Step::Imported(imported));
+                    }
+                }
+                Err(Failed::Verb(error)) => {
+                    keep(archive, &sightings)?;
+                    return Err(error);
+                }
+                // What the others hold is taken in without it.
+                Err(Failed::File(n, why)) => {
+                    let path = group.remove(n).path;
+                    done += 1;
+                    (summary.skipped, summary.files) = (summary.skipped + 1, summary.files - 1);
+                    report(Step::Skipped(Skipped { path, why, asked: true }));
+                }
             }
-            Some(_) => {}
-            None => break,
         }
     }
-    let records: Vec<Raw<'_>> = lines.iter().filter_map(|line| Raw::object(line)).collect();
-    let format = wire::detect(&records).ok_or_else(|| OpsError::NoFormat(path.to_owned()))?;
-    let id = records.iter().find_map(|record| format.session(*record));
-    let id =
-        id.or_else(|| Some(path.file_stem()?.to_string_lossy().into_owned())).unwrap_or_default();
-    Ok((format, SessionName { format: format.name().to_owned(), id }))
+    keep(archive, &sightings)?;
+    Ok(summary)
+}
+
+fn keep(archive: &mut Archive, sightings: &[Sighting]) -> Result<(), OpsError> {
+    if !sightings.is_empty() {
+        archive.store.sight(sightings)?;
+    }
+    Ok(())
+}
+
+impl Summary {
+    fn see(&mut self, imported: &Imported) {
+        self.sessions += 1;
+        self.entries += imported.entries;
+        self.bytes += imported.bytes;
+        for oddity in &imported.oddities {
+            *self.oddities.entry(oddity.quirk.as_str()).or_default() += 1;
+        }
+    }
+}
+
+/// Finds the files that may bring something, by session.
+fn gather(
+    archive: &Archive,
+    paths: &[PathBuf],
+    summary: &mut Summary,
+    report: &mut dyn FnMut(Step<'_>),
+) -> Result<Vec<Vec<Source>>, OpsError> {
+    let mut groups: Vec<Vec<Source>> = Vec::new();
+    let mut numbers: BTreeMap<SessionName, usize> = BTreeMap::new();
+    let mut failed = None;
+    sources::walk(paths, Some(archive), &mut |met| {
+        if failed.is_some() {
+            return;
+        }
+        let (path, meta, asked) = match met {
+            Met::Skipped(skipped) => {
+                summary.skipped += 1;
+                return report(Step::Skipped(skipped));
+            }
+            Met::File { path, meta, asked } => (path, meta, asked),
+        };
+        let sighting = sources::sighting(&path, &meta);
+        let belongs = match archive.store.sighting(&sighting.path) {
+            Ok(Some(last)) if last == sighting => {
+                (summary.files, summary.unchanged) = (summary.files + 1, summary.unchanged + 1);
+                return;
+            }
+            Ok(_) => holder(archive, &path),
+            Err(error) => Err(error.into()),
+        };
+        let named = match belongs {
+            Ok(Some(session)) => Ok((session.format, session.name)),
+            Ok(None) => sources::identify(&path),
+            Err(error) => {
+                failed = Some(error);
+                return;
+            }
+        };
+        match named {
+            Ok((format, session)) => {
+                summary.files += 1;
+                let n = *numbers.entry(session.clone()).or_insert_with(|| {
+                    groups.push(Vec::new());
+                    groups.len() - 1
+                });
+                let source = Source::of(path, &meta, format, session);
+                groups.get_mut(n).into_iter().for_each(|group| group.push(source.clone()));
+            }
+            Err(why) => {
+                summary.skipped += 1;
+                report(Step::Skipped(Skipped { path, why, asked }));
+            }
+        }
+    });
+    failed.map_or(Ok(groups), Err)
+}
+
+/// Returns the session that a file belongs to because it goes on from what that holds of it.
+fn holder(archive: &Archive, path: &Path) -> Result<Option<Session>, OpsError> {
+    for (key, name, file) in archive.store.files(path.as_os_str().as_bytes())? {
+        let session = Archive::known(key, name)?;
+        let states = States::of(archive, Some(&session))?;
+        if let Some((_, runs)) = states.newest(archive, &session, file)?
+            && !matches!(compare(archive, &session, &runs, path), Ok(Compared::Differs) | Err(_))
+        {
+            return Ok(Some(session));
+        }
+    }
+    Ok(None)
+}
+
+/// How a file relates to a state of it that a session holds.
+enum Compared {
+    Same,
+    Grown,
+    Differs,
+}
+
+/// Compares a file with a generation: all of it, unless it is longer.
+fn compare(
+    archive: &Archive,
+    session: &Session,
+    runs: &[Run],
+    path: &Path,
+) -> Result<Compared, Failed> {
+    let held = runs.last().map_or(0, |run| run.bytes + run.tail.len() as u64);
+    let store = archive.store.as_ref();
+    let is_file = |source| Failed::File(0, Why::Unreadable(source));
+    if sources::length(path).map_err(is_file)?.is_some_and(|length| length > held) {
+        let known = content::last(store, session, runs, COMPARED)?;
+        let from = held - known.len() as u64;
+        let mut there = Vec::new();
+        let stream = sources::open(path, from).map_err(is_file)?;
+        stream.take(known.len() as u64).read_to_end(&mut there).map_err(is_file)?;
+        return Ok(if there == known { Compared::Grown } else { Compared::Differs });
+    }
+    let mut stream = sources::open(path, 0).map_err(is_file)?;
+    let mut there = Vec::new();
+    let mut is_prefix = true;
+    let mut failed = None;
+    content::write(store, session, runs, &mut |part| {
+        if is_prefix && failed.is_none() {
+            there.clear();
+            failed = stream.by_ref().take(part.len() as u64).read_to_end(&mut there).err();
+            is_prefix = there == part;
+        }
+        Ok(())
+    })?;
+    there.clear();
+    let rest = stream.take(1).read_to_end(&mut there);
+    match failed.map_or(rest, Err).map_err(is_file)? {
+        _ if !is_prefix => Ok(Compared::Differs),
+        0 => Ok(Compared::Same),
+        _ => Ok(Compared::Grown),
+    }
+}
+
+/// Why a session could not be taken in.
+enum Failed {
+    /// One of its files cannot be read.
+    File(usize, Why),
+    /// The store failed.
+    Verb(OpsError),
+}
+
+impl From<OpsError> for Failed {
+    fn from(error: OpsError) -> Self {
+        Self::Verb(error)
+    }
+}
+
+impl From<crate::store::StoreError> for Failed {
+    fn from(error: crate::store::StoreError) -> Self {
+        Self::Verb(error.into())
+    }
+}
+
+/// The files of a session and the newest generation of each.
+#[derive(Default)]
+struct States {
+    files: BTreeMap<u64, PathBuf>,
+    newest: BTreeMap<u64, u64>,
+}
+
+impl States {
+    fn of(archive: &Archive, session: Option<&Session>) -> Result<Self, OpsError> {
+        let mut states = Self::default();
+        let Some(session) = session else { return Ok(states) };
+        let kinds = [FactKind::Files, FactKind::Generations];
+        for (_, facts) in archive.store.facts(session.key, 0..u64::MAX, &kinds)? {
+            for file in facts.files {
+                let here = archive.path_of(&file.path);
+                let path = here.unwrap_or_else(|| OsStr::from_bytes(&file.path).into());
+                states.files.insert(file.n, path);
+            }
+            for generation in facts.generations {
+                states.newest.extend(generation.file.map(|file| (file, generation.n)));
+            }
+        }
+        Ok(states)
+    }
+
+    /// Returns the number of the file with this path.
+    fn file(&self, path: &Path) -> Option<u64> {
+        self.files.iter().find(|(_, known)| *known == path).map(|(n, _)| *n)
+    }
+
+    /// Returns the newest generation of a file and its runs.
+    fn newest(
+        &self,
+        archive: &Archive,
+        session: &Session,
+        file: u64,
+    ) -> Result<Option<(u64, Vec<Run>)>, OpsError> {
+        let Some(&generation) = self.newest.get(&file) else { return Ok(None) };
+        Ok(Some((generation, archive.store.runs(session.key, generation, 0)?)))
+    }
+}
+
+/// Where a file ends that was read.
+struct End {
+    generation: u64,
+    entries: u64,
+    length: u64,
+    running: Running,
+    /// The physical lines of the entries that were read now.
+    lines: Vec<u64>,
+}
+
+/// The files of one session while they are taken in.
+struct Intake<'a> {
+    change: Change<'a>,
+    states: States,
+    ends: BTreeMap<u64, End>,
+    files: u64,
+    bytes: u64,
+    oddities: Vec<Oddity>,
+}
+
+/// Takes in the files of one session, in their order.
+fn take_in(
+    archive: &mut Archive,
+    group: &[Source],
+    reading: &mut dyn FnMut(&Path, u64),
+) -> Result<Option<Imported>, Failed> {
+    let Some(first) = group.first() else { return Ok(None) };
+    let change = Change::of(archive, first.session.clone(), first.format, "import")?;
+    let (new, entries) = (change.session.is_none(), change.entries());
+    let states = States::of(change.archive, change.session.as_ref())?;
+    let (ends, oddities) = (BTreeMap::new(), Vec::new());
+    let mut intake = Intake { change, states, ends, files: 0, bytes: 0, oddities };
+    for (n, source) in group.iter().enumerate() {
+        reading(&source.path, intake.bytes);
+        intake.file(source, reading).map_err(|failed| match failed {
+            Failed::File(_, why) => Failed::File(n, why),
+            failed @ Failed::Verb(_) => failed,
+        })?;
+    }
+    if intake.ends.is_empty() {
+        return Ok(None);
+    }
+    let left = intake.follow()?;
+    let Intake { change, files, bytes, oddities, .. } = intake;
+    let entries = change.entries() - entries;
+    let outcome = change.commit(&json!({ "files": files, "entries": entries }))?;
+    Ok(Some(Imported {
+        session: outcome.session,
+        new,
+        operation: outcome.operation,
+        files,
+        entries,
+        bytes,
+        left,
+        oddities,
+        notices: outcome.notices,
+    }))
+}
+
+impl Intake<'_> {
+    fn odd(&mut self, path: &Path, line: Option<u64>, quirk: Quirk) {
+        self.oddities.push(Oddity { path: path.to_owned(), line, quirk });
+    }
+
+    /// Takes in one file, unless it is as it was.
+    fn file(&mut self, source: &Source, reading: &mut dyn FnMut(&Path, u64)) -> Result<(), Failed> {
+        let path = &source.path;
+        let known = self.states.file(path);
+        let held = match (&self.change.session, known) {
+            (Some(session), Some(file)) => {
+                self.states.newest(self.change.archive, session, file)?.map(|held| (session, held))
+            }
+            _ => None,
+        };
+        let compared = held
+            .map(|(session, (_, runs))| compare(self.change.archive, session, &runs, path))
+            .transpose()?;
+        let file = known.unwrap_or_else(|| self.change.file(path.as_os_str().as_bytes().to_vec()));
+        let mut growth = match (compared, self.states.newest.get(&file)) {
+            (Some(Compared::Same), _) => return Ok(()),
+            (Some(Compared::Grown), Some(generation)) => self.change.growth(*generation)?,
+            (compared, _) => {
+                if compared.is_some() {
+                    self.odd(path, None, Quirk::Rewritten);
+                }
+                self.change.generation(Some(file))
+            }
+        };
+        self.states.files.insert(file, path.clone());
+        let (begin, odd) = (growth.length(), self.oddities.len());
+        let separate = growth.bytes;
+        let lines = self.lines(path, &mut growth, reading)?;
+        // Lines are counted from where reading began; what lies before is read again only for those that need it.
+        if separate > 0 && self.oddities.len() > odd {
+            let before = lines_before(path, separate).unwrap_or(0);
+            for oddity in self.oddities.iter_mut().skip(odd) {
+                oddity.line = oddity.line.map(|line| line + before);
+            }
+        }
+        self.files += 1;
+        self.bytes += growth.length() - begin;
+        let (generation, entries) = (growth.generation, growth.entries);
+        let (length, running) = (growth.length(), growth.running);
+        self.change.grown(growth);
+        self.ends.insert(file, End { generation, entries, length, running, lines });
+        Ok(())
+    }
+
+    /// Reads a file from the end of a growth on and returns the physical line of each entry.
+    fn lines(
+        &mut self,
+        path: &Path,
+        growth: &mut Growth,
+        reading: &mut dyn FnMut(&Path, u64),
+    ) -> Result<Vec<u64>, Failed> {
+        let unreadable = |why: Why| Failed::File(0, why);
+        let begin = growth.length();
+        let stream = sources::open(path, begin).map_err(|error| unreadable(error.into()))?;
+        let tail = Tail { bytes: growth.tail.clone(), offset: growth.bytes, number: 1 };
+        let mut reader = Reader::resume(stream, tail);
+        let mut lines = Vec::new();
+        while let Some(located) = reader.next_line().map_err(|error| unreadable(error.into()))? {
+            let line = &located.line;
+            lines.push(located.number);
+            if line.shape.is_none() {
+                self.odd(path, Some(located.number), Quirk::Opaque);
+            } else if line.glued {
+                self.odd(path, Some(located.number), Quirk::Glued);
+            }
+            self.change.take(growth, line)?;
+            if self.change.bytes >= PART {
+                growth.tail = Vec::new();
+                self.change.grown(growth.part());
+                self.begin();
+                self.change.part(&json!({ "part": true }))?;
+                reading(path, self.bytes + growth.bytes.saturating_sub(begin));
+            }
+        }
+        let tail = reader.into_tail();
+        let torn = tail.bytes.trim_ascii_start();
+        if !torn.is_empty() {
+            let blank = tail.bytes.len() - torn.len();
+            let blank = tail.bytes.get(..blank).unwrap_or_default();
+            let number = tail.number + memchr_iter(b'\n', blank).count() as u64;
+            self.odd(path, Some(number), Quirk::Torn);
+        }
+        growth.end(tail.bytes);
+        Ok(lines)
+    }
+
+    /// Names the current branch of a session that is new.
+    fn begin(&mut self) {
+        if self.change.number() == 1 {
+            self.change.mark(Mark::CURRENT, Some(MAIN));
+        }
+    }
+
+    /// Moves `main` to where the agent would resume; if a command had moved it, what it leaves gets a name, which is
+    /// returned.
+    fn follow(&mut self) -> Result<Option<String>, OpsError> {
+        self.begin();
+        // A session with a live file follows that.
+        if self.change.tip.mark(Mark::LIVE).is_some() {
+            return Ok(None);
+        }
+        let Some((file, mut position)) = self.newest()? else { return Ok(None) };
+        let view = self.change.look(position);
+        position.head = self.change.format.head(&view)?;
+        let mut mended = Vec::new();
+        if let (Some(head), Some(end)) = (position.head, self.ends.get(&file)) {
+            let fresh = end.lines.len();
+            let first = position.horizon - fresh as u64;
+            for repair in self.change.format.path(&view, head, fresh)?.repairs {
+                let place = view.place(repair.entry)?.and_then(|place| place.checked_sub(first));
+                let line = place.and_then(|n| end.lines.get(usize::try_from(n).ok()?));
+                if let (Some(line), Some(path)) = (line, self.states.files.get(&file)) {
+                    let quirk = Quirk::Mended(repair.what);
+                    mended.push(Oddity { path: path.clone(), line: Some(*line), quirk });
+                }
+            }
+        }
+        drop(view);
+        self.oddities.extend(mended);
+        let old = self.change.branch(MAIN)?;
+        let mut left = None;
+        if old != Some(position) && self.was_moved()? {
+            let name = self.change.left_name(MAIN)?;
+            self.change.set_branch(&name, old)?;
+            left = Some(name);
+        }
+        self.change.set_branch(MAIN, Some(position))?;
+        Ok(left)
+    }
+
+    /// Returns whether a command, and no import, put `main` where it stands.
+    fn was_moved(&self) -> Result<bool, OpsError> {
+        let Some(session) = &self.change.session else { return Ok(false) };
+        let store = self.change.archive.store();
+        let facts = store.facts(session.key, 0..u64::MAX, &[FactKind::Moves])?;
+        let moved = |(_, facts): &&(u64, Facts)| facts.moves.iter().any(|by| by.branch == MAIN);
+        let Some((n, _)) = facts.iter().rev().find(moved) else { return Ok(false) };
+        let by = store.operations(session.key, *n..n + 1)?;
+        Ok(by.first().is_some_and(|by| !matches!(by.command.as_str(), "import" | "catch-up")))
+    }
+
+    /// Returns the file that `main` follows, and its newest state: none that is rotated, the one with the newest record,
+    /// then the longer, then the one with the greater running hash.
+    fn newest(&self) -> Result<Option<(u64, Position)>, OpsError> {
+        let mut states = Vec::new();
+        for (&file, path) in &self.states.files {
+            let (generation, entries, length, running) = match self.ends.get(&file) {
+                Some(end) => (end.generation, end.entries, end.length, end.running),
+                None => match &self.change.session {
+                    Some(session) => {
+                        let held = self.states.newest(self.change.archive, session, file)?;
+                        let Some((generation, runs)) = held else { continue };
+                        let Some(run) = runs.last() else { continue };
+                        let length = run.bytes + run.tail.len() as u64;
+                        (generation, run.end(), length, run.running)
+                    }
+                    None => continue,
+                },
+            };
+            let is_live = sources::rotation(path, self.change.format).is_none();
+            let position = Position { generation, head: None, horizon: entries };
+            states.push((is_live, length, running, file, position));
+        }
+        let only = states.len() == 1;
+        let mut best = None;
+        for (is_live, length, running, file, position) in states {
+            let time = if only { None } else { newest_time(&self.change.look(position))? };
+            let rank = (is_live, time, length, running);
+            if best.as_ref().is_none_or(|(best, _)| *best < rank) {
+                best = Some((rank, (file, position)));
+            }
+        }
+        Ok(best.map(|(_, found)| found))
+    }
+}
+
+/// Returns when the newest record was written.
+fn newest_time(view: &View<'_>) -> Result<Option<Timestamp>, OpsError> {
+    let mut newest = None;
+    for place in 0..view.len() {
+        if let Some(entry) = view.at(place)? {
+            newest = newest.max(view.record(entry)?.time);
+        }
+    }
+    Ok(newest)
+}
+
+/// Returns how many line ends a file has before an offset.
+fn lines_before(path: &Path, offset: u64) -> io::Result<u64> {
+    let mut stream = sources::open(path, 0)?.take(offset);
+    let mut buffer = vec![0; 1 << 16];
+    let mut lines = 0;
+    loop {
+        match stream.read(&mut buffer)? {
+            0 => return Ok(lines),
+            read => {
+                let read = buffer.get(..read).unwrap_or_default();
+                lines += memchr_iter(b'\n', read).count() as u64;
+            }
+        }
+    }
 }

@@ -24,6 +24,8 @@ mod revert;
 mod rewrite;
 mod rotations;
 mod select;
+mod sources;
+mod stats;
 mod undo;
 mod verify;
 mod view;
@@ -38,7 +40,7 @@ pub use doctor::{Ailment, Cure, Place, doctor, place_of, treat};
 pub use error::OpsError;
 pub use graph::{GraphNode, GraphView, graph};
 pub use handle::Handle;
-pub use import::peek;
+pub use import::{Imported, Oddity, Quirk, Step, Summary, import, peek};
 pub use new::{Created, Layers, hide, layers, new};
 pub use read::{
     Held, Line, Log, Status, export, generations, is_behind, log, log_all, messages, show, status,
@@ -47,6 +49,8 @@ pub use rebuild::{Rebuilt, rebuild};
 pub use revert::{Reverted, clear, revert};
 pub use rotations::{Rotated, RotatedState, rotations};
 pub use select::{Target, find_entry, find_session};
+pub use sources::{Skipped, Source, Why, agent_folders, sources};
+pub use stats::{Stats, stats};
 pub use undo::{OperationView, Undone, operations, redo, undo};
 pub use verify::{Finding, Severity, Verified, verify, verify_ids};
 pub use view::View;

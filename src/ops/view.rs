@@ -13,8 +13,8 @@ use std::{
 use crate::{
     model::{Kind, NameTag, Parent, Position, Record, Run, json::Raw},
     ops::{OpsError, Session},
-    store::{Find, NewLine, Store, StoreError},
-    wire::{Failure, Graph, Link, Path},
+    store::{Find, NewLine, SessionKey, Store, StoreError},
+    wire::{Failure, Format, Graph, Link, Path},
 };
 
 /// How many records are read at a time.
@@ -53,7 +53,9 @@ impl Pending<'_> {
 /// A session as it is seen from a position.
 pub struct View<'a> {
     store: &'a dyn Store,
-    session: &'a Session,
+    /// The session, unless the store has nothing of it yet.
+    key: Option<SessionKey>,
+    format: &'static dyn Format,
     position: Position,
     last: Option<Run>,
     runs: OnceCell<Vec<Run>>,
@@ -73,11 +75,23 @@ impl<'a> View<'a> {
         position: Position,
         last: Option<Run>,
     ) -> Self {
+        let last = last.filter(|run| run.generation == position.generation);
+        Self { last, ..Self::over(store, Some(session.key), session.format, position) }
+    }
+
+    /// Makes a view of a session that the store may have nothing of.
+    pub(super) fn over(
+        store: &'a dyn Store,
+        key: Option<SessionKey>,
+        format: &'static dyn Format,
+        position: Position,
+    ) -> Self {
         Self {
             store,
-            session,
+            key,
+            format,
             position,
-            last: last.filter(|run| run.generation == position.generation),
+            last: None,
             runs: OnceCell::new(),
             places: OnceCell::new(),
             survey: OnceCell::new(),
@@ -133,6 +147,10 @@ impl<'a> View<'a> {
         Ok(self.runs()?.iter().flat_map(|run| run.first..run.first + run.count).collect())
     }
 
+    fn key(&self) -> Result<SessionKey, StoreError> {
+        self.key.ok_or_else(|| StoreError::Refused("the session is not there yet".into()))
+    }
+
     fn places(&self) -> Result<&Places, StoreError> {
         if self.places.get().is_none() {
             let _ = self.places.set(Places::of(self.runs()?));
@@ -143,14 +161,14 @@ impl<'a> View<'a> {
     /// Returns the path to the head.
     pub fn path(&self, limit: usize) -> Result<Path, OpsError> {
         match self.position.head {
-            Some(head) => Ok(self.session.format.path(self, head, limit)?),
+            Some(head) => Ok(self.format.path(self, head, limit)?),
             None => Ok(Path::default()),
         }
     }
 
     fn twins(&self) -> Result<&BTreeSet<NameTag>, StoreError> {
         if self.twins.get().is_none() {
-            let held = self.store.twins(self.session.key)?;
+            let held = self.key.map_or(Ok(Vec::new()), |key| self.store.twins(key))?;
             let fresh = self.pending.iter().flat_map(|pending| pending.twins.iter().copied());
             let _ = self.twins.set(held.into_iter().chain(fresh).collect());
         }
@@ -159,7 +177,9 @@ impl<'a> View<'a> {
 
     /// Returns every run of the generation.
     fn every_run(&self) -> Result<Vec<Run>, StoreError> {
-        let mut runs = self.store.runs(self.session.key, self.position.generation, 0)?;
+        let generation = self.position.generation;
+        let held = self.key.map(|key| self.store.runs(key, generation, 0)).transpose()?;
+        let mut runs = held.unwrap_or_default();
         runs.extend(self.pending.iter().flat_map(|pending| pending.runs.iter().cloned()));
         Ok(runs)
     }
@@ -171,7 +191,7 @@ impl<'a> View<'a> {
         let fresh = entries.start.max(first)..entries.end;
         let mut length = 0;
         if !held.is_empty() {
-            let lines = self.store.line_ids(self.session.key, held)?;
+            let lines = self.store.line_ids(self.key()?, held)?;
             length += lines.iter().map(|(_, length)| length).sum::<u64>();
         }
         for entry in fresh {
@@ -192,7 +212,7 @@ impl<'a> View<'a> {
     /// Returns the name of the record that an entry says it follows.
     fn followed(&self, entry: u64) -> Result<Option<String>, Failure> {
         let line = self.line(entry)?;
-        let link = Raw::object(&line).map(|record| self.session.format.envelope(record).parent);
+        let link = Raw::object(&line).map(|record| self.format.envelope(record).parent);
         Ok(if let Some(Link::Named(name)) = link { Some(name) } else { None })
     }
 
@@ -216,7 +236,9 @@ impl<'a> View<'a> {
         let entries = if let Some(survey) = self.survey.get() {
             survey.named.get(&tag).cloned().unwrap_or_default()
         } else {
-            let mut entries = self.store.find(self.session.key, &Find::Name(tag, tag))?;
+            let held =
+                self.key.map(|key| self.store.find(key, &Find::Name(tag, tag))).transpose()?;
+            let mut entries = held.unwrap_or_default();
             entries.extend(self.pending.iter().flat_map(|pending| pending.named(tag)));
             entries
         };
@@ -237,7 +259,7 @@ impl<'a> View<'a> {
         let mut last = BTreeMap::new();
         for (_, entry) in tagged {
             let line = self.line(entry)?;
-            let name = Raw::object(&line).and_then(|raw| self.session.format.envelope(raw).name);
+            let name = Raw::object(&line).and_then(|raw| self.format.envelope(raw).name);
             last.insert(name.unwrap_or_default(), entry);
         }
         Ok(if last.len() > 1 {
@@ -386,7 +408,7 @@ impl Graph for View<'_> {
             Entry::Occupied(read) => read.into_mut(),
             Entry::Vacant(unread) => {
                 let range = (chunk * CHUNK).max(1)..(chunk + 1) * CHUNK;
-                unread.insert(self.store.records(self.session.key, range)?)
+                unread.insert(self.store.records(self.key()?, range)?)
             }
         };
         let found =
@@ -419,7 +441,7 @@ impl Graph for View<'_> {
             return Ok(line.bytes().to_vec());
         }
         let mut found = Vec::new();
-        self.store.lines(self.session.key, &[entry], &mut |_, line| found = line)?;
+        self.store.lines(self.key()?, &[entry], &mut |_, line| found = line)?;
         Ok(found)
     }
 

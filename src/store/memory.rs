@@ -7,8 +7,8 @@ use crate::model::{
     SessionName,
 };
 use crate::store::{
-    Commit, Derived, FactKind, Fault, Find, Listed, Newest, SessionFilter, SessionKey, Sizes,
-    Store, StoreError, Tip,
+    Commit, Derived, FactKind, Fault, Find, Listed, Newest, SessionFilter, SessionKey, Sighting,
+    Sizes, Store, StoreError, Tip,
 };
 
 /// A store that lasts as long as its value; also what a file is read into that is looked at without a store.
@@ -16,6 +16,7 @@ use crate::store::{
 pub struct MemoryStore {
     sessions: Vec<Held>,
     lines: BTreeMap<LineId, Vec<u8>>,
+    sightings: BTreeMap<Vec<u8>, Sighting>,
 }
 
 #[derive(Debug)]
@@ -191,6 +192,16 @@ impl Store for MemoryStore {
         Ok(heads.into_iter().filter_map(|(branch, at)| Some((branch.to_owned(), at?))).collect())
     }
 
+    fn files(&self, path: &[u8]) -> Result<Vec<(SessionKey, SessionName, u64)>, StoreError> {
+        let sessions = (0..).map(SessionKey).zip(&self.sessions);
+        let files = sessions.flat_map(|(key, held)| {
+            let files = held.facts().flat_map(|facts| &facts.files);
+            let found = files.filter(|file| file.path == path);
+            found.map(move |file| (key, held.name.clone(), file.n))
+        });
+        Ok(files.collect())
+    }
+
     fn runs(
         &self,
         session: SessionKey,
@@ -318,6 +329,15 @@ impl Store for MemoryStore {
             held.twins.clone_from(&derived.twins);
             held.card = derived.card.clone();
         }
+        Ok(())
+    }
+
+    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
+        Ok(self.sightings.get(path).cloned())
+    }
+
+    fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError> {
+        self.sightings.extend(sightings.iter().map(|seen| (seen.path.clone(), seen.clone())));
         Ok(())
     }
 

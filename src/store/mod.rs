@@ -309,6 +309,21 @@ pub struct Sizes {
     pub stored: u64,
 }
 
+/// A file as it was when all of it was in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Where it lies.
+    pub path: Vec<u8>,
+    /// Its inode.
+    pub inode: u64,
+    /// Its length.
+    pub length: u64,
+    /// When its content was changed, in nanoseconds.
+    pub modified: i64,
+    /// When anything about it was changed, in nanoseconds.
+    pub changed: i64,
+}
+
 /// A place where facts, bytes and derived rows are kept.
 pub trait Store: Send {
     /// Returns the sessions that lists show, the newest first.
@@ -350,6 +365,9 @@ pub trait Store: Send {
 
     /// Returns where every branch stands, hidden ones left out, in the order of their names.
     fn branches(&self, session: SessionKey) -> Result<Vec<(String, Position)>, StoreError>;
+
+    /// Returns the sessions that have a file with this path, each with the file's number, in order.
+    fn files(&self, path: &[u8]) -> Result<Vec<(SessionKey, SessionName, u64)>, StoreError>;
 
     /// Returns the runs of a generation that end behind `from`, in order.
     fn runs(&self, session: SessionKey, generation: u64, from: u64)
@@ -397,6 +415,12 @@ pub trait Store: Send {
 
     /// Replaces all derived rows of a session.
     fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError>;
+
+    /// Returns the last sighting of the file with this path. It is a cache: without it, the file is compared.
+    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError>;
+
+    /// Keeps sightings, each in the place of an earlier one of its path.
+    fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError>;
 
     /// Reports every fault of the bytes and of the store's own structure, and never stops at the first.
     fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError>;

@@ -30,8 +30,8 @@ use crate::{
         Record, Run, SessionName,
     },
     store::{
-        Commit, Derived, FactKind, Fault, Find, Listed, SessionFilter, SessionKey, Sizes, Store,
-        StoreError, Tip,
+        Commit, Derived, FactKind, Fault, Find, Listed, SessionFilter, SessionKey, Sighting, Sizes,
+        Store, StoreError, Tip,
     },
 };
 use bytes::Bytes;
@@ -225,6 +225,17 @@ impl Store for SqliteStore {
         rows::branches(&self.db, session)
     }
 
+    fn files(&self, path: &[u8]) -> Result<Vec<(SessionKey, SessionName, u64)>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT key, format, id, n FROM file JOIN session ON key = session WHERE path = ? ORDER BY key, n",
+        )?;
+        let files = query.query_map([path], |row| {
+            let name = SessionName { format: row.get(1)?, id: row.get(2)? };
+            Ok((SessionKey(row.get(0)?), name, row.get(3)?))
+        })?;
+        Ok(files.collect::<Result<_, _>>()?)
+    }
+
     fn runs(
         &self,
         session: SessionKey,
@@ -331,6 +342,36 @@ impl Store for SqliteStore {
             Some(&derived.card),
         )?;
         transaction.execute("UPDATE rules SET version = ?", [RULES_VERSION])?;
+        Ok(transaction.commit()?)
+    }
+
+    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT inode, length, modified, changed FROM sighting WHERE path = ?",
+        )?;
+        let sighting = query.query_row([path], |row| {
+            Ok(Sighting {
+                path: path.to_owned(),
+                inode: row.get::<_, i64>(0)?.cast_unsigned(),
+                length: row.get(1)?,
+                modified: row.get(2)?,
+                changed: row.get(3)?,
+            })
+        });
+        Ok(sighting.optional()?)
+    }
+
+    fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError> {
+        let transaction =
+            rusqlite::Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
+        let mut keep = transaction.prepare_cached(
+            "INSERT OR REPLACE INTO sighting (path, inode, length, modified, changed) VALUES (?, ?, ?, ?, ?)",
+        )?;
+        for seen in sightings {
+            let inode = seen.inode.cast_signed();
+            keep.execute(params![seen.path, inode, seen.length, seen.modified, seen.changed])?;
+        }
+        drop(keep);
         Ok(transaction.commit()?)
     }
 

@@ -50,8 +50,34 @@ impl Format for Claude {
         read::is_known(record)
     }
 
+    fn resembles(&self, record: Raw<'_>) -> bool {
+        read::is_alike(record)
+    }
+
     fn session(&self, record: Raw<'_>) -> Option<String> {
         text(record, "sessionId").filter(|id| !id.is_empty())
+    }
+
+    /// The stem of the file if it occurs as a session's id, else the first id; of a sub-agent's file the agent's id too.
+    fn session_of(
+        &self,
+        file: &std::path::Path,
+        records: &[Raw<'_>],
+        mentions: &dyn Fn(&[u8]) -> bool,
+    ) -> Option<String> {
+        let ids = || records.iter().filter_map(|record| self.session(*record));
+        let stem = file.file_name()?.to_string_lossy();
+        let stem = stem.split('.').next().unwrap_or_default();
+        let is_named = || mentions(format!("\"sessionId\":\"{stem}\"").as_bytes());
+        if !stem.is_empty() && (ids().any(|id| id == stem) || is_named()) {
+            return Some(stem.to_owned());
+        }
+        let first = ids().next()?;
+        let in_chain = records.iter().find(|record| record.get("uuid").is_some());
+        let aside =
+            in_chain.filter(|record| record.get("isSidechain").and_then(Raw::bool) == Some(true));
+        let agent = aside.and_then(|record| text(*record, "agentId"));
+        Some(agent.map_or(first.clone(), |agent| format!("{first}/{agent}")))
     }
 
     fn folder(&self, record: Raw<'_>) -> Option<String> {

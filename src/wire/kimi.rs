@@ -31,6 +31,9 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Kimi;
 
+/// The file that the agent reads; those that it rotated have a number.
+const LIVE: &str = "context.jsonl";
+
 /// The hint of a system prompt, of which only the last counts.
 const PROMPT: u8 = 1;
 
@@ -58,6 +61,34 @@ impl Format for Kimi {
 
     fn session(&self, _record: Raw<'_>) -> Option<String> {
         None
+    }
+
+    /// The folder of the file, behind the session's if it is a sub-agent's.
+    fn session_of(
+        &self,
+        file: &std::path::Path,
+        _records: &[Raw<'_>],
+        _mentions: &dyn Fn(&[u8]) -> bool,
+    ) -> Option<String> {
+        let name = file.file_name()?.to_str()?;
+        if name != LIVE && self.rotation(name).is_none() {
+            return None;
+        }
+        let word = |path: Option<&std::path::Path>| {
+            Some(path?.file_name()?.to_string_lossy().into_owned())
+        };
+        let folder = file.parent()?;
+        let id = word(Some(folder))?;
+        match folder.parent() {
+            Some(above) if above.ends_with("subagents") => {
+                Some(format!("{}/{id}", word(above.parent())?))
+            }
+            _ => Some(id),
+        }
+    }
+
+    fn rotation(&self, name: &str) -> Option<u64> {
+        name.strip_prefix("context_")?.strip_suffix(".jsonl")?.parse().ok()
     }
 
     fn folder(&self, _record: Raw<'_>) -> Option<String> {

@@ -7,6 +7,7 @@
 
 mod claude;
 mod codex;
+pub mod discover;
 pub mod jsonl;
 mod kimi;
 mod native;
@@ -173,8 +174,30 @@ pub trait Format: Sync {
     /// Returns whether a record can only be of this format.
     fn knows(&self, record: Raw<'_>) -> bool;
 
+    /// Returns whether a record may be of this format though it lacks what the agent always writes.
+    fn resembles(&self, _record: Raw<'_>) -> bool {
+        false
+    }
+
     /// Returns the agent's id of the session, if this record says it.
     fn session(&self, record: Raw<'_>) -> Option<String>;
+
+    /// Returns the agent's id of the session that a file holds, by its place and its first records.
+    ///
+    /// `mentions` tells whether bytes occur anywhere in the file.
+    fn session_of(
+        &self,
+        _file: &std::path::Path,
+        records: &[Raw<'_>],
+        _mentions: &dyn Fn(&[u8]) -> bool,
+    ) -> Option<String> {
+        records.iter().find_map(|record| self.session(*record))
+    }
+
+    /// Returns the agent's own number of a rotated file, if a file's name says that it is one.
+    fn rotation(&self, _name: &str) -> Option<u64> {
+        None
+    }
 
     /// Returns the folder in which the session works, if this record says it.
     fn folder(&self, record: Raw<'_>) -> Option<String>;
@@ -240,11 +263,13 @@ pub fn by_name(name: &str) -> Option<&'static dyn Format> {
     FORMATS.into_iter().find(|format| format.name() == name)
 }
 
-/// Returns the format that knows the most of these records.
+/// Returns the format that knows the most of these records, or that one which some resemble.
 pub fn detect(records: &[Raw<'_>]) -> Option<&'static dyn Format> {
     let known =
         |format: &&dyn Format| records.iter().filter(|record| format.knows(**record)).count();
-    FORMATS.into_iter().filter(|format| known(format) > 0).max_by_key(known)
+    let resembles = |format: &&dyn Format| records.iter().any(|record| format.resembles(*record));
+    let surely = FORMATS.into_iter().filter(|format| known(format) > 0).max_by_key(known);
+    surely.or_else(|| FORMATS.into_iter().find(resembles))
 }
 
 /// Returns a field that is a string, decoded.

@@ -11,6 +11,7 @@ mod fixture;
 mod format;
 mod graph;
 mod help;
+mod import;
 mod model_based;
 mod readme;
 mod resume;

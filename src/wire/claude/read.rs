@@ -73,6 +73,14 @@ pub(super) fn is_known(record: Raw<'_>) -> bool {
     }
 }
 
+/// Returns whether a record may have been Claude Code's before something went through it.
+pub(super) fn is_alike(record: Raw<'_>) -> bool {
+    let has = |key| record.get(key).is_some();
+    matches!(text(record, "type").as_deref(), Some("user" | "assistant"))
+        && has("message")
+        && has("timestamp")
+}
+
 /// What most records say at the top, found in one pass.
 struct Top<'a> {
     class: Option<Raw<'a>>,

@@ -7,6 +7,7 @@ mod checkpoint;
 mod export;
 mod faults;
 mod graph;
+mod import;
 mod log;
 mod revert;
 mod sessions;

@@ -1,0 +1,228 @@
+//! `import`: takes in the session files of agents.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use serde_json::{Value, json};
+use undertext::ops::{self, Imported, Quirk, Skipped, Step, Summary, Why};
+
+use super::Context;
+use super::archive::shown;
+use super::common::{self, counted};
+use super::error::{CommandError, Exit, Kind};
+use super::output::{Output, Progress};
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::{json, units};
+
+/// Take in the session files of agents: Claude Code, Codex, pi, OpenClaw, Kimi CLI and clawdcode
+///
+/// Files are told apart by what they hold, not by their names, and folders are searched to the bottom. What was taken in
+/// before is not read again; a file that grew is read on from its old end. The files themselves are never written. Of a
+/// file that zstd compressed the lines are kept, and an export writes those, not the compressed bytes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext import
+  undertext import --dry-run
+  undertext import ~/.claude/projects -v
+  undertext import old-sessions/ a.jsonl b.jsonl.zst
+
+Exit codes: 0 also if files were skipped, 3 if nothing could be read
+
+JSON: one object a session, then one for all
+  {\"type\":\"imported\", \"session\":ID, \"agent\":NAME, \"new\":BOOL, \"operation\":N, \"files\":N, \"entries\":N, \"bytes\":N,
+   \"left\":NAME of the branch that holds where a command had put main, or null,
+   \"oddities\":[{\"path\":PATH, \"line\":N or null, \"kind\":NAME, \"what\":TEXT}]}
+  {\"type\":\"summary\", \"files\":N, \"unchanged\":N, \"skipped\":N, \"sessions\":N, \"entries\":N, \"bytes\":N,
+   \"oddities\":{KIND:N}} with the kinds opaque, glued, torn, rewritten and mended
+and with --dry-run one a file
+  {\"type\":\"source\", \"session\":ID, \"agent\":NAME, \"path\":PATH, \"bytes\":N}")]
+pub(crate) struct Args {
+    /// Files and folders; left out, the folders of every agent on this machine
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    /// List the session files that would be read, and read none in
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    /// List each oddity with its file and line, and each file that holds no session
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let mut paths: Vec<PathBuf> =
+        args.paths.iter().map(|path| context.env.current_dir.join(path)).collect();
+    if paths.is_empty() {
+        let variable = |name: &str| context.env.variable(name).map(PathBuf::from);
+        let folders = ops::agent_folders(context.env.home.as_deref(), &variable);
+        if folders.is_empty() {
+            context.output.note("No agent keeps sessions on this machine");
+            return Ok(Exit::Yes);
+        }
+        for (agent, folder) in &folders {
+            context.output.note(&format!("{agent}: {}", context.env.homely(folder)));
+        }
+        paths.extend(folders.into_iter().map(|(_, path)| path));
+    }
+    let mut left_out = LeftOut { verbose: args.verbose, ..LeftOut::default() };
+    if args.dry_run {
+        return list(context, &paths, left_out);
+    }
+    let mut archive = context.writer()?;
+    let mut sessions = Vec::new();
+    let output = &mut context.output;
+    let summary = ops::import(&mut archive, &paths, &mut |step| match step {
+        Step::Reading { done, total, bytes, .. } => {
+            output.progress(Progress { label: "importing", done, total: Some(total), bytes });
+        }
+        Step::Skipped(skipped) => left_out.tell(output, &skipped),
+        Step::Imported(imported) => sessions.push(imported),
+    })?;
+    for imported in &sessions {
+        context.tell(&imported.notices);
+        if context.json {
+            tell_json(context, imported)?;
+        } else {
+            tell(context, imported, args.verbose)?;
+        }
+    }
+    conclude(context, &summary, sessions.iter().filter(|imported| imported.new).count())?;
+    left_out.conclude(&mut context.output, summary.files)
+}
+
+fn list(
+    context: &mut Context,
+    paths: &[PathBuf],
+    mut left_out: LeftOut,
+) -> Result<Exit, CommandError> {
+    let output = &mut context.output;
+    let sources = ops::sources(paths, &mut |skipped| left_out.tell(output, &skipped));
+    let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);
+    for source in &sources {
+        if context.json {
+            let fields = json!({
+                "session": source.session.id,
+                "agent": source.session.format,
+                "path": common::path(Some(&source.path)),
+                "bytes": source.bytes,
+            });
+            json::line(&mut context.output, "source", &fields)?;
+        }
+        table.row([
+            Cell::new(Label::Plain, &source.session.format),
+            Cell::new(Label::Id, &source.session.id),
+            Cell::new(Label::Plain, &units::size(source.bytes)),
+            Cell::new(Label::Plain, &context.env.homely(&source.path)),
+        ]);
+    }
+    if !context.json {
+        context.show(&table)?;
+    }
+    left_out.conclude(&mut context.output, sources.len() as u64)
+}
+
+fn tell_json(context: &mut Context, imported: &Imported) -> Result<(), CommandError> {
+    let oddities = imported.oddities.iter().map(|oddity| {
+        json!({
+            "path": common::path(Some(&oddity.path)),
+            "line": oddity.line,
+            "kind": oddity.quirk.as_str(),
+            "what": oddity.quirk.words(),
+        })
+    });
+    let fields = json!({
+        "session": imported.session.name.id,
+        "agent": imported.session.name.format,
+        "new": imported.new,
+        "operation": imported.operation,
+        "files": imported.files,
+        "entries": imported.entries,
+        "bytes": imported.bytes,
+        "left": imported.left,
+        "oddities": oddities.collect::<Vec<Value>>(),
+    });
+    Ok(json::line(&mut context.output, "imported", &fields)?)
+}
+
+fn tell(context: &mut Context, imported: &Imported, verbose: bool) -> Result<(), CommandError> {
+    let name = &imported.session.name;
+    if let Some(left) = &imported.left {
+        context.say(&format!(
+            "Session {}: main follows its file again; where it stood is branch {left}",
+            name.id
+        ))?;
+    }
+    // That a file was rewritten is never left to be guessed.
+    let is_told = |quirk| verbose || quirk == Quirk::Rewritten;
+    for oddity in imported.oddities.iter().filter(|oddity| is_told(oddity.quirk)) {
+        let line = oddity.line.map(|line| format!(":{line}")).unwrap_or_default();
+        context.say(&format!("{}{line}: {}", shown(&oddity.path), oddity.quirk.words()))?;
+    }
+    Ok(())
+}
+
+/// Tells what was done in all.
+fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), CommandError> {
+    if context.json {
+        let fields = json!({
+            "files": summary.files,
+            "unchanged": summary.unchanged,
+            "skipped": summary.skipped,
+            "sessions": summary.sessions,
+            "entries": summary.entries,
+            "bytes": summary.bytes,
+            "oddities": summary.oddities,
+        });
+        return Ok(json::line(&mut context.output, "summary", &fields)?);
+    }
+    let read = summary.files - summary.unchanged;
+    context.say(&format!(
+        "{} read, {} unchanged: {} ({new} new), {}, {}",
+        counted(read, "file", "files"),
+        summary.unchanged,
+        counted(summary.sessions, "session", "sessions"),
+        counted(summary.entries, "new entry", "new entries"),
+        units::size(summary.bytes),
+    ))?;
+    if !summary.oddities.is_empty() {
+        let kinds = summary.oddities.iter().map(|(kind, n)| format!("{n} {kind}"));
+        context.say(&format!("Oddities: {}", kinds.collect::<Vec<_>>().join(", ")))?;
+    }
+    Ok(())
+}
+
+/// What was left out.
+#[derive(Default)]
+struct LeftOut {
+    verbose: bool,
+    /// Files of a folder that hold no session, as most files do.
+    unrelated: u64,
+    failed: u64,
+}
+
+impl LeftOut {
+    fn tell(&mut self, output: &mut Output, skipped: &Skipped) {
+        let is_unrelated = !skipped.asked && matches!(skipped.why, Why::NoFormat);
+        *(if is_unrelated { &mut self.unrelated } else { &mut self.failed }) += 1;
+        if self.verbose || !is_unrelated {
+            output.warn(&format!("skipped {}: {}", skipped.path.display(), skipped.why));
+        }
+    }
+
+    /// Tells what was not told one by one, and returns how the command ends.
+    fn conclude(&self, output: &mut Output, taken: u64) -> Result<Exit, CommandError> {
+        if self.unrelated > 0 && !self.verbose {
+            output.note(&format!(
+                "{} without a session of a known format",
+                counted(self.unrelated, "file", "files")
+            ));
+        }
+        if taken == 0 && self.failed > 0 {
+            return Err(CommandError::new(Kind::Failed, anyhow!("no session file could be read")));
+        }
+        Ok(Exit::Yes)
+    }
+}

@@ -1,0 +1,316 @@
+//! Sources: the session files on a disk, found and told apart by their content before anything is taken in.
+//!
+//! Invariant: nothing here writes, and no file that cannot be read ends the search.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File, Metadata},
+    io::{self, Read, Seek, SeekFrom},
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    path::{Path, PathBuf},
+};
+
+use memchr::memmem;
+
+use crate::{
+    model::{EntryId, LineId, SessionName, json::Raw},
+    ops::{Archive, OpsError},
+    store::Sighting,
+    wire::{
+        self, Format, discover,
+        jsonl::{ReadError, Reader},
+    },
+};
+
+/// How many records are asked which format they are of.
+const ASKED: usize = 200;
+/// How many lines may be no records before the file is none of ours.
+const OPAQUE: usize = 2000;
+/// How much of a file that begins like no record is looked at.
+const LOOKED: u64 = 64 << 20;
+/// How a compressed file begins.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// How long a compressed file may become.
+const DECODED: u64 = 16 << 30;
+
+/// A session file.
+#[derive(Clone)]
+pub struct Source {
+    /// Where it lies: absolute, links resolved.
+    pub path: PathBuf,
+    /// How long it is on the disk.
+    pub bytes: u64,
+    /// The session that it holds.
+    pub session: SessionName,
+    /// The format of its records.
+    pub(super) format: &'static dyn Format,
+    pub(super) sighting: Sighting,
+}
+
+/// A file or a folder that was left out.
+#[derive(Debug)]
+pub struct Skipped {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Why.
+    pub why: Why,
+    /// Whether it was asked for by name, not met in a folder.
+    pub asked: bool,
+}
+
+/// Why a file or a folder is left out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Why {
+    /// The system does not let it be read.
+    #[error("cannot read it: {0}")]
+    Unreadable(#[from] io::Error),
+    /// It is a device, a pipe or a socket.
+    #[error("it is neither a file nor a folder")]
+    Special,
+    /// It was met before, under another name.
+    #[error("it was met before under another name")]
+    Twice,
+    /// It is the store's own.
+    #[error("it is the store")]
+    Store,
+    /// It holds no session that is known.
+    #[error("it holds no session of a known format")]
+    NoFormat,
+    /// It cannot be read as lines.
+    #[error(transparent)]
+    Lines(ReadError),
+}
+
+impl From<ReadError> for Why {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Io { source, .. } => Self::Unreadable(source),
+            error @ ReadError::TooLong { .. } => Self::Lines(error),
+        }
+    }
+}
+
+impl Why {
+    /// Returns the error of a verb that needed the file.
+    pub(super) fn of(self, path: &Path) -> OpsError {
+        let path = path.to_owned();
+        match self {
+            Self::Unreadable(source) => OpsError::Io { path, source },
+            Self::Lines(error) => OpsError::Read(error),
+            _ => OpsError::NoFormat(path),
+        }
+    }
+}
+
+/// Returns the folders in which agents keep sessions on this machine, each behind the agent's name; `variable` tells the
+/// folders that the agents were given.
+pub fn agent_folders(
+    home: Option<&Path>,
+    variable: &dyn Fn(&str) -> Option<PathBuf>,
+) -> Vec<(&'static str, PathBuf)> {
+    let mut folders = Vec::new();
+    for home in discover::homes(home, variable) {
+        match home.each {
+            None => folders.push((home.agent, home.path)),
+            Some(below) => {
+                let inner = children(&home.path).unwrap_or_default();
+                folders.extend(inner.into_iter().map(|path| (home.agent, path.join(below))));
+            }
+        }
+    }
+    folders.retain(|(_, path)| path.is_dir());
+    folders
+}
+
+/// Finds the session files at and below these paths; what is left out is reported.
+pub fn sources(paths: &[PathBuf], report: &mut dyn FnMut(Skipped)) -> Vec<Source> {
+    let mut found = Vec::new();
+    walk(paths, None, &mut |met| match met {
+        Met::Skipped(skipped) => report(skipped),
+        Met::File { path, meta, asked } => match identify(&path) {
+            Ok((format, session)) => found.push(Source::of(path, &meta, format, session)),
+            Err(why) => report(Skipped { path, why, asked }),
+        },
+    });
+    found
+}
+
+impl Source {
+    pub(super) fn of(
+        path: PathBuf,
+        meta: &Metadata,
+        format: &'static dyn Format,
+        session: SessionName,
+    ) -> Self {
+        let sighting = sighting(&path, meta);
+        Self { path, bytes: meta.len(), session, format, sighting }
+    }
+
+    /// Returns the agent's number of a rotated file.
+    pub(super) fn rotation(&self) -> Option<u64> {
+        rotation(&self.path, self.format)
+    }
+}
+
+/// Returns the agent's number of a rotated file.
+pub(super) fn rotation(path: &Path, format: &dyn Format) -> Option<u64> {
+    format.rotation(path.file_name()?.to_str()?)
+}
+
+/// Returns what tells whether a file was changed since.
+pub(super) fn sighting(path: &Path, meta: &Metadata) -> Sighting {
+    let nanos =
+        |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
+    Sighting {
+        path: path.as_os_str().as_bytes().to_vec(),
+        inode: meta.ino(),
+        length: meta.len(),
+        modified: nanos(meta.mtime(), meta.mtime_nsec()),
+        changed: nanos(meta.ctime(), meta.ctime_nsec()),
+    }
+}
+
+/// What a walk meets.
+pub(super) enum Met {
+    /// A file, by its absolute path.
+    File { path: PathBuf, meta: Metadata, asked: bool },
+    /// What is left out.
+    Skipped(Skipped),
+}
+
+/// Walks over files and folders, in the order of their names; links are followed, nothing is met twice.
+pub(super) fn walk(paths: &[PathBuf], archive: Option<&Archive>, each: &mut dyn FnMut(Met)) {
+    let mut met: BTreeSet<(u64, u64)> = BTreeSet::new();
+    let mut ahead: Vec<(PathBuf, bool)> =
+        paths.iter().rev().map(|path| (path.clone(), true)).collect();
+    while let Some((path, asked)) = ahead.pop() {
+        let mut skip = |path: &Path, why: Why| {
+            each(Met::Skipped(Skipped { path: path.to_owned(), why, asked }));
+        };
+        let real = match fs::canonicalize(&path) {
+            Ok(real) => real,
+            Err(error) => {
+                skip(&path, error.into());
+                continue;
+            }
+        };
+        let meta = match fs::metadata(&real) {
+            Ok(meta) => meta,
+            Err(error) => {
+                skip(&path, error.into());
+                continue;
+            }
+        };
+        if !met.insert((meta.dev(), meta.ino())) {
+            skip(&path, Why::Twice);
+        } else if meta.is_file() {
+            each(Met::File { path: real, meta, asked });
+        } else if !meta.is_dir() {
+            skip(&path, Why::Special);
+        } else if archive.and_then(Archive::root).is_some_and(|root| root == real) {
+            skip(&path, Why::Store);
+        } else {
+            match children(&real) {
+                Ok(children) => ahead.extend(children.into_iter().rev().map(|path| (path, false))),
+                Err(error) => skip(&path, error.into()),
+            }
+        }
+    }
+}
+
+/// Returns what lies in a folder, in the order of the names.
+fn children(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut children = Vec::new();
+    for child in fs::read_dir(folder)? {
+        children.push(child?.path());
+    }
+    children.sort();
+    Ok(children)
+}
+
+/// Returns the format of a file, by its content, and the name of its session.
+pub(super) fn identify(path: &Path) -> Result<(&'static dyn Format, SessionName), Why> {
+    let mut begin = Vec::new();
+    let mut stream = open(path, 0)?;
+    stream.by_ref().take(1 << 12).read_to_end(&mut begin)?;
+    let is_object = begin.trim_ascii_start().starts_with(b"{");
+    let limit = if is_object { u64::MAX } else { LOOKED };
+    let mut reader = Reader::new(io::Cursor::new(begin).chain(stream).take(limit));
+    let mut lines: Vec<Vec<u8>> = Vec::new();
+    let (mut first, mut opaque) = (None, 0);
+    while lines.len() < ASKED && opaque < OPAQUE {
+        let Some(located) = reader.next_line()? else { break };
+        first.get_or_insert_with(|| EntryId::of(None, LineId::of(located.line.bytes)));
+        if located.line.shape.is_some() {
+            lines.push(located.line.bytes.to_vec());
+        } else {
+            opaque += 1;
+        }
+    }
+    let records: Vec<Raw<'_>> = lines.iter().filter_map(|line| Raw::object(line)).collect();
+    let format = wire::detect(&records).ok_or(Why::NoFormat)?;
+    // A file that cannot be read to its end will say so when it is taken in.
+    let mentions = |needle: &[u8]| mentions(path, needle).unwrap_or(false);
+    let id = format.session_of(path, &records, &mentions).filter(|id| !id.is_empty());
+    let id = id.or_else(|| first.map(|first| first.to_string())).unwrap_or_default();
+    Ok((format, SessionName { format: format.name().to_owned(), id }))
+}
+
+/// Returns whether bytes occur in a file.
+fn mentions(path: &Path, needle: &[u8]) -> io::Result<bool> {
+    let finder = memmem::Finder::new(needle);
+    let mut stream = open(path, 0)?;
+    let mut window = Vec::new();
+    loop {
+        let read = stream.by_ref().take(1 << 20).read_to_end(&mut window)?;
+        if finder.find(&window).is_some() {
+            return Ok(true);
+        }
+        if read == 0 {
+            return Ok(false);
+        }
+        window.drain(..window.len().saturating_sub(needle.len()));
+    }
+}
+
+/// Opens a file at an offset of its content, decoded if it is compressed.
+pub(super) fn open(path: &Path, from: u64) -> io::Result<Box<dyn Read>> {
+    let mut file = File::open(path)?;
+    if !is_compressed(&mut file)? {
+        file.seek(SeekFrom::Start(from))?;
+        return Ok(Box::new(file));
+    }
+    file.rewind()?;
+    let mut stream = Bounded { stream: zstd::Decoder::new(file)?, left: DECODED };
+    io::copy(&mut stream.by_ref().take(from), &mut io::sink())?;
+    Ok(Box::new(stream))
+}
+
+/// Returns how long the content of a file is, if that is known without reading it.
+pub(super) fn length(path: &Path) -> io::Result<Option<u64>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    Ok((!is_compressed(&mut file)?).then_some(length))
+}
+
+fn is_compressed(file: &mut File) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    file.take(ZSTD.len() as u64).read_to_end(&mut begin)?;
+    Ok(begin == ZSTD)
+}
+
+/// A stream that may not go on for ever.
+struct Bounded<R> {
+    stream: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.stream.read(into)?;
+        let left = self.left.checked_sub(read as u64);
+        self.left = left.ok_or_else(|| io::Error::other("decoded, it is too long"))?;
+        Ok(read)
+    }
+}

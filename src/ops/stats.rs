@@ -1,0 +1,38 @@
+//! Counting: how much an archive holds, and what it takes up.
+
+use std::collections::BTreeMap;
+
+use crate::ops::{Archive, OpsError};
+
+/// How many lines are looked at together.
+const BATCH: u64 = 1 << 16;
+
+/// How much the sessions of one format hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// How many sessions there are.
+    pub sessions: u64,
+    /// How many entries.
+    pub entries: u64,
+    /// How many bytes their lines have; a line that several sessions share counts in each.
+    pub bytes: u64,
+}
+
+/// Returns how much is held, by format.
+pub fn stats(archive: &Archive) -> Result<BTreeMap<String, Stats>, OpsError> {
+    let store = archive.store();
+    let mut formats: BTreeMap<String, Stats> = BTreeMap::new();
+    for (key, name) in store.names()? {
+        let entries = store.tip(key)?.entries();
+        let stats = formats.entry(name.format).or_default();
+        stats.sessions += 1;
+        stats.entries += entries;
+        let mut from = 1;
+        while from <= entries {
+            let lines = store.line_ids(key, from..from + BATCH)?;
+            stats.bytes += lines.iter().map(|(_, length)| length).sum::<u64>();
+            from += BATCH;
+        }
+    }
+    Ok(formats)
+}

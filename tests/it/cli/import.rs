@@ -1,0 +1,173 @@
+//! `import`: what is taken in, what is left out, and what is said of it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use insta::assert_snapshot;
+
+use super::{json, with_examples};
+use crate::env::TestEnv;
+
+/// A session of Claude Code: a turn, an answer, and whatever else.
+fn claude(env: &TestEnv, path: &str, rest: &str) {
+    let record = |n: u8, parent: &str, role: &str| {
+        format!(
+            "{{\"parentUuid\":{parent},\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"/work\",\
+             \"sessionId\":\"boat\",\"version\":\"2.1.0\",\"type\":\"{role}\",\"message\":{{\"role\":\"{role}\",\
+             \"content\":\"Part {n}\"}},\"uuid\":\"u{n}\",\"timestamp\":\"2026-01-01T00:00:0{n}.000Z\"}}\n"
+        )
+    };
+    let path = env.home().join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let begin = [record(1, "null", "user"), record(2, "\"u1\"", "assistant")].concat();
+    fs::write(path, begin + rest).unwrap();
+}
+
+#[test]
+fn a_folder_is_taken_in_once_and_read_on_when_it_grows() {
+    let env = with_examples();
+    assert_snapshot!(env.run(&["import", "."]), @"
+    2 files read, 0 unchanged: 2 sessions (2 new), 27 new entries, 9.8 kB
+    Oddities: 1 opaque
+    ");
+    assert_snapshot!(env.run(&["import", "."]), @"
+    0 files read, 2 unchanged: 0 sessions (0 new), 0 new entries, 0 B
+    ");
+    let path = env.project().join("native-rewind.jsonl");
+    let whole = fs::read(&path).unwrap();
+    let exported = env.command().args(["export", "4b6f"]).output().unwrap();
+    assert!(exported.stdout == whole);
+
+    fs::write(&path, [&whole[..], b"no record\n{\"torn\":"].concat()).unwrap();
+    assert_snapshot!(env.run(&["import", ".", "-v"]), @"
+    $HOME/project/native-rewind.jsonl:16: no JSON object
+    $HOME/project/native-rewind.jsonl:17: the file ends within a record
+    1 file read, 1 unchanged: 1 session (0 new), 1 new entry, 18 B
+    Oddities: 1 opaque, 1 torn
+    ");
+    fs::write(&path, &whole[1..]).unwrap();
+    assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
+    $HOME/project/native-rewind.jsonl: no extension of what was read before
+    1 file read, 0 unchanged: 1 session (0 new), 1 new entry, 5.0 kB
+    Oddities: 1 opaque, 1 rewritten
+    ");
+    fs::write(&path, &whole).unwrap();
+    assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
+    $HOME/project/native-rewind.jsonl: no extension of what was read before
+    1 file read, 0 unchanged: 1 session (0 new), 0 new entries, 5.0 kB
+    Oddities: 1 rewritten
+    ");
+    let exported = env.command().args(["export", "4b6f"]).output().unwrap();
+    assert!(exported.stdout == whole);
+}
+
+#[test]
+fn without_a_path_every_agents_folder_is_searched() {
+    let env = TestEnv::new();
+    assert_snapshot!(env.run(&["import"]), @"
+    ------- stderr -------
+    No agent keeps sessions on this machine
+    ");
+    claude(&env, ".claude/projects/-work/boat.jsonl", "");
+    claude(&env, ".openclaw/agents/main/other/no.jsonl", "");
+    let kimi = env.home().join(".kimi/sessions/0123/k-1");
+    fs::create_dir_all(&kimi).unwrap();
+    let said = "{\"role\":\"user\",\"content\":\"Hello\"}\n";
+    fs::write(kimi.join("context_1.jsonl"), said.repeat(3)).unwrap();
+    fs::write(kimi.join("context.jsonl"), said).unwrap();
+    assert_snapshot!(env.run(&["import", "--dry-run"]), @"
+    claude  boat  456 B  ~/.claude/projects/-work/boat.jsonl
+    kimi    k-1    34 B  ~/.kimi/sessions/0123/k-1/context.jsonl
+    kimi    k-1   102 B  ~/.kimi/sessions/0123/k-1/context_1.jsonl
+    ------- stderr -------
+    Claude Code: ~/.claude/projects
+    Kimi CLI: ~/.kimi/sessions
+    ");
+    assert!(!super::store(&env).exists());
+    assert_snapshot!(env.run(&["import", "--json"]).masked(), @r#"
+    {"type":"imported","session":"boat","agent":"claude","new":true,"operation":1,"files":1,"entries":2,"bytes":456,"left":null,"oddities":[]}
+    {"type":"imported","session":"k-1","agent":"kimi","new":true,"operation":1,"files":2,"entries":3,"bytes":136,"left":null,"oddities":[]}
+    {"type":"summary","files":3,"unchanged":0,"skipped":0,"sessions":2,"entries":5,"bytes":592,"oddities":{}}
+    ------- stderr -------
+    Claude Code: ~/.claude/projects
+    Kimi CLI: ~/.kimi/sessions
+    "#);
+    assert_snapshot!(env.run(&["export", "--list", "k-1"]), @"
+    1  3 entries  102 B           by operation 1  $HOME/.kimi/sessions/0123/k-1/context_1.jsonl
+    2    1 entry   34 B  current  by operation 1  $HOME/.kimi/sessions/0123/k-1/context.jsonl
+    ");
+}
+
+#[test]
+fn what_holds_no_session_is_left_out_with_a_reason() {
+    let env = TestEnv::new();
+    claude(&env, "project/in/boat.jsonl", "");
+    let folder = env.project().join("in");
+    fs::write(folder.join("notes.txt"), "nothing\n").unwrap();
+    fs::write(folder.join("odd\x1b[2J"), "nothing\n").unwrap();
+    symlink("gone", folder.join("dangling")).unwrap();
+    symlink(".", folder.join("loop")).unwrap();
+    assert_snapshot!(env.run(&["import", "in", "-v"]), @r"
+    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
+    ------- stderr -------
+    warning: skipped $HOME/project/in/dangling: cannot read it: No such file or directory (os error 2)
+    warning: skipped $HOME/project/in/loop: it was met before under another name
+    warning: skipped $HOME/project/in/notes.txt: it holds no session of a known format
+    warning: skipped $HOME/project/in/odd\x1b[2J: it holds no session of a known format
+    ");
+    assert_snapshot!(env.run(&["import", "in/notes.txt", "no\x1bwhere"]), @r"
+    0 files read, 0 unchanged: 0 sessions (0 new), 0 new entries, 0 B
+    ------- stderr -------
+    warning: skipped $HOME/project/in/notes.txt: it holds no session of a known format
+    warning: skipped $HOME/project/no\x1bwhere: cannot read it: No such file or directory (os error 2)
+    error: no session file could be read
+    [exit status: 3]
+    ");
+    let summary = env.run(&["import", "--json", "-q", "in"]).success().stdout;
+    assert_eq!(json(&summary)["unchanged"], 1);
+}
+
+#[test]
+fn a_compressed_file_is_read_as_its_lines() {
+    let env = TestEnv::new();
+    claude(&env, "project/boat.jsonl", "");
+    let lines = fs::read(env.project().join("boat.jsonl")).unwrap();
+    let packed = zstd::encode_all(&lines[..], 3).unwrap();
+    fs::remove_file(env.project().join("boat.jsonl")).unwrap();
+    fs::write(env.project().join("boat.jsonl.zst"), packed).unwrap();
+    assert_snapshot!(env.run(&["import", "boat.jsonl.zst"]), @"
+    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
+    ");
+    let exported = env.command().args(["export", "boat"]).output().unwrap();
+    assert!(exported.stdout == lines);
+}
+
+#[test]
+fn a_branch_that_a_command_moved_is_kept() {
+    let env = TestEnv::new();
+    claude(&env, "project/boat.jsonl", "");
+    let _ = env.run(&["import", "boat.jsonl"]).success();
+    let _ = env.run(&["revert", "-q", "0", "-s", "boat"]).success();
+    claude(&env, "project/boat.jsonl", "{\"type\":\"ai-title\",\"aiTitle\":\"A boat\"}\n");
+    assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
+    Session boat: main follows its file again; where it stood is branch main.2
+    1 file read, 0 unchanged: 1 session (0 new), 1 new entry, 39 B
+    ");
+}
+
+#[test]
+fn stats_count_by_agent_and_in_all() {
+    let env = with_examples();
+    claude(&env, "project/boat.jsonl", "");
+    claude(&env, "project/again.jsonl", "");
+    let _ = env.run(&["import", "."]).success();
+    let said = env.run(&["stats"]).success().stdout;
+    let lines: Vec<&str> = said.lines().collect();
+    assert_snapshot!(lines[..2].join("\n"), @"
+    claude   1 session   2 entries   454 B
+    native  2 sessions  27 entries  9.8 kB
+    ");
+    let json_lines = env.run(&["stats", "--json"]).success().stdout;
+    let store = json(json_lines.lines().last().unwrap());
+    assert_eq!((&store["type"], &store["lines"]), (&"store".into(), &29.into()));
+}

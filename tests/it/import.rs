@@ -1,0 +1,238 @@
+//! Taking in files: whatever they hold and in whatever parts they come, the same session.
+//!
+//! Real sessions are no part of the project: `UNDERTEXT_CORPUS` names the folder, and without it they are left out.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+use undertext::model::{EntryId, Timestamp};
+use undertext::ops::{self, Ambient, Archive, Imported, Session, Step, Summary};
+use undertext::store::Access;
+use uuid::Uuid;
+
+struct Ticking(i64);
+
+impl Ambient for Ticking {
+    fn now(&mut self) -> Timestamp {
+        self.0 += 1;
+        Timestamp(self.0)
+    }
+
+    fn uuid(&mut self) -> Uuid {
+        self.0 += 1;
+        Uuid::from_u128(u128::from(self.0.unsigned_abs()))
+    }
+}
+
+fn archive() -> Archive {
+    Archive::in_memory(Box::new(Ticking(0)))
+}
+
+fn import(archive: &mut Archive, paths: &[PathBuf]) -> (Summary, Vec<Imported>) {
+    let mut imported = Vec::new();
+    let summary = ops::import(archive, paths, &mut |step| {
+        if let Step::Imported(done) = step {
+            imported.push(done);
+        }
+    });
+    (summary.unwrap(), imported)
+}
+
+fn only(archive: &Archive) -> Session {
+    let mut sessions = archive.every().unwrap();
+    assert_eq!(sessions.len(), 1);
+    sessions.pop().unwrap()
+}
+
+/// Returns the ids of all entries, and those of the main path.
+fn seen(archive: &Archive, session: &Session) -> (Vec<EntryId>, Vec<EntryId>) {
+    let store = archive.store();
+    let entries = store.entries(session.key, 1..u64::MAX).unwrap();
+    let position = store.tip(session.key).unwrap().position.unwrap();
+    let path = ops::View::new(store, session, position, None).path(usize::MAX).unwrap();
+    let id = |n: u64| entries[usize::try_from(n - 1).unwrap()].id;
+    assert_eq!(path.entries.last().copied(), position.head);
+    (entries.iter().map(|entry| entry.id).collect(), path.entries.into_iter().map(id).collect())
+}
+
+fn exported(archive: &Archive, session: &Session, generation: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let write = &mut |part: &[u8]| {
+        bytes.extend_from_slice(part);
+        Ok(())
+    };
+    ops::export(archive, session, Some(generation), write).unwrap();
+    bytes
+}
+
+#[test]
+fn every_file_comes_back_byte_for_byte_and_is_taken_in_once() {
+    let Some(corpus) = crate::resume::corpus() else { return };
+    let corpus = corpus.canonicalize().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = Archive::open(folder.path(), Access::Write, Box::new(Ticking(0))).unwrap();
+    let (summary, _) = import(&mut archive, std::slice::from_ref(&corpus));
+    let mut held = 0;
+    for session in archive.every().unwrap() {
+        for generation in ops::generations(&archive, &session).unwrap() {
+            let path = generation.file.unwrap();
+            let mut source = fs::read(&path).unwrap();
+            if path.extension().is_some_and(|end| end == "zst") {
+                let mut decoded = Vec::new();
+                zstd::Decoder::new(&source[..]).unwrap().read_to_end(&mut decoded).unwrap();
+                source = decoded;
+            }
+            let equal = exported(&archive, &session, generation.generation) == source;
+            assert!(equal, "{}", path.display());
+            held += 1;
+        }
+    }
+    assert_eq!(held, summary.files);
+    let operations = |archive: &Archive| {
+        let sessions = archive.every().unwrap();
+        let tips = sessions.iter().map(|session| archive.store().tip(session.key).unwrap());
+        tips.map(|tip| tip.operations()).sum::<u64>()
+    };
+    let before = operations(&archive);
+    let (again, imported) = import(&mut archive, std::slice::from_ref(&corpus));
+    assert_eq!((again.unchanged, again.files, imported.len()), (held, held, 0));
+    assert_eq!(operations(&archive), before);
+    ops::verify(&archive, None, &mut |finding| {
+        assert!(finding.severity != ops::Severity::Damage, "{finding:?}");
+    })
+    .unwrap();
+}
+
+/// What a generated file is made of.
+#[derive(Clone, Debug)]
+enum Part {
+    /// A record: whether it is the user's, how far back its parent is, and when it was written.
+    Record(bool, u8, u16),
+    /// What stands between records, or instead of one.
+    Noise(&'static str),
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    let noise = [
+        "\n",
+        "\r\n",
+        " \n\n",
+        "",
+        "garbage\n",
+        "{\"torn\":\n",
+        "\0\0\n",
+        "{}\n",
+        "{\"type\":\"x\"}",
+    ];
+    prop_oneof![
+        4 => (any::<bool>(), 0u8..4, any::<u16>()).prop_map(|(user, back, at)| Part::Record(user, back, at)),
+        1 => proptest::sample::select(noise.to_vec()).prop_map(Part::Noise),
+    ]
+}
+
+/// Writes a file of a session; the names of records begin at `first`.
+fn write(format: &str, parts: &[Part], first: usize) -> Vec<u8> {
+    let mut file = String::new();
+    let mut written: Vec<usize> = Vec::new();
+    for (n, part) in (first..).zip(parts) {
+        match part {
+            Part::Noise(noise) => file.push_str(noise),
+            Part::Record(user, back, at) => {
+                let back = written.len().checked_sub(1 + usize::from(*back));
+                let parent = back.map_or("null".to_owned(), |i| format!("\"u{}\"", written[i]));
+                let role = if *user { "user" } else { "assistant" };
+                let extra = match format {
+                    "claude" => "\"userType\":\"external\",\"isSidechain\":false,",
+                    _ => "",
+                };
+                let text = format!("{n} ").repeat(usize::from(*at) % 120);
+                let line = format!(
+                    "{{\"parentUuid\":{parent},{extra}\"cwd\":\"/p\",\"sessionId\":\"s\",\"version\":\"2.0.0\",\
+                     \"type\":\"{role}\",\"message\":{{\"role\":\"{role}\",\"content\":\"{text}\"}},\
+                     \"uuid\":\"u{n}\",\"timestamp\":\"2026-01-01T00:{:02}:{:02}.000Z\"}}\n",
+                    at / 60 % 60,
+                    at % 60
+                );
+                file.push_str(&line);
+                written.push(n);
+            }
+        }
+    }
+    file.into_bytes()
+}
+
+fn begin() -> Part {
+    Part::Record(true, 0, 0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_file_that_comes_in_parts_is_the_same_session(
+        parts in prop::collection::vec(part(), 0..24),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+        format in prop::sample::select(vec!["native", "claude"]),
+    ) {
+        let parts = [vec![begin()], parts].concat();
+        let whole = write(format, &parts, 0);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap().join("s.jsonl");
+        fs::write(&path, &whole).unwrap();
+        let mut at_once = archive();
+        import(&mut at_once, std::slice::from_ref(&path));
+
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(whole.len())).collect();
+        cuts.sort_unstable();
+        let mut in_parts = archive();
+        for cut in cuts.into_iter().chain([whole.len()]) {
+            fs::write(&path, &whole[..cut]).unwrap();
+            let (_, imported) = import(&mut in_parts, std::slice::from_ref(&path));
+            let quirks: Vec<_> = imported.iter().flat_map(|i| &i.oddities).map(|o| o.quirk).collect();
+            prop_assert!(!quirks.contains(&ops::Quirk::Rewritten));
+        }
+        let (session, other) = (only(&at_once), only(&in_parts));
+        prop_assert_eq!(&session.name, &other.name);
+        prop_assert_eq!(seen(&at_once, &session), seen(&in_parts, &other));
+        prop_assert_eq!(ops::generations(&in_parts, &other).unwrap().len(), 1);
+        prop_assert!(exported(&in_parts, &other, 1) == whole);
+    }
+
+    #[test]
+    fn files_of_one_session_come_in_any_order(
+        shared in prop::collection::vec(part(), 0..8),
+        one in prop::collection::vec(part(), 0..8),
+        other in prop::collection::vec(part(), 0..8),
+        format in prop::sample::select(vec!["native", "claude"]),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let shared = [vec![begin()], shared].concat();
+        let mut paths = Vec::new();
+        for (name, rest) in [("a", one), ("b", other)] {
+            let end = write(format, &rest, 100 + 100 * paths.len());
+            let path = root.join(name);
+            fs::write(&path, [write(format, &shared, 0), end].concat()).unwrap();
+            paths.push(path);
+        }
+        let mut results = Vec::new();
+        for order in [vec![0, 1], vec![1, 0]] {
+            let mut archive = archive();
+            for n in order {
+                import(&mut archive, std::slice::from_ref(&paths[n]));
+            }
+            let (mut ids, path) = seen(&archive, &only(&archive));
+            ids.sort();
+            results.push((ids, path));
+        }
+        let mut archive = archive();
+        import(&mut archive, &paths);
+        let (mut ids, path) = seen(&archive, &only(&archive));
+        ids.sort();
+        results.push((ids, path));
+        prop_assert_eq!(&results[0], &results[1]);
+        prop_assert_eq!(&results[0], &results[2]);
+    }
+}
