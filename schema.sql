@@ -188,21 +188,26 @@ CREATE TRIGGER rotation_is_not_deleted BEFORE DELETE ON rotation BEGIN SELECT RA
 
 ---------------------------------------------------------------------------------------------------- Part 2: bytes
 
--- A line. Its body is: the number of references; for each the length of the literal bytes before it, then the line, the
--- offset in that line's literal bytes and the length that it stands for; then the literal bytes. Numbers are varints.
+-- A line, by its hash.
 CREATE TABLE line (
   key  INTEGER PRIMARY KEY,                          -- without gaps, from 1
   hash BLOB NOT NULL CHECK (length(hash) = 32),
-  size INTEGER NOT NULL,                             -- of the line as it arrived
-  body BLOB                                          -- none: in a segment
+  size INTEGER NOT NULL                              -- as it arrived
 ) STRICT;
 CREATE INDEX line_hash ON line (substr(hash, 1, 6));
 CREATE TRIGGER line_is_not_replaced BEFORE INSERT ON line WHEN EXISTS (SELECT 1 FROM line WHERE key = NEW.key)
   OR EXISTS (SELECT 1 FROM line WHERE substr(hash, 1, 6) = substr(NEW.hash, 1, 6) AND hash = NEW.hash)
 BEGIN SELECT RAISE(ABORT, 'append-only: this line exists'); END;
-CREATE TRIGGER line_is_not_updated BEFORE UPDATE ON line WHEN NEW.key <> OLD.key OR NEW.hash <> OLD.hash OR NEW.size <> OLD.size
-BEGIN SELECT RAISE(ABORT, 'append-only: line'); END;
+CREATE TRIGGER line_is_not_updated BEFORE UPDATE ON line BEGIN SELECT RAISE(ABORT, 'append-only: line'); END;
 CREATE TRIGGER line_is_not_deleted BEFORE DELETE ON line BEGIN SELECT RAISE(ABORT, 'append-only: line'); END;
+
+-- The body of a line that lies in no segment yet: the number of references; for each the length of the literal bytes
+-- before it, then the line, the offset in that line's literal bytes and the length that it stands for; then the literal
+-- bytes. Numbers are varints.
+CREATE TABLE fresh (
+  key  INTEGER PRIMARY KEY,                          -- line.key
+  body BLOB NOT NULL
+) STRICT;
 
 -- Bodies of consecutive lines, packed together: zstd over each body's length, then the bodies.
 CREATE TABLE segment (

@@ -126,7 +126,8 @@ impl Bytes {
         let mut find = db.prepare_cached(
             "SELECT key FROM line WHERE substr(hash, 1, 6) = substr(?1, 1, 6) AND hash = ?1",
         )?;
-        let mut insert = db.prepare_cached("INSERT INTO line VALUES (?, ?, ?, ?)")?;
+        let mut insert = db.prepare_cached("INSERT INTO line VALUES (?, ?, ?)")?;
+        let mut leave = db.prepare_cached("INSERT INTO fresh VALUES (?, ?)")?;
         let mut keys = Vec::with_capacity(lines.len());
         for line in lines {
             let id = line.id.as_bytes();
@@ -136,14 +137,14 @@ impl Bytes {
             }
             let body = self.encode(db, next, &line, &pending)?;
             let size = line.bytes.len() as u64;
+            insert.execute(params![next, id, size])?;
             if direct {
-                insert.execute(params![next, id, size, None::<&[u8]>])?;
                 pending.push(next, body);
                 if pending.size >= SEGMENT {
                     pending.write(db)?;
                 }
             } else {
-                insert.execute(params![next, id, size, body])?;
+                leave.execute(params![next, body])?;
             }
             keys.push(next);
             next += 1;
@@ -236,8 +237,9 @@ impl Bytes {
         each: &mut dyn FnMut(u64, Vec<u8>),
     ) -> Result<(), StoreError> {
         let mut find = db.prepare_cached(
-            "SELECT e.id, k.id, l.key, l.size, l.body FROM entry e JOIN line l ON l.key = e.line
-             LEFT JOIN entry k ON k.session = e.session AND k.n = e.link WHERE e.session = ? AND e.n = ?",
+            "SELECT e.id, k.id, l.key, l.size, f.body FROM entry e JOIN line l ON l.key = e.line
+             LEFT JOIN entry k ON k.session = e.session AND k.n = e.link
+             LEFT JOIN fresh f ON f.key = l.key WHERE e.session = ? AND e.n = ?",
         )?;
         for &n in entries {
             let row = find
@@ -315,12 +317,9 @@ impl Bytes {
     }
 
     fn body(&self, db: &Connection, key: i64) -> Result<Body, StoreError> {
-        let mut find = db.prepare_cached("SELECT body FROM line WHERE key = ?")?;
-        match find.query_row([key], |row| row.get(0)).optional()? {
-            Some(Some(body)) => Ok(Body::Inline(body)),
-            Some(None) => self.packed(db, key),
-            None => Err(torn(key, "it is not there")),
-        }
+        let mut find = db.prepare_cached("SELECT body FROM fresh WHERE key = ?")?;
+        let inline = find.query_row([key], |row| row.get(0)).optional()?;
+        inline.map_or_else(|| self.packed(db, key), |body| Ok(Body::Inline(body)))
     }
 
     fn packed(&self, db: &Connection, key: i64) -> Result<Body, StoreError> {
@@ -372,7 +371,8 @@ impl Bytes {
             texts.entry(place.line).or_default().push((row.get(0)?, place));
         }
         let mut query = db.prepare(
-            "SELECT key, hash, size, body FROM line WHERE key >= ? AND key < ? ORDER BY key",
+            "SELECT l.key, l.hash, l.size, f.body FROM line l LEFT JOIN fresh f ON f.key = l.key
+             WHERE l.key >= ? AND l.key < ? ORDER BY l.key",
         )?;
         let mut rows = query.query([range.start, range.end])?;
         let mut expected = range.start;
@@ -424,8 +424,8 @@ pub(super) fn pack(db: &mut Connection) -> Result<(), StoreError> {
         return Ok(());
     }
     let inline: i64 = db
-        .prepare_cached("SELECT ifnull(sum(length(body)), 0) FROM line WHERE key >= ?")?
-        .query_row([first], |row| row.get(0))?;
+        .prepare_cached("SELECT ifnull(sum(length(body)), 0) FROM fresh")?
+        .query_row([], |row| row.get(0))?;
     if inline < i64::try_from(SEGMENT).unwrap_or(i64::MAX) {
         return Ok(());
     }
@@ -480,7 +480,7 @@ pub(super) fn sizes(db: &Connection) -> Result<Sizes, StoreError> {
         lines: number("SELECT count(*) FROM line")?,
         raw: number("SELECT ifnull(sum(size), 0) FROM line")?,
         kept: number("SELECT ifnull(sum(length(body)), 0) FROM segment")?
-            + number("SELECT ifnull(sum(length(body)), 0) FROM line")?,
+            + number("SELECT ifnull(sum(length(body)), 0) FROM fresh")?,
         texts: number("SELECT count(*) FROM text")?,
         stored: number(
             "SELECT (SELECT page_count - (SELECT freelist_count FROM pragma_freelist_count)
@@ -546,9 +546,8 @@ impl Pending {
     /// Takes up the lines that lie inline.
     fn with_inline(db: &Connection) -> Result<Self, StoreError> {
         let mut pending = Self { first: first_inline(db)?, ..Self::default() };
-        let mut query =
-            db.prepare_cached("SELECT key, body FROM line WHERE key >= ? ORDER BY key")?;
-        let mut rows = query.query([pending.first])?;
+        let mut query = db.prepare_cached("SELECT key, body FROM fresh ORDER BY key")?;
+        let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
             pending.push(row.get(0)?, row.get(1)?);
         }
@@ -589,20 +588,16 @@ impl Pending {
             data.len() as u64,
             packed
         ])?;
-        db.prepare_cached(
-            "UPDATE line SET body = NULL WHERE key >= ? AND key < ? AND body IS NOT NULL",
-        )?
-        .execute([self.first, self.first + count])?;
+        db.prepare_cached("DELETE FROM fresh WHERE key < ?")?.execute([self.first + count])?;
         *self = Self { first: self.first + count, ..Self::default() };
         Ok(())
     }
 
-    /// Leaves what makes no segment in its lines.
+    /// Leaves what makes no segment as it is.
     fn leave_inline(&mut self, db: &Connection) -> Result<(), StoreError> {
-        let mut update =
-            db.prepare_cached("UPDATE line SET body = ? WHERE key = ? AND body IS NULL")?;
+        let mut leave = db.prepare_cached("INSERT OR IGNORE INTO fresh VALUES (?, ?)")?;
         for (key, body) in (self.first..).zip(&self.bodies) {
-            update.execute(params![body, key])?;
+            leave.execute(params![key, body])?;
         }
         Ok(())
     }
