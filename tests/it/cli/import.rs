@@ -30,9 +30,7 @@ fn a_folder_is_taken_in_once_and_read_on_when_it_grows() {
     2 files read, 0 unchanged: 2 sessions (2 new), 27 new entries, 9.8 kB
     Oddities: 1 opaque
     ");
-    assert_snapshot!(env.run(&["import", "."]), @"
-    0 files read, 2 unchanged: 0 sessions (0 new), 0 new entries, 0 B
-    ");
+    assert_snapshot!(env.run(&["import", "."]), @"0 files read, 2 unchanged: 0 sessions (0 new), 0 new entries, 0 B");
     let path = env.project().join("native-rewind.jsonl");
     let whole = fs::read(&path).unwrap();
     let exported = env.command().args(["export", "4b6f"]).output().unwrap();
@@ -135,9 +133,7 @@ fn a_compressed_file_is_read_as_its_lines() {
     let packed = zstd::encode_all(&lines[..], 3).unwrap();
     fs::remove_file(env.project().join("boat.jsonl")).unwrap();
     fs::write(env.project().join("boat.jsonl.zst"), packed).unwrap();
-    assert_snapshot!(env.run(&["import", "boat.jsonl.zst"]), @"
-    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
-    ");
+    assert_snapshot!(env.run(&["import", "boat.jsonl.zst"]), @"1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B");
     let exported = env.command().args(["export", "boat"]).output().unwrap();
     assert!(exported.stdout == lines);
 }
