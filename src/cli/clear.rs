@@ -18,7 +18,7 @@ Examples:
 
 JSON: one object
   {\"type\":\"clear\", \"branch\":NAME, \"left\":the branch that keeps what was left or null,
-   \"dropped\":entries that are no longer in the live file, \"note\":null,
+   \"dropped\":entries that are left behind, \"note\":null,
    \"rotated\":PATH of the old live file or null, \"operation\":N or null if nothing had to change}")]
 pub(crate) struct Args {
     #[command(flatten)]

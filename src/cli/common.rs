@@ -94,8 +94,8 @@ pub(crate) fn tell_back(
     }
     let dropped = match reverted.dropped {
         0 => String::new(),
-        1 => "; 1 entry is no longer in the live file".to_owned(),
-        n => format!("; {n} entries are no longer in the live file"),
+        1 => "; 1 entry is left behind".to_owned(),
+        n => format!("; {n} entries are left behind"),
     };
     context.say(&format!("{branch} is back at {to}{dropped}"))?;
     if let Some(note) = reverted.note {
@@ -105,6 +105,10 @@ pub(crate) fn tell_back(
         context.say(&format!("What was left is branch {left}"))?;
     }
     context.say_rotated(rotated)?;
+    if rotated.is_none() {
+        let note = "The agent's own file is not changed; to have this state in a file: undertext export -o FILE";
+        context.output.note(note);
+    }
     context.output.hint("take it back: undertext undo");
     Ok(Exit::Yes)
 }

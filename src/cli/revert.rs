@@ -20,7 +20,7 @@ Examples:
 
 JSON: one object
   {\"type\":\"revert\", \"checkpoint\":N, \"branch\":NAME, \"left\":the branch that keeps what was left or null,
-   \"dropped\":entries that are no longer in the live file, \"note\":ID of the note or null,
+   \"dropped\":entries that are left behind, \"note\":ID of the note or null,
    \"rotated\":PATH of the old live file or null, \"operation\":N or null if nothing had to change}")]
 pub(crate) struct Args {
     /// The number of the checkpoint

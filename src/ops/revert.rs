@@ -25,7 +25,7 @@ pub struct Reverted {
     pub branch: String,
     /// The branch that holds what was left.
     pub left: Option<String>,
-    /// How many entries of the live file are no longer in it.
+    /// How many entries that stood there are left behind.
     pub dropped: u64,
     /// The note, if one was left.
     pub note: Option<EntryId>,

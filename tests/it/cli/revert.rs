@@ -13,7 +13,7 @@ fn revert_keeps_what_was_left_and_says_where() {
     let session = conversation(&env);
     let before = live(&env, &session);
     assert_snapshot!(env.run(&["revert", "1"]), @r"
-    main is back at checkpoint 1; 2 entries are no longer in the live file
+    main is back at checkpoint 1; 2 entries are left behind
     What was left is branch main.1
     The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
@@ -78,7 +78,7 @@ fn clear_begins_anew_and_rotations_are_checked() {
     let env = TestEnv::new();
     let session = conversation(&env);
     assert_snapshot!(env.run(&["clear"]), @r"
-    main is back at the start; 4 entries are no longer in the live file
+    main is back at the start; 4 entries are left behind
     What was left is branch main.1
     The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
