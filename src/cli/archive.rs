@@ -87,6 +87,14 @@ impl Context {
         &self,
         wanted: Option<&OsStr>,
     ) -> Result<(Archive, Session), CommandError> {
+        let file = wanted.map(|wanted| self.env.current_dir.join(wanted));
+        if let Some(file) = file.filter(|file| file.is_file()) {
+            let file = shown(&file);
+            return Err(CommandError::user(anyhow!(
+                "{file} is a file; only sessions of a store are changed"
+            ))
+            .hinted("take it in first: undertext import FILE"));
+        }
         let path = self.root()?.join("store.db");
         if !path.exists() {
             return Err(StoreError::Absent { path }.into());

@@ -31,7 +31,11 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(args.about.session.as_deref())?;
     let mut table = Table::new([Align::Right, Align::Left, Align::Left, Align::Right, Align::Left]);
-    for rotated in ops::rotations(&archive, &session)? {
+    let all = ops::rotations(&archive, &session)?;
+    if all.is_empty() {
+        context.output.note("No file of this session was set aside");
+    }
+    for rotated in all {
         if context.json {
             let fields = json!({
                 "operation": rotated.operation,
