@@ -39,7 +39,7 @@ use bytes::Bytes;
 /// How many pages of WAL are let grow before they are moved into the database, for a program that stays open.
 const WAL_PAGES: i32 = 1000;
 /// The same for a program that ends after one command: the next one has to read them all.
-const WAL_PAGES_BRIEF: i32 = 64;
+const WAL_PAGES_BRIEF: i32 = 256;
 
 /// A store in a file.
 pub struct SqliteStore {

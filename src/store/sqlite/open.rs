@@ -7,7 +7,7 @@ use std::{
     fs,
     io::Read,
     os::unix::fs::OpenOptionsExt,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicI32, Ordering},
@@ -67,6 +67,7 @@ pub(super) fn open(
             fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
         made.map_err(|source| StoreError::Io { path: path.to_owned(), source })?;
     }
+    let has_wal = wal_of(path).exists();
     let mut db = Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
@@ -80,6 +81,13 @@ pub(super) fn open(
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     if !present || version(&db, path)? == 0 {
         create(&mut db)?;
+    }
+    if !has_wal {
+        // The names of new files have to reach the disk too, once and not with each first commit of a program.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|source| StoreError::Io { path: folder.to_owned(), source })?;
     }
     let told = Arc::clone(&pages);
     db.wal_hook(Some(move |_: &'_ mut rusqlite::hooks::Wal, n| {
@@ -100,11 +108,7 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
         Ok(db)
     };
     let first = Connection::open_with_flags(path, flags).map_err(StoreError::from).and_then(look);
-    let wal_is_empty = || {
-        let mut wal = path.as_os_str().to_owned();
-        wal.push("-wal");
-        fs::metadata(wal).map_or(0, |meta| meta.len()) == 0
-    };
+    let wal_is_empty = || fs::metadata(wal_of(path)).map_or(0, |meta| meta.len()) == 0;
     match first {
         // A WAL database needs companion files even to be read; where none can be made and none is needed, say so.
         Err(StoreError::Database(_) | StoreError::ReadOnly { .. }) if wal_is_empty() => {
@@ -113,6 +117,13 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
         }
         other => other,
     }
+}
+
+/// Returns where the WAL of a database lies.
+fn wal_of(path: &Path) -> PathBuf {
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    PathBuf::from(wal)
 }
 
 fn escape_uri(path: &Path) -> String {
