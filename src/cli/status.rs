@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use undertext::ops::{self, Session, Status};
 
 use super::Context;
+use super::common::counted;
 use super::error::{CommandError, Exit};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -90,10 +91,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (styles, columns) = (context.output.styles(), context.output.width());
     table.write(&mut context.output, styles, columns)?;
     Ok(Exit::Yes)
-}
-
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 fn fields(session: &Session, status: &Status) -> Value {

@@ -19,7 +19,7 @@ pub use kimi::Kimi;
 pub use native::{Invalid, Native};
 pub use pi::Pi;
 
-use crate::model::{Kind, Message, NameTag, Record, Timestamp, json::Raw};
+use crate::model::{Kind, Message, NameTag, Record, Timestamp, Usage, json::Raw};
 
 /// Any failure of what lies beneath a [`Graph`].
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -286,6 +286,17 @@ fn string(value: Option<Raw<'_>>) -> Option<String> {
 fn moment(value: Option<Raw<'_>>) -> Option<Timestamp> {
     value?.text().and_then(|time| Timestamp::parse(&time))
 }
+
+/// Returns what a model says that it used: the numbers under the names of input, output, cache read and cache written.
+fn usage(usage: Raw<'_>, names: [&str; 4]) -> Usage {
+    let [input, output, cache_read, cache_write] =
+        names.map(|name| usage.get(name).and_then(Raw::u64).unwrap_or(0));
+    Usage { input, output, cache_read, cache_write }
+}
+
+/// The names under which Anthropic's interface says what was used.
+const ANTHROPIC_USAGE: [&str; 4] =
+    ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
 
 /// Returns a value as words: a string as it is, anything else as its JSON.
 fn shown(value: Raw<'_>) -> String {

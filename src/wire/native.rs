@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::{
     dag,
     model::{
-        Block, Kind, Message, NameTag, Parent, Role, Timestamp, Usage,
+        Block, Kind, Message, NameTag, Parent, Role, Timestamp,
         json::{self, Raw},
     },
     wire::{
@@ -243,7 +243,9 @@ fn message(record: Raw<'_>) -> Option<Message> {
         id: message.and_then(|m| text(m, "id")),
         time: moment(record.get("timestamp")),
         model: message.and_then(|m| text(m, "model")),
-        usage: message.and_then(|m| m.get("usage")).map(usage),
+        usage: message
+            .and_then(|m| m.get("usage"))
+            .map(|used| super::usage(used, super::ANTHROPIC_USAGE)),
     })
 }
 
@@ -359,14 +361,4 @@ fn content(content: Raw<'_>) -> Vec<Block> {
         other => Block::Other(other.unwrap_or("unknown").to_owned()),
     };
     content.items().map(block).collect()
-}
-
-fn usage(usage: Raw<'_>) -> Usage {
-    let number = |key| usage.get(key).and_then(Raw::u64).unwrap_or(0);
-    Usage {
-        input: number("input_tokens"),
-        output: number("output_tokens"),
-        cache_read: number("cache_read_input_tokens"),
-        cache_write: number("cache_creation_input_tokens"),
-    }
 }

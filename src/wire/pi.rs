@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::{
     dag,
     model::{
-        Block, Kind, Message, NameTag, Parent, Record, Role, Timestamp, Usage,
+        Block, Kind, Message, NameTag, Parent, Record, Role, Timestamp,
         json::{self, Raw},
         put_varint, take_varint,
     },
@@ -56,6 +56,9 @@ const EDIT: u8 = 32;
 
 /// The type under which extensions keep what only they read, and what undertext says there.
 const CUSTOM_TYPE: &str = "undertext";
+
+/// The names under which pi says what was used.
+const USAGE: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
 
 impl Format for Pi {
     fn name(&self) -> &'static str {
@@ -448,7 +451,7 @@ fn message(record: Raw<'_>) -> Option<Message> {
         id: None,
         time: time(message.get("timestamp")).or_else(|| time(record.get("timestamp"))),
         model: text(message, "model"),
-        usage: message.get("usage").map(usage),
+        usage: message.get("usage").map(|used| super::usage(used, USAGE)),
     })
 }
 
@@ -470,16 +473,6 @@ fn content(content: Raw<'_>) -> Vec<Block> {
         other => Block::Other(other.unwrap_or("unknown").to_owned()),
     };
     content.items().map(block).collect()
-}
-
-fn usage(usage: Raw<'_>) -> Usage {
-    let number = |key| usage.get(key).and_then(Raw::u64).unwrap_or(0);
-    Usage {
-        input: number("input"),
-        output: number("output"),
-        cache_read: number("cacheRead"),
-        cache_write: number("cacheWrite"),
-    }
 }
 
 /// Reads a moment, as RFC 3339 or in milliseconds.

@@ -6,7 +6,7 @@
 
 use crate::{
     model::{
-        Block, Kind, Message, NameTag, Record, Role, Usage,
+        Block, Kind, Message, NameTag, Record, Role,
         json::{self, Raw},
     },
     wire::{Envelope, Link, moment, shown, string, text},
@@ -231,7 +231,9 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
         id: message.and_then(|message| text(message, "id")),
         time: moment(record.get("timestamp")),
         model: message.and_then(|message| text(message, "model")),
-        usage: message.and_then(|message| message.get("usage")).map(usage),
+        usage: message
+            .and_then(|message| message.get("usage"))
+            .map(|used| crate::wire::usage(used, crate::wire::ANTHROPIC_USAGE)),
     })
 }
 
@@ -348,14 +350,4 @@ fn answer(content: Raw<'_>) -> String {
         _ => format!("[{}]", text(item, "type").unwrap_or_else(|| "unknown".to_owned())),
     };
     content.items().map(part).collect::<Vec<_>>().join("\n")
-}
-
-fn usage(usage: Raw<'_>) -> Usage {
-    let number = |key| usage.get(key).and_then(Raw::u64).unwrap_or(0);
-    Usage {
-        input: number("input_tokens"),
-        output: number("output_tokens"),
-        cache_read: number("cache_read_input_tokens"),
-        cache_write: number("cache_creation_input_tokens"),
-    }
 }
