@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
 use undertext::model::{EntryId, Role};
-use undertext::ops::{self, AppendedEntry, OpsError};
+use undertext::ops::{self, AppendedEntry, Manner, OpsError};
 use undertext::wire::Draft;
 
 use super::common::{DIGITS, Of, counted};
@@ -74,6 +74,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "text")]
     jsonl: Option<PathBuf>,
 
+    /// Write the agent's file even if a process has its session loaded
+    #[arg(long)]
+    force: bool,
+
     #[command(flatten)]
     of: Of,
 }
@@ -95,6 +99,7 @@ struct Batch {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.of.session.as_deref())?;
+    archive.set_manner(Manner { force: args.force, ..Manner::default() });
     // Whoever writes to stdin may take long; nothing is locked meanwhile.
     let batch = batch(context, args)?;
     if batch.drafts.is_empty() {
@@ -145,7 +150,7 @@ fn list(
     for entry in entries {
         table.row([
             Cell::new(Label::Id, &short(&entry.id)),
-            Cell::new(Label::Plain, &entry.uuid),
+            Cell::new(Label::Plain, entry.uuid.as_deref().unwrap_or_default()),
             Cell::new(Label::Tool, call.unwrap_or_default()),
         ]);
     }

@@ -82,18 +82,18 @@ impl Context {
         }
     }
 
-    /// Opens a session of the store to change it; the store is not made for that.
+    /// Opens a session of the store to change it; a session file is taken in first and becomes its live file. The store is
+    /// made only for a file.
     pub(crate) fn change(
-        &self,
+        &mut self,
         wanted: Option<&OsStr>,
     ) -> Result<(Archive, Session), CommandError> {
         let file = wanted.map(|wanted| self.env.current_dir.join(wanted));
         if let Some(file) = file.filter(|file| file.is_file()) {
-            let file = shown(&file);
-            return Err(CommandError::user(anyhow!(
-                "{file} is a file; only sessions of a store are changed"
-            ))
-            .hinted("take it in first: undertext import FILE"));
+            let mut archive = self.writer()?;
+            let (session, attached) = ops::take_up(&mut archive, &file)?;
+            self.tell(&attached.notices);
+            return Ok((archive, session));
         }
         let path = self.root()?.join("store.db");
         if !path.exists() {
@@ -185,11 +185,24 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
             (Kind::Failed, hint("see what is damaged: undertext verify"))
         }
         E::Store(StoreError::Busy | StoreError::Conflict) => (Kind::Failed, hint("try again")),
+        E::Loaded { .. } => (
+            Kind::Failed,
+            vec![
+                "end the agent first: it would not see what is written, and go on from what it knows"
+                    .to_owned(),
+                "or insist: --force".to_owned(),
+            ],
+        ),
+        E::OutOfReach { .. } => (
+            Kind::Failed,
+            hint("to have this state in a file of its own: undertext branch NAME ENTRY, undertext export"),
+        ),
         E::NoSession(_) | E::NoSessionHere(_) => (
             Kind::User,
             vec![
                 "list the sessions: undertext sessions".to_owned(),
-                "or begin one: undertext new".to_owned(),
+                "or begin one: undertext new; or take in those of your agents: undertext import"
+                    .to_owned(),
             ],
         ),
         E::AmbiguousSession { matches, .. } | E::AmbiguousEntry { matches, .. } => {

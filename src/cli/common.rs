@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use undertext::model::EntryId;
-use undertext::ops::{Archive, Reverted, Session, Undone};
+use undertext::ops::{Archive, Manner, Reverted, Session, Undone};
 
 use super::Context;
 use super::archive::shown;
@@ -30,6 +30,25 @@ pub(crate) struct About {
     /// An id, its beginning, or a title; left out, the newest session of this folder
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<OsString>,
+}
+
+/// How an agent's own file is written.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Writing {
+    /// Write the agent's file even if a process has its session loaded
+    #[arg(long)]
+    force: bool,
+
+    /// Set the agent's file aside and write a new one, even where appending would do
+    #[arg(long)]
+    rotate: bool,
+}
+
+impl Writing {
+    /// Returns it as the library is told.
+    pub(crate) fn manner(&self) -> Manner {
+        Manner { force: self.force, rotate: self.rotate }
+    }
 }
 
 /// Returns the id of an entry; none where a place is before the first.
@@ -84,6 +103,7 @@ pub(crate) fn tell_back(
         place["dropped"] = json!(reverted.dropped);
         place["note"] = whole(reverted.note);
         place["rotated"] = path(rotated);
+        place["written"] = path(reverted.written.as_deref());
         place["operation"] = json!(reverted.operation);
         json::line(&mut context.output, kind, &place)?;
         return Ok(Exit::Yes);
@@ -104,8 +124,8 @@ pub(crate) fn tell_back(
     if let Some(left) = &reverted.left {
         context.say(&format!("What was left is branch {left}"))?;
     }
-    context.say_rotated(rotated)?;
-    if rotated.is_none() {
+    context.say_written(reverted.written.as_deref(), rotated)?;
+    if rotated.is_none() && reverted.written.is_none() {
         let note = "The agent's own file is not changed; to have this state in a file: undertext export -o FILE";
         context.output.note(note);
     }
@@ -129,6 +149,7 @@ pub(crate) fn tell_undone(
             "command": undone.command,
             "left": undone.left,
             "rotated": path(rotated),
+            "written": path(undone.written.as_deref()),
         });
         json::line(&mut context.output, kind, &fields)?;
         return Ok(Exit::Yes);
@@ -138,7 +159,7 @@ pub(crate) fn tell_undone(
         let branches = if undone.left.len() == 1 { "branch" } else { "branches" };
         context.say(&format!("What had come since is {branches} {}", undone.left.join(", ")))?;
     }
-    context.say_rotated(rotated)?;
+    context.say_written(undone.written.as_deref(), rotated)?;
     context.output.hint(&format!("change your mind: undertext {back}"));
     Ok(Exit::Yes)
 }
@@ -156,8 +177,16 @@ impl Context {
         Ok(writeln!(self.output, "{}", crate::render::safe::text(text))?)
     }
 
-    /// Tells people where the old state of a live file is.
-    pub(crate) fn say_rotated(&mut self, rotated: Option<&Path>) -> Result<(), CommandError> {
+    /// Tells people which file of an agent was written, and where the old state of a live file is.
+    pub(crate) fn say_written(
+        &mut self,
+        written: Option<&Path>,
+        rotated: Option<&Path>,
+    ) -> Result<(), CommandError> {
+        if let Some(path) = written {
+            let path = self.env.homely(path);
+            self.say(&format!("The agent resumes there: {path}"))?;
+        }
         rotated.map_or(Ok(()), |path| self.say(&format!("The old live file is {}", shown(path))))
     }
 }

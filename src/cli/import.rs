@@ -18,8 +18,8 @@ use crate::render::{json, units};
 /// Take in the session files of agents: Claude Code, Codex, pi, OpenClaw, Kimi CLI and clawdcode
 ///
 /// Files are told apart by what they hold, not by their names, and folders are searched to the bottom. What was taken in
-/// before is not read again; a file that grew is read on from its old end. The files themselves are never written. Of a
-/// file that zstd compressed the lines are kept, and an export writes those, not the compressed bytes.
+/// before is not read again; a file that grew is read on from its old end. No file is written by this. A file that lies
+/// where its agent keeps it is attached: a later revert, switch or undo writes there what the agent is to resume.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,6 +43,10 @@ pub(crate) struct Args {
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
+    /// Leave the agents' files alone from then on: what changes a session does not write them
+    #[arg(long)]
+    detached: bool,
+
     /// List the session files that would be read, and read none in
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -55,9 +59,14 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let mut paths: Vec<PathBuf> =
         args.paths.iter().map(|path| context.env.current_dir.join(path)).collect();
+    let variable = |name: &str| context.env.variable(name).map(PathBuf::from);
+    let folders = ops::agent_folders(context.env.home.as_deref(), &variable);
+    let attach: Vec<PathBuf> = if args.detached {
+        Vec::new()
+    } else {
+        folders.iter().map(|(_, path)| path.clone()).collect()
+    };
     if paths.is_empty() {
-        let variable = |name: &str| context.env.variable(name).map(PathBuf::from);
-        let folders = ops::agent_folders(context.env.home.as_deref(), &variable);
         if folders.is_empty() {
             context.output.note("No agent keeps sessions on this machine");
             return Ok(Exit::Yes);
@@ -74,7 +83,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut archive = context.writer()?;
     let mut sessions = Vec::new();
     let output = &mut context.output;
-    let summary = ops::import(&mut archive, &paths, &mut |step| match step {
+    let summary = ops::import(&mut archive, &paths, &attach, &mut |step| match step {
         Step::Reading { done, total, bytes, .. } => {
             output.progress(Progress { label: "importing", done, total: Some(total), bytes });
         }

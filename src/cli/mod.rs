@@ -10,6 +10,7 @@
 
 mod append;
 mod archive;
+mod attach;
 mod branch;
 mod checkpoint;
 mod checkpoints;
@@ -120,6 +121,7 @@ struct Global {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Append(append::Args),
+    Attach(attach::Args),
     Branch(branch::Args),
     Checkpoint(checkpoint::Args),
     Checkpoints(checkpoints::Args),
@@ -150,6 +152,7 @@ impl Command {
     fn run(&self, context: &mut Context) -> Result<Exit, CommandError> {
         match self {
             Self::Append(args) => append::run(context, args),
+            Self::Attach(args) => attach::run(context, args),
             Self::Branch(args) => branch::run(context, args),
             Self::Checkpoint(args) => checkpoint::run(context, args),
             Self::Checkpoints(args) => checkpoints::run(context, args),

@@ -3,7 +3,7 @@
 use undertext::ops;
 
 use super::Context;
-use super::common::{Of, tell_undone};
+use super::common::{Of, Writing, tell_undone};
 use super::error::{CommandError, Exit};
 
 /// Do again what the newest undo took back
@@ -17,14 +17,18 @@ Examples:
 
 JSON: one object
   {\"type\":\"redo\", \"operation\":N, \"undoes\":the number of the undo, \"command\":\"undo\",
-   \"left\":[branches that keep what had come since], \"rotated\":PATH of the old live file or null}")]
+   \"left\":[branches that keep what had come since], \"rotated\":PATH of the old live file or null, \"written\":PATH of the agent's own file or null}")]
 pub(crate) struct Args {
+    #[command(flatten)]
+    writing: Writing,
+
     #[command(flatten)]
     of: Of,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.of.session.as_deref())?;
+    archive.set_manner(args.writing.manner());
     let redone = ops::redo(&mut archive, &session)?;
     tell_undone(context, "redo", "undo", &redone)
 }

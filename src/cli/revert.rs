@@ -4,7 +4,7 @@ use serde_json::json;
 use undertext::ops;
 
 use super::Context;
-use super::common::{Of, tell_back};
+use super::common::{Of, Writing, tell_back};
 use super::error::{CommandError, Exit};
 
 /// Go back to a checkpoint, and perhaps leave the model a note from the future
@@ -21,7 +21,7 @@ Examples:
 JSON: one object
   {\"type\":\"revert\", \"checkpoint\":N, \"branch\":NAME, \"left\":the branch that keeps what was left or null,
    \"dropped\":entries that are left behind, \"note\":ID of the note or null,
-   \"rotated\":PATH of the old live file or null, \"operation\":N or null if nothing had to change}")]
+   \"rotated\":PATH of the old live file or null, \"written\":PATH of the agent's own file or null, \"operation\":N or null if nothing had to change}")]
 pub(crate) struct Args {
     /// The number of the checkpoint
     #[arg(value_name = "N", allow_negative_numbers = true)]
@@ -32,11 +32,15 @@ pub(crate) struct Args {
     message: Option<String>,
 
     #[command(flatten)]
+    writing: Writing,
+
+    #[command(flatten)]
     of: Of,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.of.session.as_deref())?;
+    archive.set_manner(args.writing.manner());
     let (wanted, message) = (args.checkpoint.as_str(), args.message.as_deref());
     let workspace = context.workspace();
     let reverted = ops::revert(&mut archive, &session, &workspace, wanted, message)?;

@@ -4,7 +4,7 @@ use serde_json::json;
 use undertext::ops;
 
 use super::Context;
-use super::common::{self, Of};
+use super::common::{self, Of, Writing};
 use super::error::{CommandError, Exit};
 use crate::render::json;
 
@@ -18,11 +18,14 @@ Examples:
   undertext switch main -s 8f14e45f
 
 JSON: one object
-  {\"type\":\"switch\", \"branch\":NAME, \"entry\":ID or null at the start, \"rotated\":PATH or null,
+  {\"type\":\"switch\", \"branch\":NAME, \"entry\":ID or null at the start, \"rotated\":PATH or null, \"written\":PATH of the agent's own file or null,
    \"operation\":N or null if it was current}")]
 pub(crate) struct Args {
     /// The branch
     name: String,
+
+    #[command(flatten)]
+    writing: Writing,
 
     #[command(flatten)]
     of: Of,
@@ -30,6 +33,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.of.session.as_deref())?;
+    archive.set_manner(args.writing.manner());
     let switched = ops::switch(&mut archive, &session, &args.name)?;
     context.tell(&switched.notices);
     let head = common::entry_id(&archive, &session, switched.position.head)?;
@@ -39,6 +43,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             "branch": switched.branch,
             "entry": common::whole(head),
             "rotated": common::path(rotated),
+            "written": common::path(switched.written.as_deref()),
             "operation": switched.operation,
         });
         json::line(&mut context.output, "switch", &fields)?;
@@ -46,7 +51,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.say(&format!("{} is the current branch already", switched.branch))?;
     } else {
         context.say(&format!("Now on branch {} at {}", switched.branch, common::short(head)))?;
-        context.say_rotated(rotated)?;
+        context.say_written(switched.written.as_deref(), rotated)?;
         context.output.hint("take it back: undertext undo");
     }
     Ok(Exit::Yes)

@@ -3,7 +3,7 @@
 use undertext::ops;
 
 use super::Context;
-use super::common::{Of, tell_undone};
+use super::common::{Of, Writing, tell_undone};
 use super::error::{CommandError, Exit};
 
 /// Take back the newest operation, or the one of a number
@@ -19,11 +19,14 @@ Examples:
 
 JSON: one object
   {\"type\":\"undo\", \"operation\":N, \"undoes\":N, \"command\":the command of that operation,
-   \"left\":[branches that keep what had come since], \"rotated\":PATH of the old live file or null}")]
+   \"left\":[branches that keep what had come since], \"rotated\":PATH of the old live file or null, \"written\":PATH of the agent's own file or null}")]
 pub(crate) struct Args {
     /// The number of the operation
     #[arg(value_name = "OP", allow_negative_numbers = true)]
     operation: Option<u64>,
+
+    #[command(flatten)]
+    writing: Writing,
 
     #[command(flatten)]
     of: Of,
@@ -31,6 +34,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.of.session.as_deref())?;
+    archive.set_manner(args.writing.manner());
     let undone = ops::undo(&mut archive, &session, args.operation)?;
     tell_undone(context, "undo", "redo", &undone)
 }

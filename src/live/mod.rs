@@ -16,6 +16,10 @@
 //!
 //! Invariant: a file of an agent is only ever appended to, linked, or renamed over by a complete one.
 
+mod loaded;
+
+pub use loaded::{Holder, holders};
+
 use std::{
     fs::{self, File},
     io::{self, BufWriter, Read, Seek, SeekFrom, Write},
@@ -75,6 +79,14 @@ pub fn append(path: &Path, bytes: &[u8], end: u64, at: Timestamp) -> io::Result<
     Ok(alone)
 }
 
+/// Appends to an agent's file in one write, waits until it is on the disk, and returns whether it ends where it should.
+pub fn append_synced(path: &Path, bytes: &[u8], end: u64) -> io::Result<bool> {
+    let mut file = File::options().append(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_data()?;
+    Ok(file.stream_position()? == end && file.metadata()?.len() == end)
+}
+
 /// Sets a file's modification time.
 pub fn stamp(path: &Path, at: Timestamp) -> io::Result<()> {
     File::options().append(true).open(path)?.set_modified(moment(at))
@@ -87,17 +99,49 @@ fn moment(at: Timestamp) -> SystemTime {
 
 /// The name beside a live file under which its successor is written.
 pub fn fresh_path(live: &Path) -> PathBuf {
-    beside(live, "new")
+    beside(live, NEW)
 }
 
-/// The name that a live file gets by its n-th rotation.
-pub fn aside_path(live: &Path, n: u64) -> PathBuf {
-    beside(live, &n.to_string())
+/// Returns the name that a live file gets as it is set aside: the one that its agent would give it, told from the names
+/// in the folder, or one with the first number from `n` on that is free.
+pub fn aside_path(
+    live: &Path,
+    n: u64,
+    own: &dyn Fn(&[String]) -> Option<String>,
+) -> io::Result<PathBuf> {
+    let folder = live.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut names = Vec::new();
+    for found in fs::read_dir(folder.unwrap_or(Path::new(".")))? {
+        names.extend(found?.file_name().into_string());
+    }
+    if let Some(name) = own(&names) {
+        return Ok(live.with_file_name(name));
+    }
+    let asides = (n..).map(|n| beside(live, &n.to_string()));
+    for aside in asides {
+        if look(&aside)?.is_none() {
+            return Ok(aside);
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
 }
+
+/// Returns whether a file of this name was set aside here.
+pub fn is_aside(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.rsplit_once(MARK).is_some_and(|(_, what)| {
+        what == NEW || (!what.is_empty() && what.bytes().all(|byte| byte.is_ascii_digit()))
+    })
+}
+
+/// What stands between a live file's name and the number of a rotation.
+const MARK: &str = ".undertext-";
+/// What stands there for the successor.
+const NEW: &str = "new";
 
 fn beside(live: &Path, what: &str) -> PathBuf {
     let mut name = live.as_os_str().to_owned();
-    name.push(".undertext-");
+    name.push(MARK);
     name.push(what);
     PathBuf::from(name)
 }

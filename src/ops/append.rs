@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, ops::Range};
 use serde_json::{Value, json};
 use uuid::{Builder, Uuid};
 
-use super::change::Change;
+use super::{change::Change, growth::Growth};
 use crate::{
     model::{EntryId, NameTag, Position, json::Raw},
     ops::{Archive, Notice, OpsError, Session, Workspace},
     store::Find,
-    wire::{Draft, Link, Setting},
+    wire::{Beside, Draft, Link, Setting},
 };
 
 /// What an append did.
@@ -26,15 +26,15 @@ pub struct Appended {
     pub notices: Vec<Notice>,
 }
 
-/// An entry that an append named.
+/// An entry that an append made, or met.
 #[derive(Clone, Debug)]
 pub struct AppendedEntry {
     /// Its number.
     pub n: u64,
     /// Its id.
     pub id: EntryId,
-    /// Its record's name.
-    pub uuid: String,
+    /// Its record's name, where records have one.
+    pub uuid: Option<String>,
 }
 
 /// Appends records; if one is invalid, nothing is written.
@@ -50,32 +50,37 @@ pub fn append(
     let mut growth = change.growth(position.generation)?;
     let mut batch = Batch {
         parent: position.head.map(|head| change.record_name(head)).transpose()?.flatten(),
+        last: None,
         fresh: BTreeMap::new(),
-        bytes: line_start(&growth.tail),
+        count: 0,
+        bytes: line_start(&growth),
     };
     let numbered = drafts.len() > 1;
-    let mut names = Vec::with_capacity(drafts.len());
+    let mut met = Vec::with_capacity(drafts.len());
     for (line, draft) in (1..).zip(drafts) {
-        let name = batch.add(&mut change, workspace, draft).map_err(|error| match error {
+        let one = batch.add(&mut change, workspace, draft).map_err(|error| match error {
             OpsError::Invalid { line: None, why } if numbered => {
                 OpsError::Invalid { line: Some(line), why }
             }
             other => other,
         })?;
-        names.push(name);
+        met.push(one);
     }
-    if batch.fresh.is_empty() {
-        let entries = batch.entries(&change, names)?;
+    if batch.count == 0 {
+        let entries = batch.entries(&change, met)?;
         let notices = std::mem::take(&mut change.notices);
         return Ok(Appended { entries, notices, ..Appended::default() });
     }
     change.read(&mut growth, batch.bytes.as_slice())?;
-    let head = growth.last.map(|(n, _)| n);
+    let last = growth.last.map(|(n, _)| n);
+    // An agent may well resume elsewhere than at the last record.
+    let is_attached = change.live_file()?.is_some_and(|live| live.attached);
+    let head = if is_attached { change.head(&growth)? } else { last };
     let branch = change.tip.current().to_owned();
     change.set_branch(&branch, Some(Position { head, horizon: growth.entries, ..position }))?;
     let end = growth.length();
     change.grown(growth);
-    let entries = batch.entries(&change, names)?;
+    let entries = batch.entries(&change, met)?;
     change.append_live(batch.bytes, end)?;
     let checkpoints = change.given();
     let outcome = change.commit(&json!({ "branch": branch }))?;
@@ -87,51 +92,69 @@ pub fn append(
     })
 }
 
-/// Returns what must stand before a record so that it begins a line.
-pub(super) fn line_start(tail: &[u8]) -> Vec<u8> {
-    let open = tail
-        .iter()
-        .rposition(|&byte| byte == b'\n')
-        .map_or(tail, |end| tail.get(end + 1..).unwrap_or_default());
-    let at_start = tail.is_empty() || (tail.contains(&b'\n') && open.is_empty());
-    if at_start { Vec::new() } else { b"\n".to_vec() }
+/// Returns what must stand before a record so that it begins a line: a file may end with its last record.
+pub(super) fn line_start(growth: &Growth) -> Vec<u8> {
+    let tail = growth.tail.as_slice();
+    let open = match tail.iter().rposition(|&byte| byte == b'\n') {
+        Some(end) => tail.len() > end + 1,
+        None => growth.length() > 0,
+    };
+    if open { b"\n".to_vec() } else { Vec::new() }
 }
 
 /// Records on their way into the live file.
 struct Batch {
     /// The name of the record that the next one follows.
     parent: Option<String>,
-    /// Where each record stands among the new ones, and in the bytes, by its name.
+    /// The last record.
+    last: Option<Vec<u8>>,
+    /// Which of the new ones each record is, and where it stands in the bytes, by its name.
     fresh: BTreeMap<String, (u64, Range<usize>)>,
+    /// How many there are.
+    count: u64,
     bytes: Vec<u8>,
 }
 
+/// What became of a draft.
+enum Met {
+    /// It is new: of the new ones it has this number, from 0.
+    Fresh(u64, Option<String>),
+    /// A record of this name was there before.
+    Known(String),
+}
+
 impl Batch {
-    /// Adds a draft and returns its record's name.
+    /// Adds a draft.
     fn add(
         &mut self,
         change: &mut Change<'_>,
         workspace: &Workspace,
         draft: &Draft,
-    ) -> Result<String, OpsError> {
+    ) -> Result<Met, OpsError> {
         let invalid = |why: String| OpsError::Invalid { line: None, why };
-        let setting = setting(change, workspace, self.parent.clone());
+        let mut setting = setting(change, workspace, self.parent.clone())?;
+        if change.format.beside() == Beside::Last {
+            setting.beside = self.last.take().or(setting.beside);
+        }
         let line = change.format.write(draft, &setting).map_err(|error| invalid(error.0))?;
         let Some(record) = Raw::object(&line).filter(|_| !line.contains(&b'\n')) else {
             return Err(invalid("it is not one line of JSON".into()));
         };
         let envelope = change.format.envelope(record);
-        let name = envelope.name.unwrap_or_default();
-        if let Draft::Record(given) = draft {
-            let known = match self.fresh.get(&name) {
+        let name = envelope.name;
+        if let (Draft::Record(given), Some(name)) = (draft, &name) {
+            let known = match self.fresh.get(name) {
                 Some((_, at)) => self.bytes.get(at.clone()).map(<[u8]>::to_vec),
-                None => known(change, &name)?,
+                None => known(change, name)?,
             };
             if let Some(known) = known {
                 if !agrees(given, &known) {
                     return Err(invalid(format!("another record has the uuid {name}")));
                 }
-                return Ok(name);
+                return Ok(match self.fresh.get(name) {
+                    Some((n, _)) => Met::Fresh(*n, Some(name.clone())),
+                    None => Met::Known(name.clone()),
+                });
             }
             if let Link::Named(parent) = &envelope.parent
                 && !self.fresh.contains_key(parent)
@@ -142,45 +165,57 @@ impl Batch {
         }
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&line);
-        self.fresh.insert(name.clone(), (self.fresh.len() as u64, start..self.bytes.len()));
+        let n = self.count;
+        if let Some(name) = &name {
+            self.fresh.insert(name.clone(), (n, start..self.bytes.len()));
+        }
         self.bytes.push(b'\n');
-        self.parent = Some(name.clone());
-        Ok(name)
+        self.count += 1;
+        (self.parent, self.last) = (name.clone(), Some(line));
+        Ok(Met::Fresh(n, name))
     }
 
-    /// Returns the entries of these names, once the bytes are read: the last entries of the change are the new records.
-    fn entries(
-        &self,
-        change: &Change<'_>,
-        names: Vec<String>,
-    ) -> Result<Vec<AppendedEntry>, OpsError> {
-        let first = change.entries() + 1 - self.fresh.len() as u64;
-        let entry = |uuid: String| {
-            let n = match self.fresh.get(&uuid) {
-                Some((place, _)) => first + place,
-                None => named(change, &uuid)?.ok_or_else(|| OpsError::NoEntry(uuid.clone()))?,
+    /// Returns the entries of drafts, once the bytes are read: the last entries of the change are the new records.
+    fn entries(&self, change: &Change<'_>, met: Vec<Met>) -> Result<Vec<AppendedEntry>, OpsError> {
+        let first = change.entries() + 1 - self.count;
+        let entry = |met: Met| {
+            let (n, uuid) = match met {
+                Met::Fresh(n, name) => (first + n, name),
+                Met::Known(name) => {
+                    let n = named(change, &name)?.ok_or_else(|| OpsError::NoEntry(name.clone()))?;
+                    (n, Some(name))
+                }
             };
             Ok(AppendedEntry { n, id: change.id_of(n)?, uuid })
         };
-        names.into_iter().map(entry).collect()
+        met.into_iter().map(entry).collect()
     }
 }
 
-/// Returns where and when a record is written that follows `parent`.
+/// Returns where and when a record is written that follows `parent`; an agent's record is written like the one before it.
 pub(super) fn setting(
     change: &mut Change<'_>,
     workspace: &Workspace,
     parent: Option<String>,
-) -> Setting {
-    Setting {
+) -> Result<Setting, OpsError> {
+    let mut beside = None;
+    let near = match (change.format.beside(), change.position()) {
+        (Beside::Nothing, _) | (_, None) => None,
+        (Beside::Head, Some(at)) => at.head,
+        (Beside::Last, Some(at)) => change.growth(at.generation)?.last.map(|(n, _)| n),
+    };
+    if let (Some(session), Some(near)) = (&change.session, near) {
+        change.archive.store.lines(session.key, &[near], &mut |_, line| beside = Some(line))?;
+    }
+    Ok(Setting {
         session: change.name.id.clone(),
         parent,
         uuid: record_name(change).to_string(),
         time: change.at,
         folder: workspace.folder.clone(),
         git_branch: workspace.git_branch.clone(),
-        beside: None,
-    }
+        beside,
+    })
 }
 
 /// Returns a fresh name of a record: names that follow the time keep an index of them compact.

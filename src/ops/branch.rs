@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{change::Change, rewrite::rewrite};
+use super::{change::Change, reach::reach};
 use crate::{
     model::{Mark, Position},
     ops::{Archive, Notice, OpsError, Session, Target},
@@ -19,6 +19,8 @@ pub struct Branched {
     pub position: Position,
     /// The old live file, if it was exchanged.
     pub rotated: Option<std::path::PathBuf>,
+    /// The agent's own file, if it was written.
+    pub written: Option<std::path::PathBuf>,
     /// What was noticed on the way.
     pub notices: Vec<Notice>,
 }
@@ -53,6 +55,7 @@ pub fn branch(
         branch: name.to_owned(),
         position,
         rotated: None,
+        written: None,
         notices: outcome.notices,
     })
 }
@@ -70,6 +73,7 @@ pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Br
         branch: name.to_owned(),
         position: target,
         rotated: None,
+        written: None,
         notices: change.notices.clone(),
     };
     let from = change.tip.current().to_owned();
@@ -77,9 +81,10 @@ pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Br
         return Ok(branched);
     }
     if change.position() != Some(target) {
-        let rewritten = rewrite(&mut change, target, b"")?;
-        change.set_branch(name, Some(rewritten.position))?;
-        (branched.position, branched.rotated) = (rewritten.position, rewritten.aside);
+        let reached = reach(&mut change, target, None)?;
+        change.set_branch(name, Some(reached.position))?;
+        branched.position = reached.position;
+        (branched.rotated, branched.written) = (reached.aside, reached.written);
     }
     change.mark(Mark::CURRENT, Some(name));
     branched.operation = Some(change.commit(&json!({ "from": from, "branch": name }))?.operation);

@@ -1,4 +1,5 @@
-//! Catching up: before a session is changed, the store and the live file are brought to agree.
+//! Catching up: before a session is changed, the store and the live file are brought to agree. Here it is the store's own;
+//! an agent's is handled in `attached`.
 //!
 //! | the live file | what is done |
 //! |---|---|
@@ -16,7 +17,7 @@
 
 use std::{
     fmt,
-    fs::File,
+    fs::{self, File},
     io::{Seek, SeekFrom},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
@@ -24,7 +25,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{change::Change, content};
+use super::{attached, change::Change, content, follow::LiveFile, sources};
 use crate::{
     live::{self, Fresh},
     model::{Mark, Position, Rotation, Run},
@@ -64,6 +65,29 @@ pub enum Notice {
         /// The operation that took it in.
         operation: u64,
     },
+    /// Another program wrote into another state of the agent's file, and that is followed.
+    Followed {
+        /// The agent's file.
+        path: PathBuf,
+        /// How many entries are new.
+        entries: u64,
+        /// The branch that keeps where the current one stood, if a command had put it there.
+        left: Option<String>,
+        /// The operation that took it in.
+        operation: u64,
+    },
+    /// An agent that knew only the old state wrote behind it.
+    Joined {
+        /// How many entries.
+        entries: u64,
+        /// The branch that they joined.
+        branch: String,
+    },
+    /// The agent's file is gone, and the session goes on without it.
+    Gone {
+        /// Where it was.
+        path: PathBuf,
+    },
     /// A file that was set aside has grown, and what came is taken in.
     Late {
         /// The file.
@@ -73,6 +97,18 @@ pub enum Notice {
         /// The branch that they joined.
         branch: Option<String>,
     },
+}
+
+impl Notice {
+    /// Returns the operation that took something in, and how many entries.
+    pub(super) fn taken_in(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Appended { entries, operation } | Self::Followed { entries, operation, .. } => {
+                Some((*operation, *entries))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Notice {
@@ -93,6 +129,26 @@ impl fmt::Display for Notice {
                 "another program rewrote the live file; what it wrote is kept as {} and as branch {branch}",
                 aside.display()
             ),
+            Self::Followed { path, entries, left, .. } => {
+                let noun = if *entries == 1 { "new entry" } else { "new entries" };
+                write!(
+                    f,
+                    "{} was rewritten; its state is followed, {entries} {noun}",
+                    path.display()
+                )?;
+                left.as_ref()
+                    .map_or(Ok(()), |left| write!(f, "; what stood there is branch {left}"))
+            }
+            Self::Joined { entries, branch } => {
+                let noun = if *entries == 1 { "entry" } else { "entries" };
+                write!(
+                    f,
+                    "{entries} {noun} from an agent that knew only the old state joined branch {branch}"
+                )
+            }
+            Self::Gone { path } => {
+                write!(f, "{} is gone; the session goes on without it", path.display())
+            }
             Self::Late { aside, entries, branch } => {
                 let noun = if *entries == 1 { "entry" } else { "entries" };
                 write!(f, "{entries} {noun} came late to {}", aside.display())?;
@@ -102,26 +158,42 @@ impl fmt::Display for Notice {
     }
 }
 
-/// Returns the number and the place of a session's live file.
+/// Returns a session's live file.
 pub(super) fn live_file(
     archive: &Archive,
     session: &Session,
     tip: &Tip,
-) -> Result<Option<(u64, PathBuf)>, OpsError> {
+) -> Result<Option<LiveFile>, OpsError> {
     let Some(n) = tip.mark(Mark::LIVE).and_then(|n| n.parse::<u64>().ok()) else { return Ok(None) };
     let files = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Files])?;
     let file = files.iter().flat_map(|(_, facts)| &facts.files).find(|file| file.n == n);
-    Ok(file.and_then(|file| archive.path_of(&file.path)).map(|path| (n, path)))
+    Ok(file.and_then(|file| {
+        let attached = file.path.starts_with(b"/");
+        archive.path_of(&file.path).map(|path| LiveFile { n, path, attached })
+    }))
+}
+
+/// Keeps how an agent's file looks now that all of it is in the store.
+pub(super) fn saw(archive: &mut Archive, path: &Path) -> Result<(), OpsError> {
+    let meta =
+        fs::metadata(path).map_err(|source| OpsError::Io { path: path.to_owned(), source })?;
+    Ok(archive.store.sight(&[sources::sighting(path, &meta)])?)
 }
 
 /// What a reading command may say about the live file without touching it.
 pub(super) fn is_behind(archive: &Archive, session: &Session, tip: &Tip) -> Result<bool, OpsError> {
-    let Some((_, path)) = live_file(archive, session, tip)? else { return Ok(false) };
+    let Some(LiveFile { path, attached, .. }) = live_file(archive, session, tip)? else {
+        return Ok(false);
+    };
     let seen = live::look(&path).map_err(|source| OpsError::Io { path, source })?;
+    if attached {
+        return Ok(seen.is_some_and(|seen| seen.length != expected(tip)));
+    }
     Ok(seen.is_none_or(|seen| seen.length != expected(tip) || seen.stamp != Some(tip.at())))
 }
 
-fn expected(tip: &Tip) -> u64 {
+/// Returns how long the live file should be.
+pub(super) fn expected(tip: &Tip) -> u64 {
     tip.growth.as_ref().map_or(0, |run| run.bytes + run.tail.len() as u64)
 }
 
@@ -133,9 +205,8 @@ pub(super) fn catch_up(
 ) -> Result<(Vec<Notice>, Option<Tip>), OpsError> {
     let mut notices = Vec::new();
     let tip = archive.store.tip(session.key)?;
-    let Some((_, path)) = live_file(archive, session, &tip)? else {
-        return Ok((notices, Some(tip)));
-    };
+    let Some(live) = live_file(archive, session, &tip)? else { return Ok((notices, Some(tip))) };
+    let path = live.path.clone();
     let io = |source| OpsError::Io { path: path.clone(), source };
     let seen = live::look(&path).map_err(io)?;
     let rotations = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Rotations])?;
@@ -143,7 +214,9 @@ pub(super) fn catch_up(
         rotations.into_iter().flat_map(|(_, facts)| facts.rotations).collect();
     let is_as_left =
         |seen: live::Seen| seen.length == expected(&tip) && seen.stamp == Some(tip.at());
-    if !seen.is_some_and(is_as_left) {
+    if live.attached {
+        notices.extend(attached::agree(archive, session, &live, &tip)?);
+    } else if !seen.is_some_and(is_as_left) {
         if let Some(rotation) = pending(archive, session, &path, &tip)? {
             finish_rotation(archive, session, &path, &rotation, &tip)?;
             notices.push(Notice::Finished { path: path.clone() });
@@ -200,7 +273,7 @@ fn write_fresh(
     fresh.finish(tip.at()).map_err(io)
 }
 
-fn finish_rotation(
+pub(super) fn finish_rotation(
     archive: &Archive,
     session: &Session,
     path: &Path,
@@ -250,7 +323,7 @@ fn agree(
 }
 
 /// Returns how many bytes of a file its newest run made.
-fn newest(archive: &Archive, session: &Session, runs: &[Run]) -> Result<u64, OpsError> {
+pub(super) fn newest(archive: &Archive, session: &Session, runs: &[Run]) -> Result<u64, OpsError> {
     let last = runs.len().saturating_sub(1);
     let newest =
         content::bytes(archive.store.as_ref(), session, runs.get(last..).unwrap_or_default())?;
@@ -287,11 +360,11 @@ fn compare_whole(
     position: Position,
 ) -> Result<Option<Notice>, OpsError> {
     let io = |source| OpsError::Io { path: path.to_owned(), source };
-    let (file, _) = live_file(archive, session, tip)?.unwrap_or_default();
+    let Some(live) = live_file(archive, session, tip)? else { return Ok(None) };
     let runs = archive.store.runs(session.key, position.generation, 0)?;
     let held = View::new(archive.store.as_ref(), session, position, None).sequence()?;
     let mut change = Change::bare(archive, session, "catch-up")?;
-    let mut growth = change.generation(Some(file));
+    let mut growth = change.generation(Some(live.n));
     change.read(&mut growth, File::open(path).map_err(io)?)?;
     let at_end = runs.last();
     if at_end.is_some_and(|run| run.running == growth.running && run.tail == growth.tail)
@@ -316,16 +389,12 @@ fn compare_whole(
     change.set_branch(&branch, Some(taken))?;
     let mut fresh = Fresh::begin(path).map_err(io)?;
     content::write(change.archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
-    let aside = change.exchange_live(
-        (file, path.to_owned()),
-        fresh,
-        (taken.generation, position.generation),
-    )?;
+    let aside = change.exchange_live(live, fresh, (taken.generation, position.generation))?;
     let outcome = change.commit(&json!({ "branch": branch }))?;
     Ok(Some(Notice::SetAside { aside, branch, operation: outcome.operation }))
 }
 
-fn is_subsequence(wanted: &[u64], found: &[u64]) -> bool {
+pub(super) fn is_subsequence(wanted: &[u64], found: &[u64]) -> bool {
     let mut found = found.iter();
     wanted.iter().all(|entry| found.any(|other| other == entry))
 }

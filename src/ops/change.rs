@@ -16,18 +16,22 @@ use std::{
     fs::File,
     io::Read,
     os::unix::ffi::OsStrExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use serde_json::Value;
 
-use super::derive::{self, Deriver};
+use super::{
+    derive::{self, Deriver},
+    follow::{Follow, LiveFile},
+    growth::Growth,
+};
 use crate::{
     live::{self, Fresh},
     model::{
-        Card, Checkpoint, Entry, EntryId, Facts, Gaps, Generation, Kind, LineId, Mark, Move,
-        NameTag, Operation, OperationId, Parent, Position, Record, Rotation, Run, Running,
-        SessionName, Timestamp, json::Raw, line::Line,
+        Card, Checkpoint, Entry, EntryId, Facts, Generation, Kind, LineId, Mark, Move, NameTag,
+        Operation, OperationId, Parent, Position, Record, Rotation, Run, SessionName, Timestamp,
+        json::Raw, line::Line,
     },
     ops::{Archive, Notice, OpsError, Session, View, catch_up, view::Pending},
     store::{Commit, Find, NewLine, Tip},
@@ -67,139 +71,8 @@ pub(super) struct Change<'a> {
     deriver: Deriver,
     fresh_ids: BTreeMap<EntryId, u64>,
     moved: BTreeMap<String, (Option<Position>, Option<Position>)>,
-    live: Live,
+    follow: Follow,
     lock: Option<File>,
-}
-
-/// What the commit does to the live file.
-enum Live {
-    Nothing,
-    Stamp { path: PathBuf },
-    Append { path: PathBuf, bytes: Vec<u8>, end: u64 },
-    Create { path: PathBuf },
-    Exchange { path: PathBuf, aside: PathBuf, fresh: Option<Box<Fresh>> },
-}
-
-impl Live {
-    /// Carries it out and returns whether no other program wrote to the file meanwhile.
-    fn follow(self, at: Timestamp) -> Result<bool, (PathBuf, std::io::Error)> {
-        match self {
-            Self::Nothing => Ok(true),
-            Self::Stamp { path } => {
-                live::stamp(&path, at).map(|()| true).map_err(|error| (path, error))
-            }
-            Self::Append { path, bytes, end } => {
-                live::append(&path, &bytes, end, at).map_err(|error| (path, error))
-            }
-            Self::Create { path } => {
-                live::create(&path, at).map(|()| true).map_err(|error| (path, error))
-            }
-            Self::Exchange { path, aside, .. } => {
-                live::exchange(&path, &aside).map(|()| true).map_err(|error| (path, error))
-            }
-        }
-    }
-}
-
-/// A generation while it grows.
-#[derive(Clone, Debug)]
-pub(super) struct Growth {
-    pub(super) generation: u64,
-    pub(super) entries: u64,
-    pub(super) bytes: u64,
-    pub(super) running: Running,
-    pub(super) tail: Vec<u8>,
-    /// The entry before the next one.
-    pub(super) last: Option<(u64, EntryId)>,
-    run: Option<Run>,
-    runs: Vec<Run>,
-    grown: bool,
-}
-
-impl Growth {
-    /// Begins an empty generation.
-    pub(super) fn empty(generation: u64) -> Self {
-        Self {
-            generation,
-            entries: 0,
-            bytes: 0,
-            running: Running::EMPTY,
-            tail: Vec::new(),
-            last: None,
-            run: None,
-            runs: Vec::new(),
-            grown: false,
-        }
-    }
-
-    /// Returns the length that the file has.
-    pub(super) fn length(&self) -> u64 {
-        self.bytes + self.tail.len() as u64
-    }
-
-    /// Adds an entry whose line has so many bytes.
-    pub(super) fn place(&mut self, n: u64, id: EntryId, separator: &[u8], length: u64) {
-        self.grown = true;
-        self.bytes += separator.len() as u64 + length;
-        self.running = self.running.then(separator, id);
-        self.last = Some((n, id));
-        let position = self.entries;
-        self.entries += 1;
-        if self.run.as_ref().is_none_or(|run| run.first + run.count != n) {
-            self.runs.extend(self.run.take());
-        }
-        let run = self.run.get_or_insert_with(|| Run {
-            generation: self.generation,
-            start: position,
-            first: n,
-            count: 0,
-            gaps: Gaps::default(),
-            bytes: 0,
-            running: Running::EMPTY,
-            tail: Vec::new(),
-        });
-        run.gaps.push(run.count, position, separator);
-        run.count += 1;
-        (run.bytes, run.running) = (self.bytes, self.running);
-    }
-
-    /// Says what follows the last entry.
-    pub(super) fn end(&mut self, tail: Vec<u8>) {
-        self.grown |= self.tail != tail;
-        self.tail = tail;
-    }
-
-    /// Takes out what was added so far, as a growth of its own.
-    pub(super) fn part(&mut self) -> Self {
-        let rest = Self { run: None, runs: Vec::new(), grown: false, ..self.clone() };
-        std::mem::replace(self, rest)
-    }
-
-    /// Returns the entries that were added here, in order.
-    pub(super) fn sequence(&self) -> Vec<u64> {
-        self.runs.iter().chain(&self.run).flat_map(|run| run.first..run.first + run.count).collect()
-    }
-
-    /// Returns the runs by which the generation grew.
-    fn finish(self) -> Vec<Run> {
-        let mut runs = self.runs;
-        runs.extend(self.run);
-        match runs.last_mut() {
-            Some(last) => last.tail = self.tail,
-            None if self.grown => runs.push(Run {
-                generation: self.generation,
-                start: self.entries,
-                first: 0,
-                count: 0,
-                gaps: Gaps::default(),
-                bytes: self.bytes,
-                running: self.running,
-                tail: self.tail,
-            }),
-            None => {}
-        }
-        runs
-    }
 }
 
 impl<'a> Change<'a> {
@@ -293,7 +166,7 @@ impl<'a> Change<'a> {
             deriver: Deriver::default(),
             fresh_ids: BTreeMap::new(),
             moved: BTreeMap::new(),
-            live: Live::Nothing,
+            follow: Follow::Nothing,
             lock: None,
         }
     }
@@ -368,7 +241,9 @@ impl<'a> Change<'a> {
     /// Takes up a generation at its end; the current branch's without asking the store for its runs.
     pub(super) fn growth(&self, generation: u64) -> Result<Growth, OpsError> {
         let mut growth = Growth::empty(generation);
-        let known = self.tip.growth.as_ref().filter(|run| run.generation == generation).cloned();
+        let fresh = self.facts.runs.iter().rev().find(|run| run.generation == generation);
+        let known = fresh.or(self.tip.growth.as_ref().filter(|run| run.generation == generation));
+        let known = known.cloned();
         let last = match (known, &self.session) {
             (None, Some(session)) => self.archive.store.runs(session.key, generation, 0)?.pop(),
             (known, _) => known,
@@ -404,14 +279,18 @@ impl<'a> Change<'a> {
     pub(super) fn head(&self, growth: &Growth) -> Result<Option<u64>, OpsError> {
         let position =
             Position { generation: growth.generation, head: None, horizon: growth.entries };
-        let runs = growth.runs.iter().chain(&growth.run).cloned().collect();
-        Ok(self.format.head(&self.gathered(position, runs))?)
+        Ok(self.format.head(&self.ahead(position, growth))?)
     }
 
     /// Returns a view of what the store holds and of the growths that have ended.
     pub(super) fn look(&self, position: Position) -> View<'_> {
         let is_there = |run: &&Run| run.generation == position.generation;
         self.gathered(position, self.facts.runs.iter().filter(is_there).cloned().collect())
+    }
+
+    /// Returns a view of what the store holds and of a growth that has not ended.
+    pub(super) fn ahead(&self, position: Position, growth: &Growth) -> View<'_> {
+        self.gathered(position, growth.runs())
     }
 
     fn gathered(&self, position: Position, runs: Vec<Run>) -> View<'_> {
@@ -537,6 +416,17 @@ impl<'a> Change<'a> {
         self.facts.checkpoints.iter().map(|checkpoint| checkpoint.n).collect()
     }
 
+    /// Forgets every line that was read, and the generations that were begun, as if nothing had been tried.
+    pub(super) fn forget(&mut self) {
+        self.facts.entries.clear();
+        self.facts.generations.clear();
+        self.facts.checkpoints.clear();
+        self.lines.clear();
+        self.deriver = Deriver::default();
+        self.fresh_ids.clear();
+        self.bytes = 0;
+    }
+
     /// Ends a growth: its runs become facts.
     pub(super) fn grown(&mut self, growth: Growth) {
         self.facts.runs.extend(growth.finish());
@@ -585,7 +475,7 @@ impl<'a> Change<'a> {
     }
 
     /// Returns the live file's number and place.
-    pub(super) fn live_file(&self) -> Result<Option<(u64, PathBuf)>, OpsError> {
+    pub(super) fn live_file(&self) -> Result<Option<LiveFile>, OpsError> {
         match &self.session {
             Some(session) => catch_up::live_file(self.archive, session, &self.tip),
             None => Ok(None),
@@ -594,13 +484,13 @@ impl<'a> Change<'a> {
 
     /// Has the commit make an empty live file.
     pub(super) fn create_live(&mut self, path: PathBuf) {
-        self.live = Live::Create { path };
+        self.follow = Follow::Create { path };
     }
 
     /// Has the commit append bytes to the live file.
     pub(super) fn append_live(&mut self, bytes: Vec<u8>, end: u64) -> Result<(), OpsError> {
-        if let Some((_, path)) = self.live_file()? {
-            self.live = Live::Append { path, bytes, end };
+        if let Some(live) = self.live_file()? {
+            self.follow = Follow::Append { live, bytes, end };
         }
         Ok(())
     }
@@ -608,29 +498,25 @@ impl<'a> Change<'a> {
     /// Has the commit put a successor in the place of the live file; `old` is the generation that the old file holds.
     pub(super) fn exchange_live(
         &mut self,
-        (file, path): (u64, PathBuf),
+        live: LiveFile,
         fresh: Fresh,
         (old, new): (u64, u64),
     ) -> Result<PathBuf, OpsError> {
-        let io = |source| OpsError::Io { path: path.clone(), source };
-        let seen = live::look(&path).map_err(io)?;
-        let mut n = self.tip.generations;
-        let aside = loop {
-            let aside = live::aside_path(&path, n);
-            if live::look(&aside).map_err(io)?.is_none() {
-                break aside;
-            }
-            n += 1;
-        };
+        let io = |source| OpsError::Io { path: live.path.clone(), source };
+        let seen = live::look(&live.path).map_err(io)?;
+        let aside =
+            live::aside_path(&live.path, self.tip.generations, &|names| self.format.aside(names));
+        let aside = aside.map_err(io)?;
         self.facts.rotations.push(Rotation {
-            file,
+            file: live.n,
             aside: aside.file_name().map(|name| name.as_bytes().to_vec()).unwrap_or_default(),
             old,
             new,
             inode: seen.map_or(0, |seen| seen.inode),
             length: seen.map_or(0, |seen| seen.length),
         });
-        self.live = Live::Exchange { path, aside: aside.clone(), fresh: Some(Box::new(fresh)) };
+        let fresh = Some(Box::new(fresh));
+        self.follow = Follow::Exchange { live, aside: aside.clone(), fresh };
         Ok(aside)
     }
 
@@ -652,20 +538,17 @@ impl<'a> Change<'a> {
     }
 
     fn settle(&mut self, detail: &Value) -> Result<Outcome, OpsError> {
-        let mut live = std::mem::replace(&mut self.live, Live::Nothing);
-        match &mut live {
-            // The successor is whole before the intent is, so that a committed intent can always be carried out.
-            Live::Exchange { path, fresh, .. } => {
-                let finished = fresh.take().map_or(Ok(()), |fresh| fresh.finish(self.at));
-                finished.map_err(|source| OpsError::Io { path: path.clone(), source })?;
-            }
-            Live::Nothing => {
-                if let Some((_, path)) = self.live_file()? {
-                    live = Live::Stamp { path };
-                }
-            }
-            _ => {}
+        let mut follow = std::mem::replace(&mut self.follow, Follow::Nothing);
+        let attached = follow.attached().map(Path::to_owned);
+        if let Some(path) = &attached {
+            self.refuse_if_loaded(path)?;
         }
+        if matches!(follow, Follow::Nothing)
+            && let Some(live) = self.live_file()?.filter(|live| !live.attached)
+        {
+            follow = Follow::Stamp { path: live.path };
+        }
+        follow.prepare(self.at).map_err(|(path, source)| OpsError::Io { path, source })?;
         let operation = self.seal(detail);
         let n = operation.n;
         let deriver = std::mem::take(&mut self.deriver);
@@ -682,16 +565,31 @@ impl<'a> Change<'a> {
         };
         let key = self.archive.store.commit(commit)?;
         let session = Session { key, name: self.name.clone(), format: self.format };
-        let alone = live.follow(self.at).map_err(|(path, source)| OpsError::Behind {
+        let alone = follow.carry_out(self.at).map_err(|(path, source)| OpsError::Behind {
             operation: n,
             path,
             source,
         })?;
         if !alone {
             self.notices.extend(catch_up::catch_up(self.archive, &session)?.0);
+        } else if let Some(path) = attached {
+            catch_up::saw(self.archive, &path)?;
         }
         let notices = std::mem::take(&mut self.notices);
         Ok(Outcome { session, operation: n, notices })
+    }
+
+    /// Refuses to write a file whose session a process has loaded, unless the caller insists.
+    fn refuse_if_loaded(&self, path: &Path) -> Result<(), OpsError> {
+        let Some(session) = self.session.as_ref().filter(|_| !self.archive.manner.force) else {
+            return Ok(());
+        };
+        let folder = self.archive.store.card(session.key)?.folder;
+        let holders = live::holders(path, folder.as_deref().map(Path::new), self.format.programs());
+        if holders.is_empty() {
+            return Ok(());
+        }
+        Err(OpsError::Loaded { path: path.to_owned(), holders })
     }
 
     fn seal(&mut self, detail: &Value) -> Operation {

@@ -38,6 +38,22 @@ pub enum OpsError {
         #[source]
         source: std::io::Error,
     },
+    /// A process has the session of an agent's file loaded, and would not see what is written.
+    #[error("{path} is in use: {}", .holders.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Loaded {
+        /// The agent's file.
+        path: PathBuf,
+        /// Who has it loaded.
+        holders: Vec<crate::live::Holder>,
+    },
+    /// The agent would not resume where it is to be brought.
+    #[error("{path} cannot be brought there: {why}")]
+    OutOfReach {
+        /// The agent's file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// There is no such session.
     #[error("no session matches {0:?}")]
     NoSession(String),

@@ -17,12 +17,14 @@ use memchr::memchr_iter;
 use serde_json::json;
 
 use super::{
-    change::{Change, Growth},
+    attached::was_moved,
+    change::Change,
     content,
+    growth::Growth,
     sources::{self, Met, Skipped, Source, Why},
 };
 use crate::{
-    model::{Facts, Mark, Position, Run, Running, SessionName, Timestamp},
+    model::{Mark, Position, Run, Running, SessionName, Timestamp},
     ops::{Ambient, Archive, Notice, OpsError, Session, View},
     store::{FactKind, Sighting},
     wire::{
@@ -170,14 +172,17 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
     Ok((archive, session))
 }
 
-/// Takes in the session files at and below these paths.
+/// Takes in the session files at and below these paths; those below one of the folders `attach` become live files.
 ///
 /// A file that cannot be read is reported and left out; only a failure of the store ends the import.
 pub fn import(
     archive: &mut Archive,
     paths: &[PathBuf],
+    attach: &[PathBuf],
     report: &mut dyn FnMut(Step<'_>),
 ) -> Result<Summary, OpsError> {
+    let attach: Vec<PathBuf> =
+        attach.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
     let mut summary = Summary::default();
     let groups = gather(archive, paths, &mut summary, report)?;
     let total = groups.iter().map(|group| group.len() as u64).sum();
@@ -191,7 +196,7 @@ pub fn import(
                 let bytes = summary.bytes + bytes;
                 report(Step::Reading { path, done, total, bytes });
             };
-            match take_in(archive, &group, &mut before) {
+            match take_in(archive, &group, &attach, &mut before) {
                 Ok(imported) => {
                     let changed = imported.as_ref().map_or(0, |imported| imported.files);
                     summary.unchanged += group.len() as u64 - changed;
@@ -431,6 +436,8 @@ struct End {
 struct Intake<'a> {
     change: Change<'a>,
     states: States,
+    /// The folders whose files become live files.
+    attach: &'a [PathBuf],
     ends: BTreeMap<u64, End>,
     files: u64,
     bytes: u64,
@@ -438,9 +445,10 @@ struct Intake<'a> {
 }
 
 /// Takes in the files of one session, in their order.
-fn take_in(
-    archive: &mut Archive,
+fn take_in<'a>(
+    archive: &'a mut Archive,
     group: &[Source],
+    attach: &'a [PathBuf],
     reading: &mut dyn FnMut(&Path, u64),
 ) -> Result<Option<Imported>, Failed> {
     let Some(first) = group.first() else { return Ok(None) };
@@ -448,7 +456,7 @@ fn take_in(
     let (new, entries) = (change.session.is_none(), change.entries());
     let states = States::of(change.archive, change.session.as_ref())?;
     let (ends, oddities) = (BTreeMap::new(), Vec::new());
-    let mut intake = Intake { change, states, ends, files: 0, bytes: 0, oddities };
+    let mut intake = Intake { change, states, attach, ends, files: 0, bytes: 0, oddities };
     for (n, source) in group.iter().enumerate() {
         reading(&source.path, intake.bytes);
         intake.file(source, reading).map_err(|failed| match failed {
@@ -457,7 +465,7 @@ fn take_in(
         })?;
     }
     if intake.ends.is_empty() {
-        return Ok(None);
+        return Ok(intake.caught_up());
     }
     let left = intake.follow()?;
     let Intake { change, files, bytes, oddities, .. } = intake;
@@ -477,6 +485,25 @@ fn take_in(
 }
 
 impl Intake<'_> {
+    /// Returns what catching up with the live file took in, if it was all that there was.
+    fn caught_up(mut self) -> Option<Imported> {
+        let notices = std::mem::take(&mut self.change.notices);
+        let newest = notices.iter().filter_map(Notice::taken_in).next_back();
+        let entries = notices.iter().filter_map(Notice::taken_in).map(|(_, n)| n).sum();
+        let (operation, session) = newest.map(|(n, _)| n).zip(self.change.session.clone())?;
+        Some(Imported {
+            session,
+            new: false,
+            operation,
+            files: 1,
+            entries,
+            bytes: self.change.tip.growth.as_ref().map_or(0, |run| run.bytes),
+            left: None,
+            oddities: self.oddities,
+            notices,
+        })
+    }
+
     fn odd(&mut self, path: &Path, line: Option<u64>, quirk: Quirk) {
         self.oddities.push(Oddity { path: path.to_owned(), line, quirk });
     }
@@ -602,7 +629,13 @@ impl Intake<'_> {
         self.oddities.extend(mended);
         let old = self.change.branch(MAIN)?;
         let mut left = None;
-        if old != Some(position) && self.was_moved()? {
+        if self.states.files.get(&file).is_some_and(|path| self.is_attached(path)) {
+            self.change.mark(Mark::LIVE, Some(&file.to_string()));
+            if self.change.tip.current() != MAIN && self.change.number() > 1 {
+                self.change.mark(Mark::CURRENT, Some(MAIN));
+            }
+        }
+        if old != Some(position) && was_moved(&self.change, MAIN)? {
             let name = self.change.left_name(MAIN)?;
             self.change.set_branch(&name, old)?;
             left = Some(name);
@@ -611,15 +644,11 @@ impl Intake<'_> {
         Ok(left)
     }
 
-    /// Returns whether a command, and no import, put `main` where it stands.
-    fn was_moved(&self) -> Result<bool, OpsError> {
-        let Some(session) = &self.change.session else { return Ok(false) };
-        let store = self.change.archive.store();
-        let facts = store.facts(session.key, 0..u64::MAX, &[FactKind::Moves])?;
-        let moved = |(_, facts): &&(u64, Facts)| facts.moves.iter().any(|by| by.branch == MAIN);
-        let Some((n, _)) = facts.iter().rev().find(moved) else { return Ok(false) };
-        let by = store.operations(session.key, *n..n + 1)?;
-        Ok(by.first().is_some_and(|by| !matches!(by.command.as_str(), "import" | "catch-up")))
+    /// Returns whether a file becomes the live file: it lies where its agent reads it, as it is.
+    fn is_attached(&self, path: &Path) -> bool {
+        self.attach.iter().any(|folder| path.starts_with(folder))
+            && sources::rotation(path, self.change.format).is_none()
+            && sources::length(path).is_ok_and(|length| length.is_some())
     }
 
     /// Returns the file that `main` follows, and its newest state: none that is rotated, the one with the newest record,
@@ -642,7 +671,7 @@ impl Intake<'_> {
             };
             let is_live = sources::rotation(path, self.change.format).is_none();
             let position = Position { generation, head: None, horizon: entries };
-            states.push((is_live, length, running, file, position));
+            states.push(((is_live, self.is_attached(path)), length, running, file, position));
         }
         let only = states.len() == 1;
         let mut best = None;

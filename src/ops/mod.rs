@@ -6,6 +6,8 @@
 //! Invariant: a verb that fails before its commit has changed nothing but a temporary file.
 
 mod append;
+mod attach;
+mod attached;
 mod branch;
 mod catch_up;
 mod change;
@@ -14,14 +16,16 @@ mod content;
 mod derive;
 mod doctor;
 mod error;
+mod follow;
 mod graph;
+mod growth;
 mod handle;
 mod import;
 mod new;
+mod reach;
 mod read;
 mod rebuild;
 mod revert;
-mod rewrite;
 mod rotations;
 mod select;
 mod sources;
@@ -32,6 +36,7 @@ mod view;
 mod workspace;
 
 pub use append::{Appended, AppendedEntry, append};
+pub use attach::{Attached, attach, detach, take_up};
 pub use branch::{Branched, branch, branches, switch};
 pub use catch_up::Notice;
 pub use change::Outcome;
@@ -93,11 +98,21 @@ impl Ambient for Machine {
     }
 }
 
+/// How changes treat a file of an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// Write it even if a process has its session loaded.
+    pub force: bool,
+    /// Set it aside and write a new one even where appending would do.
+    pub rotate: bool,
+}
+
 /// A store with its live files: what the verbs work on.
 pub struct Archive {
     store: Box<dyn Store>,
     root: Option<PathBuf>,
     ambient: Box<dyn Ambient>,
+    manner: Manner,
 }
 
 /// A session of an archive.
@@ -143,17 +158,22 @@ impl Archive {
         if access != Access::Read {
             make(&root.join("transcripts"))?;
         }
-        Ok(Self { store: Box::new(store), root: Some(root), ambient })
+        Ok(Self { store: Box::new(store), root: Some(root), ambient, manner: Manner::default() })
     }
 
     /// Makes an archive over any store, without live files.
     pub fn over(store: Box<dyn Store>, ambient: Box<dyn Ambient>) -> Self {
-        Self { store, root: None, ambient }
+        Self { store, root: None, ambient, manner: Manner::default() }
     }
 
     /// Makes an archive that lasts as long as its value.
     pub fn in_memory(ambient: Box<dyn Ambient>) -> Self {
         Self::over(Box::new(MemoryStore::new()), ambient)
+    }
+
+    /// Says how changes treat files of agents from now on.
+    pub fn set_manner(&mut self, manner: Manner) {
+        self.manner = manner;
     }
 
     /// Returns the store.

@@ -315,7 +315,7 @@ pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> 
         entries: tip.entries(),
         operations: tip.operations(),
         checkpoint: checkpoint::newest(archive, session)?.map(|checkpoint| checkpoint.n),
-        live: catch_up::live_file(archive, session, &tip)?.map(|(_, path)| path),
+        live: catch_up::live_file(archive, session, &tip)?.map(|live| live.path),
         behind: catch_up::is_behind(archive, session, &tip)?,
     })
 }

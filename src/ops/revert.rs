@@ -5,15 +5,13 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::{
-    append::setting,
     change::Change,
     checkpoint,
-    rewrite::{Rewritten, rewrite},
+    reach::{Note, reach},
 };
 use crate::{
     model::{EntryId, Position},
     ops::{Archive, Notice, OpsError, Session, Workspace},
-    wire::Draft,
 };
 
 /// What going back did.
@@ -31,6 +29,8 @@ pub struct Reverted {
     pub note: Option<EntryId>,
     /// The old live file, if it was exchanged.
     pub rotated: Option<PathBuf>,
+    /// The agent's own file, if it was written.
+    pub written: Option<PathBuf>,
     /// What was noticed on the way.
     pub notices: Vec<Notice>,
 }
@@ -77,6 +77,7 @@ fn go_back(
         dropped: 0,
         note: None,
         rotated: None,
+        written: None,
         notices: change.notices.clone(),
     };
     let stays = from.is_some_and(|from| {
@@ -85,10 +86,11 @@ fn go_back(
     if stays && message.is_none() {
         return Ok(reverted);
     }
-    let note = message.map(|message| note(&mut change, workspace, target, message)).transpose()?;
-    let Rewritten { position, aside, kept } =
-        rewrite(&mut change, target, note.as_deref().unwrap_or_default())?;
-    reverted.dropped = from.map_or(0, |from| from.horizon).saturating_sub(kept);
+    let words = message.map(from_later);
+    let note = words.as_deref().map(|words| Note { words, workspace });
+    let reached = reach(&mut change, target, note)?;
+    let position = reached.position;
+    reverted.dropped = reached.dropped;
     if let Some(from) = from.filter(|_| !stays) {
         let left = change.left_name(&branch)?;
         change.set_branch(&left, Some(from))?;
@@ -99,28 +101,10 @@ fn go_back(
     if note.is_some() {
         reverted.note = position.head.map(|head| change.id_of(head)).transpose()?;
     }
-    reverted.rotated = aside;
+    (reverted.rotated, reverted.written) = (reached.aside, reached.written);
     let outcome = change.commit(&detail)?;
     (reverted.operation, reverted.notices) = (Some(outcome.operation), outcome.notices);
     Ok(reverted)
-}
-
-/// Writes the note as a line.
-fn note(
-    change: &mut Change<'_>,
-    workspace: &Workspace,
-    target: Position,
-    message: &str,
-) -> Result<Vec<u8>, OpsError> {
-    let parent = target.head.map(|head| change.record_name(head)).transpose()?.flatten();
-    let setting = setting(change, workspace, parent);
-    let draft = Draft::Note(from_later(message));
-    let mut line = change
-        .format
-        .write(&draft, &setting)
-        .map_err(|error| OpsError::Invalid { line: None, why: error.0 })?;
-    line.push(b'\n');
-    Ok(line)
 }
 
 /// How a note from later begins.

@@ -2,7 +2,7 @@
 
 use std::{fs::File, io::Read, os::unix::ffi::OsStrExt, path::PathBuf};
 
-use super::catch_up;
+use super::{catch_up, follow::LiveFile};
 use crate::{
     live,
     model::{EntryId, LineId, Rotation, Running},
@@ -57,7 +57,7 @@ impl RotatedState {
 /// Returns the files that were set aside, in order, each checked by its hash.
 pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, OpsError> {
     let tip = archive.store.tip(session.key)?;
-    let Some((_, live)) = catch_up::live_file(archive, session, &tip)? else {
+    let Some(LiveFile { path: live, .. }) = catch_up::live_file(archive, session, &tip)? else {
         return Ok(Vec::new());
     };
     let facts = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Rotations])?;

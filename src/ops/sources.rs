@@ -13,6 +13,7 @@ use std::{
 use memchr::memmem;
 
 use crate::{
+    live,
     model::{EntryId, LineId, SessionName, json::Raw},
     ops::{Archive, OpsError},
     store::Sighting,
@@ -71,6 +72,9 @@ pub enum Why {
     /// It was met before, under another name.
     #[error("it was met before under another name")]
     Twice,
+    /// It was set aside by a command, which keeps what it holds.
+    #[error("it was set aside here")]
+    Aside,
     /// It is the store's own.
     #[error("it is the store")]
     Store,
@@ -204,6 +208,9 @@ pub(super) fn walk(paths: &[PathBuf], archive: Option<&Archive>, each: &mut dyn 
         };
         if !met.insert((meta.dev(), meta.ino())) {
             skip(&path, Why::Twice);
+        } else if meta.is_file() && !asked && live::is_aside(&real) {
+            // What it holds is in the session of the file that took its place.
+            skip(&path, Why::Aside);
         } else if meta.is_file() {
             each(Met::File { path: real, meta, asked });
         } else if !meta.is_dir() {

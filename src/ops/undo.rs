@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{change::Change, derive, rewrite::rewrite};
+use super::{change::Change, derive, reach::reach};
 use crate::{
     model::{Mark, Operation, Position},
     ops::{Archive, Notice, OpsError, Session},
@@ -43,6 +43,8 @@ pub struct Undone {
     pub left: Vec<String>,
     /// The old live file, if it was exchanged.
     pub rotated: Option<std::path::PathBuf>,
+    /// The agent's own file, if it was written.
+    pub written: Option<std::path::PathBuf>,
     /// What was noticed on the way.
     pub notices: Vec<Notice>,
 }
@@ -177,7 +179,7 @@ fn take_back(
             }
         }
     }
-    let mut rotated = None;
+    let (mut rotated, mut written) = (None, None);
     let Some(target) = change.planned(&current)? else {
         return Err(OpsError::NotUndoable {
             n,
@@ -185,9 +187,9 @@ fn take_back(
         });
     };
     if change.tip.position != Some(target) {
-        let rewritten = rewrite(&mut change, target, b"")?;
-        change.set_branch(&current, Some(rewritten.position))?;
-        rotated = rewritten.aside;
+        let reached = reach(&mut change, target, None)?;
+        change.set_branch(&current, Some(reached.position))?;
+        (rotated, written) = (reached.aside, reached.written);
     }
     let detail = json!({ "command": operation.command, "left": left });
     let outcome = change.commit(&detail)?;
@@ -197,6 +199,7 @@ fn take_back(
         command: operation.command.clone(),
         left,
         rotated,
+        written,
         notices: outcome.notices,
     })
 }

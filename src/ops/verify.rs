@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, fs::File};
 
 use super::{
-    catch_up, rebuild,
+    catch_up,
+    follow::LiveFile,
+    rebuild,
     rotations::{self, RotatedState},
 };
 use crate::{
@@ -288,17 +290,17 @@ impl Check<'_> {
             }
         }
         let tip = self.archive.store.tip(self.session.key)?;
-        let Some((_, path)) = catch_up::live_file(self.archive, self.session, &tip)? else {
-            return Ok(());
-        };
+        let live = catch_up::live_file(self.archive, self.session, &tip)?;
+        let Some(LiveFile { path, attached, .. }) = live else { return Ok(()) };
         let item = path.display().to_string();
         let io = |source| OpsError::Io { path: path.clone(), source };
         if live::look(&path).map_err(io)?.is_none() {
-            self.find(
-                Severity::Note,
-                &item,
-                "the live file is missing; the next change writes it anew",
-            );
+            let what = if attached {
+                "the agent's file is gone; the next change goes on without it"
+            } else {
+                "the live file is missing; the next change writes it anew"
+            };
+            self.find(Severity::Note, &item, what);
             return Ok(());
         }
         let (running, tail) = tip
@@ -307,7 +309,7 @@ impl Check<'_> {
             .map_or((Running::EMPTY, Vec::new()), |run| (run.running, run.tail.clone()));
         if rotations::running_hash(File::open(&path).map_err(io)?)? != (running, tail) {
             let behind = catch_up::is_behind(self.archive, self.session, &tip)?;
-            if behind {
+            if behind || attached {
                 self.find(
                     Severity::Note,
                     &item,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    model::{Kind, NameTag, Parent, Position, Record, Run, json::Raw},
+    model::{Kind, LineId, NameTag, Parent, Position, Record, Run, json::Raw},
     ops::{OpsError, Session},
     store::{Find, NewLine, SessionKey, Store, StoreError},
     wire::{Failure, Format, Graph, Link, Path},
@@ -156,6 +156,28 @@ impl<'a> View<'a> {
             let _ = self.places.set(Places::of(self.runs()?));
         }
         self.places.get().ok_or_else(|| StoreError::Refused("no places".into()))
+    }
+
+    /// Returns the format of the records.
+    pub(super) fn format(&self) -> &'static dyn Format {
+        self.format
+    }
+
+    /// Returns the hashes of the lines of these entries.
+    pub(super) fn line_ids(&self, entries: &[u64]) -> Result<Vec<LineId>, OpsError> {
+        let first = self.pending.as_ref().map_or(u64::MAX, |pending| pending.first);
+        let mut ids = Vec::with_capacity(entries.len());
+        for range in ranges(entries) {
+            let held = range.start..range.end.min(first);
+            if !held.is_empty() {
+                let lines = self.store.line_ids(self.key()?, held)?;
+                ids.extend(lines.into_iter().map(|(id, _)| id));
+            }
+            for entry in range.start.max(first)..range.end {
+                ids.push(LineId::of(&self.line(entry)?));
+            }
+        }
+        Ok(ids)
     }
 
     /// Returns the path to the head.
@@ -424,6 +446,10 @@ impl Graph for View<'_> {
             Parent::Root => return Ok(None),
             Parent::Entry(parent) => match self.record(parent)?.name {
                 Some(name) if twins.contains(&name) => name,
+                // Only what an agent writes into another state of its file can follow what is not there.
+                _ if self.position.generation > 1 && !self.format.is_closed() => {
+                    return Ok(self.place(parent)?.map(|_| parent));
+                }
                 _ => return Ok(Some(parent)),
             },
             Parent::Missing => match self.followed(entry)? {

@@ -33,8 +33,8 @@ mod read;
 mod write;
 
 use crate::{
-    model::{Message, json::Raw},
-    wire::{Back, Draft, Envelope, Failure, Format, Graph, Invalid, Path, Setting, text},
+    model::{Kind, Message, json::Raw},
+    wire::{Back, Beside, Draft, Envelope, Failure, Format, Graph, Invalid, Path, Setting, text},
 };
 
 /// Claude Code's format.
@@ -80,6 +80,10 @@ impl Format for Claude {
         Some(agent.map_or(first.clone(), |agent| format!("{first}/{agent}")))
     }
 
+    fn programs(&self) -> &'static [&'static str] {
+        &["claude"]
+    }
+
     fn folder(&self, record: Raw<'_>) -> Option<String> {
         text(record, "cwd").filter(|folder| !folder.is_empty())
     }
@@ -108,6 +112,10 @@ impl Format for Claude {
         leaves::leaves(graph)
     }
 
+    fn beside(&self) -> Beside {
+        Beside::Head
+    }
+
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
         write::record(draft, setting)
     }
@@ -119,10 +127,27 @@ impl Format for Claude {
         setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
         if let Some(to) = back.to
+            && (back.note.is_some() || chain::is_message(graph.record(to)?.kind))
             && !chain::is_in_reach(graph, to)?
         {
             return Ok(None);
         }
-        Ok(Some(write::branch(back.note, setting)?))
+        // A resume is sent to messages only; behind a boundary there is none yet.
+        let mut leaf = None;
+        for &entry in back.path.iter().rev() {
+            let kind = graph.record(entry)?.kind;
+            if kind == Kind::Boundary {
+                break;
+            }
+            if chain::is_message(kind) {
+                if !chain::is_in_reach(graph, entry)? {
+                    return Ok(None);
+                }
+                let line = graph.line(entry)?;
+                leaf = Raw::object(&line).and_then(|record| text(record, "uuid"));
+                break;
+            }
+        }
+        Ok(Some(write::branch(back.note, leaf.as_deref(), setting)?))
     }
 }

@@ -25,6 +25,8 @@
 
 #![deny(clippy::indexing_slicing)]
 
+mod back;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -34,8 +36,8 @@ use crate::{
         put_varint, take_varint,
     },
     wire::{
-        Back, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting, line, moment,
-        shown, string, text,
+        Back, Beside, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting, line,
+        moment, shown, string, text,
     },
 };
 
@@ -110,6 +112,15 @@ impl Format for Codex {
             None if record.get("instructions").is_some() => text(record, "id"),
             _ => None,
         }
+    }
+
+    fn rotates(&self) -> bool {
+        // The program keeps the file open, and would go on in the one that was set aside.
+        false
+    }
+
+    fn programs(&self) -> &'static [&'static str] {
+        &["codex"]
     }
 
     fn folder(&self, record: Raw<'_>) -> Option<String> {
@@ -197,6 +208,10 @@ impl Format for Codex {
         Ok(leaves)
     }
 
+    fn beside(&self) -> Beside {
+        Beside::Last
+    }
+
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
         let message = |role: &str, kind: &str, said: &str| json!({ "type": "message", "role": role, "content": [{ "type": kind, "text": said }] });
         let item = match draft {
@@ -239,38 +254,7 @@ impl Format for Codex {
         back: &Back<'_>,
         setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
-        let path = self.path(graph, back.from, usize::MAX)?.entries;
-        let start = match back.to {
-            None => 0,
-            Some(to) => match path.iter().position(|&entry| entry == to) {
-                Some(place) => place + 1,
-                None => return Ok(None),
-            },
-        };
-        let mut turns = 0u64;
-        for &entry in path.get(start..).unwrap_or_default() {
-            let record = graph.record(entry)?;
-            let (flags, _) = hint(&record);
-            if record.kind == Kind::Boundary && flags & BASE == 0 {
-                // What such a compaction left out does not come back.
-                return Ok(None);
-            }
-            if flags & TURN != 0 {
-                turns += 1;
-            } else if turns == 0 && is_conversation(record.kind) && !prepares(record.kind, flags) {
-                // A rollback drops whole turns, and this is the middle of one.
-                return Ok(None);
-            }
-        }
-        let mut lines = Vec::new();
-        if turns > 0 {
-            let payload = json!({ "type": "thread_rolled_back", "num_turns": turns });
-            lines.push(line(&record("event_msg", &payload, setting)));
-        }
-        if let Some(note) = back.note {
-            lines.push(self.write(&Draft::Note(note.to_owned()), setting)?);
-        }
-        Ok(Some(lines))
+        back::lines(graph, back, setting).map(Some)
     }
 }
 
@@ -560,5 +544,17 @@ fn content(content: Raw<'_>) -> Vec<Block> {
 }
 
 fn record(kind: &str, payload: &Value, setting: &Setting) -> Value {
-    json!({ "timestamp": setting.time.to_string(), "type": kind, "payload": payload })
+    let mut record = json!({ "timestamp": setting.time.to_string() });
+    if let Value::Object(fields) = &mut record {
+        let last = setting.beside.as_deref().and_then(ordinal);
+        fields.extend(last.map(|last| ("ordinal".to_owned(), json!(last.saturating_add(1)))));
+        fields.insert("type".into(), json!(kind));
+        fields.insert("payload".into(), payload.clone());
+    }
+    record
+}
+
+/// Returns the number of a record in a file that counts them.
+fn ordinal(line: &[u8]) -> Option<u64> {
+    Raw::object(line)?.get("ordinal")?.u64()
 }

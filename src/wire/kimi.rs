@@ -91,6 +91,15 @@ impl Format for Kimi {
         name.strip_prefix("context_")?.strip_suffix(".jsonl")?.parse().ok()
     }
 
+    fn aside(&self, names: &[String]) -> Option<String> {
+        let newest = names.iter().filter_map(|name| self.rotation(name)).max().unwrap_or(0);
+        Some(format!("context_{}.jsonl", newest.saturating_add(1)))
+    }
+
+    fn programs(&self) -> &'static [&'static str] {
+        &["kimi", "kimi-cli"]
+    }
+
     fn folder(&self, _record: Raw<'_>) -> Option<String> {
         None
     }

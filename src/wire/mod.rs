@@ -147,6 +147,17 @@ pub enum Draft {
     Record(Vec<u8>),
 }
 
+/// Which record nearby a new one is written like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// None.
+    Nothing,
+    /// The head: what it says of the program and its folder is said again.
+    Head,
+    /// The last one of the file, from which the records are counted.
+    Last,
+}
+
 /// Where and when a new record is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
@@ -199,6 +210,31 @@ pub trait Format: Sync {
         None
     }
 
+    /// Returns the name under which the agent itself would set its file aside, told from the names in the folder.
+    fn aside(&self, _names: &[String]) -> Option<String> {
+        None
+    }
+
+    /// Returns whether the parent of a record is always in the same file.
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    /// Returns whether another file may take the place of one that the agent reads.
+    fn rotates(&self) -> bool {
+        true
+    }
+
+    /// Returns whether a record is one with which each file of the agent must begin.
+    fn begins(&self, _record: &Record) -> bool {
+        false
+    }
+
+    /// Returns the names of the programs that load its sessions.
+    fn programs(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Returns the folder in which the session works, if this record says it.
     fn folder(&self, record: Raw<'_>) -> Option<String>;
 
@@ -227,11 +263,16 @@ pub trait Format: Sync {
     /// Returns the entries at which the conversation went on elsewhere and was left: real branches, in order.
     fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure>;
 
+    /// Returns which record nearby a new one must be written like.
+    fn beside(&self) -> Beside {
+        Beside::Nothing
+    }
+
     /// Writes a record.
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid>;
 
-    /// Returns the lines that, appended, take the agent back to an entry and say a note there; None where only a
-    /// rotation can do it, an [`Invalid`] as the error where the note cannot be written.
+    /// Returns the lines that, appended, take the agent to an entry and say a note there; None where only a rotation
+    /// can do it, an [`Invalid`] as the error where the note cannot be written.
     ///
     /// The setting is that of the new record: its parent is the name of the entry to go back to.
     fn branch(
@@ -247,10 +288,12 @@ pub trait Format: Sync {
 /// A way back by appending.
 #[derive(Clone, Copy, Debug)]
 pub struct Back<'a> {
-    /// The head at which the agent stands.
-    pub from: u64,
+    /// The head at which the agent stands, unless it stands before the first entry.
+    pub from: Option<u64>,
     /// The entry behind which it is to go on; None is the beginning.
     pub to: Option<u64>,
+    /// The path to that entry, which may lie in another generation.
+    pub path: &'a [u64],
     /// What it is to be told.
     pub note: Option<&'a str>,
 }

@@ -63,6 +63,10 @@ impl Format for Native {
         text(record, "sessionId")
     }
 
+    fn is_closed(&self) -> bool {
+        true
+    }
+
     fn folder(&self, record: Raw<'_>) -> Option<String> {
         text(record, "cwd")
     }

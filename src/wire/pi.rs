@@ -80,6 +80,14 @@ impl Format for Pi {
         header(record).then(|| text(record, "id"))?
     }
 
+    fn begins(&self, record: &Record) -> bool {
+        hint(record).0 & HEADER != 0
+    }
+
+    fn programs(&self) -> &'static [&'static str] {
+        &["pi", "openclaw"]
+    }
+
     fn folder(&self, record: Raw<'_>) -> Option<String> {
         header(record).then(|| text(record, "cwd"))?
     }
@@ -292,7 +300,8 @@ impl Format for Pi {
         back: &Back<'_>,
         setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
-        if hint(&graph.record(back.from)?).0 & CHAINED != 0 {
+        let stands = back.from.map(|from| graph.record(from)).transpose()?;
+        if stands.is_some_and(|record| hint(&record).0 & CHAINED != 0) {
             // pi numbers and chains these anew, whatever an entry says.
             return Ok(None);
         }

@@ -8,7 +8,7 @@ use std::{fs, path::PathBuf};
 use serde_json::{Value, json};
 use undertext::{
     model::{Block, Kind, Record, Role, Timestamp, json::Raw},
-    wire::{Back, Codex, Draft, Format, Kimi, Link, Pi, Setting, detect, jsonl::Reader},
+    wire::{Codex, Draft, Format, Kimi, Link, Pi, Setting, detect, jsonl::Reader},
 };
 
 use crate::{graph::FileGraph, resume::corpus};
@@ -183,8 +183,7 @@ mod pi {
     fn a_branch_is_one_entry_that_names_the_target() {
         let mut file = with(&[]);
         for note in [None, Some("go left")] {
-            let back = Back { from: file.head().unwrap(), to: Some(3), note };
-            for line in Pi.branch(&file, &back, &setting(Some("b"))).unwrap().unwrap() {
+            for line in file.way(Some(3), note, &setting(Some("b"))).unwrap() {
                 assert!(Pi.knows(Raw::object(&line).unwrap()));
                 file.push(&line);
             }
@@ -457,20 +456,19 @@ mod codex {
         let turns = [turn(1), turn(2), turn(3)].concat();
         let go = |to: Option<u64>, note| {
             let mut file = rollout(std::slice::from_ref(&turns));
-            let back = Back { from: file.head().unwrap(), to, note };
-            let lines = Codex.branch(&file, &back, &setting(None)).unwrap()?;
-            for line in &lines {
-                file.push(line);
+            for line in file.way(to, note, &setting(None)).unwrap() {
+                file.push(&line);
             }
-            Some(file.sent())
+            file.sent()
         };
-        assert_eq!(go(Some(6), None).unwrap(), "q1 a1");
-        assert_eq!(go(Some(6), Some("hello")).unwrap(), "q1 a1 hello");
-        assert_eq!(go(Some(9), Some("hello")).unwrap(), "q1 a1 hello");
-        assert_eq!(go(Some(18), None).unwrap(), "q1 a1 q2 a2 q3 a3");
-        assert_eq!(go(None, None).unwrap(), "");
-        // A rollback drops whole turns.
-        assert_eq!(go(Some(4), None), None);
+        assert_eq!(go(Some(6), None), "q1 a1");
+        assert_eq!(go(Some(6), Some("hello")), "q1 a1 hello");
+        assert_eq!(go(Some(9), Some("hello")), "q1 a1 hello");
+        assert_eq!(go(Some(18), None), "q1 a1 q2 a2 q3 a3");
+        assert_eq!(go(None, None), "");
+        // A rollback drops whole turns: of one that stays in part, that part is said again.
+        assert_eq!(go(Some(4), None), "q1");
+        assert_eq!(go(Some(10), Some("hello")), "q1 a1 q2 hello");
     }
 
     #[test]
@@ -567,8 +565,7 @@ mod kimi {
         let mut file = session();
         file.push(&note);
         assert_eq!(file.records[9].kind, Kind::Note);
-        let back = Back { from: file.head().unwrap(), to: Some(5), note: None };
-        assert_eq!(Kimi.branch(&file, &back, &setting(None)).unwrap(), None);
+        assert_eq!(file.way(Some(5), None, &setting(None)), None);
     }
 }
 

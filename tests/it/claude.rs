@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use undertext::{
     model::{Block, Kind, Timestamp, json::Raw},
-    wire::{Back, Claude, Draft, Format, Setting},
+    wire::{Claude, Draft, Format, Setting},
 };
 
 use crate::graph::FileGraph;
@@ -357,8 +357,7 @@ fn going_back_by_appending_resumes_there_with_the_note() {
     let after = |records: &[Value], parent: u64, note| {
         let graph = FileGraph::read(&Claude, file(records).as_bytes());
         let to = (parent > 0).then_some(parent);
-        let back = Back { from: graph.head().unwrap(), to, note };
-        let lines = Claude.branch(&graph, &back, &setting(parent)).unwrap()?;
+        let lines = graph.way(to, note, &setting(parent))?;
         let lines = lines.into_iter().map(|line| String::from_utf8(line).unwrap() + "\n");
         Some(resumed(&(file(records) + &lines.collect::<String>())))
     };

@@ -4,7 +4,7 @@ use std::{cell::Cell, collections::BTreeMap, fs, path::Path};
 
 use undertext::{
     model::{Kind, Message, NameTag, Parent, Record, json::Raw},
-    wire::{Envelope, Failure, Format, Graph, Link, jsonl::Reader},
+    wire::{Back, Envelope, Failure, Format, Graph, Link, Setting, jsonl::Reader},
 };
 
 /// One file, read whole; the entries have the numbers that a session of it alone gives them.
@@ -121,6 +121,21 @@ impl FileGraph {
     /// Returns the path to a head.
     pub(crate) fn path(&self, head: u64) -> Vec<u64> {
         self.without_lines(self.format.path(self, head, usize::MAX)).entries
+    }
+
+    /// Returns the lines that take the agent to an entry and say a note there.
+    pub(crate) fn way(
+        &self,
+        to: Option<u64>,
+        note: Option<&str>,
+        setting: &Setting,
+    ) -> Option<Vec<Vec<u8>>> {
+        let path = to.map(|to| self.path(to)).unwrap_or_default();
+        let back = Back { from: self.head(), to, path: &path, note };
+        let lines = self.format.branch(self, &back, setting).unwrap();
+        // To say something again, it must be read.
+        self.has_read_lines.set(false);
+        lines
     }
 
     /// Returns what the agent would send.

@@ -31,7 +31,7 @@ fn archive() -> Archive {
 
 fn import(archive: &mut Archive, paths: &[PathBuf]) -> (Summary, Vec<Imported>) {
     let mut imported = Vec::new();
-    let summary = ops::import(archive, paths, &mut |step| {
+    let summary = ops::import(archive, paths, &[], &mut |step| {
         if let Step::Imported(done) = step {
             imported.push(done);
         }

@@ -14,6 +14,7 @@ mod help;
 mod import;
 mod model_based;
 mod readme;
+mod referees;
 mod resume;
 mod store;
 mod tidy;

@@ -27,7 +27,7 @@ pub(crate) fn corpus() -> Option<PathBuf> {
 }
 
 /// Returns every file below a folder of the corpus, in order.
-fn files(folder: &str) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &str) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> =
         corpus().map(|corpus| corpus.join(folder)).into_iter().collect();
     let mut files = Vec::new();
@@ -42,14 +42,14 @@ fn files(folder: &str) -> Vec<PathBuf> {
 }
 
 /// Returns a file as a session of an archive, if any format knows it.
-fn peek(path: &Path) -> Option<(Archive, Session)> {
+pub(crate) fn peek(path: &Path) -> Option<(Archive, Session)> {
     match ops::peek(path, Box::new(Machine)) {
         Err(OpsError::NoFormat(_)) => None,
         other => Some(other.unwrap()),
     }
 }
 
-fn view<'a>(archive: &'a Archive, session: &'a Session) -> View<'a> {
+pub(crate) fn view<'a>(archive: &'a Archive, session: &'a Session) -> View<'a> {
     let position = archive.store().tip(session.key).unwrap().position.unwrap();
     View::new(archive.store(), session, position, None)
 }
@@ -123,7 +123,7 @@ fn said(graph: &dyn Graph, context: &[u64]) -> Vec<Said> {
 }
 
 /// Returns the first difference; answers that the agent adds to what stands unanswered are none.
-fn from_claude_code(graph: &dyn Graph, context: &[u64], truth: &Path) -> Option<String> {
+pub(crate) fn from_claude_code(graph: &dyn Graph, context: &[u64], truth: &Path) -> Option<String> {
     let (ours, theirs) = (said(graph, context), sent(truth));
     let nothing_asked = digest("No response requested.");
     let answered: BTreeSet<_> =
@@ -146,7 +146,7 @@ fn from_claude_code(graph: &dyn Graph, context: &[u64], truth: &Path) -> Option<
 }
 
 /// Returns the first difference to what Codex sent.
-fn from_codex(graph: &dyn Graph, context: &[u64], truth: &Path) -> Option<String> {
+pub(crate) fn from_codex(graph: &dyn Graph, context: &[u64], truth: &Path) -> Option<String> {
     let lines =
         (0..graph.len()).map(|place| graph.line(graph.at(place).unwrap().unwrap()).unwrap());
     let instructions = |line: Vec<u8>| {
@@ -217,10 +217,10 @@ fn item(line: &str) -> Option<String> {
     })
 }
 
-type Difference = fn(&dyn Graph, &[u64], &Path) -> Option<String>;
+pub(crate) type Difference = fn(&dyn Graph, &[u64], &Path) -> Option<String>;
 
 /// Returns how what is sent of a session differs from what its agent sent, and how many repairs its path took.
-fn compare(
+pub(crate) fn compare(
     format: &dyn Format,
     graph: &dyn Graph,
     truth: &Path,

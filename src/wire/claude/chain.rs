@@ -237,10 +237,12 @@ impl<'g> Walk<'g> {
         Ok(None)
     }
 
-    /// Returns whether the newest boundary leaves an entry in reach.
+    /// Returns whether a resume can be sent to an entry, and the newest boundary leaves it in reach.
     fn can_be_head(&self, entry: u64) -> Result<bool, Failure> {
-        let hint = Hint::of(&self.graph.record(entry)?);
-        if !hint.has(Hint::CHAIN) || hint.has(Hint::SIDE) {
+        let record = self.graph.record(entry)?;
+        let hint = Hint::of(&record);
+        let is_passing = hint.has(Hint::PROGRESS) || record.kind == Kind::Boundary;
+        if !hint.has(Hint::CHAIN) || hint.has(Hint::SIDE) || is_passing {
             return Ok(false);
         }
         let boundary = match &self.kept {

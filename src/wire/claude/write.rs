@@ -43,8 +43,12 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
     }
 }
 
-/// Writes what takes a resume to the setting's parent, or to a note behind it: the note, and the pin that names the leaf.
-pub(super) fn branch(note: Option<&str>, setting: &Setting) -> Result<Vec<Vec<u8>>, Invalid> {
+/// Writes what takes a resume to a leaf, or to a note behind the setting's parent: the note, and the pin that names it.
+pub(super) fn branch(
+    note: Option<&str>,
+    leaf: Option<&str>,
+    setting: &Setting,
+) -> Result<Vec<Vec<u8>>, Invalid> {
     let mut lines = Vec::new();
     let mut pin = serde_json::Map::new();
     pin.insert("type".into(), json!("last-prompt"));
@@ -53,7 +57,7 @@ pub(super) fn branch(note: Option<&str>, setting: &Setting) -> Result<Vec<Vec<u8
         pin.insert("lastPrompt".into(), json!(note.chars().take(200).collect::<String>()));
         pin.insert("leafUuid".into(), json!(setting.uuid));
     } else {
-        pin.insert("leafUuid".into(), json!(setting.parent));
+        pin.insert("leafUuid".into(), json!(leaf));
     }
     pin.insert("explicit".into(), json!(true));
     pin.insert("sessionId".into(), json!(setting.session));

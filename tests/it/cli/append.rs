@@ -139,7 +139,7 @@ fn wrong_uses_are_explained() {
     ------- stderr -------
     error: no session matches "../../etc'; DROP TABLE entry;--\u{1b}"
     hint: list the sessions: undertext sessions
-    hint: or begin one: undertext new
+    hint: or begin one: undertext new; or take in those of your agents: undertext import
     [exit status: 2]
     "#);
 }

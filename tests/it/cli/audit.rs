@@ -20,7 +20,7 @@ fn a_sound_store_is_verified() {
     ------- stderr -------
     error: no session matches "no such session"
     hint: list the sessions: undertext sessions
-    hint: or begin one: undertext new
+    hint: or begin one: undertext new; or take in those of your agents: undertext import
     [exit status: 2]
     "#);
 }

@@ -46,7 +46,7 @@ fn branches_are_json_too() {
     {"type":"branch","branch":"main","entry":"entry-id----","current":true}
     {"type":"branch","branch":"start","entry":"entry-id----","current":false}
     "#);
-    assert_snapshot!(env.run(&["switch", "main", "--json"]).masked(), @r#"{"type":"switch","branch":"main","entry":"entry-id----","rotated":null,"operation":null}"#);
+    assert_snapshot!(env.run(&["switch", "main", "--json"]).masked(), @r#"{"type":"switch","branch":"main","entry":"entry-id----","rotated":null,"written":null,"operation":null}"#);
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn a_message_reaches_the_model_as_a_note_from_later() {
     let env = TestEnv::new();
     let session = conversation(&env);
     let reverted = env.run(&["revert", "1", "-m", "Look at the linker.", "--json"]).success();
-    assert_snapshot!(reverted.masked(), @r#"{"type":"revert","checkpoint":1,"branch":"main","left":"main.1","dropped":2,"note":"entry-id----","rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","operation":6}"#);
+    assert_snapshot!(reverted.masked(), @r#"{"type":"revert","checkpoint":1,"branch":"main","left":"main.1","dropped":2,"note":"entry-id----","rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","written":null,"operation":6}"#);
     let live = String::from_utf8(live(&env, &session)).unwrap();
     let note = json(live.lines().last().unwrap());
     assert_eq!((&note["type"], &note["subtype"]), (&"user".into(), &"note".into()));
@@ -85,7 +85,7 @@ fn clear_begins_anew_and_rotations_are_checked() {
     hint: take it back: undertext undo
     ");
     assert!(live(&env, &session).is_empty());
-    assert_snapshot!(env.run(&["clear", "--json"]), @r#"{"type":"clear","branch":"main","left":null,"dropped":0,"note":null,"rotated":null,"operation":null}"#);
+    assert_snapshot!(env.run(&["clear", "--json"]), @r#"{"type":"clear","branch":"main","left":null,"dropped":0,"note":null,"rotated":null,"written":null,"operation":null}"#);
     env.run(&["undo"]).success();
     env.run(&["revert", "0"]).success();
 

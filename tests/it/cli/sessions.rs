@@ -97,7 +97,7 @@ fn sessions_are_narrowed_and_hidden() {
     ------- stderr -------
     error: no session matches "nothing"
     hint: list the sessions: undertext sessions
-    hint: or begin one: undertext new
+    hint: or begin one: undertext new; or take in those of your agents: undertext import
     [exit status: 2]
     "#);
 }

@@ -29,7 +29,7 @@ fn undo_and_redo_restore_the_live_file_to_the_byte() {
     hint: change your mind: undertext undo
     ");
     assert!(live(&env, &session) == reverted);
-    assert_snapshot!(env.run(&["undo", "--json"]).masked(), @r#"{"type":"undo","operation":9,"undoes":6,"command":"revert","left":[],"rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-4"}"#);
+    assert_snapshot!(env.run(&["undo", "--json"]).masked(), @r#"{"type":"undo","operation":9,"undoes":6,"command":"revert","left":[],"rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-4","written":null}"#);
     assert!(live(&env, &session) == before);
     assert_snapshot!(env.run(&["operations"]), @r"
     9  2001-02-03 04:05  undo            took back 6 (revert)

@@ -1,0 +1,136 @@
+//! Attaching: the file that an agent reads becomes a session's live file, so that what changes the session writes it.
+//!
+//! Invariant: attaching and detaching write no file.
+
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use serde_json::json;
+
+use super::{attached::was_moved, change::Change, sources};
+use crate::{
+    model::{Mark, Position, Run},
+    ops::{Archive, Notice, OpsError, Session, Step, import},
+    store::FactKind,
+};
+
+/// What attaching or detaching did.
+#[derive(Clone, Debug)]
+pub struct Attached {
+    /// The operation; none if it was so already.
+    pub operation: Option<u64>,
+    /// The file.
+    pub path: PathBuf,
+    /// The branch that holds where `main` stood, if a command had put it elsewhere than where the agent would resume.
+    pub left: Option<String>,
+    /// What was noticed on the way.
+    pub notices: Vec<Notice>,
+}
+
+/// The branch that the agent's file holds.
+const MAIN: &str = "main";
+
+/// Makes a file of a session its live file: this one, or the one that was taken in last.
+pub fn attach(
+    archive: &mut Archive,
+    session: &Session,
+    file: Option<&Path>,
+) -> Result<Attached, OpsError> {
+    let mut change = Change::begin(archive, session, "attach")?;
+    if let Some(live) = change.live_file()?.filter(|live| !live.attached) {
+        return Err(OpsError::Unsupported(format!(
+            "the live file of this session is the store's own, {}",
+            live.path.display()
+        )));
+    }
+    let kinds = [FactKind::Files, FactKind::Generations];
+    let facts = change.archive.store.facts(session.key, 0..u64::MAX, &kinds)?;
+    let files = facts.iter().flat_map(|(_, facts)| &facts.files);
+    let newest = facts.iter().flat_map(|(_, facts)| &facts.generations);
+    let is_wanted = |path: &Path| match file {
+        Some(file) => file == path,
+        None => sources::rotation(path, session.format).is_none() && path.is_file(),
+    };
+    let paths: Vec<(u64, PathBuf)> =
+        files.map(|file| (file.n, OsStr::from_bytes(&file.path).into())).collect();
+    let found = newest
+        .filter_map(|generation| {
+            let (n, path) = paths.iter().find(|(n, _)| generation.file == Some(*n))?;
+            is_wanted(path).then(|| (*n, path.clone(), generation.n))
+        })
+        .next_back();
+    let Some((n, path, generation)) = found else {
+        return Err(OpsError::Nothing("attach: no file of the session is there"));
+    };
+    if sources::length(&path).is_ok_and(|length| length.is_none()) {
+        return Err(OpsError::Unsupported(format!("{} is compressed", path.display())));
+    }
+    let mut attached =
+        Attached { operation: None, path, left: None, notices: change.notices.clone() };
+    if change.tip.mark(Mark::LIVE) == Some(n.to_string().as_str()) {
+        return Ok(attached);
+    }
+    let runs = change.archive.store.runs(session.key, generation, 0)?;
+    let horizon = runs.last().map_or(0, Run::end);
+    let mut position = Position { generation, head: None, horizon };
+    position.head = session.format.head(&change.look(position))?;
+    let old = change.branch(MAIN)?;
+    if old != Some(position) && was_moved(&change, MAIN)? {
+        let name = change.left_name(MAIN)?;
+        change.set_branch(&name, old)?;
+        attached.left = Some(name);
+    }
+    change.set_branch(MAIN, Some(position))?;
+    if change.tip.current() != MAIN {
+        change.mark(Mark::CURRENT, Some(MAIN));
+    }
+    change.mark(Mark::LIVE, Some(&n.to_string()));
+    let detail = json!({ "file": attached.path.to_string_lossy(), "left": attached.left });
+    let outcome = change.commit(&detail)?;
+    (attached.operation, attached.notices) = (Some(outcome.operation), outcome.notices);
+    Ok(attached)
+}
+
+/// Takes in a session file, makes it the live file of its session, and returns that session.
+pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached), OpsError> {
+    let io = |source| OpsError::Io { path: path.to_owned(), source };
+    let path = path.canonicalize().map_err(io)?;
+    let mut skipped = None;
+    let mut notices = Vec::new();
+    let paths = [path.clone()];
+    import(archive, &paths, &paths, &mut |step| match step {
+        Step::Skipped(found) => skipped = Some(found.why),
+        Step::Imported(imported) => notices.extend(imported.notices),
+        Step::Reading { .. } => {}
+    })?;
+    if let Some(why) = skipped {
+        return Err(why.of(&path));
+    }
+    let holders = archive.store.files(path.as_os_str().as_bytes())?;
+    let Some((key, name, _)) = holders.into_iter().next_back() else {
+        return Err(OpsError::NoFormat(path));
+    };
+    let session = Archive::known(key, name)?;
+    let mut attached = attach(archive, &session, Some(&path))?;
+    attached.notices.splice(0..0, notices);
+    Ok((session, attached))
+}
+
+/// Lets a session go on without the agent's file, which stays as it is.
+pub fn detach(archive: &mut Archive, session: &Session) -> Result<Attached, OpsError> {
+    let mut change = Change::begin(archive, session, "attach")?;
+    let Some(live) = change.live_file()?.filter(|live| live.attached) else {
+        return Err(OpsError::Nothing("detach"));
+    };
+    change.mark(Mark::LIVE, None);
+    let outcome = change.commit(&json!({ "detached": live.path.to_string_lossy() }))?;
+    Ok(Attached {
+        operation: Some(outcome.operation),
+        path: live.path,
+        left: None,
+        notices: outcome.notices,
+    })
+}
