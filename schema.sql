@@ -146,7 +146,7 @@ CREATE TABLE checkpoint (
   generation INTEGER NOT NULL,
   head       INTEGER,                                -- none: before the first entry
   horizon    INTEGER NOT NULL,
-  before     INTEGER,                                -- the user's entry that it stands before
+  before     INTEGER,                                -- the turn, or the agent's own record, that it stands before
   own        TEXT,                                   -- the format's own number
   note       TEXT,
   PRIMARY KEY (session, n)

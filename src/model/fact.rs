@@ -120,7 +120,8 @@ pub struct Checkpoint {
     pub n: u64,
     /// The place.
     pub place: Position,
-    /// The user's entry before which it stands, if it was put there for a turn.
+    /// The entry before which it stands: a turn of the user, or the record with which the agent set it; none if a command
+    /// put it there.
     pub before: Option<u64>,
     /// The format's own number.
     pub own: Option<String>,

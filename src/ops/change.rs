@@ -29,10 +29,10 @@ use crate::{
         NameTag, Operation, OperationId, Parent, Position, Record, Rotation, Run, Running,
         SessionName, Timestamp, json::Raw, line::Line,
     },
-    ops::{Archive, Notice, OpsError, Session, View, catch_up, view::Pending},
+    ops::{Archive, Notice, OpsError, Session, View, catch_up, checkpoint, view::Pending},
     store::{Commit, Find, NewLine, Tip},
     wire::{
-        Envelope, Format,
+        Envelope, Format, Graph,
         jsonl::{Reader, Tail},
     },
 };
@@ -493,17 +493,34 @@ impl<'a> Change<'a> {
         let texts = line.shape.as_ref().map(|shape| shape.texts.clone()).unwrap_or_default();
         self.lines.push(NewLine::new(line.bytes.to_vec(), texts));
         self.fresh_ids.insert(id, n);
-        if kind == Kind::User {
+        let own = Some(self.format).filter(|format| format.has_markers() && kind == Kind::Meta);
+        let own = own.and_then(|format| format.checkpoint(Raw::object(line.bytes)?));
+        if own.is_some() || kind == Kind::User && !self.is_marked(growth)? {
             let head = self.deriver.records.last().and_then(|record| match record.parent {
                 Parent::Entry(parent) => Some(parent),
                 Parent::Root | Parent::Missing => None,
             });
             let place = Position { generation: growth.generation, head, horizon: growth.entries };
             if self.checkpoint_at(place)?.is_none() {
-                self.checkpoint(place, Some(n), None);
+                self.checkpoint(place, Some(n), own, None);
             }
         }
         Ok(n)
+    }
+
+    /// Returns whether a checkpoint of the agent's own stands at the end of a growth: then the turn that follows is its.
+    fn is_marked(&self, growth: &Growth) -> Result<bool, OpsError> {
+        let Some((last, _)) = growth.last.filter(|_| self.format.has_markers()) else {
+            return Ok(false);
+        };
+        let position =
+            Position { generation: growth.generation, head: None, horizon: growth.entries };
+        let view = self.gathered(position, Vec::new());
+        let sets = |entry| {
+            let line = view.line(entry)?;
+            Ok(Raw::object(&line).and_then(|record| self.format.checkpoint(record)).is_some())
+        };
+        Ok(checkpoint::marker(&view, Some(last), sets)?.is_some())
     }
 
     /// Returns the number of the newest checkpoint if it is at this place and not undone.
@@ -525,10 +542,11 @@ impl<'a> Change<'a> {
         &mut self,
         place: Position,
         before: Option<u64>,
+        own: Option<String>,
         note: Option<String>,
     ) -> u64 {
         let n = self.tip.checkpoints + self.facts.checkpoints.len() as u64;
-        self.facts.checkpoints.push(Checkpoint { n, place, before, own: None, note });
+        self.facts.checkpoints.push(Checkpoint { n, place, before, own, note });
         n
     }
 
@@ -718,7 +736,7 @@ impl<'a> Change<'a> {
             Some(session) => self.archive.store.card(session.key)?,
             None => Card::default(),
         };
-        derive::see_operation(&mut card, operation, &self.facts.marks);
+        derive::see_operation(&mut card, operation, &self.facts.marks, self.format);
         for (record, line) in records.iter().zip(&self.lines) {
             // Only a card that lacks words needs the line itself.
             let raw = (card.title.is_none() || card.folder.is_none())

@@ -81,9 +81,20 @@ impl Deriver {
 }
 
 /// Takes an operation into a card.
-pub(super) fn see_operation(card: &mut Card, operation: &Operation, marks: &[Mark]) {
-    if !matches!(operation.command.as_str(), "import" | "catch-up" | "hide") {
+pub(super) fn see_operation(
+    card: &mut Card,
+    operation: &Operation,
+    marks: &[Mark],
+    format: &dyn Format,
+) {
+    let command = operation.command.as_str();
+    // Where records have no time, that of their coming stands for it.
+    let is_taken_in = matches!(command, "import" | "catch-up");
+    if !is_taken_in && command != "hide" || is_taken_in && !format.is_timed() {
         card.active = card.active.max(operation.at);
+        if is_taken_in && card.started == Timestamp::default() {
+            card.started = operation.at;
+        }
     }
     if operation.n == 1 && operation.command == "new" {
         card.started = operation.at;

@@ -6,7 +6,7 @@
 //! Invariant: a file is never written, and one that is as it was adds nothing.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     io::{self, Read},
     os::unix::ffi::OsStrExt,
@@ -26,7 +26,7 @@ use crate::{
     ops::{Ambient, Archive, Notice, OpsError, Session, View},
     store::{FactKind, Sighting},
     wire::{
-        Graph,
+        self, Graph,
         jsonl::{Reader, Tail},
     },
 };
@@ -156,17 +156,24 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
     let mut archive = Archive::in_memory(ambient);
     let (format, name) = sources::identify(path).map_err(|why| why.of(path))?;
     let mut change = Change::first(&mut archive, name, format, "import");
-    let file = change.file(path.as_os_str().as_bytes().to_vec());
-    let mut growth = change.generation(Some(file));
-    let stream =
-        sources::open(path, 0).map_err(|source| OpsError::Io { path: path.to_owned(), source })?;
-    change.read(&mut growth, stream)?;
-    let head = change.head(&growth)?;
-    let position = Position { generation: growth.generation, head, horizon: growth.entries };
-    change.grown(growth);
-    change.set_branch("main", Some(position))?;
+    let files = sources::rotations_of(path, format);
+    let is_alone = files.len() == 1;
+    for file in &files {
+        let n = change.file(file.as_os_str().as_bytes().to_vec());
+        let mut growth = change.generation(Some(n));
+        let stream =
+            sources::open(file, 0).map_err(|source| OpsError::Io { path: file.clone(), source })?;
+        change.read(&mut growth, stream)?;
+        let (generation, horizon) = (growth.generation, growth.entries);
+        change.grown(growth);
+        if is_alone || file.file_name() == path.file_name() {
+            let mut position = Position { generation, head: None, horizon };
+            position.head = change.format.head(&change.look(position))?;
+            change.set_branch(MAIN, Some(position))?;
+        }
+    }
     change.mark(Mark::CURRENT, Some("main"));
-    let session = change.commit(&json!({ "files": 1 }))?.session;
+    let session = change.commit(&json!({ "files": files.len() }))?.session;
     Ok((archive, session))
 }
 
@@ -238,6 +245,23 @@ impl Summary {
     }
 }
 
+/// Returns paths with the states that an agent set aside beside those named.
+fn with_rotations(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    let mut met = BTreeSet::new();
+    let rotating = || wire::FORMATS.into_iter().filter(|format| format.live_name().is_some());
+    for path in paths {
+        let states = rotating().map(|format| sources::rotations_of(path, format));
+        match states.filter(|_| path.is_file()).find(|states| states.len() > 1) {
+            Some(states) => {
+                all.extend(states.into_iter().filter(|state| met.insert(state.clone())));
+            }
+            None => all.push(path.clone()),
+        }
+    }
+    all
+}
+
 /// Finds the files that may bring something, by session.
 fn gather(
     archive: &Archive,
@@ -248,7 +272,8 @@ fn gather(
     let mut groups: Vec<Vec<Source>> = Vec::new();
     let mut numbers: BTreeMap<SessionName, usize> = BTreeMap::new();
     let mut failed = None;
-    sources::walk(paths, Some(archive), &mut |met| {
+    let paths = with_rotations(paths);
+    sources::walk(&paths, Some(archive), &mut |met| {
         if failed.is_some() {
             return;
         }

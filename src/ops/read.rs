@@ -8,7 +8,11 @@ use std::{
     path::PathBuf,
 };
 
-use super::{catch_up, checkpoint, content};
+use super::{
+    catch_up,
+    checkpoint::{self, Places},
+    content,
+};
 use crate::{
     model::{
         Block, Card, Checkpoint, EntryId, Generation, Kind, Message, Position, Run, Timestamp,
@@ -39,6 +43,8 @@ pub struct Line {
     pub time: Option<Timestamp>,
     /// The checkpoint that stands before it.
     pub checkpoint: Option<u64>,
+    /// The agent's own number of it, as a selector.
+    pub own: Option<String>,
     /// The checkpoints that were put right behind it.
     pub marks: Vec<Checkpoint>,
     /// What it says: nothing unless it is part of the conversation, several messages where it stands for a history.
@@ -136,19 +142,8 @@ fn lines(
     view: &View<'_>,
     entries: &[u64],
 ) -> Result<Vec<Line>, OpsError> {
-    let mut before: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut behind: BTreeMap<u64, Vec<Checkpoint>> = BTreeMap::new();
-    if let Some(first) = entries.iter().min() {
-        for checkpoint in checkpoint::since(archive, session, *first)? {
-            match (checkpoint.before, checkpoint.place.head) {
-                (Some(turn), _) => {
-                    before.insert(turn, checkpoint.n);
-                }
-                (None, Some(head)) => behind.entry(head).or_default().push(checkpoint),
-                (None, None) => {}
-            }
-        }
-    }
+    let first = entries.iter().min();
+    let places = first.map(|first| Places::since(archive, session, *first)).transpose()?;
     let mut ids: BTreeMap<u64, EntryId> = BTreeMap::new();
     for range in super::view::ranges(entries) {
         ids.extend(
@@ -165,13 +160,20 @@ fn lines(
             uuid: envelope.as_ref().and_then(|envelope| envelope.name.clone()),
             kind: Kind::Opaque,
             time: envelope.and_then(|envelope| envelope.time),
-            checkpoint: before.get(&n).copied(),
-            marks: behind.remove(&n).unwrap_or_default(),
+            checkpoint: None,
+            own: None,
+            marks: Vec::new(),
             messages: record.map(|record| session.format.messages(record)).unwrap_or_default(),
         });
     })?;
     for line in &mut lines {
         line.kind = view.record(line.n)?.kind;
+        if let Some(places) = &places {
+            let before = places.before(view, line.n)?;
+            line.checkpoint = before.map(|checkpoint| checkpoint.n);
+            line.own = before.and_then(|found| checkpoint::own_selector(session, found));
+            line.marks = places.behind(line.n).to_vec();
+        }
     }
     Ok(lines)
 }
@@ -182,7 +184,8 @@ pub fn show(
     session: &Session,
     target: &Target,
 ) -> Result<Option<(Line, Vec<u8>)>, OpsError> {
-    let turn = target.checkpoint.as_ref().and_then(|checkpoint| checkpoint.before);
+    let turns = checkpoint::turns(archive, session, target.checkpoint.iter())?;
+    let turn = turns.into_iter().next().flatten();
     // Entries before the checkpoint are counted from its place.
     let turn = turn.filter(|_| {
         target.checkpoint.as_ref().is_some_and(|found| found.place.head == target.entry())

@@ -51,6 +51,7 @@ pub(super) fn derived(archive: &Archive, session: &Session) -> Result<Derived, O
             &mut card,
             &operation,
             &marks.remove(&operation.n).unwrap_or_default(),
+            session.format,
         );
     }
     let mut failed = None;

@@ -1,6 +1,6 @@
 //! Selecting: what a person types, as a session or an entry.
 //!
-//! An entry is `HEAD`, `@N` (checkpoint N), a branch, one of these with `~N` (N entries before it), or the first digits of
+//! An entry is `HEAD`, `@N` (checkpoint N), `kimi:N` (the agent's own checkpoint N on the current path), a branch, one of these with `~N` (N entries before it), or the first digits of
 //! an entry's id or of its record's uuid.
 
 use std::path::Path;
@@ -100,7 +100,8 @@ fn find_base(archive: &Archive, session: &Session, wanted: &str) -> Result<Targe
         let position = tip.position.ok_or_else(missing)?;
         return Ok(Target { position, checkpoint: None, branch: Some(tip.current().to_owned()) });
     }
-    if let Some(number) = wanted.strip_prefix('@') {
+    let own = checkpoint::own_number(session, wanted).map(|_| wanted);
+    if let Some(number) = wanted.strip_prefix('@').or(own) {
         let checkpoint = checkpoint::find(archive, session, number)?;
         return Ok(Target {
             position: checkpoint.place,

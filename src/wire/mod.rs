@@ -199,6 +199,21 @@ pub trait Format: Sync {
         None
     }
 
+    /// Returns the name of the file that the agent reads, if it sets older states of it aside under names of its own.
+    fn live_name(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns whether the agent keeps such a file beside its sessions, and no session in it.
+    fn accompanies(&self, _file: &std::path::Path) -> bool {
+        false
+    }
+
+    /// Returns how the agent left a state of its file for the next one.
+    fn departure(&self, _old: &dyn Graph, _next: &dyn Graph) -> Result<Option<Departure>, Failure> {
+        Ok(None)
+    }
+
     /// Returns the folder in which the session works, if this record says it.
     fn folder(&self, record: Raw<'_>) -> Option<String>;
 
@@ -209,8 +224,23 @@ pub trait Format: Sync {
     /// stands for a whole history.
     fn messages(&self, record: Raw<'_>) -> Vec<Message>;
 
+    /// Returns whether records say when they were written.
+    fn is_timed(&self) -> bool {
+        true
+    }
+
+    /// Returns whether the agent sets checkpoints itself.
+    fn has_markers(&self) -> bool {
+        false
+    }
+
     /// Returns the agent's own number of a checkpoint, if this record sets one.
     fn checkpoint(&self, _record: Raw<'_>) -> Option<String> {
+        None
+    }
+
+    /// Returns what a record says to the model from a later state of the conversation, in the agent's own way.
+    fn mail(&self, _record: Raw<'_>) -> Option<String> {
         None
     }
 
@@ -241,6 +271,39 @@ pub trait Format: Sync {
         _setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
         Ok(None)
+    }
+}
+
+/// How an agent left a state of its file for the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// It went back to a checkpoint, by its own number.
+    Revert(String),
+    /// It went back to a checkpoint with a message from its later self.
+    Mail(String),
+    /// It put a summary in the place of what was said.
+    Compaction,
+    /// It began anew.
+    Clear,
+}
+
+impl Departure {
+    /// Returns its name, for programs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Revert(_) => "revert",
+            Self::Mail(_) => "mail",
+            Self::Compaction => "compaction",
+            Self::Clear => "clear",
+        }
+    }
+
+    /// Returns the agent's own number of the checkpoint to which it went back.
+    pub fn own(&self) -> Option<&str> {
+        match self {
+            Self::Revert(own) | Self::Mail(own) => Some(own),
+            Self::Compaction | Self::Clear => None,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod format;
 mod graph;
 mod help;
 mod import;
+mod kimi;
 mod model_based;
 mod readme;
 mod resume;
