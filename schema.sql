@@ -262,6 +262,16 @@ CREATE TABLE card (
 ) STRICT;
 CREATE INDEX card_active ON card (active);
 
+-- What a state of a file shows of other sessions. All states of all sessions that begin alike have one beginning.
+CREATE TABLE tie (
+  session    INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  kind       INTEGER NOT NULL,
+  other      TEXT NOT NULL,                          -- the agent's id of the other session, or the beginning
+  PRIMARY KEY (session, generation, kind, other)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX tie_other ON tie (other, kind);
+
 -- A cache: a file as it was when all of it was in the store, so that an unchanged one is not read again.
 CREATE TABLE sighting (
   path     BLOB PRIMARY KEY,

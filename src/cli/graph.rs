@@ -6,6 +6,7 @@ use serde_json::json;
 use undertext::ops;
 
 use super::Context;
+use super::common;
 use super::error::{CommandError, Exit};
 use crate::render::{graph, json};
 
@@ -30,7 +31,9 @@ JSON: one object a stretch, the newest first, each before its parents
    \"left\":how the agent left its end for another file (revert, mail, compaction, clear) or null,
    \"to\":the agent's own number to which it went back or null, \"later\":whether it is a note from later BOOL}
 and before them one of each branch that stands before the first entry
-  {\"type\":\"branch\", \"branch\":NAME, \"entry\":null, \"head\":whether it is current BOOL}")]
+  {\"type\":\"branch\", \"branch\":NAME, \"entry\":null, \"head\":whether it is current BOOL}
+and behind them, of a session that was made of another one, as sessions has it
+  {\"type\":\"kin\", ...}")]
 pub(crate) struct Args {
     /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
     session: Option<OsString>,
@@ -52,11 +55,17 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         for (n, node) in graph.nodes.iter().enumerate() {
             json::line(&mut context.output, "node", &json::NodeShape::new(n, node))?;
         }
+        if graph.kin.is_some() {
+            json::line(&mut context.output, "kin", &common::kin(graph.kin.as_ref()))?;
+        }
         return Ok(Exit::Yes);
     }
     context.output.page()?;
     let (styles, columns) = (context.output.styles(), context.output.width());
     let agent = session.format.name();
     graph::write(&mut context.output, &graph, agent, styles, columns)?;
+    if let Some(kin) = &graph.kin {
+        context.say(&common::kin_words(kin))?;
+    }
     Ok(Exit::Yes)
 }

@@ -27,12 +27,12 @@ use crate::{
     model::{
         Card, Checkpoint, Entry, EntryId, Facts, Gaps, Generation, Kind, LineId, Mark, Move,
         NameTag, Operation, OperationId, Parent, Position, Record, Rotation, Run, Running,
-        SessionName, Timestamp, json::Raw, line::Line,
+        SessionName, Tie, Timestamp, json::Raw, line::Line,
     },
     ops::{Archive, Notice, OpsError, Session, View, catch_up, checkpoint, view::Pending},
     store::{Commit, Find, NewLine, Tip},
     wire::{
-        Envelope, Format, Graph,
+        Envelope, Format, Graph, TIED,
         jsonl::{Reader, Tail},
     },
 };
@@ -686,6 +686,7 @@ impl<'a> Change<'a> {
         }
         let operation = self.seal(detail);
         let n = operation.n;
+        let ties = self.ties()?;
         let deriver = std::mem::take(&mut self.deriver);
         let card = self.card(&operation, &deriver.records)?;
         let commit = Commit {
@@ -696,6 +697,7 @@ impl<'a> Change<'a> {
             lines: std::mem::take(&mut self.lines),
             records: deriver.records,
             twins: deriver.twins.into_iter().collect(),
+            ties,
             card: Some(card),
         };
         let key = self.archive.store.commit(commit)?;
@@ -729,6 +731,21 @@ impl<'a> Change<'a> {
         };
         operation.hash = operation.seal(self.tip.hash(), &self.name, &self.facts);
         operation
+    }
+
+    /// Returns the ties of the generations whose beginnings grew.
+    fn ties(&self) -> Result<Vec<(u64, Vec<Tie>)>, OpsError> {
+        let mut ends: BTreeMap<u64, u64> = BTreeMap::new();
+        for run in self.facts.runs.iter().filter(|run| run.start < TIED) {
+            let end = ends.entry(run.generation).or_default();
+            *end = (*end).max(run.end().min(TIED));
+        }
+        let mut ties = Vec::new();
+        for (generation, horizon) in ends {
+            let view = self.look(Position { generation, head: None, horizon });
+            ties.push((generation, derive::ties(self.format, &self.name, &view)?));
+        }
+        Ok(ties)
     }
 
     fn card(&self, operation: &Operation, records: &[Record]) -> Result<Card, OpsError> {

@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    model::{Card, Kind, Mark, NameTag, Operation, Parent, Record, Timestamp, json::Raw},
+    model::{
+        Card, Kind, Mark, NameTag, Operation, Parent, Record, SessionName, Tie, Timestamp,
+        json::Raw,
+    },
     ops::OpsError,
     store::{Find, SessionKey, Store},
-    wire::{Envelope, Format, Link},
+    wire::{Envelope, Format, Graph, Link},
 };
 
 /// How many characters of the first turn a title has at most.
@@ -78,6 +81,18 @@ impl Deriver {
         });
         Ok(())
     }
+}
+
+/// Derives the ties of a generation, of which no more than the beginning is seen.
+pub(super) fn ties(
+    format: &dyn Format,
+    session: &SessionName,
+    beginning: &dyn Graph,
+) -> Result<Vec<Tie>, OpsError> {
+    let mut ties = format.ties(&session.id, beginning)?;
+    ties.sort();
+    ties.dedup();
+    Ok(ties)
 }
 
 /// Takes an operation into a card.

@@ -16,11 +16,11 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use super::{
     checkpoint::{self, Places},
-    read, revert,
+    kin, read, revert,
 };
 use crate::{
     model::{Block, Checkpoint, EntryId, Kind, Message, Position, Run, Timestamp, json::Raw},
-    ops::{Archive, OpsError, Session, View},
+    ops::{Archive, Kin, OpsError, Session, View},
     wire::{Departure, Graph},
 };
 
@@ -77,6 +77,8 @@ pub struct GraphView {
     pub current: String,
     /// The branches that stand before the first entry.
     pub empty: Vec<String>,
+    /// The session that it was made of.
+    pub kin: Option<Kin>,
 }
 
 /// Returns the graph of a session, condensed to turns or with `all` entries.
@@ -130,7 +132,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
         })
     });
     let nodes = nodes.collect::<Result<_, OpsError>>()?;
-    Ok(GraphView { nodes, current, empty })
+    Ok(GraphView { nodes, current, empty, kin: kin::kin(archive, session)? })
 }
 
 /// The states of files that were taken in, and how the agent left those that it set aside.

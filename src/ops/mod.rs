@@ -17,6 +17,7 @@ mod error;
 mod graph;
 mod handle;
 mod import;
+mod kin;
 mod new;
 mod read;
 mod rebuild;
@@ -41,6 +42,7 @@ pub use error::OpsError;
 pub use graph::{GraphNode, GraphView, graph};
 pub use handle::Handle;
 pub use import::{Imported, Oddity, Quirk, Step, Summary, import, peek};
+pub use kin::{Bond, Kin, kin};
 pub use new::{Created, Layers, hide, layers, new};
 pub use read::{
     Held, Line, Log, Status, export, generations, is_behind, log, log_all, messages, show, status,

@@ -11,14 +11,14 @@ use std::{
 use super::{
     catch_up,
     checkpoint::{self, Places},
-    content,
+    content, kin,
 };
 use crate::{
     model::{
         Block, Card, Checkpoint, EntryId, Generation, Kind, Message, Position, Run, Timestamp,
         json::Raw,
     },
-    ops::{Archive, OpsError, Session, Target, View},
+    ops::{Archive, Kin, OpsError, Session, Target, View},
     store::FactKind,
     wire::{Graph, Repair},
 };
@@ -298,6 +298,8 @@ pub struct Status {
     pub operations: u64,
     /// The newest checkpoint that is not undone.
     pub checkpoint: Option<u64>,
+    /// The session that it was made of.
+    pub kin: Option<Kin>,
     /// The live file.
     pub live: Option<PathBuf>,
     /// Whether the live file and the store do not agree, so that the next change begins by catching up.
@@ -318,6 +320,7 @@ pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> 
         entries: tip.entries(),
         operations: tip.operations(),
         checkpoint: checkpoint::newest(archive, session)?.map(|checkpoint| checkpoint.n),
+        kin: kin::kin(archive, session)?,
         live: catch_up::live_file(archive, session, &tip)?.map(|(_, path)| path),
         behind: catch_up::is_behind(archive, session, &tip)?,
     })

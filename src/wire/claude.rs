@@ -30,10 +30,11 @@ mod beside;
 mod chain;
 mod leaves;
 mod read;
+mod ties;
 mod write;
 
 use crate::{
-    model::{Message, json::Raw},
+    model::{Message, Tie, json::Raw},
     wire::{Back, Draft, Envelope, Failure, Format, Graph, Invalid, Path, Setting, text},
 };
 
@@ -78,6 +79,21 @@ impl Format for Claude {
             in_chain.filter(|record| record.get("isSidechain").and_then(Raw::bool) == Some(true));
         let agent = aside.and_then(|record| text(*record, "agentId"));
         Some(agent.map_or(first.clone(), |agent| format!("{first}/{agent}")))
+    }
+
+    /// What the program writes for itself: of sub-agents what they are, and long answers of tools.
+    fn accompanies(&self, file: &std::path::Path) -> bool {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("agent-") && name.ends_with(".meta.json")
+            || file.parent().is_some_and(|folder| folder.ends_with("tool-results"))
+    }
+
+    fn ties(&self, session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
+        ties::ties(session, graph)
+    }
+
+    fn copied(&self, record: Raw<'_>, other: &str) -> Option<String> {
+        ties::copied(record, other)
     }
 
     fn folder(&self, record: Raw<'_>) -> Option<String> {

@@ -28,12 +28,12 @@ use serde_json::{Value, json};
 
 use crate::{
     model::{
-        Block, Kind, Message, Role,
+        Block, Kind, LineId, Message, Role, Tie, TieKind,
         json::{self, Raw},
     },
     wire::{
         Departure, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting, line,
-        shown, string, text,
+        shown, string, text, tie_of_sub_agent,
     },
 };
 
@@ -111,6 +111,26 @@ impl Format for Kimi {
 
     fn rotation(&self, name: &str) -> Option<u64> {
         name.strip_prefix("context_")?.strip_suffix(".jsonl")?.parse().ok()
+    }
+
+    /// Sessions that begin with the same lines, the first answer of the model included, were one.
+    fn ties(&self, session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
+        if let Some(tie) = tie_of_sub_agent(session) {
+            return Ok(vec![tie]);
+        }
+        let mut begin = Vec::new();
+        for place in 0..graph.len() {
+            let Some(entry) = graph.at(place)? else { continue };
+            let line = graph.line(entry)?;
+            begin.extend_from_slice(&line);
+            begin.push(b'\n');
+            let role = Raw::object(&line).and_then(|record| text(record, "role"));
+            if role.as_deref() == Some("assistant") {
+                let other = LineId::of(&begin).to_string();
+                return Ok(vec![Tie { kind: TieKind::Beginning, other }]);
+            }
+        }
+        Ok(Vec::new())
     }
 
     fn live_name(&self) -> Option<&'static str> {

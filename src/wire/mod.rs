@@ -19,7 +19,7 @@ pub use kimi::Kimi;
 pub use native::{Invalid, Native};
 pub use pi::Pi;
 
-use crate::model::{Kind, Message, NameTag, Record, Timestamp, Usage, json::Raw};
+use crate::model::{Kind, Message, NameTag, Record, Tie, TieKind, Timestamp, Usage, json::Raw};
 
 /// Any failure of what lies beneath a [`Graph`].
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -209,6 +209,21 @@ pub trait Format: Sync {
         false
     }
 
+    /// Returns what a state of a file shows of other sessions: its first [`TIED`] entries are seen, their lines alone.
+    fn ties(&self, _session: &str, _graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
+        Ok(Vec::new())
+    }
+
+    /// Returns, of a record that was copied from another session, its name there.
+    fn copied(&self, _record: Raw<'_>, _other: &str) -> Option<String> {
+        None
+    }
+
+    /// Returns what a copy of a record keeps, where its line does not stay the same.
+    fn kept<'a>(&self, _record: Raw<'a>) -> Option<Raw<'a>> {
+        None
+    }
+
     /// Returns how the agent left a state of its file for the next one.
     fn departure(&self, _old: &dyn Graph, _next: &dyn Graph) -> Result<Option<Departure>, Failure> {
         Ok(None)
@@ -318,6 +333,9 @@ pub struct Back<'a> {
     pub note: Option<&'a str>,
 }
 
+/// How many entries at the beginning of a file tell its ties.
+pub const TIED: u64 = 256;
+
 /// Every format, in the order in which they are asked.
 pub const FORMATS: [&dyn Format; 5] = [&Native, &Claude, &Pi, &Codex, &Kimi];
 
@@ -367,6 +385,12 @@ fn shown(value: Raw<'_>) -> String {
         || String::from_utf8_lossy(value.bytes()).into_owned(),
         std::borrow::Cow::into_owned,
     )
+}
+
+/// Returns the tie of a sub-agent whose id stands behind that of its parent.
+fn tie_of_sub_agent(session: &str) -> Option<Tie> {
+    let (parent, _) = session.rsplit_once('/')?;
+    Some(Tie { kind: TieKind::SubAgent, other: parent.to_owned() })
 }
 
 /// Returns a record as the line to append.

@@ -13,6 +13,7 @@ mod graph;
 mod help;
 mod import;
 mod kimi;
+mod kin;
 mod model_based;
 mod readme;
 mod resume;
