@@ -111,6 +111,8 @@ impl Mark {
     pub const LIVE: &'static str = "live";
     /// Says that the session is hidden from lists.
     pub const HIDDEN: &'static str = "hidden";
+    /// With a generation's number behind it, names the generation whose tail is the compressed file that held it.
+    pub const CONTAINER: &'static str = "container.";
 }
 
 /// A numbered place to go back to.

@@ -365,6 +365,25 @@ impl<'a> Change<'a> {
         Growth::empty(n)
     }
 
+    /// Keeps a compressed file beside the generation that it holds, and returns whether that is new.
+    ///
+    /// No compressor is sure to give the same bytes for ever, so they are kept: as the tail of a generation without entries.
+    pub(super) fn contain(&mut self, generation: u64, bytes: Vec<u8>) -> Result<bool, OpsError> {
+        let name = format!("{}{generation}", Mark::CONTAINER);
+        let held = self.tip.mark(&name).and_then(|n| n.parse::<u64>().ok());
+        if let (Some(held), Some(session)) = (held, &self.session) {
+            let runs = self.archive.store.runs(session.key, held, 0)?;
+            if runs.last().is_some_and(|run| run.tail == bytes) {
+                return Ok(false);
+            }
+        }
+        let mut growth = self.generation(None);
+        self.mark(&name, Some(&growth.generation.to_string()));
+        growth.end(bytes);
+        self.grown(growth);
+        Ok(true)
+    }
+
     /// Takes up a generation at its end; the current branch's without asking the store for its runs.
     pub(super) fn growth(&self, generation: u64) -> Result<Growth, OpsError> {
         let mut growth = Growth::empty(generation);

@@ -84,6 +84,8 @@ pub enum Quirk {
     Torn,
     /// The file is no extension of what was read before.
     Rewritten,
+    /// The file is compressed, and too large to be kept in that form too.
+    Unkept,
     /// An edge of the main path had to be mended.
     Mended(&'static str),
 }
@@ -96,6 +98,7 @@ impl Quirk {
             Self::Glued => "glued",
             Self::Torn => "torn",
             Self::Rewritten => "rewritten",
+            Self::Unkept => "unkept",
             Self::Mended(_) => "mended",
         }
     }
@@ -107,6 +110,7 @@ impl Quirk {
             Self::Glued => "a record behind another on one line",
             Self::Torn => "the file ends within a record",
             Self::Rewritten => "no extension of what was read before",
+            Self::Unkept => "only its content is kept, not its compressed form",
             Self::Mended(what) => what,
         }
     }
@@ -166,6 +170,9 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
         change.read(&mut growth, stream)?;
         let (generation, horizon) = (growth.generation, growth.entries);
         change.grown(growth);
+        if let Ok(Some(Ok(bytes))) = sources::container(file) {
+            change.contain(generation, bytes)?;
+        }
         if is_alone || file.file_name() == path.file_name() {
             let mut position = Position { generation, head: None, horizon };
             position.head = change.format.head(&change.look(position))?;
@@ -457,6 +464,8 @@ struct Intake<'a> {
     change: Change<'a>,
     states: States,
     ends: BTreeMap<u64, End>,
+    /// Whether a compressed file changed and its content did not.
+    repacked: bool,
     files: u64,
     bytes: u64,
     oddities: Vec<Oddity>,
@@ -473,7 +482,7 @@ fn take_in(
     let (new, entries) = (change.session.is_none(), change.entries());
     let states = States::of(change.archive, change.session.as_ref())?;
     let (ends, oddities) = (BTreeMap::new(), Vec::new());
-    let mut intake = Intake { change, states, ends, files: 0, bytes: 0, oddities };
+    let mut intake = Intake { change, states, ends, repacked: false, files: 0, bytes: 0, oddities };
     for (n, source) in group.iter().enumerate() {
         reading(&source.path, intake.bytes);
         intake.file(source, reading).map_err(|failed| match failed {
@@ -481,7 +490,7 @@ fn take_in(
             failed @ Failed::Verb(_) => failed,
         })?;
     }
-    if intake.ends.is_empty() {
+    if intake.ends.is_empty() && !intake.repacked {
         return Ok(None);
     }
     let left = intake.follow()?;
@@ -521,7 +530,14 @@ impl Intake<'_> {
             .transpose()?;
         let file = known.unwrap_or_else(|| self.change.file(path.as_os_str().as_bytes().to_vec()));
         let mut growth = match (compared, self.states.newest.get(&file)) {
-            (Some(Compared::Same), _) => return Ok(()),
+            (Some(Compared::Same), held) => {
+                if let Some(&generation) = held
+                    && self.contain(path, generation)?
+                {
+                    (self.files, self.repacked) = (self.files + 1, true);
+                }
+                return Ok(());
+            }
             (Some(Compared::Grown), Some(generation)) => self.change.growth(*generation)?,
             (compared, _) => {
                 if compared.is_some() {
@@ -546,8 +562,21 @@ impl Intake<'_> {
         let (generation, entries) = (growth.generation, growth.entries);
         let (length, running) = (growth.length(), growth.running);
         self.change.grown(growth);
+        self.contain(path, generation)?;
         self.ends.insert(file, End { generation, entries, length, running, lines });
         Ok(())
+    }
+
+    /// Keeps the form in which a compressed file lies on the disk; returns whether that is new.
+    fn contain(&mut self, path: &Path, generation: u64) -> Result<bool, Failed> {
+        match sources::container(path).map_err(|error| Failed::File(0, error.into()))? {
+            None => Ok(false),
+            Some(Ok(bytes)) => Ok(self.change.contain(generation, bytes)?),
+            Some(Err(_)) => {
+                self.odd(path, None, Quirk::Unkept);
+                Ok(false)
+            }
+        }
     }
 
     /// Reads a file from the end of a growth on and returns the physical line of each entry.

@@ -45,7 +45,8 @@ pub use import::{Imported, Oddity, Quirk, Step, Summary, import, peek};
 pub use kin::{Bond, Kin, kin};
 pub use new::{Created, Layers, hide, layers, new};
 pub use read::{
-    Held, Line, Log, Status, export, generations, is_behind, log, log_all, messages, show, status,
+    Held, Line, Log, Status, export, export_container, generation_of, generations, is_behind, log,
+    log_all, messages, show, status,
 };
 pub use rebuild::{Rebuilt, rebuild};
 pub use revert::{Reverted, clear, revert};

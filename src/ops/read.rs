@@ -5,7 +5,7 @@ use std::{
     ffi::OsStr,
     io,
     os::unix::ffi::OsStrExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use super::{
@@ -15,11 +15,11 @@ use super::{
 };
 use crate::{
     model::{
-        Block, Card, Checkpoint, EntryId, Generation, Kind, Message, Position, Run, Timestamp,
-        json::Raw,
+        Block, Card, Checkpoint, EntryId, Generation, Kind, Mark, Message, Position, Run,
+        Timestamp, json::Raw,
     },
     ops::{Archive, Kin, OpsError, Session, Target, View},
-    store::FactKind,
+    store::{FactKind, Tip},
     wire::{Graph, Repair},
 };
 
@@ -213,6 +213,30 @@ pub fn messages(
     Ok(messages)
 }
 
+/// Returns the generation that holds another one's compressed file.
+fn container(tip: &Tip, generation: u64) -> Option<u64> {
+    tip.mark(&format!("{}{generation}", Mark::CONTAINER))?.parse().ok()
+}
+
+/// Returns the generation that a file's name selects: of several states of a file the newest.
+pub fn generation_of(archive: &Archive, session: &Session, file: &Path) -> Result<u64, OpsError> {
+    let held = generations(archive, session)?;
+    let named = |held: &Held| held.file.as_deref().is_some_and(|path| path.ends_with(file));
+    let mut found: BTreeMap<&Path, u64> = BTreeMap::new();
+    for held in held.iter().filter(|held| named(held)) {
+        found.extend(held.file.as_deref().map(|path| (path, held.generation)));
+    }
+    let exact = found.get(file).copied();
+    match (exact, found.len()) {
+        (Some(generation), _) => Ok(generation),
+        (None, 1) => Ok(found.into_values().next().unwrap_or_default()),
+        _ => {
+            let among: BTreeSet<PathBuf> = held.into_iter().filter_map(|held| held.file).collect();
+            Err(OpsError::NoFile { wanted: file.to_owned(), among: among.into_iter().collect() })
+        }
+    }
+}
+
 /// Writes the bytes of a generation, or of the one in which the current branch stands, and returns how many they are.
 pub fn export(
     archive: &Archive,
@@ -229,6 +253,21 @@ pub fn export(
     content::write(archive.store(), session, &runs, each)
 }
 
+/// Writes the compressed file that held a generation, or the one in which the current branch stands, as it lay on the disk,
+/// and returns how many bytes it has.
+pub fn export_container(
+    archive: &Archive,
+    session: &Session,
+    generation: Option<u64>,
+    each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> Result<u64, OpsError> {
+    let tip = archive.store.tip(session.key)?;
+    let generation = generation.or(tip.position.map(|at| at.generation)).unwrap_or(0);
+    let container = container(&tip, generation);
+    let container = container.ok_or(OpsError::NoContainer { generation })?;
+    export(archive, session, Some(container), each)
+}
+
 /// A state of a file that a session holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
@@ -242,15 +281,22 @@ pub struct Held {
     pub bytes: u64,
     /// The operation that began it.
     pub operation: u64,
+    /// How many bytes the compressed file has that held it.
+    pub container: Option<u64>,
     /// Whether the current branch stands in it.
     pub is_current: bool,
 }
 
 /// Returns the states of files that a session holds, in order.
 pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, OpsError> {
-    let kinds = [FactKind::Files, FactKind::Generations, FactKind::Rotations];
+    let kinds = [FactKind::Files, FactKind::Generations, FactKind::Marks, FactKind::Rotations];
     let facts = archive.store.facts(session.key, 0..u64::MAX, &kinds)?;
-    let current = archive.store.tip(session.key)?.position.map(|at| at.generation);
+    let tip = archive.store.tip(session.key)?;
+    let current = tip.position.map(|at| at.generation);
+    let marks = facts.iter().flat_map(|(_, facts)| &facts.marks);
+    let containers = marks.filter(|mark| mark.name.starts_with(Mark::CONTAINER));
+    let containers: BTreeSet<u64> =
+        containers.filter_map(|mark| mark.to.as_ref()?.parse().ok()).collect();
     let path = |generation: &Generation| {
         let mut files = facts.iter().flat_map(|(_, facts)| &facts.files);
         let bytes = &files.find(|file| Some(file.n) == generation.file)?.path;
@@ -265,6 +311,13 @@ pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, Op
     let mut held = Vec::new();
     for (operation, facts) in &facts {
         for generation in &facts.generations {
+            if containers.contains(&generation.n) {
+                continue;
+            }
+            let container = container(&tip, generation.n)
+                .map(|n| archive.store.runs(session.key, n, 0))
+                .transpose()?
+                .and_then(|runs| runs.last().map(|run| run.tail.len() as u64));
             let runs = archive.store.runs(session.key, generation.n, 0)?;
             held.push(Held {
                 generation: generation.n,
@@ -272,6 +325,7 @@ pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, Op
                 entries: runs.last().map_or(0, Run::end),
                 bytes: runs.last().map_or(0, |run| run.bytes + run.tail.len() as u64),
                 operation: *operation,
+                container,
                 is_current: Some(generation.n) == current,
             });
         }

@@ -30,6 +30,8 @@ const OPAQUE: usize = 2000;
 const LOOKED: u64 = 64 << 20;
 /// How a compressed file begins.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// How long a compressed file may be to be kept as it is too.
+const CONTAINER: u64 = 512 << 20;
 /// How long a compressed file may become.
 const DECODED: u64 = 16 << 30;
 
@@ -308,6 +310,22 @@ pub(super) fn open(path: &Path, from: u64) -> io::Result<Box<dyn Read>> {
     let mut stream = Bounded { stream: zstd::Decoder::new(file)?, left: DECODED };
     io::copy(&mut stream.by_ref().take(from), &mut io::sink())?;
     Ok(Box::new(stream))
+}
+
+/// Returns the bytes of a file that is compressed, as it lies on the disk; `Err` with its length if it is too long.
+pub(super) fn container(path: &Path) -> io::Result<Option<Result<Vec<u8>, u64>>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    if !is_compressed(&mut file)? {
+        return Ok(None);
+    }
+    if length > CONTAINER {
+        return Ok(Some(Err(length)));
+    }
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(Some(Ok(bytes)))
 }
 
 /// Returns how long the content of a file is, if that is known without reading it.
