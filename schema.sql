@@ -146,7 +146,7 @@ CREATE TABLE checkpoint (
   generation INTEGER NOT NULL,
   head       INTEGER,                                -- none: before the first entry
   horizon    INTEGER NOT NULL,
-  before     INTEGER,                                -- the user's entry that it stands before
+  before     INTEGER,                                -- the turn, or the agent's own record, that it stands before
   own        TEXT,                                   -- the format's own number
   note       TEXT,
   PRIMARY KEY (session, n)
@@ -261,6 +261,16 @@ CREATE TABLE card (
   hidden  INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX card_active ON card (active);
+
+-- What a state of a file shows of other sessions. All states of all sessions that begin alike have one beginning.
+CREATE TABLE tie (
+  session    INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  kind       INTEGER NOT NULL,
+  other      TEXT NOT NULL,                          -- the agent's id of the other session, or the beginning
+  PRIMARY KEY (session, generation, kind, other)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX tie_other ON tie (other, kind);
 
 -- A cache: a file as it was when all of it was in the store, so that an unchanged one is not read again.
 CREATE TABLE sighting (

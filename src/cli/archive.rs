@@ -229,6 +229,13 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
         E::NoOperation(_) | E::NotUndoable { .. } => {
             (Kind::User, hint("list them: undertext operations"))
         }
+        E::NoFile { among, .. } => {
+            let among: Vec<String> = among.iter().map(|path| shown(path)).collect();
+            (Kind::User, vec![format!("there are {}", listed(&among))])
+        }
+        E::NoContainer { .. } => {
+            (Kind::User, hint("write it as it is: undertext export -o FILE.jsonl"))
+        }
         E::NoGeneration { newest, .. } => (Kind::User, vec![format!("there are 1 to {newest}")]),
         E::NoFormat(_) => (Kind::User, hint("session files are JSONL files that an agent wrote")),
         E::BadName { .. } | E::Invalid { .. } | E::Nothing(_) | E::Unsupported(_) | E::Read(_) => {

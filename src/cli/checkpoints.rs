@@ -21,7 +21,7 @@ Examples:
 JSON: one object a checkpoint
   {\"type\":\"checkpoint\", \"checkpoint\":N, \"entry\":ID that it stands behind or null at the start,
    \"before\":ID of the turn that it was given for or null, \"words\":the turn's TEXT or null,
-   \"note\":TEXT or null, \"own\":the agent's own number or null, \"operation\":N}")]
+   \"note\":TEXT or null, \"own\":the agent's own number, such as kimi:3, or null, \"operation\":N}")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -35,14 +35,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let checkpoint = &shown.checkpoint;
         let behind = common::entry_id(&archive, &session, checkpoint.place.head)?;
         if context.json {
-            let before = common::entry_id(&archive, &session, checkpoint.before)?;
+            let before = common::entry_id(&archive, &session, shown.turn)?;
             let fields = json!({
                 "checkpoint": checkpoint.n,
                 "entry": common::whole(behind),
                 "before": common::whole(before),
                 "words": shown.words,
                 "note": checkpoint.note,
-                "own": checkpoint.own,
+                "own": shown.own,
                 "operation": shown.operation,
             });
             json::line(&mut context.output, "checkpoint", &fields)?;
@@ -52,8 +52,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             (Some(note), _) => (Label::Note, note.as_str()),
             (None, words) => (Label::Plain, words.as_deref().unwrap_or_default()),
         };
+        let own = shown.own.as_deref().map(|own| format!("  {own}")).unwrap_or_default();
+        let number = format!("{}{own}", checkpoint.n);
         table.row([
-            Cell::new(Label::Checkpoint, &checkpoint.n.to_string()),
+            Cell::new(Label::Checkpoint, &number),
             Cell::new(Label::Id, &common::short(behind)),
             Cell::new(label, common::first_line(words)),
         ]);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use undertext::model::EntryId;
-use undertext::ops::{Archive, Manner, Reverted, Session, Undone};
+use undertext::ops::{Archive, Kin, Manner, Reverted, Session, Undone};
 
 use super::Context;
 use super::archive::shown;
@@ -75,6 +75,26 @@ pub(crate) fn whole(id: Option<EntryId>) -> Value {
 /// Returns a path as programs are given it.
 pub(crate) fn path(path: Option<&Path>) -> Value {
     path.map_or(Value::Null, |path| json!(path.to_string_lossy()))
+}
+
+/// Returns the session that another one was made of as programs are given it.
+pub(crate) fn kin(kin: Option<&Kin>) -> Value {
+    kin.map_or(Value::Null, |kin| {
+        json!({
+            "bond": kin.bond.as_str(),
+            "session": kin.session,
+            "held": kin.is_held,
+            "here": whole(kin.here),
+            "there": whole(kin.there),
+        })
+    })
+}
+
+/// Returns in words which session another one was made of, and where they part.
+pub(crate) fn kin_words(kin: &Kin) -> String {
+    let at = kin.there.or(kin.here).map(|at| format!(", at {at:.8}")).unwrap_or_default();
+    let gone = if kin.is_held { "" } else { " (not in the store)" };
+    format!("{} {}{gone}{at}", kin.bond.words(), kin.session)
 }
 
 /// Returns a number with the noun that it counts.

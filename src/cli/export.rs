@@ -23,12 +23,14 @@ Examples:
   undertext export -o session.jsonl
   undertext export --list
   undertext export --generation 2 | less
+  undertext export --file context_1.jsonl
+  undertext export -o rollout.jsonl.zst    as it lay on the disk, if it was compressed
 
 JSON: with --out one object
   {\"type\":\"export\", \"session\":ID, \"path\":PATH, \"bytes\":N}
 and with --list one a state
   {\"type\":\"generation\", \"generation\":N, \"file\":PATH or null, \"entries\":N, \"bytes\":N,
-   \"operation\":N that began it, \"current\":whether the current branch stands in it BOOL}")]
+   \"operation\":N that began it, \"container\":N bytes of the compressed file that held it or null, \"current\":whether the current branch stands in it BOOL}")]
 pub(crate) struct Args {
     /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
     session: Option<OsString>,
@@ -45,8 +47,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     generation: Option<u64>,
 
-    /// List the states that can be written
-    #[arg(long, conflicts_with_all = ["out", "generation"])]
+    /// Write the newest state of this file, by its name or path
+    #[arg(long, value_name = "NAME", conflicts_with = "generation")]
+    file: Option<PathBuf>,
+
+    /// Write the compressed file as it lay on the disk; so it is done if FILE ends in .zst
+    #[arg(long)]
+    container: bool,
+
+    /// List the files and their states that can be written
+    #[arg(long, conflicts_with_all = ["out", "generation", "file", "container"])]
     list: bool,
 }
 
@@ -56,9 +66,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         list(context, &archive, &session)?;
         return Ok(Exit::Yes);
     }
+    let generation = match &args.file {
+        Some(name) => Some(ops::generation_of(&archive, &session, name)?),
+        None => args.generation,
+    };
+    let ends_so = |out: &PathBuf| out.extension().is_some_and(|end| end == "zst");
+    let is_container = args.container || args.out.as_ref().is_some_and(ends_so);
+    let export = if is_container { ops::export_container } else { ops::export };
     let Some(out) = &args.out else {
         let mut write = |part: &[u8]| context.output.write_all(part);
-        ops::export(&archive, &session, args.generation, &mut write)?;
+        export(&archive, &session, generation, &mut write)?;
         if context.env.terminal.stdout {
             context.output.hint("to write a file: undertext export -o FILE");
         }
@@ -68,7 +85,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut bytes = 0;
     write_file(&path, args.force, &mut |file| {
         let mut write = |part: &[u8]| file.write_all(part);
-        bytes = ops::export(&archive, &session, args.generation, &mut write)?;
+        bytes = export(&archive, &session, generation, &mut write)?;
         Ok(())
     })?;
     if context.json {
@@ -90,6 +107,7 @@ fn list(context: &mut Context, archive: &Archive, session: &Session) -> Result<(
                 "entries": held.entries,
                 "bytes": held.bytes,
                 "operation": held.operation,
+                "container": held.container,
                 "current": held.is_current,
             });
             json::line(&mut context.output, "generation", &fields)?;
@@ -101,12 +119,16 @@ fn list(context: &mut Context, archive: &Archive, session: &Session) -> Result<(
     for held in &held {
         let plural = if held.entries == 1 { "entry" } else { "entries" };
         let file = held.file.as_deref().map(safe::path).unwrap_or_default();
+        let container = held
+            .container
+            .map(|n| format!("  ({} compressed)", units::size(n)))
+            .unwrap_or_default();
         table.row([
             Cell::new(Label::Id, &held.generation.to_string()),
             Cell::new(Label::Plain, &format!("{} {plural}", held.entries)),
             Cell::new(Label::Plain, &units::size(held.bytes)),
             Cell::new(Label::Head, if held.is_current { "current" } else { "" }),
-            Cell::new(Label::Dim, &format!("by operation {}  {file}", held.operation)),
+            Cell::new(Label::Dim, &format!("by operation {}  {file}{container}", held.operation)),
         ]);
     }
     let (styles, columns) = (context.output.styles(), context.output.width());

@@ -6,6 +6,7 @@ use serde_json::json;
 use undertext::ops;
 
 use super::Context;
+use super::common;
 use super::error::{CommandError, Exit};
 use crate::render::{graph, json};
 
@@ -23,12 +24,16 @@ JSON: one object a stretch, the newest first, each before its parents
   {\"type\":\"node\", \"node\":N, its place in the list, from 0, \"entry\":ID of its first entry, \"uuid\":its
    record's own name or null, \"last\":ID of its last entry, \"kind\":KIND as log has it, \"time\":TIME or null,
    \"words\":the first words, \"entries\":how many it holds, \"parents\":[the nodes it follows],
-   \"checkpoint\":N that stands before it or null,
+   \"checkpoint\":N that stands before it or null, \"own\":the agent's own number of that, such as kimi:3, or null,
    \"checkpoints\":[{\"checkpoint\":N, \"note\":TEXT or null}] that were put at its end,
    \"branches\":[NAME of those that stand at its end], \"head\":whether the current one does BOOL,
-   \"unnamed\":whether it is an end without a branch BOOL, \"later\":whether it is a note from later BOOL}
+   \"unnamed\":whether it is an end without a branch BOOL,
+   \"left\":how the agent left its end for another file (revert, mail, compaction, clear) or null,
+   \"to\":the agent's own number to which it went back or null, \"later\":whether it is a note from later BOOL}
 and before them one of each branch that stands before the first entry
-  {\"type\":\"branch\", \"branch\":NAME, \"entry\":null, \"head\":whether it is current BOOL}")]
+  {\"type\":\"branch\", \"branch\":NAME, \"entry\":null, \"head\":whether it is current BOOL}
+and behind them, of a session that was made of another one, as sessions has it
+  {\"type\":\"kin\", ...}")]
 pub(crate) struct Args {
     /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
     session: Option<OsString>,
@@ -50,10 +55,17 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         for (n, node) in graph.nodes.iter().enumerate() {
             json::line(&mut context.output, "node", &json::NodeShape::new(n, node))?;
         }
+        if graph.kin.is_some() {
+            json::line(&mut context.output, "kin", &common::kin(graph.kin.as_ref()))?;
+        }
         return Ok(Exit::Yes);
     }
     context.output.page()?;
     let (styles, columns) = (context.output.styles(), context.output.width());
-    graph::write(&mut context.output, &graph, styles, columns)?;
+    let agent = session.format.name();
+    graph::write(&mut context.output, &graph, agent, styles, columns)?;
+    if let Some(kin) = &graph.kin {
+        context.say(&common::kin_words(kin))?;
+    }
     Ok(Exit::Yes)
 }

@@ -214,7 +214,7 @@ struct LeftOut {
 
 impl LeftOut {
     fn tell(&mut self, output: &mut Output, skipped: &Skipped) {
-        let is_unrelated = !skipped.asked && matches!(skipped.why, Why::NoFormat);
+        let is_unrelated = !skipped.asked && matches!(skipped.why, Why::NoFormat | Why::Beside(_));
         *(if is_unrelated { &mut self.unrelated } else { &mut self.failed }) += 1;
         if self.verbose || !is_unrelated {
             output.warn(&format!("skipped {}: {}", skipped.path.display(), skipped.why));

@@ -22,7 +22,7 @@ Examples:
 JSON: one object an entry, the first one first
   {\"type\":\"entry\", \"entry\":ID, \"uuid\":the record's own name or null, \"kind\":KIND,
    \"role\":\"system\", \"user\", \"assistant\" or \"tool\", or null if it is no message, \"time\":TIME or null,
-   \"checkpoint\":N that stands before it or null,
+   \"checkpoint\":N that stands before it or null, \"own\":the agent's own number of that, such as kimi:3, or null,
    \"checkpoints\":[{\"checkpoint\":N, \"note\":TEXT or null}] that were put behind it,
    \"model\":NAME or null, \"blocks\":[BLOCK]}
 KIND is user, note, assistant, result, system, boundary, summary, meta or opaque; BLOCK is one of

@@ -1,16 +1,17 @@
 //! `sessions`: lists sessions, and leaves some out of lists.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use undertext::model::Timestamp;
-use undertext::ops;
+use undertext::model::{SessionName, Timestamp};
+use undertext::ops::{self, Archive, Bond, Kin};
 use undertext::store::{Listed, SessionFilter};
 
 use super::error::{CommandError, Exit};
-use super::{Context, env};
+use super::{Context, common, env};
 use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -24,12 +25,15 @@ const DIGITS: usize = 8;
 Examples:
   undertext sessions
   undertext sessions --here --since 7d
+  undertext sessions --all                 with sub-agents, each below its session
   undertext sessions --agent native --json
   undertext sessions --hide 8f14e45f
 
 JSON: one object a session
   {\"type\":\"session\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"folder\":PATH or null, \"started\":TIME,
-   \"active\":TIME, \"turns\":N, \"hidden\":BOOL}
+   \"active\":TIME, \"turns\":N, \"hidden\":BOOL, \"kin\":null or the session that it was made of
+   {\"bond\":fork, sub-agent or continuation, \"session\":ID, \"held\":whether the store has it BOOL,
+    \"here\":ID of the last entry that was taken over or null, \"there\":ID of that entry in the other or null}}
 and with --hide or --show
   {\"type\":\"hide\", \"session\":ID, \"hidden\":BOOL, \"operation\":N}")]
 pub(crate) struct Args {
@@ -53,16 +57,20 @@ pub(crate) struct Args {
     #[arg(long)]
     hidden: bool,
 
+    /// List sub-agents too, each below its session
+    #[arg(short, long)]
+    all: bool,
+
     /// List at most so many
     #[arg(short, long = "number", value_name = "N", default_value_t = 50)]
     number: usize,
 
     /// Leave a session out of lists from now on
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "number"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "all", "number"])]
     hide: Option<OsString>,
 
     /// Show a hidden session in lists again
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "number", "hide"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "all", "number", "hide"])]
     show: Option<OsString>,
 }
 
@@ -110,12 +118,13 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         folder,
         since: args.since.map(|age| Timestamp(now.0.saturating_sub(age))),
         hidden: args.hidden,
+        sub_agents: args.all,
         limit: Some(args.number),
         ..SessionFilter::default()
     };
-    let sessions = archive.sessions(&filter)?;
+    let sessions = below_parents(&archive, archive.sessions(&filter)?)?;
     if context.json {
-        for Listed { name, card, .. } in sessions {
+        for (Listed { name, card, .. }, kin) in sessions {
             let fields = json!({
                 "session": name.id,
                 "agent": name.format,
@@ -125,6 +134,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
                 "active": card.active.to_string(),
                 "turns": card.turns,
                 "hidden": card.hidden,
+                "kin": common::kin(kin.as_ref()),
             });
             json::line(&mut context.output, "session", &fields)?;
         }
@@ -134,32 +144,98 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let digits = digits(&sessions);
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, left, left, right, left, left]);
-    for Listed { name, card, .. } in &sessions {
+    for (Listed { name, card, .. }, kin) in &sessions {
+        let title = card.title.as_deref().unwrap_or_default();
+        let kin = kin.as_ref().map(|kin| (kin, short(&kin.session)));
+        let title = match kin {
+            None => title.to_owned(),
+            Some((kin, session)) => {
+                let kin = common::kin_words(&Kin { session, ..kin.clone() });
+                format!("{kin}: {title}").trim_end_matches([':', ' ']).to_owned()
+            }
+        };
         let folder = card.folder.as_deref().map(|folder| context.env.homely(Path::new(folder)));
         let label = if card.hidden { Label::Dim } else { Label::Plain };
         table.row([
-            Cell::new(Label::Id, &beginning(&name.id, digits)),
+            Cell::new(Label::Id, &shown(&name.id, digits)),
             Cell::new(label, &name.format),
             Cell::new(Label::Time, &env::local(card.active)),
             Cell::new(label, &card.turns.to_string()),
             Cell::new(label, &folder.unwrap_or_default()),
-            Cell::new(label, card.title.as_deref().unwrap_or_default()),
+            Cell::new(label, &title),
         ]);
     }
     context.show(&table)?;
     Ok(Exit::Yes)
 }
 
+/// Puts sub-agents below the session that they work for, and adds to each session what it was made of.
+fn below_parents(
+    archive: &Archive,
+    sessions: Vec<Listed>,
+) -> Result<Vec<(Listed, Option<Kin>)>, CommandError> {
+    let mut listed = Vec::new();
+    for found in sessions {
+        let kin = match archive.session(&found.name)? {
+            Some(session) => ops::kin(archive, &session)?,
+            None => None,
+        };
+        listed.push((found, kin));
+    }
+    let names: BTreeSet<_> = listed.iter().map(|(found, _)| found.name.clone()).collect();
+    let parent = |(found, kin): &(Listed, Option<Kin>)| {
+        let kin = kin.as_ref().filter(|kin| kin.bond == Bond::SubAgent)?;
+        let name = SessionName { format: found.name.format.clone(), id: kin.session.clone() };
+        names.contains(&name).then_some(name)
+    };
+    let (aside, mut ordered): (Vec<_>, Vec<_>) =
+        listed.into_iter().partition(|listed| parent(listed).is_some());
+    // The newest comes last here, so that it ends up right below its session.
+    let mut left: Vec<_> = aside.into_iter().rev().collect();
+    while !left.is_empty() {
+        let before = left.len();
+        let mut rest = Vec::new();
+        for listed in left {
+            let wanted = parent(&listed);
+            match ordered.iter().position(|(found, _)| Some(&found.name) == wanted.as_ref()) {
+                Some(place) => ordered.insert(place + 1, listed),
+                None => rest.push(listed),
+            }
+        }
+        left = rest;
+        if left.len() == before {
+            // Sub-agents of each other belong below nothing.
+            ordered.append(&mut left);
+        }
+    }
+    Ok(ordered)
+}
+
+/// Returns the id of a session as it is shown beside others.
+fn short(id: &str) -> String {
+    shown(id, DIGITS)
+}
+
 /// Returns how many characters tell the ids of a list apart.
-fn digits(sessions: &[Listed]) -> usize {
-    let longest = sessions.iter().map(|listed| listed.name.id.chars().count()).max().unwrap_or(0);
+fn digits(sessions: &[(Listed, Option<Kin>)]) -> usize {
+    let ids = || sessions.iter().map(|(listed, _)| &listed.name.id).filter(|id| !id.contains('/'));
+    let longest = ids().map(|id| id.chars().count()).max().unwrap_or(0);
     let distinct = |digits: &usize| {
-        let mut ids: Vec<String> =
-            sessions.iter().map(|listed| beginning(&listed.name.id, *digits)).collect();
+        let mut ids: Vec<String> = ids().map(|id| beginning(id, *digits)).collect();
         ids.sort();
         ids.windows(2).all(|pair| pair.first() != pair.last())
     };
-    (DIGITS..longest).find(distinct).unwrap_or(longest)
+    (DIGITS..longest).find(distinct).unwrap_or(longest.max(DIGITS))
+}
+
+/// Returns the beginning of an id; a sub-agent's stands behind that of its session's.
+fn shown(id: &str, digits: usize) -> String {
+    match id.rsplit_once('/') {
+        Some((session, agent)) => {
+            format!("{}/{}", beginning(session, digits), beginning(agent, DIGITS))
+        }
+        None => beginning(id, digits),
+    }
 }
 
 fn beginning(id: &str, digits: usize) -> String {

@@ -144,7 +144,8 @@ fn head(context: &mut Context, line: &Line, branch: Option<&str>) -> Result<(), 
         row("branch", Label::Branch, branch);
     }
     if let Some(n) = line.checkpoint {
-        row("checkpoint", Label::Checkpoint, &format!("@{n} before it"));
+        let own = line.own.as_deref().map(|own| format!(" ({own})")).unwrap_or_default();
+        row("checkpoint", Label::Checkpoint, &format!("@{n}{own} before it"));
     }
     for mark in &line.marks {
         let note = mark.note.as_deref().unwrap_or_default();

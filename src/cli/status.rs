@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use undertext::ops::{self, Session, Status};
 
 use super::Context;
-use super::common::counted;
+use super::common::{self, counted};
 use super::error::{CommandError, Exit};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -24,7 +24,7 @@ JSON: one object
   {\"type\":\"status\", \"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"folder\":PATH or null,
    \"branch\":NAME, \"branches\":how many there are, \"head\":ID or null at the start,
    \"checkpoint\":the newest N or null, \"turns\":N, \"entries\":N, \"operations\":N, \"started\":TIME,
-   \"active\":TIME, \"hidden\":BOOL, \"live\":PATH or null, \"behind\":whether that differs from the store BOOL}
+   \"active\":TIME, \"hidden\":BOOL, \"kin\":the session that it was made of as sessions has it, \"live\":PATH or null, \"behind\":whether that differs from the store BOOL}
 and with --layers
   {\"type\":\"layers\", \"session\":ID, \"layers\":{\"system\":OBJECT or null, \"session\":OBJECT or null,
    \"conversation\":OBJECT, \"tools\":[OBJECT], \"workspace\":OBJECT or null}}")]
@@ -57,6 +57,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     row("title", Label::Plain, card.title.as_deref().unwrap_or("none yet"));
     if let Some(folder) = &card.folder {
         row("folder", Label::Plain, folder);
+    }
+    if let Some(kin) = &status.kin {
+        row("made of", Label::Plain, &common::kin_words(kin));
     }
     let others = match status.branches {
         0 | 1 => "the only one".to_owned(),
@@ -110,6 +113,7 @@ fn fields(session: &Session, status: &Status) -> Value {
         "started": card.started.to_string(),
         "active": card.active.to_string(),
         "hidden": card.hidden,
+        "kin": common::kin(status.kin.as_ref()),
         "live": status.live.as_ref().map(|live| live.to_string_lossy()),
         "behind": status.behind,
     })

@@ -111,6 +111,8 @@ impl Mark {
     pub const LIVE: &'static str = "live";
     /// Says that the session is hidden from lists.
     pub const HIDDEN: &'static str = "hidden";
+    /// With a generation's number behind it, names the generation whose tail is the compressed file that held it.
+    pub const CONTAINER: &'static str = "container.";
 }
 
 /// A numbered place to go back to.
@@ -120,7 +122,8 @@ pub struct Checkpoint {
     pub n: u64,
     /// The place.
     pub place: Position,
-    /// The user's entry before which it stands, if it was put there for a turn.
+    /// The entry before which it stands: a turn of the user, or the record with which the agent set it; none if a command
+    /// put it there.
     pub before: Option<u64>,
     /// The format's own number.
     pub own: Option<String>,

@@ -17,5 +17,5 @@ pub use fact::{
 };
 pub use id::{Canon, EntryId, IdPrefix, LineId, NameTag, OperationId, Running};
 pub use message::{Block, Message, Role, Usage};
-pub use record::{Card, Kind, Parent, Record};
+pub use record::{Card, Kind, Parent, Record, Tie, TieKind};
 pub use time::Timestamp;

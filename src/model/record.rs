@@ -85,6 +85,43 @@ pub struct Record {
     pub hint: Vec<u8>,
 }
 
+/// What a state of a file shows of other sessions.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tie {
+    /// What it is.
+    pub kind: TieKind,
+    /// The agent's id of the other session; of a beginning, its hash.
+    pub other: String,
+}
+
+/// A kind of tie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TieKind {
+    /// It begins as others may: which of them was first, their entries tell.
+    Beginning,
+    /// It says that it was made of a part of the other.
+    Fork,
+    /// It is a sub-agent of the other.
+    SubAgent,
+    /// It goes on under the other's id.
+    Continuation,
+}
+
+impl TieKind {
+    const ALL: [(Self, u8); 4] =
+        [(Self::Beginning, 1), (Self::Fork, 2), (Self::SubAgent, 3), (Self::Continuation, 4)];
+
+    /// Returns the number under which it is stored.
+    pub fn code(self) -> u8 {
+        Self::ALL.iter().find(|(kind, _)| *kind == self).map_or(0, |(_, code)| *code)
+    }
+
+    /// Returns the kind stored under a number.
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.iter().find(|(_, c)| *c == code).map(|(kind, _)| *kind)
+    }
+}
+
 /// What a list of sessions shows of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Card {

@@ -30,13 +30,13 @@ use crate::{
     live::{self, Fresh},
     model::{
         Card, Checkpoint, Entry, EntryId, Facts, Generation, Kind, LineId, Mark, Move, NameTag,
-        Operation, OperationId, Parent, Position, Record, Rotation, Run, SessionName, Timestamp,
-        json::Raw, line::Line,
+        Operation, OperationId, Parent, Position, Record, Rotation, Run, SessionName, Tie,
+        Timestamp, json::Raw, line::Line,
     },
-    ops::{Archive, Notice, OpsError, Session, View, catch_up, view::Pending},
+    ops::{Archive, Notice, OpsError, Session, View, catch_up, checkpoint, view::Pending},
     store::{Commit, Find, NewLine, Tip},
     wire::{
-        Envelope, Format,
+        Envelope, Format, Graph, TIED,
         jsonl::{Reader, Tail},
     },
 };
@@ -238,6 +238,25 @@ impl<'a> Change<'a> {
         Growth::empty(n)
     }
 
+    /// Keeps a compressed file beside the generation that it holds, and returns whether that is new.
+    ///
+    /// No compressor is sure to give the same bytes for ever, so they are kept: as the tail of a generation without entries.
+    pub(super) fn contain(&mut self, generation: u64, bytes: Vec<u8>) -> Result<bool, OpsError> {
+        let name = format!("{}{generation}", Mark::CONTAINER);
+        let held = self.tip.mark(&name).and_then(|n| n.parse::<u64>().ok());
+        if let (Some(held), Some(session)) = (held, &self.session) {
+            let runs = self.archive.store.runs(session.key, held, 0)?;
+            if runs.last().is_some_and(|run| run.tail == bytes) {
+                return Ok(false);
+            }
+        }
+        let mut growth = self.generation(None);
+        self.mark(&name, Some(&growth.generation.to_string()));
+        growth.end(bytes);
+        self.grown(growth);
+        Ok(true)
+    }
+
     /// Takes up a generation at its end; the current branch's without asking the store for its runs.
     pub(super) fn growth(&self, generation: u64) -> Result<Growth, OpsError> {
         let mut growth = Growth::empty(generation);
@@ -372,17 +391,34 @@ impl<'a> Change<'a> {
         let texts = line.shape.as_ref().map(|shape| shape.texts.clone()).unwrap_or_default();
         self.lines.push(NewLine::new(line.bytes.to_vec(), texts));
         self.fresh_ids.insert(id, n);
-        if kind == Kind::User {
+        let own = Some(self.format).filter(|format| format.has_markers() && kind == Kind::Meta);
+        let own = own.and_then(|format| format.checkpoint(Raw::object(line.bytes)?));
+        if own.is_some() || kind == Kind::User && !self.is_marked(growth)? {
             let head = self.deriver.records.last().and_then(|record| match record.parent {
                 Parent::Entry(parent) => Some(parent),
                 Parent::Root | Parent::Missing => None,
             });
             let place = Position { generation: growth.generation, head, horizon: growth.entries };
             if self.checkpoint_at(place)?.is_none() {
-                self.checkpoint(place, Some(n), None);
+                self.checkpoint(place, Some(n), own, None);
             }
         }
         Ok(n)
+    }
+
+    /// Returns whether a checkpoint of the agent's own stands at the end of a growth: then the turn that follows is its.
+    fn is_marked(&self, growth: &Growth) -> Result<bool, OpsError> {
+        let Some((last, _)) = growth.last.filter(|_| self.format.has_markers()) else {
+            return Ok(false);
+        };
+        let position =
+            Position { generation: growth.generation, head: None, horizon: growth.entries };
+        let view = self.gathered(position, Vec::new());
+        let sets = |entry| {
+            let line = view.line(entry)?;
+            Ok(Raw::object(&line).and_then(|record| self.format.checkpoint(record)).is_some())
+        };
+        Ok(checkpoint::marker(&view, Some(last), sets)?.is_some())
     }
 
     /// Returns the number of the newest checkpoint if it is at this place and not undone.
@@ -404,10 +440,11 @@ impl<'a> Change<'a> {
         &mut self,
         place: Position,
         before: Option<u64>,
+        own: Option<String>,
         note: Option<String>,
     ) -> u64 {
         let n = self.tip.checkpoints + self.facts.checkpoints.len() as u64;
-        self.facts.checkpoints.push(Checkpoint { n, place, before, own: None, note });
+        self.facts.checkpoints.push(Checkpoint { n, place, before, own, note });
         n
     }
 
@@ -551,6 +588,7 @@ impl<'a> Change<'a> {
         follow.prepare(self.at).map_err(|(path, source)| OpsError::Io { path, source })?;
         let operation = self.seal(detail);
         let n = operation.n;
+        let ties = self.ties()?;
         let deriver = std::mem::take(&mut self.deriver);
         let card = self.card(&operation, &deriver.records)?;
         let commit = Commit {
@@ -561,6 +599,7 @@ impl<'a> Change<'a> {
             lines: std::mem::take(&mut self.lines),
             records: deriver.records,
             twins: deriver.twins.into_iter().collect(),
+            ties,
             card: Some(card),
         };
         let key = self.archive.store.commit(commit)?;
@@ -611,12 +650,27 @@ impl<'a> Change<'a> {
         operation
     }
 
+    /// Returns the ties of the generations whose beginnings grew.
+    fn ties(&self) -> Result<Vec<(u64, Vec<Tie>)>, OpsError> {
+        let mut ends: BTreeMap<u64, u64> = BTreeMap::new();
+        for run in self.facts.runs.iter().filter(|run| run.start < TIED) {
+            let end = ends.entry(run.generation).or_default();
+            *end = (*end).max(run.end().min(TIED));
+        }
+        let mut ties = Vec::new();
+        for (generation, horizon) in ends {
+            let view = self.look(Position { generation, head: None, horizon });
+            ties.push((generation, derive::ties(self.format, &self.name, &view)?));
+        }
+        Ok(ties)
+    }
+
     fn card(&self, operation: &Operation, records: &[Record]) -> Result<Card, OpsError> {
         let mut card = match &self.session {
             Some(session) => self.archive.store.card(session.key)?,
             None => Card::default(),
         };
-        derive::see_operation(&mut card, operation, &self.facts.marks);
+        derive::see_operation(&mut card, operation, &self.facts.marks, self.format);
         for (record, line) in records.iter().zip(&self.lines) {
             // Only a card that lacks words needs the line itself.
             let raw = (card.title.is_none() || card.folder.is_none())

@@ -6,8 +6,9 @@ use serde_json::json;
 
 use super::{change::Change, derive};
 use crate::{
-    model::{Checkpoint, Message, json::Raw},
-    ops::{Archive, Notice, OpsError, Session},
+    model::{Checkpoint, Kind, Message, Position, json::Raw},
+    ops::{Archive, Notice, OpsError, Session, View},
+    wire::{Failure, Graph},
 };
 
 /// A checkpoint as lists show it.
@@ -17,7 +18,11 @@ pub struct Shown {
     pub checkpoint: Checkpoint,
     /// The operation that gave it.
     pub operation: u64,
-    /// The first words of the turn before which it stands.
+    /// The agent's own number of it, as a selector.
+    pub own: Option<String>,
+    /// The turn of the user before which it stands.
+    pub turn: Option<u64>,
+    /// The first words of that turn.
     pub words: Option<String>,
 }
 
@@ -39,7 +44,7 @@ pub fn checkpoint(
             ))),
         };
     }
-    let n = change.checkpoint(place, None, note.map(str::to_owned));
+    let n = change.checkpoint(place, None, None, note.map(str::to_owned));
     let outcome = change.commit(&json!({ "checkpoint": n }))?;
     Ok((n, Some(outcome.operation), outcome.notices))
 }
@@ -83,6 +88,8 @@ pub(super) fn since(
     session: &Session,
     entry: u64,
 ) -> Result<Vec<Checkpoint>, OpsError> {
+    // An agent's own record may stand far before what shares it.
+    let entry = if session.format.has_markers() { 0 } else { entry };
     let mut end = archive.store.tip(session.key)?.checkpoints;
     let mut found = Vec::new();
     while end > 0 {
@@ -107,18 +114,138 @@ fn shown(
     session: &Session,
     given: Vec<(u64, Checkpoint)>,
 ) -> Result<Vec<Shown>, OpsError> {
-    let turns: Vec<u64> = given.iter().filter_map(|(_, checkpoint)| checkpoint.before).collect();
+    let turns = turns(archive, session, given.iter().map(|(_, checkpoint)| checkpoint))?;
+    let wanted: Vec<u64> = turns.iter().flatten().copied().collect();
     let mut words = BTreeMap::new();
-    archive.store.lines(session.key, &turns, &mut |n, line| {
+    archive.store.lines(session.key, &wanted, &mut |n, line| {
         let record = Raw::object(&line);
         let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
         words.insert(n, messages.first().map(Message::text).unwrap_or_default());
     })?;
-    let show = |(operation, checkpoint): (u64, Checkpoint)| {
-        let words = checkpoint.before.and_then(|n| words.remove(&n));
-        Shown { checkpoint, operation, words }
+    let show = |((operation, checkpoint), turn): ((u64, Checkpoint), Option<u64>)| {
+        let words = turn.and_then(|n| words.get(&n).cloned());
+        let own = own_selector(session, &checkpoint);
+        Shown { checkpoint, operation, own, turn, words }
     };
-    Ok(given.into_iter().map(show).collect())
+    Ok(given.into_iter().zip(turns).map(show).collect())
+}
+
+/// Returns the turns before which checkpoints stand: behind an agent's own record, that which follows it in its file.
+pub(super) fn turns<'c>(
+    archive: &Archive,
+    session: &Session,
+    checkpoints: impl Iterator<Item = &'c Checkpoint>,
+) -> Result<Vec<Option<u64>>, OpsError> {
+    let mut turns = Vec::new();
+    let start = Position { generation: 0, head: None, horizon: 0 };
+    let mut view = View::new(archive.store(), session, start, None);
+    let mut generation = 0;
+    for checkpoint in checkpoints {
+        if checkpoint.own.is_none() {
+            turns.push(checkpoint.before);
+            continue;
+        }
+        if generation != checkpoint.place.generation {
+            generation = checkpoint.place.generation;
+            view = view.moved(Position { generation, head: None, horizon: u64::MAX });
+        }
+        let mut place = checkpoint.place.horizon;
+        turns.push(loop {
+            place += 1;
+            let Some(entry) = view.at(place)? else { break None };
+            match view.record(entry)?.kind {
+                Kind::User => break Some(entry),
+                Kind::System | Kind::Opaque => {}
+                _ => break None,
+            }
+        });
+    }
+    Ok(turns)
+}
+
+/// Returns the record with which an agent set the checkpoint that an entry stands behind: only what is no part of the
+/// conversation, or says the number, lies between.
+pub(super) fn marker(
+    graph: &dyn Graph,
+    mut at: Option<u64>,
+    sets: impl Fn(u64) -> Result<bool, Failure>,
+) -> Result<Option<u64>, Failure> {
+    while let Some(entry) = at {
+        match graph.record(entry)?.kind {
+            Kind::Meta if sets(entry)? => return Ok(Some(entry)),
+            Kind::Meta | Kind::System | Kind::Opaque => at = graph.parent(entry)?,
+            _ => break,
+        }
+    }
+    Ok(None)
+}
+
+/// The checkpoints of a session, by what stands behind them.
+pub(super) struct Places {
+    before: BTreeMap<u64, Checkpoint>,
+    behind: BTreeMap<u64, Vec<Checkpoint>>,
+    has_markers: bool,
+}
+
+impl Places {
+    /// Gathers the checkpoints that stand before or behind entries from this one on.
+    pub(super) fn since(
+        archive: &Archive,
+        session: &Session,
+        entry: u64,
+    ) -> Result<Self, OpsError> {
+        let (mut before, mut behind) = (BTreeMap::new(), BTreeMap::<u64, Vec<Checkpoint>>::new());
+        for checkpoint in since(archive, session, entry)? {
+            match (checkpoint.before, checkpoint.place.head) {
+                (Some(turn), _) => {
+                    before.insert(turn, checkpoint);
+                }
+                (None, Some(head)) => behind.entry(head).or_default().push(checkpoint),
+                (None, None) => {}
+            }
+        }
+        Ok(Self { before, behind, has_markers: session.format.has_markers() })
+    }
+
+    /// Returns the checkpoint that stands before an entry.
+    pub(super) fn before(
+        &self,
+        graph: &dyn Graph,
+        entry: u64,
+    ) -> Result<Option<&Checkpoint>, Failure> {
+        if let Some(found) = self.before.get(&entry) {
+            return Ok(Some(found));
+        }
+        let is_talk = |kind| !matches!(kind, Kind::Meta | Kind::System | Kind::Opaque);
+        if !self.has_markers || !is_talk(graph.record(entry)?.kind) {
+            return Ok(None);
+        }
+        let sets = |entry| Ok(self.before.get(&entry).is_some_and(|found| found.own.is_some()));
+        let marker = marker(graph, graph.parent(entry)?, sets)?;
+        Ok(marker.and_then(|marker| self.before.get(&marker)))
+    }
+
+    /// Returns the checkpoints that were put behind an entry.
+    pub(super) fn behind(&self, entry: u64) -> &[Checkpoint] {
+        self.behind.get(&entry).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Returns the checkpoint of an agent's own number: on the current path the first that has it, as the agent counts.
+fn own(archive: &Archive, session: &Session, wanted: &str) -> Result<Option<Checkpoint>, OpsError> {
+    let mut found = standing(archive, session, 0..u64::MAX)?;
+    found.retain(|(_, checkpoint)| checkpoint.own.as_deref() == Some(wanted));
+    let tip = archive.store.tip(session.key)?;
+    let Some(position) = tip.position.filter(|_| !found.is_empty()) else { return Ok(None) };
+    let view = View::new(archive.store(), session, position, tip.growth);
+    let mut on_path = BTreeMap::new();
+    for (place, entry) in view.path(usize::MAX)?.entries.into_iter().enumerate() {
+        on_path.entry(entry).or_insert(place);
+    }
+    let place = |found: &Checkpoint| found.before.and_then(|entry| on_path.get(&entry).copied());
+    let candidates = found.into_iter().map(|(_, found)| found);
+    let candidates = candidates.filter_map(|found| Some((place(&found)?, found)));
+    Ok(candidates.min_by_key(|(place, _)| *place).map(|(_, found)| found))
 }
 
 /// Returns the checkpoint of a number as a person wrote it, or the nearest ones.
@@ -129,6 +256,11 @@ pub(super) fn find(
 ) -> Result<Checkpoint, OpsError> {
     if let Ok(n) = wanted.parse::<u64>()
         && let Some((_, found)) = standing(archive, session, n..n.saturating_add(1))?.pop()
+    {
+        return Ok(found);
+    }
+    if let Some(number) = own_number(session, wanted)
+        && let Some(found) = own(archive, session, number)?
     {
         return Ok(found);
     }
@@ -145,4 +277,14 @@ pub(super) fn find(
         wanted: wanted.to_owned(),
         nearest: shown(archive, session, nearest)?.into_iter().map(describe).collect(),
     })
+}
+
+/// Returns the selector of an agent's own number, such as `kimi:3`.
+pub(super) fn own_selector(session: &Session, checkpoint: &Checkpoint) -> Option<String> {
+    checkpoint.own.as_ref().map(|own| format!("{}:{own}", session.format.name()))
+}
+
+/// Returns the agent's own number in a selector such as `kimi:3`.
+pub(super) fn own_number<'w>(session: &Session, wanted: &'w str) -> Option<&'w str> {
+    wanted.strip_prefix(session.format.name())?.strip_prefix(':')
 }

@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    model::{Card, Kind, Mark, NameTag, Operation, Parent, Record, Timestamp, json::Raw},
+    model::{
+        Card, Kind, Mark, NameTag, Operation, Parent, Record, SessionName, Tie, Timestamp,
+        json::Raw,
+    },
     ops::OpsError,
     store::{Find, SessionKey, Store},
-    wire::{Envelope, Format, Link},
+    wire::{Envelope, Format, Graph, Link},
 };
 
 /// How many characters of the first turn a title has at most.
@@ -80,10 +83,33 @@ impl Deriver {
     }
 }
 
+/// Derives the ties of a generation, of which no more than the beginning is seen.
+pub(super) fn ties(
+    format: &dyn Format,
+    session: &SessionName,
+    beginning: &dyn Graph,
+) -> Result<Vec<Tie>, OpsError> {
+    let mut ties = format.ties(&session.id, beginning)?;
+    ties.sort();
+    ties.dedup();
+    Ok(ties)
+}
+
 /// Takes an operation into a card.
-pub(super) fn see_operation(card: &mut Card, operation: &Operation, marks: &[Mark]) {
-    if !matches!(operation.command.as_str(), "import" | "catch-up" | "hide") {
+pub(super) fn see_operation(
+    card: &mut Card,
+    operation: &Operation,
+    marks: &[Mark],
+    format: &dyn Format,
+) {
+    let command = operation.command.as_str();
+    // Where records have no time, that of their coming stands for it.
+    let is_taken_in = matches!(command, "import" | "catch-up");
+    if !is_taken_in && command != "hide" || is_taken_in && !format.is_timed() {
         card.active = card.active.max(operation.at);
+        if is_taken_in && card.started == Timestamp::default() {
+            card.started = operation.at;
+        }
     }
     if operation.n == 1 && operation.command == "new" {
         card.started = operation.at;

@@ -114,6 +114,20 @@ pub enum OpsError {
         /// Why.
         why: String,
     },
+    /// A file's name selects none, or several.
+    #[error("{} is the name of no file of the session, or of several", .wanted.display())]
+    NoFile {
+        /// What was asked for.
+        wanted: PathBuf,
+        /// Those that it has.
+        among: Vec<PathBuf>,
+    },
+    /// A state of a file was never compressed.
+    #[error("generation {generation} was not compressed")]
+    NoContainer {
+        /// Its number.
+        generation: u64,
+    },
     /// There is no such generation.
     #[error("there is no generation {wanted}")]
     NoGeneration {

@@ -1,8 +1,9 @@
 //! The graph of a session: where its paths part, what stands at their ends, and what nobody named.
 //!
-//! The nodes are the entries on the paths of all branches, and on the paths to the leaves of every generation in which a
-//! branch stands. An entry that several generations hold is one node; its parents are the entries that stand before it on
-//! some path. Condensed, a node is a stretch that begins with a turn, a boundary, a note or behind a fork:
+//! The nodes are the entries on the paths of all branches, on the paths to the leaves of every generation in which a
+//! branch stands, and on those of every other state of a file that was taken in. An entry that several generations hold is
+//! one node; its parents are the entries that stand before it on some path. What an agent compacted into another file is
+//! followed by its summary there. Condensed, a node is a stretch that begins with a turn, a boundary, a note or behind a fork:
 //!
 //! ```text
 //! entries   u1 a1 t1 r1 u2 a2        nodes   u1 (4 entries) - u2 (2 entries)
@@ -13,11 +14,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use super::{checkpoint, revert};
+use super::{
+    checkpoint::{self, Places},
+    kin, read, revert,
+};
 use crate::{
     model::{Block, Checkpoint, EntryId, Kind, Message, Position, Run, Timestamp, json::Raw},
-    ops::{Archive, OpsError, Session, View},
-    wire::Graph,
+    ops::{Archive, Kin, OpsError, Session, View},
+    wire::{Departure, Graph},
 };
 
 /// How many characters of an entry are its first words.
@@ -36,11 +40,11 @@ pub struct GraphNode {
     pub uuid: Option<String>,
     /// The id of its last entry.
     pub last: EntryId,
-    /// What its first entry is.
+    /// What its first entry is that is part of the conversation.
     pub kind: Kind,
     /// When its first entry was written.
     pub time: Option<Timestamp>,
-    /// The first words of its first entry.
+    /// The first words of that entry.
     pub words: String,
     /// How many entries it holds.
     pub entries: u64,
@@ -48,6 +52,8 @@ pub struct GraphNode {
     pub parents: Vec<usize>,
     /// The checkpoint that stands before it.
     pub checkpoint: Option<u64>,
+    /// The agent's own number of that checkpoint, as a selector.
+    pub own: Option<String>,
     /// The checkpoints that were put at its end.
     pub marks: Vec<Checkpoint>,
     /// The branches that stand at its end.
@@ -56,7 +62,9 @@ pub struct GraphNode {
     pub is_head: bool,
     /// Whether nothing follows it and no branch stands at its end.
     pub is_unnamed: bool,
-    /// Whether a revert left it as a note.
+    /// How the agent left its end for another state of its file.
+    pub left: Option<Departure>,
+    /// Whether it is a message from a later state of the conversation.
     pub is_from_later: bool,
 }
 
@@ -69,6 +77,8 @@ pub struct GraphView {
     pub current: String,
     /// The branches that stand before the first entry.
     pub empty: Vec<String>,
+    /// The session that it was made of.
+    pub kin: Option<Kin>,
 }
 
 /// Returns the graph of a session, condensed to turns or with `all` entries.
@@ -83,46 +93,97 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             None => empty.push(name.clone()),
         }
     }
-    let (mut turns, mut marks) = (BTreeMap::new(), BTreeMap::<u64, Vec<Checkpoint>>::new());
-    for checkpoint in checkpoint::since(archive, session, 0)? {
-        match (checkpoint.before, checkpoint.place.head) {
-            (Some(turn), _) => {
-                turns.insert(turn, checkpoint.n);
-            }
-            (None, Some(head)) => marks.entry(head).or_default().push(checkpoint),
-            (None, None) => {}
-        }
-    }
+    let places = Places::since(archive, session, 0)?;
+    let mut states = States::of(archive, session)?;
     let start = Position { generation: 0, head: None, horizon: 0 };
     let view = View::new(archive.store(), session, start, None);
-    let (web, view) = Web::collect(archive, session, view, branches)?;
-    let ends = |entry: u64| heads.contains_key(&entry) || marks.contains_key(&entry);
+    let (web, view) = Web::collect(archive, session, view, branches, &states)?;
+    let ends = |entry: u64| {
+        heads.contains_key(&entry)
+            || !places.behind(entry).is_empty()
+            || states.left.contains_key(&entry)
+    };
     let stretches = web.stretches(&view, all, ends)?;
     let mut facts = Facts::read(archive, session, &stretches)?;
     let nodes = stretches.into_iter().map(|stretch| {
-        let Stretch { first, last, entries, parents, is_leaf } = stretch;
+        let Stretch { first, said, last, entries, parents, is_leaf } = stretch;
         let branches = heads.get(&last).cloned().unwrap_or_default();
-        let record = view.record(first)?;
-        let said = facts.said.remove(&first).unwrap_or_default();
+        let (record, time) = (view.record(said)?, view.record(first)?.time);
+        let uuid = facts.said.get(&first).and_then(|said| said.uuid.clone());
+        let checkpoint = places.before(&view, said)?;
+        let said = facts.said.remove(&said).unwrap_or_default();
         Ok(GraphNode {
             id: facts.id(first)?,
             last: facts.id(last)?,
-            uuid: said.uuid,
+            uuid,
             kind: record.kind,
-            time: record.time,
+            time,
             words: said.words,
             is_from_later: record.kind == Kind::Note && said.is_from_later,
             entries,
             parents,
-            checkpoint: turns.get(&first).copied(),
-            marks: marks.get(&last).cloned().unwrap_or_default(),
+            checkpoint: checkpoint.map(|checkpoint| checkpoint.n),
+            own: checkpoint.and_then(|found| checkpoint::own_selector(session, found)),
+            marks: places.behind(last).to_vec(),
+            left: states.left.remove(&last),
             is_head: branches.contains(&current),
             is_unnamed: is_leaf && branches.is_empty(),
             branches,
         })
     });
     let nodes = nodes.collect::<Result<_, OpsError>>()?;
-    Ok(GraphView { nodes, current, empty })
+    Ok(GraphView { nodes, current, empty, kin: kin::kin(archive, session)? })
+}
+
+/// The states of files that were taken in, and how the agent left those that it set aside.
+#[derive(Default)]
+struct States {
+    /// Each by its generation's end.
+    ends: Vec<Position>,
+    /// How the entry was left at which a state ends that the agent set aside.
+    left: BTreeMap<u64, Departure>,
+    /// What follows such an end in the next file, before the entry there.
+    followed: Vec<(u64, u64)>,
+}
+
+impl States {
+    fn of(archive: &Archive, session: &Session) -> Result<Self, OpsError> {
+        let mut states = Self::default();
+        let mut rotated: BTreeMap<u64, Position> = BTreeMap::new();
+        let mut live = None;
+        for held in read::generations(archive, session)? {
+            let end = Position { generation: held.generation, head: None, horizon: held.entries };
+            let by = archive.store.operations(session.key, held.operation..held.operation + 1)?;
+            if by.first().is_some_and(|by| by.command == "import") {
+                states.ends.push(end);
+            }
+            let name = held.file.as_deref().and_then(|path| path.file_name()?.to_str());
+            match name.and_then(|name| session.format.rotation(name)) {
+                Some(n) => {
+                    rotated.insert(n, end);
+                }
+                None if name.is_some() && name == session.format.live_name() => live = Some(end),
+                None => {}
+            }
+        }
+        let order: Vec<Position> = rotated.into_values().chain(live).collect();
+        for pair in order.windows(2) {
+            let [old, next] = pair else { continue };
+            let look = |at: &Position| View::new(archive.store(), session, *at, None);
+            let (old, next) = (look(old), look(next));
+            let Some(departure) = session.format.departure(&old, &next)? else { continue };
+            let Some(head) = session.format.head(&old)? else { continue };
+            if departure == Departure::Compaction {
+                let mut place = 0;
+                while place < next.len() && next.at(place)? == old.at(place)? {
+                    place += 1;
+                }
+                states.followed.extend(next.at(place)?.map(|entry| (entry, head)));
+            }
+            states.left.insert(head, departure);
+        }
+        Ok(states)
+    }
 }
 
 /// Entries and their edges, from all paths.
@@ -139,6 +200,8 @@ struct Web {
 
 struct Stretch {
     first: u64,
+    /// The first entry that is part of the conversation, or the first.
+    said: u64,
     last: u64,
     entries: u64,
     parents: Vec<usize>,
@@ -152,24 +215,23 @@ impl Web {
         session: &'a Session,
         mut view: View<'a>,
         branches: Vec<(String, Position)>,
+        states: &States,
     ) -> Result<(Self, View<'a>), OpsError> {
-        let mut entries = Vec::new();
-        let mut edges = Vec::new();
-        let mut trace = |view: &View<'_>, head: u64, known: &mut BTreeSet<u64>| {
+        let mut paths: Vec<Vec<u64>> = Vec::new();
+        let trace = |view: &View<'_>, head: u64, known: &mut BTreeSet<u64>| {
             let mut limit = STEP;
-            let (path, from) = loop {
+            let (mut path, from) = loop {
                 let path = session.format.path(view, head, limit)?.entries;
                 match path.iter().rposition(|entry| known.contains(entry)) {
                     None if path.len() >= limit => limit = limit.saturating_mul(4),
                     from => break (path, from.unwrap_or(0)),
                 }
             };
-            let fresh = path.get(from..).unwrap_or_default();
-            edges.extend(fresh.windows(2).filter_map(|pair| Some((*pair.get(1)?, *pair.first()?))));
-            entries.extend_from_slice(fresh);
-            known.extend(fresh);
-            Ok::<(), OpsError>(())
+            path.drain(..from);
+            known.extend(&path);
+            Ok::<_, OpsError>(path)
         };
+        let mut whole = BTreeSet::new();
         let mut generations: BTreeMap<u64, Vec<Position>> = BTreeMap::new();
         for (_, position) in branches {
             generations.entry(position.generation).or_default().push(position);
@@ -182,19 +244,37 @@ impl Web {
             for position in positions.iter().filter(|position| position.horizon != horizon) {
                 view = view.moved(*position);
                 if let Some(head) = position.head {
-                    trace(&view, head, &mut BTreeSet::new())?;
+                    paths.push(trace(&view, head, &mut BTreeSet::new())?);
                 }
             }
             view = view.moved(Position { generation, head: None, horizon });
             let heads = positions.iter().filter(|position| position.horizon == horizon);
+            if heads.clone().next().is_some() {
+                whole.insert(generation);
+            }
             for head in heads.filter_map(|position| position.head) {
-                trace(&view, head, &mut known)?;
+                paths.push(trace(&view, head, &mut known)?);
             }
             for leaf in session.format.leaves(&view)? {
-                trace(&view, leaf, &mut known)?;
+                paths.push(trace(&view, leaf, &mut known)?);
             }
         }
-        Ok((Self::new(entries, edges), view))
+        // Other states of files add what no path has come to yet.
+        let mut known: BTreeSet<u64> = paths.iter().flatten().copied().collect();
+        for end in states.ends.iter().filter(|end| !whole.contains(&end.generation)) {
+            view = view.moved(*end);
+            let head = session.format.head(&view)?;
+            for leaf in head.into_iter().chain(session.format.leaves(&view)?) {
+                if !known.contains(&leaf) {
+                    paths.push(trace(&view, leaf, &mut known)?);
+                }
+            }
+        }
+        let pairs = paths.iter().flat_map(|path| path.iter().zip(path.iter().skip(1)));
+        let mut edges: Vec<(u64, u64)> = pairs.map(|(above, entry)| (*entry, *above)).collect();
+        edges.retain(|(child, _)| states.followed.iter().all(|(entry, _)| entry != child));
+        edges.extend(states.followed.iter().filter(|(child, _)| known.contains(child)));
+        Ok((Self::new(paths.concat(), edges), view))
     }
 
     fn new(mut entries: Vec<u64>, mut edges: Vec<(u64, u64)>) -> Self {
@@ -276,10 +356,21 @@ impl Web {
             if let Some(stretch) = stretches.get_mut(owner[index]) {
                 (stretch.last, stretch.is_leaf) = (entry, is_leaf);
                 stretch.entries += 1;
+                if !is_aside(kind) && is_aside(view.record(stretch.said)?.kind) {
+                    stretch.said = entry;
+                }
                 continue;
             }
             let parents = self.parents[index].iter().map(|&parent| owner[parent]).collect();
-            stretches.push(Stretch { first: entry, last: entry, entries: 1, parents, is_leaf });
+            let said = entry;
+            stretches.push(Stretch {
+                first: entry,
+                said,
+                last: entry,
+                entries: 1,
+                parents,
+                is_leaf,
+            });
         }
         // A stretch stands where its last entry does, so that the newest end is on top.
         let mut place = vec![None; stretches.len()];
@@ -316,8 +407,10 @@ struct Said {
 
 impl Facts {
     fn read(archive: &Archive, session: &Session, stretches: &[Stretch]) -> Result<Self, OpsError> {
-        let mut firsts: Vec<u64> = stretches.iter().map(|stretch| stretch.first).collect();
+        let firsts = stretches.iter().flat_map(|stretch| [stretch.first, stretch.said]);
+        let mut firsts: Vec<u64> = firsts.collect();
         firsts.sort_unstable();
+        firsts.dedup();
         let mut wanted: Vec<u64> = stretches.iter().map(|stretch| stretch.last).collect();
         wanted.extend_from_slice(&firsts);
         wanted.sort_unstable();
@@ -337,8 +430,9 @@ impl Facts {
             let uuid = record.and_then(|record| session.format.envelope(record).name);
             let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
             let text = messages.first().map(Message::text).unwrap_or_default();
-            let later = revert::said_from_later(&text);
-            let words = match later {
+            let later = revert::said_from_later(&text).map(str::to_owned);
+            let later = later.or_else(|| session.format.mail(record?));
+            let words = match &later {
                 Some(later) => first_line(later),
                 None => messages.iter().find_map(words),
             };
@@ -351,6 +445,11 @@ impl Facts {
     fn id(&self, entry: u64) -> Result<EntryId, OpsError> {
         self.ids.get(&entry).copied().ok_or_else(|| OpsError::NoEntry(entry.to_string()))
     }
+}
+
+/// Returns whether records of a kind tell nothing of a conversation.
+fn is_aside(kind: Kind) -> bool {
+    matches!(kind, Kind::Meta | Kind::Opaque | Kind::System)
 }
 
 /// Returns the first words of a message, or what stands in their place.

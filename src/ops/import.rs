@@ -6,7 +6,7 @@
 //! Invariant: a file is never written, and one that is as it was adds nothing.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     io::{self, Read},
     os::unix::ffi::OsStrExt,
@@ -28,7 +28,7 @@ use crate::{
     ops::{Ambient, Archive, Notice, OpsError, Session, View},
     store::{FactKind, Sighting},
     wire::{
-        Graph,
+        self, Graph,
         jsonl::{Reader, Tail},
     },
 };
@@ -86,6 +86,8 @@ pub enum Quirk {
     Torn,
     /// The file is no extension of what was read before.
     Rewritten,
+    /// The file is compressed, and too large to be kept in that form too.
+    Unkept,
     /// An edge of the main path had to be mended.
     Mended(&'static str),
 }
@@ -98,6 +100,7 @@ impl Quirk {
             Self::Glued => "glued",
             Self::Torn => "torn",
             Self::Rewritten => "rewritten",
+            Self::Unkept => "unkept",
             Self::Mended(_) => "mended",
         }
     }
@@ -109,6 +112,7 @@ impl Quirk {
             Self::Glued => "a record behind another on one line",
             Self::Torn => "the file ends within a record",
             Self::Rewritten => "no extension of what was read before",
+            Self::Unkept => "only its content is kept, not its compressed form",
             Self::Mended(what) => what,
         }
     }
@@ -158,17 +162,27 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
     let mut archive = Archive::in_memory(ambient);
     let (format, name) = sources::identify(path).map_err(|why| why.of(path))?;
     let mut change = Change::first(&mut archive, name, format, "import");
-    let file = change.file(path.as_os_str().as_bytes().to_vec());
-    let mut growth = change.generation(Some(file));
-    let stream =
-        sources::open(path, 0).map_err(|source| OpsError::Io { path: path.to_owned(), source })?;
-    change.read(&mut growth, stream)?;
-    let head = change.head(&growth)?;
-    let position = Position { generation: growth.generation, head, horizon: growth.entries };
-    change.grown(growth);
-    change.set_branch("main", Some(position))?;
+    let files = sources::rotations_of(path, format);
+    let is_alone = files.len() == 1;
+    for file in &files {
+        let n = change.file(file.as_os_str().as_bytes().to_vec());
+        let mut growth = change.generation(Some(n));
+        let stream =
+            sources::open(file, 0).map_err(|source| OpsError::Io { path: file.clone(), source })?;
+        change.read(&mut growth, stream)?;
+        let (generation, horizon) = (growth.generation, growth.entries);
+        change.grown(growth);
+        if let Ok(Some(Ok(bytes))) = sources::container(file) {
+            change.contain(generation, bytes)?;
+        }
+        if is_alone || file.file_name() == path.file_name() {
+            let mut position = Position { generation, head: None, horizon };
+            position.head = change.format.head(&change.look(position))?;
+            change.set_branch(MAIN, Some(position))?;
+        }
+    }
     change.mark(Mark::CURRENT, Some("main"));
-    let session = change.commit(&json!({ "files": 1 }))?.session;
+    let session = change.commit(&json!({ "files": files.len() }))?.session;
     Ok((archive, session))
 }
 
@@ -243,6 +257,23 @@ impl Summary {
     }
 }
 
+/// Returns paths with the states that an agent set aside beside those named.
+fn with_rotations(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    let mut met = BTreeSet::new();
+    let rotating = || wire::FORMATS.into_iter().filter(|format| format.live_name().is_some());
+    for path in paths {
+        let states = rotating().map(|format| sources::rotations_of(path, format));
+        match states.filter(|_| path.is_file()).find(|states| states.len() > 1) {
+            Some(states) => {
+                all.extend(states.into_iter().filter(|state| met.insert(state.clone())));
+            }
+            None => all.push(path.clone()),
+        }
+    }
+    all
+}
+
 /// Finds the files that may bring something, by session.
 fn gather(
     archive: &Archive,
@@ -253,7 +284,8 @@ fn gather(
     let mut groups: Vec<Vec<Source>> = Vec::new();
     let mut numbers: BTreeMap<SessionName, usize> = BTreeMap::new();
     let mut failed = None;
-    sources::walk(paths, Some(archive), &mut |met| {
+    let paths = with_rotations(paths);
+    sources::walk(&paths, Some(archive), &mut |met| {
         if failed.is_some() {
             return;
         }
@@ -439,6 +471,8 @@ struct Intake<'a> {
     /// The folders whose files become live files.
     attach: &'a [PathBuf],
     ends: BTreeMap<u64, End>,
+    /// Whether a compressed file changed and its content did not.
+    repacked: bool,
     files: u64,
     bytes: u64,
     oddities: Vec<Oddity>,
@@ -456,7 +490,8 @@ fn take_in<'a>(
     let (new, entries) = (change.session.is_none(), change.entries());
     let states = States::of(change.archive, change.session.as_ref())?;
     let (ends, oddities) = (BTreeMap::new(), Vec::new());
-    let mut intake = Intake { change, states, attach, ends, files: 0, bytes: 0, oddities };
+    let mut intake =
+        Intake { change, states, attach, ends, repacked: false, files: 0, bytes: 0, oddities };
     for (n, source) in group.iter().enumerate() {
         reading(&source.path, intake.bytes);
         intake.file(source, reading).map_err(|failed| match failed {
@@ -464,7 +499,7 @@ fn take_in<'a>(
             failed @ Failed::Verb(_) => failed,
         })?;
     }
-    if intake.ends.is_empty() {
+    if intake.ends.is_empty() && !intake.repacked {
         return Ok(intake.caught_up());
     }
     let left = intake.follow()?;
@@ -523,7 +558,14 @@ impl Intake<'_> {
             .transpose()?;
         let file = known.unwrap_or_else(|| self.change.file(path.as_os_str().as_bytes().to_vec()));
         let mut growth = match (compared, self.states.newest.get(&file)) {
-            (Some(Compared::Same), _) => return Ok(()),
+            (Some(Compared::Same), held) => {
+                if let Some(&generation) = held
+                    && self.contain(path, generation)?
+                {
+                    (self.files, self.repacked) = (self.files + 1, true);
+                }
+                return Ok(());
+            }
             (Some(Compared::Grown), Some(generation)) => self.change.growth(*generation)?,
             (compared, _) => {
                 if compared.is_some() {
@@ -548,8 +590,21 @@ impl Intake<'_> {
         let (generation, entries) = (growth.generation, growth.entries);
         let (length, running) = (growth.length(), growth.running);
         self.change.grown(growth);
+        self.contain(path, generation)?;
         self.ends.insert(file, End { generation, entries, length, running, lines });
         Ok(())
+    }
+
+    /// Keeps the form in which a compressed file lies on the disk; returns whether that is new.
+    fn contain(&mut self, path: &Path, generation: u64) -> Result<bool, Failed> {
+        match sources::container(path).map_err(|error| Failed::File(0, error.into()))? {
+            None => Ok(false),
+            Some(Ok(bytes)) => Ok(self.change.contain(generation, bytes)?),
+            Some(Err(_)) => {
+                self.odd(path, None, Quirk::Unkept);
+                Ok(false)
+            }
+        }
     }
 
     /// Reads a file from the end of a growth on and returns the physical line of each entry.

@@ -21,6 +21,7 @@ mod graph;
 mod growth;
 mod handle;
 mod import;
+mod kin;
 mod new;
 mod reach;
 mod read;
@@ -46,9 +47,11 @@ pub use error::OpsError;
 pub use graph::{GraphNode, GraphView, graph};
 pub use handle::Handle;
 pub use import::{Imported, Oddity, Quirk, Step, Summary, import, peek};
+pub use kin::{Bond, Kin, kin};
 pub use new::{Created, Layers, hide, layers, new};
 pub use read::{
-    Held, Line, Log, Status, export, generations, is_behind, log, log_all, messages, show, status,
+    Held, Line, Log, Status, export, export_container, generation_of, generations, is_behind, log,
+    log_all, messages, show, status,
 };
 pub use rebuild::{Rebuilt, rebuild};
 pub use revert::{Reverted, clear, revert};

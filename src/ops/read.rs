@@ -5,17 +5,21 @@ use std::{
     ffi::OsStr,
     io,
     os::unix::ffi::OsStrExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
-use super::{catch_up, checkpoint, content};
+use super::{
+    catch_up,
+    checkpoint::{self, Places},
+    content, kin,
+};
 use crate::{
     model::{
-        Block, Card, Checkpoint, EntryId, Generation, Kind, Message, Position, Run, Timestamp,
-        json::Raw,
+        Block, Card, Checkpoint, EntryId, Generation, Kind, Mark, Message, Position, Run,
+        Timestamp, json::Raw,
     },
-    ops::{Archive, OpsError, Session, Target, View},
-    store::FactKind,
+    ops::{Archive, Kin, OpsError, Session, Target, View},
+    store::{FactKind, Tip},
     wire::{Graph, Repair},
 };
 
@@ -39,6 +43,8 @@ pub struct Line {
     pub time: Option<Timestamp>,
     /// The checkpoint that stands before it.
     pub checkpoint: Option<u64>,
+    /// The agent's own number of it, as a selector.
+    pub own: Option<String>,
     /// The checkpoints that were put right behind it.
     pub marks: Vec<Checkpoint>,
     /// What it says: nothing unless it is part of the conversation, several messages where it stands for a history.
@@ -136,19 +142,8 @@ fn lines(
     view: &View<'_>,
     entries: &[u64],
 ) -> Result<Vec<Line>, OpsError> {
-    let mut before: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut behind: BTreeMap<u64, Vec<Checkpoint>> = BTreeMap::new();
-    if let Some(first) = entries.iter().min() {
-        for checkpoint in checkpoint::since(archive, session, *first)? {
-            match (checkpoint.before, checkpoint.place.head) {
-                (Some(turn), _) => {
-                    before.insert(turn, checkpoint.n);
-                }
-                (None, Some(head)) => behind.entry(head).or_default().push(checkpoint),
-                (None, None) => {}
-            }
-        }
-    }
+    let first = entries.iter().min();
+    let places = first.map(|first| Places::since(archive, session, *first)).transpose()?;
     let mut ids: BTreeMap<u64, EntryId> = BTreeMap::new();
     for range in super::view::ranges(entries) {
         ids.extend(
@@ -165,13 +160,20 @@ fn lines(
             uuid: envelope.as_ref().and_then(|envelope| envelope.name.clone()),
             kind: Kind::Opaque,
             time: envelope.and_then(|envelope| envelope.time),
-            checkpoint: before.get(&n).copied(),
-            marks: behind.remove(&n).unwrap_or_default(),
+            checkpoint: None,
+            own: None,
+            marks: Vec::new(),
             messages: record.map(|record| session.format.messages(record)).unwrap_or_default(),
         });
     })?;
     for line in &mut lines {
         line.kind = view.record(line.n)?.kind;
+        if let Some(places) = &places {
+            let before = places.before(view, line.n)?;
+            line.checkpoint = before.map(|checkpoint| checkpoint.n);
+            line.own = before.and_then(|found| checkpoint::own_selector(session, found));
+            line.marks = places.behind(line.n).to_vec();
+        }
     }
     Ok(lines)
 }
@@ -182,7 +184,8 @@ pub fn show(
     session: &Session,
     target: &Target,
 ) -> Result<Option<(Line, Vec<u8>)>, OpsError> {
-    let turn = target.checkpoint.as_ref().and_then(|checkpoint| checkpoint.before);
+    let turns = checkpoint::turns(archive, session, target.checkpoint.iter())?;
+    let turn = turns.into_iter().next().flatten();
     // Entries before the checkpoint are counted from its place.
     let turn = turn.filter(|_| {
         target.checkpoint.as_ref().is_some_and(|found| found.place.head == target.entry())
@@ -210,6 +213,30 @@ pub fn messages(
     Ok(messages)
 }
 
+/// Returns the generation that holds another one's compressed file.
+fn container(tip: &Tip, generation: u64) -> Option<u64> {
+    tip.mark(&format!("{}{generation}", Mark::CONTAINER))?.parse().ok()
+}
+
+/// Returns the generation that a file's name selects: of several states of a file the newest.
+pub fn generation_of(archive: &Archive, session: &Session, file: &Path) -> Result<u64, OpsError> {
+    let held = generations(archive, session)?;
+    let named = |held: &Held| held.file.as_deref().is_some_and(|path| path.ends_with(file));
+    let mut found: BTreeMap<&Path, u64> = BTreeMap::new();
+    for held in held.iter().filter(|held| named(held)) {
+        found.extend(held.file.as_deref().map(|path| (path, held.generation)));
+    }
+    let exact = found.get(file).copied();
+    match (exact, found.len()) {
+        (Some(generation), _) => Ok(generation),
+        (None, 1) => Ok(found.into_values().next().unwrap_or_default()),
+        _ => {
+            let among: BTreeSet<PathBuf> = held.into_iter().filter_map(|held| held.file).collect();
+            Err(OpsError::NoFile { wanted: file.to_owned(), among: among.into_iter().collect() })
+        }
+    }
+}
+
 /// Writes the bytes of a generation, or of the one in which the current branch stands, and returns how many they are.
 pub fn export(
     archive: &Archive,
@@ -226,6 +253,21 @@ pub fn export(
     content::write(archive.store(), session, &runs, each)
 }
 
+/// Writes the compressed file that held a generation, or the one in which the current branch stands, as it lay on the disk,
+/// and returns how many bytes it has.
+pub fn export_container(
+    archive: &Archive,
+    session: &Session,
+    generation: Option<u64>,
+    each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> Result<u64, OpsError> {
+    let tip = archive.store.tip(session.key)?;
+    let generation = generation.or(tip.position.map(|at| at.generation)).unwrap_or(0);
+    let container = container(&tip, generation);
+    let container = container.ok_or(OpsError::NoContainer { generation })?;
+    export(archive, session, Some(container), each)
+}
+
 /// A state of a file that a session holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
@@ -239,15 +281,22 @@ pub struct Held {
     pub bytes: u64,
     /// The operation that began it.
     pub operation: u64,
+    /// How many bytes the compressed file has that held it.
+    pub container: Option<u64>,
     /// Whether the current branch stands in it.
     pub is_current: bool,
 }
 
 /// Returns the states of files that a session holds, in order.
 pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, OpsError> {
-    let kinds = [FactKind::Files, FactKind::Generations, FactKind::Rotations];
+    let kinds = [FactKind::Files, FactKind::Generations, FactKind::Marks, FactKind::Rotations];
     let facts = archive.store.facts(session.key, 0..u64::MAX, &kinds)?;
-    let current = archive.store.tip(session.key)?.position.map(|at| at.generation);
+    let tip = archive.store.tip(session.key)?;
+    let current = tip.position.map(|at| at.generation);
+    let marks = facts.iter().flat_map(|(_, facts)| &facts.marks);
+    let containers = marks.filter(|mark| mark.name.starts_with(Mark::CONTAINER));
+    let containers: BTreeSet<u64> =
+        containers.filter_map(|mark| mark.to.as_ref()?.parse().ok()).collect();
     let path = |generation: &Generation| {
         let mut files = facts.iter().flat_map(|(_, facts)| &facts.files);
         let bytes = &files.find(|file| Some(file.n) == generation.file)?.path;
@@ -262,6 +311,13 @@ pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, Op
     let mut held = Vec::new();
     for (operation, facts) in &facts {
         for generation in &facts.generations {
+            if containers.contains(&generation.n) {
+                continue;
+            }
+            let container = container(&tip, generation.n)
+                .map(|n| archive.store.runs(session.key, n, 0))
+                .transpose()?
+                .and_then(|runs| runs.last().map(|run| run.tail.len() as u64));
             let runs = archive.store.runs(session.key, generation.n, 0)?;
             held.push(Held {
                 generation: generation.n,
@@ -269,6 +325,7 @@ pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, Op
                 entries: runs.last().map_or(0, Run::end),
                 bytes: runs.last().map_or(0, |run| run.bytes + run.tail.len() as u64),
                 operation: *operation,
+                container,
                 is_current: Some(generation.n) == current,
             });
         }
@@ -295,6 +352,8 @@ pub struct Status {
     pub operations: u64,
     /// The newest checkpoint that is not undone.
     pub checkpoint: Option<u64>,
+    /// The session that it was made of.
+    pub kin: Option<Kin>,
     /// The live file.
     pub live: Option<PathBuf>,
     /// Whether the live file and the store do not agree, so that the next change begins by catching up.
@@ -315,6 +374,7 @@ pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> 
         entries: tip.entries(),
         operations: tip.operations(),
         checkpoint: checkpoint::newest(archive, session)?.map(|checkpoint| checkpoint.n),
+        kin: kin::kin(archive, session)?,
         live: catch_up::live_file(archive, session, &tip)?.map(|live| live.path),
         behind: catch_up::is_behind(archive, session, &tip)?,
     })

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::derive::{self, Deriver};
 use crate::{
-    model::{Card, Mark, NameTag, Parent, Record, json::Raw},
-    ops::{Archive, OpsError, Session},
+    model::{Card, Mark, NameTag, Parent, Position, Record, Run, Tie, json::Raw},
+    ops::{Archive, OpsError, Session, View},
     store::{Derived, FactKind},
-    wire::Envelope,
+    wire::{Envelope, TIED},
 };
 
 /// How many lines are read at a time.
@@ -51,6 +51,7 @@ pub(super) fn derived(archive: &Archive, session: &Session) -> Result<Derived, O
             &mut card,
             &operation,
             &marks.remove(&operation.n).unwrap_or_default(),
+            session.format,
         );
     }
     let mut failed = None;
@@ -71,9 +72,27 @@ pub(super) fn derived(archive: &Archive, session: &Session) -> Result<Derived, O
         None => Ok(Derived {
             records: deriver.records,
             twins: deriver.twins.into_iter().collect(),
+            ties: ties(archive, session, tip.generations)?,
             card,
         }),
     }
+}
+
+fn ties(
+    archive: &Archive,
+    session: &Session,
+    generations: u64,
+) -> Result<Vec<(u64, Vec<Tie>)>, OpsError> {
+    let mut ties = Vec::new();
+    let nowhere = Position { generation: 0, head: None, horizon: 0 };
+    let mut view = View::new(archive.store(), session, nowhere, None);
+    for generation in 1..=generations {
+        let end = archive.store.runs(session.key, generation, 0)?.last().map_or(0, Run::end);
+        view = view.moved(Position { generation, head: None, horizon: end.min(TIED) });
+        ties.push((generation, derive::ties(session.format, &session.name, &view)?));
+    }
+    ties.retain(|(_, ties)| !ties.is_empty());
+    Ok(ties)
 }
 
 /// Returns, for each entry, the entry before it in the file in which it was met first.
@@ -107,6 +126,7 @@ pub(super) fn kept(archive: &Archive, session: &Session) -> Result<Derived, OpsE
     Ok(Derived {
         records: store.records(session.key, 1..u64::MAX)?,
         twins: store.twins(session.key)?,
+        ties: store.ties(session.key)?,
         card: store.card(session.key)?,
     })
 }
@@ -134,6 +154,10 @@ pub(super) fn digest(derived: &Derived) -> [u8; 32] {
     }
     for twin in &derived.twins {
         hasher.update(&twin.get().to_le_bytes());
+    }
+    // Nothing is added where there are none, so that stores from before there were any stay equal.
+    if !derived.ties.is_empty() {
+        hasher.update(format!("{:?}", derived.ties).as_bytes());
     }
     hasher.update(format!("{:?}", derived.card).as_bytes());
     *hasher.finalize().as_bytes()

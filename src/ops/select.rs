@@ -1,6 +1,6 @@
 //! Selecting: what a person types, as a session or an entry.
 //!
-//! An entry is `HEAD`, `@N` (checkpoint N), a branch, one of these with `~N` (N entries before it), or the first digits of
+//! An entry is `HEAD`, `@N` (checkpoint N), `kimi:N` (the agent's own checkpoint N on the current path), a branch, one of these with `~N` (N entries before it), or the first digits of
 //! an entry's id or of its record's uuid.
 
 use std::path::Path;
@@ -40,6 +40,7 @@ pub fn find_session(
     folder: &Path,
 ) -> Result<Session, OpsError> {
     let Some(wanted) = wanted else {
+        // A sub-agent works where its session does, and is not what is meant.
         let here = SessionFilter {
             folder: Some(folder.to_string_lossy().into_owned()),
             limit: Some(1),
@@ -53,8 +54,18 @@ pub fn find_session(
         return Err(OpsError::NoSession(String::new()));
     }
     let all = SessionFilter { hidden: true, ..SessionFilter::default() };
-    let prefix = Some(wanted.to_owned());
-    let mut found = archive.store.sessions(&SessionFilter { prefix, ..all.clone() })?;
+    let (prefix, agent) = wanted.rsplit_once('/').unwrap_or((wanted, ""));
+    let prefix = Some(prefix.to_owned());
+    let beginning = SessionFilter { prefix, ..all.clone() };
+    let mut found = archive.store.sessions(&beginning)?;
+    if !found.iter().any(|listed| listed.name.id == wanted) {
+        // The ids of sub-agents begin as their session's does.
+        let every = SessionFilter { sub_agents: true, ..beginning };
+        let mut every = archive.store.sessions(&every)?;
+        every.retain(|listed| is_meant(&listed.name.id, wanted));
+        let is_exact = every.iter().any(|listed| listed.name.id == wanted);
+        found = if found.is_empty() || is_exact || !agent.is_empty() { every } else { found };
+    }
     if found.iter().any(|listed| listed.name.id == wanted) {
         found.retain(|listed| listed.name.id == wanted);
     }
@@ -66,6 +77,15 @@ pub fn find_session(
         return Err(OpsError::AmbiguousSession { wanted: wanted.to_owned(), matches });
     }
     known(found.pop().ok_or_else(|| OpsError::NoSession(wanted.to_owned()))?)
+}
+
+/// Returns whether an id begins so; of a sub-agent's both its session's and its own may be cut short.
+fn is_meant(id: &str, wanted: &str) -> bool {
+    let split = |text: &'_ str| text.rsplit_once('/').map(|(a, b)| (a.to_owned(), b.to_owned()));
+    let both = split(id).zip(split(wanted));
+    id.starts_with(wanted)
+        || both
+            .is_some_and(|(id, wanted)| id.0.starts_with(&wanted.0) && id.1.starts_with(&wanted.1))
 }
 
 fn known(listed: Listed) -> Result<Session, OpsError> {
@@ -100,7 +120,8 @@ fn find_base(archive: &Archive, session: &Session, wanted: &str) -> Result<Targe
         let position = tip.position.ok_or_else(missing)?;
         return Ok(Target { position, checkpoint: None, branch: Some(tip.current().to_owned()) });
     }
-    if let Some(number) = wanted.strip_prefix('@') {
+    let own = checkpoint::own_number(session, wanted).map(|_| wanted);
+    if let Some(number) = wanted.strip_prefix('@').or(own) {
         let checkpoint = checkpoint::find(archive, session, number)?;
         return Ok(Target {
             position: checkpoint.place,

@@ -31,6 +31,8 @@ const OPAQUE: usize = 2000;
 const LOOKED: u64 = 64 << 20;
 /// How a compressed file begins.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// How long a compressed file may be to be kept as it is too.
+const CONTAINER: u64 = 512 << 20;
 /// How long a compressed file may become.
 const DECODED: u64 = 16 << 30;
 
@@ -78,6 +80,9 @@ pub enum Why {
     /// It is the store's own.
     #[error("it is the store")]
     Store,
+    /// It lies beside a session and holds none.
+    #[error("it is kept beside a session by {0}, and is left alone")]
+    Beside(&'static str),
     /// It holds no session that is known.
     #[error("it holds no session of a known format")]
     NoFormat,
@@ -138,6 +143,24 @@ pub fn sources(paths: &[PathBuf], report: &mut dyn FnMut(Skipped)) -> Vec<Source
         },
     });
     found
+}
+
+/// Returns the files, in their order, that an agent keeps of one session by rotating: the older states beside a file, and
+/// the newest; of any other file, itself.
+pub(super) fn rotations_of(path: &Path, format: &dyn Format) -> Vec<PathBuf> {
+    let of = |path: &Path| {
+        let name = path.file_name()?.to_str()?;
+        let number = format.rotation(name);
+        (number.is_some() || format.live_name() == Some(name)).then_some((number.is_none(), number))
+    };
+    let here = |folder: &'_ Path| {
+        if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
+    };
+    let folder = path.parent().filter(|_| of(path).is_some()).map(here);
+    let mut all = folder.and_then(|folder| children(&folder).ok()).unwrap_or_default();
+    all.retain(|path| of(path).is_some() && path.is_file());
+    all.sort_by_key(|path| of(path));
+    if all.is_empty() { vec![path.to_owned()] } else { all }
 }
 
 impl Source {
@@ -256,7 +279,9 @@ pub(super) fn identify(path: &Path) -> Result<(&'static dyn Format, SessionName)
         }
     }
     let records: Vec<Raw<'_>> = lines.iter().filter_map(|line| Raw::object(line)).collect();
-    let format = wire::detect(&records).ok_or(Why::NoFormat)?;
+    let keeper = || wire::FORMATS.into_iter().find(|format| format.accompanies(path));
+    let beside = |keeper: &dyn Format| Why::Beside(keeper.name());
+    let format = wire::detect(&records).ok_or_else(|| keeper().map_or(Why::NoFormat, beside))?;
     // A file that cannot be read to its end will say so when it is taken in.
     let mentions = |needle: &[u8]| mentions(path, needle).unwrap_or(false);
     let id = format.session_of(path, &records, &mentions).filter(|id| !id.is_empty());
@@ -292,6 +317,22 @@ pub(super) fn open(path: &Path, from: u64) -> io::Result<Box<dyn Read>> {
     let mut stream = Bounded { stream: zstd::Decoder::new(file)?, left: DECODED };
     io::copy(&mut stream.by_ref().take(from), &mut io::sink())?;
     Ok(Box::new(stream))
+}
+
+/// Returns the bytes of a file that is compressed, as it lies on the disk; `Err` with its length if it is too long.
+pub(super) fn container(path: &Path) -> io::Result<Option<Result<Vec<u8>, u64>>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    if !is_compressed(&mut file)? {
+        return Ok(None);
+    }
+    if length > CONTAINER {
+        return Ok(Some(Err(length)));
+    }
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(Some(Ok(bytes)))
 }
 
 /// Returns how long the content of a file is, if that is known without reading it.

@@ -115,6 +115,11 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Returns the store.
+    pub(super) fn store(&self) -> &'a dyn Store {
+        self.store
+    }
+
     /// Shows what a change has gathered too.
     pub(super) fn add(&mut self, pending: Pending<'a>) {
         self.pending = Some(pending);

@@ -101,6 +101,9 @@ impl Manner<'_> {
         if let Some(n) = line.checkpoint {
             head.push((Label::Checkpoint, format!("@{n}")));
         }
+        if let Some(own) = &line.own {
+            head.push((Label::Checkpoint, safe::line(own).into_owned()));
+        }
         head.push((label(line.kind), line.kind.as_str().to_owned()));
         head.push((Label::Id, format!("{:.8}", line.id)));
         head.extend(line.time.map(|time| (Label::Time, self.zone.show(time))));

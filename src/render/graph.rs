@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use renderdag::{Ancestor, GraphRowRenderer, Renderer as _};
 use undertext::model::Kind;
 use undertext::ops::{GraphNode, GraphView};
+use undertext::wire::Departure;
 
 use super::conversation;
 use super::safe;
@@ -17,10 +18,11 @@ const LEAST_WORDS: usize = 16;
 /// How much is shown where there is no terminal.
 const WIDTH: usize = 100;
 
-/// Writes a graph, clipped to a terminal's width.
+/// Writes the graph of an agent's session, clipped to a terminal's width.
 pub(crate) fn write(
     out: &mut dyn Write,
     graph: &GraphView,
+    agent: &str,
     styles: Styles,
     columns: Option<usize>,
 ) -> io::Result<()> {
@@ -40,7 +42,7 @@ pub(crate) fn write(
             n,
             parents,
             glyph(node.kind, node.is_head, styles),
-            message(node, styles, room),
+            message(node, agent, styles, room),
         );
         out.write_all(row.as_bytes())?;
     }
@@ -55,10 +57,23 @@ fn glyph(kind: Kind, is_head: bool, styles: Styles) -> String {
     }
 }
 
-fn message(node: &GraphNode, styles: Styles, room: usize) -> String {
+/// Returns in words how an agent left a state of its file.
+fn departure(left: &Departure, agent: &str) -> String {
+    match left {
+        Departure::Revert(own) => format!("left by a revert to {agent}:{}", safe::line(own)),
+        Departure::Mail(own) => format!("left by a D-Mail to {agent}:{}", safe::line(own)),
+        Departure::Compaction => "compacted".to_owned(),
+        Departure::Clear => "cleared".to_owned(),
+    }
+}
+
+fn message(node: &GraphNode, agent: &str, styles: Styles, room: usize) -> String {
     let mut before = Vec::new();
     if let Some(n) = node.checkpoint {
         before.push((Label::Checkpoint, format!("@{n}")));
+    }
+    if let Some(own) = &node.own {
+        before.push((Label::Checkpoint, safe::line(own).into_owned()));
     }
     before.push((Label::Id, format!("{:.8}", node.id)));
     match node.kind {
@@ -75,6 +90,9 @@ fn message(node: &GraphNode, styles: Styles, room: usize) -> String {
         after.push((Label::Checkpoint, format!("@{} {note}", mark.n).trim_end().to_owned()));
     }
     after.extend(names(&node.branches, node.is_head));
+    if let Some(left) = &node.left {
+        after.push((Label::Note, departure(left, agent)));
+    }
     if node.is_unnamed && node.entries > 1 {
         after.push((Label::Warning, format!("unnamed, ends at {:.8}", node.last)));
     } else if node.is_unnamed {

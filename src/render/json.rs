@@ -13,6 +13,7 @@ use serde_json::ser::{Formatter, Serializer};
 use serde_json::value::RawValue;
 use undertext::model::{Block, Checkpoint};
 use undertext::ops::{self, GraphNode};
+use undertext::wire::Departure;
 
 use super::safe;
 
@@ -25,6 +26,7 @@ pub(crate) struct EntryShape<'a> {
     role: Option<&'static str>,
     time: Option<String>,
     checkpoint: Option<u64>,
+    own: Option<&'a str>,
     checkpoints: Vec<MarkShape<'a>>,
     model: Option<&'a str>,
     blocks: Vec<Part<'a>>,
@@ -77,10 +79,13 @@ pub(crate) struct NodeShape<'a> {
     entries: u64,
     parents: &'a [usize],
     checkpoint: Option<u64>,
+    own: Option<&'a str>,
     checkpoints: Vec<MarkShape<'a>>,
     branches: &'a [String],
     head: bool,
     unnamed: bool,
+    left: Option<&'static str>,
+    to: Option<&'a str>,
     later: bool,
 }
 
@@ -95,6 +100,7 @@ impl<'a> EntryShape<'a> {
             role: message.map(|message| message.role.as_str()),
             time: line.time.map(|time| time.to_string()),
             checkpoint: line.checkpoint,
+            own: line.own.as_deref(),
             checkpoints: marks(&line.marks),
             model: message.and_then(|message| message.model.as_deref()),
             blocks: line.messages.iter().flat_map(|message| &message.blocks).map(part).collect(),
@@ -122,10 +128,13 @@ impl<'a> NodeShape<'a> {
             entries: node.entries,
             parents: &node.parents,
             checkpoint: node.checkpoint,
+            own: node.own.as_deref(),
             checkpoints: marks(&node.marks),
             branches: &node.branches,
             head: node.is_head,
             unnamed: node.is_unnamed,
+            left: node.left.as_ref().map(Departure::as_str),
+            to: node.left.as_ref().and_then(Departure::own),
             later: node.is_from_later,
         }
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::model::{
     Card, Checkpoint, Entry, Facts, LineId, Mark, NameTag, Operation, Position, Record, Run,
-    SessionName,
+    SessionName, Tie, TieKind,
 };
 use crate::store::{
     Commit, Derived, FactKind, Fault, Find, Listed, Newest, SessionFilter, SessionKey, Sighting,
@@ -26,6 +26,7 @@ struct Held {
     entries: Vec<(Entry, LineId)>,
     records: Vec<Record>,
     twins: Vec<NameTag>,
+    ties: BTreeMap<u64, Vec<Tie>>,
     card: Card,
 }
 
@@ -33,6 +34,15 @@ impl MemoryStore {
     /// Makes an empty store.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Returns whether a session is a sub-agent of one that is there.
+    fn is_sub_agent(&self, listed: &Listed) -> bool {
+        let ties = self.ties(listed.key).unwrap_or_default();
+        ties.iter().flat_map(|(_, ties)| ties).any(|tie| {
+            let parent = SessionName { format: listed.name.format.clone(), id: tie.other.clone() };
+            tie.kind == TieKind::SubAgent && self.sessions.iter().any(|held| held.name == parent)
+        })
     }
 
     fn held(&self, session: SessionKey) -> Result<&Held, StoreError> {
@@ -54,6 +64,15 @@ impl Held {
 
     fn runs(&self, generation: u64) -> impl DoubleEndedIterator<Item = &Run> {
         self.facts().flat_map(|f| &f.runs).filter(move |run| run.generation == generation)
+    }
+
+    fn tie(&mut self, ties: Vec<(u64, Vec<Tie>)>) {
+        for (generation, mut ties) in ties {
+            ties.sort();
+            ties.dedup();
+            self.ties.insert(generation, ties);
+        }
+        self.ties.retain(|_, ties| !ties.is_empty());
     }
 
     fn newest(&self) -> Option<Newest> {
@@ -108,6 +127,7 @@ impl Store for MemoryStore {
                 card: held.card.clone(),
             })
             .filter(|listed| filter.matches(listed))
+            .filter(|listed| filter.sub_agents || !self.is_sub_agent(listed))
             .collect();
         found.sort_by_key(|listed| std::cmp::Reverse((listed.card.active, listed.key)));
         found.truncate(filter.limit.unwrap_or(usize::MAX));
@@ -273,6 +293,24 @@ impl Store for MemoryStore {
         Ok(self.held(session)?.twins.clone())
     }
 
+    fn ties(&self, session: SessionKey) -> Result<Vec<(u64, Vec<Tie>)>, StoreError> {
+        Ok(self.held(session)?.ties.clone().into_iter().collect())
+    }
+
+    fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
+        let has = |held: &Held| {
+            held.name.format == format && held.ties.values().flatten().any(|other| other == tie)
+        };
+        let mut found: Vec<_> = (0..)
+            .map(SessionKey)
+            .zip(&self.sessions)
+            .filter(|(_, held)| has(held))
+            .map(|(key, held)| (key, held.name.clone()))
+            .collect();
+        found.sort_by(|(_, a), (_, b)| a.cmp(b));
+        Ok(found)
+    }
+
     fn card(&self, session: SessionKey) -> Result<Card, StoreError> {
         Ok(self.held(session)?.card.clone())
     }
@@ -297,6 +335,7 @@ impl Store for MemoryStore {
                 entries: Vec::new(),
                 records: Vec::new(),
                 twins: Vec::new(),
+                ties: BTreeMap::new(),
                 card: Card::default(),
             });
             SessionKey(i64::try_from(self.sessions.len() - 1).unwrap_or(i64::MAX))
@@ -310,6 +349,7 @@ impl Store for MemoryStore {
         );
         held.operations.push((commit.operation, commit.facts));
         held.records.extend(commit.records);
+        held.tie(commit.ties);
         held.twins.extend(commit.twins);
         held.twins.sort_unstable();
         held.twins.dedup();
@@ -327,6 +367,9 @@ impl Store for MemoryStore {
         {
             held.records.clone_from(&derived.records);
             held.twins.clone_from(&derived.twins);
+            held.tie(derived.ties.clone());
+            let keeps = |n: &u64| derived.ties.iter().any(|(generation, _)| generation == n);
+            held.ties.retain(|generation, _| keeps(generation));
             held.card = derived.card.clone();
         }
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! A store holds three classes of data. **Facts** (see [`crate::model::Facts`]) arrive with an operation and never
 //! change. **Bytes** are lines, addressed by content; how they are packed is the store's own affair. **Derived** rows
-//! ([`Record`], twins, [`Card`]) are computed by the caller, arrive with the facts and may be replaced by
+//! ([`Record`], twins, [`Tie`], [`Card`]) are computed by the caller, arrive with the facts and may be replaced by
 //! [`Store::derive`]. A store decides nothing about sessions: it keeps what it is given, refuses what contradicts what it
 //! has, and checks what it reads.
 //!
@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use crate::model::{
     Card, Checkpoint, Entry, EntryId, Facts, IdPrefix, LineId, Mark, NameTag, Operation,
-    OperationId, Position, Record, Run, SessionName, Timestamp,
+    OperationId, Position, Record, Run, SessionName, Tie, Timestamp,
 };
 
 /// The number under which a store knows a session; it means nothing outside of it.
@@ -177,6 +177,8 @@ pub struct Derived {
     pub records: Vec<Record>,
     /// The names that more than one entry has, or that were missing when they were first referred to.
     pub twins: Vec<NameTag>,
+    /// Of each generation that has any, its ties, in order.
+    pub ties: Vec<(u64, Vec<Tie>)>,
     /// What lists show.
     pub card: Card,
 }
@@ -198,6 +200,8 @@ pub struct Commit {
     pub records: Vec<Record>,
     /// Names that have become twins.
     pub twins: Vec<NameTag>,
+    /// The ties of generations, in the place of those that they had.
+    pub ties: Vec<(u64, Vec<Tie>)>,
     /// What lists show of the session from now on; none leaves it as it is.
     pub card: Option<Card>,
 }
@@ -268,6 +272,8 @@ pub struct SessionFilter {
     pub since: Option<Timestamp>,
     /// Also those that are hidden.
     pub hidden: bool,
+    /// Also the sub-agents of sessions that are there.
+    pub sub_agents: bool,
     /// The newest so many.
     pub limit: Option<usize>,
 }
@@ -399,6 +405,12 @@ pub trait Store: Send {
 
     /// Returns the names that stand for more than one entry.
     fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError>;
+
+    /// Returns the ties of the generations that have any, in order.
+    fn ties(&self, session: SessionKey) -> Result<Vec<(u64, Vec<Tie>)>, StoreError>;
+
+    /// Returns the sessions of a format that have a tie, in the order of their names.
+    fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError>;
 
     /// Returns what lists show of a session.
     fn card(&self, session: SessionKey) -> Result<Card, StoreError>;

@@ -27,7 +27,7 @@ pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
 use crate::{
     model::{
         Card, Checkpoint, Entry, EntryId, Facts, LineId, NameTag, Operation, OperationId, Position,
-        Record, Run, SessionName,
+        Record, Run, SessionName, Tie, TieKind,
     },
     store::{
         Commit, Derived, FactKind, Fault, Find, Listed, SessionFilter, SessionKey, Sighting, Sizes,
@@ -102,7 +102,8 @@ impl SqliteStore {
         };
         let lines = self.bytes.add(&self.db, commit.lines)?;
         rows::add_facts(&self.db, key, &commit.operation, &commit.facts, &lines)?;
-        rows::add_derived(&self.db, key, &commit.records, &commit.twins, commit.card.as_ref())?;
+        let (records, twins, ties) = (&commit.records, &commit.twins, &commit.ties);
+        rows::add_derived(&self.db, key, records, twins, ties, commit.card.as_ref())?;
         Ok(key)
     }
 
@@ -146,7 +147,10 @@ impl Store for SqliteStore {
              WHERE hidden <= ?1 AND (?2 IS NULL OR format = ?2) AND (?3 IS NULL OR folder = ?3)
                AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) AND (?5 IS NULL OR title = ?5)
                AND (?6 IS NULL OR active >= ?6)
-             ORDER BY active DESC, session DESC LIMIT ?7",
+               AND (?7 OR NOT EXISTS (
+                 SELECT 1 FROM tie JOIN session AS parent ON parent.format = card.format AND parent.id = other
+                 WHERE tie.session = card.session AND kind = ?8))
+             ORDER BY active DESC, session DESC LIMIT ?9",
         )?;
         let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         let rows = query.query_map(
@@ -157,6 +161,8 @@ impl Store for SqliteStore {
                 filter.prefix,
                 filter.title,
                 filter.since.map(|since| since.0),
+                filter.sub_agents,
+                TieKind::SubAgent.code(),
                 limit
             ],
             |row| {
@@ -283,6 +289,22 @@ impl Store for SqliteStore {
         Ok(names.collect::<Result<_, _>>()?)
     }
 
+    fn ties(&self, session: SessionKey) -> Result<Vec<(u64, Vec<Tie>)>, StoreError> {
+        rows::ties(&self.db, session)
+    }
+
+    fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
+        let mut query = self.db.prepare_cached(
+            "SELECT DISTINCT key, format, id FROM tie JOIN session ON key = session
+             WHERE other = ? AND kind = ? AND format = ? ORDER BY format, id",
+        )?;
+        let found = query.query_map(params![tie.other, tie.kind.code(), format], |row| {
+            let name = SessionName { format: row.get(1)?, id: row.get(2)? };
+            Ok((SessionKey(row.get(0)?), name))
+        })?;
+        Ok(found.collect::<Result<_, _>>()?)
+    }
+
     fn card(&self, session: SessionKey) -> Result<Card, StoreError> {
         let mut query = self.db.prepare_cached(
             "SELECT title, folder, started, active, turns, hidden FROM card WHERE session = ?",
@@ -331,7 +353,7 @@ impl Store for SqliteStore {
     fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
         let transaction =
             rusqlite::Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
-        for table in ["record", "twin"] {
+        for table in ["record", "twin", "tie"] {
             transaction.execute(&format!("DELETE FROM {table} WHERE session = ?"), [session.0])?;
         }
         rows::add_derived(
@@ -339,6 +361,7 @@ impl Store for SqliteStore {
             session,
             &derived.records,
             &derived.twins,
+            &derived.ties,
             Some(&derived.card),
         )?;
         transaction.execute("UPDATE rules SET version = ?", [RULES_VERSION])?;

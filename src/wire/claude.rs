@@ -30,10 +30,11 @@ mod beside;
 mod chain;
 mod leaves;
 mod read;
+mod ties;
 mod write;
 
 use crate::{
-    model::{Kind, Message, json::Raw},
+    model::{Kind, Message, Tie, json::Raw},
     wire::{Back, Beside, Draft, Envelope, Failure, Format, Graph, Invalid, Path, Setting, text},
 };
 
@@ -82,6 +83,21 @@ impl Format for Claude {
 
     fn programs(&self) -> &'static [&'static str] {
         &["claude"]
+    }
+
+    /// What the program writes for itself: of sub-agents what they are, and long answers of tools.
+    fn accompanies(&self, file: &std::path::Path) -> bool {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("agent-") && name.ends_with(".meta.json")
+            || file.parent().is_some_and(|folder| folder.ends_with("tool-results"))
+    }
+
+    fn ties(&self, session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
+        ties::ties(session, graph)
+    }
+
+    fn copied(&self, record: Raw<'_>, other: &str) -> Option<String> {
+        ties::copied(record, other)
     }
 
     fn folder(&self, record: Raw<'_>) -> Option<String> {

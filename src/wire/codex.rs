@@ -31,7 +31,7 @@ use serde_json::{Value, json};
 
 use crate::{
     model::{
-        Block, Kind, Message, Record, Role, Timestamp,
+        Block, Kind, Message, Record, Role, Tie, TieKind, Timestamp,
         json::{self, Raw},
         put_varint, take_varint,
     },
@@ -55,6 +55,9 @@ const ROLLBACK: u8 = 4;
 const BASE: u8 = 8;
 /// A later compaction drops it: a summary that says it is one.
 const SUMMARY: u8 = 16;
+
+/// Among how many first records a copied one opens the session that it was copied from.
+const METAS: u64 = 4;
 
 /// How much of the user's messages a compaction without a history keeps, in tokens.
 const KEPT_TOKENS: u64 = 20_000;
@@ -121,6 +124,34 @@ impl Format for Codex {
 
     fn programs(&self) -> &'static [&'static str] {
         &["codex"]
+    }
+
+    /// The first `session_meta` is the file's own and names what it was made of; another one was copied with its history.
+    fn ties(&self, session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
+        let mut ties = Vec::new();
+        let tie = |kind, other: Option<String>| {
+            let other = other.filter(|other| !other.is_empty() && other != session)?;
+            Some(Tie { kind, other })
+        };
+        for place in 0..graph.len().min(METAS) {
+            let Some(entry) = graph.at(place)? else { continue };
+            let line = graph.line(entry)?;
+            let Some(meta) = Raw::object(&line).and_then(meta) else { continue };
+            let [id, forked, parent, source, base] =
+                meta.pick(["id", "forked_from_id", "parent_thread_id", "source", "history_base"]);
+            let spawn = source.and_then(|source| source.get("subagent")?.get("thread_spawn"));
+            let spawner = spawn.and_then(|spawn| text(spawn, "parent_thread_id"));
+            ties.extend(tie(TieKind::SubAgent, string(parent).or(spawner)));
+            ties.extend(tie(TieKind::Fork, string(forked)));
+            ties.extend(tie(TieKind::Fork, base.and_then(|base| text(base, "thread_id"))));
+            ties.extend(tie(TieKind::Fork, string(id)));
+        }
+        Ok(ties)
+    }
+
+    /// A copy gets a time of its own.
+    fn kept<'a>(&self, record: Raw<'a>) -> Option<Raw<'a>> {
+        meta(record).is_none().then(|| record.get("payload"))?
     }
 
     fn folder(&self, record: Raw<'_>) -> Option<String> {
@@ -256,6 +287,11 @@ impl Format for Codex {
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
         back::lines(graph, back, setting).map(Some)
     }
+}
+
+/// Returns what a record says that opens a session.
+fn meta(record: Raw<'_>) -> Option<Raw<'_>> {
+    (text(record, "type").as_deref() == Some("session_meta")).then(|| record.get("payload"))?
 }
 
 /// An entry as a replay that runs backwards meets it.

@@ -7,8 +7,18 @@
 //! {"role": user|assistant|tool|system, name?, content, tool_calls?, tool_call_id?}
 //! ```
 //!
-//! Records have no ids; the whole file is the path. A revert, a D-Mail and a compaction each rotate the file: an older
-//! state is another file, so nothing branches here and no way leads back by appending.
+//! Records have no ids; the whole file is the path. A revert, a D-Mail, a compaction and a clear each rotate the file: an
+//! older state is another file, so nothing branches here and no way leads back by appending. What the next file begins
+//! with tells which of them it was:
+//!
+//! ```text
+//! compaction  prompt, checkpoint 0, the message that previous context has been compacted
+//! revert to N the lines before the first checkpoint N, then N again as soon as the agent goes on
+//! D-Mail      the same, then a message of the agent from its future self
+//! clear       nothing of the conversation
+//! ```
+//!
+//! Whether it went back to the first checkpoint or was cleared no file tells; both begin anew.
 //!
 //! A hint is empty, or one byte that marks a system prompt.
 
@@ -18,12 +28,12 @@ use serde_json::{Value, json};
 
 use crate::{
     model::{
-        Block, Kind, Message, Role,
+        Block, Kind, LineId, Message, Role, Tie, TieKind,
         json::{self, Raw},
     },
     wire::{
-        Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting, line, shown, string,
-        text,
+        Departure, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting, line,
+        shown, string, text, tie_of_sub_agent,
     },
 };
 
@@ -42,6 +52,18 @@ const NOTE: [&str; 2] = ["<system>", "<system-reminder>"];
 
 /// How it begins the summary that follows a compaction.
 const SUMMARY: &str = "<system>Previous context has been compacted";
+
+/// How it tells the model the number of a checkpoint.
+const CHECKPOINT: &str = "<system>CHECKPOINT ";
+
+/// How it begins what its future self says; that stands behind the first blank line.
+const MAIL: &str = "<system>You just got a D-Mail from your future self.";
+
+/// How what it says in the user's place ends.
+const NOTE_END: &str = "</system>";
+
+/// What it keeps beside its sessions: what was shown, and its settings.
+const ASIDE: [&str; 2] = ["wire.jsonl", "state.json"];
 
 impl Format for Kimi {
     fn name(&self) -> &'static str {
@@ -100,6 +122,69 @@ impl Format for Kimi {
         &["kimi", "kimi-cli"]
     }
 
+    /// Sessions that begin with the same lines, the first answer of the model included, were one.
+    fn ties(&self, session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
+        if let Some(tie) = tie_of_sub_agent(session) {
+            return Ok(vec![tie]);
+        }
+        let mut begin = Vec::new();
+        for place in 0..graph.len() {
+            let Some(entry) = graph.at(place)? else { continue };
+            let line = graph.line(entry)?;
+            begin.extend_from_slice(&line);
+            begin.push(b'\n');
+            let role = Raw::object(&line).and_then(|record| text(record, "role"));
+            if role.as_deref() == Some("assistant") {
+                let other = LineId::of(&begin).to_string();
+                return Ok(vec![Tie { kind: TieKind::Beginning, other }]);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn live_name(&self) -> Option<&'static str> {
+        Some(LIVE)
+    }
+
+    fn accompanies(&self, file: &std::path::Path) -> bool {
+        file.file_name().and_then(|name| name.to_str()).is_some_and(|name| ASIDE.contains(&name))
+    }
+
+    fn departure(&self, old: &dyn Graph, next: &dyn Graph) -> Result<Option<Departure>, Failure> {
+        let mut shared = 0;
+        while shared < old.len().min(next.len()) && old.at(shared)? == next.at(shared)? {
+            shared += 1;
+        }
+        let talk = first_talk(next)?;
+        if let Some((place, Kind::Boundary)) = talk
+            && place >= shared
+        {
+            return Ok(Some(Departure::Compaction));
+        }
+        let mut to = None;
+        for place in (0..old.len().min(shared + 1)).rev() {
+            let Some(entry) = old.at(place)? else { continue };
+            if old.record(entry)?.kind == Kind::Meta
+                && let Some(own) = Raw::object(&old.line(entry)?).and_then(|r| self.checkpoint(r))
+            {
+                to = Some((place, own));
+                break;
+            }
+        }
+        let Some((marker, own)) = to else { return Ok(Some(Departure::Clear)) };
+        // Behind the checkpoint that is given again, and what the model is told of it.
+        for place in marker.max(shared)..next.len().min(marker + 3) {
+            let Some(entry) = next.at(place)? else { continue };
+            if next.record(entry)?.kind == Kind::Note
+                && Raw::object(&next.line(entry)?).and_then(|r| self.mail(r)).is_some()
+            {
+                return Ok(Some(Departure::Mail(own)));
+            }
+        }
+        let keeps = first_talk(old)?.is_some_and(|(place, _)| place < marker);
+        Ok(Some(if keeps { Departure::Revert(own) } else { Departure::Clear }))
+    }
+
     fn folder(&self, _record: Raw<'_>) -> Option<String> {
         None
     }
@@ -112,7 +197,9 @@ impl Format for Kimi {
                 let words = content.and_then(first_words).unwrap_or_default();
                 let words = words.trim_start();
                 if words.starts_with(SUMMARY) {
-                    Kind::Summary
+                    Kind::Boundary
+                } else if is_told_checkpoint(words) {
+                    Kind::System
                 } else if NOTE.iter().any(|tag| words.starts_with(tag)) {
                     Kind::Note
                 } else {
@@ -133,9 +220,23 @@ impl Format for Kimi {
         message(record).into_iter().collect()
     }
 
+    fn is_timed(&self) -> bool {
+        false
+    }
+
+    fn has_markers(&self) -> bool {
+        true
+    }
+
     fn checkpoint(&self, record: Raw<'_>) -> Option<String> {
         (text(record, "role").as_deref() == Some("_checkpoint"))
             .then(|| record.get("id").map(shown))?
+    }
+
+    fn mail(&self, record: Raw<'_>) -> Option<String> {
+        let words = record.get("content").and_then(first_words)?;
+        let (_, said) = words.strip_prefix(MAIL)?.split_once("\n\n")?;
+        Some(said.trim_end().strip_suffix(NOTE_END).unwrap_or(said).trim().to_owned())
     }
 
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
@@ -220,6 +321,25 @@ impl Format for Kimi {
             }
         }))
     }
+}
+
+/// Returns where the conversation begins, and with what: what the program says before it does not count.
+fn first_talk(graph: &dyn Graph) -> Result<Option<(u64, Kind)>, Failure> {
+    for place in 0..graph.len() {
+        let Some(entry) = graph.at(place)? else { continue };
+        let kind = graph.record(entry)?.kind;
+        if !matches!(kind, Kind::System | Kind::Meta | Kind::Opaque) {
+            return Ok(Some((place, kind)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether words only tell the model the number of a checkpoint.
+fn is_told_checkpoint(words: &str) -> bool {
+    let number =
+        words.strip_prefix(CHECKPOINT).and_then(|rest| rest.trim_end().strip_suffix(NOTE_END));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Returns the text with which a message's content begins.

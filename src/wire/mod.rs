@@ -19,7 +19,7 @@ pub use kimi::Kimi;
 pub use native::{Invalid, Native};
 pub use pi::Pi;
 
-use crate::model::{Kind, Message, NameTag, Record, Timestamp, Usage, json::Raw};
+use crate::model::{Kind, Message, NameTag, Record, Tie, TieKind, Timestamp, Usage, json::Raw};
 
 /// Any failure of what lies beneath a [`Graph`].
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -235,6 +235,36 @@ pub trait Format: Sync {
         &[]
     }
 
+    /// Returns the name of the file that the agent reads, if it sets older states of it aside under names of its own.
+    fn live_name(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns whether the agent keeps such a file beside its sessions, and no session in it.
+    fn accompanies(&self, _file: &std::path::Path) -> bool {
+        false
+    }
+
+    /// Returns what a state of a file shows of other sessions: its first [`TIED`] entries are seen, their lines alone.
+    fn ties(&self, _session: &str, _graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
+        Ok(Vec::new())
+    }
+
+    /// Returns, of a record that was copied from another session, its name there.
+    fn copied(&self, _record: Raw<'_>, _other: &str) -> Option<String> {
+        None
+    }
+
+    /// Returns what a copy of a record keeps, where its line does not stay the same.
+    fn kept<'a>(&self, _record: Raw<'a>) -> Option<Raw<'a>> {
+        None
+    }
+
+    /// Returns how the agent left a state of its file for the next one.
+    fn departure(&self, _old: &dyn Graph, _next: &dyn Graph) -> Result<Option<Departure>, Failure> {
+        Ok(None)
+    }
+
     /// Returns the folder in which the session works, if this record says it.
     fn folder(&self, record: Raw<'_>) -> Option<String>;
 
@@ -245,8 +275,23 @@ pub trait Format: Sync {
     /// stands for a whole history.
     fn messages(&self, record: Raw<'_>) -> Vec<Message>;
 
+    /// Returns whether records say when they were written.
+    fn is_timed(&self) -> bool {
+        true
+    }
+
+    /// Returns whether the agent sets checkpoints itself.
+    fn has_markers(&self) -> bool {
+        false
+    }
+
     /// Returns the agent's own number of a checkpoint, if this record sets one.
     fn checkpoint(&self, _record: Raw<'_>) -> Option<String> {
+        None
+    }
+
+    /// Returns what a record says to the model from a later state of the conversation, in the agent's own way.
+    fn mail(&self, _record: Raw<'_>) -> Option<String> {
         None
     }
 
@@ -285,6 +330,39 @@ pub trait Format: Sync {
     }
 }
 
+/// How an agent left a state of its file for the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// It went back to a checkpoint, by its own number.
+    Revert(String),
+    /// It went back to a checkpoint with a message from its later self.
+    Mail(String),
+    /// It put a summary in the place of what was said.
+    Compaction,
+    /// It began anew.
+    Clear,
+}
+
+impl Departure {
+    /// Returns its name, for programs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Revert(_) => "revert",
+            Self::Mail(_) => "mail",
+            Self::Compaction => "compaction",
+            Self::Clear => "clear",
+        }
+    }
+
+    /// Returns the agent's own number of the checkpoint to which it went back.
+    pub fn own(&self) -> Option<&str> {
+        match self {
+            Self::Revert(own) | Self::Mail(own) => Some(own),
+            Self::Compaction | Self::Clear => None,
+        }
+    }
+}
+
 /// A way back by appending.
 #[derive(Clone, Copy, Debug)]
 pub struct Back<'a> {
@@ -297,6 +375,9 @@ pub struct Back<'a> {
     /// What it is to be told.
     pub note: Option<&'a str>,
 }
+
+/// How many entries at the beginning of a file tell its ties.
+pub const TIED: u64 = 256;
 
 /// Every format, in the order in which they are asked.
 pub const FORMATS: [&dyn Format; 5] = [&Native, &Claude, &Pi, &Codex, &Kimi];
@@ -347,6 +428,12 @@ fn shown(value: Raw<'_>) -> String {
         || String::from_utf8_lossy(value.bytes()).into_owned(),
         std::borrow::Cow::into_owned,
     )
+}
+
+/// Returns the tie of a sub-agent whose id stands behind that of its parent.
+fn tie_of_sub_agent(session: &str) -> Option<Tie> {
+    let (parent, _) = session.rsplit_once('/')?;
+    Some(Tie { kind: TieKind::SubAgent, other: parent.to_owned() })
 }
 
 /// Returns a record as the line to append.

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::{
     dag,
     model::{
-        Block, Kind, Message, NameTag, Parent, Record, Role, Timestamp,
+        Block, Kind, LineId, Message, NameTag, Parent, Record, Role, Tie, TieKind, Timestamp,
         json::{self, Raw},
         put_varint, take_varint,
     },
@@ -86,6 +86,26 @@ impl Format for Pi {
 
     fn programs(&self) -> &'static [&'static str] {
         &["pi", "openclaw"]
+    }
+
+    /// A header may name the file that its session was made of; an entry that is copied keeps its line.
+    fn ties(&self, _session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
+        let mut ties = Vec::new();
+        for place in 0..graph.len() {
+            let Some(entry) = graph.at(place)? else { continue };
+            let line = graph.line(entry)?;
+            let Some(record) = Raw::object(&line) else { continue };
+            if !header(record) {
+                let other = LineId::of(&line).to_string();
+                ties.push(Tie { kind: TieKind::Beginning, other });
+                break;
+            }
+            let source = text(record, "parentSession").or_else(|| text(record, "branchedFrom"));
+            if let Some(other) = source.as_deref().and_then(session_in).filter(|_| place == 0) {
+                ties.push(Tie { kind: TieKind::Fork, other: other.to_owned() });
+            }
+        }
+        Ok(ties)
     }
 
     fn folder(&self, record: Raw<'_>) -> Option<String> {
@@ -370,6 +390,14 @@ fn before(graph: &dyn Graph, place: u64) -> Result<Option<u64>, Failure> {
 fn hint(record: &Record) -> (u8, Option<u64>) {
     let Some((&flags, mut rest)) = record.hint.split_first() else { return (0, None) };
     (flags, take_varint(&mut rest))
+}
+
+/// Returns the id of the session in a file that its path names: what stands behind the time.
+fn session_in(path: &str) -> Option<&str> {
+    let name = path.rsplit(['/', '\\']).next()?;
+    let stem = name.strip_suffix(".jsonl").unwrap_or(name);
+    let id = stem.rsplit_once('_').map_or(stem, |(_, id)| id);
+    (!id.is_empty()).then_some(id)
 }
 
 fn header(record: Raw<'_>) -> bool {

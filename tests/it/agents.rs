@@ -529,12 +529,12 @@ mod kimi {
                 Kind::System,
                 Kind::System,
                 Kind::Meta,
-                Kind::Note,
+                Kind::System,
                 Kind::User,
                 Kind::Meta,
                 Kind::Assistant,
                 Kind::Result,
-                Kind::Summary,
+                Kind::Boundary,
             ]
         );
     }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use undertext::{
     model::Role,
     ops::{self, Archive},
-    store::{Access, SqliteStore, StoreError},
+    store::{Access, SessionFilter, SqliteStore, Store, StoreError},
     wire::Draft,
 };
 
@@ -338,4 +338,27 @@ fn questions_asked_all_the_time_follow_an_index() {
         .optional()
         .unwrap();
     assert_eq!(answer, Some(1));
+}
+
+/// Derived tables that version 1 did not have are made when it is opened to be written, and are empty until then.
+#[test]
+fn a_store_of_version_1_gets_the_derived_tables_that_came_later() {
+    let folder = version_1();
+    let path = folder.path().join("store.db");
+    let has_ties = || {
+        let db = Connection::open(&path).unwrap();
+        let count = "SELECT count(*) FROM sqlite_schema WHERE name IN ('tie', 'tie_other')";
+        db.query_row(count, [], |row| row.get::<_, u64>(0)).unwrap()
+    };
+    assert_eq!(has_ties(), 0);
+    let ties = |access| {
+        let store = SqliteStore::open(&path, access).unwrap();
+        let sessions = store.sessions(&SessionFilter::default()).unwrap();
+        assert!(!sessions.is_empty());
+        sessions.iter().map(|listed| store.ties(listed.key).unwrap().len()).sum::<usize>()
+    };
+    assert_eq!(ties(Access::Read), 0);
+    assert_eq!(has_ties(), 0);
+    assert_eq!(ties(Access::Write), 0);
+    assert_eq!(has_ties(), 2);
 }

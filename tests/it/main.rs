@@ -12,6 +12,8 @@ mod format;
 mod graph;
 mod help;
 mod import;
+mod kimi;
+mod kin;
 mod model_based;
 mod readme;
 mod referees;

@@ -7,7 +7,7 @@ use undertext::{
     model::{
         Card, Checkpoint, Entry, EntryId, Facts, File, Gaps, Generation, IdPrefix, Kind, LineId,
         Mark, Move, NameTag, Operation, OperationId, Origin, Parent, Position, Record, Rotation,
-        Run, Running, SessionName, Timestamp, line,
+        Run, Running, SessionName, Tie, TieKind, Timestamp, line,
     },
     store::{
         Access, Commit, Derived, FactKind, Find, MemoryStore, NewLine, SessionFilter, SessionKey,
@@ -100,6 +100,7 @@ impl Writer {
             lines: new,
             records,
             twins: vec![NameTag::new(self.n)],
+            ties: vec![(1, vec![Tie { kind: TieKind::Beginning, other: format!("b{}", self.n) }])],
             card: Some(Card {
                 title: Some(self.name.id.clone()),
                 folder: Some("/project".into()),
@@ -227,6 +228,7 @@ fn answers(store: &dyn Store, key: SessionKey, names: &[&str]) -> Vec<String> {
         format!("{:?}", store.branches(key).unwrap()),
         format!("{:?}", store.undos(key).unwrap()),
         format!("{:?}", store.twins(key).unwrap()),
+        format!("{:?}", store.ties(key).unwrap()),
         format!("{:?}", store.card(key).unwrap()),
         format!("{:?}", store.facts(key, 0..u64::MAX, &[]).unwrap()),
     ];
@@ -397,14 +399,41 @@ fn derived_rows_are_replaced_and_facts_are_not() {
         records[1].kind = Kind::Note;
         records[1].name = Some(NameTag::of("new"));
         let card = Card { title: None, ..Card::default() };
-        let derived = Derived { records, twins: vec![NameTag::new(3)], card };
+        let tie = Tie { kind: TieKind::SubAgent, other: "t".into() };
+        let ties = vec![(2, vec![tie.clone()])];
+        let derived = Derived { records, twins: vec![NameTag::new(3)], ties, card };
         store.derive(key, &derived).unwrap();
         assert_eq!(store.records(key, 0..u64::MAX).unwrap(), derived.records);
         assert_eq!(store.twins(key).unwrap(), derived.twins);
+        assert_eq!(store.ties(key).unwrap(), derived.ties);
+        let name = SessionName { format: "native".into(), id: "s".into() };
+        assert_eq!(store.tied("native", &tie).unwrap(), [(key, name)]);
+        assert!(store.tied("claude", &tie).unwrap().is_empty());
         assert_eq!(store.card(key).unwrap(), derived.card);
         assert_eq!(store.tip(key).unwrap(), tip);
         let tag = NameTag::of("new");
         assert_eq!(store.find(key, &Find::Name(tag, tag)).unwrap(), [2]);
+    });
+}
+
+#[test]
+fn a_sub_agent_is_listed_when_asked_for_or_when_its_session_is_not_there() {
+    over_each(|store| {
+        let listed = |store: &dyn Store, sub_agents| {
+            let filter = SessionFilter { sub_agents, ..SessionFilter::default() };
+            store.sessions(&filter).unwrap().into_iter().map(|listed| listed.name.id).collect()
+        };
+        let ids = |found: Vec<String>| found.join(" ");
+        let mut agent = Writer::new("s/agent");
+        let tie = Tie { kind: TieKind::SubAgent, other: "s".into() };
+        store.commit(Commit { ties: vec![(1, vec![tie])], ..agent.begin() }).unwrap();
+        assert_eq!(ids(listed(store, false)), "s/agent");
+        store.commit(Writer::new("s").begin()).unwrap();
+        assert_eq!(ids(listed(store, false)), "s");
+        assert_eq!(ids(listed(store, true)), "s s/agent");
+        // Ties take the place of those that the generation had.
+        store.commit(Commit { ties: vec![(1, Vec::new())], ..agent.next(&[], |_| {}) }).unwrap();
+        assert_eq!(ids(listed(store, false)), "s/agent s");
     });
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: a store that is newer, or a file that is none, is refused before anything is written.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::Read,
     os::unix::fs::OpenOptionsExt,
@@ -82,6 +82,13 @@ pub(super) fn open(
     if !present || version(&db, path)? == 0 {
         create(&mut db)?;
     }
+    for statement in missing(&db)? {
+        // Another program may make it meanwhile.
+        let [table, index] = ["CREATE TABLE ", "CREATE INDEX "].map(|begin| {
+            statement.strip_prefix(begin).map(|rest| format!("{begin}IF NOT EXISTS {rest}"))
+        });
+        db.execute_batch(&table.or(index).unwrap_or_default())?;
+    }
     if !has_wal {
         // The names of new files have to reach the disk too, once and not with each first commit of a program.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -103,6 +110,12 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
         configure(&db)?;
         if version(&db, path)? == 0 {
             return Err(StoreError::Absent { path: path.to_owned() });
+        }
+        db.execute_batch("PRAGMA temp_store = MEMORY")?;
+        for statement in missing(&db)? {
+            if let Some(table) = statement.strip_prefix("CREATE TABLE ") {
+                db.execute_batch(&format!("CREATE TEMP TABLE {table}"))?;
+            }
         }
         db.execute_batch("BEGIN; SELECT count(*) FROM rules")?;
         Ok(db)
@@ -166,6 +179,23 @@ fn create(db: &mut Connection) -> Result<(), StoreError> {
     // The header is now where the next program looks for it without opening a database.
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     Ok(())
+}
+
+/// Returns the statements that make the derived tables and indexes which a store of an older program lacks: what is
+/// derived can be made anew, so they change no version.
+fn missing(db: &Connection) -> Result<Vec<String>, StoreError> {
+    let mut query = db.prepare("SELECT name FROM sqlite_schema")?;
+    let names: BTreeSet<String> =
+        query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let (_, derived) = SCHEMA.split_once("Part 3: derived\n").unwrap_or_default();
+    let is_code = |line: &&str| !line.starts_with("--");
+    let derived = derived.lines().filter(is_code).collect::<Vec<_>>().join("\n");
+    let lacks = |statement: &&str| {
+        let name = statement.split_whitespace().nth(2);
+        name.is_some_and(|name| !names.contains(name))
+    };
+    let statements = derived.split(";\n").map(str::trim);
+    Ok(statements.filter(lacks).map(str::to_owned).collect())
 }
 
 /// Returns the triggers that are not there, or not as they were made: without them facts could be changed.

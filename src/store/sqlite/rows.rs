@@ -9,7 +9,7 @@ use crate::{
     model::{
         Card, Checkpoint, Entry, EntryId, Facts, File, Gaps, Generation, Kind, LineId, Mark, Move,
         NameTag, Operation, Origin, Parent, Position, Record, Rotation, Run, Running, SessionName,
-        Timestamp,
+        Tie, TieKind, Timestamp,
     },
     store::{FactKind, Find, Newest, SessionKey, StoreError, Tip},
 };
@@ -582,11 +582,33 @@ pub(super) fn add_facts(
     Ok(())
 }
 
+pub(super) fn ties(
+    db: &Connection,
+    session: SessionKey,
+) -> Result<Vec<(u64, Vec<Tie>)>, StoreError> {
+    let mut query = db.prepare_cached(
+        "SELECT generation, kind, other FROM tie WHERE session = ? ORDER BY generation, kind, other",
+    )?;
+    let mut rows = query.query([session.0])?;
+    let mut found: Vec<(u64, Vec<Tie>)> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let generation = row.get(0)?;
+        let Some(kind) = TieKind::from_code(row.get(1)?) else { continue };
+        let tie = Tie { kind, other: row.get(2)? };
+        match found.last_mut() {
+            Some((last, ties)) if *last == generation => ties.push(tie),
+            _ => found.push((generation, vec![tie])),
+        }
+    }
+    Ok(found)
+}
+
 pub(super) fn add_derived(
     db: &Connection,
     session: SessionKey,
     records: &[Record],
     twins: &[NameTag],
+    ties: &[(u64, Vec<Tie>)],
     card: Option<&Card>,
 ) -> Result<(), StoreError> {
     let key = session.0;
@@ -604,6 +626,14 @@ pub(super) fn add_derived(
     for twin in twins {
         db.prepare_cached("INSERT OR IGNORE INTO twin VALUES (?, ?)")?
             .execute(params![key, twin.get()])?;
+    }
+    for (generation, ties) in ties {
+        db.prepare_cached("DELETE FROM tie WHERE session = ? AND generation = ?")?
+            .execute(params![key, generation])?;
+        for Tie { kind, other } in ties {
+            db.prepare_cached("INSERT OR IGNORE INTO tie VALUES (?, ?, ?, ?)")?
+                .execute(params![key, generation, kind.code(), other])?;
+        }
     }
     if let Some(card) = card {
         db.prepare_cached(

@@ -19,6 +19,51 @@ fn the_bytes_are_those_of_the_file() {
 }
 
 #[test]
+fn a_compressed_file_comes_back_as_it_lay_on_the_disk() {
+    let env = with_examples();
+    let content = fs::read(env.project().join("native-rewind.jsonl")).unwrap();
+    let other = fs::read(env.project().join("native-tools.jsonl")).unwrap();
+    let pack = |content: &[u8], level| zstd::encode_all(content, level).unwrap();
+    let path = env.project().join("clock.jsonl.zst");
+    let export = |args: &[&str]| {
+        let output = env.command().arg("export").args(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
+    };
+    fs::write(&path, pack(&content, 19)).unwrap();
+    assert!(export(&["clock.jsonl.zst"]) == content);
+    assert!(export(&["clock.jsonl.zst", "--container"]) == pack(&content, 19));
+    env.run(&["import", "clock.jsonl.zst"]).success();
+    let _ = export(&["4b6f", "-o", "out.jsonl.zst"]);
+    assert!(fs::read(env.project().join("out.jsonl.zst")).unwrap() == pack(&content, 19));
+    // Packed anew, it has the same content and other bytes.
+    fs::write(&path, pack(&content, 1)).unwrap();
+    assert_snapshot!(env.run(&["import", "clock.jsonl.zst"]), @"1 file read, 0 unchanged: 1 session (0 new), 0 new entries, 0 B");
+    assert!(export(&["4b6f", "--container"]) == pack(&content, 1));
+    let grown = [content.clone(), other].concat();
+    fs::write(&path, pack(&grown, 3)).unwrap();
+    env.run(&["import", "clock.jsonl.zst"]).success();
+    assert!(export(&["4b6f", "--file", "clock.jsonl.zst"]) == grown);
+    assert!(export(&["4b6f", "--container"]) == pack(&grown, 3));
+    assert_snapshot!(env.run(&["export", "4b6f", "--list"]), @"
+    1  27 entries  9.8 kB  current  by operation 1  $HOME/project/clock.jsonl.zst  (1.6 kB compressed)
+    ");
+    assert_snapshot!(env.run(&["verify"]), @"Verified 1 session, 3 operations, 27 entries: all is as it was written");
+    assert_snapshot!(env.run(&["export", "native-tools.jsonl", "--container"]), @"
+    ------- stderr -------
+    error: generation 1 was not compressed
+    hint: write it as it is: undertext export -o FILE.jsonl
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["export", "4b6f", "--file", "no.jsonl"]), @"
+    ------- stderr -------
+    error: no.jsonl is the name of no file of the session, or of several
+    hint: there are $HOME/project/clock.jsonl.zst
+    [exit status: 2]
+    ");
+}
+
+#[test]
 fn a_file_is_never_replaced_unasked() {
     let stored = Stored::reverted();
     let live = fs::read(&stored.live).unwrap();

@@ -1,0 +1,255 @@
+//! Kimi CLI's sessions: the file that the agent reads and all that it set aside are one session and one graph.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use insta::assert_snapshot;
+use undertext::model::Kind;
+use undertext::ops::{self, Archive, GraphNode, GraphView, Session};
+use undertext::wire::Departure;
+
+use crate::env::TestEnv;
+use crate::fixture::{self, Seeded};
+
+const PROMPT: &str = r#"{"role": "_system_prompt", "content": "You keep a lighthouse."}"#;
+
+fn checkpoint(n: u64) -> String {
+    format!("{{\"role\": \"_checkpoint\", \"id\": {n}}}")
+}
+
+fn told(n: u64) -> String {
+    user(&format!("<system>CHECKPOINT {n}</system>"))
+}
+
+fn user(words: &str) -> String {
+    format!("{{\"role\":\"user\",\"content\":\"{words}\"}}")
+}
+
+fn step(n: u64, words: &str) -> Vec<String> {
+    vec![
+        checkpoint(n),
+        told(n),
+        format!("{{\"role\": \"_usage\", \"token_count\": {}}}", 100 + n),
+        format!("{{\"role\":\"assistant\",\"content\":\"{words}\"}}"),
+    ]
+}
+
+fn turn(n: u64, words: &str, answer: &str) -> Vec<String> {
+    [vec![checkpoint(n), told(n), user(words)], step(n + 1, answer)].concat()
+}
+
+fn mail(words: &str) -> String {
+    user(&format!(
+        "<system>You just got a D-Mail from your future self. Read it and decide.\\n\\n{words}</system>"
+    ))
+}
+
+fn summary(words: &str) -> String {
+    let told =
+        "<system>Previous context has been compacted. Here is the compaction output:</system>";
+    format!(
+        "{{\"role\":\"user\",\"content\":[{{\"type\":\"text\",\"text\":\"{told}\"}},\
+         {{\"type\":\"text\",\"text\":\"{words}\"}}]}}"
+    )
+}
+
+/// The states of a session in their order; the last is the one that the agent reads.
+fn states() -> Vec<Vec<String>> {
+    let begin = [vec![PROMPT.to_owned()], turn(0, "Light the lamp.", "It burns.")].concat();
+    let second = turn(2, "Polish the lens.", "It shines.");
+    // Rotated by a D-Mail to 2.
+    let one = [begin.clone(), second].concat();
+    let mailed = [
+        begin.clone(),
+        vec![checkpoint(2), told(2), mail("The lens is cracked.")],
+        step(3, "Then I order a new one."),
+    ]
+    .concat();
+    // Rotated by a compaction.
+    let two = mailed;
+    let three = [
+        vec![PROMPT.to_owned(), checkpoint(0), summary("The lens is ordered.")],
+        turn(1, "Is it here?", "Not yet."),
+        turn(3, "And now?", "It is."),
+    ]
+    .concat();
+    // Rotated by a revert to 3, without a message.
+    let four =
+        [three.get(..10).unwrap_or_default().to_vec(), turn(3, "Mount it.", "Done.")].concat();
+    // Rotated by a clear.
+    let live = [vec![PROMPT.to_owned()], turn(0, "Good night.", "Good night.")].concat();
+    vec![one, two, three, four, live]
+}
+
+/// Writes a session's folder and returns its files in their order.
+fn write(folder: &Path, states: &[Vec<String>]) -> Vec<PathBuf> {
+    fs::create_dir_all(folder).unwrap();
+    let last = states.len();
+    let write = |(n, state): (usize, &Vec<String>)| {
+        let name = if n == last { "context.jsonl".into() } else { format!("context_{n}.jsonl") };
+        let path = folder.join(name);
+        fs::write(&path, state.join("\n") + "\n").unwrap();
+        path
+    };
+    (1..).zip(states).map(write).collect()
+}
+
+fn taken_in(paths: &[PathBuf]) -> (Archive, Session) {
+    let mut archive = Archive::in_memory(Seeded::boxed(1));
+    for path in paths {
+        ops::import(&mut archive, std::slice::from_ref(path), &[], &mut |_| ()).unwrap();
+    }
+    let session = fixture::only_session(&archive);
+    (archive, session)
+}
+
+fn left(graph: &GraphView) -> Vec<(&str, &Departure)> {
+    let left = |node: &'_ GraphNode| node.left.is_some();
+    let nodes = graph.nodes.iter().filter(|node| left(node)).rev();
+    nodes.map(|node| (node.words.as_str(), node.left.as_ref().unwrap())).collect()
+}
+
+#[test]
+fn every_rotation_shows_as_what_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = write(&folder.path().join("k"), &states());
+    let (archive, session) = taken_in(&files[4..]);
+    let graph = ops::graph(&archive, &session, false).unwrap();
+    let to = |n: &str| Departure::Revert(n.into());
+    assert_eq!(
+        left(&graph),
+        [
+            ("Polish the lens.", &Departure::Mail("2".into())),
+            ("The lens is cracked.", &Departure::Compaction),
+            ("And now?", &to("3")),
+            ("Mount it.", &Departure::Clear),
+        ]
+    );
+    // What was compacted is followed by its summary.
+    let summary = graph.nodes.iter().find(|node| node.kind == Kind::Boundary).unwrap();
+    let above: Vec<_> = summary.parents.iter().map(|n| graph.nodes[*n].words.as_str()).collect();
+    assert_eq!(above, ["The lens is cracked."]);
+    // What both states begin with is there once.
+    let lit = graph.nodes.iter().filter(|node| node.words == "Light the lamp.").count();
+    assert_eq!(lit, 1);
+    let unnamed: Vec<_> =
+        graph.nodes.iter().filter(|node| node.is_unnamed).map(|node| &node.words).collect();
+    assert_eq!(unnamed, ["Mount it.", "And now?", "Polish the lens."]);
+}
+
+#[test]
+fn whichever_file_is_named_all_are_read_and_in_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = write(&folder.path().join("k"), &states());
+    let (archive, session) = taken_in(&files[4..]);
+    let graph = ops::graph(&archive, &session, true).unwrap();
+    let checkpoints = ops::checkpoints(&archive, &session).unwrap();
+    for orders in [vec![0], vec![2, 4], vec![4, 3, 2, 1, 0]] {
+        let paths: Vec<PathBuf> = orders.into_iter().map(|n| files[n].clone()).collect();
+        let (archive, session) = taken_in(&paths);
+        assert_eq!(ops::graph(&archive, &session, true).unwrap(), graph);
+        assert_eq!(ops::checkpoints(&archive, &session).unwrap(), checkpoints);
+    }
+    let (peeked, session) = ops::peek(&files[4], Seeded::boxed(1)).unwrap();
+    assert_eq!(ops::graph(&peeked, &session, true).unwrap(), graph);
+    // A rotated file that is named is what is shown.
+    let (peeked, session) = ops::peek(&files[0], Seeded::boxed(1)).unwrap();
+    assert_eq!(fixture::said(&peeked, &session, None).last().unwrap(), "It shines.");
+}
+
+#[test]
+fn the_agents_own_number_selects_on_the_current_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = write(&folder.path().join("k"), &states()[..4]);
+    let (mut archive, session) = taken_in(&files[3..]);
+    let found = |archive: &Archive, wanted: &str| {
+        let target = ops::find_entry(archive, &session, wanted).unwrap();
+        (target.checkpoint.unwrap().n, fixture::said(archive, &session, None).len())
+    };
+    // Each of the agent's has a number of undertext's, in the order of the files.
+    let all = ops::checkpoints(&archive, &session).unwrap();
+    let own: Vec<_> = all.iter().map(|shown| shown.own.as_deref().unwrap()).collect();
+    assert_eq!(
+        own,
+        [
+            "kimi:0", "kimi:1", "kimi:2", "kimi:3", "kimi:3", "kimi:1", "kimi:2", "kimi:3",
+            "kimi:4", "kimi:4"
+        ]
+    );
+    let words: Vec<_> = all.iter().filter_map(|shown| shown.words.as_deref()).collect();
+    assert_eq!(words, ["Light the lamp.", "Polish the lens.", "Is it here?", "And now?"]);
+    assert_eq!(found(&archive, "kimi:3").0, 7);
+    assert_eq!(found(&archive, "@kimi:0").0, 0);
+    assert!(ops::find_entry(&archive, &session, "kimi:7").is_err());
+    // A turn after a revert has the number that the agent gave out again.
+    let log = ops::log(&archive, &session, None, usize::MAX).unwrap();
+    let turn = log.lines.iter().find(|line| line.kind == Kind::User && line.own == all[7].own);
+    assert_eq!(turn.unwrap().messages[0].text(), "Mount it.");
+    ops::revert(&mut archive, &session, &fixture::workspace(), "kimi:3", None).unwrap();
+    assert_eq!(fixture::said(&archive, &session, None).last().unwrap(), "Not yet.");
+    ops::revert(&mut archive, &session, &fixture::workspace(), "2", Some("Look again.")).unwrap();
+    let said = fixture::said(&archive, &session, None);
+    assert!(said.last().unwrap().contains("Look again."), "{said:?}");
+    assert!(said.iter().any(|said| said == "It burns."));
+    let graph = ops::graph(&archive, &session, false).unwrap();
+    let note = graph.nodes.iter().find(|node| node.is_head).unwrap();
+    assert!(note.is_from_later && note.words == "Look again.", "{note:?}");
+    assert_eq!(fixture::damage(&archive), [""; 0]);
+}
+
+#[test]
+fn a_session_is_shown_with_its_numbers_and_what_is_beside_it_is_left_alone() {
+    let env = TestEnv::new();
+    write(&env.project().join("k"), &states());
+    fs::write(env.project().join("k/wire.jsonl"), "{\"type\": \"metadata\"}\n").unwrap();
+    fs::write(env.project().join("k/state.json"), "{\n}\n").unwrap();
+    assert_snapshot!(env.run(&["graph", "k/context.jsonl"]), @"
+    ◉  @0  kimi:0  b79cec72  Good night.  (5 entries)  [main]  HEAD
+    │ ○  @7  kimi:3  0580885e  Mount it.  (5 entries)  cleared  unnamed, ends at 2cd1b936
+    │ │ ○  @7  kimi:3  f036bae4  And now?  (5 entries)  left by a revert to kimi:3  unnamed, ends at dfb64d4e
+    │ ├─╯
+    │ ○  @5  kimi:1  c1cd1496  Is it here?  (7 entries)
+    │ ◆  @0  kimi:0  da6d1865  boundary:  <system>Previous context has been compacted. He…  (3 entries)
+    │ ○  @2  kimi:2  2ecd3117  from later:  The lens is cracked.  (5 entries)  compacted
+    │ │ ○  @2  kimi:2  aa2a4ee0  Polish the lens.  (5 entries)  left by a D-Mail to kimi:2  unnamed, ends at 051aa92c
+    │ ├─╯
+    │ ○  @0  kimi:0  997c0f11  Light the lamp.  (7 entries)
+    ├─╯
+    ○  5dc296b6  system:  You keep a lighthouse.  (3 entries)
+    ");
+    assert_snapshot!(env.run(&["log", "k/context.jsonl"]), @"
+    system  5dc296b6
+      You keep a lighthouse.
+
+    system  93e5c085
+      <system>CHECKPOINT 0</system>
+
+    @0  kimi:0  user  b79cec72
+      Good night.
+
+    system  2bf0067e
+      <system>CHECKPOINT 1</system>
+
+    @10  kimi:1  assistant  8b246caf
+      Good night.
+    ");
+    assert_snapshot!(env.run(&["checkpoints", "k/context.jsonl"]), @"
+     0  kimi:0  5dc296b6a8cf  Light the lamp.
+     1  kimi:1  997c0f11d592
+     2  kimi:2  79b3c54e6823  Polish the lens.
+     3  kimi:3  aa2a4ee030e0
+     4  kimi:3  2ecd311700a3
+     5  kimi:1  da6d1865072a  Is it here?
+     6  kimi:2  c1cd149600d2
+     7  kimi:3  aa204448acb1  And now?
+     8  kimi:4  f036bae4087c
+     9  kimi:4  0580885edd9a
+    10  kimi:1  b79cec723d0d
+    ");
+    assert_snapshot!(env.run(&["import", "-v", "k"]), @"
+    5 files read, 0 unchanged: 1 session (1 new), 45 new entries, 3.6 kB
+    ------- stderr -------
+    warning: skipped $HOME/project/k/state.json: it is kept beside a session by kimi, and is left alone
+    warning: skipped $HOME/project/k/wire.jsonl: it is kept beside a session by kimi, and is left alone
+    ");
+}
