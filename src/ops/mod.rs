@@ -23,6 +23,7 @@ mod rebuild;
 mod revert;
 mod rewrite;
 mod rotations;
+mod scan;
 mod select;
 mod sources;
 mod stats;
