@@ -133,6 +133,11 @@ impl<'a> Raw<'a> {
         Self::value(bytes).filter(|raw| raw.kind() == Kind::Object)
     }
 
+    /// Views bytes that a scan has found to be exactly one value.
+    pub(crate) fn scanned(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
     /// Returns what the value is.
     pub fn kind(self) -> Kind {
         match self.0.first() {

@@ -33,7 +33,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::json::{self, Looked, Visit};
+use super::json::{self, Looked, Raw, Visit};
 
 /// The bytes from which a JSON string value is a text.
 pub const TEXT_MIN: usize = 256;
@@ -65,6 +65,13 @@ pub struct Line<'a> {
     pub shape: Option<Shape>,
     /// Whether it began on the same physical line as the line before it.
     pub glued: bool,
+}
+
+impl<'a> Line<'a> {
+    /// Returns the object that the line is, if it is one.
+    pub fn record(&self) -> Option<Raw<'a>> {
+        self.shape.as_ref().map(|_| Raw::scanned(self.bytes))
+    }
 }
 
 /// The lines of a physical line; see [`split`].

@@ -25,13 +25,14 @@ use super::{
     derive::{self, Deriver},
     follow::{Follow, LiveFile},
     growth::Growth,
+    scan::Scanned,
 };
 use crate::{
     live::{self, Fresh},
     model::{
-        Card, Checkpoint, Entry, EntryId, Facts, Generation, Kind, LineId, Mark, Move, NameTag,
-        Operation, OperationId, Parent, Position, Record, Rotation, Run, SessionName, Tie,
-        Timestamp, json::Raw, line::Line,
+        Card, Checkpoint, Entry, EntryId, Facts, Generation, Kind, Mark, Move, NameTag, Operation,
+        OperationId, Parent, Position, Record, Rotation, Run, SessionName, Tie, Timestamp,
+        json::Raw, line::Line,
     },
     ops::{Archive, Notice, OpsError, Session, View, catch_up, checkpoint, view::Pending},
     store::{Commit, Find, NewLine, Tip},
@@ -97,9 +98,20 @@ impl<'a> Change<'a> {
         if let Some(session) = archive.session(&name)? {
             return Self::locked(archive, &session, command, lock);
         }
-        let mut change = Self::first(archive, name, format, command);
-        change.archive.store.hold()?;
+        let mut change = Self::within(archive, name, format, command)?;
         change.lock = lock;
+        Ok(change)
+    }
+
+    /// Begins a change of a session that is not there yet; the caller holds the lock.
+    pub(super) fn within(
+        archive: &'a mut Archive,
+        name: SessionName,
+        format: &'static dyn Format,
+        command: &'static str,
+    ) -> Result<Self, OpsError> {
+        let change = Self::first(archive, name, format, command);
+        change.archive.store.hold()?;
         Ok(change)
     }
 
@@ -343,30 +355,34 @@ impl<'a> Change<'a> {
 
     /// Adds a line at the end of a growth and returns its entry.
     pub(super) fn take(&mut self, growth: &mut Growth, line: &Line<'_>) -> Result<u64, OpsError> {
-        let named = line.shape.as_ref().is_some_and(|shape| shape.name.is_some());
-        let link = growth.last.filter(|_| !named);
-        let id = EntryId::of(link.map(|(_, id)| id), LineId::of(line.bytes));
-        let record = line.shape.as_ref().and_then(|_| Raw::object(line.bytes));
-        let envelope = record.map_or_else(Envelope::opaque, |record| self.format.envelope(record));
+        self.put(growth, Scanned::of(line, 0, self.format))
+    }
+
+    /// Adds a line that was scanned at the end of a growth and returns its entry.
+    pub(super) fn put(&mut self, growth: &mut Growth, new: Scanned) -> Result<u64, OpsError> {
+        let link = growth.last.filter(|_| !new.is_named);
+        let id = EntryId::of(link.map(|(_, id)| id), new.line.id());
+        let length = new.line.bytes().len() as u64;
         let known = match self.fresh_ids.get(&id).copied() {
-            None if self.is_new_name(line, &envelope)? => None,
+            None if self.is_new_name(&new)? => None,
             None => self.held(id)?,
             known => known,
         };
         let n = match known {
             Some(n) => n,
-            None => self.add(id, link.map(|(n, _)| n), line, envelope, growth)?,
+            None => self.add(id, link.map(|(n, _)| n), new.line, new.envelope, growth)?,
         };
-        growth.place(n, id, line.separator, line.bytes.len() as u64);
+        growth.place(n, id, &new.separator, length);
         Ok(n)
     }
 
     /// Returns whether the session has no record of this name: then it has no such entry, because an id covers the name.
-    fn is_new_name(&mut self, line: &Line<'_>, envelope: &Envelope) -> Result<bool, OpsError> {
-        let spelt = line.shape.as_ref().and_then(|shape| line.bytes.get(shape.name.clone()?));
-        let Some(name) = &envelope.name else { return Ok(false) };
+    fn is_new_name(&mut self, new: &Scanned) -> Result<bool, OpsError> {
+        let Some(name) = new.envelope.name.as_ref().filter(|_| new.is_spelt) else {
+            return Ok(false);
+        };
         let held = self.session.as_ref().map(|s| (self.archive.store.as_ref(), s.key));
-        Ok(spelt == Some(name.as_bytes()) && self.deriver.named(NameTag::of(name), held)?.is_none())
+        Ok(self.deriver.named(NameTag::of(name), held)?.is_none())
     }
 
     fn held(&self, id: EntryId) -> Result<Option<u64>, OpsError> {
@@ -378,7 +394,7 @@ impl<'a> Change<'a> {
         &mut self,
         id: EntryId,
         link: Option<u64>,
-        line: &Line<'_>,
+        line: NewLine,
         envelope: Envelope,
         growth: &Growth,
     ) -> Result<u64, OpsError> {
@@ -387,12 +403,11 @@ impl<'a> Change<'a> {
         let held = self.session.as_ref().map(|session| (self.archive.store.as_ref(), session.key));
         self.deriver.add(n, envelope, growth.last.map(|(n, _)| n), held)?;
         self.facts.entries.push(Entry { n, id, link });
-        self.bytes += line.bytes.len() as u64;
-        let texts = line.shape.as_ref().map(|shape| shape.texts.clone()).unwrap_or_default();
-        self.lines.push(NewLine::new(line.bytes.to_vec(), texts));
-        self.fresh_ids.insert(id, n);
         let own = Some(self.format).filter(|format| format.has_markers() && kind == Kind::Meta);
-        let own = own.and_then(|format| format.checkpoint(Raw::object(line.bytes)?));
+        let own = own.and_then(|format| format.checkpoint(Raw::object(line.bytes())?));
+        self.bytes += line.bytes().len() as u64;
+        self.lines.push(line);
+        self.fresh_ids.insert(id, n);
         if own.is_some() || kind == Kind::User && !self.is_marked(growth)? {
             let head = self.deriver.records.last().and_then(|record| match record.parent {
                 Parent::Entry(parent) => Some(parent),

@@ -8,9 +8,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
+    fs::File,
     io::{self, Read},
+    num::NonZero,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    thread,
 };
 
 use memchr::memchr_iter;
@@ -21,22 +24,24 @@ use super::{
     change::Change,
     content,
     growth::Growth,
+    scan::{Ahead, Lines},
     sources::{self, Met, Skipped, Source, Why},
 };
 use crate::{
     model::{Mark, Position, Run, Running, SessionName, Timestamp},
     ops::{Ambient, Archive, Notice, OpsError, Session, View},
     store::{FactKind, Sighting},
-    wire::{
-        self, Graph,
-        jsonl::{Reader, Tail},
-    },
+    wire::{self, Graph, jsonl::Tail},
 };
 
 /// How many bytes before the old end of a file are compared when it has grown.
 const COMPARED: usize = 64 << 10;
 /// How many bytes of new lines are held before they are committed as a part.
 const PART: u64 = 64 << 20;
+/// How many bytes of new sessions are gathered before they are made durable together.
+const BATCH: u64 = 96 << 20;
+/// How many threads read ahead at most; one that inserts keeps no more of them busy.
+const READERS: usize = 4;
 
 /// The branch that imports move.
 const MAIN: &str = "main";
@@ -198,52 +203,138 @@ pub fn import(
     let attach: Vec<PathBuf> =
         attach.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
     let mut summary = Summary::default();
-    let groups = gather(archive, paths, &mut summary, report)?;
-    let total = groups.iter().map(|group| group.len() as u64).sum();
-    let mut done = 0;
-    let mut sightings = Vec::new();
-    for mut group in groups {
+    let mut groups = gather(archive, paths, &mut summary, report)?;
+    for group in &mut groups {
         // Rotated files first, the oldest of them first.
         group.sort_by_key(|source| (source.rotation().is_none(), source.rotation()));
-        while !group.is_empty() {
-            let mut before = |path: &Path, bytes: u64| {
-                let bytes = summary.bytes + bytes;
-                report(Step::Reading { path, done, total, bytes });
-            };
-            match take_in(archive, &group, &attach, &mut before) {
+    }
+    let new = groups.iter().flatten().filter(|source| source.new);
+    let ahead = Ahead::new(new.map(|source| (source.path.clone(), source.format)).collect());
+    let taking = Taking {
+        numbers: ahead.numbers(),
+        archive,
+        attach: &attach,
+        report,
+        summary,
+        total: groups.iter().map(|group| group.len() as u64).sum(),
+        done: 0,
+        sightings: Vec::new(),
+        gathered: Vec::new(),
+        lock: None,
+    };
+    // With one processor all is read where it is taken in.
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let readers = if cores > 1 { cores.min(READERS) } else { 0 };
+    thread::scope(|scope| {
+        let _stop = ahead.stop_at_last();
+        let begin = || thread::Builder::new().spawn_scoped(scope, || ahead.work()).is_ok();
+        let is_read = (0..readers).filter(|_| begin()).count() > 0;
+        taking.all(groups, is_read.then_some(&ahead))
+    })
+}
+
+/// Sessions while they are taken in, new ones many in a transaction.
+struct Taking<'a> {
+    archive: &'a mut Archive,
+    /// The folders whose files become live files.
+    attach: &'a [PathBuf],
+    report: &'a mut dyn FnMut(Step<'_>),
+    summary: Summary,
+    total: u64,
+    done: u64,
+    /// The files that are read ahead and not taken in yet.
+    numbers: BTreeMap<PathBuf, usize>,
+    sightings: Vec<Sighting>,
+    /// What is in the transaction that is open, to be reported once it is durable.
+    gathered: Vec<Imported>,
+    /// The archive's lock, while a transaction is open.
+    lock: Option<File>,
+}
+
+impl Taking<'_> {
+    fn all(mut self, groups: Vec<Vec<Source>>, ahead: Option<&Ahead>) -> Result<Summary, OpsError> {
+        let taken = groups.into_iter().try_for_each(|group| self.group(group, ahead));
+        // What is whole is kept, whatever came after it; what failed has taken the rest of its transaction back.
+        let settled = self.settle();
+        taken.and(settled)?;
+        Ok(self.summary)
+    }
+
+    /// Takes in the files of a session; one that cannot be read is left out.
+    fn group(&mut self, mut group: Vec<Source>, ahead: Option<&Ahead>) -> Result<(), OpsError> {
+        while let Some(first) = group.first() {
+            self.prepare(&first.session)?;
+            let ahead = ahead.map(|ahead| (ahead, &mut self.numbers));
+            let (done, total, read) = (self.done, self.total, self.summary.bytes);
+            let report = &mut *self.report;
+            let mut before =
+                |path: &Path, n| report(Step::Reading { path, done, total, bytes: read + n });
+            let gathers = self.lock.is_some();
+            match take_in(self.archive, &group, self.attach, ahead, gathers, &mut before) {
                 Ok(imported) => {
                     let changed = imported.as_ref().map_or(0, |imported| imported.files);
-                    summary.unchanged += group.len() as u64 - changed;
-                    done += group.len() as u64;
-                    sightings.extend(group.drain(..).map(|source| source.sighting));
-                    if let Some(imported) = imported {
-                        summary.see(&imported);
-                        report(Step::Imported(imported));
+                    self.summary.unchanged += group.len() as u64 - changed;
+                    self.done += group.len() as u64;
+                    self.sightings.extend(group.drain(..).map(|source| source.sighting));
+                    self.gathered.extend(imported);
+                    let bytes: u64 = self.gathered.iter().map(|imported| imported.bytes).sum();
+                    if !gathers || bytes >= BATCH {
+                        self.settle()?;
                     }
                 }
                 Err(Failed::Verb(error)) => {
-                    keep(archive, &sightings)?;
+                    self.gathered.clear();
+                    self.sightings.clear();
                     return Err(error);
                 }
                 // What the others hold is taken in without it.
                 Err(Failed::File(n, why)) => {
                     let path = group.remove(n).path;
-                    done += 1;
-                    (summary.skipped, summary.files) = (summary.skipped + 1, summary.files - 1);
-                    report(Step::Skipped(Skipped { path, why, asked: true }));
+                    self.done += 1;
+                    self.summary.skipped += 1;
+                    self.summary.files -= 1;
+                    (self.report)(Step::Skipped(Skipped { path, why, asked: true }));
                 }
             }
         }
+        Ok(())
     }
-    keep(archive, &sightings)?;
-    Ok(summary)
-}
 
-fn keep(archive: &mut Archive, sightings: &[Sighting]) -> Result<(), OpsError> {
-    if !sightings.is_empty() {
-        archive.store.sight(sightings)?;
+    /// Has a new session gathered with others; any other one is a transaction of its own, because its live file follows.
+    fn prepare(&mut self, name: &SessionName) -> Result<(), OpsError> {
+        if self.archive.session(name)?.is_some() {
+            return self.settle();
+        }
+        if self.lock.is_none() && self.archive.root.is_some() {
+            self.lock = self.archive.lock()?;
+            self.archive.store.gather()?;
+            // Another program may have made it before the lock was ours.
+            if self.archive.session(name)?.is_some() {
+                return self.settle();
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Ends the transaction that is open, if one is, and reports what is durable now.
+    fn settle(&mut self) -> Result<(), OpsError> {
+        let settled = self.archive.store.settle();
+        self.lock = None;
+        if settled.is_err() {
+            self.gathered.clear();
+            self.sightings.clear();
+        }
+        settled?;
+        for imported in self.gathered.drain(..) {
+            self.summary.see(&imported);
+            (self.report)(Step::Imported(imported));
+        }
+        if !self.sightings.is_empty() {
+            self.archive.store.sight(&self.sightings)?;
+            self.sightings.clear();
+        }
+        Ok(())
+    }
 }
 
 impl Summary {
@@ -281,37 +372,32 @@ fn gather(
     summary: &mut Summary,
     report: &mut dyn FnMut(Step<'_>),
 ) -> Result<Vec<Vec<Source>>, OpsError> {
+    let mut met = Vec::new();
+    sources::walk(&with_rotations(paths), Some(archive), &mut |file| met.push(file));
+    let belongs = |met: &Met| belonging(archive, met);
+    let held = met.iter().map(belongs).collect::<Result<Vec<_>, OpsError>>()?;
+    // What no session goes on from is told by its content alone, and many files at a time.
+    let asked = met.iter().zip(&held).filter(|(_, held)| matches!(held, Held::No { .. }));
+    let asked: Vec<&Path> = asked.filter_map(|(met, _)| met.path()).collect();
+    let mut identities = sources::identify_all(&asked);
     let mut groups: Vec<Vec<Source>> = Vec::new();
     let mut numbers: BTreeMap<SessionName, usize> = BTreeMap::new();
-    let mut failed = None;
-    let paths = with_rotations(paths);
-    sources::walk(&paths, Some(archive), &mut |met| {
-        if failed.is_some() {
-            return;
-        }
+    for (met, held) in met.into_iter().zip(held) {
         let (path, meta, asked) = match met {
             Met::Skipped(skipped) => {
                 summary.skipped += 1;
-                return report(Step::Skipped(skipped));
+                report(Step::Skipped(skipped));
+                continue;
             }
             Met::File { path, meta, asked } => (path, meta, asked),
         };
-        let sighting = sources::sighting(&path, &meta);
-        let belongs = match archive.store.sighting(&sighting.path) {
-            Ok(Some(last)) if last == sighting => {
+        let (named, new) = match held {
+            Held::Unchanged => {
                 (summary.files, summary.unchanged) = (summary.files + 1, summary.unchanged + 1);
-                return;
+                continue;
             }
-            Ok(_) => holder(archive, &path),
-            Err(error) => Err(error.into()),
-        };
-        let named = match belongs {
-            Ok(Some(session)) => Ok((session.format, session.name)),
-            Ok(None) => sources::identify(&path),
-            Err(error) => {
-                failed = Some(error);
-                return;
-            }
+            Held::By(session) => (Ok((session.format, session.name)), false),
+            Held::No { new } => (identities.next().unwrap_or(Err(Why::NoFormat)), new),
         };
         match named {
             Ok((format, session)) => {
@@ -320,7 +406,7 @@ fn gather(
                     groups.push(Vec::new());
                     groups.len() - 1
                 });
-                let source = Source::of(path, &meta, format, session);
+                let source = Source { new, ..Source::of(path, &meta, format, session) };
                 groups.get_mut(n).into_iter().for_each(|group| group.push(source.clone()));
             }
             Err(why) => {
@@ -328,8 +414,30 @@ fn gather(
                 report(Step::Skipped(Skipped { path, why, asked }));
             }
         }
-    });
-    failed.map_or(Ok(groups), Err)
+    }
+    Ok(groups)
+}
+
+/// What an archive holds of a file that was met.
+enum Held {
+    /// All of it, as it is.
+    Unchanged,
+    /// A session goes on from what it holds of it.
+    By(Session),
+    /// Nothing from which it goes on; `new` if there is nothing at all.
+    No { new: bool },
+}
+
+fn belonging(archive: &Archive, met: &Met) -> Result<Held, OpsError> {
+    let Met::File { path, meta, .. } = met else { return Ok(Held::Unchanged) };
+    let sighting = sources::sighting(path, meta);
+    if archive.store.sighting(&sighting.path)?.is_some_and(|last| last == sighting) {
+        return Ok(Held::Unchanged);
+    }
+    if archive.store.files(&sighting.path)?.is_empty() {
+        return Ok(Held::No { new: true });
+    }
+    Ok(holder(archive, path)?.map_or(Held::No { new: false }, Held::By))
 }
 
 /// Returns the session that a file belongs to because it goes on from what that holds of it.
@@ -467,6 +575,10 @@ struct End {
 /// The files of one session while they are taken in.
 struct Intake<'a> {
     change: Change<'a>,
+    /// What is read ahead, if anything is.
+    ahead: Option<(&'a Ahead, &'a mut BTreeMap<PathBuf, usize>)>,
+    /// Whether the session is one of many in a transaction.
+    gathers: bool,
     states: States,
     /// The folders whose files become live files.
     attach: &'a [PathBuf],
@@ -483,15 +595,28 @@ fn take_in<'a>(
     archive: &'a mut Archive,
     group: &[Source],
     attach: &'a [PathBuf],
+    ahead: Option<(&'a Ahead, &'a mut BTreeMap<PathBuf, usize>)>,
+    gathers: bool,
     reading: &mut dyn FnMut(&Path, u64),
 ) -> Result<Option<Imported>, Failed> {
     let Some(first) = group.first() else { return Ok(None) };
-    let change = Change::of(archive, first.session.clone(), first.format, "import")?;
+    let begin = if gathers { Change::within } else { Change::of };
+    let change = begin(archive, first.session.clone(), first.format, "import")?;
     let (new, entries) = (change.session.is_none(), change.entries());
     let states = States::of(change.archive, change.session.as_ref())?;
     let (ends, oddities) = (BTreeMap::new(), Vec::new());
-    let mut intake =
-        Intake { change, states, attach, ends, repacked: false, files: 0, bytes: 0, oddities };
+    let mut intake = Intake {
+        change,
+        ahead,
+        gathers,
+        states,
+        attach,
+        ends,
+        repacked: false,
+        files: 0,
+        bytes: 0,
+        oddities,
+    };
     for (n, source) in group.iter().enumerate() {
         reading(&source.path, intake.bytes);
         intake.file(source, reading).map_err(|failed| match failed {
@@ -616,24 +741,40 @@ impl Intake<'_> {
     ) -> Result<Vec<u64>, Failed> {
         let unreadable = |why: Why| Failed::File(0, why);
         let begin = growth.length();
-        let stream = sources::open(path, begin).map_err(|error| unreadable(error.into()))?;
+        let format = self.change.format;
+        let number = self.ahead.as_mut().and_then(|(ahead, numbers)| {
+            // What was read ahead begins where the file does.
+            numbers.remove(path).filter(|_| begin == 0).map(|n| (*ahead, n))
+        });
         let tail = Tail { bytes: growth.tail.clone(), offset: growth.bytes, number: 1 };
-        let mut reader = Reader::resume(stream, tail);
+        let mut reader = match number {
+            Some((ahead, n)) => Lines::ahead(path, ahead, n, format),
+            None => Lines::behind(path, tail, format).map_err(unreadable)?,
+        };
         let mut lines = Vec::new();
-        while let Some(located) = reader.next_line().map_err(|error| unreadable(error.into()))? {
-            let line = &located.line;
-            lines.push(located.number);
-            if line.shape.is_none() {
-                self.odd(path, Some(located.number), Quirk::Opaque);
-            } else if line.glued {
-                self.odd(path, Some(located.number), Quirk::Glued);
+        loop {
+            let chunk = reader.next().map_err(unreadable)?;
+            if chunk.is_empty() {
+                break;
             }
-            self.change.take(growth, line)?;
+            for new in chunk {
+                lines.push(new.number);
+                if !new.is_object {
+                    self.odd(path, Some(new.number), Quirk::Opaque);
+                } else if new.is_glued {
+                    self.odd(path, Some(new.number), Quirk::Glued);
+                }
+                self.change.put(growth, new)?;
+            }
             if self.change.bytes >= PART {
                 growth.tail = Vec::new();
                 self.change.grown(growth.part());
                 self.begin();
                 self.change.part(&json!({ "part": true }))?;
+                if self.gathers {
+                    self.change.archive.store.settle()?;
+                    self.change.archive.store.gather()?;
+                }
                 reading(path, self.bytes + growth.bytes.saturating_sub(begin));
             }
         }

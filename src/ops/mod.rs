@@ -28,6 +28,7 @@ mod read;
 mod rebuild;
 mod revert;
 mod rotations;
+mod scan;
 mod select;
 mod sources;
 mod stats;

@@ -6,8 +6,11 @@ use std::{
     collections::BTreeSet,
     fs::{self, File, Metadata},
     io::{self, Read, Seek, SeekFrom},
+    num::NonZero,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
 };
 
 use memchr::memmem;
@@ -27,7 +30,7 @@ use crate::{
 const ASKED: usize = 200;
 /// How many lines may be no records before the file is none of ours.
 const OPAQUE: usize = 2000;
-/// How much of a file that begins like no record is looked at.
+/// How much of a file that begins like no record is looked at, and how many bytes of records are asked.
 const LOOKED: u64 = 64 << 20;
 /// How a compressed file begins.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -48,6 +51,8 @@ pub struct Source {
     /// The format of its records.
     pub(super) format: &'static dyn Format,
     pub(super) sighting: Sighting,
+    /// Whether no session has a file of this path.
+    pub(super) new: bool,
 }
 
 /// A file or a folder that was left out.
@@ -134,14 +139,22 @@ pub fn agent_folders(
 
 /// Finds the session files at and below these paths; what is left out is reported.
 pub fn sources(paths: &[PathBuf], report: &mut dyn FnMut(Skipped)) -> Vec<Source> {
+    let mut met = Vec::new();
+    walk(paths, None, &mut |file| met.push(file));
+    let mut identities = identify_all(&met.iter().filter_map(Met::path).collect::<Vec<_>>());
     let mut found = Vec::new();
-    walk(paths, None, &mut |met| match met {
-        Met::Skipped(skipped) => report(skipped),
-        Met::File { path, meta, asked } => match identify(&path) {
-            Ok((format, session)) => found.push(Source::of(path, &meta, format, session)),
-            Err(why) => report(Skipped { path, why, asked }),
-        },
-    });
+    for met in met {
+        match met {
+            Met::Skipped(skipped) => report(skipped),
+            Met::File { path, meta, asked } => match identities.next() {
+                Some(Ok((format, session))) => {
+                    found.push(Source::of(path, &meta, format, session));
+                }
+                Some(Err(why)) => report(Skipped { path, why, asked }),
+                None => {}
+            },
+        }
+    }
     found
 }
 
@@ -171,7 +184,7 @@ impl Source {
         session: SessionName,
     ) -> Self {
         let sighting = sighting(&path, meta);
-        Self { path, bytes: meta.len(), session, format, sighting }
+        Self { path, bytes: meta.len(), session, format, sighting, new: false }
     }
 
     /// Returns the agent's number of a rotated file.
@@ -204,6 +217,13 @@ pub(super) enum Met {
     File { path: PathBuf, meta: Metadata, asked: bool },
     /// What is left out.
     Skipped(Skipped),
+}
+
+impl Met {
+    /// Returns the path of a file.
+    pub(super) fn path(&self) -> Option<&Path> {
+        if let Self::File { path, .. } = self { Some(path) } else { None }
+    }
 }
 
 /// Walks over files and folders, in the order of their names; links are followed, nothing is met twice.
@@ -260,7 +280,7 @@ fn children(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Returns the format of a file, by its content, and the name of its session.
-pub(super) fn identify(path: &Path) -> Result<(&'static dyn Format, SessionName), Why> {
+pub(super) fn identify(path: &Path) -> Identity {
     let mut begin = Vec::new();
     let mut stream = open(path, 0)?;
     stream.by_ref().take(1 << 12).read_to_end(&mut begin)?;
@@ -268,17 +288,18 @@ pub(super) fn identify(path: &Path) -> Result<(&'static dyn Format, SessionName)
     let limit = if is_object { u64::MAX } else { LOOKED };
     let mut reader = Reader::new(io::Cursor::new(begin).chain(stream).take(limit));
     let mut lines: Vec<Vec<u8>> = Vec::new();
-    let (mut first, mut opaque) = (None, 0);
-    while lines.len() < ASKED && opaque < OPAQUE {
+    let (mut first, mut opaque, mut held) = (None, 0, 0);
+    while lines.len() < ASKED && opaque < OPAQUE && held < LOOKED {
         let Some(located) = reader.next_line()? else { break };
         first.get_or_insert_with(|| EntryId::of(None, LineId::of(located.line.bytes)));
         if located.line.shape.is_some() {
+            held += located.line.bytes.len() as u64;
             lines.push(located.line.bytes.to_vec());
         } else {
             opaque += 1;
         }
     }
-    let records: Vec<Raw<'_>> = lines.iter().filter_map(|line| Raw::object(line)).collect();
+    let records: Vec<Raw<'_>> = lines.iter().map(|line| Raw::scanned(line)).collect();
     let keeper = || wire::FORMATS.into_iter().find(|format| format.accompanies(path));
     let beside = |keeper: &dyn Format| Why::Beside(keeper.name());
     let format = wire::detect(&records).ok_or_else(|| keeper().map_or(Why::NoFormat, beside))?;
@@ -287,6 +308,33 @@ pub(super) fn identify(path: &Path) -> Result<(&'static dyn Format, SessionName)
     let id = format.session_of(path, &records, &mentions).filter(|id| !id.is_empty());
     let id = id.or_else(|| first.map(|first| first.to_string())).unwrap_or_default();
     Ok((format, SessionName { format: format.name().to_owned(), id }))
+}
+
+/// What a file turns out to be.
+pub(super) type Identity = Result<(&'static dyn Format, SessionName), Why>;
+
+/// Identifies files, several at a time, in their order.
+pub(super) fn identify_all(paths: &[&Path]) -> std::vec::IntoIter<Identity> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut found = Vec::new();
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            let Some(path) = paths.get(n) else { break found };
+            found.push((n, identify(path)));
+        }
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut found = thread::scope(|scope| {
+        let begin = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let beside: Vec<_> = (1..cores.min(paths.len())).filter_map(begin).collect();
+        let mut found = work();
+        found.extend(beside.into_iter().flat_map(|thread| thread.join().unwrap_or_default()));
+        found
+    });
+    found.sort_unstable_by_key(|(n, _)| *n);
+    let found: Vec<Identity> = found.into_iter().map(|(_, identity)| identity).collect();
+    found.into_iter()
 }
 
 /// Returns whether bytes occur in a file.

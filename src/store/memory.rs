@@ -360,6 +360,14 @@ impl Store for MemoryStore {
         Ok(key)
     }
 
+    fn gather(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
         self.held(session)?;
         if let Some(held) =

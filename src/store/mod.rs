@@ -7,6 +7,7 @@
 //! has, and checks what it reads.
 //!
 //! Invariant: [`Store::commit`] is one atomic and durable step; when it returns, everything in it survives a power cut.
+//! Between [`Store::gather`] and [`Store::settle`] all commits together are that step.
 //! Invariant: absence is `None` or an empty answer; an error means that the store failed or is damaged.
 
 mod error;
@@ -151,12 +152,23 @@ pub struct NewLine {
     bytes: Vec<u8>,
     id: LineId,
     texts: Vec<Range<usize>>,
+    /// The hashes of the texts, once they were asked for.
+    text_ids: Vec<[u8; 32]>,
 }
 
 impl NewLine {
     /// Makes a line of its bytes and of where its long strings lie in them.
     pub fn new(bytes: Vec<u8>, texts: Vec<Range<usize>>) -> Self {
-        Self { id: LineId::of(&bytes), bytes, texts }
+        Self { id: LineId::of(&bytes), bytes, texts, text_ids: Vec::new() }
+    }
+
+    /// Hashes the long strings, which a store that keeps them once asks for.
+    pub fn hash_texts(&mut self) {
+        if self.text_ids.is_empty() {
+            let texts = self.texts.iter().map(|text| self.bytes.get(text.clone()));
+            let hash = |text: Option<&[u8]>| *blake3::hash(text.unwrap_or_default()).as_bytes();
+            self.text_ids = texts.map(hash).collect();
+        }
     }
 
     /// Returns the bytes.
@@ -424,6 +436,14 @@ pub trait Store: Send {
 
     /// Adds an operation, or refuses it as a [`StoreError::Conflict`] when the session has moved on.
     fn commit(&mut self, commit: Commit) -> Result<SessionKey, StoreError>;
+
+    /// Has the commits that follow become durable together, with [`Store::settle`]: all of them or none.
+    ///
+    /// Until then only this store shows them, and other programs wait. A commit that fails takes all of them back.
+    fn gather(&mut self) -> Result<(), StoreError>;
+
+    /// Ends what [`Store::gather`] began: what was committed since is durable.
+    fn settle(&mut self) -> Result<(), StoreError>;
 
     /// Replaces all derived rows of a session.
     fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError>;

@@ -1,13 +1,14 @@
 //! The default store: one SQLite file in WAL mode.
 //!
 //! What is where: `sqlite/open.rs` finds, makes and refuses files; `sqlite/rows.rs` turns rows into facts and back;
-//! `sqlite/bytes.rs` keeps lines and packs them; this file puts them together.
+//! `sqlite/bytes.rs` keeps lines; `sqlite/pack.rs` packs them; this file puts them together.
 //!
 //! Invariant: a commit is one transaction with one sync. What follows it (packing lines, emptying the WAL) may fail
 //! without harm and is done again later.
 
 mod bytes;
 mod open;
+mod pack;
 mod rows;
 
 use std::{
@@ -48,6 +49,8 @@ pub struct SqliteStore {
     access: Access,
     bytes: Bytes,
     wal_pages: Arc<AtomicI32>,
+    /// Whether commits are gathered in one transaction.
+    gathers: bool,
     /// Whether a commit failed in writing or syncing: what is on the disk is unknown until it is read anew.
     failed: bool,
 }
@@ -62,6 +65,7 @@ impl SqliteStore {
             access,
             bytes: Bytes::default(),
             wal_pages,
+            gathers: false,
             failed: false,
         })
     }
@@ -105,6 +109,38 @@ impl SqliteStore {
         let (records, twins, ties) = (&commit.records, &commit.twins, &commit.ties);
         rows::add_derived(&self.db, key, records, twins, ties, commit.card.as_ref())?;
         Ok(key)
+    }
+
+    fn writable(&self) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        match self.access {
+            Access::Read => Err(StoreError::ReadOnly { path }),
+            _ if self.failed => Err(StoreError::Unsure { path }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes what was added durable.
+    fn end(&mut self) -> Result<(), StoreError> {
+        let committed = self.db.prepare_cached("COMMIT")?.execute([]);
+        let io = Some(rusqlite::ErrorCode::SystemIoFailure);
+        self.failed = committed.as_ref().is_err_and(|error| error.sqlite_error_code() == io);
+        committed?;
+        Ok(())
+    }
+
+    /// Takes back all that is not durable.
+    fn abandon(&mut self) {
+        self.gathers = false;
+        self.bytes.forget();
+        self.roll_back();
+    }
+
+    fn roll_back(&self) {
+        if !self.db.is_autocommit() {
+            // Whatever cannot be rolled back now is rolled back when the connection closes.
+            let _ = self.db.execute_batch("ROLLBACK");
+        }
     }
 
     fn key(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
@@ -320,34 +356,44 @@ impl Store for SqliteStore {
     }
 
     fn release(&self) {
-        if self.access != Access::Read && !self.db.is_autocommit() {
-            // Whatever cannot be rolled back now is rolled back when the connection closes.
-            let _ = self.db.execute_batch("ROLLBACK");
+        if self.access != Access::Read && !self.gathers {
+            self.roll_back();
         }
     }
 
     fn commit(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
-        if self.access == Access::Read {
-            return Err(StoreError::ReadOnly { path: self.path.clone() });
-        }
-        if self.failed {
-            return Err(StoreError::Unsure { path: self.path.clone() });
-        }
+        self.writable()?;
         self.hold()?;
+        let ends = !self.gathers;
         let added = self.add(commit).and_then(|key| {
-            let committed = self.db.prepare_cached("COMMIT")?.execute([]);
-            let io = Some(rusqlite::ErrorCode::SystemIoFailure);
-            self.failed = committed.as_ref().is_err_and(|error| error.sqlite_error_code() == io);
-            committed?;
+            if ends {
+                self.end()?;
+            }
             Ok(key)
         });
-        let key = added.inspect_err(|_| {
-            self.bytes.forget();
-            self.release();
-        })?;
-        // The operation is safe; packing and emptying the WAL are housekeeping that the next commit does again.
-        let _ = self.tidy();
+        let key = added.inspect_err(|_| self.abandon())?;
+        if ends {
+            // The operation is safe; packing and emptying the WAL are housekeeping that the next commit does again.
+            let _ = self.tidy();
+        }
         Ok(key)
+    }
+
+    fn gather(&mut self) -> Result<(), StoreError> {
+        self.writable()?;
+        self.hold()?;
+        self.gathers = true;
+        self.bytes.gather(&self.db).inspect_err(|_| self.gathers = false)
+    }
+
+    fn settle(&mut self) -> Result<(), StoreError> {
+        if !std::mem::take(&mut self.gathers) {
+            return Ok(());
+        }
+        let settled = self.bytes.settle(&self.db).and_then(|()| self.end());
+        settled.inspect_err(|_| self.abandon())?;
+        let _ = self.tidy();
+        Ok(())
     }
 
     fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {

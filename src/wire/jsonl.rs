@@ -19,6 +19,9 @@ const FIRST_CHUNK: usize = 8 << 10;
 /// How many bytes are read at a time once there is more.
 const CHUNK: usize = 512 << 10;
 
+/// How large the buffer is when a long line must have been in it, whose room is given back.
+const SPACIOUS: usize = 8 << 20;
+
 /// Why reading stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -132,6 +135,12 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    /// Takes longer lines than these for too long.
+    #[must_use]
+    pub fn limited(self, max: usize) -> Self {
+        Self { max: max.min(LINE_MAX), ..self }
+    }
+
     /// Returns the next line, None at the end of the stream.
     ///
     /// After a failure of the stream the call may be tried again; a line that is too long stays so.
@@ -203,12 +212,19 @@ impl<R: Read> Reader<R> {
 
     /// Reads a chunk behind what is not yet taken, which moves to the front.
     fn fill(&mut self) -> Result<(), ReadError> {
-        self.buffer.copy_within(self.start..self.filled, 0);
+        // A long line that lies in front stays there; moved to its own place each time, it would cost its square.
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.filled, 0);
+        }
         self.filled -= self.start;
         self.head -= self.start;
         self.searched -= self.start;
         self.offset += self.start as u64;
         self.start = 0;
+        if self.buffer.len() > SPACIOUS && self.filled < self.buffer.len() / 4 {
+            self.buffer.truncate(self.filled);
+            self.buffer.shrink_to_fit();
+        }
         if self.buffer.len() < self.filled + self.chunk {
             self.buffer.resize(self.filled + self.chunk, 0);
         }

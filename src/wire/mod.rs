@@ -379,6 +379,9 @@ pub struct Back<'a> {
 /// How many entries at the beginning of a file tell its ties.
 pub const TIED: u64 = 256;
 
+/// How many records are enough to tell a format that knows some of them; to ask is to read each several times.
+const SURE: usize = 32;
+
 /// Every format, in the order in which they are asked.
 pub const FORMATS: [&dyn Format; 5] = [&Native, &Claude, &Pi, &Codex, &Kimi];
 
@@ -387,13 +390,17 @@ pub fn by_name(name: &str) -> Option<&'static dyn Format> {
     FORMATS.into_iter().find(|format| format.name() == name)
 }
 
-/// Returns the format that knows the most of these records, or that one which some resemble.
+/// Returns the format that knows the most of the first of these records, else of all, else that one which some resemble.
 pub fn detect(records: &[Raw<'_>]) -> Option<&'static dyn Format> {
     let known =
-        |format: &&dyn Format| records.iter().filter(|record| format.knows(**record)).count();
+        |format: &dyn Format, of: &[Raw<'_>]| of.iter().filter(|of| format.knows(**of)).count();
+    let most = |of: &[Raw<'_>]| {
+        let known = FORMATS.map(|format| (known(format, of), format)).into_iter();
+        known.filter(|(n, _)| *n > 0).max_by_key(|(n, _)| *n).map(|(_, format)| format)
+    };
     let resembles = |format: &&dyn Format| records.iter().any(|record| format.resembles(*record));
-    let surely = FORMATS.into_iter().filter(|format| known(format) > 0).max_by_key(known);
-    surely.or_else(|| FORMATS.into_iter().find(resembles))
+    let first = records.get(..SURE).unwrap_or(records);
+    most(first).or_else(|| most(records)).or_else(|| FORMATS.into_iter().find(resembles))
 }
 
 /// Returns a field that is a string, decoded.

@@ -233,3 +233,103 @@ proptest! {
         prop_assert_eq!(&results[0], &results[2]);
     }
 }
+
+/// A record of Claude Code's, named by its session and its number.
+fn record(session: u32, n: u32, parent: Option<u32>, text: &str) -> String {
+    let name = |n: u32| format!("{session:08}-0000-4000-8000-{n:012}");
+    let record = serde_json::json!({
+        "parentUuid": parent.map(name), "isSidechain": false, "userType": "external", "cwd": "/w",
+        "sessionId": name(0), "version": "2.1.20", "type": if n % 2 == 1 { "user" } else { "assistant" },
+        "message": {"role": if n % 2 == 1 { "user" } else { "assistant" }, "content": text},
+        "uuid": name(n), "timestamp": format!("2026-01-01T00:{:02}:{:02}.000Z", n / 60 % 60, n % 60),
+    });
+    format!("{record}\n")
+}
+
+/// Writes sessions of all sizes, whole and broken, and returns their files in the order of their names.
+fn sessions(folder: &std::path::Path) -> Vec<PathBuf> {
+    let session = |session: u32| {
+        let mut file = Vec::new();
+        for n in 1..4 + session % 7 * 20 {
+            let text = format!("{session} says {n}: ").repeat(1 + (session * n) as usize % 400);
+            file.extend(record(session, n, (n > 1).then(|| n - 1), &text).into_bytes());
+        }
+        match session % 10 {
+            3 => file.extend(b"no object\n{\"uuid\":\"torn"),
+            // Longer than what is read ahead, with a record before and one behind.
+            5 => {
+                let long = record(session, 901, None, &"long ".repeat(1 << 20));
+                file.extend((long + &record(session, 902, Some(901), "short")).into_bytes());
+            }
+            7 => file.extend(record(session, 903, None, "glued").trim_end().repeat(2).into_bytes()),
+            _ => {}
+        }
+        let path = folder.join(format!("{session:08}-0000-4000-8000-{:012}.jsonl", 0));
+        fs::write(&path, file).unwrap();
+        path
+    };
+    (0..24).map(session).collect()
+}
+
+#[test]
+fn files_that_are_taken_in_together_give_what_each_gives_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, store) = (folder.path().join("source"), folder.path().join("store"));
+    fs::create_dir(&source).unwrap();
+    let source = source.canonicalize().unwrap();
+    let files = sessions(&source);
+    let mut together = Archive::open(&store, Access::Write, Box::new(Ticking(0))).unwrap();
+    let (summary, imported) = import(&mut together, std::slice::from_ref(&source));
+    assert_eq!((summary.files, summary.sessions, imported.len()), (24, 24, 24));
+    let mut alone = archive();
+    for file in &files {
+        let (_, one) = import(&mut alone, std::slice::from_ref(file));
+        let name = &one[0].session.name;
+        let other = imported.iter().find(|other| other.session.name == *name).unwrap();
+        assert_eq!(
+            (other.entries, other.bytes, &other.oddities),
+            (one[0].entries, one[0].bytes, &one[0].oddities)
+        );
+        assert_eq!(other.operation, 1);
+        let session = together.session(name).unwrap().unwrap();
+        assert_eq!(seen(&together, &session), seen(&alone, &one[0].session));
+        assert!(exported(&together, &session, 1) == fs::read(file).unwrap(), "{}", file.display());
+    }
+    ops::verify(&together, None, &mut |finding| {
+        assert!(finding.severity != ops::Severity::Damage, "{finding:?}");
+    })
+    .unwrap();
+}
+
+#[test]
+fn an_import_that_is_killed_is_taken_up_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, store) = (folder.path().join("source"), folder.path().join("store"));
+    fs::create_dir(&source).unwrap();
+    let files = sessions(&source);
+    let run = || {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_undertext"));
+        command.args(["-q", "--store"]).arg(&store).arg("import").arg(&source);
+        command.stdout(std::process::Stdio::null()).spawn().unwrap()
+    };
+    for round in 0..12 {
+        let mut child = run();
+        std::thread::sleep(std::time::Duration::from_millis(20 + 45 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let Ok(archive) = Archive::open(&store, Access::Read, Box::new(Ticking(0))) else {
+            continue;
+        };
+        for session in archive.every().unwrap() {
+            let path = source.join(format!("{}.jsonl", session.name.id));
+            assert!(exported(&archive, &session, 1) == fs::read(path).unwrap(), "{session:?}");
+        }
+    }
+    assert!(run().wait().unwrap().success());
+    let archive = Archive::open(&store, Access::Read, Box::new(Ticking(0))).unwrap();
+    assert_eq!(archive.every().unwrap().len(), files.len());
+    ops::verify(&archive, None, &mut |finding| {
+        assert!(finding.severity != ops::Severity::Damage, "{finding:?}");
+    })
+    .unwrap();
+}

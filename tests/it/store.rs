@@ -607,3 +607,57 @@ fn a_reader_commits_nothing() {
     let refused = reader.commit(writer.next(&[b"x".to_vec()], |_| {}));
     assert!(matches!(refused, Err(StoreError::ReadOnly { .. })), "{refused:?}");
 }
+
+#[test]
+fn gathered_commits_become_durable_together_or_not_at_all() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store.db");
+    let open = || SqliteStore::open(&path, Access::Write).unwrap();
+    let sessions = |store: &dyn Store| store.names().unwrap().len();
+    let unique =
+        |n: usize| format!(r#"{{"n":{n},"x":"{}"}}"#, format!("{n},").repeat(300)).into_bytes();
+    let batches = [repetitive(0, 20), (0..2500).map(unique).collect(), repetitive(3, 20)];
+    let gather = |store: &mut SqliteStore, id: &str| {
+        let mut writer = Writer::new(id);
+        store.gather().unwrap();
+        let key = store.commit(writer.begin()).unwrap();
+        for batch in &batches {
+            store.commit(writer.next(batch, |_| {})).unwrap();
+        }
+        // What is on its way can be read here, and nowhere else.
+        assert_eq!(line_of(store, key, 4), batches[0][1]);
+        assert_eq!(line_of(store, key, 1500), batches[1][1500 - 23]);
+        assert_eq!(sessions(&SqliteStore::open(&path, Access::Read).unwrap()), 0);
+        key
+    };
+
+    let mut store = open();
+    gather(&mut store, "dropped");
+    drop(store);
+    assert_eq!(sessions(&open()), 0);
+
+    let mut store = open();
+    gather(&mut store, "refused");
+    let mut stranger = Writer::new("refused");
+    let refused = store.commit(stranger.begin());
+    assert!(matches!(refused, Err(StoreError::Conflict)), "{refused:?}");
+    store.settle().unwrap();
+    assert_eq!(sessions(&store), 0);
+
+    let key = gather(&mut store, "kept");
+    store.settle().unwrap();
+    let all = batches.clone();
+    assert_all(&store, key, &all);
+    assert_all(&SqliteStore::open(&path, Access::Read).unwrap(), key, &all);
+    // What another program adds meanwhile is found when the next ones are gathered.
+    let mut other = open();
+    let mut writer = Writer::new("other");
+    other.commit(writer.begin()).unwrap();
+    other.commit(writer.next(&repetitive(50, 20), |_| {})).unwrap();
+    store.gather().unwrap();
+    let mut writer = Writer::new("last");
+    let key = store.commit(writer.begin()).unwrap();
+    store.commit(writer.next(&repetitive(50, 20), |_| {})).unwrap();
+    store.settle().unwrap();
+    assert_all(&store, key, &[repetitive(50, 20)]);
+}

@@ -10,31 +10,36 @@
 //! Invariant: segments cover the lines from the first on without a gap; what follows them lies inline.
 //! Invariant: a reference points at literal bytes, never at another reference.
 
-use std::{cell::RefCell, collections::BTreeMap, io::Read, ops::Range, path::Path, sync::Arc};
+use std::{cell::RefCell, collections::BTreeMap, ops::Range, path::Path, sync::Arc};
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use super::hash;
+use super::{
+    hash,
+    pack::{Packing, SEGMENT, Segment, first_inline},
+};
 use crate::{
     model::{EntryId, LineId, put_varint, take_varint},
     store::{NewLine, SessionKey, Sizes, StoreError},
 };
 
-/// How many bytes of bodies make a segment.
-const SEGMENT: usize = 1 << 20;
 /// How many opened segments are kept at hand.
 const OPEN_SEGMENTS: usize = 12;
 /// How often, in lines, an appending program looks whether there is a segment's worth to pack.
 const PACK_EVERY: i64 = 64;
-/// How many strings are remembered by their whole hash.
-const KNOWN_TEXTS: usize = 1 << 20;
-const LEVEL: i32 = 3;
+/// How many lines, and how many strings, are remembered by their whole hash.
+const KNOWN: usize = 1 << 20;
 
-/// The state of one connection: caches, none of which shows in any answer.
+/// The state of one connection: what is on its way into the store, and caches, none of which shows in any answer.
 #[derive(Default)]
 pub(super) struct Bytes {
     known: BTreeMap<[u8; 32], Place>,
+    lines: BTreeMap<[u8; 32], i64>,
+    /// Whether every line and every string of the store is remembered.
+    is_all: bool,
     open: RefCell<Vec<Arc<Segment>>>,
+    /// The lines of commits that are gathered.
+    packing: Option<Packing>,
 }
 
 /// Where a string stands: in the literal bytes of a line's body.
@@ -45,22 +50,18 @@ struct Place {
     size: u64,
 }
 
-struct Segment {
-    first: i64,
-    bodies: Vec<Range<usize>>,
-    data: Vec<u8>,
-}
-
 /// The body of a line, wherever it lies.
-enum Body {
+enum Body<'a> {
     Inline(Vec<u8>),
+    Gathered(&'a [u8]),
     Packed(Arc<Segment>, Range<usize>),
 }
 
-impl Body {
+impl Body<'_> {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Inline(bytes) => bytes,
+            Self::Gathered(bytes) => bytes,
             Self::Packed(segment, range) => segment.data.get(range.clone()).unwrap_or_default(),
         }
     }
@@ -91,8 +92,10 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn write_body(references: &[(usize, Place)], literal: &[u8]) -> Vec<u8> {
-    let mut body = Vec::with_capacity(literal.len() + 8 + 12 * references.len());
+/// Writes the body of a line: its references, and its bytes without those that they stand for.
+fn write_body(references: &[(usize, Place)], line: &[u8], cuts: &[Range<usize>]) -> Vec<u8> {
+    let cut: usize = cuts.iter().map(ExactSizeIterator::len).sum();
+    let mut body = Vec::with_capacity(line.len() - cut + 8 + 12 * references.len());
     put_varint(&mut body, references.len() as u64);
     for (gap, place) in references {
         put_varint(&mut body, *gap as u64);
@@ -100,7 +103,12 @@ fn write_body(references: &[(usize, Place)], literal: &[u8]) -> Vec<u8> {
         put_varint(&mut body, place.at);
         put_varint(&mut body, place.size);
     }
-    body.extend_from_slice(literal);
+    let mut rest = 0;
+    for cut in cuts {
+        body.extend_from_slice(line.get(rest..cut.start).unwrap_or_default());
+        rest = cut.end;
+    }
+    body.extend_from_slice(line.get(rest..).unwrap_or_default());
     body
 }
 
@@ -111,7 +119,24 @@ fn torn(line: i64, problem: &str) -> StoreError {
 impl Bytes {
     /// Forgets what a transaction that failed had added.
     pub(super) fn forget(&mut self) {
-        self.known.clear();
+        *self = Self::default();
+    }
+
+    /// Keeps the lines of the commits that follow out of the tables until [`Bytes::settle`], and packs them meanwhile.
+    pub(super) fn gather(&mut self, db: &Connection) -> Result<(), StoreError> {
+        if self.packing.is_none() {
+            self.packing = Some(Packing::begin(db)?.beside());
+            if last_line(db)? == 0 {
+                // A store that begins empty holds nothing but what is remembered from here on.
+                (self.known, self.lines, self.is_all) = (BTreeMap::new(), BTreeMap::new(), true);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the lines of gathered commits where they belong.
+    pub(super) fn settle(&mut self, db: &Connection) -> Result<(), StoreError> {
+        self.packing.take().map_or(Ok(()), |packing| packing.finish(db))
     }
 
     /// Adds the lines that are not there yet and returns the keys of all.
@@ -121,67 +146,80 @@ impl Bytes {
         lines: Vec<NewLine>,
     ) -> Result<Vec<i64>, StoreError> {
         let mut next = last_line(db)? + 1;
-        let direct = lines.iter().map(|line| line.bytes.len()).sum::<usize>() >= SEGMENT;
-        let mut pending = if direct { Pending::with_inline(db)? } else { Pending::default() };
-        let mut find = db.prepare_cached(
-            "SELECT key FROM line WHERE substr(hash, 1, 6) = substr(?1, 1, 6) AND hash = ?1",
-        )?;
+        // Other programs may have added lines; keys have no gaps.
+        self.is_all &= i64::try_from(self.lines.len()) == Ok(next - 1);
+        let is_gathered = self.packing.is_some();
+        if !is_gathered && lines.iter().map(|line| line.bytes.len()).sum::<usize>() >= SEGMENT {
+            self.packing = Some(Packing::begin(db)?);
+        }
         let mut insert = db.prepare_cached("INSERT INTO line VALUES (?, ?, ?)")?;
         let mut leave = db.prepare_cached("INSERT INTO fresh VALUES (?, ?)")?;
         let mut keys = Vec::with_capacity(lines.len());
         for line in lines {
-            let id = line.id.as_bytes();
-            if let Some(key) = find.query_row([id], |row| row.get(0)).optional()? {
+            let id = *line.id.as_bytes();
+            if let Some(key) = self.find_line(db, &id)? {
                 keys.push(key);
                 continue;
             }
-            let body = self.encode(db, next, &line, &pending)?;
             let size = line.bytes.len() as u64;
+            let body = self.encode(db, next, line)?;
             insert.execute(params![next, id, size])?;
-            if direct {
-                pending.push(next, body);
-                if pending.size >= SEGMENT {
-                    pending.write(db)?;
-                }
+            if let Some(packing) = &mut self.packing {
+                packing.push(db, next, body)?;
             } else {
                 leave.execute(params![next, body])?;
+            }
+            if self.is_all {
+                self.lines.insert(id, next);
+                self.is_all = self.lines.len() < KNOWN;
             }
             keys.push(next);
             next += 1;
         }
-        pending.leave_inline(db)?;
+        if !is_gathered {
+            self.settle(db)?;
+        }
         Ok(keys)
+    }
+
+    fn find_line(&self, db: &Connection, id: &[u8; 32]) -> Result<Option<i64>, StoreError> {
+        if self.is_all {
+            return Ok(self.lines.get(id).copied());
+        }
+        let mut find = db.prepare_cached(
+            "SELECT key FROM line WHERE substr(hash, 1, 6) = substr(?1, 1, 6) AND hash = ?1",
+        )?;
+        Ok(find.query_row([id], |row| row.get(0)).optional()?)
     }
 
     fn encode(
         &mut self,
         db: &Connection,
         key: i64,
-        line: &NewLine,
-        pending: &Pending,
+        mut line: NewLine,
     ) -> Result<Vec<u8>, StoreError> {
-        let mut literal = Vec::with_capacity(line.bytes.len());
+        line.hash_texts();
         let mut references = Vec::new();
-        let mut gap = 0;
-        let mut rest = 0;
-        for text in &line.texts {
+        // What the body leaves out, and how many literal bytes precede what comes next.
+        let mut cuts = Vec::new();
+        let (mut literal, mut gap, mut rest) = (0, 0, 0);
+        for (text, whole) in line.texts.iter().zip(&line.text_ids) {
             let Some(bytes) = line.bytes.get(text.clone()) else { continue };
-            let whole = *blake3::hash(bytes).as_bytes();
-            let place = match self.known.get(&whole) {
-                Some(place) => Some(*place),
-                None => self.find_text(db, &whole, bytes, pending)?,
+            let place = match self.known.get(whole) {
+                None if !self.is_all => self.find_text(db, whole, bytes)?,
+                known => known.copied(),
             };
-            let before = line.bytes.get(rest..text.start).unwrap_or_default();
-            literal.extend_from_slice(before);
-            gap += before.len();
+            literal += text.start - rest;
+            gap += text.start - rest;
             rest = text.end;
             if let Some(place) = place {
                 let line = if place.line == key { 0 } else { place.line };
                 references.push((gap, Place { line, ..place }));
+                cuts.push(text.clone());
                 gap = 0;
             } else {
-                let place = Place { line: key, at: literal.len() as u64, size: bytes.len() as u64 };
-                literal.extend_from_slice(bytes);
+                let place = Place { line: key, at: literal as u64, size: bytes.len() as u64 };
+                literal += bytes.len();
                 gap += bytes.len();
                 db.prepare_cached("INSERT INTO text VALUES (?, ?, ?, ?)")?.execute(params![
                     whole.get(..6),
@@ -189,14 +227,14 @@ impl Bytes {
                     place.at,
                     place.size
                 ])?;
-                if self.known.len() >= KNOWN_TEXTS {
+                if self.known.len() >= KNOWN {
                     self.known.clear();
+                    self.is_all = false;
                 }
-                self.known.insert(whole, place);
+                self.known.insert(*whole, place);
             }
         }
-        literal.extend_from_slice(line.bytes.get(rest..).unwrap_or_default());
-        Ok(write_body(&references, &literal))
+        Ok(write_body(&references, &line.bytes, &cuts))
     }
 
     /// Looks for a string that an earlier program added; what the index finds is compared byte for byte.
@@ -205,7 +243,6 @@ impl Bytes {
         db: &Connection,
         whole: &[u8; 32],
         bytes: &[u8],
-        pending: &Pending,
     ) -> Result<Option<Place>, StoreError> {
         let mut find = db.prepare_cached("SELECT line, at, size FROM text WHERE tag = ?")?;
         let mut rows = find.query([whole.get(..6)])?;
@@ -214,14 +251,8 @@ impl Bytes {
             if place.size != bytes.len() as u64 {
                 continue;
             }
-            let holds = |body: &[u8]| {
-                Parts::read(body).is_some_and(|parts| parts.slice(place) == Some(bytes))
-            };
-            let same = match pending.get(place.line) {
-                Some(body) => holds(body),
-                None => holds(self.body(db, place.line)?.bytes()),
-            };
-            if same {
+            let body = self.body(db, place.line)?;
+            if Parts::read(body.bytes()).and_then(|parts| parts.slice(place)) == Some(bytes) {
                 return Ok(Some(place));
             }
         }
@@ -316,13 +347,17 @@ impl Bytes {
         }
     }
 
-    fn body(&self, db: &Connection, key: i64) -> Result<Body, StoreError> {
+    fn body(&self, db: &Connection, key: i64) -> Result<Body<'_>, StoreError> {
         let mut find = db.prepare_cached("SELECT body FROM fresh WHERE key = ?")?;
         let inline = find.query_row([key], |row| row.get(0)).optional()?;
         inline.map_or_else(|| self.packed(db, key), |body| Ok(Body::Inline(body)))
     }
 
-    fn packed(&self, db: &Connection, key: i64) -> Result<Body, StoreError> {
+    /// Returns a body that does not lie inline.
+    fn packed(&self, db: &Connection, key: i64) -> Result<Body<'_>, StoreError> {
+        if let Some(body) = self.packing.as_ref().and_then(|packing| packing.get(key)) {
+            return Ok(Body::Gathered(body));
+        }
         let segment = self.segment(db, key)?;
         let index = usize::try_from(key - segment.first).unwrap_or(usize::MAX);
         let range =
@@ -430,8 +465,9 @@ pub(super) fn pack(db: &mut Connection) -> Result<(), StoreError> {
         return Ok(());
     }
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut pending = Pending::with_inline(&transaction)?;
-    pending.write(&transaction)?;
+    let mut packing = Packing::begin(&transaction)?;
+    packing.write(&transaction)?;
+    packing.finish(&transaction)?;
     Ok(transaction.commit()?)
 }
 
@@ -489,116 +525,8 @@ pub(super) fn sizes(db: &Connection) -> Result<Sizes, StoreError> {
     })
 }
 
-impl Segment {
-    fn read(first: i64, count: u64, size: u64, body: &[u8]) -> Result<Self, StoreError> {
-        let torn = |problem: &str| StoreError::corrupt(format!("segment {first}"), problem);
-        let size = usize::try_from(size).map_err(|_| torn("its length is damaged"))?;
-        let mut data = Vec::new();
-        // Decoding is bounded by the recorded length, whatever the frame claims.
-        zstd::Decoder::new(body)
-            .and_then(|decoder| decoder.take(size as u64 + 1).read_to_end(&mut data))
-            .map_err(|error| torn(&format!("it cannot be unpacked: {error}")))?;
-        if data.len() != size {
-            return Err(torn("its length is not what it was"));
-        }
-        let mut header = data.as_slice();
-        let mut lengths = Vec::new();
-        for _ in 0..count {
-            let length = take_varint(&mut header).and_then(|length| usize::try_from(length).ok());
-            lengths.push(length.ok_or_else(|| torn("its list of lengths is damaged"))?);
-        }
-        let mut at = size - header.len();
-        let bodies = lengths.into_iter().map(|length| {
-            let start = at;
-            at = at.saturating_add(length);
-            start..at
-        });
-        let bodies = bodies.collect();
-        if at == size {
-            Ok(Self { first, bodies, data })
-        } else {
-            Err(torn("its bodies do not fill it"))
-        }
-    }
-}
-
 /// Returns the key of the newest line, 0 if there is none.
 fn last_line(db: &Connection) -> Result<i64, StoreError> {
     let mut last = db.prepare_cached("SELECT key FROM line ORDER BY key DESC LIMIT 1")?;
     Ok(last.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
-}
-
-fn first_inline(db: &Connection) -> Result<i64, StoreError> {
-    let mut last =
-        db.prepare_cached("SELECT key + count FROM segment ORDER BY key DESC LIMIT 1")?;
-    Ok(last.query_row([], |row| row.get(0)).optional()?.unwrap_or(1))
-}
-
-/// Consecutive lines that are about to be packed.
-#[derive(Default)]
-struct Pending {
-    first: i64,
-    bodies: Vec<Vec<u8>>,
-    size: usize,
-}
-
-impl Pending {
-    /// Takes up the lines that lie inline.
-    fn with_inline(db: &Connection) -> Result<Self, StoreError> {
-        let mut pending = Self { first: first_inline(db)?, ..Self::default() };
-        let mut query = db.prepare_cached("SELECT key, body FROM fresh ORDER BY key")?;
-        let mut rows = query.query([])?;
-        while let Some(row) = rows.next()? {
-            pending.push(row.get(0)?, row.get(1)?);
-        }
-        Ok(pending)
-    }
-
-    fn push(&mut self, key: i64, body: Vec<u8>) {
-        if self.bodies.is_empty() {
-            self.first = key;
-        }
-        self.size += body.len();
-        self.bodies.push(body);
-    }
-
-    fn get(&self, key: i64) -> Option<&[u8]> {
-        let index = usize::try_from(key.checked_sub(self.first)?).ok()?;
-        self.bodies.get(index).map(Vec::as_slice)
-    }
-
-    /// Writes all as one segment.
-    fn write(&mut self, db: &Connection) -> Result<(), StoreError> {
-        if self.bodies.is_empty() {
-            return Ok(());
-        }
-        let mut data = Vec::with_capacity(self.size + 3 * self.bodies.len());
-        for body in &self.bodies {
-            put_varint(&mut data, body.len() as u64);
-        }
-        for body in &self.bodies {
-            data.extend_from_slice(body);
-        }
-        let packed = zstd::bulk::compress(&data, LEVEL)
-            .map_err(|source| StoreError::Database(Box::new(source)))?;
-        let count = i64::try_from(self.bodies.len()).unwrap_or(i64::MAX);
-        db.prepare_cached("INSERT INTO segment VALUES (?, ?, ?, ?)")?.execute(params![
-            self.first,
-            count,
-            data.len() as u64,
-            packed
-        ])?;
-        db.prepare_cached("DELETE FROM fresh WHERE key < ?")?.execute([self.first + count])?;
-        *self = Self { first: self.first + count, ..Self::default() };
-        Ok(())
-    }
-
-    /// Leaves what makes no segment as it is.
-    fn leave_inline(&mut self, db: &Connection) -> Result<(), StoreError> {
-        let mut leave = db.prepare_cached("INSERT OR IGNORE INTO fresh VALUES (?, ?)")?;
-        for (key, body) in (self.first..).zip(&self.bodies) {
-            leave.execute(params![key, body])?;
-        }
-        Ok(())
-    }
 }

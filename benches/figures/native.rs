@@ -1,160 +1,18 @@
-//! The figures that undertext claims, each as a ratio against a named yardstick measured in the same run.
+//! Figures of native sessions.
 //!
-//! Both sides run in turn, A B A B, and the ratio is that of the medians, because machines are noisy. Name figures to run
-//! only these: `cargo bench -- append revert`. Sizes: 1 KB is a typical message; 100 is a busy turn's records; 1,000,000
-//! entries is more than any session that was seen; 5,000 sessions is years of work.
+//! Sizes: 1 KB is a typical message; 100 is a busy turn's records; 1,000,000 entries is more than any session that was
+//! seen; 5,000 sessions is years of work.
 
-#![allow(missing_docs, reason = "a benchmark has no readers of its documentation")]
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a benchmark stops at the first surprise and prints"
-)]
-
-use std::{
-    fs::File,
-    io::Write,
-    path::Path,
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::{fs::File, io::Write, process::Command, time::Duration};
 
 use undertext::{
-    model::{EntryId, LineId, Role, Running},
-    ops::{self, Archive, Layers, Machine, Session, Workspace},
+    model::{EntryId, LineId, Running},
+    ops::{self, Archive, Machine, Session},
     store::Access,
     wire::Draft,
 };
 
-const UNDERTEXT: &str = env!("CARGO_BIN_EXE_undertext");
-
-fn main() {
-    let wanted: Vec<String> =
-        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let figures: [(&str, fn()); 8] = [
-        ("append", append),
-        ("batch", batch),
-        ("process", process),
-        ("tail", tail),
-        ("revert", revert),
-        ("sessions", sessions),
-        ("verify-ids", verify_ids),
-        ("verify-bytes", verify_bytes),
-    ];
-    for (name, figure) in figures {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
-            figure();
-        }
-    }
-    let size = std::fs::metadata(UNDERTEXT).unwrap().len();
-    println!("binary           {:.1} MB (limit 10)", bytes(size) / 1e6);
-}
-
-/// Runs both sides in turn and prints the ratio of their medians; each side says what a part of its time is.
-fn compare(
-    name: &str,
-    limit: f64,
-    rounds: usize,
-    (ours, mut a): (&str, impl FnMut() -> Duration),
-    (yardstick, mut b): (&str, impl FnMut() -> Duration),
-) {
-    let (mut times, mut others) = (Vec::new(), Vec::new());
-    a();
-    b();
-    for _ in 0..rounds {
-        times.push(a());
-        others.push(b());
-    }
-    times.sort_unstable();
-    others.sort_unstable();
-    let (ours_is, other_is) = (times[rounds / 2], others[rounds / 2]);
-    let ratio = ours_is.as_secs_f64() / other_is.as_secs_f64();
-    println!(
-        "{name:<16} {ratio:>6.2} x (limit {limit})   {ours} {ours_is:?}, {yardstick} {other_is:?}, {rounds} rounds"
-    );
-}
-
-fn timed(work: impl FnOnce()) -> Duration {
-    let start = Instant::now();
-    work();
-    start.elapsed()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "sizes are shown to one digit")]
-fn bytes(n: u64) -> f64 {
-    n as f64
-}
-
-fn folder() -> tempfile::TempDir {
-    // Beside the build, which is on a disk; the temporary folder may be in memory, where a sync is free.
-    tempfile::tempdir_in(Path::new(UNDERTEXT).parent().unwrap()).unwrap()
-}
-
-fn open(folder: &Path) -> Archive {
-    Archive::open(folder, Access::Write, Box::new(Machine)).unwrap()
-}
-
-fn begin(archive: &mut Archive) -> (Session, Workspace) {
-    let workspace = Workspace { folder: "/w".into(), ..Workspace::default() };
-    let created = ops::new(archive, &Layers::default(), &workspace).unwrap();
-    (created.session, workspace)
-}
-
-/// Text of about so many bytes that no other call gives.
-fn text(seed: usize, length: usize) -> String {
-    let mut text = String::new();
-    let mut state = seed as u64 + 1;
-    while text.len() < length {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        text.push_str(WORDS[(state >> 33) as usize % WORDS.len()]);
-        text.push(' ');
-    }
-    text
-}
-
-const WORDS: [&str; 24] = [
-    "the",
-    "file",
-    "was",
-    "changed",
-    "let",
-    "value",
-    "=",
-    "fn",
-    "return",
-    "error:",
-    "expected",
-    "src/main.rs",
-    "test",
-    "passed",
-    "0x1f",
-    "branch",
-    "commit",
-    "line",
-    "412",
-    "because",
-    "we",
-    "cannot",
-    "{",
-    "}",
-];
-
-fn message(seed: usize, length: usize) -> Draft {
-    let role = if seed.is_multiple_of(2) { Role::User } else { Role::Assistant };
-    Draft::Message(role, text(seed, length))
-}
-
-/// A session of so many messages, appended a thousand at a time.
-fn filled(archive: &mut Archive, count: usize, length: usize) -> (Session, Workspace) {
-    let (session, workspace) = begin(archive);
-    for from in (0..count).step_by(1000) {
-        let drafts: Vec<Draft> =
-            (from..count.min(from + 1000)).map(|seed| message(seed, length)).collect();
-        ops::append(archive, &session, &workspace, &drafts).unwrap();
-    }
-    (session, workspace)
-}
+use crate::{Arguments, UNDERTEXT, begin, compare, filled, folder, message, open, text, timed};
 
 fn raw_append(file: &mut File, line: &[u8]) -> Duration {
     timed(|| {
@@ -163,7 +21,7 @@ fn raw_append(file: &mut File, line: &[u8]) -> Duration {
     })
 }
 
-fn append() {
+pub(crate) fn append(_: &Arguments) {
     let folder = folder();
     let mut archive = open(folder.path());
     let (session, workspace) = begin(&mut archive);
@@ -185,7 +43,7 @@ fn append() {
     );
 }
 
-fn batch() {
+pub(crate) fn batch(_: &Arguments) {
     let folder = folder();
     let mut archive = open(folder.path());
     let (session, workspace) = begin(&mut archive);
@@ -207,7 +65,7 @@ fn batch() {
     );
 }
 
-fn process() {
+pub(crate) fn process(_: &Arguments) {
     let folder = folder();
     let store = folder.path().join("store");
     let (session, _) = begin(&mut open(&store));
@@ -235,7 +93,7 @@ fn process() {
     );
 }
 
-fn tail() {
+pub(crate) fn tail(_: &Arguments) {
     let folder = folder();
     let sizes = [1_000, 1_000_000];
     let sessions = sizes.map(|size| {
@@ -257,7 +115,7 @@ fn tail() {
     );
 }
 
-fn revert() {
+pub(crate) fn revert(_: &Arguments) {
     let folder = folder();
     let store = folder.path().join("store");
     let mut archive = open(&store);
@@ -293,7 +151,7 @@ fn revert() {
     );
 }
 
-fn sessions() {
+pub(crate) fn sessions(_: &Arguments) {
     let folder = folder();
     let store = folder.path().join("store");
     let mut archive = open(&store);
@@ -338,7 +196,7 @@ fn sessions() {
     compare("sessions", 0.8, 101, ("50 of 5,000", ours), ("git log -50", other));
 }
 
-fn verify_ids() {
+pub(crate) fn verify_ids(_: &Arguments) {
     const COUNT: usize = 1_000_000;
     let folder = folder();
     let mut archive = open(folder.path());
@@ -361,7 +219,7 @@ fn verify_ids() {
     compare("verify-ids", 6.0, 7, ("ids and running hashes", ours), ("a loop in memory", other));
 }
 
-fn verify_bytes() {
+pub(crate) fn verify_bytes(_: &Arguments) {
     let folder = folder();
     let mut archive = open(folder.path());
     let (session, _) = filled(&mut archive, 40_000, 3000);
