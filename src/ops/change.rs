@@ -318,6 +318,11 @@ impl<'a> Change<'a> {
         self.moved.get(branch).map_or_else(|| self.branch(branch), |(_, to)| Ok(*to))
     }
 
+    /// Returns whether a name was met that has several entries, or had none when it was referred to.
+    pub(super) fn has_twins(&self) -> bool {
+        !self.deriver.twins.is_empty()
+    }
+
     /// Returns how many entries there are, this change's included.
     pub(super) fn entries(&self) -> u64 {
         self.tip.entries() + self.facts.entries.len() as u64

@@ -19,6 +19,7 @@ mod handle;
 mod import;
 mod kin;
 mod new;
+mod oddities;
 mod read;
 mod rebuild;
 mod revert;
