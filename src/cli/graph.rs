@@ -28,6 +28,7 @@ JSON: one object a stretch, the newest first, each before its parents
    \"checkpoints\":[{\"checkpoint\":N, \"note\":TEXT or null}] that were put at its end,
    \"branches\":[NAME of those that stand at its end], \"head\":whether the current one does BOOL,
    \"unnamed\":whether it is an end without a branch BOOL,
+   \"aside\":whether no path comes to it, only with --all BOOL,
    \"left\":how the agent left its end for another file (revert, mail, compaction, clear) or null,
    \"to\":the agent's own number to which it went back or null, \"later\":whether it is a note from later BOOL}
 and before them one of each branch that stands before the first entry
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
     session: Option<OsString>,
 
-    /// Show every entry
+    /// Show every entry, also what no path comes to: the talk of commands, and records that others took the place of
     #[arg(long)]
     all: bool,
 }

@@ -203,6 +203,11 @@ impl<'a> Change<'a> {
         self.moved.get(branch).map_or_else(|| self.branch(branch), |(_, to)| Ok(*to))
     }
 
+    /// Returns whether a name was met that has several entries, or had none when it was referred to.
+    pub(super) fn has_twins(&self) -> bool {
+        !self.deriver.twins.is_empty()
+    }
+
     /// Returns how many entries there are, this change's included.
     pub(super) fn entries(&self) -> u64 {
         self.tip.entries() + self.facts.entries.len() as u64
@@ -428,7 +433,7 @@ impl<'a> Change<'a> {
         };
         let position =
             Position { generation: growth.generation, head: None, horizon: growth.entries };
-        let view = self.gathered(position, Vec::new());
+        let view = self.ahead(position, growth);
         let sets = |entry| {
             let line = view.line(entry)?;
             Ok(Raw::object(&line).and_then(|record| self.format.checkpoint(record)).is_some())

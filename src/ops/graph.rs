@@ -64,6 +64,9 @@ pub struct GraphNode {
     pub is_unnamed: bool,
     /// How the agent left its end for another state of its file.
     pub left: Option<Departure>,
+    /// Whether no path comes to it, not even that of an end that was left: a command's talk, or a record that another of its
+    /// name took the place of. Only with all entries.
+    pub is_aside: bool,
     /// Whether it is a message from a later state of the conversation.
     pub is_from_later: bool,
 }
@@ -97,7 +100,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
     let mut states = States::of(archive, session)?;
     let start = Position { generation: 0, head: None, horizon: 0 };
     let view = View::new(archive.store(), session, start, None);
-    let (web, view) = Web::collect(archive, session, view, branches, &states)?;
+    let (web, view) = Web::collect(archive, session, view, branches, &states, all)?;
     let ends = |entry: u64| {
         heads.contains_key(&entry)
             || !places.behind(entry).is_empty()
@@ -127,7 +130,8 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             marks: places.behind(last).to_vec(),
             left: states.left.remove(&last),
             is_head: branches.contains(&current),
-            is_unnamed: is_leaf && branches.is_empty(),
+            is_aside: web.asides.contains(&first),
+            is_unnamed: is_leaf && branches.is_empty() && !web.asides.contains(&first),
             branches,
         })
     });
@@ -196,6 +200,8 @@ struct Web {
     children: Vec<usize>,
     /// The indices, each before its parents.
     order: Vec<usize>,
+    /// The entries to which no path comes.
+    asides: BTreeSet<u64>,
 }
 
 struct Stretch {
@@ -216,6 +222,7 @@ impl Web {
         mut view: View<'a>,
         branches: Vec<(String, Position)>,
         states: &States,
+        all: bool,
     ) -> Result<(Self, View<'a>), OpsError> {
         let mut paths: Vec<Vec<u64>> = Vec::new();
         let trace = |view: &View<'_>, head: u64, known: &mut BTreeSet<u64>| {
@@ -270,11 +277,24 @@ impl Web {
                 }
             }
         }
+        let mut asides = BTreeSet::new();
+        if all {
+            for end in &states.ends {
+                view = view.moved(*end);
+                for entry in view.sequence()? {
+                    if !known.contains(&entry) && is_message(&view, session, entry)? {
+                        paths.push(aside(&view, entry, &known)?);
+                        known.insert(entry);
+                        asides.insert(entry);
+                    }
+                }
+            }
+        }
         let pairs = paths.iter().flat_map(|path| path.iter().zip(path.iter().skip(1)));
         let mut edges: Vec<(u64, u64)> = pairs.map(|(above, entry)| (*entry, *above)).collect();
         edges.retain(|(child, _)| states.followed.iter().all(|(entry, _)| entry != child));
         edges.extend(states.followed.iter().filter(|(child, _)| known.contains(child)));
-        Ok((Self::new(paths.concat(), edges), view))
+        Ok((Self { asides, ..Self::new(paths.concat(), edges) }, view))
     }
 
     fn new(mut entries: Vec<u64>, mut edges: Vec<(u64, u64)>) -> Self {
@@ -286,6 +306,7 @@ impl Web {
             parents: vec![Vec::new(); entries.len()],
             children: vec![0; entries.len()],
             order: Vec::with_capacity(entries.len()),
+            asides: BTreeSet::new(),
             entries,
         };
         for (child, parent) in edges {
@@ -445,6 +466,27 @@ impl Facts {
     fn id(&self, entry: u64) -> Result<EntryId, OpsError> {
         self.ids.get(&entry).copied().ok_or_else(|| OpsError::NoEntry(entry.to_string()))
     }
+}
+
+/// Returns whether an entry holds words of the user, the model or a tool, though its record may lack what a link needs.
+fn is_message(view: &View<'_>, session: &Session, entry: u64) -> Result<bool, OpsError> {
+    Ok(match view.record(entry)?.kind {
+        Kind::Meta => {
+            let line = view.line(entry)?;
+            Raw::object(&line).is_some_and(|record| !session.format.messages(record).is_empty())
+        }
+        kind => !is_aside(kind) && kind != Kind::Boundary,
+    })
+}
+
+/// Returns an entry to which no path comes, behind the nearest entry above it that is known.
+fn aside(view: &View<'_>, entry: u64, known: &BTreeSet<u64>) -> Result<Vec<u64>, OpsError> {
+    let mut met = BTreeSet::from([entry]);
+    let mut above = view.parent(entry)?;
+    while let Some(at) = above.filter(|at| !known.contains(at)) {
+        above = if met.insert(at) { view.parent(at)? } else { None };
+    }
+    Ok(above.into_iter().chain([entry]).collect())
 }
 
 /// Returns whether records of a kind tell nothing of a conversation.

@@ -24,6 +24,7 @@ use super::{
     change::Change,
     content,
     growth::Growth,
+    oddities,
     scan::{Ahead, Lines},
     sources::{self, Met, Skipped, Source, Why},
 };
@@ -91,6 +92,8 @@ pub enum Quirk {
     Torn,
     /// The file is no extension of what was read before.
     Rewritten,
+    /// A record has the name of an earlier one.
+    Repeated,
     /// The file is compressed, and too large to be kept in that form too.
     Unkept,
     /// An edge of the main path had to be mended.
@@ -105,6 +108,7 @@ impl Quirk {
             Self::Glued => "glued",
             Self::Torn => "torn",
             Self::Rewritten => "rewritten",
+            Self::Repeated => "repeated",
             Self::Unkept => "unkept",
             Self::Mended(_) => "mended",
         }
@@ -117,6 +121,7 @@ impl Quirk {
             Self::Glued => "a record behind another on one line",
             Self::Torn => "the file ends within a record",
             Self::Rewritten => "no extension of what was read before",
+            Self::Repeated => oddities::REPEATED,
             Self::Unkept => "only its content is kept, not its compressed form",
             Self::Mended(what) => what,
         }
@@ -585,6 +590,8 @@ struct Intake<'a> {
     ends: BTreeMap<u64, End>,
     /// Whether a compressed file changed and its content did not.
     repacked: bool,
+    /// Whether a line was met that the session has already.
+    met: bool,
     files: u64,
     bytes: u64,
     oddities: Vec<Oddity>,
@@ -613,6 +620,7 @@ fn take_in<'a>(
         attach,
         ends,
         repacked: false,
+        met: false,
         files: 0,
         bytes: 0,
         oddities,
@@ -764,7 +772,8 @@ impl Intake<'_> {
                 } else if new.is_glued {
                     self.odd(path, Some(new.number), Quirk::Glued);
                 }
-                self.change.put(growth, new)?;
+                let entries = self.change.entries();
+                self.met |= self.change.put(growth, new)? <= entries;
             }
             if self.change.bytes >= PART {
                 growth.tail = Vec::new();
@@ -805,24 +814,12 @@ impl Intake<'_> {
         if self.change.tip.mark(Mark::LIVE).is_some() {
             return Ok(None);
         }
+        let heads = self.heads()?;
         let Some((file, mut position)) = self.newest()? else { return Ok(None) };
-        let view = self.change.look(position);
-        position.head = self.change.format.head(&view)?;
-        let mut mended = Vec::new();
-        if let (Some(head), Some(end)) = (position.head, self.ends.get(&file)) {
-            let fresh = end.lines.len();
-            let first = position.horizon - fresh as u64;
-            for repair in self.change.format.path(&view, head, fresh)?.repairs {
-                let place = view.place(repair.entry)?.and_then(|place| place.checked_sub(first));
-                let line = place.and_then(|n| end.lines.get(usize::try_from(n).ok()?));
-                if let (Some(line), Some(path)) = (line, self.states.files.get(&file)) {
-                    let quirk = Quirk::Mended(repair.what);
-                    mended.push(Oddity { path: path.clone(), line: Some(*line), quirk });
-                }
-            }
-        }
-        drop(view);
-        self.oddities.extend(mended);
+        position.head = match heads.get(&file) {
+            Some(head) => *head,
+            None => self.change.format.head(&self.change.look(position))?,
+        };
         let old = self.change.branch(MAIN)?;
         let mut left = None;
         if self.states.files.get(&file).is_some_and(|path| self.is_attached(path)) {
@@ -845,6 +842,43 @@ impl Intake<'_> {
         self.attach.iter().any(|folder| path.starts_with(folder))
             && sources::rotation(path, self.change.format).is_none()
             && sources::length(path).is_ok_and(|length| length.is_some())
+    }
+
+    /// Returns where the agent would resume in each file that was read; what had to be mended on the way there, and what
+    /// repeats another record, is an oddity.
+    fn heads(&mut self) -> Result<BTreeMap<u64, Option<u64>>, OpsError> {
+        let (mut heads, mut odd) = (BTreeMap::new(), Vec::new());
+        for (&file, end) in &self.ends {
+            let (generation, horizon) = (end.generation, end.entries);
+            let view = self.change.look(Position { generation, head: None, horizon });
+            let head = self.change.format.head(&view)?;
+            heads.insert(file, head);
+            let fresh = end.lines.len();
+            let first = horizon - fresh as u64;
+            let mut found = Vec::new();
+            if let Some(head) = head {
+                for repair in self.change.format.path(&view, head, fresh)?.repairs {
+                    found.extend(
+                        view.place(repair.entry)?.map(|place| (place, Quirk::Mended(repair.what))),
+                    );
+                }
+            }
+            // Whatever repeats a name has made a twin of it, or is an entry that was known.
+            if self.change.has_twins() || self.met {
+                let places = oddities::repeated(&view)?.into_iter();
+                found.extend(places.map(|place| (place, Quirk::Repeated)));
+            }
+            let line = |place: u64| {
+                let n = usize::try_from(place.checked_sub(first)?).ok()?;
+                end.lines.get(n).copied()
+            };
+            let Some(path) = self.states.files.get(&file) else { continue };
+            odd.extend(found.into_iter().filter_map(|(place, quirk)| {
+                Some(Oddity { path: path.clone(), line: Some(line(place)?), quirk })
+            }));
+        }
+        self.oddities.extend(odd);
+        Ok(heads)
     }
 
     /// Returns the file that `main` follows, and its newest state: none that is rotated, the one with the newest record,

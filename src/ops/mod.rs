@@ -23,6 +23,7 @@ mod handle;
 mod import;
 mod kin;
 mod new;
+mod oddities;
 mod reach;
 mod read;
 mod rebuild;

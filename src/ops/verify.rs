@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs::File};
 use super::{
     catch_up,
     follow::LiveFile,
-    rebuild,
+    oddities, rebuild,
     rotations::{self, RotatedState},
 };
 use crate::{
@@ -51,6 +51,9 @@ pub struct Verified {
     /// How many are notes.
     pub notes: u64,
 }
+
+/// How many entries a note names.
+const NAMED: usize = 8;
 
 /// How many entries are looked at together.
 const BATCH: u64 = 1 << 16;
@@ -150,7 +153,24 @@ impl Check<'_> {
         self.operations()?;
         self.generations(&ids)?;
         self.derived()?;
+        self.oddities(&ids)?;
         self.files()
+    }
+
+    /// Notes what is odd, once for each kind.
+    fn oddities(&mut self, ids: &[EntryId]) -> Result<(), OpsError> {
+        for (what, entries) in oddities::oddities(self.archive, self.session)? {
+            let id = |n: &u64| ids.get(usize::try_from(n.checked_sub(1)?).ok()?);
+            let named = entries.iter().filter_map(id).take(NAMED).map(|id| format!("{id:.12}"));
+            let named: Vec<String> = named.collect();
+            let more = match entries.len().saturating_sub(named.len()) {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            let noun = if entries.len() == 1 { "entry" } else { "entries" };
+            self.find(Severity::Note, &format!("{noun} {}{more}", named.join(", ")), what);
+        }
+        Ok(())
     }
 
     /// Recomputes every entry's id and returns them.

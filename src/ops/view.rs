@@ -453,7 +453,8 @@ impl Graph for View<'_> {
                 Some(name) if twins.contains(&name) => name,
                 // Only what an agent writes into another state of its file can follow what is not there.
                 _ if self.position.generation > 1 && !self.format.is_closed() => {
-                    return Ok(self.place(parent)?.map(|_| parent));
+                    let is_apart = self.place(parent)?.is_none() && self.place(entry)?.is_some();
+                    return Ok((!is_apart).then_some(parent));
                 }
                 _ => return Ok(Some(parent)),
             },

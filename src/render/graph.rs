@@ -93,6 +93,9 @@ fn message(node: &GraphNode, agent: &str, styles: Styles, room: usize) -> String
     if let Some(left) = &node.left {
         after.push((Label::Note, departure(left, agent)));
     }
+    if node.is_aside {
+        after.push((Label::Dim, "aside".to_owned()));
+    }
     if node.is_unnamed && node.entries > 1 {
         after.push((Label::Warning, format!("unnamed, ends at {:.8}", node.last)));
     } else if node.is_unnamed {

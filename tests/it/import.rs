@@ -2,13 +2,14 @@
 //!
 //! Real sessions are no part of the project: `UNDERTEXT_CORPUS` names the folder, and without it they are left out.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
 use proptest::prelude::*;
-use undertext::model::{EntryId, Timestamp};
+use undertext::model::{Checkpoint, EntryId, Kind, Timestamp};
 use undertext::ops::{self, Ambient, Archive, Imported, Session, Step, Summary};
-use undertext::store::Access;
+use undertext::store::{Access, Find};
 use uuid::Uuid;
 
 struct Ticking(i64);
@@ -145,6 +146,12 @@ fn write(format: &str, parts: &[Part], first: usize) -> Vec<u8> {
                     _ => "",
                 };
                 let text = format!("{n} ").repeat(usize::from(*at) % 120);
+                if matches!(format, "kimi" | "codex" | "pi") {
+                    let parent = back.map(|i| written[i]);
+                    file.push_str(&plain(format, n, parent, role, &text));
+                    written.push(n);
+                    continue;
+                }
                 let line = format!(
                     "{{\"parentUuid\":{parent},{extra}\"cwd\":\"/p\",\"sessionId\":\"s\",\"version\":\"2.0.0\",\
                      \"type\":\"{role}\",\"message\":{{\"role\":\"{role}\",\"content\":\"{text}\"}},\
@@ -158,6 +165,56 @@ fn write(format: &str, parts: &[Part], first: usize) -> Vec<u8> {
         }
     }
     file.into_bytes()
+}
+
+/// What must never change of a checkpoint.
+#[derive(Debug, PartialEq)]
+struct Numbered {
+    entry: Option<EntryId>,
+    before: Option<EntryId>,
+    own: Option<String>,
+    horizon: u64,
+}
+
+fn numbered(archive: &Archive, session: &Session) -> BTreeMap<u64, Numbered> {
+    let entries = archive.store().entries(session.key, 1..u64::MAX).unwrap();
+    let id = |n: Option<u64>| n.map(|n| entries[usize::try_from(n - 1).unwrap()].id);
+    let shown = ops::checkpoints(archive, session).unwrap();
+    let numbered = |shown: ops::Shown| {
+        let Checkpoint { n, place, before, own, .. } = shown.checkpoint;
+        let (entry, before, horizon) = (id(place.head), id(before), place.horizon);
+        (n, Numbered { entry, before, own, horizon })
+    };
+    shown.into_iter().map(numbered).collect()
+}
+
+/// Writes a record of an agent whose records have no uuid, or have it elsewhere.
+fn plain(format: &str, n: usize, parent: Option<usize>, role: &str, text: &str) -> String {
+    let time = "\"timestamp\":\"2026-01-01T00:00:00.000Z\"";
+    match format {
+        "kimi" => {
+            let marker = match n % 3 {
+                0 => format!("{{\"role\": \"_checkpoint\", \"id\": {n}}}\n"),
+                1 => format!(
+                    "{{\"role\": \"_checkpoint\", \"id\": {n}}}\n\
+                     {{\"role\":\"user\",\"content\":\"<system>CHECKPOINT {n}</system>\"}}\n"
+                ),
+                _ => String::new(),
+            };
+            format!("{marker}{{\"role\":\"{role}\",\"content\":\"{text}\"}}\n")
+        }
+        "codex" => format!(
+            "{{{time},\"type\":\"response_item\",\"payload\":{{\"type\":\"message\",\"role\":\"{role}\",\
+             \"content\":[{{\"type\":\"input_text\",\"text\":\"{text}\"}}]}}}}\n"
+        ),
+        _ => {
+            let parent = parent.map_or("null".to_owned(), |n| format!("\"{n:08x}\""));
+            format!(
+                "{{\"type\":\"message\",\"id\":\"{n:08x}\",\"parentId\":{parent},{time},\
+                 \"message\":{{\"role\":\"{role}\",\"content\":\"{text}\"}}}}\n"
+            )
+        }
+    }
 }
 
 fn begin() -> Part {
@@ -195,6 +252,49 @@ proptest! {
         prop_assert_eq!(seen(&at_once, &session), seen(&in_parts, &other));
         prop_assert_eq!(ops::generations(&in_parts, &other).unwrap().len(), 1);
         prop_assert!(exported(&in_parts, &other, 1) == whole);
+    }
+
+    #[test]
+    fn a_checkpoint_keeps_its_number_and_every_turn_has_one(
+        parts in prop::collection::vec(part(), 0..24),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+        format in prop::sample::select(vec!["native", "claude", "kimi", "codex", "pi"]),
+    ) {
+        let parts = [vec![begin()], parts].concat();
+        let whole = write(format, &parts, 0);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap().join("context.jsonl");
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(whole.len())).collect();
+        cuts.sort_unstable();
+        let mut archive = archive();
+        let mut known: BTreeMap<u64, Numbered> = BTreeMap::new();
+        for cut in cuts.into_iter().chain([whole.len()]) {
+            fs::write(&path, &whole[..cut]).unwrap();
+            import(&mut archive, std::slice::from_ref(&path));
+            let Some(session) = archive.every().unwrap().pop() else { continue };
+            let found = numbered(&archive, &session);
+            for (n, before) in &known {
+                prop_assert_eq!(found.get(n), Some(before));
+            }
+            known = found;
+        }
+        let session = only(&archive);
+        let mut at_once = self::archive();
+        import(&mut at_once, std::slice::from_ref(&path));
+        prop_assert_eq!(&numbered(&at_once, &only(&at_once)), &known);
+        // Numbers have no gaps, and whichever branch a turn lies on, one leads to what stands before it.
+        prop_assert!(known.keys().copied().eq(0..known.len() as u64));
+        let store = archive.store();
+        let shown = ops::checkpoints(&archive, &session).unwrap();
+        for record in store.records(session.key, 1..u64::MAX).unwrap() {
+            let is_its = |found: &&ops::Shown| found.turn == Some(record.n);
+            if record.kind == Kind::User {
+                prop_assert_eq!(shown.iter().filter(is_its).count(), 1, "entry {}", record.n);
+            }
+        }
+        for Numbered { entry, .. } in known.values() {
+            prop_assert!(entry.is_none_or(|entry| store.find(session.key, &Find::Id(entry)).unwrap().len() == 1));
+        }
     }
 
     #[test]

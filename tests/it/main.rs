@@ -15,6 +15,7 @@ mod import;
 mod kimi;
 mod kin;
 mod model_based;
+mod reach;
 mod readme;
 mod referees;
 mod resume;

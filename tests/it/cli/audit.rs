@@ -11,6 +11,40 @@ use super::{conversation, live, live_path, store};
 use crate::env::TestEnv;
 
 #[test]
+fn what_is_odd_in_a_file_is_a_note_as_the_import_named_it() {
+    let env = TestEnv::new();
+    let record = |uuid: &str, parent: &str, words: &str| {
+        format!(
+            "{{\"parentUuid\":{parent},\"isSidechain\":false,\"sessionId\":\"odd\",\"type\":\"user\",\
+             \"message\":{{\"role\":\"user\",\"content\":\"{words}\"}},\"uuid\":\"{uuid}\",\
+             \"timestamp\":\"2026-03-01T10:00:00.000Z\"}}"
+        )
+    };
+    let lines = [
+        record("a", "\"gone\"", "One."),
+        format!("{{\"torn\":{}", record("b", "\"a\"", "Two.")),
+        record("b", "\"a\"", "Two, again."),
+        record("c", "\"b\"", "Three."),
+    ];
+    std::fs::write(env.project().join("odd.jsonl"), lines.join("\n") + "\n").unwrap();
+    assert_snapshot!(env.run(&["import", "-v", "odd.jsonl"]), @"
+    $HOME/project/odd.jsonl:2: no JSON object
+    $HOME/project/odd.jsonl:2: a record behind another on one line
+    $HOME/project/odd.jsonl:1: its parent is missing
+    $HOME/project/odd.jsonl:3: a record of the same name stands before it
+    1 file read, 0 unchanged: 1 session (1 new), 5 new entries, 676 B
+    Oddities: 1 glued, 1 mended, 1 opaque, 1 repeated
+    ");
+    assert_snapshot!(env.run(&["verify"]), @"
+    note: odd: entry 19ff0a0eb93c: a record behind another on one line
+    note: odd: entry 9998193e99ec: a record of the same name stands before it
+    note: odd: entry 4e4648f37870: its parent is missing
+    note: odd: entry f286ae3202de: no JSON object
+    Verified 1 session, 1 operation, 5 entries: all is as it was written
+    ");
+}
+
+#[test]
 fn a_sound_store_is_verified() {
     let env = TestEnv::new();
     conversation(&env);

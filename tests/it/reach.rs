@@ -1,0 +1,51 @@
+//! Whether every record of a conversation is shown: on the path of a branch, or of an end that was left.
+//!
+//! Real sessions are no part of the project: `UNDERTEXT_CORPUS` names the folder, and without it they are left out.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use undertext::model::json::Raw;
+use undertext::ops;
+
+use crate::fixture::Seeded;
+
+/// Returns whether a line is a record of the user or of the assistant.
+fn is_talk(line: &[u8]) -> bool {
+    let class = Raw::object(line).and_then(|record| record.get("type")).and_then(Raw::text);
+    matches!(class.as_deref(), Some("user" | "assistant"))
+}
+
+#[test]
+fn every_message_of_a_real_session_is_shown() {
+    let Some(corpus) = crate::resume::corpus() else { return };
+    let (mut shown, mut all) = (0, 0);
+    let mut missing = Vec::new();
+    for folder in ["claude", "claude-shapes", "claude-broken"] {
+        for file in fs::read_dir(corpus.join(folder)).unwrap() {
+            let path = file.unwrap().path();
+            let (archive, session) = ops::peek(&path, Seeded::boxed(1)).unwrap();
+            let graph = ops::graph(&archive, &session, true).unwrap();
+            let seen: BTreeSet<_> = graph.nodes.iter().map(|node| node.id).collect();
+            let entries = archive.store().entries(session.key, 1..u64::MAX).unwrap();
+            let numbers: Vec<u64> = entries.iter().map(|entry| entry.n).collect();
+            let mut talk = BTreeSet::new();
+            let each = &mut |n, line: Vec<u8>| {
+                if is_talk(&line) {
+                    talk.insert(n);
+                }
+            };
+            archive.store().lines(session.key, &numbers, each).unwrap();
+            all += talk.len();
+            for entry in entries.iter().filter(|entry| talk.contains(&entry.n)) {
+                if seen.contains(&entry.id) {
+                    shown += 1;
+                } else {
+                    missing.push(format!("{} entry {}", path.display(), entry.n));
+                }
+            }
+        }
+    }
+    println!("{shown} of {all} records of users and assistants are shown");
+    assert!(missing.is_empty(), "{} of {all} are missing:\n{}", missing.len(), missing.join("\n"));
+}
