@@ -343,7 +343,7 @@ impl Writing<'_> {
         let count = self.works[work].lines.len();
         let tool = self.chance.below(100);
         if tool < 40 {
-            let length = self.chance.long_tailed(40, 900).min(count);
+            let length = self.chance.long_tailed(70, 1500).min(count);
             let from = self.chance.below(count - length + 1);
             let lines = &self.works[work].lines[from..from + length];
             let plain = lines.join("\n");
@@ -358,14 +358,14 @@ impl Writing<'_> {
             records += self.hook(&call);
             let file = json!({"filePath": path, "content": plain, "numLines": length, "startLine": from + 1, "totalLines": count});
             self.result(&call, &numbered, json!({"type": "text", "file": file}));
-        } else if tool < 73 {
+        } else if tool < 77 {
             let command = format!("cargo test {}", self.chance.noise(6));
             self.assistant(
                 &id,
                 use_of("Bash", json!({"command": command, "description": "Runs the tests"})),
             );
             records += self.hook(&call);
-            let length = self.chance.long_tailed(14, 1500).min(count);
+            let length = self.chance.long_tailed(30, 2500).min(count);
             let from = self.chance.below(count - length + 1);
             let out = self.works[work].lines[from..from + length].join("\n");
             let whole =
