@@ -92,9 +92,10 @@
 //! model   values: ids, lines, facts, messages         -> nothing
 //! dag     graphs over closures                        -> nothing
 //! wire    formats, the only way in and out            -> model dag
+//! context what a model sees of a session              -> model
 //! store   persistence: a trait, in memory and SQLite  -> model
 //! live    files that an agent reads                   -> model wire
-//! ops     verbs, a function each                      -> model dag wire store live
+//! ops     verbs, a function each                      -> model dag wire context store live
 //! render  what is shown (of the program)              -> the library
 //! cli     commands (of the program)                   -> the library, render
 //! ```
@@ -130,6 +131,7 @@
 //!
 //! Architecture invariant: no input makes a panic.
 
+pub mod context;
 pub mod dag;
 pub mod live;
 pub mod model;
