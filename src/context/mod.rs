@@ -2,10 +2,38 @@
 //!
 //! Pure functions over the normalised view; nothing here is kept or sent. A request is a list of [`Item`]s, and each step
 //! takes the list and gives it back with the [`Change`]s that it made, entries named, so that nothing vanishes unsaid.
+//! [`prepare`] takes them in this order:
+//!
+//! ```text
+//! window      is there room at all? asked before anything is read
+//! sanitise    what no provider takes is mended or left out; each result is a message of its own
+//! limit       the newest turns stay, whole; sized as the two steps behind it will make them
+//! pairs       each call has its result right behind it
+//! turns       roles begin and alternate as the provider demands
+//! ```
+//!
+//! Turns come last, and not before the limit: pair repair takes messages away, so that roles must be looked at behind it,
+//! and a message merged before the limit would tie a summary, which stays, to a turn, which may go.
 //!
 //! Invariant: what a step says that it added, dropped, moved, merged, changed or cut, it did, and nothing else.
+//! Invariant: of what was prepared each call is followed by its result, each result follows its call, nothing is empty, and
+//! roles are those that the provider takes; to prepare it again changes nothing.
+
+pub mod history;
+pub mod pairing;
+pub mod sanitize;
+mod shape;
+pub mod tokens;
+mod turns;
+pub mod window;
+
+pub use shape::request;
 
 use crate::model::{Message, Timestamp};
+use history::{Limited, Limits};
+use pairing::Repaired;
+use sanitize::Hygiene;
+use tokens::Counting;
 
 /// A message on its way to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,5 +203,61 @@ impl Shape {
             Self::Openai => "openai",
             Self::Gemini => "gemini",
         }
+    }
+}
+
+/// What a request is prepared for.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The interface, and what may be sent to it.
+    pub hygiene: Hygiene,
+    /// How much of the history.
+    pub limits: Limits,
+    /// How tokens are counted.
+    pub counting: Counting,
+}
+
+/// A request, and what was done to make it one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prepared {
+    /// The messages, in order, each with its tokens.
+    pub items: Vec<Item>,
+    /// What was done, in order.
+    pub changes: Vec<Change>,
+    /// What the limit did.
+    pub limited: Limited,
+    /// What pair repair did.
+    pub repaired: Repaired,
+}
+
+impl Prepared {
+    /// Returns how many tokens the request takes.
+    pub fn tokens(&self) -> u64 {
+        self.items.iter().filter_map(|item| item.tokens).sum::<u64>() + tokens::END
+    }
+}
+
+/// Makes a request of messages.
+pub fn prepare(items: Vec<Item>, plan: &Plan) -> Prepared {
+    let Plan { hygiene, limits, counting } = *plan;
+    let shape = hygiene.shape;
+    let mut changes = Vec::new();
+    let mut items = sanitize::sanitise(items, hygiene, &mut changes);
+    count(&mut items, counting);
+    let missing = counting.message(&pairing::missing());
+    let (items, limited) = history::limit(items, &limits, shape, missing, &mut changes);
+    let (items, repaired) = pairing::repair(items, &mut changes);
+    let mut items = turns::validate(items, shape, &mut changes);
+    count(&mut items, counting);
+    Prepared { items, changes, limited, repaired }
+}
+
+/// Counts the items that are not counted yet.
+pub fn count(items: &mut [Item], counting: Counting) {
+    let uncounted: Vec<&Message> =
+        items.iter().filter(|item| item.tokens.is_none()).map(|item| &item.message).collect();
+    let mut counts = counting.messages(&uncounted).into_iter();
+    for item in items.iter_mut().filter(|item| item.tokens.is_none()) {
+        item.tokens = counts.next();
     }
 }
