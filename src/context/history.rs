@@ -285,7 +285,8 @@ fn first_kept(
         // What precedes the first turn is none.
         let old = turns.len() - most.max(1);
         if old > first {
-            (first, why) = (old, format!("it is not of the newest {most} turns"));
+            let newest = if most <= 1 { "turn".to_owned() } else { format!("{most} turns") };
+            (first, why) = (old, format!("it is older than the newest {newest}"));
         }
     }
     first = first.min(newest);
@@ -307,8 +308,7 @@ fn first_kept(
         behind = turn.ends.map(|(first, _)| first).or(behind);
         next = if turn.is_parted { None } else { turn.ends.map(|(first, _)| first).or(next) };
         // Where the model would speak first, something is put before it.
-        let has_opened =
-            turns.iter().take(at).any(|turn| turn.fixed.messages > 0 && turn.opens) || turn.opens;
+        let has_opened = opened.is_some_and(|opened| opened <= at);
         let bootstrap = usize::from(behind == Some(Side::Model) && !has_opened);
         let whole =
             before + after + Size { messages: bootstrap, tokens: BOOTSTRAP * bootstrap as u64 };
@@ -369,7 +369,7 @@ mod tests {
         check(turns(3), turns_of(3), &[1, 2, 3, 4, 5, 6, 7], false);
         let changes = check(turns(3), turns_of(2), &[1, 4, 5, 6, 7], false);
         assert_eq!(changes.len(), 2);
-        assert_eq!(changes[0].why, "it is not of the newest 2 turns");
+        assert_eq!(changes[0].why, "it is older than the newest 2 turns");
         check(turns(3), turns_of(0), &[1, 6, 7], false);
         check(Vec::new(), turns_of(1), &[], false);
     }

@@ -24,7 +24,7 @@ use std::{
 use crate::model::{Block, Message, Usage};
 
 /// The version of these rules; counts that were kept under another one are not used.
-pub const RULES: u64 = 1;
+const RULES: u64 = 1;
 /// What a message takes beside its blocks: 4, and its role, which is one word.
 pub(super) const FORM: u64 = 4 + 1;
 /// What a call takes beside its name and its arguments.
@@ -63,6 +63,15 @@ impl Encoding {
             Self::Cl100k => "cl100k_base",
             Self::O200k => "o200k_base",
         }
+    }
+
+    /// Returns the number under which counts are kept: of the vocabulary and of these rules.
+    pub fn rule(self) -> u64 {
+        let vocabulary = match self {
+            Self::Cl100k => 1,
+            Self::O200k => 2,
+        };
+        RULES * 16 + vocabulary
     }
 
     /// Returns how many tokens a text is. The first call reads the vocabulary.

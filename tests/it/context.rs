@@ -8,9 +8,15 @@ use serde_json::Value;
 use undertext::{
     context::{
         self, Act, Change, Item, Origin, Plan, Prepared, Shape, history::Limits, sanitize::Hygiene,
-        tokens::Counting,
+        tokens::Counting, window::Windows,
     },
     model::{Block, Image, Message, Role, Source, Stop, Thinking, Timestamp},
+    ops::{self, Asked, Layers},
+};
+
+use crate::{
+    fixture,
+    resume::{corpus, files, peek},
 };
 
 /// Returns the first rule of a provider that a request breaks.
@@ -693,6 +699,74 @@ fn long_sessions_have_at_most_what_was_asked_for() {
             }
         }
     }
+}
+
+/// Asks for the context of a session as it stands.
+fn asked(shape: Shape) -> Asked {
+    Asked {
+        shape,
+        model: None,
+        window: None,
+        windows: Windows { block: 0, ..Windows::default() },
+        limits: Limits::default(),
+        images: true,
+        counting: Some(Counting::Estimate),
+    }
+}
+
+/// Asks for the context of a session with exact counts.
+pub(crate) fn asked_exactly() -> Asked {
+    Asked { counting: None, ..asked(Shape::Messages) }
+}
+
+#[test]
+fn every_real_session_becomes_a_request_that_a_provider_takes() {
+    let mut seen = 0;
+    for path in files("") {
+        if !path.extension().is_some_and(|extension| extension == "jsonl" || extension == "zst") {
+            continue;
+        }
+        let Some((archive, session)) = peek(&path) else { continue };
+        seen += 1;
+        for shape in Shape::ALL {
+            let mut asked = asked(shape);
+            for limits in [Limits::default(), Limits { turns: Some(2), ..Limits::default() }] {
+                asked.limits = limits;
+                let found = ops::context(&archive, &session, None, &asked).unwrap();
+                let request = context::request(&found.prepared.items, shape);
+                let request: Value = serde_json::from_str(request.get()).unwrap();
+                let broken = broken_rule(&request, shape);
+                assert_eq!(broken, None, "{} {shape:?}", path.display());
+                let again = context::prepare(found.prepared.items.clone(), &plan(shape, limits));
+                let figures = again.repaired;
+                assert_eq!(figures, context::pairing::Repaired::default(), "{}", path.display());
+                assert!(again.items.len() == found.prepared.items.len(), "{}", path.display());
+            }
+        }
+    }
+    assert!(seen > 0 || corpus().is_none());
+}
+
+#[test]
+fn a_line_is_counted_once_and_what_is_kept_is_what_counting_gives() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session =
+        ops::new(&mut archive, &Layers::default(), &fixture::workspace()).unwrap().session;
+    for n in 0..40 {
+        fixture::say(&mut archive, &session, &"a word or two ".repeat(n));
+    }
+    let asked = asked_exactly();
+    let first = ops::context(&archive, &session, None, &asked).unwrap();
+    assert_eq!(first.fresh.len(), 40);
+    ops::keep_counts(&mut archive, &session, first.counting, &first.fresh).unwrap();
+    let second = ops::context(&archive, &session, None, &asked).unwrap();
+    assert_eq!(second.fresh, []);
+    assert_eq!(second.prepared, first.prepared);
+    assert_eq!(fixture::damage(&archive), [""; 0]);
+    // In the tokens of another vocabulary nothing is known yet.
+    let other = Asked { model: Some("gpt-4o".into()), ..asked };
+    assert_eq!(ops::context(&archive, &session, None, &other).unwrap().fresh.len(), 40);
 }
 
 fn any_block() -> impl Strategy<Value = Block> {
