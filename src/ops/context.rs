@@ -3,7 +3,10 @@
 //! Counting is kept by the line, so that a line is counted once, whichever session it is in: [`context`] returns what it had
 //! to count, and [`keep_counts`] puts it into the store, which is a cache and no fact.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use serde_json::Value;
 
@@ -199,8 +202,19 @@ fn kept(
     encoding: Encoding,
     entries: &[u64],
 ) -> Result<BTreeMap<u64, Vec<u64>>, OpsError> {
+    /// So few entries between are read along: a question costs more than they do.
+    const NEAR: u64 = 64;
     let mut kept = BTreeMap::new();
+    let mut ranges: Vec<Range<u64>> = Vec::new();
     for range in super::view::ranges(entries) {
+        match ranges.last_mut() {
+            Some(last) if (last.end..last.end + NEAR).contains(&range.start) => {
+                last.end = range.end
+            }
+            _ => ranges.push(range),
+        }
+    }
+    for range in ranges {
         kept.extend(archive.store.counts(session.key, range, encoding.rule())?);
     }
     Ok(kept)
