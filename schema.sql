@@ -281,6 +281,14 @@ CREATE TABLE sighting (
   changed  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- A cache: how many tokens the messages of a line take, each a varint, under a rule of counting.
+CREATE TABLE count (
+  line   INTEGER NOT NULL,                           -- line.key
+  rule   INTEGER NOT NULL,
+  tokens BLOB NOT NULL,
+  PRIMARY KEY (line, rule)
+) STRICT, WITHOUT ROWID;
+
 -- Under which rules the derived rows were made.
 CREATE TABLE rules (
   version INTEGER NOT NULL

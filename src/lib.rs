@@ -92,9 +92,11 @@
 //! model   values: ids, lines, facts, messages         -> nothing
 //! dag     graphs over closures                        -> nothing
 //! wire    formats, the only way in and out            -> model dag
+//! context what a model sees of a session              -> model
 //! store   persistence: a trait, in memory and SQLite  -> model
 //! live    files that an agent reads                   -> model wire
-//! ops     verbs, a function each                      -> model dag wire store live
+//! settings what the user sets, read from text        -> nothing
+//! ops     verbs, a function each                      -> model dag wire context store live
 //! render  what is shown (of the program)              -> the library
 //! cli     commands (of the program)                   -> the library, render
 //! ```
@@ -124,15 +126,18 @@
 //!
 //! Architecture invariant: no byte of a line is ever made canonical, completed or dropped, however broken it is.
 //!
-//! Architecture invariant: no verb that reads takes the lock, writes a byte or makes a folder.
+//! Architecture invariant: no verb that reads takes the lock, writes a byte or makes a folder. What was counted while
+//! reading is kept by a verb of its own, as a cache.
 //!
 //! Architecture invariant: no text from outside reaches a terminal but through `render/safe`.
 //!
 //! Architecture invariant: no input makes a panic.
 
+pub mod context;
 pub mod dag;
 pub mod live;
 pub mod model;
 pub mod ops;
+pub mod settings;
 pub mod store;
 pub mod wire;

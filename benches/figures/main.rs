@@ -15,6 +15,7 @@
 )]
 
 mod agents;
+mod context;
 mod generator;
 mod native;
 
@@ -50,7 +51,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, Figure); 13] = [
+    let figures: [(&str, Figure); 17] = [
         ("append", native::append),
         ("batch", native::batch),
         ("process", native::process),
@@ -64,6 +65,10 @@ fn main() {
         ("path", agents::path),
         ("forks", agents::forks),
         ("size", agents::size),
+        ("pairs", context::pairs),
+        ("context", context::context),
+        ("tokens", context::tokens),
+        ("tokens-again", context::tokens_again),
     ];
     for (name, figure) in figures {
         if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
@@ -71,7 +76,7 @@ fn main() {
         }
     }
     let size = std::fs::metadata(UNDERTEXT).unwrap().len();
-    println!("binary           {:.1} MB (limit 10)", bytes(size) / 1e6);
+    println!("binary           {:.1} MB (limit 18)", bytes(size) / 1e6);
 }
 
 /// Runs both sides in turn and prints the ratio of their medians; each side says what a part of its time is.
@@ -96,6 +101,14 @@ fn compare(
     println!(
         "{name:<16} {ratio:>6.2} x (limit {limit})   {ours} {ours_is:?}, {yardstick} {other_is:?}, {rounds} rounds"
     );
+}
+
+/// Runs one side and prints its median against a limit in time.
+fn within(name: &str, limit: Duration, rounds: usize, mut ours: impl FnMut() -> Duration) {
+    ours();
+    let mut times: Vec<Duration> = (0..rounds).map(|_| ours()).collect();
+    times.sort_unstable();
+    println!("{name:<16} {:?} (limit {limit:?})   {rounds} rounds", times[rounds / 2]);
 }
 
 fn timed(work: impl FnOnce()) -> Duration {

@@ -241,6 +241,12 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
         E::BadName { .. } | E::Invalid { .. } | E::Nothing(_) | E::Unsupported(_) | E::Read(_) => {
             (Kind::User, Vec::new())
         }
+        E::Window { .. } => (
+            Kind::User,
+            hint(
+                "name another one with --window, or set window.block in config.toml: undertext context --help",
+            ),
+        ),
         E::Behind { .. } => (
             Kind::Failed,
             hint("nothing is lost; the next command that changes the session tries again"),

@@ -35,6 +35,8 @@ pub(crate) struct Env {
     pub(crate) home: Option<PathBuf>,
     /// The user's data folder, `$XDG_DATA_HOME` or `~/.local/share`.
     pub(crate) data_home: Option<PathBuf>,
+    /// The user's folder of settings, `$XDG_CONFIG_HOME` or `~/.config`.
+    pub(crate) config_home: Option<PathBuf>,
     pub(crate) user: Option<String>,
     /// The path of the user's shell.
     pub(crate) shell: Option<PathBuf>,
@@ -136,11 +138,13 @@ impl Env {
         let home = set("HOME").or_else(|| set("USERPROFILE")).map(PathBuf::from);
         let pager = raw("UNDERTEXT_PAGER").or_else(|| raw("PAGER"));
         let pager = pager.map_or(DEFAULT_PAGER.into(), |pager| pager.to_string_lossy());
+        let xdg = |name: &str, instead: &str| {
+            let named = set(name).map(PathBuf::from).filter(|path| path.is_absolute());
+            named.or_else(|| home.as_ref().map(|home| home.join(instead)))
+        };
         Self {
-            data_home: set("XDG_DATA_HOME")
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-                .or_else(|| home.as_ref().map(|home| home.join(".local/share"))),
+            data_home: xdg("XDG_DATA_HOME", ".local/share"),
+            config_home: xdg("XDG_CONFIG_HOME", ".config"),
             home,
             user: ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(text).map(str::to_owned),
             shell: set("SHELL").map(PathBuf::from),

@@ -17,6 +17,7 @@ mod checkpoints;
 mod clear;
 mod common;
 mod completions;
+mod context;
 mod doctor;
 mod env;
 mod error;
@@ -33,6 +34,7 @@ mod redo;
 mod revert;
 mod rotations;
 mod sessions;
+mod settings;
 mod show;
 mod stats;
 mod status;
@@ -127,6 +129,7 @@ enum Command {
     Checkpoints(checkpoints::Args),
     Clear(clear::Args),
     Completions(completions::Args),
+    Context(context::Args),
     Doctor(doctor::Args),
     Export(export::Args),
     Graph(graph::Args),
@@ -158,6 +161,7 @@ impl Command {
             Self::Checkpoints(args) => checkpoints::run(context, args),
             Self::Clear(args) => clear::run(context, args),
             Self::Completions(args) => completions::run(context, args),
+            Self::Context(args) => context::run(context, args),
             Self::Doctor(args) => doctor::run(context, args),
             Self::Export(args) => export::run(context, args),
             Self::Graph(args) => graph::run(context, args),

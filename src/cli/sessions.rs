@@ -243,7 +243,7 @@ fn beginning(id: &str, digits: usize) -> String {
 }
 
 /// Reads an age as milliseconds.
-fn age(text: &str) -> Result<i64, String> {
+pub(crate) fn age(text: &str) -> Result<i64, String> {
     const MINUTE: i64 = 60_000;
     let scale = match text.chars().last() {
         Some('m') => MINUTE,

@@ -20,6 +20,14 @@ pub enum OpsError {
         #[source]
         source: std::io::Error,
     },
+    /// A model's window is too small to work with.
+    #[error("a window of {tokens} tokens is too small; {least} are the least")]
+    Window {
+        /// The window.
+        tokens: u64,
+        /// What would do.
+        least: u64,
+    },
     /// What was asked for could not be written where it should go.
     #[error("cannot write")]
     Write {

@@ -17,6 +17,7 @@ pub struct MemoryStore {
     sessions: Vec<Held>,
     lines: BTreeMap<LineId, Vec<u8>>,
     sightings: BTreeMap<Vec<u8>, Sighting>,
+    counts: BTreeMap<(u64, LineId), Vec<u64>>,
 }
 
 #[derive(Debug)]
@@ -389,6 +390,35 @@ impl Store for MemoryStore {
 
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError> {
         self.sightings.extend(sightings.iter().map(|seen| (seen.path.clone(), seen.clone())));
+        Ok(())
+    }
+
+    fn counts(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+        rule: u64,
+    ) -> Result<Vec<(u64, Vec<u64>)>, StoreError> {
+        let entries = numbered(&self.held(session)?.entries, &range);
+        let known = |(entry, line): &(Entry, LineId)| {
+            Some((entry.n, self.counts.get(&(rule, *line))?.clone()))
+        };
+        Ok(entries.filter_map(known).collect())
+    }
+
+    fn keep_counts(
+        &mut self,
+        session: SessionKey,
+        rule: u64,
+        counts: &[(u64, Vec<u64>)],
+    ) -> Result<(), StoreError> {
+        let mut kept = Vec::with_capacity(counts.len());
+        let held = self.held(session)?;
+        for (n, tokens) in counts {
+            let line = numbered(&held.entries, &(*n..n + 1)).next();
+            kept.extend(line.map(|(_, line)| ((rule, *line), tokens.clone())));
+        }
+        self.counts.extend(kept);
         Ok(())
     }
 

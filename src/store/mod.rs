@@ -454,6 +454,23 @@ pub trait Store: Send {
     /// Keeps sightings, each in the place of an earlier one of its path.
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError>;
 
+    /// Returns the token counts that are kept of the entries with these numbers, under a rule: for each entry those of its
+    /// messages, in order. It is a cache, by the line: without it, they are counted.
+    fn counts(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+        rule: u64,
+    ) -> Result<Vec<(u64, Vec<u64>)>, StoreError>;
+
+    /// Keeps token counts of entries.
+    fn keep_counts(
+        &mut self,
+        session: SessionKey,
+        rule: u64,
+        counts: &[(u64, Vec<u64>)],
+    ) -> Result<(), StoreError>;
+
     /// Reports every fault of the bytes and of the store's own structure, and never stops at the first.
     fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError>;
 

@@ -444,6 +444,37 @@ impl Store for SqliteStore {
         Ok(transaction.commit()?)
     }
 
+    fn counts(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+        rule: u64,
+    ) -> Result<Vec<(u64, Vec<u64>)>, StoreError> {
+        if !open::has_counts(&self.db)? {
+            return Ok(Vec::new());
+        }
+        rows::counts(&self.db, session, Self::bounds(&range), rule)
+    }
+
+    fn keep_counts(
+        &mut self,
+        session: SessionKey,
+        rule: u64,
+        counts: &[(u64, Vec<u64>)],
+    ) -> Result<(), StoreError> {
+        if self.access == Access::Read {
+            return Err(StoreError::ReadOnly { path: self.path.clone() });
+        }
+        let transaction =
+            rusqlite::Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
+        // Stores that are older than this cache get it when it is first filled.
+        if !open::has_counts(&transaction)? {
+            transaction.execute_batch(open::COUNTS)?;
+        }
+        rows::keep_counts(&transaction, session, rule, counts)?;
+        Ok(transaction.commit()?)
+    }
+
     fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
         let mut fault = |item: &str, problem: String| {
             report(Fault { session: None, item: item.to_owned(), problem });

@@ -145,6 +145,24 @@ fn a_store_of_version_1_goes_on() {
 }
 
 #[test]
+fn a_store_of_version_1_gets_the_cache_of_token_counts() {
+    let folder = version_1();
+    Connection::open(folder.path().join("store.db"))
+        .unwrap()
+        .execute_batch("DROP TABLE IF EXISTS count")
+        .unwrap();
+    let mut archive = fixture::open(folder.path(), 9);
+    let session = only_session(&archive);
+    let asked = crate::context::asked_exactly();
+    let first = ops::context(&archive, &session, None, &asked).unwrap();
+    assert!(!first.fresh.is_empty());
+    ops::keep_counts(&mut archive, &session, first.counting, &first.fresh).unwrap();
+    let second = ops::context(&archive, &session, None, &asked).unwrap();
+    assert_eq!((second.fresh, second.prepared), (Vec::new(), first.prepared));
+    assert_eq!(damage(&archive), [""; 0]);
+}
+
+#[test]
 fn no_fact_and_no_line_can_be_updated_deleted_or_replaced() {
     let folder = version_1();
     let db = Connection::open(folder.path().join("store.db")).unwrap();

@@ -5,6 +5,7 @@
 mod agents;
 mod claude;
 mod cli;
+mod context;
 mod crash;
 mod env;
 mod fixture;

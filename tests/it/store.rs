@@ -437,6 +437,25 @@ fn a_sub_agent_is_listed_when_asked_for_or_when_its_session_is_not_there() {
     });
 }
 
+#[test]
+fn token_counts_are_kept_by_the_line_and_the_rule() {
+    over_each(|store| {
+        let mut one = Writer::new("one");
+        let mut other = Writer::new("other");
+        let key = store.commit(one.begin()).unwrap();
+        let twin = store.commit(other.begin()).unwrap();
+        assert_eq!(store.counts(key, 0..u64::MAX, 1).unwrap(), []);
+        let counts = [(1, vec![7]), (2, vec![300, 0])];
+        store.keep_counts(key, 1, &counts).unwrap();
+        store.keep_counts(key, 1, &counts[..1]).unwrap();
+        assert_eq!(store.counts(key, 0..u64::MAX, 1).unwrap(), counts);
+        assert_eq!(store.counts(key, 2..3, 1).unwrap(), counts[1..]);
+        assert_eq!(store.counts(key, 0..u64::MAX, 2).unwrap(), []);
+        // The same lines in another session.
+        assert_eq!(store.counts(twin, 0..u64::MAX, 1).unwrap(), counts);
+    });
+}
+
 /// Returns lines that hold long strings once and again: within a line, from line to line, and cut short of the threshold.
 fn repetitive(seed: usize, count: usize) -> Vec<Vec<u8>> {
     let text = |n: usize, length: usize| -> String {

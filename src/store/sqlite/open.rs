@@ -163,6 +163,22 @@ fn configure(db: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// What makes the table of token counts in a store that was made without it.
+pub(super) const COUNTS: &str = "CREATE TABLE count (
+  line   INTEGER NOT NULL,
+  rule   INTEGER NOT NULL,
+  tokens BLOB NOT NULL,
+  PRIMARY KEY (line, rule)
+) STRICT, WITHOUT ROWID;";
+
+/// Returns whether the table of token counts is there.
+pub(super) fn has_counts(db: &Connection) -> Result<bool, StoreError> {
+    let mut find = db.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'count')",
+    )?;
+    Ok(find.query_row([], |row| row.get(0))?)
+}
+
 fn create(db: &mut Connection) -> Result<(), StoreError> {
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;

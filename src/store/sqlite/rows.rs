@@ -9,7 +9,7 @@ use crate::{
     model::{
         Card, Checkpoint, Entry, EntryId, Facts, File, Gaps, Generation, Kind, LineId, Mark, Move,
         NameTag, Operation, Origin, Parent, Position, Record, Rotation, Run, Running, SessionName,
-        Tie, TieKind, Timestamp,
+        Tie, TieKind, Timestamp, put_varint, take_varint,
     },
     store::{FactKind, Find, Newest, SessionKey, StoreError, Tip},
 };
@@ -359,6 +359,45 @@ pub(super) fn line_ids(
         params![session.0, from, to],
         |row| Ok((LineId::new(hash(row, 0)?), row.get(1)?)),
     )
+}
+
+pub(super) fn counts(
+    db: &Connection,
+    session: SessionKey,
+    (from, to): (i64, i64),
+    rule: u64,
+) -> Result<Vec<(u64, Vec<u64>)>, StoreError> {
+    collect(
+        db,
+        "SELECT e.n, c.tokens FROM entry e JOIN count c ON c.line = e.line AND c.rule = ?
+         WHERE e.session = ? AND e.n >= ? AND e.n < ? ORDER BY e.n",
+        params![rule, session.0, from, to],
+        |row| {
+            let packed: Vec<u8> = row.get(1)?;
+            let mut rest = packed.as_slice();
+            Ok((row.get(0)?, std::iter::from_fn(|| take_varint(&mut rest)).collect()))
+        },
+    )
+}
+
+pub(super) fn keep_counts(
+    db: &Connection,
+    session: SessionKey,
+    rule: u64,
+    counts: &[(u64, Vec<u64>)],
+) -> Result<(), StoreError> {
+    let mut keep = db.prepare_cached(
+        "INSERT OR REPLACE INTO count (line, rule, tokens)
+         SELECT line, ?, ? FROM entry WHERE session = ? AND n = ?",
+    )?;
+    for (n, tokens) in counts {
+        let mut packed = Vec::new();
+        for &tokens in tokens {
+            put_varint(&mut packed, tokens);
+        }
+        keep.execute(params![rule, packed, session.0, n])?;
+    }
+    Ok(())
 }
 
 /// The order is made here: asked for in SQL, it leads the planner to walk the whole session.

@@ -4,6 +4,7 @@ mod append;
 mod audit;
 mod branch;
 mod checkpoint;
+mod context;
 mod export;
 mod faults;
 mod graph;

@@ -1,0 +1,131 @@
+//! Figures of what a model sees.
+//!
+//! Sizes: 5,000 messages are more than any window holds; 100 MB are all that an agent said in months.
+
+use std::{process::Command, time::Duration};
+
+use undertext::{
+    context::{
+        Item,
+        pairing::repair,
+        tokens::{Counting, Encoding},
+    },
+    model::{Block, Message, Role},
+    ops,
+    wire::Draft,
+};
+
+use crate::{Arguments, UNDERTEXT, begin, compare, folder, open, text, timed, within};
+
+/// Messages of turns with two calls each, of which some results are missing, double or late.
+fn items(messages: usize) -> Vec<Item> {
+    let call =
+        |id: String| Block::Call { id, name: "read".into(), input: "{}".into(), signature: None };
+    let mut items = Vec::with_capacity(messages);
+    let mut entry = 0;
+    let mut add = |items: &mut Vec<Item>, role, blocks| {
+        entry += 1;
+        let begins_turn = role == Role::User;
+        items.push(Item { begins_turn, ..Item::said(Message::new(role, blocks), entry) });
+    };
+    for turn in 0.. {
+        let (a, b) = (format!("a{turn}"), format!("b{turn}"));
+        let result = |id: &str| vec![Block::answer(id.into(), text(turn, 200), false)];
+        add(&mut items, Role::User, vec![Block::Text(text(turn, 200))]);
+        add(&mut items, Role::Assistant, vec![call(a.clone()), call(b.clone())]);
+        if turn % 4 > 0 {
+            add(&mut items, Role::Tool, result(&b));
+        }
+        add(&mut items, Role::Tool, result(&a));
+        if turn % 5 == 0 {
+            add(&mut items, Role::Tool, result(&a));
+        }
+        if items.len() >= messages {
+            items.truncate(messages);
+            return items;
+        }
+    }
+    items
+}
+
+/// 5,000 messages are more than any window holds.
+pub(crate) fn pairs(_: &Arguments) {
+    let items = items(5_000);
+    within("pairs", Duration::from_millis(5), 15, || {
+        let items = items.clone();
+        timed(|| {
+            let mut changes = Vec::new();
+            std::hint::black_box(repair(items, &mut changes));
+        })
+    });
+}
+
+/// 1,000 messages of 1 KB from the store, as a program of its own.
+pub(crate) fn context(_: &Arguments) {
+    let folder = folder();
+    let mut archive = open(folder.path());
+    let (session, workspace) = begin(&mut archive);
+    let roles = [Role::User, Role::Assistant];
+    let said: Vec<Draft> = (0..1000).map(|n| Draft::Message(roles[n % 2], text(n, 1000))).collect();
+    ops::append(&mut archive, &session, &workspace, &said).unwrap();
+    drop(archive);
+    within("context", Duration::from_millis(30), 15, || {
+        timed(|| {
+            let mut command = Command::new(UNDERTEXT);
+            command.args(["context", "--json", "--as", "anthropic", &session.name.id]);
+            command.arg("--store").arg(folder.path());
+            assert!(command.output().unwrap().status.success());
+        })
+    });
+}
+
+/// How much text is counted.
+const COUNTED: usize = 100_000_000;
+
+/// 100 MB in messages of 20 KB: the crate's own speed on as many threads as there are cores, and ours.
+pub(crate) fn tokens(_: &Arguments) {
+    let texts: Vec<String> = (0..COUNTED / 20_000).map(|n| text(n, 20_000)).collect();
+    let messages: Vec<Message> = texts
+        .iter()
+        .map(|text| Message::new(Role::User, vec![Block::Text(text.clone())]))
+        .collect();
+    let messages: Vec<&Message> = messages.iter().collect();
+    let counting = Counting::Exact(Encoding::O200k);
+    let vocabulary = tiktoken::get_encoding("o200k_base").unwrap();
+    let cores = std::thread::available_parallelism().unwrap().get();
+    compare(
+        "tokens",
+        1.2,
+        3,
+        ("ours", || timed(|| drop(std::hint::black_box(counting.messages(&messages))))),
+        ("the crate", || {
+            timed(|| {
+                std::thread::scope(|scope| {
+                    for part in texts.chunks(texts.len().div_ceil(cores)) {
+                        scope.spawn(|| {
+                            let count = |text: &String| vocabulary.count(text);
+                            std::hint::black_box(part.iter().map(count).sum::<usize>())
+                        });
+                    }
+                });
+            })
+        }),
+    );
+}
+
+/// The same text in the store, counted before: its counts are read.
+pub(crate) fn tokens_again(_: &Arguments) {
+    let folder = folder();
+    let mut archive = open(folder.path());
+    let (session, workspace) = begin(&mut archive);
+    let said: Vec<Draft> =
+        (0..COUNTED / 20_000).map(|n| Draft::Message(Role::User, text(n, 20_000))).collect();
+    ops::append(&mut archive, &session, &workspace, &said).unwrap();
+    let rule = Encoding::O200k;
+    let first = ops::counts(&archive, &session, rule).unwrap();
+    assert_eq!(first.len(), said.len());
+    ops::keep_counts(&mut archive, &session, Counting::Exact(rule), &first).unwrap();
+    within("tokens-again", Duration::from_millis(50), 15, || {
+        timed(|| assert_eq!(ops::counts(&archive, &session, rule).unwrap().len(), first.len()))
+    });
+}

@@ -1,0 +1,561 @@
+//! `context`: what a model would be sent, and why.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Write as _;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use undertext::context::history::{self, Key, Limits};
+use undertext::context::tokens::{Counting, Encoding};
+use undertext::context::window::{Verdict, Windows};
+use undertext::context::{Act, Item, Origin, Shape, Step};
+use undertext::model::{Block, Role, Timestamp};
+use undertext::ops::{self, Archive, Asked, Session};
+use undertext::settings::{self, Settings};
+
+use super::Context;
+use super::common::{counted, first_line};
+use super::error::{CommandError, Exit};
+use crate::render::json;
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+
+/// How wide the bar is that shows how full the window is.
+const BAR: u64 = 20;
+/// How many entries are named where more were treated alike.
+const NAMED: usize = 3;
+
+/// Show what a model would be sent, and why
+///
+/// The messages are prepared as for a request: what no provider takes is mended or left out, the history is limited to
+/// whole turns, each call gets its result, and roles alternate as the provider demands. What was done is told below.
+/// Nothing is written but, with exact tokens, a cache of their counts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext context                                       the newest session of this folder
+  undertext context --as anthropic --json | head -1 | jq .request
+  undertext context --turns 5 --tokens exact 3f2a91c0
+  undertext context --explain 9c0d                        why this entry is, or is not, in it
+
+Settings are read from ~/.config/undertext/config.toml and from config.toml in the store's folder; what the latter
+says counts. Every key, explained: undertext context --settings
+
+JSON: one object about all, one a message, one a change
+  {\"type\":\"context\", \"session\":ID, \"as\":SHAPE, \"model\":NAME or null, \"window\":N,
+   \"source\":\"asked\", \"models\", \"model\", \"cap\" or \"default\", \"verdict\":\"fine\" or \"warned\", \"tokens\":N,
+   \"counted\":\"cl100k_base\", \"o200k_base\", \"estimate\" or \"reported\", \"reported\":N by the model's own word or null,
+   \"messages\":N, \"turns\":N there were, \"kept\":N of them, \"exceeds\":whether the newest turn alone is too large BOOL,
+   \"added\":N, \"duplicates\":N, \"orphans\":N, \"moved\":N, \"images\":N, \"image_bytes\":N,
+   \"request\":OBJECT as the provider is sent it}
+  {\"type\":\"message\", \"n\":N from 0, \"role\":ROLE, \"origin\":ORIGIN, \"entries\":[ID], \"tokens\":N, \"total\":N up to here}
+  {\"type\":\"change\", \"step\":\"sanitise\", \"limit\", \"pairs\", \"turns\" or \"cut\", \"act\":\"added\", \"dropped\",
+   \"moved\", \"merged\", \"changed\" or \"cut\", \"entries\":[ID], \"why\":TEXT}
+ORIGIN is said, summary, kept, replayed, synthetic or merged. With --explain instead
+  {\"type\":\"explained\", \"entry\":ID, \"messages\":[N], \"why\":TEXT, \"changes\":[CHANGE]}")]
+pub(crate) struct Args {
+    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
+    session: Option<OsString>,
+
+    /// Show what led to this entry: HEAD, HEAD~2, @7, a branch, or the beginning of an id
+    #[arg(long, value_name = "ENTRY")]
+    at: Option<String>,
+
+    /// Prepare it for this interface
+    #[arg(long = "as", value_name = "SHAPE", default_value = "messages")]
+    shape: ShapeArg,
+
+    /// Prepare it for this model; left out, the one that answered last
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+
+    /// How tokens are counted
+    #[arg(long, value_name = "HOW", default_value = "estimate")]
+    tokens: TokensArg,
+
+    /// The window is of so many tokens
+    #[arg(long, value_name = "TOKENS")]
+    window: Option<u64>,
+
+    /// Send at most the newest N turns of the user
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    turns: Option<u32>,
+
+    /// Send at most N messages, in whole turns
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_messages: Option<u32>,
+
+    /// Send at most N tokens, in whole turns
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_tokens: Option<u64>,
+
+    /// Send only turns that began so long ago at most: 30m, 12h, 7d, 2w
+    #[arg(long, value_name = "AGE", value_parser = super::sessions::age)]
+    since: Option<i64>,
+
+    /// Send no pictures
+    #[arg(long)]
+    no_images: bool,
+
+    /// Whom the agent talks to, which may limit turns: [agent:NAME:]CHANNEL:KIND:PEER; left out, the session's own
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    /// Tell why this entry is, or is not, sent
+    #[arg(long, value_name = "ENTRY")]
+    explain: Option<String>,
+
+    /// Print every key of the settings, explained
+    #[arg(long)]
+    settings: bool,
+}
+
+/// An interface, as it is typed.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum ShapeArg {
+    Anthropic,
+    Openai,
+    Gemini,
+    Messages,
+}
+
+/// A way of counting, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum TokensArg {
+    /// As the model does, or as gpt-4 does if that is not known
+    Exact,
+    /// About
+    Estimate,
+    /// By the word of the newest answer, and what has come since about
+    Reported,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    if args.settings {
+        context.output.write_all(settings::EXAMPLE.as_bytes())?;
+        return Ok(Exit::Yes);
+    }
+    let settings = context.settings()?;
+    let (archive, session) = context.look(args.session.as_deref())?;
+    let at = args.at.as_deref().map(|at| ops::find_entry(&archive, &session, at)).transpose()?;
+    let asked = asked(context, args, &settings, &archive, &session)?;
+    let found = ops::context(&archive, &session, at.as_ref(), &asked)?;
+    let window = &found.window;
+    if window.verdict == Verdict::Warned {
+        let text =
+            format!("a window of {} tokens is tight; {} are enough", window.tokens, window.least);
+        context.output.warn(&text);
+    }
+    if found.prepared.limited.exceeds {
+        context.output.warn("the newest turn alone is more than was asked for; it stays whole");
+    }
+    if let Some(entry) = &args.explain {
+        explain(context, &archive, &session, &found, entry)?;
+    } else if context.json {
+        machine(context, args, &archive, &session, &found)?;
+    } else {
+        person(context, args, &archive, &session, &found)?;
+    }
+    keep(context, archive, &session, &found);
+    Ok(Exit::Yes)
+}
+
+/// Returns what is asked for, by the command line and, where it is silent, by the settings.
+fn asked(
+    context: &Context,
+    args: &Args,
+    settings: &Settings,
+    archive: &Archive,
+    session: &Session,
+) -> Result<Asked, CommandError> {
+    let (window, limits) = (&settings.window, &settings.limits);
+    let default = Windows::default();
+    let windows = Windows {
+        models: settings
+            .models
+            .iter()
+            .filter_map(|(name, model)| Some((name.clone(), model.window?)))
+            .collect(),
+        cap: window.cap,
+        default: window.default.filter(|&tokens| tokens > 0).unwrap_or(default.default),
+        block: window.block.unwrap_or(default.block),
+        warn: window.warn.unwrap_or(default.warn),
+    };
+    let some = |n: usize| (n > 0).then_some(n);
+    let channels = settings.channels.iter().map(|(name, channel)| {
+        let users = channel.users.iter().filter(|(_, turns)| **turns > 0);
+        let channel = history::Channel {
+            direct: some(channel.direct),
+            group: some(channel.group),
+            users: users.map(|(user, turns)| (user.clone(), *turns)).collect(),
+        };
+        (name.to_lowercase(), channel)
+    });
+    let channels: BTreeMap<String, history::Channel> = channels.collect();
+    let of_key = match (&args.key, channels.is_empty()) {
+        (_, true) => None,
+        (Some(key), _) => Some(key.clone()),
+        (None, _) => ops::session_key(archive, session)?,
+    };
+    let of_key = of_key.as_deref().and_then(Key::parse);
+    let of_key = of_key.and_then(|key| history::turns_of(&channels, &key));
+    let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    let now = context.env.ambient().now();
+    Ok(Asked {
+        shape: match args.shape {
+            ShapeArg::Anthropic => Shape::Anthropic,
+            ShapeArg::Openai => Shape::Openai,
+            ShapeArg::Gemini => Shape::Gemini,
+            ShapeArg::Messages => Shape::Messages,
+        },
+        model: args.model.clone(),
+        window: args.window,
+        windows,
+        limits: Limits {
+            turns: args.turns.map(size).or(of_key).or(some(limits.turns)),
+            messages: args.max_messages.map(size).or(some(limits.messages)),
+            tokens: args.max_tokens.or((limits.tokens > 0).then_some(limits.tokens)),
+            since: args.since.map(|age| Timestamp(now.0.saturating_sub(age))),
+        },
+        images: !args.no_images,
+        counting: (args.tokens != TokensArg::Exact).then_some(Counting::Estimate),
+    })
+}
+
+/// Keeps what was counted; a store that cannot be written counts again next time.
+fn keep(context: &Context, archive: Archive, session: &Session, found: &ops::Context) {
+    let is_stored = archive.root().is_some();
+    drop(archive);
+    if is_stored
+        && !found.fresh.is_empty()
+        && let Ok(mut archive) = context.writer()
+    {
+        let _ = ops::keep_counts(&mut archive, session, found.counting, &found.fresh);
+    }
+}
+
+/// Returns the ids of entries.
+fn ids(
+    archive: &Archive,
+    session: &Session,
+    entries: impl Iterator<Item = u64>,
+) -> Result<BTreeMap<u64, String>, CommandError> {
+    let entries: std::collections::BTreeSet<u64> = entries.collect();
+    let mut ids = BTreeMap::new();
+    if let (Some(&first), Some(&last)) = (entries.first(), entries.last()) {
+        let all = archive.store().entries(session.key, first..last.saturating_add(1))?;
+        let named = all.into_iter().filter(|entry| entries.contains(&entry.n));
+        ids.extend(named.map(|entry| (entry.n, entry.id.to_string())));
+    }
+    Ok(ids)
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    session: &'a str,
+    r#as: &'static str,
+    model: Option<&'a str>,
+    window: u64,
+    source: &'static str,
+    verdict: &'static str,
+    tokens: u64,
+    counted: &'static str,
+    reported: Option<u64>,
+    messages: usize,
+    turns: usize,
+    kept: usize,
+    exceeds: bool,
+    added: u64,
+    duplicates: u64,
+    orphans: u64,
+    moved: u64,
+    images: u64,
+    image_bytes: u64,
+    request: &'a RawValue,
+}
+
+#[derive(Serialize)]
+struct MessageShape<'a> {
+    n: usize,
+    role: &'static str,
+    origin: &'static str,
+    entries: Vec<&'a str>,
+    tokens: u64,
+    total: u64,
+}
+
+#[derive(Serialize)]
+struct ChangeShape<'a> {
+    step: &'static str,
+    act: &'static str,
+    entries: Vec<&'a str>,
+    why: &'a str,
+}
+
+fn how(args: &Args, counting: Counting) -> &'static str {
+    match counting {
+        Counting::Exact(Encoding::Cl100k) => Encoding::Cl100k.as_str(),
+        Counting::Exact(Encoding::O200k) => Encoding::O200k.as_str(),
+        Counting::Estimate if args.tokens == TokensArg::Reported => "reported",
+        Counting::Estimate => "estimate",
+    }
+}
+
+/// Returns how many tokens the request takes, as it was asked to be told.
+fn total(args: &Args, found: &ops::Context) -> u64 {
+    let reported = found.reported.filter(|_| args.tokens == TokensArg::Reported);
+    reported.unwrap_or_else(|| found.tokens())
+}
+
+fn named<'a>(ids: &'a BTreeMap<u64, String>, entries: &[u64]) -> Vec<&'a str> {
+    entries.iter().filter_map(|entry| ids.get(entry)).map(String::as_str).collect()
+}
+
+fn machine(
+    context: &mut Context,
+    args: &Args,
+    archive: &Archive,
+    session: &Session,
+    found: &ops::Context,
+) -> Result<(), CommandError> {
+    let prepared = &found.prepared;
+    let request = undertext::context::request(&prepared.items, found.shape);
+    let summary = Summary {
+        session: &session.name.id,
+        r#as: found.shape.as_str(),
+        model: found.model.as_deref(),
+        window: found.window.tokens,
+        source: found.window.source.as_str(),
+        verdict: found.window.verdict.as_str(),
+        tokens: total(args, found),
+        counted: how(args, found.counting),
+        reported: found.reported,
+        messages: prepared.items.len(),
+        turns: prepared.limited.turns,
+        kept: prepared.limited.kept,
+        exceeds: prepared.limited.exceeds,
+        added: prepared.repaired.added,
+        duplicates: prepared.repaired.duplicates,
+        orphans: prepared.repaired.orphans,
+        moved: prepared.repaired.moved,
+        images: found.pictures.0,
+        image_bytes: found.pictures.1,
+        request: &request,
+    };
+    json::line(&mut context.output, "context", &summary)?;
+    let of_items = prepared.items.iter().flat_map(|item| &item.entries);
+    let of_changes = prepared.changes.iter().flat_map(|change| &change.entries);
+    let ids = ids(archive, session, of_items.chain(of_changes).copied())?;
+    let mut total = 0;
+    for (n, item) in prepared.items.iter().enumerate() {
+        let tokens = item.tokens.unwrap_or(0);
+        total += tokens;
+        let (role, origin) = (item.message.role.as_str(), item.origin.as_str());
+        let entries = named(&ids, &item.entries);
+        let shape = MessageShape { n, role, origin, entries, tokens, total };
+        json::line(&mut context.output, "message", &shape)?;
+    }
+    for change in &prepared.changes {
+        let (step, act) = (change.step.as_str(), change.act.as_str());
+        let entries = named(&ids, &change.entries);
+        let shape = ChangeShape { step, act, entries, why: &change.why };
+        json::line(&mut context.output, "change", &shape)?;
+    }
+    Ok(())
+}
+
+fn person(
+    context: &mut Context,
+    args: &Args,
+    archive: &Archive,
+    session: &Session,
+    found: &ops::Context,
+) -> Result<(), CommandError> {
+    context.output.page()?;
+    let prepared = &found.prepared;
+    let of_items = prepared.items.iter().filter_map(Item::entry);
+    let of_changes = prepared.changes.iter().flat_map(|change| &change.entries).copied();
+    let ids = ids(archive, session, of_items.chain(of_changes))?;
+    let short = |entry: u64| ids.get(&entry).and_then(|id| id.get(..8)).unwrap_or("?").to_owned();
+    if prepared.items.is_empty() {
+        context.output.note("A model would be sent nothing");
+    }
+    let window = found.window.tokens.max(1);
+    let mut table = Table::new([
+        Align::Left,
+        Align::Left,
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Left,
+        Align::Left,
+    ]);
+    let mut total = 0;
+    let all = found.tokens().max(1);
+    for item in &prepared.items {
+        let tokens = item.tokens.unwrap_or(0);
+        total += tokens;
+        let share = tokens.saturating_mul(1000) / all;
+        table.row([
+            Cell::new(role(item), item.message.role.as_str()),
+            Cell::new(Label::Id, &item.entry().map(short).unwrap_or_default()),
+            Cell::new(origin(item.origin), item.origin.as_str()),
+            Cell::new(Label::Plain, &tokens.to_string()),
+            Cell::new(Label::Dim, &format!("{}.{}%", share / 10, share % 10)),
+            Cell::new(bar_label(total, window), &bar(total, window)),
+            Cell::new(Label::Plain, &words(item)),
+        ]);
+    }
+    context.show(&table)?;
+    if !prepared.items.is_empty() {
+        writeln!(context.output)?;
+    }
+    told(context, args, found)?;
+    // What was done alike is told once.
+    let mut alike: BTreeMap<(Step, Act, &str), Vec<u64>> = BTreeMap::new();
+    for change in &prepared.changes {
+        let key = (change.step, change.act, change.why.as_str());
+        alike.entry(key).or_default().extend(change.entries.first());
+    }
+    let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);
+    for ((step, act, why), entries) in alike {
+        let mut shown: Vec<String> =
+            entries.iter().take(NAMED).map(|&entry| short(entry)).collect();
+        if entries.len() > NAMED {
+            shown.push("...".to_owned());
+        }
+        table.row([
+            Cell::new(Label::Dim, step.as_str()),
+            Cell::new(Label::Warning, act.as_str()),
+            Cell::new(Label::Plain, &entries.len().max(1).to_string()),
+            Cell::new(Label::Plain, &format!("{why}: {}", shown.join(" "))),
+        ]);
+    }
+    context.show(&table)
+}
+
+/// Tells how large the whole is.
+fn told(context: &mut Context, args: &Args, found: &ops::Context) -> Result<(), CommandError> {
+    let (prepared, window) = (&found.prepared, &found.window);
+    let tokens = total(args, found);
+    let how = how(args, found.counting);
+    let percent = tokens.saturating_mul(100) / window.tokens.max(1);
+    let messages = counted(prepared.items.len() as u64, "message", "messages");
+    let model = found.model.as_deref().unwrap_or("no model known");
+    context.say(&format!(
+        "{messages}, {tokens} tokens ({how}): {percent}% of a window of {} ({}, {model})",
+        window.tokens,
+        window.source.as_str(),
+    ))?;
+    if let Some(reported) = found.reported.filter(|_| args.tokens != TokensArg::Reported) {
+        context.say(&format!(
+            "By the word of the newest answer it was {reported} before this was prepared"
+        ))?;
+    }
+    let (turns, kept) = (prepared.limited.turns, prepared.limited.kept);
+    if kept < turns {
+        context.say(&format!("{kept} of {} stay", counted(turns as u64, "turn", "turns")))?;
+    }
+    if found.pictures.0 > 0 {
+        let pictures = counted(found.pictures.0, "picture", "pictures");
+        let size = crate::render::units::size(found.pictures.1);
+        context.say(&format!("{pictures}, {size}"))?;
+    }
+    Ok(())
+}
+
+fn role(item: &Item) -> Label {
+    match item.message.role {
+        Role::System => Label::Heading,
+        Role::User => Label::User,
+        Role::Assistant => Label::Assistant,
+        Role::Tool => Label::Tool,
+    }
+}
+
+fn origin(origin: Origin) -> Label {
+    match origin {
+        Origin::Said => Label::Dim,
+        Origin::Summary | Origin::Kept => Label::Boundary,
+        Origin::Replayed | Origin::Merged => Label::Note,
+        Origin::Synthetic => Label::Warning,
+    }
+}
+
+/// Returns how much of the window is full.
+fn bar(total: u64, window: u64) -> String {
+    let full = total.saturating_mul(BAR).div_ceil(window).min(BAR);
+    (0..BAR).map(|at| if at < full { '█' } else { '░' }).collect()
+}
+
+fn bar_label(total: u64, window: u64) -> Label {
+    if total > window { Label::Error } else { Label::Dim }
+}
+
+/// Returns the first words of a message, or what stands in their place.
+fn words(item: &Item) -> String {
+    const MOST: usize = 200;
+    let said = item.message.parts().find_map(|block| match block {
+        Block::Text(text) => Some(first_line(text).to_owned()).filter(|line| !line.is_empty()),
+        Block::Result { .. } => Some(first_line(&block.answer_text()).to_owned()),
+        Block::Call { name, input, .. } => Some(format!("{name} {input}")),
+        Block::Image(_) => Some("[image]".to_owned()),
+        Block::Other { name, .. } => Some(format!("[{name}]")),
+        Block::Thinking(_) => None,
+    });
+    said.unwrap_or_default().chars().take(MOST).collect()
+}
+
+fn explain(
+    context: &mut Context,
+    archive: &Archive,
+    session: &Session,
+    found: &ops::Context,
+    wanted: &str,
+) -> Result<(), CommandError> {
+    let target = ops::find_entry(archive, session, wanted)?;
+    let turn = target.checkpoint.as_ref().and_then(|checkpoint| checkpoint.before);
+    let Some(entry) = turn.or(target.entry()) else {
+        context.output.note("Nothing stands there");
+        return Ok(());
+    };
+    let explained = ops::explain(archive, session, found, entry)?;
+    let ids = ids(archive, session, [entry].into_iter())?;
+    let id = ids.get(&entry).map(String::as_str).unwrap_or_default();
+    if context.json {
+        let changes: Vec<_> = explained
+            .changes
+            .iter()
+            .map(|change| ChangeShape {
+                step: change.step.as_str(),
+                act: change.act.as_str(),
+                entries: vec![id],
+                why: &change.why,
+            })
+            .collect();
+        let fields = serde_json::json!({
+            "entry": id, "messages": explained.messages, "why": explained.why, "changes": changes,
+        });
+        return Ok(json::line(&mut context.output, "explained", &fields)?);
+    }
+    let short = id.get(..8).unwrap_or(id);
+    match explained.messages.as_slice() {
+        [] => context.say(&format!("{short} is not sent: {}", explained.why))?,
+        at => {
+            let at: Vec<String> = at.iter().map(|at| (at + 1).to_string()).collect();
+            let of = found.prepared.items.len();
+            let at = at.join(" and ");
+            context.say(&format!("{short} is sent, in message {at} of {of}: {}", explained.why))?;
+        }
+    }
+    for change in &explained.changes {
+        context.say(&format!(
+            "  {} {}: {}",
+            change.step.as_str(),
+            change.act.as_str(),
+            change.why
+        ))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,427 @@
+//! The limit of a history: the newest turns of the user, as many as are asked for and fit.
+//!
+//! A turn begins with what the user asks and ends before the next one; it stays or goes whole, so that no call is parted
+//! from its result. Instructions and summaries stay whatever the limit (the limit known from the field loses the summary).
+//! The newest turn stays too: a request without one asks nothing. If it is too large by itself, that is said.
+//!
+//! Which limit counts may depend on whom an agent talks to, by the key of the session:
+//!
+//! ```text
+//! agent:main:telegram:direct:4711:thread:9     on telegram, with the user 4711
+//!       ^^^^^^^^^^ dropped         ^^^^^^^^ dropped
+//! ```
+//!
+//! Invariant: what stays is in the order in which it came, and a limit is never exceeded but by the newest turn alone.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    context::{
+        Act, Change, Item, Shape, Step,
+        pairing::{Plan, Slot},
+        tokens,
+        turns::{Side, side},
+    },
+    model::{Role, Timestamp},
+};
+
+/// How much of a history is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// At most so many turns of the user.
+    pub turns: Option<usize>,
+    /// At most so many messages, as the provider counts them.
+    pub messages: Option<usize>,
+    /// At most so many tokens.
+    pub tokens: Option<u64>,
+    /// Only turns that began then or later.
+    pub since: Option<Timestamp>,
+}
+
+/// With whom an agent talks in a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Where, such as `telegram`, in small letters.
+    pub channel: String,
+    /// How.
+    pub kind: KeyKind,
+    /// With whom; a thread is no one else.
+    pub peer: String,
+}
+
+/// How an agent talks with people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// With one.
+    Direct,
+    /// With several.
+    Group,
+    /// In no way that has a limit.
+    Other,
+}
+
+impl Key {
+    /// Reads the key of a session.
+    pub fn parse(key: &str) -> Option<Self> {
+        let parts: Vec<&str> = key.split(':').filter(|part| !part.is_empty()).collect();
+        let parts = match parts.as_slice() {
+            ["agent", _, rest @ ..] if !rest.is_empty() => rest,
+            all => all,
+        };
+        let [channel, kind, peer @ ..] = parts else { return None };
+        let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let peer = match peer {
+            [whom @ .., "thread" | "topic", n] if is_number(n) => whom,
+            whom => whom,
+        };
+        Some(Self {
+            channel: channel.to_lowercase(),
+            kind: match kind.to_lowercase().as_str() {
+                "dm" | "direct" => KeyKind::Direct,
+                "group" | "channel" => KeyKind::Group,
+                _ => KeyKind::Other,
+            },
+            peer: peer.join(":"),
+        })
+    }
+}
+
+/// The limits of one channel, in turns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Channel {
+    /// With one person.
+    pub direct: Option<usize>,
+    /// With several.
+    pub group: Option<usize>,
+    /// With these persons.
+    pub users: BTreeMap<String, usize>,
+}
+
+/// Returns how many turns are sent to whom a key names, if anything says so.
+pub fn turns_of(channels: &BTreeMap<String, Channel>, key: &Key) -> Option<usize> {
+    let channel = channels.get(&key.channel)?;
+    match key.kind {
+        KeyKind::Direct => channel.users.get(&key.peer).copied().or(channel.direct),
+        KeyKind::Group => channel.group,
+        KeyKind::Other => None,
+    }
+}
+
+/// What a limit did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limited {
+    /// How many turns there were.
+    pub turns: usize,
+    /// How many stay.
+    pub kept: usize,
+    /// Whether the newest turn alone is more than was asked for.
+    pub exceeds: bool,
+}
+
+/// A stretch of the history that stays or goes whole, as it will be sent.
+#[derive(Clone, Debug, Default)]
+struct Turn {
+    /// Whether the user began it; what precedes the first turn is a stretch too.
+    is_asked: bool,
+    time: Option<Timestamp>,
+    /// Who speaks first and last, but for what stays though the rest goes.
+    ends: Option<(Side, Side)>,
+    /// Whether what stays stands before all of that, and whether it is the user's.
+    is_parted: bool,
+    opens: bool,
+    size: Size,
+    /// What of it stays though the rest goes.
+    fixed: Size,
+}
+
+/// How large a part of a request is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Size {
+    messages: usize,
+    tokens: u64,
+}
+
+impl std::ops::Add for Size {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { messages: self.messages + other.messages, tokens: self.tokens + other.tokens }
+    }
+}
+
+impl Size {
+    /// Takes away what two messages save that become one.
+    fn less(&mut self, merges: bool) {
+        if merges {
+            self.messages -= 1;
+            self.tokens = self.tokens.saturating_sub(tokens::FORM);
+        }
+    }
+}
+
+impl Limits {
+    fn allow(&self, size: Size) -> bool {
+        self.messages.is_none_or(|most| size.messages <= most)
+            && self.tokens.is_none_or(|most| size.tokens <= most)
+    }
+
+    /// Returns the limits of size in words.
+    fn shown(&self) -> String {
+        let messages = self.messages.map(|n| format!("{n} messages"));
+        let tokens = self.tokens.map(|n| format!("{n} tokens"));
+        messages.into_iter().chain(tokens).collect::<Vec<_>>().join(" or ")
+    }
+}
+
+/// Leaves out the oldest turns until the rest is within the limits.
+///
+/// Items are counted; `missing` is what a message takes that is put in for one that is not there. What pair repair and
+/// merging will make of the rest is counted too, so that they need not be limited again.
+pub fn limit(
+    items: Vec<Item>,
+    limits: &Limits,
+    shape: Shape,
+    missing: u64,
+    changes: &mut Vec<Change>,
+) -> (Vec<Item>, Limited) {
+    let stays = stays(&items);
+    let (turns, places) = measure(&items, &stays, shape, missing);
+    let asked = turns.iter().filter(|turn| turn.is_asked).count();
+    let (first, why, exceeds) = first_kept(&turns, asked, limits, shape);
+    let kept = turns.iter().skip(first).filter(|turn| turn.is_asked).count();
+    let mut sent = Vec::with_capacity(items.len());
+    for ((item, stays), turn) in items.into_iter().zip(stays).zip(places) {
+        if turn >= first || stays {
+            sent.push(item);
+        } else {
+            let (entries, why) = (item.entries, why.clone());
+            changes.push(Change { step: Step::Limit, act: Act::Dropped, entries, why });
+        }
+    }
+    (sent, Limited { turns: asked, kept, exceeds })
+}
+
+/// Returns for each item whether it stays whatever the limit: summaries, and instructions before the first turn.
+fn stays(items: &[Item]) -> Vec<bool> {
+    let mut has_begun = false;
+    let stays = items.iter().map(|item| {
+        has_begun |= item.begins_turn;
+        item.message.is_summary || item.message.role == Role::System && !has_begun
+    });
+    stays.collect()
+}
+
+/// Parts messages into turns and sizes them as they will be sent; returns also in which turn each item is.
+fn measure(items: &[Item], stays: &[bool], shape: Shape, missing: u64) -> (Vec<Turn>, Vec<usize>) {
+    let mut turns: Vec<Turn> = Vec::new();
+    let mut places = Vec::with_capacity(items.len());
+    for item in items {
+        let is_asked = item.begins_turn;
+        if is_asked || turns.is_empty() {
+            turns.push(Turn { is_asked, ..Turn::default() });
+        }
+        places.push(turns.len() - 1);
+    }
+    let mut current = 0;
+    for slot in Plan::of(items).slots {
+        let (at, tokens, by) = match slot {
+            Slot::Item(at) => {
+                let Some(item) = items.get(at) else { continue };
+                (at, item.tokens.unwrap_or(0), side(item.message.role, shape))
+            }
+            Slot::Missing(at, _) => (at, missing, side(Role::Tool, shape)),
+        };
+        // A result goes where its call is, wherever it stood.
+        if let Some(place) = places.get_mut(at) {
+            if items.get(at).is_some_and(|item| item.message.role == Role::Tool) {
+                *place = current;
+            } else {
+                current = *place;
+            }
+        }
+        let Some(turn) = turns.get_mut(current) else { continue };
+        turn.time = turn.time.or(items.get(at).and_then(Item::time));
+        let one = Size { messages: 1, tokens };
+        if stays.get(at) == Some(&true) && !matches!(slot, Slot::Missing(..)) {
+            turn.is_parted |= turn.ends.is_none();
+            turn.opens |= turn.ends.is_none() && by == Side::User;
+            turn.ends = turn.ends.map(|(first, _)| (first, Side::System));
+            turn.fixed = turn.fixed + one;
+            continue;
+        }
+        let merges = turn.ends.is_some_and(|(_, last)| last == by) && merges(by, shape);
+        turn.size = turn.size + one;
+        turn.size.less(merges);
+        turn.ends = Some((turn.ends.map_or(by, |(first, _)| first), by));
+    }
+    (turns, places)
+}
+
+/// Returns whether two messages of this side that meet become one, for certain.
+fn merges(by: Side, shape: Shape) -> bool {
+    shape != Shape::Messages && matches!(by, Side::Model | Side::User)
+}
+
+/// Returns the first turn that stays, why those before it do not, and whether it is too large by itself.
+fn first_kept(
+    turns: &[Turn],
+    asked: usize,
+    limits: &Limits,
+    shape: Shape,
+) -> (usize, String, bool) {
+    let newest = turns.len().saturating_sub(1);
+    let mut first = 0;
+    let mut why = String::new();
+    if let Some(since) = limits.since {
+        // A turn without a time is as old as the one before it.
+        let old = turns.iter().rposition(|turn| turn.time.is_some_and(|time| time < since));
+        if let Some(old) = old {
+            let behind = turns.iter().skip(old + 1);
+            first = old + 1 + behind.take_while(|turn| turn.time.is_none()).count();
+        }
+        why = format!("its turn began before {since}");
+    }
+    if let Some(most) = limits.turns.filter(|&most| most < asked) {
+        // What precedes the first turn is none.
+        let old = turns.len() - most.max(1);
+        if old > first {
+            let newest = if most <= 1 { "turn".to_owned() } else { format!("{most} turns") };
+            (first, why) = (old, format!("it is older than the newest {newest}"));
+        }
+    }
+    first = first.min(newest);
+    // From the newest turn backwards, as long as all of it is within the limits; what stays is always in it.
+    let fixed =
+        |to: usize| turns.iter().take(to).fold(Size::default(), |all, turn| all + turn.fixed);
+    let mut before = fixed(turns.len());
+    let mut after = Size { messages: 0, tokens: tokens::END };
+    let opened = turns.iter().position(|turn| turn.opens);
+    // Who speaks first behind the turn, and whether a neighbour of the same side becomes one with it.
+    let (mut behind, mut next) = (None, None);
+    let mut fits = turns.len();
+    for (at, turn) in turns.iter().enumerate().skip(first).rev() {
+        before.messages -= turn.fixed.messages;
+        before.tokens -= turn.fixed.tokens;
+        after = after + turn.size + turn.fixed;
+        let meets = turn.ends.zip(next).is_some_and(|((_, last), next)| last == next);
+        after.less(meets && turn.ends.is_some_and(|(_, last)| merges(last, shape)));
+        behind = turn.ends.map(|(first, _)| first).or(behind);
+        next = if turn.is_parted { None } else { turn.ends.map(|(first, _)| first).or(next) };
+        // Where the model would speak first, something is put before it.
+        let has_opened = opened.is_some_and(|opened| opened <= at);
+        let bootstrap = usize::from(behind == Some(Side::Model) && !has_opened);
+        let whole =
+            before + after + Size { messages: bootstrap, tokens: BOOTSTRAP * bootstrap as u64 };
+        if !limits.allow(whole) {
+            break;
+        }
+        fits = at;
+    }
+    let exceeds = if turns.is_empty() { !limits.allow(after) } else { fits > newest };
+    let fits = fits.min(newest);
+    if fits > first {
+        (first, why) = (fits, format!("with its turn there would be more than {}", limits.shown()));
+    }
+    (first, why, exceeds)
+}
+
+/// More than what is put before the first words of the model takes.
+const BOOTSTRAP: u64 = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Block, Message};
+
+    fn said(role: Role, text: &str, entry: u64) -> Item {
+        let message = Message {
+            time: Some(Timestamp(0)),
+            ..Message::new(role, vec![Block::Text(text.into())])
+        };
+        Item { begins_turn: role == Role::User, tokens: Some(10), ..Item::said(message, entry) }
+    }
+
+    /// Turns of a question and an answer behind instructions, some of them summaries.
+    fn turns(n: u64) -> Vec<Item> {
+        let mut items = vec![said(Role::System, "rules", 1)];
+        for turn in 0..n {
+            let mut user = said(Role::User, "question", turn * 2 + 2);
+            user.message.time = Some(Timestamp(i64::try_from(turn).unwrap()));
+            items.extend([user, said(Role::Assistant, "answer", turn * 2 + 3)]);
+        }
+        items
+    }
+
+    #[track_caller]
+    fn check(items: Vec<Item>, limits: Limits, expected: &[u64], exceeds: bool) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let (kept, limited) = limit(items, &limits, Shape::Anthropic, 20, &mut changes);
+        let kept: Vec<u64> = kept.iter().filter_map(Item::entry).collect();
+        assert_eq!(kept, expected);
+        assert_eq!(limited.exceeds, exceeds);
+        changes
+    }
+
+    #[test]
+    fn the_newest_turns_stay_and_the_instructions_do() {
+        let turns_of = |turns| Limits { turns: Some(turns), ..Limits::default() };
+        check(turns(3), turns_of(5), &[1, 2, 3, 4, 5, 6, 7], false);
+        check(turns(3), turns_of(3), &[1, 2, 3, 4, 5, 6, 7], false);
+        let changes = check(turns(3), turns_of(2), &[1, 4, 5, 6, 7], false);
+        assert_eq!(changes.len(), 2);
+        assert_eq!(changes[0].why, "it is older than the newest 2 turns");
+        check(turns(3), turns_of(0), &[1, 6, 7], false);
+        check(Vec::new(), turns_of(1), &[], false);
+    }
+
+    #[test]
+    fn messages_and_tokens_are_whole_turns() {
+        let messages = |n| Limits { messages: Some(n), ..Limits::default() };
+        check(turns(3), messages(7), &[1, 2, 3, 4, 5, 6, 7], false);
+        check(turns(3), messages(6), &[1, 4, 5, 6, 7], false);
+        check(turns(3), messages(1), &[1, 6, 7], true);
+        let tokens = |n| Limits { tokens: Some(n), ..Limits::default() };
+        check(turns(3), tokens(72), &[1, 2, 3, 4, 5, 6, 7], false);
+        check(turns(3), tokens(71), &[1, 4, 5, 6, 7], false);
+        check(turns(3), tokens(5), &[1, 6, 7], true);
+    }
+
+    #[test]
+    fn only_turns_since_a_moment_stay() {
+        let since = |at| Limits { since: Some(Timestamp(at)), ..Limits::default() };
+        check(turns(3), since(0), &[1, 2, 3, 4, 5, 6, 7], false);
+        check(turns(3), since(2), &[1, 6, 7], false);
+        check(turns(3), since(99), &[1, 6, 7], false);
+    }
+
+    #[test]
+    fn a_summary_stays_wherever_it_stands() {
+        let mut items = turns(3);
+        items[3].message.is_summary = true;
+        let limits = Limits { turns: Some(1), ..Limits::default() };
+        check(items, limits, &[1, 4, 6, 7], false);
+    }
+
+    #[test]
+    fn a_key_names_whom_an_agent_talks_to() {
+        let channels: BTreeMap<String, Channel> = [(
+            "telegram".to_owned(),
+            Channel { direct: Some(5), group: Some(9), users: [("4711".to_owned(), 2)].into() },
+        )]
+        .into();
+        let check = |key: &str, turns| {
+            let found = Key::parse(key).and_then(|key| turns_of(&channels, &key));
+            assert_eq!(found, turns, "{key}");
+        };
+        check("agent:main:telegram:direct:4711", Some(2));
+        check("agent:main:Telegram:dm:4711:thread:9", Some(2));
+        check("telegram:dm:4712:topic:1", Some(5));
+        check("telegram:direct:4711:thread:x", Some(5));
+        check("agent:main:telegram:group:-1:thread:1", Some(9));
+        check("telegram:channel:c", Some(9));
+        check("telegram:cron:c", None);
+        check("discord:direct:4711", None);
+        check("agent:main", None);
+        check("", None);
+    }
+}

@@ -1,0 +1,380 @@
+//! What no provider takes is mended or left out: empty messages, calls that are none, ids in a form that is refused,
+//! thinking that may not be sent again, pictures that nobody can see.
+//!
+//! Afterwards each message is of one of these forms, and every later step relies on it:
+//!
+//! ```text
+//! system      texts
+//! user        texts, pictures                       what is unknown stays only where it is understood
+//! assistant   texts, thinking, calls                all records of one message together
+//! tool        one result: texts, pictures
+//! ```
+//!
+//! A block of a kind unknown here stays in the shape `messages`, and in Anthropic's if it is one of Anthropic's own;
+//! elsewhere it is left out. Thinking stays only for who made it: in `messages` always, in Anthropic's shape with its
+//! signature if a Claude model or no known one thought it. Chat completions and Gemini's contents have no place for it.
+//!
+//! Invariant: to sanitise what was sanitised changes nothing.
+
+use serde_json::value::RawValue;
+
+use crate::{
+    context::{Act, Change, Item, Shape, Step, turns},
+    model::{Block, Image, Message, Role, Source, Stop, Thinking},
+};
+
+/// What is to be mended for whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Hygiene {
+    /// For this interface.
+    pub shape: Shape,
+    /// Whether pictures are sent.
+    pub images: bool,
+    /// Who made the thinking of a message that names no model.
+    pub maker: Option<Shape>,
+}
+
+/// What stands in the place of a picture that was to be left out.
+const UNSENT: &str = "[a picture that is left out of this request]";
+/// What stands in the place of a picture that the session does not hold.
+const ELSEWHERE: &str = "[a picture that is not in the session]";
+/// What stands in the place of a picture where there can be none.
+const MISPLACED: &str = "[a picture]";
+/// What a tool answered that answered nothing.
+const NOTHING: &str = "(no output)";
+/// The longest name of a tool.
+const NAME: usize = 64;
+/// The longest id of a call.
+const ID: usize = 40;
+
+/// Mends messages, or leaves them out.
+pub fn sanitise(items: Vec<Item>, hygiene: Hygiene, changes: &mut Vec<Change>) -> Vec<Item> {
+    let mut clean = Vec::with_capacity(items.len());
+    for item in turns::records(items, changes) {
+        let entries = item.entries.clone();
+        for mut part in split(item) {
+            let mut notes = Notes { entries: &entries, is_touched: false, changes };
+            hygiene.message(&mut part, &mut notes);
+            if !part.message.blocks.is_empty() {
+                clean.push(part);
+            }
+        }
+    }
+    // What was left out may have parted what belongs together.
+    turns::join(clean, false, changes)
+}
+
+/// Where the changes of one message are told.
+struct Notes<'a> {
+    entries: &'a [u64],
+    /// Whether anything was changed.
+    is_touched: bool,
+    changes: &'a mut Vec<Change>,
+}
+
+impl Notes<'_> {
+    fn add(&mut self, act: Act, why: impl Into<String>) {
+        self.is_touched = true;
+        let entries = self.entries.to_vec();
+        let change = Change { step: Step::Sanitise, act, entries, why: why.into() };
+        // Of many parts of one message it is said once.
+        if self.changes.last() != Some(&change) {
+            self.changes.push(change);
+        }
+    }
+}
+
+/// Parts a message so that each result is one of its own, followed by what else was said.
+fn split(item: Item) -> Vec<Item> {
+    let is_result = |block: &Block| matches!(block, Block::Result { .. });
+    let results = item.message.blocks.iter().filter(|block| is_result(block)).count();
+    let others = item.message.blocks.len() - results;
+    let Item { mut message, entries, origin, begins_turn, tokens } = item;
+    let blocks = std::mem::take(&mut message.blocks);
+    // What an answer of a model says of itself, nothing else does.
+    let part = |role, blocks, begins_turn, tokens| Item {
+        message: match role {
+            Role::Assistant => Message { blocks, ..message.clone() },
+            role => Message {
+                time: message.time,
+                is_summary: message.is_summary && role != Role::Tool,
+                ..Message::new(role, blocks)
+            },
+        },
+        entries: entries.clone(),
+        origin,
+        begins_turn,
+        tokens,
+    };
+    let rest_role = if message.role == Role::Tool { Role::User } else { message.role };
+    match (results, others) {
+        (0, _) => return vec![part(rest_role, blocks, begins_turn, tokens)],
+        (1, 0) => return vec![part(Role::Tool, blocks, false, tokens)],
+        _ => {}
+    }
+    let (results, rest): (Vec<Block>, Vec<Block>) = blocks.into_iter().partition(is_result);
+    // An answer of a tool is no turn of the user.
+    let mut parts: Vec<Item> =
+        results.into_iter().map(|result| part(Role::Tool, vec![result], false, None)).collect();
+    if others > 0 {
+        // The model speaks before it is answered, the user behind it.
+        let at = if rest_role == Role::Assistant { 0 } else { parts.len() };
+        parts.insert(at, part(rest_role, rest, begins_turn, None));
+    }
+    parts
+}
+
+impl Hygiene {
+    fn message(self, item: &mut Item, notes: &mut Notes<'_>) {
+        let blocks = std::mem::take(&mut item.message.blocks);
+        let message = &mut item.message;
+        let is_ours = self.is_ours(message);
+        for block in blocks {
+            let kept = match message.role {
+                Role::Tool => Some(self.result(block, notes)),
+                role => self.block(block, role, is_ours, notes),
+            };
+            message.blocks.extend(kept);
+        }
+        if message.role == Role::Assistant && !message.blocks.is_empty() {
+            let says = |block: &Block| !matches!(block, Block::Thinking(_));
+            match message.blocks.iter().rposition(says) {
+                None => {
+                    notes.add(Act::Dropped, "it is nothing but thinking");
+                    message.blocks.clear();
+                }
+                Some(last) if self.shape == Shape::Anthropic && last + 1 < message.blocks.len() => {
+                    notes.add(Act::Dropped, "thinking at the end of an answer");
+                    message.blocks.truncate(last + 1);
+                }
+                Some(_) => {}
+            }
+        }
+        if message.blocks.is_empty() && !notes.is_touched {
+            let is_broken = matches!(message.stop, Some(Stop::Error | Stop::Aborted));
+            let why = if is_broken { "it was broken off before a word" } else { "it says nothing" };
+            notes.add(Act::Dropped, why);
+        }
+        if notes.is_touched {
+            item.tokens = None;
+        }
+    }
+
+    /// Returns whether thinking of a message may go back to the provider.
+    fn is_ours(self, message: &Message) -> bool {
+        match self.shape {
+            Shape::Messages => true,
+            Shape::Anthropic => {
+                let model = message.model.as_deref().filter(|model| *model != "<synthetic>");
+                let by_name = model.map(|model| model.to_ascii_lowercase().contains("claude"));
+                by_name.unwrap_or(self.maker == Some(Shape::Anthropic))
+            }
+            Shape::Openai | Shape::Gemini => false,
+        }
+    }
+
+    fn block(
+        self,
+        block: Block,
+        role: Role,
+        is_ours: bool,
+        notes: &mut Notes<'_>,
+    ) -> Option<Block> {
+        match block {
+            Block::Text(text) if text.trim().is_empty() => {
+                notes.add(Act::Dropped, "an empty text");
+                None
+            }
+            Block::Thinking(thinking) => {
+                if role != Role::Assistant {
+                    notes.add(Act::Dropped, "thinking that no model thought");
+                    return None;
+                }
+                self.thinking(thinking, is_ours, notes).map(Block::Thinking)
+            }
+            Block::Call { .. } if role != Role::Assistant => {
+                notes.add(Act::Dropped, "a call that no model made");
+                None
+            }
+            Block::Call { id, name, input, signature } => {
+                self.call((id, name, input, signature), notes)
+            }
+            Block::Image(image) if role == Role::User => Some(self.image(image, notes)),
+            Block::Image(_) => {
+                notes.add(Act::Changed, "a picture where there can be none is named");
+                Some(Block::Text(MISPLACED.to_owned()))
+            }
+            Block::Other { name, json } => {
+                let is_known = match self.shape {
+                    Shape::Messages => true,
+                    Shape::Anthropic => is_anthropic(&name, role),
+                    Shape::Openai | Shape::Gemini => false,
+                };
+                if !is_known {
+                    notes.add(
+                        Act::Dropped,
+                        format!("a block of the kind {name}, which is unknown there"),
+                    );
+                }
+                is_known.then_some(Block::Other { name, json })
+            }
+            block => Some(block),
+        }
+    }
+
+    fn thinking(
+        self,
+        thinking: Thinking,
+        is_ours: bool,
+        notes: &mut Notes<'_>,
+    ) -> Option<Thinking> {
+        let signed = thinking.signature.as_ref().is_some_and(|signature| !signature.is_empty());
+        let is_empty = thinking.text.is_empty() && !signed;
+        let why = match self.shape {
+            _ if is_empty => "empty thinking",
+            Shape::Openai | Shape::Gemini => "thinking, which has no place there",
+            Shape::Anthropic if !is_ours => "thinking of another maker's model",
+            Shape::Anthropic if !signed => "thinking without a signature",
+            Shape::Anthropic | Shape::Messages => return Some(thinking),
+        };
+        notes.add(Act::Dropped, why);
+        None
+    }
+
+    fn call(
+        self,
+        (id, name, input, signature): (String, String, String, Option<String>),
+        notes: &mut Notes<'_>,
+    ) -> Option<Block> {
+        if id.is_empty() || name.is_empty() {
+            let what = if id.is_empty() { "id" } else { "name" };
+            notes.add(Act::Dropped, format!("a call without {what}"));
+            return None;
+        }
+        let Ok(json) =
+            serde_json::from_str::<&RawValue>(if input.is_empty() { "{}" } else { &input })
+        else {
+            notes.add(Act::Dropped, "a call whose arguments are no JSON");
+            return None;
+        };
+        let input =
+            if self.shape == Shape::Messages && !input.is_empty() || json.get().starts_with('{') {
+                json.get().to_owned()
+            } else {
+                notes.add(Act::Changed, "arguments that are no object are put into one");
+                format!("{{\"input\":{}}}", json.get())
+            };
+        let is_known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let name = if self.shape != Shape::Messages
+            && (name.len() > NAME || !name.chars().all(is_known))
+        {
+            notes.add(Act::Changed, "the name of a tool in a form that is taken");
+            name.chars().take(NAME).map(|c| if is_known(c) { c } else { '_' }).collect()
+        } else {
+            name
+        };
+        let id = self.id(&id).map_or(id, |taken| {
+            notes.add(Act::Changed, CHANGED_ID);
+            taken
+        });
+        Some(Block::Call { id, name, input, signature })
+    }
+
+    /// Returns an id in a form that is taken, unless it is in one; different ids stay different.
+    fn id(self, id: &str) -> Option<String> {
+        let is_known = |c: char| match self.shape {
+            Shape::Messages => true,
+            // What only some of the compatible endpoints take is not worth the risk.
+            _ => c.is_ascii_alphanumeric() || c == '_' || c == '-',
+        };
+        let fits = self.shape == Shape::Messages || id.len() <= ID;
+        if fits && id.chars().all(is_known) {
+            return None;
+        }
+        let hash = blake3::hash(id.as_bytes()).to_hex();
+        let words: String = id.chars().filter(|c| is_known(*c)).take(ID - 17).collect();
+        Some(format!("{words}_{}", hash.get(..16).unwrap_or_default()))
+    }
+
+    /// Mends a result.
+    fn result(self, block: Block, notes: &mut Notes<'_>) -> Block {
+        let Block::Result { id, name, blocks, error } = block else { return block };
+        let mut kept = Vec::with_capacity(blocks.len());
+        for block in blocks {
+            match block {
+                // That an answer is empty is told below.
+                Block::Text(text) if text.trim().is_empty() => notes.is_touched = true,
+                Block::Text(text) => kept.push(Block::Text(text)),
+                Block::Image(image) if matches!(self.shape, Shape::Messages | Shape::Anthropic) => {
+                    kept.push(self.image(image, notes));
+                }
+                Block::Image(_) => {
+                    notes.add(Act::Changed, "a picture where there can be none is named");
+                    kept.push(Block::Text(MISPLACED.to_owned()));
+                }
+                Block::Other { name, json } => {
+                    let stays = match self.shape {
+                        Shape::Messages => true,
+                        Shape::Anthropic => matches!(name.as_str(), "document" | "search_result"),
+                        Shape::Openai | Shape::Gemini => false,
+                    };
+                    if stays {
+                        kept.push(Block::Other { name, json });
+                    } else {
+                        // A tool answered it, so the model reads it as it stands.
+                        notes.add(
+                            Act::Changed,
+                            format!("a block of the kind {name} in a result is sent as text"),
+                        );
+                        kept.push(Block::Text(json));
+                    }
+                }
+                // Nothing else can stand in a result.
+                Block::Thinking(_) | Block::Call { .. } | Block::Result { .. } => {
+                    notes.add(Act::Dropped, "a block in a result that is no part of one");
+                }
+            }
+        }
+        if kept.is_empty() {
+            notes.add(Act::Changed, "a result that says nothing says so");
+            kept.push(Block::Text(NOTHING.to_owned()));
+        }
+        let id = self.id(&id).map_or(id, |taken| {
+            notes.add(Act::Changed, CHANGED_ID);
+            taken
+        });
+        Block::Result { id, name, blocks: kept, error }
+    }
+
+    fn image(self, image: Image, notes: &mut Notes<'_>) -> Block {
+        if !self.images {
+            notes.add(Act::Cut, "a picture is left out, as asked");
+            return Block::Text(UNSENT.to_owned());
+        }
+        let is_empty = matches!(&image.source, Source::Data(at) | Source::Url(at) if at.is_empty());
+        if image.source == Source::Elsewhere || is_empty {
+            notes.add(Act::Changed, "a picture that is not in the session is named");
+            return Block::Text(ELSEWHERE.to_owned());
+        }
+        Block::Image(image)
+    }
+}
+
+const CHANGED_ID: &str = "the id of a call in a form that is taken";
+
+/// Returns whether Anthropic's interface knows a kind of block in the place of this role.
+fn is_anthropic(name: &str, role: Role) -> bool {
+    match role {
+        Role::User => matches!(name, "document" | "search_result" | "container_upload"),
+        _ => false,
+    }
+}
+
+/// Returns how many pictures there are and how many bytes they take in their records.
+pub fn pictures(items: &[Item]) -> (u64, u64) {
+    let blocks = items.iter().flat_map(|item| item.message.parts());
+    blocks.fold((0, 0), |(n, bytes), block| match block {
+        Block::Image(image) => (n + 1, bytes + image.bytes as u64),
+        _ => (n, bytes),
+    })
+}

@@ -1,0 +1,230 @@
+//! Shapes: a prepared request as the JSON that a provider is sent.
+//!
+//! ```text
+//! anthropic   {"system":[..], "messages":[{"role":"user"|"assistant", "content":[BLOCK]}]}
+//! openai      {"messages":[{"role":"system"|"user"|"assistant"|"tool", ..}]}
+//! gemini      {"systemInstruction":{"parts":[..]}, "contents":[{"role":"user"|"model", "parts":[PART]}]}
+//! messages    {"messages":[{"role", "content":[BLOCK]}]}, in Anthropic's blocks, with the role `tool` for results
+//! ```
+//!
+//! Invariant: arguments of calls are sent as they stand in the record, digit for digit.
+
+use std::collections::BTreeMap;
+
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
+
+use crate::{
+    context::{Item, Shape},
+    model::{Block, Image, Message, Role, Source},
+};
+
+/// Returns a prepared request as JSON.
+pub fn request(items: &[Item], shape: Shape) -> Box<RawValue> {
+    let messages = items.iter().map(|item| &item.message);
+    match shape {
+        Shape::Messages => {
+            object(&[("messages", list(messages.map(|message| plain(message, message.role))))])
+        }
+        Shape::Anthropic => {
+            let (system, rest): (Vec<_>, Vec<_>) =
+                messages.partition(|message| message.role == Role::System);
+            let system = list(system.iter().flat_map(|message| &message.blocks).map(anthropic));
+            let rest = rest.into_iter().map(|message| match message.role {
+                Role::Assistant => plain(message, Role::Assistant),
+                _ => plain(message, Role::User),
+            });
+            object(&[("system", system), ("messages", list(rest))])
+        }
+        Shape::Openai => object(&[("messages", list(messages.flat_map(openai)))]),
+        Shape::Gemini => {
+            let (system, rest): (Vec<_>, Vec<_>) =
+                messages.partition(|message| message.role == Role::System);
+            let tools = tools(rest.iter().copied());
+            let parts = |blocks: &[Block]| list(blocks.iter().map(|block| gemini(block, &tools)));
+            let system: Vec<Block> =
+                system.iter().flat_map(|message| message.blocks.clone()).collect();
+            let contents = rest.iter().map(|message| {
+                let role = if message.role == Role::Assistant { "model" } else { "user" };
+                object(&[("role", raw(&role)), ("parts", parts(&message.blocks))])
+            });
+            let contents = list(contents);
+            let mut fields = Vec::new();
+            if !system.is_empty() {
+                fields.push(("systemInstruction", object(&[("parts", parts(&system))])));
+            }
+            fields.push(("contents", contents));
+            object(&fields)
+        }
+    }
+}
+
+/// Returns a value's JSON.
+fn raw<T: serde::Serialize + ?Sized>(value: &T) -> Box<RawValue> {
+    // Strings, numbers and lists of JSON are always JSON.
+    to_raw_value(value).unwrap_or_default()
+}
+
+/// Returns JSON as it stands in a record, or as a string if it is none.
+fn verbatim(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.to_owned()).unwrap_or_else(|_| raw(json))
+}
+
+fn object(fields: &[(&str, Box<RawValue>)]) -> Box<RawValue> {
+    let fields: Vec<String> =
+        fields.iter().map(|(key, value)| format!("{}:{}", raw(key), value.get())).collect();
+    RawValue::from_string(format!("{{{}}}", fields.join(","))).unwrap_or_default()
+}
+
+fn list(values: impl Iterator<Item = Box<RawValue>>) -> Box<RawValue> {
+    raw(&values.collect::<Vec<_>>())
+}
+
+/// Returns a message with its content in blocks.
+fn plain(message: &Message, role: Role) -> Box<RawValue> {
+    let content = list(message.blocks.iter().map(anthropic));
+    object(&[("role", raw(role.as_str())), ("content", content)])
+}
+
+fn anthropic(block: &Block) -> Box<RawValue> {
+    match block {
+        Block::Text(text) => raw(&json!({ "type": "text", "text": text })),
+        Block::Thinking(thinking) if thinking.is_redacted => {
+            raw(&json!({ "type": "redacted_thinking", "data": thinking.signature }))
+        }
+        Block::Thinking(thinking) => raw(&match &thinking.signature {
+            Some(signature) => {
+                json!({ "type": "thinking", "thinking": thinking.text, "signature": signature })
+            }
+            None => json!({ "type": "thinking", "thinking": thinking.text }),
+        }),
+        Block::Call { id, name, input, .. } => object(&[
+            ("type", raw("tool_use")),
+            ("id", raw(id)),
+            ("name", raw(name)),
+            ("input", verbatim(input)),
+        ]),
+        Block::Result { id, blocks, error, .. } => {
+            let mut fields = vec![
+                ("type", raw("tool_result")),
+                ("tool_use_id", raw(id)),
+                ("content", list(blocks.iter().map(anthropic))),
+            ];
+            if *error {
+                fields.push(("is_error", raw(&true)));
+            }
+            object(&fields)
+        }
+        Block::Image(image) => raw(&json!({ "type": "image", "source": match &image.source {
+            Source::Data(data) => {
+                json!({ "type": "base64", "media_type": media(image), "data": data })
+            }
+            Source::Url(url) => json!({ "type": "url", "url": url }),
+            Source::Elsewhere => Value::Null,
+        } })),
+        Block::Other { json, .. } => verbatim(json),
+    }
+}
+
+fn media(image: &Image) -> &str {
+    image.media.as_deref().unwrap_or("image/png")
+}
+
+/// Returns the messages of chat completions that say what a message says: each result is one.
+fn openai(message: &Message) -> Vec<Box<RawValue>> {
+    let role = message.role.as_str();
+    match message.role {
+        Role::Tool => message.blocks.iter().filter_map(answer).collect(),
+        Role::System => vec![raw(&json!({ "role": role, "content": message.text() }))],
+        Role::User => {
+            let is_text = |block: &Block| matches!(block, Block::Text(_));
+            if message.blocks.iter().all(is_text) {
+                return vec![raw(&json!({ "role": role, "content": message.text() }))];
+            }
+            let parts = message.blocks.iter().filter_map(|block| match block {
+                Block::Text(text) => Some(json!({ "type": "text", "text": text })),
+                Block::Image(image) => {
+                    let url = match &image.source {
+                        Source::Data(data) => format!("data:{};base64,{data}", media(image)),
+                        Source::Url(url) => url.clone(),
+                        Source::Elsewhere => return None,
+                    };
+                    Some(json!({ "type": "image_url", "image_url": { "url": url } }))
+                }
+                _ => None,
+            });
+            vec![raw(&json!({ "role": role, "content": parts.collect::<Vec<_>>() }))]
+        }
+        Role::Assistant => {
+            let text = message.text();
+            let calls: Vec<Value> = message
+                .blocks
+                .iter()
+                .filter_map(|block| match block {
+                    Block::Call { id, name, input, .. } => Some(json!({
+                        "id": id,
+                        "type": "function",
+                        "function": { "name": name, "arguments": input },
+                    })),
+                    _ => None,
+                })
+                .collect();
+            let mut said = json!({ "role": role, "content": text });
+            if text.is_empty() {
+                said["content"] = Value::Null;
+            }
+            if !calls.is_empty() {
+                said["tool_calls"] = Value::Array(calls);
+            }
+            vec![raw(&said)]
+        }
+    }
+}
+
+fn answer(block: &Block) -> Option<Box<RawValue>> {
+    let Block::Result { id, .. } = block else { return None };
+    let text = block.answer_text();
+    Some(raw(&json!({ "role": "tool", "tool_call_id": id, "content": text })))
+}
+
+/// Returns the tools that calls name, by the ids of the calls.
+fn tools<'a>(messages: impl Iterator<Item = &'a Message>) -> BTreeMap<&'a str, &'a str> {
+    let calls = messages.flat_map(|message| &message.blocks).filter_map(|block| match block {
+        Block::Call { id, name, .. } => Some((id.as_str(), name.as_str())),
+        _ => None,
+    });
+    calls.collect()
+}
+
+fn gemini(block: &Block, tools: &BTreeMap<&str, &str>) -> Box<RawValue> {
+    match block {
+        Block::Text(text) => raw(&json!({ "text": text })),
+        Block::Call { id, name, input, signature } => {
+            let call = [("id", raw(id)), ("name", raw(name)), ("args", verbatim(input))];
+            let mut fields = vec![("functionCall", object(&call))];
+            if let Some(signature) = signature {
+                fields.push(("thoughtSignature", raw(signature)));
+            }
+            object(&fields)
+        }
+        Block::Result { id, name, error, .. } => {
+            let tool = tools.get(id.as_str()).copied().or(name.as_deref()).unwrap_or("unknown");
+            let key = if *error { "error" } else { "output" };
+            let response = json!({ key: block.answer_text() });
+            raw(&json!({ "functionResponse": { "id": id, "name": tool, "response": response } }))
+        }
+        Block::Image(image) => raw(&match &image.source {
+            Source::Data(data) => {
+                json!({ "inlineData": { "mimeType": media(image), "data": data } })
+            }
+            Source::Url(url) => {
+                json!({ "fileData": { "mimeType": media(image), "fileUri": url } })
+            }
+            Source::Elsewhere => Value::Null,
+        }),
+        Block::Thinking(thinking) => raw(&json!({ "text": thinking.text, "thought": true })),
+        Block::Other { json, .. } => verbatim(json),
+    }
+}

@@ -1,0 +1,339 @@
+//! What a model sees of a session: its entries become items, and these a request.
+//!
+//! Counting is kept by the line, so that a line is counted once, whichever session it is in: [`context`] returns what it had
+//! to count, and [`keep_counts`] puts it into the store, which is a cache and no fact.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use serde_json::Value;
+
+use crate::{
+    context::{
+        self, Change, Item, Origin, Plan, Prepared, Shape,
+        history::Limits,
+        sanitize::{Hygiene, pictures},
+        tokens::{self, Counting, Encoding},
+        window::{Verdict, Window, Windows},
+    },
+    model::{Kind, Message, Role, json::Raw},
+    ops::{Archive, OpsError, Session, Target, View},
+    store::FactKind,
+};
+
+/// How a context is asked for.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// For which interface.
+    pub shape: Shape,
+    /// For which model; left out, the one that answered last.
+    pub model: Option<String>,
+    /// Its window, if it is to be this one.
+    pub window: Option<u64>,
+    /// What is known of windows.
+    pub windows: Windows,
+    /// How much of the history.
+    pub limits: Limits,
+    /// Whether pictures are sent.
+    pub images: bool,
+    /// How tokens are counted; left out, exactly, as the model counts.
+    pub counting: Option<Counting>,
+}
+
+/// What a model would be sent.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// For which interface.
+    pub shape: Shape,
+    /// For which model, if one is known.
+    pub model: Option<String>,
+    /// The model's window.
+    pub window: Window,
+    /// How tokens were counted.
+    pub counting: Counting,
+    /// The request.
+    pub prepared: Prepared,
+    /// What the newest answer said that the conversation was until then, and what has come since, as it is counted.
+    pub reported: Option<u64>,
+    /// How many pictures are sent, and how many bytes they have in the session.
+    pub pictures: (u64, u64),
+    /// The entries that led to the head.
+    pub path: Vec<u64>,
+    /// Those of them that the agent would send.
+    pub sent: Vec<u64>,
+    /// What was counted for the first time: for each entry the tokens of its messages.
+    pub fresh: Vec<(u64, Vec<u64>)>,
+}
+
+impl Context {
+    /// Returns how many tokens the request takes.
+    pub fn tokens(&self) -> u64 {
+        self.prepared.tokens()
+    }
+}
+
+/// Returns what a model would be sent at a target, or where the current branch stands.
+///
+/// The window is looked at first: if it is too small, nothing else is.
+pub fn context(
+    archive: &Archive,
+    session: &Session,
+    target: Option<&Target>,
+    asked: &Asked,
+) -> Result<Context, OpsError> {
+    let guard = |model: Option<&str>| {
+        let window = asked.windows.resolve(asked.window, model);
+        match window.verdict {
+            Verdict::Blocked => {
+                Err(OpsError::Window { tokens: window.tokens, least: window.least })
+            }
+            _ => Ok(window),
+        }
+    };
+    if asked.model.is_some() || asked.window.is_some() {
+        guard(asked.model.as_deref())?;
+    }
+    let tip = archive.store.tip(session.key)?;
+    let position = target.map(|target| target.position).or(tip.position);
+    let mut path = Vec::new();
+    let mut sent = Vec::new();
+    let mut items = Vec::new();
+    if let Some(position) = position {
+        let view = View::new(archive.store(), session, position, tip.growth);
+        path = view.path(usize::MAX)?.entries;
+        sent = session.format.context(&view, &path)?;
+        items = self::items(archive, session, &view, &sent)?;
+    }
+    let named = |message: &Message| message.model.clone().filter(|name| !name.starts_with('<'));
+    let model =
+        asked.model.clone().or_else(|| items.iter().rev().find_map(|item| named(&item.message)));
+    let window = guard(model.as_deref())?;
+    let counting =
+        asked.counting.unwrap_or_else(|| Counting::Exact(Encoding::of_model(model.as_deref())));
+    let fresh = count(archive, session, &mut items, counting)?;
+    let reported = reported(&items);
+    let maker = match session.format.name() {
+        "claude" => Some(Shape::Anthropic),
+        "codex" => Some(Shape::Openai),
+        _ => None,
+    };
+    let hygiene = Hygiene { shape: asked.shape, images: asked.images, maker };
+    let plan = Plan { hygiene, limits: asked.limits, counting };
+    let prepared = context::prepare(items, &plan);
+    let pictures = pictures(&prepared.items);
+    let shape = asked.shape;
+    Ok(Context { shape, model, window, counting, prepared, reported, pictures, path, sent, fresh })
+}
+
+/// Reads entries as items.
+fn items(
+    archive: &Archive,
+    session: &Session,
+    view: &View<'_>,
+    entries: &[u64],
+) -> Result<Vec<Item>, OpsError> {
+    use crate::wire::Graph as _;
+    let facts = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Origins])?;
+    let replayed: BTreeSet<u64> =
+        facts.iter().flat_map(|(_, facts)| &facts.origins).map(|origin| origin.entry).collect();
+    let mut items: Vec<Item> = Vec::with_capacity(entries.len());
+    archive.store.lines(session.key, entries, &mut |entry, line| {
+        let record = Raw::object(&line);
+        let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
+        let is_history = messages.len() > 1;
+        items.extend(messages.into_iter().map(|message| {
+            let mut item = Item::said(message, entry);
+            if is_history && item.origin == Origin::Said {
+                item.origin = Origin::Kept;
+                item.begins_turn = item.message.role == Role::User;
+            } else if item.origin == Origin::Said && replayed.contains(&entry) {
+                item.origin = Origin::Replayed;
+            }
+            item
+        }));
+    })?;
+    let summary = items.iter().rfind(|item| item.message.is_summary).and_then(Item::entry);
+    for item in &mut items {
+        let Some(entry) = item.entry() else { continue };
+        if item.origin != Origin::Kept {
+            item.begins_turn = !item.message.is_summary && view.record(entry)?.kind == Kind::User;
+        }
+        if item.origin == Origin::Said && summary.is_some_and(|summary| entry < summary) {
+            item.origin = Origin::Kept;
+        }
+    }
+    Ok(items)
+}
+
+/// Returns the exact tokens of the messages of every entry that the agent would send, each line counted once ever: what is
+/// kept is read, and only lines that have no count are.
+pub fn counts(
+    archive: &Archive,
+    session: &Session,
+    encoding: Encoding,
+) -> Result<Vec<(u64, Vec<u64>)>, OpsError> {
+    let tip = archive.store.tip(session.key)?;
+    let Some(position) = tip.position else { return Ok(Vec::new()) };
+    let view = View::new(archive.store(), session, position, tip.growth);
+    let sent = session.format.context(&view, &view.path(usize::MAX)?.entries)?;
+    let mut known = kept(archive, session, encoding, &sent)?;
+    let unknown: Vec<u64> =
+        sent.iter().copied().filter(|entry| !known.contains_key(entry)).collect();
+    let mut messages: Vec<(u64, Message)> = Vec::new();
+    archive.store.lines(session.key, &unknown, &mut |entry, line| {
+        let record = Raw::object(&line);
+        let said = record.map(|record| session.format.messages(record)).unwrap_or_default();
+        messages.extend(said.into_iter().map(|message| (entry, message)));
+    })?;
+    let refs: Vec<&Message> = messages.iter().map(|(_, message)| message).collect();
+    let counted = Counting::Exact(encoding).messages(&refs);
+    for ((entry, _), tokens) in messages.iter().zip(counted) {
+        known.entry(*entry).or_default().push(tokens);
+    }
+    Ok(sent.into_iter().filter_map(|entry| Some((entry, known.remove(&entry)?))).collect())
+}
+
+/// Returns the counts that are kept of entries.
+fn kept(
+    archive: &Archive,
+    session: &Session,
+    encoding: Encoding,
+    entries: &[u64],
+) -> Result<BTreeMap<u64, Vec<u64>>, OpsError> {
+    /// So few entries between are read along: a question costs more than they do.
+    const NEAR: u64 = 64;
+    let mut kept = BTreeMap::new();
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for range in super::view::ranges(entries) {
+        match ranges.last_mut() {
+            Some(last) if (last.end..last.end + NEAR).contains(&range.start) => {
+                last.end = range.end
+            }
+            _ => ranges.push(range),
+        }
+    }
+    for range in ranges {
+        kept.extend(archive.store.counts(session.key, range, encoding.rule())?);
+    }
+    Ok(kept)
+}
+
+/// Counts items, each line once ever, and returns what was counted for the first time.
+fn count(
+    archive: &Archive,
+    session: &Session,
+    items: &mut [Item],
+    counting: Counting,
+) -> Result<Vec<(u64, Vec<u64>)>, OpsError> {
+    let Counting::Exact(encoding) = counting else {
+        context::count(items, counting);
+        return Ok(Vec::new());
+    };
+    let entries: Vec<u64> = items.iter().filter_map(Item::entry).collect();
+    let known = kept(archive, session, encoding, &entries)?;
+    let of_one_entry = |one: &Item, other: &Item| one.entry() == other.entry();
+    for group in items.chunk_by_mut(of_one_entry) {
+        let counts = group.first().and_then(Item::entry).and_then(|entry| known.get(&entry));
+        if let Some(counts) = counts.filter(|counts| counts.len() == group.len()) {
+            for (item, &tokens) in group.iter_mut().zip(counts) {
+                item.tokens = Some(tokens);
+            }
+        }
+    }
+    let is_new: Vec<bool> = items.iter().map(|item| item.tokens.is_none()).collect();
+    context::count(items, counting);
+    let mut fresh = Vec::new();
+    let mut at = 0;
+    for group in items.chunk_by(of_one_entry) {
+        if is_new.get(at) == Some(&true)
+            && let Some(entry) = group.first().and_then(Item::entry)
+        {
+            fresh.push((entry, group.iter().filter_map(|item| item.tokens).collect()));
+        }
+        at += group.len();
+    }
+    Ok(fresh)
+}
+
+/// Keeps what was counted for the first time, so that it is not counted again.
+pub fn keep_counts(
+    archive: &mut Archive,
+    session: &Session,
+    counting: Counting,
+    fresh: &[(u64, Vec<u64>)],
+) -> Result<(), OpsError> {
+    if let Counting::Exact(encoding) = counting
+        && !fresh.is_empty()
+    {
+        archive.store.keep_counts(session.key, encoding.rule(), fresh)?;
+    }
+    Ok(())
+}
+
+/// Returns how many tokens the conversation is by the word of its newest answer, and by count what has come since.
+fn reported(items: &[Item]) -> Option<u64> {
+    let (at, tokens) = tokens::reported(items.iter().map(|item| &item.message))?;
+    let since = items.iter().skip(at + 1);
+    Some(tokens + since.filter_map(|item| item.tokens).sum::<u64>())
+}
+
+/// Returns the key by which a session says whom the agent talks to, if it was set up with one.
+pub fn session_key(archive: &Archive, session: &Session) -> Result<Option<String>, OpsError> {
+    let first = archive.store.operations(session.key, 1..2)?.pop();
+    let detail = first.and_then(|first| serde_json::from_str::<Value>(&first.detail).ok());
+    let key =
+        |detail: &Value| detail.pointer("/session/configuration/key")?.as_str().map(str::to_owned);
+    Ok(detail.as_ref().and_then(key))
+}
+
+/// Why an entry is, or is not, in a context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// The numbers of the messages that hold it, from 0.
+    pub messages: Vec<usize>,
+    /// Why, in a few words.
+    pub why: String,
+    /// What was done to it on the way.
+    pub changes: Vec<Change>,
+}
+
+/// Returns why an entry is, or is not, in a context.
+pub fn explain(
+    archive: &Archive,
+    session: &Session,
+    context: &Context,
+    entry: u64,
+) -> Result<Explained, OpsError> {
+    let found = context.prepared.items.iter().enumerate();
+    let found = found.filter(|(_, item)| item.entries.contains(&entry));
+    let messages: Vec<usize> = found.map(|(at, _)| at).collect();
+    let of_entry = |change: &&Change| change.entries.contains(&entry);
+    let changes: Vec<Change> = context.prepared.changes.iter().filter(of_entry).cloned().collect();
+    let record = archive.store.records(session.key, entry..entry + 1)?.pop();
+    let kind = record.map_or(Kind::Opaque, |record| record.kind);
+    let why = if let Some(item) = messages.first().and_then(|&at| context.prepared.items.get(at)) {
+        match item.origin {
+            Origin::Summary => "it is the summary of what was compacted",
+            Origin::Kept => "a compaction kept it",
+            Origin::Replayed => "it stands in the place of an entry that was changed",
+            Origin::Merged => "it is sent as one message with its neighbours",
+            Origin::Said | Origin::Synthetic => "it is on the way to the head",
+        }
+        .to_owned()
+    } else if let Some(change) = changes.last() {
+        format!("{}: {}", change.step.as_str(), change.why)
+    } else if matches!(kind, Kind::Meta | Kind::Opaque) {
+        "it is no part of the conversation".to_owned()
+    } else if !context.path.contains(&entry) {
+        "it is not on the way to the head: another branch has it, or none".to_owned()
+    } else if !context.sent.contains(&entry) && kind == Kind::Boundary {
+        "it only says that the history was compacted".to_owned()
+    } else if !context.sent.contains(&entry) {
+        "a compaction left it out, or the agent does not send such records".to_owned()
+    } else {
+        "it says nothing to a model".to_owned()
+    };
+    Ok(Explained { messages, why, changes })
+}

@@ -1,0 +1,147 @@
+//! `context`: what a model would be sent.
+
+use std::fs;
+
+use insta::assert_snapshot;
+
+use super::{Stored, json, with_examples};
+use crate::env::TestEnv;
+
+#[test]
+fn a_person_sees_each_message_and_what_was_done() {
+    let env = with_examples();
+    let shown = env.run(&["context", "native-rewind.jsonl", "--as", "anthropic", "--turns", "1"]);
+    assert_snapshot!(shown, @"
+    user       5dc4d20a  merged  27  55.1%  █░░░░░░░░░░░░░░░░░░░  Ann wants a clock that chimes the hours. The movement is designed.
+    assistant  2d77fc52  said    20  40.8%  █░░░░░░░░░░░░░░░░░░░  Roman numerals, with IIII instead of IV, as clockmakers do.
+
+    2 messages, 49 tokens (estimate): 0% of a window of 32000 (default, no model known)
+    1 of 2 turns stay
+    limit  dropped  3  it is older than the newest turn: dd44b48d 4b20ea40 06d61b5e
+    turns  merged   1  two of the user's without an answer between: 26da59e7
+    ");
+    assert!(!env.home().join(".local").exists(), "nothing was written");
+}
+
+#[test]
+fn a_machine_gets_the_request_as_it_would_be_sent() {
+    let env = with_examples();
+    let args = ["context", "native-tools.jsonl", "--json", "--tokens", "exact", "--as"];
+    let request = |shape| {
+        let shown = env.run(&[&args[..], &[shape]].concat()).success().stdout;
+        let first = json(shown.lines().next().unwrap());
+        assert_eq!((&first["type"], &first["as"]), (&"context".into(), &shape.into()));
+        assert_eq!(first["counted"], "cl100k_base");
+        assert_eq!(
+            shown.lines().filter(|line| json(line)["type"] == "message").count(),
+            first["messages"]
+        );
+        first["request"].clone()
+    };
+    assert_eq!(request("anthropic")["system"][0]["text"], "You mend kettles.");
+    assert_eq!(request("openai")["messages"][0]["role"], "system");
+    assert_eq!(request("gemini")["contents"][0]["role"], "user");
+    assert_eq!(request("messages")["messages"][0]["role"], "system");
+}
+
+#[test]
+fn an_entry_is_explained() {
+    let env = with_examples();
+    let explain =
+        |entry| env.run(&["context", "native-rewind.jsonl", "--turns", "1", "--explain", entry]);
+    assert_snapshot!(explain("2d77fc52"), @"2d77fc52 is sent, in message 3 of 3: it is on the way to the head");
+    assert_snapshot!(explain("5dc4d20a"), @"5dc4d20a is sent, in message 1 of 3: it is the summary of what was compacted");
+    assert_snapshot!(explain("@4"), @"
+    dd44b48d is not sent: limit: it is older than the newest turn
+      limit dropped: it is older than the newest turn
+    ");
+    assert_snapshot!(explain("@0"), @"004000d2 is not sent: a compaction left it out, or the agent does not send such records");
+}
+
+#[test]
+fn a_small_window_is_refused_and_a_tight_one_warned_of() {
+    let env = with_examples();
+    let with = |window| env.run(&["context", "native-rewind.jsonl", "-q", "--window", window]);
+    assert_snapshot!(with("15999"), @"
+    ------- stderr -------
+    error: a window of 15999 tokens is too small; 16000 are the least
+    hint: name another one with --window, or set window.block in config.toml: undertext context --help
+    [exit status: 2]
+    ");
+    assert_snapshot!(with("16000").stderr, @"warning: a window of 16000 tokens is tight; 32000 are enough");
+}
+
+#[test]
+fn settings_are_the_users_and_the_stores() {
+    let env = with_examples();
+    let settings = |folder: &str, text: &str| {
+        let folder = env.home().join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("config.toml"), text).unwrap();
+    };
+    let window = || {
+        let shown = env.run(&["context", "native-tools.jsonl", "--json"]);
+        let first = shown.stdout.lines().next().map(json);
+        (first.map(|first| (first["window"].clone(), first["source"].clone())), shown.stderr)
+    };
+    settings(".config/undertext", "[models.kettle]\nwindow = 50000\n[window]\nwarn = 20000\n");
+    assert_eq!(window(), (Some((50_000.into(), "models".into())), String::new()));
+    settings(".local/share/undertext", "[window]\ncap = 20000\nblok = 1\n");
+    let (found, warned) = window();
+    assert_eq!(found, Some((20_000.into(), "cap".into())));
+    assert_snapshot!(warned, @"warning: $HOME/.local/share/undertext/config.toml, line 3: there is no key window.blok; the nearest is window.block");
+    settings(".local/share/undertext", "[limits]\nturns = \"ten\"\n");
+    assert_snapshot!(env.run(&["context", "native-tools.jsonl"]), @r#"
+    ------- stderr -------
+    error: $HOME/.local/share/undertext/config.toml, line 2: limits.turns cannot be this: invalid type: string "ten", expected usize
+    hint: all keys, explained: undertext context --settings
+    [exit status: 2]
+    "#);
+    let example = env.run(&["context", "--settings"]).success().stdout;
+    assert!(example.contains("[channels.telegram]"));
+}
+
+#[test]
+fn a_channel_may_have_fewer_turns() {
+    let env = with_examples();
+    let folder = env.home().join(".config/undertext");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), "[channels.telegram]\ndirect = 1\n").unwrap();
+    let kept = |key: &str| {
+        let shown = env.run(&["context", "native-rewind.jsonl", "--json", "--key", key]).success();
+        json(shown.stdout.lines().next().unwrap())["kept"].clone()
+    };
+    assert_eq!(kept("agent:main:telegram:dm:4711:thread:2"), 1);
+    assert_eq!(kept("agent:main:telegram:group:4711"), 2);
+    // A session that was set up with a key needs none.
+    let id =
+        env.run(&["new", "--json", "--configure", "key=telegram:direct:4711"]).success().stdout;
+    let id = json(&id)["session"].as_str().unwrap().to_owned();
+    for text in ["one", "two", "three"] {
+        env.run(&["append", "-q", text]).success();
+    }
+    let shown = env.run(&["context", &id, "--json"]).success().stdout;
+    assert_eq!(json(shown.lines().next().unwrap())["kept"], 1);
+}
+
+#[test]
+fn what_a_revert_left_is_not_sent_and_exact_counts_are_kept() {
+    let stored = Stored::reverted();
+    let exact = || stored.env.run(&["context", "--tokens", "exact"]).success();
+    let first = exact();
+    assert!(!first.stdout.contains("Red it is."));
+    assert_eq!(exact().stdout, first.stdout);
+    let verified = stored.env.run(&["verify"]).success();
+    assert!(!verified.stdout.contains("damage"), "{verified}");
+}
+
+#[test]
+fn an_empty_session_is_sent_as_nothing() {
+    let env = TestEnv::new();
+    env.run(&["new", "-q"]).success();
+    assert_snapshot!(env.run(&["context"]), @"
+    0 messages, 2 tokens (estimate): 0% of a window of 32000 (default, no model known)
+    ------- stderr -------
+    A model would be sent nothing
+    ");
+}
