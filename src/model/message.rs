@@ -1,5 +1,7 @@
 //! The normalised view: what any agent's record says, in one shape.
 
+use std::borrow::Cow;
+
 use crate::model::Timestamp;
 
 /// Who speaks.
@@ -32,30 +34,107 @@ impl Role {
 pub enum Block {
     /// Words.
     Text(String),
-    /// The model's reasoning, as far as it is readable.
-    Thinking(String),
-    /// A tool call; the input is JSON as it stands in the record.
+    /// The model's reasoning.
+    Thinking(Thinking),
+    /// A tool call.
     Call {
         /// The id that its result names.
         id: String,
         /// The tool.
         name: String,
-        /// The arguments.
+        /// The arguments: JSON as it stands in the record.
         input: String,
+        /// What the provider must get back with the call to take it as its own.
+        signature: Option<String>,
     },
     /// What a tool answered.
     Result {
         /// The call it answers.
         id: String,
-        /// Its text, blocks joined by line ends.
-        text: String,
+        /// The tool, where the record says it.
+        name: Option<String>,
+        /// The answer: texts, images and what is unknown here.
+        blocks: Vec<Block>,
         /// Whether the tool failed.
         error: bool,
     },
-    /// A picture, of so many bytes in the record.
-    Image(usize),
-    /// A block of a kind unknown here, by its name.
-    Other(String),
+    /// A picture.
+    Image(Image),
+    /// A block of a kind unknown here.
+    Other {
+        /// Its kind, by its own word.
+        name: String,
+        /// All of it: JSON as it stands in the record.
+        json: String,
+    },
+}
+
+/// What a model thought before it spoke.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thinking {
+    /// As far as it is readable.
+    pub text: String,
+    /// What the provider must get back to take it as its own: a signature, or the whole in a form that only it can read.
+    pub signature: Option<String>,
+    /// Whether nothing of it is readable, and the signature is all.
+    pub is_redacted: bool,
+}
+
+/// A picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// How many bytes its block has in the record.
+    pub bytes: usize,
+    /// Its media type, such as `image/png`.
+    pub media: Option<String>,
+    /// Where its pixels are.
+    pub source: Source,
+}
+
+/// Where the pixels of a picture are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// In the record, in base64.
+    Data(String),
+    /// At an address.
+    Url(String),
+    /// Where the record alone does not lead.
+    Elsewhere,
+}
+
+/// How an answer of a model ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It was said to the end.
+    End,
+    /// There was no more room for it.
+    Length,
+    /// It waits for the results of its calls.
+    Calls,
+    /// It is to be continued as it is.
+    Paused,
+    /// The model would not answer.
+    Refused,
+    /// Someone broke it off.
+    Aborted,
+    /// Something failed.
+    Error,
+}
+
+impl Stop {
+    /// Reads the word that a provider or an agent has for it.
+    pub fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "end_turn" | "stop_sequence" | "stop" | "end" => Self::End,
+            "max_tokens" | "model_context_window_exceeded" | "length" => Self::Length,
+            "tool_use" | "toolUse" | "tool_calls" | "calls" => Self::Calls,
+            "pause_turn" | "paused" => Self::Paused,
+            "refusal" | "content_filter" | "refused" => Self::Refused,
+            "aborted" => Self::Aborted,
+            "error" => Self::Error,
+            _ => return None,
+        })
+    }
 }
 
 /// What a model says that it used for one request.
@@ -86,15 +165,79 @@ pub struct Message {
     pub model: Option<String>,
     /// What it used.
     pub usage: Option<Usage>,
+    /// How the answer ended, where the record says it.
+    pub stop: Option<Stop>,
+    /// Whether it stands for what a compaction left out.
+    pub is_summary: bool,
+}
+
+impl Block {
+    /// Returns a text that a tool answered.
+    pub fn answer(id: String, text: String, error: bool) -> Self {
+        Self::Result { id, name: None, blocks: vec![Self::Text(text)], error }
+    }
+
+    /// Returns the words of a tool's answer: its texts, joined by line ends; nothing of any other block.
+    pub fn answer_text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Result { blocks, .. } => texts(blocks),
+            _ => Cow::Borrowed(""),
+        }
+    }
+}
+
+impl Image {
+    /// Returns a picture at an address, which may hold the picture itself.
+    pub fn at(url: &str, bytes: usize) -> Self {
+        let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+        let (media, source) = match inline {
+            Some((media, data)) => (Some(media.to_owned()), Source::Data(data.to_owned())),
+            None => (None, Source::Url(url.to_owned())),
+        };
+        Self { bytes, media, source }
+    }
 }
 
 impl Message {
+    /// Returns a message that says nothing about itself.
+    pub fn new(role: Role, blocks: Vec<Block>) -> Self {
+        Self {
+            role,
+            blocks,
+            id: None,
+            time: None,
+            model: None,
+            usage: None,
+            stop: None,
+            is_summary: false,
+        }
+    }
+
     /// Returns the words of the message: its texts, joined by line ends.
     pub fn text(&self) -> String {
-        let texts = self.blocks.iter().filter_map(|block| match block {
-            Block::Text(text) => Some(text.as_str()),
-            _ => None,
-        });
-        texts.collect::<Vec<_>>().join("\n")
+        texts(&self.blocks).into_owned()
     }
+
+    /// Returns the blocks; what of a tool's answer is no text follows the answer.
+    pub fn parts(&self) -> impl Iterator<Item = &Block> {
+        self.blocks.iter().flat_map(|block| {
+            let within = match block {
+                Block::Result { blocks, .. } => blocks.as_slice(),
+                _ => &[],
+            };
+            let rest = within.iter().filter(|block| !matches!(block, Block::Text(_)));
+            std::iter::once(block).chain(rest)
+        })
+    }
+}
+
+fn texts<'a>(blocks: &'a [Block]) -> Cow<'a, str> {
+    let text = |block: &'a Block| match block {
+        Block::Text(text) => Some(text.as_str()),
+        _ => None,
+    };
+    if let [block] = blocks {
+        return Cow::Borrowed(text(block).unwrap_or_default());
+    }
+    Cow::Owned(blocks.iter().filter_map(text).collect::<Vec<_>>().join("\n"))
 }

@@ -16,6 +16,6 @@ pub use fact::{
     Rotation, Run, SessionName, put_varint, take_varint,
 };
 pub use id::{Canon, EntryId, IdPrefix, LineId, NameTag, OperationId, Running};
-pub use message::{Block, Message, Role, Usage};
+pub use message::{Block, Image, Message, Role, Source, Stop, Thinking, Usage};
 pub use record::{Card, Kind, Parent, Record};
 pub use time::Timestamp;

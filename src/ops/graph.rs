@@ -356,12 +356,14 @@ impl Facts {
 /// Returns the first words of a message, or what stands in their place.
 fn words(message: &Message) -> Option<String> {
     let instead = |block: &Block| match block {
-        Block::Text(text) | Block::Thinking(text) | Block::Result { text, .. } => first_line(text),
+        Block::Text(text) => first_line(text),
+        Block::Thinking(thinking) => first_line(&thinking.text),
+        Block::Result { .. } => first_line(&block.answer_text()),
         Block::Call { name, input, .. } => first_line(&format!("{name} {input}")),
         Block::Image(_) => Some("[image]".to_owned()),
-        Block::Other(kind) => first_line(kind),
+        Block::Other { name, .. } => first_line(name),
     };
-    first_line(&message.text()).or_else(|| message.blocks.iter().find_map(instead))
+    first_line(&message.text()).or_else(|| message.parts().find_map(instead))
 }
 
 fn first_line(text: &str) -> Option<String> {

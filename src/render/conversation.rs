@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use undertext::model::{Block, Kind, Message};
+use undertext::model::{Block, Image, Kind, Message};
 use undertext::ops::Line;
 
 use super::style::{Label, Styles};
@@ -25,6 +25,8 @@ const FEW_LINES: usize = 3;
 const LINE_LENGTH: usize = 200;
 /// How wide a line is that must not be wrapped, where there is no terminal.
 const WIDTH: usize = 100;
+/// What stands for thinking of which nothing is readable.
+const REDACTED: &str = "[redacted_thinking]";
 /// However narrow the terminal, so much of it is shown.
 const LEAST: usize = 16;
 
@@ -63,11 +65,14 @@ pub(crate) fn write(out: &mut dyn Write, lines: &[Line], manner: Manner<'_>) -> 
 
 /// Returns what an entry says, whole and without any mark: the text whose lines `show --lines` counts.
 pub(crate) fn whole(messages: &[Message]) -> String {
-    let parts = messages.iter().flat_map(|message| &message.blocks).map(|block| match block {
-        Block::Text(text) | Block::Thinking(text) | Block::Result { text, .. } => text.clone(),
+    let parts = messages.iter().flat_map(Message::parts).map(|block| match block {
+        Block::Text(text) => text.clone(),
+        Block::Thinking(thinking) if thinking.is_redacted => REDACTED.to_owned(),
+        Block::Thinking(thinking) => thinking.text.clone(),
+        Block::Result { .. } => block.answer_text().into_owned(),
         Block::Call { name, input, .. } => format!("{name} {input}"),
-        Block::Image(bytes) => image(*bytes),
-        Block::Other(kind) => format!("[{kind}]"),
+        Block::Image(found) => image(found),
+        Block::Other { name, .. } => format!("[{name}]"),
     });
     parts.collect::<Vec<_>>().join("\n")
 }
@@ -87,12 +92,12 @@ pub(crate) fn label(kind: Kind) -> Label {
 
 /// Returns the only block of an entry that is no more than one.
 fn sole(line: &Line) -> Option<&Block> {
-    let mut blocks = line.messages.iter().flat_map(|message| &message.blocks);
+    let mut blocks = line.messages.iter().flat_map(Message::parts);
     blocks.next().filter(|_| blocks.next().is_none())
 }
 
-fn image(bytes: usize) -> String {
-    format!("[image, {}]", units::size(bytes as u64))
+fn image(image: &Image) -> String {
+    format!("[image, {}]", units::size(image.bytes as u64))
 }
 
 impl Manner<'_> {
@@ -117,20 +122,20 @@ impl Manner<'_> {
             head = format!("{rule} {head} {rule}");
         }
         writeln!(out, "{head}")?;
-        for block in line.messages.iter().flat_map(|message| &message.blocks) {
+        for block in line.messages.iter().flat_map(Message::parts) {
             match block {
                 Block::Text(text) => self.text(out, line, text, (Label::Plain, LINES))?,
-                Block::Thinking(text) => {
+                Block::Thinking(thinking) if !thinking.is_redacted => {
                     self.indented(out, Some((Label::Dim, "thinking:".to_owned())))?;
-                    self.text(out, line, text, (Label::Dim, FEW_LINES))?;
+                    self.text(out, line, &thinking.text, (Label::Dim, FEW_LINES))?;
                 }
-                Block::Result { text, .. } => {
+                Block::Result { .. } => {
                     if summary.is_none() {
                         self.indented(out, Self::summary(block))?;
                     }
-                    self.text(out, line, text, (Label::Dim, FEW_LINES))?;
+                    self.text(out, line, &block.answer_text(), (Label::Dim, FEW_LINES))?;
                 }
-                Block::Call { .. } | Block::Image(_) | Block::Other(_) if summary.is_some() => {}
+                _ if summary.is_some() => {}
                 block => self.indented(out, Self::summary(block))?,
             }
         }
@@ -140,9 +145,13 @@ impl Manner<'_> {
     /// Returns one line in the place of a block that is no text, or above it.
     fn summary(block: &Block) -> Option<(Label, String)> {
         match block {
+            Block::Thinking(thinking) if thinking.is_redacted => {
+                Some((Label::Dim, REDACTED.to_owned()))
+            }
             Block::Text(_) | Block::Thinking(_) => None,
             Block::Call { name, input, .. } => Some((Label::Tool, format!("{name} {input}"))),
-            Block::Result { text, error, .. } => {
+            Block::Result { error, .. } => {
+                let text = block.answer_text();
                 let lines = text.lines().count();
                 let plural = if lines == 1 { "" } else { "s" };
                 let mut shown = String::new();
@@ -153,8 +162,8 @@ impl Manner<'_> {
                     .expect("a string takes all that is written");
                 Some((if *error { Label::Error } else { Label::Dim }, shown))
             }
-            Block::Image(bytes) => Some((Label::Dim, image(*bytes))),
-            Block::Other(kind) => Some((Label::Dim, format!("[{kind}]"))),
+            Block::Image(found) => Some((Label::Dim, image(found))),
+            Block::Other { name, .. } => Some((Label::Dim, format!("[{name}]"))),
         }
     }
 

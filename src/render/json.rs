@@ -6,12 +6,13 @@
 //!
 //! Invariant: a line break is written after each object and nowhere else.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use serde_json::value::RawValue;
-use undertext::model::{Block, Checkpoint};
+use undertext::model::{Block, Checkpoint, Message};
 use undertext::ops::{self, GraphNode};
 
 use super::safe;
@@ -51,7 +52,7 @@ enum Part<'a> {
     Text { text: &'a str },
     Thinking { text: &'a str },
     Call { id: &'a str, name: &'a str, input: Input<'a> },
-    Result { id: &'a str, text: &'a str, error: bool },
+    Result { id: &'a str, text: Cow<'a, str>, error: bool },
     Image { bytes: usize },
     Other { name: &'a str },
 }
@@ -97,7 +98,7 @@ impl<'a> EntryShape<'a> {
             checkpoint: line.checkpoint,
             checkpoints: marks(&line.marks),
             model: message.and_then(|message| message.model.as_deref()),
-            blocks: line.messages.iter().flat_map(|message| &message.blocks).map(part).collect(),
+            blocks: line.messages.iter().flat_map(Message::parts).map(part).collect(),
             excerpt: None,
         }
     }
@@ -138,14 +139,20 @@ fn marks(marks: &[Checkpoint]) -> Vec<MarkShape<'_>> {
 fn part(block: &Block) -> Part<'_> {
     match block {
         Block::Text(text) => Part::Text { text },
-        Block::Thinking(text) => Part::Thinking { text },
-        Block::Call { id, name, input } => {
+        // A kind of its own, although the model reads it as its thinking.
+        Block::Thinking(thinking) if thinking.is_redacted => {
+            Part::Other { name: "redacted_thinking" }
+        }
+        Block::Thinking(thinking) => Part::Thinking { text: &thinking.text },
+        Block::Call { id, name, input, .. } => {
             let parsed = serde_json::from_str(input).map(Input::Json);
             Part::Call { id, name, input: parsed.unwrap_or(Input::Text(input)) }
         }
-        Block::Result { id, text, error } => Part::Result { id, text, error: *error },
-        Block::Image(bytes) => Part::Image { bytes: *bytes },
-        Block::Other(name) => Part::Other { name },
+        Block::Result { id, error, .. } => {
+            Part::Result { id, text: block.answer_text(), error: *error }
+        }
+        Block::Image(image) => Part::Image { bytes: image.bytes },
+        Block::Other { name, .. } => Part::Other { name },
     }
 }
 

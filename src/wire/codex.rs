@@ -29,13 +29,13 @@ use serde_json::{Value, json};
 
 use crate::{
     model::{
-        Block, Kind, Message, Record, Role, Timestamp,
-        json::{self, Raw},
+        Block, Image, Kind, Message, Record, Role, Source, Thinking, Timestamp,
+        json::{Kind as JsonKind, Raw},
         put_varint, take_varint,
     },
     wire::{
-        Back, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting, line, moment,
-        shown, string, text,
+        Back, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting, json, line,
+        moment, other, shown, string, text,
     },
 };
 
@@ -140,7 +140,7 @@ impl Format for Codex {
                     return history.items().filter_map(|item| item_message(item, time)).collect();
                 }
                 let summary = Block::Text(text(payload, "message").unwrap_or_default());
-                vec![said(Role::User, vec![summary], time)]
+                vec![Message { is_summary: true, ..said(Role::User, vec![summary], time) }]
             }
             Part::Event(_) | Part::Other(_) => Vec::new(),
         }
@@ -476,11 +476,11 @@ fn is_fragment(text: &str) -> bool {
 
 /// Returns the history that a compaction puts in the place of all before it.
 fn history(payload: Raw<'_>) -> Option<Raw<'_>> {
-    payload.get("replacement_history").filter(|history| history.kind() == json::Kind::Array)
+    payload.get("replacement_history").filter(|history| history.kind() == JsonKind::Array)
 }
 
 fn said(role: Role, blocks: Vec<Block>, time: Option<Timestamp>) -> Message {
-    Message { role, blocks, id: None, time, model: None, usage: None }
+    Message { time, ..Message::new(role, blocks) }
 }
 
 fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Message> {
@@ -501,60 +501,56 @@ fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Message> {
                 .filter_map(|key| item.get(key))
                 .flat_map(Raw::items);
             let words: Vec<String> = parts.filter_map(|part| text(part, "text")).collect();
-            (Role::Assistant, vec![Block::Thinking(words.join("\n"))])
+            let signature = text(item, "encrypted_content");
+            let is_redacted = words.is_empty() && signature.is_some();
+            let thinking = Thinking { text: words.join("\n"), signature, is_redacted };
+            (Role::Assistant, vec![Block::Thinking(thinking)])
         }
         "function_call" | "custom_tool_call" | "local_shell_call" | "tool_search_call" => {
             let input =
                 ["arguments", "action"].into_iter().find_map(|key| item.get(key)).map(shown);
-            let input = input.or_else(|| {
-                item.get("input").map(|input| String::from_utf8_lossy(input.bytes()).into())
-            });
+            let input = input.or_else(|| item.get("input").map(json));
             let id = text(item, "call_id").or_else(|| text(item, "id")).unwrap_or_default();
             let name =
                 text(item, "name").unwrap_or_else(|| kind.trim_end_matches("_call").to_owned());
-            (
-                Role::Assistant,
-                vec![Block::Call { id, name, input: input.unwrap_or_else(|| "{}".into()) }],
-            )
+            let input = input.unwrap_or_else(|| "{}".into());
+            (Role::Assistant, vec![Block::Call { id, name, input, signature: None }])
         }
         "function_call_output" | "custom_tool_call_output" | "tool_search_output" => {
             let output = item.get("output").or_else(|| item.get("tools"));
-            let mut rest = Vec::new();
-            let text = match output {
-                Some(output) if output.kind() == json::Kind::Array => {
-                    let mut words = Vec::new();
-                    for block in content(output) {
-                        match block {
-                            Block::Text(text) => words.push(text),
-                            other => rest.push(other),
-                        }
-                    }
-                    words.join("\n")
-                }
-                Some(output) => shown(output),
-                None => String::new(),
-            };
-            let result = Block::Result { id: field("call_id"), text, error: false };
-            (Role::Tool, [vec![result], rest].concat())
+            let blocks = output.map(content).unwrap_or_default();
+            (
+                Role::Tool,
+                vec![Block::Result { id: field("call_id"), name: None, blocks, error: false }],
+            )
         }
         _ if item_kind(&kind, None, None) == Kind::Assistant => {
-            (Role::Assistant, vec![Block::Other(kind)])
+            (Role::Assistant, vec![other(item)])
         }
         _ => return None,
     };
-    Some(said(role, blocks, time))
+    let is_summary = match blocks.first() {
+        Some(Block::Text(text)) => role == Role::User && text.starts_with(SUMMARY_PREFIX),
+        Some(Block::Other { name, .. }) => name == "compaction" || name == "context_compaction",
+        _ => false,
+    };
+    Some(Message { is_summary, ..said(role, blocks, time) })
 }
 
 fn content(content: Raw<'_>) -> Vec<Block> {
-    if content.kind() != json::Kind::Array {
+    if content.kind() != JsonKind::Array {
         return vec![Block::Text(shown(content))];
     }
     let block = |part: Raw<'_>| match text(part, "type").as_deref() {
         Some("input_text" | "output_text" | "text") => {
             Block::Text(text(part, "text").unwrap_or_default())
         }
-        Some("input_image") => Block::Image(part.bytes().len()),
-        other => Block::Other(other.unwrap_or("unknown").to_owned()),
+        Some("input_image") => {
+            let bytes = part.bytes().len();
+            let nowhere = Image { bytes, media: None, source: Source::Elsewhere };
+            Block::Image(text(part, "image_url").map_or(nowhere, |url| Image::at(&url, bytes)))
+        }
+        _ => other(part),
     };
     content.items().map(block).collect()
 }

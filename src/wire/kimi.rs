@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 
 use crate::{
     model::{
-        Block, Kind, Message, Role,
+        Block, Image, Kind, Message, Role, Thinking,
         json::{self, Raw},
     },
     wire::{
-        Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting, line, shown, string,
-        text,
+        Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting, line, other, shown,
+        string, text,
     },
 };
 
@@ -231,19 +231,17 @@ fn message(record: Raw<'_>) -> Option<Message> {
     };
     let mut blocks = record.get("content").map(content).unwrap_or_default();
     if role == Role::Tool {
-        let mut words = Vec::new();
-        blocks.retain(|block| match block {
-            Block::Text(text) => {
-                words.push(text.clone());
-                false
-            }
-            _ => true,
-        });
         // A tool that failed says so in the first words of its answer; nothing else in the record does.
-        let error = words.first().is_some_and(|first| first.starts_with("<system>ERROR"));
+        let mut texts = blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text),
+            _ => None,
+        });
+        let error = texts.next().is_some_and(|first| first.starts_with("<system>ERROR"));
         let id = text(record, "tool_call_id").unwrap_or_default();
-        blocks.insert(0, Block::Result { id, text: words.join("\n"), error });
+        blocks = vec![Block::Result { id, name: text(record, "name"), blocks, error }];
     }
+    let is_summary = role == Role::User
+        && matches!(blocks.first(), Some(Block::Text(text)) if text.trim_start().starts_with(SUMMARY));
     for call in record.get("tool_calls").into_iter().flat_map(Raw::items) {
         let function = call.get("function");
         blocks.push(Block::Call {
@@ -253,9 +251,10 @@ fn message(record: Raw<'_>) -> Option<Message> {
                 .and_then(|function| function.get("arguments"))
                 .map(shown)
                 .unwrap_or_default(),
+            signature: None,
         });
     }
-    Some(Message { role, blocks, id: None, time: None, model: None, usage: None })
+    Some(Message { is_summary, ..Message::new(role, blocks) })
 }
 
 fn content(content: Raw<'_>) -> Vec<Block> {
@@ -267,9 +266,16 @@ fn content(content: Raw<'_>) -> Vec<Block> {
     }
     let block = |part: Raw<'_>| match text(part, "type").as_deref() {
         Some("text") => Block::Text(text(part, "text").unwrap_or_default()),
-        Some("think") => Block::Thinking(text(part, "think").unwrap_or_default()),
-        Some("image_url") => Block::Image(part.bytes().len()),
-        other => Block::Other(other.unwrap_or("unknown").to_owned()),
+        Some("think") => Block::Thinking(Thinking {
+            text: text(part, "think").unwrap_or_default(),
+            signature: text(part, "encrypted"),
+            is_redacted: false,
+        }),
+        Some("image_url") => {
+            let url = part.get("image_url").and_then(|image| text(image, "url"));
+            Block::Image(Image::at(&url.unwrap_or_default(), part.bytes().len()))
+        }
+        _ => other(part),
     };
     content.items().map(block).collect()
 }

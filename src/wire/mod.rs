@@ -19,7 +19,9 @@ pub use kimi::Kimi;
 pub use native::{Invalid, Native};
 pub use pi::Pi;
 
-use crate::model::{Kind, Message, NameTag, Record, Timestamp, Usage, json::Raw};
+use crate::model::{
+    Block, Image, Kind, Message, NameTag, Record, Source, Thinking, Timestamp, Usage, json::Raw,
+};
 
 /// Any failure of what lies beneath a [`Graph`].
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -304,6 +306,48 @@ fn shown(value: Raw<'_>) -> String {
         || String::from_utf8_lossy(value.bytes()).into_owned(),
         std::borrow::Cow::into_owned,
     )
+}
+
+/// Returns a block that is not understood.
+fn other(item: Raw<'_>) -> Block {
+    let name = text(item, "type").unwrap_or_else(|| "unknown".to_owned());
+    Block::Other { name, json: json(item) }
+}
+
+/// Returns a value's JSON as it stands in the record.
+fn json(value: Raw<'_>) -> String {
+    String::from_utf8_lossy(value.bytes()).into_owned()
+}
+
+/// Returns a block as Anthropic's interface writes it.
+fn anthropic(item: Raw<'_>) -> Block {
+    let field = |key| text(item, key).unwrap_or_default();
+    match text(item, "type").as_deref() {
+        Some("text") => Block::Text(field("text")),
+        Some("thinking") => Block::Thinking(Thinking {
+            text: field("thinking"),
+            signature: text(item, "signature").filter(|signature| !signature.is_empty()),
+            is_redacted: false,
+        }),
+        Some("redacted_thinking") => Block::Thinking(Thinking {
+            text: String::new(),
+            signature: text(item, "data"),
+            is_redacted: true,
+        }),
+        Some("image") => {
+            let bytes = item.bytes().len();
+            let source = item.get("source");
+            let field = |key| source.and_then(|source| text(source, key));
+            Block::Image(match (field("data"), field("url")) {
+                (Some(data), _) => {
+                    Image { bytes, media: field("media_type"), source: Source::Data(data) }
+                }
+                (None, Some(url)) => Image::at(&url, bytes),
+                (None, None) => Image { bytes, media: None, source: Source::Elsewhere },
+            })
+        }
+        _ => other(item),
+    }
 }
 
 /// Returns a record as the line to append.

@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 use crate::{
     dag,
     model::{
-        Block, Kind, Message, NameTag, Parent, Role, Timestamp,
+        Block, Kind, Message, NameTag, Parent, Role, Stop, Timestamp,
         json::{self, Raw},
     },
     wire::{
-        Draft, Envelope, Failure, Format, Graph, Link, Path, Repair, Setting, moment, shown,
-        string, text,
+        Draft, Envelope, Failure, Format, Graph, Link, Path, Repair, Setting, anthropic, moment,
+        shown, string, text,
     },
 };
 
@@ -218,6 +218,7 @@ fn message(record: Raw<'_>) -> Option<Message> {
                 id: text(tool, "id").unwrap_or_default(),
                 name: text(tool, "name").unwrap_or_default(),
                 input: String::from_utf8_lossy(input).into_owned(),
+                signature: None,
             });
             Role::Assistant
         }
@@ -225,27 +226,25 @@ fn message(record: Raw<'_>) -> Option<Message> {
             let result = record.get("toolResult")?;
             let error = text(result, "error");
             let output = result.get("output").map(shown).unwrap_or_default();
-            blocks.push(Block::Result {
-                id: text(result, "id").unwrap_or_default(),
-                error: error.is_some(),
-                text: match error {
-                    Some(error) if output.is_empty() => error,
-                    _ => output,
-                },
-            });
+            let id = text(result, "id").unwrap_or_default();
+            let is_error = error.is_some();
+            let said = error.filter(|_| output.is_empty()).unwrap_or(output);
+            blocks.push(Block::answer(id, said, is_error));
             Role::Tool
         }
         _ => return None,
     };
+    let field = |key| message.and_then(|message| text(message, key));
     Some(Message {
-        role,
-        blocks,
-        id: message.and_then(|m| text(m, "id")),
+        id: field("id"),
         time: moment(record.get("timestamp")),
-        model: message.and_then(|m| text(m, "model")),
+        model: field("model"),
         usage: message
             .and_then(|m| m.get("usage"))
             .map(|used| super::usage(used, super::ANTHROPIC_USAGE)),
+        stop: field("stop_reason").and_then(|word| Stop::parse(&word)),
+        is_summary: record.get("isCompactSummary").and_then(Raw::bool) == Some(true),
+        ..Message::new(role, blocks)
     })
 }
 
@@ -354,11 +353,5 @@ fn content(content: Raw<'_>) -> Vec<Block> {
         let words = shown(content);
         return if words.is_empty() { Vec::new() } else { vec![Block::Text(words)] };
     }
-    let block = |item: Raw<'_>| match text(item, "type").as_deref() {
-        Some("text") => Block::Text(text(item, "text").unwrap_or_default()),
-        Some("thinking") => Block::Thinking(text(item, "thinking").unwrap_or_default()),
-        Some("image") => Block::Image(item.bytes().len()),
-        other => Block::Other(other.unwrap_or("unknown").to_owned()),
-    };
-    content.items().map(block).collect()
+    content.items().map(anthropic).collect()
 }

@@ -24,13 +24,14 @@ use serde_json::{Value, json};
 use crate::{
     dag,
     model::{
-        Block, Kind, Message, NameTag, Parent, Record, Role, Timestamp,
-        json::{self, Raw},
+        Block, Image, Kind, Message, NameTag, Parent, Record, Role, Source, Stop, Thinking,
+        Timestamp,
+        json::{Kind as JsonKind, Raw},
         put_varint, take_varint,
     },
     wire::{
-        Back, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Repair, Setting, line,
-        shown, string, text,
+        Back, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Repair, Setting, json,
+        line, other, shown, string, text,
     },
 };
 
@@ -394,18 +395,14 @@ fn kind(class: &str, role: Option<Raw<'_>>, summary: Option<Raw<'_>>) -> Kind {
 
 fn message(record: Raw<'_>) -> Option<Message> {
     let said = |role, blocks| {
-        Some(Message {
-            role,
-            blocks,
-            id: None,
-            time: time(record.get("timestamp")),
-            model: None,
-            usage: None,
-        })
+        Some(Message { time: time(record.get("timestamp")), ..Message::new(role, blocks) })
     };
     match text(record, "type")?.as_str() {
         "message" => {}
-        "compaction" => return said(Role::User, vec![Block::Text(text(record, "summary")?)]),
+        "compaction" => {
+            let summary = said(Role::User, vec![Block::Text(text(record, "summary")?)])?;
+            return Some(Message { is_summary: true, ..summary });
+        }
         "branch_summary" => {
             let summary = text(record, "summary").filter(|summary| !summary.is_empty())?;
             return said(Role::User, vec![Block::Text(summary)]);
@@ -421,16 +418,12 @@ fn message(record: Raw<'_>) -> Option<Message> {
         Some("assistant") => Role::Assistant,
         Some("system") => Role::System,
         Some("toolResult") => {
-            let texts = blocks.extract_if(.., |block| matches!(block, Block::Text(_)));
-            let texts: Vec<String> = texts
-                .filter_map(|block| if let Block::Text(text) = block { Some(text) } else { None })
-                .collect();
-            let result = Block::Result {
+            blocks = vec![Block::Result {
                 id: text(message, "toolCallId").unwrap_or_default(),
-                text: texts.join("\n"),
+                name: text(message, "toolName"),
+                blocks,
                 error: message.get("isError").and_then(Raw::bool) == Some(true),
-            };
-            blocks.insert(0, result);
+            }];
             Role::Tool
         }
         Some("bashExecution") => {
@@ -446,31 +439,38 @@ fn message(record: Raw<'_>) -> Option<Message> {
         _ => Role::User,
     };
     Some(Message {
-        role,
-        blocks,
-        id: None,
         time: time(message.get("timestamp")).or_else(|| time(record.get("timestamp"))),
         model: text(message, "model"),
         usage: message.get("usage").map(|used| super::usage(used, USAGE)),
+        stop: text(message, "stopReason").and_then(|word| Stop::parse(&word)),
+        is_summary: text(message, "role").as_deref() == Some("compactionSummary"),
+        ..Message::new(role, blocks)
     })
 }
 
 fn content(content: Raw<'_>) -> Vec<Block> {
-    if content.kind() != json::Kind::Array {
+    if content.kind() != JsonKind::Array {
         return vec![Block::Text(shown(content))];
     }
     let block = |item: Raw<'_>| match text(item, "type").as_deref() {
         Some("text") => Block::Text(text(item, "text").unwrap_or_default()),
-        Some("thinking") => Block::Thinking(text(item, "thinking").unwrap_or_default()),
+        Some("thinking") => Block::Thinking(Thinking {
+            text: text(item, "thinking").unwrap_or_default(),
+            signature: text(item, "thinkingSignature"),
+            is_redacted: item.get("redacted").and_then(Raw::bool) == Some(true),
+        }),
         Some("toolCall") => Block::Call {
             id: text(item, "id").unwrap_or_default(),
             name: text(item, "name").unwrap_or_default(),
-            input: item
-                .get("arguments")
-                .map_or_else(|| "{}".into(), |input| String::from_utf8_lossy(input.bytes()).into()),
+            input: item.get("arguments").map_or_else(|| "{}".into(), json),
+            signature: text(item, "thoughtSignature"),
         },
-        Some("image") => Block::Image(item.bytes().len()),
-        other => Block::Other(other.unwrap_or("unknown").to_owned()),
+        Some("image") => Block::Image(Image {
+            bytes: item.bytes().len(),
+            media: text(item, "mimeType"),
+            source: text(item, "data").map_or(Source::Elsewhere, Source::Data),
+        }),
+        _ => other(item),
     };
     content.items().map(block).collect()
 }

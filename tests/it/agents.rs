@@ -7,7 +7,7 @@ use std::{fs, path::PathBuf};
 
 use serde_json::{Value, json};
 use undertext::{
-    model::{Block, Kind, Record, Role, Timestamp, json::Raw},
+    model::{Block, Kind, Record, Role, Thinking, Timestamp, json::Raw},
     wire::{Back, Codex, Draft, Format, Kimi, Link, Pi, Setting, detect, jsonl::Reader},
 };
 
@@ -209,11 +209,16 @@ mod pi {
         let input = r#"{"a":1}"#.into();
         assert_eq!(
             check(call, Kind::Assistant).blocks,
-            [Block::Call { id: "c".into(), name: "f".into(), input }]
+            [Block::Call { id: "c".into(), name: "f".into(), input, signature: None }]
         );
         let result =
             Draft::Result { id: "c".into(), output: String::new(), error: Some("no".into()) };
-        let error = Block::Result { id: "c".into(), text: "no".into(), error: true };
+        let error = Block::Result {
+            id: "c".into(),
+            name: Some("unknown".into()),
+            blocks: vec![Block::Text("no".into())],
+            error: true,
+        };
         assert_eq!(check(result, Kind::Result).blocks, [error]);
     }
 
@@ -448,7 +453,7 @@ mod codex {
         assert!((1..=7).filter(|&entry| entry != 6).all(|entry| Codex.knows(file.raw(entry))));
         assert_eq!(Codex.session(file.raw(1)).as_deref(), Some("s"));
         assert_eq!(file.context(), [3, 4, 5, 7]);
-        let result = Block::Result { id: "c".into(), text: "done".into(), error: false };
+        let result = Block::answer("c".into(), "done".into(), false);
         assert_eq!(Codex.messages(file.raw(7)).remove(0).blocks, [result]);
     }
 
@@ -544,16 +549,15 @@ mod kimi {
     #[test]
     fn calls_results_and_checkpoint_numbers_are_read() {
         let file = session();
-        let call = Block::Call { id: "c".into(), name: "Shell".into(), input: "{}".into() };
-        assert_eq!(
-            Kimi.messages(file.raw(7)).remove(0).blocks,
-            [Block::Thinking("hm".into()), call]
-        );
-        let result = Block::Result {
+        let call = Block::Call {
             id: "c".into(),
-            text: "<system>ERROR: no</system>".into(),
-            error: true,
+            name: "Shell".into(),
+            input: "{}".into(),
+            signature: None,
         };
+        let thinking = Thinking { text: "hm".into(), ..Thinking::default() };
+        assert_eq!(Kimi.messages(file.raw(7)).remove(0).blocks, [Block::Thinking(thinking), call]);
+        let result = Block::answer("c".into(), "<system>ERROR: no</system>".into(), true);
         assert_eq!(Kimi.messages(file.raw(8)).remove(0).blocks, [result]);
         let numbers: Vec<_> =
             (1..=9).filter_map(|entry| Kimi.checkpoint(file.raw(entry))).collect();

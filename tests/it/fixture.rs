@@ -101,6 +101,13 @@ pub(crate) fn said(archive: &Archive, session: &Session, target: Option<&Target>
     let log = ops::log(archive, session, target, usize::MAX).unwrap();
     let words = |block: &Block| match block {
         Block::Text(text) => text.clone(),
+        Block::Call { id, name, input, .. } => {
+            format!("Call {{ id: {id:?}, name: {name:?}, input: {input:?} }}")
+        }
+        Block::Result { id, error, .. } => {
+            let text = block.answer_text();
+            format!("Result {{ id: {id:?}, text: {text:?}, error: {error} }}")
+        }
         other => format!("{other:?}"),
     };
     let texts = log.lines.iter().map(|line| match line.messages.as_slice() {

@@ -193,7 +193,7 @@ fn shown(message: &Message) -> String {
             Block::Call { id, .. } => write!(out, "call {id}").unwrap(),
             Block::Result { id, .. } => write!(out, "output {id}").unwrap(),
             Block::Image(_) => write!(out, " {}", digest("[input_image]")).unwrap(),
-            Block::Other(name) => out.push_str(name),
+            Block::Other { name, .. } => out.push_str(name),
         }
     }
     out

@@ -6,10 +6,10 @@
 
 use crate::{
     model::{
-        Block, Kind, Message, NameTag, Record, Role,
+        Block, Kind, Message, NameTag, Record, Role, Stop,
         json::{self, Raw},
     },
-    wire::{Envelope, Link, moment, shown, string, text},
+    wire::{Envelope, Link, anthropic, moment, shown, string, text},
 };
 
 /// What a hint says.
@@ -220,20 +220,26 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
             if class == "queued_command" {
                 (Role::User, attachment.get("prompt").map(blocks).unwrap_or_default())
             } else {
-                (Role::System, vec![Block::Other(class)])
+                (
+                    Role::System,
+                    vec![Block::Other { name: class, json: crate::wire::json(attachment) }],
+                )
             }
         }
         _ => return None,
     };
+    let field = |key| message.and_then(|message| text(message, key));
+    let failed = is_true(record.get("isApiErrorMessage")).then_some(Stop::Error);
     Some(Message {
-        role,
-        blocks,
-        id: message.and_then(|message| text(message, "id")),
+        id: field("id"),
         time: moment(record.get("timestamp")),
-        model: message.and_then(|message| text(message, "model")),
+        model: field("model"),
         usage: message
             .and_then(|message| message.get("usage"))
             .map(|used| crate::wire::usage(used, crate::wire::ANTHROPIC_USAGE)),
+        stop: failed.or_else(|| Stop::parse(&field("stop_reason")?)),
+        is_summary: is_true(record.get("isCompactSummary")),
+        ..Message::new(role, blocks)
     })
 }
 
@@ -323,31 +329,18 @@ fn blocks(content: Raw<'_>) -> Vec<Block> {
 fn block(item: Raw<'_>) -> Block {
     let field = |key| text(item, key).unwrap_or_default();
     match text(item, "type").as_deref() {
-        Some("text") => Block::Text(field("text")),
-        Some("thinking") => Block::Thinking(field("thinking")),
         Some("tool_use") => Block::Call {
             id: field("id"),
             name: field("name"),
             input: item.get("input").map_or_else(|| "{}".to_owned(), shown),
+            signature: None,
         },
         Some("tool_result") => Block::Result {
             id: field("tool_use_id"),
-            text: item.get("content").map(answer).unwrap_or_default(),
+            name: None,
+            blocks: item.get("content").map(blocks).unwrap_or_default(),
             error: is_true(item.get("is_error")),
         },
-        Some("image") => Block::Image(item.bytes().len()),
-        other => Block::Other(other.unwrap_or("unknown").to_owned()),
+        _ => anthropic(item),
     }
-}
-
-/// Returns the words of a tool's answer; a part that is no text is named.
-fn answer(content: Raw<'_>) -> String {
-    if content.kind() != json::Kind::Array {
-        return if content.is_null() { String::new() } else { shown(content) };
-    }
-    let part = |item: Raw<'_>| match block(item) {
-        Block::Text(words) => words,
-        _ => format!("[{}]", text(item, "type").unwrap_or_else(|| "unknown".to_owned())),
-    };
-    content.items().map(part).collect::<Vec<_>>().join("\n")
 }
