@@ -89,14 +89,15 @@
 //! Each folder may import those named behind the arrow, and a test holds this table.
 //!
 //! ```text
-//! model   values: ids, lines, facts, messages         -> nothing
-//! dag     graphs over closures                        -> nothing
-//! wire    formats, the only way in and out            -> model dag
-//! store   persistence: a trait, in memory and SQLite  -> model
-//! live    files that an agent reads                   -> model wire
-//! ops     verbs, a function each                      -> model dag wire store live
-//! render  what is shown (of the program)              -> the library
-//! cli     commands (of the program)                   -> the library, render
+//! model     values: ids, lines, facts, messages         -> nothing
+//! dag       graphs over closures                        -> nothing
+//! wire      formats, the only way in and out            -> model dag
+//! context   what a model sees: compaction, recovery     -> model
+//! store     persistence: a trait, in memory and SQLite  -> model
+//! live      files that an agent reads                   -> model wire
+//! ops       verbs, a function each                      -> model dag wire context store live
+//! render    what is shown (of the program)              -> the library
+//! cli       commands (of the program)                   -> the library, render
 //! ```
 //!
 //! A command goes down like this: `cli` finds the archive and the session; a verb of [`ops`] takes the archive's lock,
@@ -130,6 +131,7 @@
 //!
 //! Architecture invariant: no input makes a panic.
 
+pub mod context;
 pub mod dag;
 pub mod live;
 pub mod model;

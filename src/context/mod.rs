@@ -1,0 +1,4 @@
+//! What the model sees: compaction, overflow and recovery, as pure functions over the normalised view.
+
+pub mod machine;
+pub mod overflow;
