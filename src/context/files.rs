@@ -94,13 +94,11 @@ pub fn read(named: &[Named], read: &mut dyn FnMut(&str) -> Option<String>) -> Ve
 fn cut(text: &str) -> String {
     let mut end = 0;
     let mut n_chars = 0;
-    let mut n_lines = 0;
-    for line in text.split_inclusive('\n') {
+    for (n_lines, line) in text.split_inclusive('\n').enumerate() {
         n_chars += line.chars().count();
         if n_lines == MAX_LINES || n_chars > MAX_CHARS {
             break;
         }
-        n_lines += 1;
         end += line.len();
     }
     let (head, rest) = text.split_at(end);
@@ -113,13 +111,10 @@ fn cut(text: &str) -> String {
 
 /// Hands over each path that a message names, and whether the file is changed.
 fn each_path(message: &Message, each: &mut dyn FnMut(&str, bool)) {
+    let is_said = matches!(message.role, Role::User | Role::Assistant) && !message.is_summary;
     for block in &message.blocks {
         match block {
-            Block::Text(text) if matches!(message.role, Role::User | Role::Assistant) => {
-                if !message.is_summary {
-                    in_prose(text).for_each(|path| each(path, false));
-                }
-            }
+            Block::Text(text) if is_said => in_prose(text).for_each(|path| each(path, false)),
             Block::Call { name, input, .. } => {
                 let Some(input) = json::Raw::value(input.as_bytes()) else {
                     in_patch(input).for_each(|path| each(path, true));
@@ -143,7 +138,7 @@ fn in_call(input: json::Raw<'_>, changes: bool, each: &mut dyn FnMut(&str, bool)
         for (key, value) in value.fields() {
             match value.text() {
                 Some(path) if KEYS.iter().any(|name| name.as_bytes() == key) => {
-                    each(&path, changes)
+                    each(&path, changes);
                 }
                 Some(text) => in_patch(&text).for_each(|path| each(path, true)),
                 None => left.push(value),
@@ -296,7 +291,8 @@ mod tests {
         let named = named(&messages, Some("/w"), false);
         let texts = read(&named, &mut |path| {
             let n: u32 = path.rsplit('f').next()?.parse().ok()?;
-            (n % 2 == 0).then(|| if n == 18 { "\0binary".to_owned() } else { path.to_owned() })
+            n.is_multiple_of(2)
+                .then(|| if n == 18 { "\0binary".to_owned() } else { path.to_owned() })
         });
         let paths: Vec<&str> = texts.iter().map(|text| text.path.as_str()).collect();
         assert_eq!(paths, ["/w/f16", "/w/f14", "/w/f12", "/w/f10", "/w/f08"]);

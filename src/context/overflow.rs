@@ -200,7 +200,7 @@ fn follow(pattern: &str, said: &str) -> Option<Figures> {
                     let (number, behind) = number(rest)?;
                     match name {
                         "used" => {
-                            figures.used = Some(figures.used.unwrap_or(0).saturating_add(number))
+                            figures.used = Some(figures.used.unwrap_or(0).saturating_add(number));
                         }
                         _ => figures.limit = Some(number),
                     }
