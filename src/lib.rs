@@ -93,6 +93,7 @@
 //! dag       graphs over closures                        -> nothing
 //! wire      formats, the only way in and out            -> model dag
 //! context   what a model sees: compaction, recovery     -> model
+//! provider  models, the only code on a network          -> model context
 //! store     persistence: a trait, in memory and SQLite  -> model
 //! live      files that an agent reads                   -> model wire
 //! ops       verbs, a function each                      -> model dag wire context store live
@@ -112,6 +113,8 @@
 //!
 //! Architecture invariant: nothing that the library returns or keeps comes from the clock, chance or the environment, but
 //! for what an [`ops::Ambient`] says, which a caller passes in.
+//!
+//! Architecture invariant: nothing but [`provider`] opens a connection, and no key is kept, logged or part of an error.
 //!
 //! Architecture invariant: no SQL and no name of a column stand outside of `store/sqlite`.
 //!
@@ -136,5 +139,6 @@ pub mod dag;
 pub mod live;
 pub mod model;
 pub mod ops;
+pub mod provider;
 pub mod store;
 pub mod wire;

@@ -13,6 +13,8 @@ mod graph;
 mod help;
 mod import;
 mod model_based;
+mod model_server;
+mod provider;
 mod readme;
 mod resume;
 mod store;
