@@ -129,7 +129,8 @@ pub trait Patient {
         emit: &mut dyn FnMut(&Event),
     ) -> Result<Self::Answer, Attempt<Self::Error>>;
 
-    /// Compacts, and says whether the context is smaller now.
+    /// Compacts, and says whether the context is smaller now. That there was nothing to compact, or no summary shorter than
+    /// what it replaces, is no error here: results may still be cut.
     fn compact(&mut self, keep: Keep, emit: &mut dyn FnMut(&Event)) -> Result<bool, Self::Error>;
 
     /// Whether there are results that truncation would cut.

@@ -16,6 +16,7 @@ mod model_based;
 mod model_server;
 mod provider;
 mod readme;
+mod recovery;
 mod resume;
 mod store;
 mod tidy;
