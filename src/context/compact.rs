@@ -77,11 +77,12 @@ pub enum CompactError {
     Summary(#[from] SummaryError),
 }
 
-/// Makes a compaction, with a model or by the extract.
+/// Makes a compaction, with a model or by the extract. When the time is up there is none, and what was there stays.
 pub fn compact(
     task: &Task<'_>,
     by: Option<&dyn Summarizer>,
     count: &dyn Fn(&str) -> u64,
+    is_late: &dyn Fn() -> bool,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Compaction, CompactError> {
     let (run, session) = (task.run, task.session.to_owned());
@@ -94,7 +95,7 @@ pub fn compact(
         tokens: task.tokens,
         window: task.window,
     });
-    let made = make(task, plan, by, count, emit);
+    let made = make(task, plan, by, count, is_late, emit);
     match &made {
         Ok(made) => emit(&Event::CompactionEnd {
             run,
@@ -116,6 +117,7 @@ fn make(
     plan: Plan,
     by: Option<&dyn Summarizer>,
     count: &dyn Fn(&str) -> u64,
+    is_late: &dyn Fn() -> bool,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Compaction, SummaryError> {
     let Some(by) = by else { return quote(task, plan, None, count) };
@@ -129,7 +131,7 @@ fn make(
         window: task.window,
         replaced: replaced(task, &plan),
     };
-    match stages::summarize(&job, by, count, emit) {
+    match stages::summarize(&job, by, count, is_late, emit) {
         Ok(made) => {
             let summary = prompt::wrap(&made.text);
             Ok(Compaction {
@@ -143,6 +145,8 @@ fn make(
                 fallback: None,
             })
         }
+        // Whoever ran out of time goes on with the context from before, whole.
+        Err(error @ SummaryError::TimedOut { .. }) => Err(error),
         Err(error) if task.strict => Err(error),
         Err(error) => {
             let said = error.to_string();
@@ -263,6 +267,15 @@ mod tests {
         by: Option<&dyn Summarizer>,
         strict: bool,
     ) -> (Result<Compaction, CompactError>, Vec<Event>) {
+        run_until(messages, by, strict, false)
+    }
+
+    fn run_until(
+        messages: &[Message],
+        by: Option<&dyn Summarizer>,
+        strict: bool,
+        is_late: bool,
+    ) -> (Result<Compaction, CompactError>, Vec<Event>) {
         let tokens = |message: &Message| count(&message.text());
         let pieces: Vec<Piece<'_>> = messages
             .iter()
@@ -282,7 +295,7 @@ mod tests {
             strict,
         };
         let mut events = Vec::new();
-        let made = compact(&task, by, &count, &mut |event| events.push(event.clone()));
+        let made = compact(&task, by, &count, &|| is_late, &mut |event| events.push(event.clone()));
         (made, events)
     }
 
@@ -335,5 +348,16 @@ mod tests {
         assert!(matches!(error, CompactError::Summary(SummaryError::TooLong { .. })), "{error}");
         let (made, events) = run(&[], None, false);
         assert_eq!((made, events), (Err(CompactError::Nothing(Nothing::Empty)), vec![]));
+    }
+
+    #[test]
+    fn a_compaction_that_runs_out_of_time_changes_nothing() {
+        let by = Says(Ok("Too late."));
+        let (made, events) = run_until(&conversation(20), Some(&by), false, true);
+        assert_eq!(made.unwrap_err().to_string(), "says: the summary was not done in time");
+        assert!(matches!(
+            events[..],
+            [Event::CompactionStart { .. }, Event::CompactionFailed { .. }]
+        ));
     }
 }

@@ -80,6 +80,12 @@ pub enum SummaryError {
     /// The model failed.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// The time was up before the last request.
+    #[error("{model}: the summary was not done in time")]
+    TimedOut {
+        /// The model.
+        model: String,
+    },
     /// The model twice had nothing to say.
     #[error("{model}: the summary is empty")]
     Empty {
@@ -103,6 +109,7 @@ struct Stage<'a> {
     job: Job<'a>,
     by: &'a dyn Summarizer,
     count: &'a dyn Fn(&str) -> u64,
+    is_late: &'a dyn Fn() -> bool,
     emit: &'a mut dyn FnMut(&Event),
     /// How long an answer may be.
     answer: u64,
@@ -111,17 +118,18 @@ struct Stage<'a> {
     made: Summary,
 }
 
-/// Summarises with a model.
+/// Summarises with a model. Whether the time is up is asked before each request; a request's own limit is the model's.
 pub fn summarize(
     job: &Job<'_>,
     by: &dyn Summarizer,
     count: &dyn Fn(&str) -> u64,
+    is_late: &dyn Fn() -> bool,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Summary, SummaryError> {
     let mut window = by.window().unwrap_or(job.window).max(4 * LEAST);
     let made = Summary { model: by.name().to_owned(), ..Summary::default() };
     let answer = MAX_ANSWER.min(window / 4);
-    let mut stage = Stage { job: *job, by, count, emit, answer, size: 0, made };
+    let mut stage = Stage { job: *job, by, count, is_late, emit, answer, size: 0, made };
     let mut limit = None;
     let mut n_halvings = 0;
     loop {
@@ -166,8 +174,9 @@ impl Stage<'_> {
         let n_parts = parts.len();
         let mut summaries = self.job.earlier.to_vec();
         for (nth, part) in parts.into_iter().enumerate() {
+            let n_tokens = tokens.get(part.clone()).unwrap_or_default().iter().sum();
             let messages = rendered.get(part).unwrap_or_default();
-            self.stage(nth + 1, n_parts + 1, messages);
+            self.stage(nth + 1, n_parts + 1, n_tokens);
             summaries.push(self.ask(&Material {
                 messages,
                 part: Some((nth + 1, n_parts)),
@@ -186,9 +195,9 @@ impl Stage<'_> {
             }
             summaries = fewer;
         }
-        self.stage(n_parts + 1, n_parts + 1, &summaries);
         let merge = Material { summaries: &summaries, ..Material::default() };
         let tokens = (self.count)(&prompt::write(&merge));
+        self.stage(n_parts + 1, n_parts + 1, tokens);
         self.last(&merge, room.saturating_sub(tokens))
     }
 
@@ -250,6 +259,9 @@ impl Stage<'_> {
                 prompt: prompt::write(&material),
                 max_tokens: self.answer,
             };
+            if (self.is_late)() {
+                return Err(SummaryError::TimedOut { model: self.made.model.clone() });
+            }
             self.made.n_requests += 1;
             let written = self.by.summarize(&request)?;
             if let Some(used) = written.usage {
@@ -272,8 +284,7 @@ impl Stage<'_> {
         Err(SummaryError::Empty { model: self.made.model.clone() })
     }
 
-    fn stage(&mut self, part: usize, parts: usize, texts: &[String]) {
-        let tokens = self.total(texts);
+    fn stage(&mut self, part: usize, parts: usize, tokens: u64) {
         (self.emit)(&Event::CompactionStage { run: self.job.run, part, parts, tokens });
     }
 
@@ -400,7 +411,7 @@ mod tests {
             replaced,
         };
         let mut events = Vec::new();
-        let made = summarize(&job, by, &count, &mut |event| events.push(event.clone()));
+        let made = summarize(&job, by, &count, &|| false, &mut |event| events.push(event.clone()));
         (made, events)
     }
 

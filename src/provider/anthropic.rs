@@ -131,3 +131,64 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
     });
     checked(message, stop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_blocks_are_read_and_the_cache_is_told_apart() {
+        let body = r#"{"id":"m1","model":"x","content":[{"type":"thinking","thinking":"Hm.","signature":"s"},
+            {"type":"redacted_thinking","data":"d"},{"type":"text","text":"Hi."},
+            {"type":"tool_use","id":"c","name":"Bash","input":{"b":1,"a":2}},{"type":"server_tool_use","id":"z"}],
+            "stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":3,
+            "cache_creation_input_tokens":4}}"#;
+        let message = read(body).unwrap();
+        let signed = |text: &str, signature: &str, is_redacted| {
+            let signature = Some(signature.to_owned());
+            Block::Thinking(Thinking { text: text.to_owned(), signature, is_redacted })
+        };
+        let call = Block::Call {
+            id: "c".to_owned(),
+            name: "Bash".to_owned(),
+            input: r#"{"b":1,"a":2}"#.to_owned(),
+            signature: None,
+        };
+        let json = r#"{"type":"server_tool_use","id":"z"}"#.to_owned();
+        let other = Block::Other { name: "server_tool_use".to_owned(), json };
+        let text = Block::Text("Hi.".to_owned());
+        assert_eq!(
+            message.blocks,
+            [signed("Hm.", "s", false), signed("", "d", true), text, call, other]
+        );
+        let usage = Usage { input: 1, output: 2, cache_read: 3, cache_write: 4 };
+        assert_eq!((message.stop, message.usage), (Some(Stop::Calls), Some(usage)));
+    }
+
+    #[test]
+    fn a_full_window_and_a_refusal_are_no_answers() {
+        let stopped = |reason: &str| read(&format!(r#"{{"content":[],"stop_reason":"{reason}"}}"#));
+        assert!(matches!(stopped("model_context_window_exceeded"), Err(Fault::Overflow { .. })));
+        assert!(matches!(stopped("refusal"), Err(Fault::Refused { .. })));
+        assert!(matches!(stopped("end_turn"), Err(Fault::BadAnswer { .. })));
+    }
+
+    #[test]
+    fn neighbours_of_one_role_are_one_message_and_results_come_first() {
+        let text = |role, text: &str| Message::new(role, vec![Block::Text(text.to_owned())]);
+        let result = Block::answer("c".to_owned(), String::new(), false);
+        let messages = [
+            text(Role::System, "note"),
+            text(Role::User, "a"),
+            text(Role::User, " "),
+            Message::new(Role::Tool, vec![result]),
+            text(Role::Assistant, ""),
+        ];
+        let request = ChatRequest { system: "", messages: &messages, tools: &[], max_tokens: 1 };
+        let expected = json!([{"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "c"},
+            {"type": "text", "text": "<system>note</system>"},
+            {"type": "text", "text": "a"}]}]);
+        assert_eq!(body("m", &request)["messages"], expected);
+    }
+}

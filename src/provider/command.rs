@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How long a command may take where nothing else was asked for.
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// How many bytes it may print.
 const MAX_BYTES: usize = 8 * 1024 * 1024;

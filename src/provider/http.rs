@@ -97,7 +97,7 @@ pub struct Http {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            request: Duration::from_secs(300),
+            request: Duration::from_secs(120),
             connect: Duration::from_secs(20),
             retries: 3,
             backoff: Duration::from_secs(1),

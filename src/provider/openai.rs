@@ -172,3 +172,63 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
     }
     checked(message, stop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str, input: &str) -> Block {
+        let (id, name, input) = (id.to_owned(), "Bash".to_owned(), input.to_owned());
+        Block::Call { id, name, input, signature: None }
+    }
+
+    #[test]
+    fn the_ways_of_many_servers_are_read() {
+        let check = |message: &str, expected: &[Block]| {
+            let body = format!(r#"{{"choices":[{{"message":{message},"finish_reason":"stop"}}]}}"#);
+            assert_eq!(read(&body).unwrap().blocks, expected, "{message}");
+        };
+        let text = |text: &str| Block::Text(text.to_owned());
+        check(r#"{"content":"Hi."}"#, &[text("Hi.")]);
+        check(r#"{"content":[{"type":"text","text":"Hi."}]}"#, &[text("Hi.")]);
+        let thinking = Thinking { text: "Hm.".to_owned(), ..Thinking::default() };
+        let thinking = Block::Thinking(thinking);
+        check(r#"{"reasoning_content":"Hm.","content":"Hi."}"#, &[thinking, text("Hi.")]);
+        let function = |arguments: &str| {
+            format!(
+                r#"{{"content":null,"tool_calls":[{{"function":{{"name":"Bash","arguments":{arguments}}}}}]}}"#
+            )
+        };
+        check(&function(r#""{\"a\":1}""#), &[call("call0", r#"{"a":1}"#)]);
+        check(&function(r#"{"a":1}"#), &[call("call0", r#"{"a":1}"#)]);
+        check(&function(r#""""#), &[call("call0", "{}")]);
+        check(&function("null"), &[call("call0", "{}")]);
+    }
+
+    #[test]
+    fn what_is_cached_is_not_counted_twice() {
+        let body = r#"{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":100,"completion_tokens":5,
+            "prompt_tokens_details":{"cached_tokens":80}}}"#;
+        let usage = Usage { input: 20, output: 5, cache_read: 80, cache_write: 0 };
+        assert_eq!(read(body).unwrap().usage, Some(usage));
+    }
+
+    #[test]
+    fn a_refusal_and_a_nameless_call_are_no_answers() {
+        let refused = read(r#"{"choices":[{"message":{"content":null,"refusal":"I will not."}}]}"#);
+        assert_eq!(refused, Err(Fault::Refused { said: "I will not.".to_owned(), status: None }));
+        let filtered =
+            read(r#"{"choices":[{"message":{"content":""},"finish_reason":"content_filter"}]}"#);
+        assert!(matches!(filtered, Err(Fault::Refused { .. })), "{filtered:?}");
+        let nameless = read(r#"{"choices":[{"message":{"tool_calls":[{"id":"c"}]}}]}"#);
+        assert!(matches!(nameless, Err(Fault::BadAnswer { .. })), "{nameless:?}");
+    }
+
+    #[test]
+    fn arguments_are_an_object_whatever_they_were() {
+        assert_eq!(object(r#"{"a":1}"#), json!({"a": 1}));
+        assert_eq!(object(" "), json!({}));
+        assert_eq!(object("*** Begin Patch"), json!({"input": "*** Begin Patch"}));
+        assert_eq!(object("[1]"), json!({"input": "[1]"}));
+    }
+}

@@ -299,7 +299,7 @@ fn a_history_over_the_summarisers_window_is_summarised_in_stages() {
         };
         let count = |text: &str| text.len() as u64 / 4;
         let mut retries = 0;
-        let made = stages::summarize(&job, &http, &count, &mut |event| {
+        let made = stages::summarize(&job, &http, &count, &|| false, &mut |event| {
             retries += usize::from(matches!(event, Event::CompactionRetry { .. }));
         });
         assert_eq!(made.unwrap().text, "Done.");

@@ -86,7 +86,7 @@ impl Talk<'_> {
             strict: false,
         };
         // What cannot be compacted may still be truncated.
-        let made = compact::compact(&task, self.summarizer, &count, emit);
+        let made = compact::compact(&task, self.summarizer, &count, &|| false, emit);
         let Ok(made) = made else { return false };
         let mut summary = Message::new(Role::User, vec![Block::Text(made.summary)]);
         summary.is_summary = true;
