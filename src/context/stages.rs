@@ -8,7 +8,7 @@
 //! A chunk ends only where nothing is torn apart ([`crate::context::plan::joints`]). Its size is a share of the window
 //! that shrinks as the messages grow, so that one message more or less does not decide whether it fits. Token counts are
 //! estimates of someone else's counting: a margin stays free, and a summariser that still says overflow gets smaller
-//! chunks, down to [`LEAST`].
+//! chunks, down to a least size.
 //!
 //! Invariant: a summary that is empty, or longer than what it replaces, is never returned.
 
@@ -160,8 +160,9 @@ impl Stage<'_> {
     fn run(&mut self, window: u64, limit: Option<u64>) -> Result<String, SummaryError> {
         let room = room(window, self.answer);
         let (rendered, tokens) = self.render(limit.unwrap_or(window / 2));
-        let whole =
-            Material { messages: &rendered, summaries: self.job.earlier, ..Material::default() };
+        let earlier: Vec<String> =
+            self.job.earlier.iter().map(|text| self.within(text, room / 2)).collect();
+        let whole = Material { messages: &rendered, summaries: &earlier, ..Material::default() };
         let n_tokens = (self.count)(&prompt::write(&whole));
         if limit.is_none() && n_tokens <= room {
             return self.last(&whole, room - n_tokens);
@@ -172,7 +173,7 @@ impl Stage<'_> {
             self.job.messages.iter().map(|(_, message)| *message).collect();
         let parts = split(&tokens, &plan::joints(&messages), limit);
         let n_parts = parts.len();
-        let mut summaries = self.job.earlier.to_vec();
+        let mut summaries = earlier;
         for (nth, part) in parts.into_iter().enumerate() {
             let n_tokens = tokens.get(part.clone()).unwrap_or_default().iter().sum();
             let messages = rendered.get(part).unwrap_or_default();
@@ -282,6 +283,17 @@ impl Stage<'_> {
             material.complaint = Some("it was empty");
         }
         Err(SummaryError::Empty { model: self.made.model.clone() })
+    }
+
+    /// Returns a text cut to so many tokens, if it has more: a summary that fits no request would be a dead end.
+    fn within(&self, text: &str, most: u64) -> String {
+        let tokens = (self.count)(text);
+        if tokens <= most {
+            return text.to_owned();
+        }
+        let chars = text.chars().count() as u64;
+        let share = u128::from(chars) * u128::from(most) / u128::from(tokens.max(1));
+        prompt::clip(text, usize::try_from(share).unwrap_or(usize::MAX))
     }
 
     fn stage(&mut self, part: usize, parts: usize, tokens: u64) {
@@ -485,6 +497,25 @@ mod tests {
         assert!(
             by.asked.borrow().iter().any(|prompt| prompt.contains("[left out, because it alone"))
         );
+    }
+
+    #[test]
+    fn an_earlier_summary_that_fits_nowhere_is_cut() {
+        let by = scripted(8_000, |_| "Short.".to_owned());
+        let messages = conversation(2);
+        let numbered: Vec<(usize, &Message)> = messages.iter().enumerate().collect();
+        let job = Job {
+            run: 1,
+            messages: &numbered,
+            earlier: &["e".repeat(200_000)],
+            files: &[],
+            focus: None,
+            window: 8_000,
+            replaced: 50_000,
+        };
+        let made = summarize(&job, &by, &count, &|| false, &mut |_| ());
+        assert_eq!(made.unwrap().text, "Short.");
+        assert!(by.asked.borrow().iter().any(|prompt| prompt.contains("more characters]")));
     }
 
     #[test]

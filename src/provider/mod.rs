@@ -58,12 +58,15 @@ fn checked(message: Message, stop: Option<&str>) -> Result<Message, Fault> {
     if is_said {
         return Ok(message);
     }
-    match message.stop {
-        Some(Stop::Refused) => {
-            Err(Fault::Refused { said: "it would not answer".to_owned(), status: None })
+    let said = |said: &str| said.to_owned();
+    Err(match message.stop {
+        Some(Stop::Refused) => Fault::Refused { said: said("it would not answer"), status: None },
+        // Models that think spend the answer's tokens on it.
+        Some(Stop::Length) => {
+            Fault::BadAnswer { said: said("its tokens ran out before it said anything") }
         }
-        _ => Err(Fault::BadAnswer { said: "the answer is empty".to_owned() }),
-    }
+        _ => Fault::BadAnswer { said: said("the answer is empty") },
+    })
 }
 
 /// Returns what a refusal means for a caller.

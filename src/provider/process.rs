@@ -1,7 +1,8 @@
 //! A command that is given its input at once and has its output read to the end, within limits.
 //!
 //! It runs in a process group of its own, which is killed when the time is up, when it prints too much, and when it is
-//! done: nothing that it started stays behind, but for what made itself a new session.
+//! done: nothing that it started stays behind, but for what made itself a new session. The price of a group: an interrupt
+//! from the terminal ends this program alone, and the command when it next reads or prints.
 
 use std::{
     io::{self, Read, Write},
