@@ -175,11 +175,11 @@ fn quote(
         extract::fallback(&messages, &earlier, error)
     } else {
         // The words around it count too.
-        let most = replaced.saturating_sub(count(&prompt::wrap("")) + 1);
+        let most = replaced.saturating_sub(prompt::weight(&prompt::wrap(""), count) + 1);
         extract::extract(&messages, &earlier, task.folder, most.min(task.window / 4), count)
     };
     let summary = prompt::wrap(&text);
-    let tokens = count(&summary);
+    let tokens = prompt::weight(&summary, count);
     if tokens >= replaced {
         return Err(SummaryError::TooLong { model: extract::NAME.to_owned(), tokens, replaced });
     }
@@ -225,7 +225,7 @@ fn post_tokens(task: &Task<'_>, plan: &Plan, summary: &str, count: &dyn Fn(&str)
     let all: Vec<usize> = (0..task.pieces.len()).collect();
     let beside = task.tokens.saturating_sub(tokens_of(task, &all));
     let stays = tokens_of(task, &plan.system) + tokens_of(task, &plan.kept);
-    beside.saturating_add(stays).saturating_add(count(summary))
+    beside.saturating_add(stays).saturating_add(prompt::weight(summary, count))
 }
 
 #[cfg(test)]
@@ -307,7 +307,11 @@ mod tests {
         assert_eq!((made.plan.summarised.len(), made.plan.kept.len()), (16, 4));
         assert_eq!((made.model.as_str(), &made.fallback), ("says", &None));
         let kept: u64 = messages[16..].iter().map(|message| count(&message.text())).sum();
-        assert_eq!(made.post_tokens, 100 + kept + count(&made.summary), "tools are still there");
+        assert_eq!(
+            made.post_tokens,
+            100 + kept + prompt::weight(&made.summary, &count),
+            "tools are still there"
+        );
         assert!(made.post_tokens < made.pre_tokens);
         assert!(made.summary.contains("\n\nAll is well.\n"));
         assert!(matches!(events[..], [Event::CompactionStart { .. }, Event::CompactionEnd { .. }]));

@@ -184,6 +184,11 @@ pub fn wrap(summary: &str) -> String {
     )
 }
 
+/// Returns how many tokens a wrapped summary has as a message, which has more than its words.
+pub fn weight(wrapped: &str, count: &dyn Fn(&str) -> u64) -> u64 {
+    count(wrapped).saturating_add(8)
+}
+
 /// Returns a summary without what [`wrap`] put around it.
 pub fn unwrap(text: &str) -> &str {
     let inner = text.trim().strip_prefix("<context-summary>");

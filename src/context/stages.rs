@@ -235,7 +235,7 @@ impl Stage<'_> {
         let mut complaint = None;
         loop {
             let text = self.ask(&Material { complaint: complaint.as_deref(), ..material })?;
-            let tokens = (self.count)(&prompt::wrap(&text));
+            let tokens = prompt::weight(&prompt::wrap(&text), self.count);
             if tokens < job.replaced {
                 self.made.files = files.iter().map(|file| file.path.clone()).collect();
                 return Ok(text);

@@ -11,9 +11,14 @@ use undertext::{
     },
     model::{Block, Message, Role},
     provider::{Api, Endpoint, Http},
+    wire::{Claude, Codex, Format, Kimi, Pi},
 };
 
-use crate::model_server::{Reply, Server};
+use crate::{
+    graph::FileGraph,
+    model_server::{Reply, Server},
+    resume,
+};
 
 const WINDOW: u64 = 16_000;
 
@@ -259,4 +264,62 @@ fn a_prompt_that_alone_is_too_large_ends_with_an_error_and_not_in_a_loop() {
         "{error}"
     );
     assert_eq!(server.asked().len(), 1);
+}
+
+/// Real sessions, where a corpus lies beside the project: each is planned, quoted and summarised in stages.
+#[test]
+fn real_sessions_are_compacted_and_no_call_is_torn_from_its_results() {
+    let formats: [(&'static dyn Format, &[&str]); 4] = [
+        (&Claude, &["claude", "claude-broken", "claude-shapes"]),
+        (&Codex, &["codex", "codex-shapes"]),
+        (&Kimi, &["kimi"]),
+        (&Pi, &["pi"]),
+    ];
+    let server = Server::new(u64::MAX);
+    let model = http(Api::Anthropic, &server);
+    let (mut n_files, mut n_made) = (0, 0);
+    for (format, folders) in formats {
+        for path in folders.iter().flat_map(|folder| resume::files(folder)) {
+            let graph = FileGraph::open(format, &path);
+            let context = graph.context();
+            let messages: Vec<Message> =
+                context.iter().flat_map(|entry| graph.messages(*entry)).collect();
+            let talk = |summarizer| Talk {
+                messages: messages.iter().map(|message| (message.clone(), false)).collect(),
+                model: &model,
+                summarizer,
+                n_compactions: 0,
+            };
+            n_files += 1;
+            let before = talk(None);
+            let alone = |talk: &Talk<'_>| orphans(&talk.messages);
+            for summarizer in [None, Some(&model as &dyn Summarizer)] {
+                let mut after = talk(summarizer);
+                if !after.compact_to(Keep::Share(20), false, &mut |_| ()) {
+                    continue;
+                }
+                n_made += 1;
+                assert!(after.tokens() < before.tokens(), "{}", path.display());
+                // What has a result has its call, unless it never had one.
+                let lost = alone(&after).into_iter().filter(|id| !alone(&before).contains(id));
+                assert_eq!(lost.count(), 0, "{}", path.display());
+            }
+        }
+    }
+    println!("{n_files} files, {n_made} compactions");
+    assert!(n_files == 0 || n_made > 20, "{n_made}");
+}
+
+/// Returns the ids of results that no call is before.
+fn orphans(messages: &[(Message, bool)]) -> Vec<String> {
+    let mut calls: Vec<&str> = Vec::new();
+    let mut without = Vec::new();
+    for block in messages.iter().flat_map(|(message, _)| &message.blocks) {
+        match block {
+            Block::Call { id, .. } => calls.push(id),
+            Block::Result { id, .. } if !calls.contains(&id.as_str()) => without.push(id.clone()),
+            _ => {}
+        }
+    }
+    without
 }

@@ -27,7 +27,7 @@ pub(crate) fn corpus() -> Option<PathBuf> {
 }
 
 /// Returns every file below a folder of the corpus, in order.
-fn files(folder: &str) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &str) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> =
         corpus().map(|corpus| corpus.join(folder)).into_iter().collect();
     let mut files = Vec::new();
