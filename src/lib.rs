@@ -89,16 +89,17 @@
 //! Each folder may import those named behind the arrow, and a test holds this table.
 //!
 //! ```text
-//! model   values: ids, lines, facts, messages         -> nothing
-//! dag     graphs over closures                        -> nothing
-//! wire    formats, the only way in and out            -> model dag
-//! context what a model sees of a session              -> model
-//! store   persistence: a trait, in memory and SQLite  -> model
-//! live    files that an agent reads                   -> model wire
-//! settings what the user sets, read from text        -> nothing
-//! ops     verbs, a function each                      -> model dag wire context store live
-//! render  what is shown (of the program)              -> the library
-//! cli     commands (of the program)                   -> the library, render
+//! model     values: ids, lines, facts, messages         -> nothing
+//! dag       graphs over closures                        -> nothing
+//! settings  what the user sets, read from text          -> nothing
+//! wire      formats, the only way in and out            -> model dag
+//! context   what a model sees of a session              -> model
+//! provider  models, the only code on a network          -> model context
+//! store     persistence: a trait, in memory and SQLite  -> model
+//! live      files that an agent reads                   -> model wire
+//! ops       verbs, a function each                      -> model dag wire context store live
+//! render    what is shown (of the program)              -> the library
+//! cli       commands (of the program)                   -> the library, render
 //! ```
 //!
 //! A command goes down like this: `cli` finds the archive and the session; a verb of [`ops`] takes the archive's lock,
@@ -113,6 +114,8 @@
 //!
 //! Architecture invariant: nothing that the library returns or keeps comes from the clock, chance or the environment, but
 //! for what an [`ops::Ambient`] says, which a caller passes in.
+//!
+//! Architecture invariant: nothing but [`provider`] opens a connection, and no key is kept, logged or part of an error.
 //!
 //! Architecture invariant: no SQL and no name of a column stand outside of `store/sqlite`.
 //!
@@ -138,6 +141,7 @@ pub mod dag;
 pub mod live;
 pub mod model;
 pub mod ops;
+pub mod provider;
 pub mod settings;
 pub mod store;
 pub mod wire;

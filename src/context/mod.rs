@@ -19,10 +19,21 @@
 //! Invariant: of what was prepared each call is followed by its result, each result follows its call, nothing is empty, and
 //! roles are those that the provider takes; to prepare it again changes nothing.
 
+pub mod compact;
+pub mod event;
+pub mod extract;
+pub mod files;
 pub mod history;
+pub mod machine;
+pub mod model;
+pub mod overflow;
 pub mod pairing;
+pub mod plan;
+pub mod prompt;
+pub mod recover;
 pub mod sanitize;
 mod shape;
+pub mod stages;
 pub mod tokens;
 mod turns;
 pub mod window;

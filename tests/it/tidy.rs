@@ -19,13 +19,14 @@ const LAYERS: [(&str, &[&str]); 10] = [
 ];
 
 /// Crate, then the paths under `src` that may import it.
-const CRATES: [(&str, &[&str]); 6] = [
+const CRATES: [(&str, &[&str]); 7] = [
     ("anyhow", &["cli"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
     ("rusqlite", &["store/sqlite"]),
     ("terminal_size", &["cli"]),
+    ("ureq", &["provider"]),
 ];
 
 #[test]

@@ -1,0 +1,367 @@
+//! A compaction, but for the store: what to summarise, the summary, the figures.
+//!
+//! Whoever calls it writes boundary, summary and kept references as one operation, or nothing.
+//!
+//! Invariant: what comes back is shorter than what it replaces, or it is an error.
+
+use crate::{
+    context::{
+        event::{Cause, Event},
+        extract,
+        files::Excerpt,
+        model::Summarizer,
+        plan::{self, Keep, Nothing, Piece, Plan, Wish},
+        prompt,
+        stages::{self, Job, SummaryError},
+    },
+    model::{Message, Usage},
+};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Task<'a> {
+    /// The number of the compaction.
+    pub run: u64,
+    /// The session.
+    pub session: &'a str,
+    /// Its folder.
+    pub folder: Option<&'a str>,
+    /// Who asks.
+    pub trigger: Cause,
+    /// The context, from the system prompt on.
+    pub pieces: &'a [Piece<'a>],
+    /// How many tokens the context has: what the model reported where it did.
+    pub tokens: u64,
+    /// How many fit.
+    pub window: u64,
+    /// What is kept.
+    pub wish: Wish,
+    /// What the user wants the summary to dwell on.
+    pub focus: Option<&'a str>,
+    /// The files that the conversation is about.
+    pub files: &'a [Excerpt],
+    /// Whether a failing model is an error; else statistics and the last requests stand for a summary.
+    pub strict: bool,
+}
+
+/// A compaction that is to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compaction {
+    /// What is summarised and what is kept.
+    pub plan: Plan,
+    /// The summary, as a model gets it.
+    pub summary: String,
+    /// How many tokens the context had.
+    pub pre_tokens: u64,
+    /// How many it has now.
+    pub post_tokens: u64,
+    /// Which files the summariser was shown.
+    pub files: Vec<String>,
+    /// Who wrote the summary: a model's name or [`extract::NAME`].
+    pub model: String,
+    /// What that used.
+    pub usage: Usage,
+    /// Why it is the fallback, if it is.
+    pub fallback: Option<String>,
+}
+
+/// Why there is no compaction.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompactError {
+    /// There is nothing to do.
+    #[error(transparent)]
+    Nothing(#[from] Nothing),
+    /// There is no summary.
+    #[error(transparent)]
+    Summary(#[from] SummaryError),
+}
+
+/// Makes a compaction, with a model or by the extract. When the time is up there is none, and what was there stays.
+pub fn compact(
+    task: &Task<'_>,
+    by: Option<&dyn Summarizer>,
+    count: &dyn Fn(&str) -> u64,
+    is_late: &dyn Fn() -> bool,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<Compaction, CompactError> {
+    let (run, session) = (task.run, task.session.to_owned());
+    let plan = plan::plan(task.pieces, &task.wish)?;
+    emit(&Event::CompactionStart {
+        run,
+        session: session.clone(),
+        trigger: task.trigger,
+        messages: plan.summarised.len(),
+        tokens: task.tokens,
+        window: task.window,
+    });
+    let made = make(task, plan, by, count, is_late, emit);
+    match &made {
+        Ok(made) => emit(&Event::CompactionEnd {
+            run,
+            session,
+            pre_tokens: made.pre_tokens,
+            post_tokens: made.post_tokens,
+            kept: made.plan.kept.len(),
+            summarised: made.plan.summarised.len(),
+            model: Some(made.model.clone()),
+            fallback: made.fallback.is_some(),
+        }),
+        Err(error) => emit(&Event::CompactionFailed { run, session, why: error.to_string() }),
+    }
+    Ok(made?)
+}
+
+fn make(
+    task: &Task<'_>,
+    plan: Plan,
+    by: Option<&dyn Summarizer>,
+    count: &dyn Fn(&str) -> u64,
+    is_late: &dyn Fn() -> bool,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<Compaction, SummaryError> {
+    let Some(by) = by else { return quote(task, plan, None, count) };
+    let messages: Vec<(usize, &Message)> = numbered(task, &plan).collect();
+    let job = Job {
+        run: task.run,
+        messages: &messages,
+        earlier: &earlier(task, &plan),
+        files: task.files,
+        focus: task.focus,
+        window: task.window,
+        replaced: replaced(task, &plan),
+    };
+    match stages::summarize(&job, by, count, is_late, emit) {
+        Ok(made) => {
+            let summary = prompt::wrap(&made.text);
+            Ok(Compaction {
+                post_tokens: post_tokens(task, &plan, &summary, count),
+                plan,
+                summary,
+                pre_tokens: task.tokens,
+                files: made.files,
+                model: made.model,
+                usage: made.usage,
+                fallback: None,
+            })
+        }
+        // Whoever ran out of time goes on with the context from before, whole.
+        Err(error @ SummaryError::TimedOut { .. }) => Err(error),
+        Err(error) if task.strict => Err(error),
+        Err(error) => {
+            let said = error.to_string();
+            emit(&Event::CompactionFallback { run: task.run, error: said.clone() });
+            // More is kept where less can be said; what the caller wished by number stays as wished.
+            let keep = match task.wish.keep {
+                Keep::Share(_) => plan::KEEP_FALLBACK,
+                keep @ Keep::Last(_) => keep,
+            };
+            let plan = plan::plan(task.pieces, &Wish { keep, ..task.wish }).unwrap_or(plan);
+            quote(task, plan, Some(said), count).map_err(|_| error)
+        }
+    }
+}
+
+/// Makes a compaction without a model: the extract, or what stands for a summary that failed.
+fn quote(
+    task: &Task<'_>,
+    plan: Plan,
+    failed: Option<String>,
+    count: &dyn Fn(&str) -> u64,
+) -> Result<Compaction, SummaryError> {
+    let messages: Vec<&Message> = numbered(task, &plan).map(|(_, message)| message).collect();
+    let (earlier, replaced) = (earlier(task, &plan), replaced(task, &plan));
+    let text = if let Some(error) = &failed {
+        extract::fallback(&messages, &earlier, error)
+    } else {
+        // The words around it count too.
+        let most = replaced.saturating_sub(prompt::weight(&prompt::wrap(""), count) + 1);
+        extract::extract(&messages, &earlier, task.folder, most.min(task.window / 4), count)
+    };
+    let summary = prompt::wrap(&text);
+    let tokens = prompt::weight(&summary, count);
+    if tokens >= replaced {
+        return Err(SummaryError::TooLong { model: extract::NAME.to_owned(), tokens, replaced });
+    }
+    Ok(Compaction {
+        post_tokens: post_tokens(task, &plan, &summary, count),
+        plan,
+        summary,
+        pre_tokens: task.tokens,
+        files: Vec::new(),
+        model: extract::NAME.to_owned(),
+        usage: Usage::default(),
+        fallback: failed,
+    })
+}
+
+/// Returns what is summarised, with numbers that a reader can count: from 1, over what is no system prompt.
+fn numbered<'a>(
+    task: &Task<'a>,
+    plan: &Plan,
+) -> impl Iterator<Item = (usize, &'a Message)> + use<'a> {
+    let (pieces, first) = (task.pieces, plan.system.len());
+    let at = plan.summarised.clone().into_iter();
+    at.filter_map(move |at| Some((at + 1 - first.min(at), pieces.get(at)?.message)))
+}
+
+/// Returns the summaries that are carried on, without the words around them.
+fn earlier(task: &Task<'_>, plan: &Plan) -> Vec<String> {
+    let pieces = plan.carried.iter().filter_map(|at| task.pieces.get(*at));
+    pieces.map(|piece| prompt::unwrap(&piece.message.text()).to_owned()).collect()
+}
+
+fn tokens_of(task: &Task<'_>, places: &[usize]) -> u64 {
+    places.iter().filter_map(|at| task.pieces.get(*at)).map(|piece| piece.tokens).sum()
+}
+
+fn replaced(task: &Task<'_>, plan: &Plan) -> u64 {
+    tokens_of(task, &plan.summarised).saturating_add(tokens_of(task, &plan.carried))
+}
+
+/// Returns what is left of the reported figure when what was counted is replaced: the definitions of tools and all else that
+/// is in the one and not in the other stays in.
+fn post_tokens(task: &Task<'_>, plan: &Plan, summary: &str, count: &dyn Fn(&str) -> u64) -> u64 {
+    let all: Vec<usize> = (0..task.pieces.len()).collect();
+    let beside = task.tokens.saturating_sub(tokens_of(task, &all));
+    let stays = tokens_of(task, &plan.system) + tokens_of(task, &plan.kept);
+    beside.saturating_add(stays).saturating_add(prompt::weight(summary, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        context::model::{Fault, ModelError, SummaryRequest, Written},
+        model::{Block, Role},
+    };
+
+    struct Says(Result<&'static str, Fault>);
+
+    impl Summarizer for Says {
+        fn name(&self) -> &'static str {
+            "says"
+        }
+
+        fn summarize(&self, _: &SummaryRequest) -> Result<Written, ModelError> {
+            let text = self.0.clone().map(str::to_owned);
+            let written = text.map(|text| Written { text, ..Written::default() });
+            written.map_err(|fault| ModelError { model: "says".to_owned(), fault })
+        }
+    }
+
+    fn count(text: &str) -> u64 {
+        text.len() as u64 / 4
+    }
+
+    fn conversation(n: usize) -> Vec<Message> {
+        let said = |role, nth| {
+            Message::new(role, vec![Block::Text(format!("message {nth} {}", "w".repeat(900)))])
+        };
+        let role = |nth| if nth % 2 == 0 { Role::User } else { Role::Assistant };
+        (0..n).map(|nth| said(role(nth), nth)).collect()
+    }
+
+    fn run(
+        messages: &[Message],
+        by: Option<&dyn Summarizer>,
+        strict: bool,
+    ) -> (Result<Compaction, CompactError>, Vec<Event>) {
+        run_until(messages, by, strict, false)
+    }
+
+    fn run_until(
+        messages: &[Message],
+        by: Option<&dyn Summarizer>,
+        strict: bool,
+        is_late: bool,
+    ) -> (Result<Compaction, CompactError>, Vec<Event>) {
+        let tokens = |message: &Message| count(&message.text());
+        let pieces: Vec<Piece<'_>> = messages
+            .iter()
+            .map(|message| Piece { message, tokens: tokens(message), is_kept: false })
+            .collect();
+        let task = Task {
+            run: 1,
+            session: "s1",
+            folder: None,
+            trigger: Cause::Manual,
+            pieces: &pieces,
+            tokens: 100 + pieces.iter().map(|piece| piece.tokens).sum::<u64>(),
+            window: 32_000,
+            wish: Wish::of(32_000),
+            focus: None,
+            files: &[],
+            strict,
+        };
+        let mut events = Vec::new();
+        let made = compact(&task, by, &count, &|| is_late, &mut |event| events.push(event.clone()));
+        (made, events)
+    }
+
+    #[test]
+    fn the_figures_add_up_and_start_and_end_are_seen() {
+        let messages = conversation(20);
+        let (made, events) = run(&messages, Some(&Says(Ok("All is well."))), false);
+        let made = made.unwrap();
+        assert_eq!((made.plan.summarised.len(), made.plan.kept.len()), (16, 4));
+        assert_eq!((made.model.as_str(), &made.fallback), ("says", &None));
+        let kept: u64 = messages[16..].iter().map(|message| count(&message.text())).sum();
+        assert_eq!(
+            made.post_tokens,
+            100 + kept + prompt::weight(&made.summary, &count),
+            "tools are still there"
+        );
+        assert!(made.post_tokens < made.pre_tokens);
+        assert!(made.summary.contains("\n\nAll is well.\n"));
+        assert!(matches!(events[..], [Event::CompactionStart { .. }, Event::CompactionEnd { .. }]));
+    }
+
+    #[test]
+    fn without_a_model_the_extract_is_the_summary() {
+        let (made, _) = run(&conversation(20), None, true);
+        let made = made.unwrap();
+        assert_eq!((made.model.as_str(), &made.fallback), ("extract", &None));
+        assert!(made.summary.contains("16 messages are not shown"), "{}", made.summary);
+    }
+
+    #[test]
+    fn a_failing_model_leaves_the_fallback_or_nothing() {
+        let away = || Says(Err(Fault::Unreachable { said: "no route".to_owned() }));
+        let (made, events) = run(&conversation(20), Some(&away()), false);
+        let made = made.unwrap();
+        assert_eq!(made.plan.kept.len(), 6, "three tenths");
+        assert_eq!(made.fallback.as_deref(), Some("says: cannot be reached: no route"));
+        assert!(made.summary.contains("cannot be reached: no route"), "{}", made.summary);
+        assert!(events.iter().any(|event| matches!(event, Event::CompactionFallback { .. })));
+
+        let (made, events) = run(&conversation(20), Some(&away()), true);
+        assert_eq!(made.unwrap_err().to_string(), "says: cannot be reached: no route");
+        assert!(matches!(
+            events[..],
+            [Event::CompactionStart { .. }, Event::CompactionFailed { .. }]
+        ));
+    }
+
+    #[test]
+    fn what_a_summary_cannot_make_shorter_is_left_alone() {
+        let short: Vec<Message> =
+            (0..5).map(|_| Message::new(Role::User, vec![Block::Text("hi".to_owned())])).collect();
+        let (made, _) = run(&short, None, false);
+        let error = made.unwrap_err();
+        assert!(matches!(error, CompactError::Summary(SummaryError::TooLong { .. })), "{error}");
+        let (made, events) = run(&[], None, false);
+        assert_eq!((made, events), (Err(CompactError::Nothing(Nothing::Empty)), vec![]));
+    }
+
+    #[test]
+    fn a_compaction_that_runs_out_of_time_changes_nothing() {
+        let by = Says(Ok("Too late."));
+        let (made, events) = run_until(&conversation(20), Some(&by), false, true);
+        assert_eq!(made.unwrap_err().to_string(), "says: the summary was not done in time");
+        assert!(matches!(
+            events[..],
+            [Event::CompactionStart { .. }, Event::CompactionFailed { .. }]
+        ));
+    }
+}

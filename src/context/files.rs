@@ -1,0 +1,300 @@
+//! Which files a conversation is about, and what of them goes into a summary's prompt.
+//!
+//! Named are the paths under a few keys of tool calls, the files of a patch, and the absolute paths in what the user and
+//! the model say; never those in what a tool printed, which lists files by the thousand. Nothing here touches a disk:
+//! reading goes through a closure, which also decides about symbolic links.
+//!
+//! Invariant: a path outside of the session's folder is returned only when asked for, however it is spelt.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Block, Message, Role, json};
+
+/// How many files go into a prompt.
+pub const MAX_FILES: usize = 5;
+
+/// How many lines of each.
+pub const MAX_LINES: usize = 1_000;
+
+/// How many characters of each: lines have no length of their own.
+pub const MAX_CHARS: usize = 50_000;
+
+/// How many files are tried, of which some are gone or are folders.
+const MAX_TRIED: usize = 50;
+
+/// Keys of a tool call whose value is a path.
+const KEYS: [&str; 6] = ["file_path", "path", "target", "source", "destination", "notebook_path"];
+
+/// Parts of the names of tools that change files: Write, Edit and their kin.
+const CHANGING: [&str; 5] = ["write", "edit", "replace", "patch", "create_file"];
+
+/// A file that was named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Its absolute path, without dots.
+    pub path: String,
+    /// Whether a tool was told to change it.
+    pub is_modified: bool,
+    /// How often it was named.
+    pub n_mentions: usize,
+    /// The last message that named it, counted from 0.
+    pub latest: usize,
+}
+
+/// A file as it goes into a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Its path.
+    pub path: String,
+    /// Its first lines, with a mark where lines are missing.
+    pub text: String,
+}
+
+/// Returns the files that were named, the most important first: modified ones, then those named most often, then latest.
+pub fn named<'a>(
+    messages: impl IntoIterator<Item = &'a Message>,
+    folder: Option<&str>,
+    outside: bool,
+) -> Vec<Named> {
+    let folder = folder.and_then(|folder| absolute(folder, None));
+    let mut found: BTreeMap<String, Named> = BTreeMap::new();
+    for (nth, message) in messages.into_iter().enumerate() {
+        each_path(message, &mut |path, is_modified| {
+            let Some(path) = absolute(path, folder.as_deref()) else { return };
+            if !outside && !folder.as_deref().is_some_and(|folder| is_below(&path, folder)) {
+                return;
+            }
+            let named = found.entry(path).or_insert_with_key(|path| Named {
+                path: path.clone(),
+                is_modified: false,
+                n_mentions: 0,
+                latest: nth,
+            });
+            named.is_modified |= is_modified;
+            named.n_mentions += 1;
+            named.latest = nth;
+        });
+    }
+    let mut named: Vec<Named> = found.into_values().collect();
+    let rank = |named: &Named| (named.is_modified, named.n_mentions, named.latest);
+    named.sort_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| a.path.cmp(&b.path)));
+    named
+}
+
+/// Reads the first of these files that are there.
+pub fn read(named: &[Named], read: &mut dyn FnMut(&str) -> Option<String>) -> Vec<Excerpt> {
+    let excerpts = named.iter().take(MAX_TRIED).filter_map(|named| {
+        let text = read(&named.path).filter(|text| !text.contains('\0'))?;
+        Some(Excerpt { path: named.path.clone(), text: cut(&text) })
+    });
+    excerpts.take(MAX_FILES).collect()
+}
+
+/// Returns the first lines of a text, with a mark that counts the others.
+fn cut(text: &str) -> String {
+    let mut end = 0;
+    let mut n_chars = 0;
+    for (n_lines, line) in text.split_inclusive('\n').enumerate() {
+        n_chars += line.chars().count();
+        if n_lines == MAX_LINES || n_chars > MAX_CHARS {
+            break;
+        }
+        end += line.len();
+    }
+    let (head, rest) = text.split_at(end);
+    if rest.is_empty() {
+        return head.to_owned();
+    }
+    let gap = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+    format!("{head}{gap}[{} more lines are not shown]", rest.lines().count())
+}
+
+/// Hands over each path that a message names, and whether the file is changed.
+fn each_path(message: &Message, each: &mut dyn FnMut(&str, bool)) {
+    let is_said = matches!(message.role, Role::User | Role::Assistant) && !message.is_summary;
+    for block in &message.blocks {
+        match block {
+            Block::Text(text) if is_said => in_prose(text).for_each(|path| each(path, false)),
+            Block::Call { name, input, .. } => {
+                let Some(input) = json::Raw::value(input.as_bytes()) else {
+                    in_patch(input).for_each(|path| each(path, true));
+                    continue;
+                };
+                let name = name.to_lowercase();
+                let looks = input.get("command").and_then(json::Raw::text);
+                let changes = CHANGING.iter().any(|part| name.contains(part))
+                    && looks.as_deref() != Some("view");
+                in_call(input, changes, each);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Hands over the paths in the arguments of a call, at any depth.
+fn in_call(input: json::Raw<'_>, changes: bool, each: &mut dyn FnMut(&str, bool)) {
+    let mut left = vec![input];
+    while let Some(value) = left.pop() {
+        for (key, value) in value.fields() {
+            match value.text() {
+                Some(path) if KEYS.iter().any(|name| name.as_bytes() == key) => {
+                    each(&path, changes);
+                }
+                Some(text) => in_patch(&text).for_each(|path| each(path, true)),
+                None => left.push(value),
+            }
+        }
+        left.extend(value.items());
+    }
+}
+
+/// Returns the files that a patch changes.
+fn in_patch(text: &str) -> impl Iterator<Item = &str> {
+    let marks = ["*** Update File: ", "*** Add File: ", "*** Move to: "];
+    text.lines().filter_map(move |line| marks.iter().find_map(|mark| line.strip_prefix(mark)))
+}
+
+/// Returns the absolute paths in prose.
+fn in_prose(text: &str) -> impl Iterator<Item = &str> {
+    let is_end =
+        |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | '|' | '*');
+    let opens = |c: char| matches!(c, '(' | '[' | '{' | '=' | '@' | ',');
+    text.split(is_end).filter_map(move |word| {
+        let word = word.trim_start_matches(opens);
+        let word =
+            word.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '/' && c != '_');
+        // What follows a colon is a line's number or no part of the path at all.
+        let path = word.split([':', '(', ')', '[', ']', ',', ';']).next()?;
+        let name = path.strip_prefix('/')?;
+        // `/compact` is a command, `//` begins a comment, `/tmp/` is a folder.
+        let is_file = name.contains(['/', '.']) && !name.starts_with('/') && !name.ends_with('/');
+        is_file.then_some(path)
+    })
+}
+
+/// Returns a path without dots, from the root; a relative one is taken from the folder.
+fn absolute(path: &str, folder: Option<&str>) -> Option<String> {
+    if path.is_empty() || path.contains(['\0', '\n']) {
+        return None;
+    }
+    let base = if path.starts_with('/') { "" } else { folder? };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in base.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    Some(format!("/{}", parts.join("/")))
+}
+
+fn is_below(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| folder == "/" || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(name: &str, input: &str) -> Message {
+        let (id, input) = ("c".to_owned(), input.to_owned());
+        let block = Block::Call { id, name: name.to_owned(), input, signature: None };
+        Message::new(Role::Assistant, vec![block])
+    }
+
+    fn says(role: Role, text: &str) -> Message {
+        Message::new(role, vec![Block::Text(text.to_owned())])
+    }
+
+    fn paths(messages: &[Message], outside: bool) -> Vec<String> {
+        named(messages, Some("/work/app/"), outside).into_iter().map(|named| named.path).collect()
+    }
+
+    #[test]
+    fn modified_files_come_first_then_the_most_named_then_the_latest() {
+        let messages = [
+            says(
+                Role::User,
+                "Look at /work/app/often.rs, (/work/app/often.rs:12) and `/work/app/old.rs`.",
+            ),
+            call("Read", r#"{"file_path":"/work/app/late.rs"}"#),
+            call("Edit", r#"{"file_path":"/work/app/edited.rs","old_string":"/work/app/no.rs"}"#),
+        ];
+        let expected =
+            ["/work/app/edited.rs", "/work/app/often.rs", "/work/app/late.rs", "/work/app/old.rs"];
+        assert_eq!(paths(&messages, false), expected);
+    }
+
+    #[test]
+    fn paths_are_found_where_tools_keep_them() {
+        let check = |name: &str, input: &str, expected: &[&str], modified: bool| {
+            let named = named(&[call(name, input)], Some("/work/app"), false);
+            let paths: Vec<&str> = named.iter().map(|named| named.path.as_str()).collect();
+            assert_eq!(paths, expected, "{input}");
+            assert!(named.iter().all(|named| named.is_modified == modified), "{input}");
+        };
+        check("write_file", r#"{"path":"src/a.rs"}"#, &["/work/app/src/a.rs"], true);
+        check("str_replace_editor", r#"{"command":"view","path":"./a"}"#, &["/work/app/a"], false);
+        check(
+            "move",
+            r#"{"source":"a","destination":"b/../c"}"#,
+            &["/work/app/a", "/work/app/c"],
+            false,
+        );
+        check("MultiEdit", r#"{"edits":[{"target":"deep"}]}"#, &["/work/app/deep"], true);
+        check(
+            "shell",
+            r#"{"input":"*** Begin Patch\n*** Update File: x.rs\n"}"#,
+            &["/work/app/x.rs"],
+            true,
+        );
+        check("apply_patch", "*** Begin Patch\n*** Add File: y.rs\n", &["/work/app/y.rs"], true);
+        check("Bash", r#"{"command":"cat src/a.rs"}"#, &[], false);
+        check("Read", "no json", &[], false);
+    }
+
+    #[test]
+    fn nothing_outside_of_the_folder_is_taken_unless_asked_for() {
+        let messages = [
+            says(Role::User, "See /etc/passwd.d/x and /work/app2/a.rs"),
+            call("Read", r#"{"path":"../secret"}"#),
+            call("Read", r#"{"path":"/work/app/../secret2"}"#),
+            says(Role::Tool, "/work/app/printed.rs"),
+        ];
+        assert_eq!(paths(&messages, false), [""; 0]);
+        assert_eq!(paths(&messages, true).len(), 4);
+        assert_eq!(named(&messages, None, false), []);
+    }
+
+    #[test]
+    fn prose_has_things_that_are_no_paths() {
+        let text = "/compact // a comment https://example.org/a/b and /work/app/ or a/b, //x/y";
+        assert_eq!(in_prose(text).collect::<Vec<_>>(), [""; 0]);
+        assert_eq!(in_prose("(/a/b.rs), =/c.d:3:4").collect::<Vec<_>>(), ["/a/b.rs", "/c.d"]);
+    }
+
+    #[test]
+    fn a_long_file_is_cut_with_a_mark() {
+        let text = "line\n".repeat(MAX_LINES + 2);
+        let cut_text = cut(&text);
+        assert_eq!(cut_text.lines().count(), MAX_LINES + 1);
+        assert!(cut_text.ends_with("\n[2 more lines are not shown]"));
+        assert_eq!(cut("a\nb"), "a\nb");
+        assert_eq!(cut(&"x".repeat(MAX_CHARS + 1)), "[1 more lines are not shown]");
+    }
+
+    #[test]
+    fn five_files_are_read_of_those_that_are_there() {
+        let messages: Vec<Message> =
+            (0..20).map(|n| call("Read", &format!(r#"{{"path":"f{n:02}"}}"#))).collect();
+        let named = named(&messages, Some("/w"), false);
+        let texts = read(&named, &mut |path| {
+            let n: u32 = path.rsplit('f').next()?.parse().ok()?;
+            n.is_multiple_of(2)
+                .then(|| if n == 18 { "\0binary".to_owned() } else { path.to_owned() })
+        });
+        let paths: Vec<&str> = texts.iter().map(|text| text.path.as_str()).collect();
+        assert_eq!(paths, ["/w/f16", "/w/f14", "/w/f12", "/w/f10", "/w/f08"]);
+    }
+}

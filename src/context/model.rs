@@ -1,0 +1,157 @@
+//! Models as the library sees them: a summariser and a chat model, plain data in and out, and one error.
+//!
+//! Invariant: a request for a summary has no place for tools; none can be offered to a summariser.
+
+use std::{fmt, time::Duration};
+
+use crate::{
+    context::overflow::Figures,
+    model::{Message, Usage},
+};
+
+/// Whatever writes a summary.
+pub trait Summarizer {
+    /// Returns the name that stands in a summary's metadata and in errors.
+    fn name(&self) -> &str;
+
+    /// Returns how many tokens it takes, if that is known.
+    fn window(&self) -> Option<u64> {
+        None
+    }
+
+    /// Answers a prompt.
+    fn summarize(&self, request: &SummaryRequest) -> Result<Written, ModelError>;
+}
+
+/// Whatever answers a conversation.
+pub trait ChatModel {
+    /// Returns the name that stands in errors.
+    fn name(&self) -> &str;
+
+    /// Returns the model's message: its words and calls, its usage, how it ended.
+    fn answer(&self, request: &ChatRequest<'_>) -> Result<Message, ModelError>;
+}
+
+/// A request for a summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryRequest {
+    /// What the model is told about its task.
+    pub system: String,
+    /// The material and the instructions.
+    pub prompt: String,
+    /// How long the answer may be.
+    pub max_tokens: u64,
+}
+
+/// What a summariser wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Its words.
+    pub text: String,
+    /// The model that answered, by its own word.
+    pub model: Option<String>,
+    /// What it used.
+    pub usage: Option<Usage>,
+}
+
+/// A request to a chat model: a context that was prepared for it.
+#[derive(Clone, Copy, Debug)]
+pub struct ChatRequest<'a> {
+    /// The session's own system prompt.
+    pub system: &'a str,
+    /// The conversation.
+    pub messages: &'a [Message],
+    /// The tools that may be called.
+    pub tools: &'a [Tool],
+    /// How long the answer may be.
+    pub max_tokens: u64,
+}
+
+/// A tool that a chat model may call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The JSON schema of its arguments.
+    pub schema: String,
+}
+
+/// A model's failure.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{model}: {fault}")]
+pub struct ModelError {
+    /// The model's name.
+    pub model: String,
+    /// What went wrong.
+    pub fault: Fault,
+}
+
+/// What went wrong with a model, by what a caller can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Less must be sent.
+    Overflow {
+        /// What was said.
+        said: String,
+        /// The figures in it.
+        figures: Figures,
+    },
+    /// The same may be asked later.
+    RateLimited {
+        /// What was said.
+        said: String,
+        /// After what time, if that was said.
+        after: Option<Duration>,
+    },
+    /// The request, the key or the account must be changed first.
+    Refused {
+        /// What was said.
+        said: String,
+        /// The status, if there is one.
+        status: Option<u16>,
+    },
+    /// The server is not there, is broken, or went away; the same may be asked later.
+    Unreachable {
+        /// How.
+        said: String,
+    },
+    /// Nothing came in time.
+    TimedOut {
+        /// How long it had.
+        limit: Duration,
+    },
+    /// It answered, and not as a model does.
+    BadAnswer {
+        /// What was wrong.
+        said: String,
+    },
+}
+
+impl Fault {
+    /// Whether the same request may pass later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::RateLimited { .. } | Self::Unreachable { .. } | Self::TimedOut { .. })
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Overflow { said, .. } => write!(out, "the request does not fit: {said}"),
+            Self::RateLimited { said, after: None } => write!(out, "too many requests: {said}"),
+            Self::RateLimited { said, after: Some(after) } => {
+                write!(out, "too many requests, try again in {} s: {said}", after.as_secs())
+            }
+            Self::Refused { said, status: None } => write!(out, "refused: {said}"),
+            Self::Refused { said, status: Some(status) } => {
+                write!(out, "refused with {status}: {said}")
+            }
+            Self::Unreachable { said } => write!(out, "cannot be reached: {said}"),
+            Self::TimedOut { limit } => write!(out, "no answer within {limit:.0?}"),
+            Self::BadAnswer { said } => write!(out, "bad answer: {said}"),
+        }
+    }
+}

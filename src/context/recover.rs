@@ -1,0 +1,516 @@
+//! Recovery: what is done when a provider says that a request does not fit.
+//!
+//! ```text
+//!   overflow --> compact, at most three times --> truncate, once, if it can help --> an error that says what to do
+//!                      each step is followed by the request again
+//! ```
+//!
+//! Invariant: a window that is too small is refused before any request is made.
+//! Invariant: there are at most `compactions + 2` requests, whatever the provider says.
+
+use crate::context::{
+    event::{Event, Step},
+    model::{Fault, ModelError},
+    overflow::Figures,
+    plan::{KEEP, Keep},
+};
+
+/// How many compactions one recovery may take.
+pub const MAX_COMPACTIONS: u32 = 3;
+
+/// How far a recovery has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ladder {
+    n_compactions: u32,
+    is_exhausted: bool,
+    is_truncated: bool,
+}
+
+/// What was found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// The request does not fit.
+    Overflow {
+        /// Whether a compaction took place while it was made: that counts as one.
+        compacted: bool,
+        /// Whether there are results that truncation would cut.
+        can_truncate: bool,
+    },
+    /// A compaction made the context smaller.
+    Compacted,
+    /// A compaction had nothing to do, or failed.
+    NotCompacted {
+        /// Whether there are results that truncation would cut.
+        can_truncate: bool,
+    },
+    /// Results were cut.
+    Truncated,
+    /// There was nothing to cut.
+    NotTruncated,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rung {
+    /// Compact, and keep so much.
+    Compact(Keep),
+    /// Cut large results.
+    Truncate,
+    /// Make the request again.
+    Retry,
+    /// Say what happened.
+    GiveUp,
+}
+
+impl Ladder {
+    /// How many compactions there were.
+    pub fn n_compactions(&self) -> u32 {
+        self.n_compactions
+    }
+
+    /// Whether results were cut.
+    pub fn is_truncated(&self) -> bool {
+        self.is_truncated
+    }
+
+    /// Returns the ladder after a finding, and what to do next.
+    #[must_use]
+    pub fn step(mut self, finding: Finding) -> (Self, Rung) {
+        let rung = match finding {
+            Finding::Overflow { compacted: true, .. } if self.n_compactions < MAX_COMPACTIONS => {
+                self.n_compactions += 1;
+                Rung::Retry
+            }
+            Finding::Overflow { can_truncate, .. } => self.next(can_truncate),
+            Finding::Compacted | Finding::Truncated => Rung::Retry,
+            Finding::NotCompacted { can_truncate } => {
+                // What could not be compacted now cannot be compacted later either.
+                self.is_exhausted = true;
+                self.next(can_truncate)
+            }
+            Finding::NotTruncated => Rung::GiveUp,
+        };
+        (self, rung)
+    }
+
+    fn next(&mut self, can_truncate: bool) -> Rung {
+        if !self.is_exhausted && self.n_compactions < MAX_COMPACTIONS {
+            self.n_compactions += 1;
+            return Rung::Compact(self.keep());
+        }
+        if can_truncate && !self.is_truncated {
+            self.is_truncated = true;
+            return Rung::Truncate;
+        }
+        Rung::GiveUp
+    }
+
+    /// How much the compaction keeps that is next: the same again would change nothing.
+    fn keep(self) -> Keep {
+        match self.n_compactions {
+            0 | 1 => KEEP,
+            2 => Keep::Share(5),
+            _ => Keep::Last(1),
+        }
+    }
+}
+
+/// The session that is recovered, as its owner lets it be handled.
+pub trait Patient {
+    /// What a request yields.
+    type Answer;
+
+    /// What can fail besides the model.
+    type Error: From<ModelError> + From<Unrecovered>;
+
+    /// Makes the request.
+    fn attempt(
+        &mut self,
+        emit: &mut dyn FnMut(&Event),
+    ) -> Result<Self::Answer, Attempt<Self::Error>>;
+
+    /// Compacts, and says whether the context is smaller now. That there was nothing to compact, or no summary shorter than
+    /// what it replaces, is no error here: results may still be cut.
+    fn compact(&mut self, keep: Keep, emit: &mut dyn FnMut(&Event)) -> Result<bool, Self::Error>;
+
+    /// Whether there are results that truncation would cut.
+    fn can_truncate(&self) -> bool;
+
+    /// Cuts large results, and says whether there were any.
+    fn truncate(&mut self) -> Result<bool, Self::Error>;
+
+    /// Returns the largest entries of the context, the largest first.
+    fn largest(&self) -> Vec<Large>;
+}
+
+/// A request that failed.
+#[derive(Debug)]
+pub enum Attempt<E> {
+    /// The model said no.
+    Model {
+        /// What it said.
+        error: ModelError,
+        /// Whether a compaction took place before it was asked.
+        compacted: bool,
+    },
+    /// Something else failed.
+    Other(E),
+}
+
+/// The room there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// The session.
+    pub session: String,
+    /// Its window.
+    pub window: u64,
+    /// The smallest window that is worked with.
+    pub least: u64,
+}
+
+/// An entry that takes much room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Large {
+    /// Its name, as a command takes it.
+    pub entry: String,
+    /// What it is: its role or tool.
+    pub what: String,
+    /// How many tokens it has.
+    pub tokens: u64,
+}
+
+/// A session that could not be brought under its window.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unrecovered {
+    /// The window is too small to begin with.
+    #[error("a window of {window} tokens is too small for session {session}: {least} is the least")]
+    Blocked {
+        /// The session.
+        session: String,
+        /// The window.
+        window: u64,
+        /// The least.
+        least: u64,
+    },
+    /// All was tried.
+    #[error(
+        "session {session} does not fit in {window} tokens{}, after {compactions} compactions{}{}",
+        figure(*.used), if *.truncated { " and a truncation" } else { "" }, list(.largest)
+    )]
+    DoesNotFit {
+        /// The session.
+        session: String,
+        /// The window.
+        window: u64,
+        /// How many tokens the last request had, if the provider said so.
+        used: Option<u64>,
+        /// How many compactions there were.
+        compactions: u32,
+        /// Whether results were cut.
+        truncated: bool,
+        /// The largest entries.
+        largest: Vec<Large>,
+        /// What the provider said last.
+        said: String,
+    },
+}
+
+/// How many of the largest entries an error names.
+const NAMED: usize = 3;
+
+fn figure(used: Option<u64>) -> String {
+    used.map_or_else(String::new, |used| format!(" (it has {used})"))
+}
+
+fn list(largest: &[Large]) -> String {
+    let name = |large: &Large| format!("{} ({}, {} tokens)", large.entry, large.what, large.tokens);
+    let names: Vec<String> = largest.iter().take(NAMED).map(name).collect();
+    if names.is_empty() { String::new() } else { format!("; largest: {}", names.join(", ")) }
+}
+
+impl Unrecovered {
+    /// Returns what a person can do, the likeliest first.
+    pub fn advice(&self) -> Vec<String> {
+        match self {
+            Self::Blocked { least, .. } => vec![format!(
+                "set a window of at least {least} tokens, or take a model that has one"
+            )],
+            Self::DoesNotFit { largest, .. } => {
+                let cut = largest.first().map(|large| {
+                    format!(
+                        "see what `show {}` holds, and go back to before it with `revert`",
+                        large.entry
+                    )
+                });
+                let rest = [
+                    "take a model with a larger window",
+                    "begin anew with `clear`; what is there stays readable",
+                ];
+                cut.into_iter().chain(rest.map(str::to_owned)).collect()
+            }
+        }
+    }
+}
+
+/// Makes a request, and as often as the ladder allows makes it fit.
+pub fn recover<P: Patient>(
+    room: &Room,
+    patient: &mut P,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<P::Answer, P::Error> {
+    let session = || room.session.clone();
+    if room.window < room.least {
+        let (window, least) = (room.window, room.least);
+        return Err(Unrecovered::Blocked { session: session(), window, least }.into());
+    }
+    let mut ladder = None;
+    let answer = climb(room, patient, &mut ladder, emit);
+    if let Some(ladder) = ladder {
+        emit(&Event::RecoveryEnd {
+            session: session(),
+            recovered: answer.is_ok(),
+            compactions: ladder.n_compactions,
+            truncated: ladder.is_truncated,
+        });
+    }
+    answer
+}
+
+/// Climbs the ladder, which there is from the first overflow on.
+fn climb<P: Patient>(
+    room: &Room,
+    patient: &mut P,
+    on: &mut Option<Ladder>,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<P::Answer, P::Error> {
+    let session = || room.session.clone();
+    loop {
+        let (error, compacted) = match patient.attempt(emit) {
+            Ok(answer) => return Ok(answer),
+            Err(Attempt::Other(error)) => return Err(error),
+            Err(Attempt::Model { error, compacted }) => (error, compacted),
+        };
+        let Fault::Overflow { said, figures: Figures { used, .. } } = error.fault else {
+            return Err(error.into());
+        };
+        let ladder = on.get_or_insert_with(|| {
+            emit(&Event::RecoveryStart { session: session(), window: room.window, used });
+            Ladder::default()
+        });
+        let mut finding = Finding::Overflow { compacted, can_truncate: patient.can_truncate() };
+        loop {
+            let rung;
+            (*ladder, rung) = ladder.step(finding);
+            let (n, truncated) = (ladder.n_compactions, ladder.is_truncated);
+            let mut step = |step, nth| {
+                emit(&Event::RecoveryStep { session: session(), step, nth });
+            };
+            finding = match rung {
+                Rung::Compact(keep) => {
+                    step(Step::Compact, n);
+                    if patient.compact(keep, emit)? {
+                        Finding::Compacted
+                    } else {
+                        Finding::NotCompacted { can_truncate: patient.can_truncate() }
+                    }
+                }
+                Rung::Truncate => {
+                    step(Step::Truncate, 1);
+                    if patient.truncate()? { Finding::Truncated } else { Finding::NotTruncated }
+                }
+                Rung::Retry => {
+                    step(Step::Retry, n + u32::from(truncated));
+                    break;
+                }
+                Rung::GiveUp => {
+                    let unrecovered = Unrecovered::DoesNotFit {
+                        session: session(),
+                        window: room.window,
+                        used,
+                        compactions: n,
+                        truncated,
+                        largest: patient.largest(),
+                        said,
+                    };
+                    return Err(unrecovered.into());
+                }
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::context::overflow::{Verdict, judge};
+
+    /// A session of plain figures: what does not fit is refused with a provider's words.
+    struct Figured {
+        history: u64,
+        result: u64,
+        window: u64,
+        n_attempts: u32,
+        steps: Vec<&'static str>,
+        fails: Option<Fault>,
+    }
+
+    impl Figured {
+        fn new(history: u64, result: u64) -> Self {
+            Self { history, result, window: 16_000, n_attempts: 0, steps: vec![], fails: None }
+        }
+    }
+
+    #[derive(Debug, PartialEq)]
+    enum Failed {
+        Model(ModelError),
+        Unrecovered(Unrecovered),
+    }
+
+    impl From<ModelError> for Failed {
+        fn from(error: ModelError) -> Self {
+            Self::Model(error)
+        }
+    }
+
+    impl From<Unrecovered> for Failed {
+        fn from(error: Unrecovered) -> Self {
+            Self::Unrecovered(error)
+        }
+    }
+
+    impl Patient for Figured {
+        type Answer = u64;
+        type Error = Failed;
+
+        fn attempt(&mut self, _: &mut dyn FnMut(&Event)) -> Result<u64, Attempt<Failed>> {
+            self.n_attempts += 1;
+            let model = "test".to_owned();
+            if let Some(fault) = self.fails.clone() {
+                let error = ModelError { model, fault };
+                return Err(Attempt::Model { error, compacted: false });
+            }
+            let tokens = self.history + self.result;
+            if tokens <= self.window {
+                return Ok(tokens);
+            }
+            let said = format!("prompt is too long: {tokens} tokens > {} maximum", self.window);
+            let Verdict::Overflow(figures) = judge(Some(400), &said) else { unreachable!() };
+            let error = ModelError { model, fault: Fault::Overflow { said, figures } };
+            Err(Attempt::Model { error, compacted: false })
+        }
+
+        fn compact(&mut self, _: Keep, _: &mut dyn FnMut(&Event)) -> Result<bool, Failed> {
+            self.steps.push("compact");
+            let is_smaller = self.history > 10;
+            self.history /= 2;
+            Ok(is_smaller)
+        }
+
+        fn can_truncate(&self) -> bool {
+            self.result > 4_000
+        }
+
+        fn truncate(&mut self) -> Result<bool, Failed> {
+            self.steps.push("truncate");
+            self.result = 4_000;
+            Ok(true)
+        }
+
+        fn largest(&self) -> Vec<Large> {
+            let (entry, what) = ("1a2b3c".to_owned(), "Bash".to_owned());
+            vec![Large { entry, what, tokens: self.result }]
+        }
+    }
+
+    fn run(patient: &mut Figured) -> (Result<u64, Failed>, Vec<Event>) {
+        let room = Room { session: "s1".to_owned(), window: patient.window, least: 16_000 };
+        let mut events = Vec::new();
+        let answer = recover(&room, patient, &mut |event| events.push(event.clone()));
+        (answer, events)
+    }
+
+    #[test]
+    fn what_fits_is_left_alone() {
+        let mut patient = Figured::new(10_000, 0);
+        assert_eq!(run(&mut patient), (Ok(10_000), vec![]));
+    }
+
+    #[test]
+    fn a_long_history_is_compacted_until_it_fits() {
+        let mut patient = Figured::new(50_000, 0);
+        let (answer, events) = run(&mut patient);
+        assert_eq!((answer, patient.n_attempts), (Ok(12_500), 3));
+        assert_eq!(patient.steps, ["compact"; 2]);
+        let used = Some(50_000);
+        let session = || "s1".to_owned();
+        assert_eq!(events[0], Event::RecoveryStart { session: session(), window: 16_000, used });
+        let end = Event::RecoveryEnd {
+            session: session(),
+            recovered: true,
+            compactions: 2,
+            truncated: false,
+        };
+        assert_eq!(events.last(), Some(&end));
+    }
+
+    #[test]
+    fn an_oversized_result_is_truncated_after_the_compactions() {
+        let mut patient = Figured::new(100, 90_000);
+        assert!(run(&mut patient).0.is_ok());
+        assert_eq!(patient.steps, ["compact", "compact", "compact", "truncate"]);
+        let mut patient = Figured::new(5, 90_000);
+        assert!(run(&mut patient).0.is_ok());
+        assert_eq!(patient.steps, ["compact", "truncate"], "nothing to compact is not tried again");
+    }
+
+    #[test]
+    fn what_cannot_fit_ends_with_an_error_that_helps() {
+        let mut patient = Figured::new(500_000, 3_999);
+        let (answer, _) = run(&mut patient);
+        let Err(Failed::Unrecovered(error)) = answer else { unreachable!("{answer:?}") };
+        insta::assert_snapshot!(error, @"session s1 does not fit in 16000 tokens (it has 66499), after 3 compactions; largest: 1a2b3c (Bash, 3999 tokens)");
+        assert_eq!(error.advice().len(), 3);
+        assert_eq!(patient.n_attempts, 4);
+    }
+
+    #[test]
+    fn a_window_that_is_too_small_is_stopped_before_any_request() {
+        let mut patient = Figured { window: 8_000, ..Figured::new(1, 0) };
+        let (answer, events) = run(&mut patient);
+        let Err(Failed::Unrecovered(error)) = answer else { unreachable!("{answer:?}") };
+        assert_eq!(
+            error.to_string(),
+            "a window of 8000 tokens is too small for session s1: 16000 is the least"
+        );
+        assert_eq!((patient.n_attempts, events), (0, vec![]));
+    }
+
+    #[test]
+    fn what_is_no_overflow_is_not_recovered() {
+        let said = || "slow down".to_owned();
+        for fault in [
+            Fault::RateLimited { said: said(), after: None },
+            Fault::Refused { said: said(), status: Some(401) },
+        ] {
+            let mut patient = Figured { fails: Some(fault), ..Figured::new(500_000, 0) };
+            let (answer, events) = run(&mut patient);
+            assert!(matches!(answer, Err(Failed::Model(_))), "{answer:?}");
+            assert_eq!((patient.n_attempts, patient.steps, events), (1, vec![], vec![]));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_recovery_ends(history in 0..10_000_000_u64, result in 0..1_000_000_u64) {
+            let mut patient = Figured::new(history, result);
+            let (answer, _) = run(&mut patient);
+            prop_assert!(patient.n_attempts <= MAX_COMPACTIONS + 2);
+            let truncations = patient.steps.iter().filter(|step| **step == "truncate").count();
+            prop_assert!(truncations <= 1);
+            prop_assert_eq!(answer.is_ok(), patient.history + patient.result <= 16_000);
+        }
+    }
+}

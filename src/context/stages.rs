@@ -1,0 +1,554 @@
+//! Summarising with a model, in stages where the history is larger than the model's window.
+//!
+//! ```text
+//! messages ---> fits ---------------------------------> one summary
+//!          \--> chunks ---> a summary each ---> merge ---> one summary
+//! ```
+//!
+//! A chunk ends only where nothing is torn apart ([`crate::context::plan::joints`]). Its size is a share of the window
+//! that shrinks as the messages grow, so that one message more or less does not decide whether it fits. Token counts are
+//! estimates of someone else's counting: a margin stays free, and a summariser that still says overflow gets smaller
+//! chunks, down to a least size.
+//!
+//! Invariant: a summary that is empty, or longer than what it replaces, is never returned.
+
+use std::ops::Range;
+
+use crate::{
+    context::{
+        event::Event,
+        files::Excerpt,
+        model::{Fault, ModelError, Summarizer, SummaryRequest},
+        plan,
+        prompt::{self, Material},
+    },
+    model::{Message, Usage},
+};
+
+/// How many tokens of the window stay free for the prompt's own words and the model's headers.
+const OVERHEAD: u64 = 4_096;
+
+/// The largest answer that is asked for.
+const MAX_ANSWER: u64 = 4_096;
+
+/// The smallest chunk, in tokens.
+const LEAST: u64 = 256;
+
+/// How many times chunks are made smaller.
+const MAX_HALVINGS: u32 = 4;
+
+/// What is to be summarised.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The compaction, as events name it.
+    pub run: u64,
+    /// The messages, each with its number in the conversation.
+    pub messages: &'a [(usize, &'a Message)],
+    /// The summaries that stand for what is before them.
+    pub earlier: &'a [String],
+    /// The files it is about.
+    pub files: &'a [Excerpt],
+    /// What the user wants the summary to dwell on.
+    pub focus: Option<&'a str>,
+    /// The window where the model does not know its own.
+    pub window: u64,
+    /// How many tokens are replaced: the summary must have fewer.
+    pub replaced: u64,
+}
+
+/// A summary.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Its words.
+    pub text: String,
+    /// The model that wrote it.
+    pub model: String,
+    /// What all requests for it used.
+    pub usage: Usage,
+    /// How many requests it took.
+    pub n_requests: usize,
+    /// How many messages were too large for any prompt, and are only noted.
+    pub n_omitted: usize,
+    /// The files that were shown to the model.
+    pub files: Vec<String>,
+}
+
+/// Why there is no summary.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SummaryError {
+    /// The model failed.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The time was up before the last request.
+    #[error("{model}: the summary was not done in time")]
+    TimedOut {
+        /// The model.
+        model: String,
+    },
+    /// The model twice had nothing to say.
+    #[error("{model}: the summary is empty")]
+    Empty {
+        /// The model.
+        model: String,
+    },
+    /// The summary twice was no shorter than what it would replace.
+    #[error("{model}: the summary has {tokens} tokens, what it would replace has {replaced}")]
+    TooLong {
+        /// The model.
+        model: String,
+        /// How long it is.
+        tokens: u64,
+        /// How long what it would replace is.
+        replaced: u64,
+    },
+}
+
+/// One summarising with one model.
+struct Stage<'a> {
+    job: Job<'a>,
+    by: &'a dyn Summarizer,
+    count: &'a dyn Fn(&str) -> u64,
+    is_late: &'a dyn Fn() -> bool,
+    emit: &'a mut dyn FnMut(&Event),
+    /// How long an answer may be.
+    answer: u64,
+    /// How many tokens the messages had when they were last rendered.
+    size: u64,
+    made: Summary,
+}
+
+/// Summarises with a model. Whether the time is up is asked before each request; a request's own limit is the model's.
+pub fn summarize(
+    job: &Job<'_>,
+    by: &dyn Summarizer,
+    count: &dyn Fn(&str) -> u64,
+    is_late: &dyn Fn() -> bool,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<Summary, SummaryError> {
+    let mut window = by.window().unwrap_or(job.window).max(4 * LEAST);
+    let made = Summary { model: by.name().to_owned(), ..Summary::default() };
+    let answer = MAX_ANSWER.min(window / 4);
+    let mut stage = Stage { job: *job, by, count, is_late, emit, answer, size: 0, made };
+    let mut limit = None;
+    let mut n_halvings = 0;
+    loop {
+        let (said, figures) = match stage.run(window, limit) {
+            Ok(text) => return Ok(Summary { text, ..stage.made }),
+            Err(SummaryError::Model(error)) => match &error.fault {
+                Fault::Overflow { said, figures } => {
+                    let smaller = limit.unwrap_or(stage.size.min(window)) / 2;
+                    if n_halvings == MAX_HALVINGS || smaller < LEAST {
+                        return Err(error.into());
+                    }
+                    limit = Some(smaller);
+                    (said.clone(), *figures)
+                }
+                _ => return Err(error.into()),
+            },
+            Err(error) => return Err(error),
+        };
+        n_halvings += 1;
+        // What the model says of its window is better than what was known of it.
+        window = figures.limit.map_or(window, |real| real.clamp(4 * LEAST, window));
+        (stage.emit)(&Event::CompactionRetry { run: job.run, why: said });
+    }
+}
+
+impl Stage<'_> {
+    /// Returns the summary: from chunks of at most so many tokens, or from all at once if that fits.
+    fn run(&mut self, window: u64, limit: Option<u64>) -> Result<String, SummaryError> {
+        let room = room(window, self.answer);
+        let (rendered, tokens) = self.render(limit.unwrap_or(window / 2));
+        let earlier: Vec<String> =
+            self.job.earlier.iter().map(|text| self.within(text, room / 2)).collect();
+        let whole = Material { messages: &rendered, summaries: &earlier, ..Material::default() };
+        let n_tokens = (self.count)(&prompt::write(&whole));
+        if limit.is_none() && n_tokens <= room {
+            return self.last(&whole, room - n_tokens);
+        }
+        let mean = tokens.iter().sum::<u64>().checked_div(tokens.len() as u64).unwrap_or(0);
+        let limit = limit.unwrap_or_else(|| chunk(window, mean)).min(room);
+        let messages: Vec<&Message> =
+            self.job.messages.iter().map(|(_, message)| *message).collect();
+        let parts = split(&tokens, &plan::joints(&messages), limit);
+        let n_parts = parts.len();
+        let mut summaries = earlier;
+        for (nth, part) in parts.into_iter().enumerate() {
+            let n_tokens = tokens.get(part.clone()).unwrap_or_default().iter().sum();
+            let messages = rendered.get(part).unwrap_or_default();
+            self.stage(nth + 1, n_parts + 1, n_tokens);
+            summaries.push(self.ask(&Material {
+                messages,
+                part: Some((nth + 1, n_parts)),
+                focus: self.job.focus,
+                most: (limit / 2).min(self.answer),
+                ..Material::default()
+            })?);
+        }
+        // Summaries that together do not fit are first brought together by twos.
+        while summaries.len() > 2 && self.total(&summaries) > room {
+            let mut fewer = Vec::new();
+            for pair in summaries.chunks(2) {
+                let material =
+                    Material { summaries: pair, most: self.answer, ..Material::default() };
+                fewer.push(if pair.len() == 1 { pair.concat() } else { self.ask(&material)? });
+            }
+            summaries = fewer;
+        }
+        let merge = Material { summaries: &summaries, ..Material::default() };
+        let tokens = (self.count)(&prompt::write(&merge));
+        self.stage(n_parts + 1, n_parts + 1, tokens);
+        self.last(&merge, room.saturating_sub(tokens))
+    }
+
+    /// Renders the messages; one that alone has more tokens than that is only noted.
+    fn render(&mut self, most: u64) -> (Vec<String>, Vec<u64>) {
+        self.made.n_omitted = 0;
+        let mut rendered = Vec::with_capacity(self.job.messages.len());
+        for (number, message) in self.job.messages {
+            let mut text = prompt::render(*number, message);
+            let mut tokens = (self.count)(&text);
+            if tokens > most {
+                text = prompt::omitted(*number, message, tokens);
+                tokens = (self.count)(&text);
+                self.made.n_omitted += 1;
+            }
+            rendered.push((text, tokens));
+        }
+        self.size = rendered.iter().map(|(_, tokens)| tokens).sum();
+        rendered.into_iter().unzip()
+    }
+
+    /// Asks for the summary that is returned, which must be shorter than what it replaces; files go in as far as they fit.
+    fn last(&mut self, material: &Material<'_>, room: u64) -> Result<String, SummaryError> {
+        let job = self.job;
+        let mut sum = 0;
+        let fits = |file: &&Excerpt| {
+            sum += (self.count)(&file.text) + (self.count)(&file.path) + 20;
+            sum <= room
+        };
+        let n_files = job.files.iter().take_while(fits).count();
+        let files = job.files.get(..n_files).unwrap_or_default();
+        let most = self.answer.min(job.replaced);
+        let material = Material { files, focus: job.focus, most, ..*material };
+        let mut complaint = None;
+        loop {
+            let text = self.ask(&Material { complaint: complaint.as_deref(), ..material })?;
+            let tokens = prompt::weight(&prompt::wrap(&text), self.count);
+            if tokens < job.replaced {
+                self.made.files = files.iter().map(|file| file.path.clone()).collect();
+                return Ok(text);
+            }
+            if complaint.is_some() {
+                let model = self.made.model.clone();
+                return Err(SummaryError::TooLong { model, tokens, replaced: job.replaced });
+            }
+            let why =
+                format!("it has {tokens} tokens, and what it replaces has only {}", job.replaced);
+            (self.emit)(&Event::CompactionRetry { run: self.job.run, why: why.clone() });
+            complaint = Some(why);
+        }
+    }
+
+    /// Asks for a summary, and once more if it is empty.
+    fn ask(&mut self, material: &Material<'_>) -> Result<String, SummaryError> {
+        let mut material = *material;
+        for _ in 0..2 {
+            let request = SummaryRequest {
+                system: prompt::SYSTEM.to_owned(),
+                prompt: prompt::write(&material),
+                max_tokens: self.answer,
+            };
+            if (self.is_late)() {
+                return Err(SummaryError::TimedOut { model: self.made.model.clone() });
+            }
+            self.made.n_requests += 1;
+            let written = self.by.summarize(&request)?;
+            if let Some(used) = written.usage {
+                self.made.usage.input += used.input;
+                self.made.usage.output += used.output;
+                self.made.usage.cache_read += used.cache_read;
+                self.made.usage.cache_write += used.cache_write;
+            }
+            if let Some(model) = written.model {
+                self.made.model = model;
+            }
+            let text = prompt::unwrap(&written.text).trim();
+            if !text.is_empty() {
+                return Ok(text.to_owned());
+            }
+            let why = "the summary is empty".to_owned();
+            (self.emit)(&Event::CompactionRetry { run: self.job.run, why });
+            material.complaint = Some("it was empty");
+        }
+        Err(SummaryError::Empty { model: self.made.model.clone() })
+    }
+
+    /// Returns a text cut to so many tokens, if it has more: a summary that fits no request would be a dead end.
+    fn within(&self, text: &str, most: u64) -> String {
+        let tokens = (self.count)(text);
+        if tokens <= most {
+            return text.to_owned();
+        }
+        let chars = text.chars().count() as u64;
+        let share = u128::from(chars) * u128::from(most) / u128::from(tokens.max(1));
+        prompt::clip(text, usize::try_from(share).unwrap_or(usize::MAX))
+    }
+
+    fn stage(&mut self, part: usize, parts: usize, tokens: u64) {
+        (self.emit)(&Event::CompactionStage { run: self.job.run, part, parts, tokens });
+    }
+
+    fn total(&self, texts: &[String]) -> u64 {
+        texts.iter().map(|text| (self.count)(text)).sum()
+    }
+}
+
+/// How many tokens a prompt may have: the window less the answer and the overhead, with a margin of a fifth.
+fn room(window: u64, answer: u64) -> u64 {
+    let free = window.saturating_sub(answer).saturating_sub(OVERHEAD.min(window / 8));
+    free.saturating_mul(10) / 12
+}
+
+/// How many tokens a chunk has where messages have so many on average.
+///
+/// Two fifths of the window, less twice the share of an average message once that is above a tenth, at least 15 per cent;
+/// and the margin of a fifth.
+fn chunk(window: u64, mean: u64) -> u64 {
+    let ratio = mean.saturating_mul(1_200) / window.max(1);
+    let share = if ratio > 100 { 400 - (2 * ratio).min(250) } else { 400 };
+    (window.saturating_mul(share) / 1_000).saturating_mul(10) / 12
+}
+
+/// Splits messages into chunks of at most so many tokens, at joints only; what cannot be split is a chunk of its own.
+fn split(tokens: &[u64], joints: &[usize], limit: u64) -> Vec<Range<usize>> {
+    let sum = |range: Range<usize>| tokens.get(range).unwrap_or_default().iter().sum::<u64>();
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    let mut size = 0;
+    for (&start, &end) in joints.iter().zip(joints.iter().skip(1)) {
+        let more = sum(start..end);
+        match parts.last_mut() {
+            Some(part) if size + more <= limit => {
+                part.end = end;
+                size += more;
+            }
+            _ => {
+                parts.push(start..end);
+                size = more;
+            }
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::{
+        context::{model::Written, overflow::Figures},
+        model::{Block, Role},
+    };
+
+    /// A summariser that keeps what it was asked, refuses what is over its window, and answers by the number of the request.
+    struct Scripted<'a> {
+        window: Option<u64>,
+        real: u64,
+        answer: Box<dyn Fn(usize) -> String + 'a>,
+        asked: RefCell<Vec<String>>,
+    }
+
+    impl Summarizer for Scripted<'_> {
+        fn name(&self) -> &'static str {
+            "scripted"
+        }
+
+        fn window(&self) -> Option<u64> {
+            self.window
+        }
+
+        fn summarize(&self, request: &SummaryRequest) -> Result<Written, ModelError> {
+            let nth = self.asked.borrow().len();
+            self.asked.borrow_mut().push(request.prompt.clone());
+            let used = count(&request.prompt) + request.max_tokens;
+            if used > self.real {
+                let figures = Figures { used: Some(used), limit: None };
+                let fault = Fault::Overflow { said: "too long".to_owned(), figures };
+                return Err(ModelError { model: "scripted".to_owned(), fault });
+            }
+            let text = (self.answer)(nth);
+            let usage = Some(Usage { input: 10, output: 1, ..Usage::default() });
+            Ok(Written { text, model: None, usage })
+        }
+    }
+
+    fn count(text: &str) -> u64 {
+        text.len() as u64 / 4
+    }
+
+    fn conversation(n: usize) -> Vec<Message> {
+        let turn = |nth: usize| {
+            let text = |said: String| vec![Block::Text(said)];
+            let (id, name) = (format!("c{nth}"), "Bash".to_owned());
+            let call =
+                Block::Call { id: id.clone(), name, input: "{}".to_owned(), signature: None };
+            let result = Block::answer(id, "o".repeat(3_000), false);
+            [
+                Message::new(Role::User, text(format!("request {nth} {}", "w".repeat(400)))),
+                Message::new(Role::Assistant, vec![call]),
+                Message::new(Role::Tool, vec![result]),
+                Message::new(Role::Assistant, text(format!("done {nth}"))),
+            ]
+        };
+        (0..n).flat_map(turn).collect()
+    }
+
+    fn run(
+        messages: &[Message],
+        by: &Scripted<'_>,
+        replaced: u64,
+    ) -> (Result<Summary, SummaryError>, Vec<Event>) {
+        let numbered: Vec<(usize, &Message)> =
+            messages.iter().enumerate().map(|(nth, message)| (nth + 1, message)).collect();
+        let file = |nth: usize| Excerpt { path: format!("/w/{nth}"), text: "t".repeat(nth * 40) };
+        let job = Job {
+            run: 1,
+            messages: &numbered,
+            earlier: &["Earlier on, a was done.".to_owned()],
+            files: &[file(1), file(100_000)],
+            focus: Some("the focus"),
+            window: 32_000,
+            replaced,
+        };
+        let mut events = Vec::new();
+        let made = summarize(&job, by, &count, &|| false, &mut |event| events.push(event.clone()));
+        (made, events)
+    }
+
+    fn scripted<'a>(real: u64, answer: impl Fn(usize) -> String + 'a) -> Scripted<'a> {
+        Scripted { window: None, real, answer: Box::new(answer), asked: RefCell::default() }
+    }
+
+    #[test]
+    fn what_fits_is_one_request() {
+        let by = scripted(32_000, |_| "The summary.".to_owned());
+        let (made, events) = run(&conversation(3), &by, 5_000);
+        let made = made.unwrap();
+        assert_eq!(
+            (made.text.as_str(), made.n_requests, made.files),
+            ("The summary.", 1, vec!["/w/1".to_owned()])
+        );
+        assert_eq!((made.usage.input, made.usage.output), (10, 1));
+        assert_eq!(events, []);
+        let prompt = &by.asked.borrow()[0];
+        for said in [
+            "[12] assistant: done 2",
+            "Earlier on, a was done.",
+            "the focus",
+            "<file path=\"/w/1\">",
+        ] {
+            assert!(prompt.contains(said), "{said}\n{prompt}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_summarised_in_parts_and_merged() {
+        let by = scripted(32_000, |nth| format!("Part {nth}."));
+        let (made, events) = run(&conversation(200), &by, 500_000);
+        let made = made.unwrap();
+        let asked = by.asked.borrow();
+        assert!(asked.len() > 3 && made.n_requests == asked.len());
+        assert_eq!(events.len(), asked.len(), "an event a stage");
+        let last = asked.last().unwrap();
+        assert!(last.contains("Earlier on, a was done.") && last.contains("Part 0."), "{last}");
+        // Each message is in one part, and no part begins with a result.
+        for nth in 0..200 {
+            let parts = asked.iter().filter(|prompt| prompt.contains(&format!("request {nth} ")));
+            assert_eq!(parts.count(), 1);
+        }
+        let torn = asked.iter().filter(|prompt| {
+            let first = prompt.split("<conversation>\n").nth(1).unwrap_or_default();
+            first.split_once(' ').is_some_and(|(_, rest)| rest.starts_with("tool:"))
+        });
+        assert_eq!(torn.count(), 0);
+    }
+
+    #[test]
+    fn a_summariser_that_overflows_gets_smaller_chunks() {
+        let by = scripted(9_000, |nth| format!("Part {nth}."));
+        let (made, events) = run(&conversation(100), &by, 500_000);
+        assert!(made.is_ok(), "{made:?}");
+        assert!(events.iter().any(|event| matches!(event, Event::CompactionRetry { .. })));
+        let none = scripted(10, |_| String::new());
+        let (made, _) = run(&conversation(100), &none, 500_000);
+        assert!(matches!(made, Err(SummaryError::Model(_))), "{made:?}");
+        assert!(none.asked.borrow().len() < 10);
+    }
+
+    #[test]
+    fn an_oversized_message_is_noted() {
+        let by = Scripted { window: Some(4_000), ..scripted(4_000, |_| "Short.".to_owned()) };
+        let large = Message::new(Role::User, vec![Block::Text("字".repeat(9_000))]);
+        let messages = [conversation(1), vec![large]].concat();
+        let (made, _) = run(&messages, &by, 20_000);
+        assert_eq!(made.unwrap().n_omitted, 1);
+        assert!(
+            by.asked.borrow().iter().any(|prompt| prompt.contains("[left out, because it alone"))
+        );
+    }
+
+    #[test]
+    fn an_earlier_summary_that_fits_nowhere_is_cut() {
+        let by = scripted(8_000, |_| "Short.".to_owned());
+        let messages = conversation(2);
+        let numbered: Vec<(usize, &Message)> = messages.iter().enumerate().collect();
+        let job = Job {
+            run: 1,
+            messages: &numbered,
+            earlier: &["e".repeat(200_000)],
+            files: &[],
+            focus: None,
+            window: 8_000,
+            replaced: 50_000,
+        };
+        let made = summarize(&job, &by, &count, &|| false, &mut |_| ());
+        assert_eq!(made.unwrap().text, "Short.");
+        assert!(by.asked.borrow().iter().any(|prompt| prompt.contains("more characters]")));
+    }
+
+    #[test]
+    fn an_empty_summary_is_asked_for_again_once() {
+        let by =
+            scripted(32_000, |nth| if nth == 0 { " \n".to_owned() } else { "Now.".to_owned() });
+        assert_eq!(run(&conversation(3), &by, 5_000).0.unwrap().text, "Now.");
+        assert!(by.asked.borrow()[1].contains("could not be used: it was empty"));
+        let by = scripted(32_000, |_| String::new());
+        let (made, _) = run(&conversation(3), &by, 5_000);
+        assert_eq!(made.unwrap_err().to_string(), "scripted: the summary is empty");
+        assert_eq!(by.asked.borrow().len(), 2);
+    }
+
+    #[test]
+    fn a_summary_longer_than_what_it_replaces_is_never_returned() {
+        let long = "l".repeat(40_000);
+        let by = scripted(32_000, |nth| if nth == 0 { long.clone() } else { "Now.".to_owned() });
+        assert_eq!(run(&conversation(3), &by, 5_000).0.unwrap().text, "Now.");
+        let by = scripted(32_000, |_| long.clone());
+        let (made, events) = run(&conversation(3), &by, 5_000);
+        assert!(matches!(made, Err(SummaryError::TooLong { replaced: 5_000, .. })), "{made:?}");
+        assert_eq!((by.asked.borrow().len(), events.len()), (2, 1));
+    }
+
+    #[test]
+    fn chunks_shrink_as_messages_grow() {
+        assert_eq!(chunk(100_000, 100), 33_333, "two fifths, less the margin");
+        assert_eq!(chunk(100_000, 10_000), 13_333, "an average message has a tenth");
+        assert_eq!(chunk(100_000, 50_000), 12_500, "15 per cent at least");
+        let sizes = [5, 5, 5, 50, 5, 5];
+        assert_eq!(split(&sizes, &[0, 1, 2, 3, 4, 5, 6], 10), [0..2, 2..3, 3..4, 4..6]);
+        assert_eq!(split(&sizes, &[0, 3, 6], 10), [0..3, 3..6], "rather too large than torn");
+        assert!(split(&[], &[0], 10).is_empty());
+    }
+}

@@ -1,0 +1,194 @@
+//! The shape of Anthropic's messages.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    context::model::{ChatRequest, Fault},
+    model::{Block, Image, Message, Role, Source, Stop, Thinking, Usage},
+    provider::{checked, openai, readable},
+};
+
+/// Returns the body of a request.
+pub(super) fn body(model: &str, request: &ChatRequest<'_>) -> Value {
+    let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in request.messages {
+        let role = if message.role == Role::Assistant { "assistant" } else { "user" };
+        let parts: Vec<Value> =
+            message.blocks.iter().filter_map(|block| part(message.role, block)).collect();
+        // The roles must alternate, and the results of one answer's calls stand in one message.
+        match messages.last_mut() {
+            Some((last, all)) if *last == role => all.extend(parts),
+            _ if parts.is_empty() => {}
+            _ => messages.push((role, parts)),
+        }
+    }
+    let messages = messages.into_iter().map(|(role, mut content)| {
+        // Results come first in their message, or the request is refused.
+        content.sort_by_key(|part| part.get("type").is_none_or(|kind| kind != "tool_result"));
+        json!({"role": role, "content": content})
+    });
+    let messages: Vec<Value> = messages.collect();
+    let mut body = Map::new();
+    body.insert("model".to_owned(), model.into());
+    body.insert("max_tokens".to_owned(), request.max_tokens.into());
+    if !request.system.is_empty() {
+        body.insert("system".to_owned(), request.system.into());
+    }
+    body.insert("messages".to_owned(), messages.into());
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| {
+            let (name, description) = (&tool.name, &tool.description);
+            json!({"name": name, "description": description, "input_schema": openai::object(&tool.schema)})
+        });
+        body.insert("tools".to_owned(), tools.collect());
+    }
+    Value::Object(body)
+}
+
+fn part(role: Role, block: &Block) -> Option<Value> {
+    Some(match block {
+        // An empty text is refused.
+        Block::Text(text) if text.trim().is_empty() => return None,
+        // There is no role for what the program says in between.
+        Block::Text(text) if role == Role::System => {
+            json!({"type": "text", "text": format!("<system>{text}</system>")})
+        }
+        Block::Text(text) => json!({"type": "text", "text": text}),
+        Block::Image(image) => picture(image),
+        Block::Call { id, name, input, .. } => {
+            json!({"type": "tool_use", "id": id, "name": name, "input": openai::object(input)})
+        }
+        Block::Result { id, blocks, error, .. } => {
+            let parts: Vec<Value> =
+                blocks.iter().filter_map(|block| part(Role::Tool, block)).collect();
+            let mut result = json!({"type": "tool_result", "tool_use_id": id});
+            if let Some(result) = result.as_object_mut() {
+                if !parts.is_empty() {
+                    result.insert("content".to_owned(), parts.into());
+                }
+                if *error {
+                    result.insert("is_error".to_owned(), true.into());
+                }
+            }
+            result
+        }
+        // No thinking is asked for, so none needs to be given back; what is unknown cannot be said.
+        Block::Thinking(_) | Block::Other { .. } => return None,
+    })
+}
+
+fn picture(image: &Image) -> Value {
+    let source = match &image.source {
+        Source::Data(data) => {
+            let media = image.media.as_deref().unwrap_or("image/png");
+            json!({"type": "base64", "media_type": media, "data": data})
+        }
+        Source::Url(url) => json!({"type": "url", "url": url}),
+        Source::Elsewhere => return json!({"type": "text", "text": "[an image]"}),
+    };
+    json!({"type": "image", "source": source})
+}
+
+/// Reads an answer.
+pub(super) fn read(body: &str) -> Result<Message, Fault> {
+    let value = openai::parse(body)?;
+    let Some(blocks) = value.get("content").and_then(Value::as_array) else {
+        return Err(Fault::BadAnswer { said: format!("no content: {}", readable(body)) });
+    };
+    let mut message = Message::new(Role::Assistant, Vec::new());
+    for block in blocks {
+        let text =
+            |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        message.blocks.push(match text("type").as_str() {
+            "text" => Block::Text(text("text")),
+            "thinking" => {
+                let signature = Some(text("signature")).filter(|signature| !signature.is_empty());
+                Block::Thinking(Thinking { text: text("thinking"), signature, is_redacted: false })
+            }
+            "redacted_thinking" => {
+                let signature = Some(text("data"));
+                Block::Thinking(Thinking { text: String::new(), signature, is_redacted: true })
+            }
+            "tool_use" => {
+                let input = block.get("input").map_or_else(|| "{}".to_owned(), Value::to_string);
+                Block::Call { id: text("id"), name: text("name"), input, signature: None }
+            }
+            name => Block::Other { name: name.to_owned(), json: block.to_string() },
+        });
+    }
+    let stop = value.get("stop_reason").and_then(Value::as_str);
+    message.stop = stop.and_then(Stop::parse);
+    message.id = value.get("id").and_then(Value::as_str).map(str::to_owned);
+    message.model = value.get("model").and_then(Value::as_str).map(str::to_owned);
+    message.usage = value.get("usage").and_then(|usage| {
+        let figure = |key: &str| usage.get(key).and_then(Value::as_u64);
+        Some(Usage {
+            input: figure("input_tokens")?,
+            output: figure("output_tokens").unwrap_or(0),
+            cache_read: figure("cache_read_input_tokens").unwrap_or(0),
+            cache_write: figure("cache_creation_input_tokens").unwrap_or(0),
+        })
+    });
+    checked(message, stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_blocks_are_read_and_the_cache_is_told_apart() {
+        let body = r#"{"id":"m1","model":"x","content":[{"type":"thinking","thinking":"Hm.","signature":"s"},
+            {"type":"redacted_thinking","data":"d"},{"type":"text","text":"Hi."},
+            {"type":"tool_use","id":"c","name":"Bash","input":{"b":1,"a":2}},{"type":"server_tool_use","id":"z"}],
+            "stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":3,
+            "cache_creation_input_tokens":4}}"#;
+        let message = read(body).unwrap();
+        let signed = |text: &str, signature: &str, is_redacted| {
+            let signature = Some(signature.to_owned());
+            Block::Thinking(Thinking { text: text.to_owned(), signature, is_redacted })
+        };
+        let call = Block::Call {
+            id: "c".to_owned(),
+            name: "Bash".to_owned(),
+            input: r#"{"b":1,"a":2}"#.to_owned(),
+            signature: None,
+        };
+        let json = r#"{"type":"server_tool_use","id":"z"}"#.to_owned();
+        let other = Block::Other { name: "server_tool_use".to_owned(), json };
+        let text = Block::Text("Hi.".to_owned());
+        assert_eq!(
+            message.blocks,
+            [signed("Hm.", "s", false), signed("", "d", true), text, call, other]
+        );
+        let usage = Usage { input: 1, output: 2, cache_read: 3, cache_write: 4 };
+        assert_eq!((message.stop, message.usage), (Some(Stop::Calls), Some(usage)));
+    }
+
+    #[test]
+    fn a_full_window_and_a_refusal_are_no_answers() {
+        let stopped = |reason: &str| read(&format!(r#"{{"content":[],"stop_reason":"{reason}"}}"#));
+        assert!(matches!(stopped("model_context_window_exceeded"), Err(Fault::Overflow { .. })));
+        assert!(matches!(stopped("refusal"), Err(Fault::Refused { .. })));
+        assert!(matches!(stopped("end_turn"), Err(Fault::BadAnswer { .. })));
+    }
+
+    #[test]
+    fn neighbours_of_one_role_are_one_message_and_results_come_first() {
+        let text = |role, text: &str| Message::new(role, vec![Block::Text(text.to_owned())]);
+        let result = Block::answer("c".to_owned(), String::new(), false);
+        let messages = [
+            text(Role::System, "note"),
+            text(Role::User, "a"),
+            text(Role::User, " "),
+            Message::new(Role::Tool, vec![result]),
+            text(Role::Assistant, ""),
+        ];
+        let request = ChatRequest { system: "", messages: &messages, tools: &[], max_tokens: 1 };
+        let expected = json!([{"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "c"},
+            {"type": "text", "text": "<system>note</system>"},
+            {"type": "text", "text": "a"}]}]);
+        assert_eq!(body("m", &request)["messages"], expected);
+    }
+}

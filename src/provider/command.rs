@@ -1,0 +1,96 @@
+//! A command as a model.
+//!
+//! For a summary it gets the prompt on stdin and prints the summary. For a chat it gets one JSON object, the body of an
+//! OpenAI-compatible chat completion without a model's name, and prints one: a completion, or just its message
+//! (`{"content": "..", "tool_calls": [..]}`).
+
+use std::time::Duration;
+
+use crate::{
+    context::model::{
+        ChatModel, ChatRequest, Fault, ModelError, Summarizer, SummaryRequest, Written,
+    },
+    model::Message,
+    provider::{
+        openai,
+        process::{self, RunError, Task},
+        refusal,
+    },
+};
+
+/// How long a command may take where nothing else was asked for.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// How many bytes it may print.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// A command that answers prompts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// What is run.
+    pub task: Task,
+    /// How many tokens it takes, if that is known.
+    pub window: Option<u64>,
+    name: String,
+}
+
+impl Command {
+    /// Returns a command line of `sh` as a model.
+    pub fn new(line: &str) -> Self {
+        let first = line.split_whitespace().next().unwrap_or("command");
+        let name = first.rsplit('/').next().unwrap_or(first).to_owned();
+        let line = line.to_owned();
+        let task = Task { line, folder: None, limit: LIMIT, max_bytes: MAX_BYTES };
+        Self { task, window: None, name }
+    }
+
+    /// Runs it and returns what it printed, if that is text.
+    fn ask(&self, input: &[u8]) -> Result<String, ModelError> {
+        let fail = |fault| ModelError { model: self.name.clone(), fault };
+        let done = process::run(&self.task, input).map_err(|error| {
+            fail(match error {
+                RunError::TimedOut(limit) => Fault::TimedOut { limit },
+                RunError::TooMuch(_) => Fault::BadAnswer { said: error.to_string() },
+                RunError::Io(error) => Fault::Refused { said: error.to_string(), status: None },
+            })
+        })?;
+        if let Some(signal) = done.signal {
+            return Err(fail(Fault::Unreachable { said: format!("it died of signal {signal}") }));
+        }
+        if let Some(code) = done.code.filter(|code| *code != 0) {
+            let said = format!("exit code {code}: {}", done.errors.trim());
+            return Err(fail(refusal(None, &said, None)));
+        }
+        let text = String::from_utf8(done.output).ok().filter(|text| !text.contains('\0'));
+        text.ok_or_else(|| fail(Fault::BadAnswer { said: "it printed what is no text".to_owned() }))
+    }
+}
+
+impl Summarizer for Command {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.window
+    }
+
+    fn summarize(&self, request: &SummaryRequest) -> Result<Written, ModelError> {
+        let input = format!("{}\n\n{}", request.system, request.prompt);
+        let text = self.ask(input.as_bytes())?;
+        Ok(Written { text, model: None, usage: None })
+    }
+}
+
+impl ChatModel for Command {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn answer(&self, request: &ChatRequest<'_>) -> Result<Message, ModelError> {
+        let body = openai::body(None, request, "max_tokens").to_string();
+        let printed = self.ask(body.as_bytes())?;
+        let answer = openai::read(&printed);
+        answer.map_err(|fault| ModelError { model: self.name.clone(), fault })
+    }
+}

@@ -1,0 +1,515 @@
+//! A model behind an HTTP endpoint: OpenAI-compatible chat completions or Anthropic messages, without streaming.
+//!
+//! What may pass later (429, 5xx, a connection that broke) is asked again after 1, 2, 4 .. seconds or what `Retry-After`
+//! says, unless that is longer than anyone would wait; a request that timed out is not, because it would take as long again.
+//!
+//! Invariant: the key stands in a header of the request and nowhere else.
+
+use std::{fmt, thread, time::Duration};
+
+use chrono::DateTime;
+use ureq::{
+    Agent, Timeout,
+    http::{HeaderMap, Uri},
+    tls::{PemItem, RootCerts, TlsConfig, parse_pem},
+};
+
+use crate::{
+    context::{
+        event::Event,
+        model::{ChatModel, ChatRequest, Fault, ModelError, Summarizer, SummaryRequest, Written},
+    },
+    model::Message,
+    provider::{anthropic, as_chat, as_summary, openai, prompt, readable, refusal},
+};
+
+/// The most that is read of an answer.
+const MAX_BYTES: u64 = 32 * 1024 * 1024;
+
+/// The version of the API that is spoken.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// What an endpoint speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Api {
+    /// OpenAI-compatible chat completions.
+    OpenAi,
+    /// Anthropic messages.
+    Anthropic,
+}
+
+/// A secret, which nothing prints.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(String);
+
+/// Where a model is and how it is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// What it speaks.
+    pub api: Api,
+    /// Its address: a host, the root of its API, or the whole.
+    pub url: String,
+    /// The model's name.
+    pub model: String,
+    /// The key, if it wants one.
+    pub key: Option<Key>,
+    /// How many tokens the model takes, if that is known.
+    pub window: Option<u64>,
+    /// How long it is waited for.
+    pub limits: Limits,
+    /// How it is reached.
+    pub network: Network,
+}
+
+/// How long an endpoint is waited for, and how often it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// For one request, its answer included.
+    pub request: Duration,
+    /// For a connection.
+    pub connect: Duration,
+    /// How many times a request is made again.
+    pub retries: u32,
+    /// How long is waited before the first of them; each time it doubles.
+    pub backoff: Duration,
+    /// The longest wait: where the server asks for a longer one the request fails.
+    pub max_wait: Duration,
+}
+
+/// How an endpoint is reached.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Network {
+    /// The address of a proxy, which may hold a password.
+    pub proxy: Option<String>,
+    /// Certificates to trust instead of the common ones, as PEM.
+    pub roots: Option<String>,
+}
+
+/// A model behind an endpoint.
+pub struct Http {
+    endpoint: Endpoint,
+    address: String,
+    name: String,
+    agent: Agent,
+    notice: Box<dyn Fn(&Event)>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            request: Duration::from_secs(120),
+            connect: Duration::from_secs(20),
+            retries: 3,
+            backoff: Duration::from_secs(1),
+            max_wait: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Key {
+    /// Returns a secret, without the white space that comes with a file or a shell.
+    pub fn new(key: &str) -> Self {
+        Self(key.trim().to_owned())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Key(..)")
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (proxy, roots) = (self.proxy.is_some(), self.roots.is_some());
+        out.debug_struct("Network").field("proxy", &proxy).field("roots", &roots).finish()
+    }
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Http").field(&self.name).finish()
+    }
+}
+
+impl Network {
+    /// Returns the proxy that an environment's variables name for an address: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`,
+    /// unless `NO_PROXY` lists its host, each also in small letters.
+    pub fn of(url: &str, variable: &dyn Fn(&str) -> Option<String>) -> Self {
+        let either = |name: &str| {
+            let found = variable(&name.to_lowercase()).or_else(|| variable(name));
+            found.filter(|value| !value.trim().is_empty())
+        };
+        let uri: Option<Uri> = url.parse().ok();
+        let host = uri.as_ref().and_then(Uri::host).unwrap_or_default().to_lowercase();
+        let is_listed = |list: String| {
+            list.split(',')
+                .map(|item| item.trim().trim_start_matches(['*', '.']).to_lowercase())
+                .any(|item| {
+                    let below = || host.strip_suffix(&item).is_some_and(|rest| rest.ends_with('.'));
+                    // What is left of a bare `*` matches all.
+                    host == item || (!item.is_empty() && below())
+                })
+                || list.trim() == "*"
+        };
+        let own = if url.starts_with("https:") { "HTTPS_PROXY" } else { "HTTP_PROXY" };
+        let proxy = either(own).or_else(|| either("ALL_PROXY"));
+        let proxy = proxy.filter(|_| !either("NO_PROXY").is_some_and(is_listed));
+        Self { proxy, roots: None }
+    }
+}
+
+impl Endpoint {
+    /// Returns an endpoint without a key, with the limits that are usual.
+    pub fn new(api: Api, url: &str, model: &str) -> Self {
+        Self {
+            api,
+            url: url.trim().to_owned(),
+            model: model.to_owned(),
+            key: None,
+            window: None,
+            limits: Limits::default(),
+            network: Network::default(),
+        }
+    }
+
+    /// Returns the address of the requests.
+    fn address(&self) -> String {
+        let end = match self.api {
+            Api::OpenAi => "/chat/completions",
+            Api::Anthropic => "/messages",
+        };
+        let base = self.url.trim_end_matches('/');
+        if base.ends_with(end) {
+            return base.to_owned();
+        }
+        let has_path = base.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
+        // Anthropic's own root has no version, and those who speak like it put theirs under a path of their own.
+        let is_versioned = base.rsplit('/').next().is_some_and(|last| {
+            last.strip_prefix('v')
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        let version = match self.api {
+            Api::OpenAi if has_path => "",
+            Api::Anthropic if is_versioned => "",
+            _ => "/v1",
+        };
+        format!("{base}{version}{end}")
+    }
+}
+
+impl Http {
+    /// Makes an endpoint ready; nothing is sent.
+    pub fn new(endpoint: Endpoint) -> Result<Self, ModelError> {
+        let address = endpoint.address();
+        let uri: Option<Uri> = address.parse().ok();
+        let host = uri.as_ref().and_then(Uri::host).map(str::to_owned);
+        let name = match &host {
+            Some(host) => format!("{} at {host}", endpoint.model),
+            None => endpoint.model.clone(),
+        };
+        let fail = |said: &str| {
+            let fault = Fault::Refused { said: said.to_owned(), status: None };
+            Err(ModelError { model: name.clone(), fault })
+        };
+        if host.is_none()
+            || !matches!(uri.as_ref().and_then(Uri::scheme_str), Some("http" | "https"))
+        {
+            return fail("its address is none: it must begin with http:// or https://");
+        }
+        let proxy = endpoint.network.proxy.as_deref().map(ureq::Proxy::new).transpose();
+        let Ok(proxy) = proxy else { return fail("the proxy's address is none") };
+        let mut tls = TlsConfig::builder();
+        if let Some(pem) = &endpoint.network.roots {
+            let items = parse_pem(pem.as_bytes()).filter_map(Result::ok);
+            let roots: Vec<_> = items
+                .filter_map(|item| match item {
+                    PemItem::Certificate(root) => Some(root),
+                    _ => None,
+                })
+                .collect();
+            if roots.is_empty() {
+                return fail("the certificates to trust hold none");
+            }
+            tls = tls.root_certs(RootCerts::from(roots));
+        }
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_global(Some(endpoint.limits.request))
+            .timeout_connect(Some(endpoint.limits.connect))
+            .user_agent(concat!("undertext/", env!("CARGO_PKG_VERSION")))
+            .tls_config(tls.build())
+            // The default would be read from the environment, which is the caller's matter.
+            .proxy(proxy)
+            .build();
+        let agent = Agent::new_with_config(config);
+        Ok(Self { endpoint, address, name, agent, notice: Box::new(|_| ()) })
+    }
+
+    /// Has each request that is made again told to a callback.
+    #[must_use]
+    pub fn noticed(mut self, notice: impl Fn(&Event) + 'static) -> Self {
+        self.notice = Box::new(notice);
+        self
+    }
+
+    /// Asks, and asks again where that may help.
+    fn ask(&self, request: &ChatRequest<'_>) -> Result<Message, ModelError> {
+        let endpoint = &self.endpoint;
+        let body = match endpoint.api {
+            Api::OpenAi => {
+                // Their newer models know only the one, all others only the other.
+                let is_own = self.address.starts_with("https://api.openai.com/");
+                let limit = if is_own { "max_completion_tokens" } else { "max_tokens" };
+                openai::body(Some(&endpoint.model), request, limit)
+            }
+            Api::Anthropic => anthropic::body(&endpoint.model, request),
+        };
+        let body = body.to_string();
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let fault = match self.send(&body) {
+                Ok(message) => return Ok(message),
+                Err(fault) => fault,
+            };
+            let fault = self.without_key(fault);
+            match self.wait(attempt, &fault) {
+                Some(wait) => {
+                    (self.notice)(&Event::RequestRetry {
+                        model: self.name.clone(),
+                        attempt,
+                        wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+                        why: fault.to_string(),
+                    });
+                    thread::sleep(wait);
+                }
+                None => return Err(ModelError { model: self.name.clone(), fault }),
+            }
+        }
+    }
+
+    /// Returns how long to wait before the request is made again, if it is.
+    fn wait(&self, attempt: u32, fault: &Fault) -> Option<Duration> {
+        let limits = &self.endpoint.limits;
+        if attempt > limits.retries {
+            return None;
+        }
+        let own =
+            limits.backoff.saturating_mul(2_u32.saturating_pow(attempt - 1)).min(limits.max_wait);
+        match fault {
+            Fault::RateLimited { after: Some(after), .. } => {
+                (*after <= limits.max_wait).then_some((*after).max(own))
+            }
+            Fault::RateLimited { after: None, .. } | Fault::Unreachable { .. } => Some(own),
+            _ => None,
+        }
+    }
+
+    /// Makes one request.
+    fn send(&self, body: &str) -> Result<Message, Fault> {
+        let mut request = self.agent.post(&self.address).content_type("application/json");
+        if self.endpoint.api == Api::Anthropic {
+            request = request.header("anthropic-version", ANTHROPIC_VERSION);
+        }
+        if let Some(Key(key)) = &self.endpoint.key {
+            request = match self.endpoint.api {
+                Api::OpenAi => request.header("authorization", format!("Bearer {key}")),
+                Api::Anthropic => request.header("x-api-key", key),
+            };
+        }
+        let mut response = request.send(body).map_err(|error| self.broken(&error))?;
+        let status = response.status().as_u16();
+        let after = retry_after(response.headers());
+        let moved =
+            response.headers().get("location").and_then(|to| to.to_str().ok()).map(str::to_owned);
+        let body = response.body_mut().with_config().limit(MAX_BYTES).read_to_vec();
+        let body = body.map_err(|error| self.broken(&error))?;
+        let body = String::from_utf8_lossy(&body);
+        match (status, moved) {
+            (200..300, _) => match self.endpoint.api {
+                Api::OpenAi => openai::read(&body),
+                Api::Anthropic => anthropic::read(&body),
+            },
+            (300..400, Some(to)) => {
+                let said = format!("it has moved to {}", readable(&to));
+                Err(Fault::Refused { said, status: Some(status) })
+            }
+            _ => Err(refusal(Some(status), &body, after)),
+        }
+    }
+
+    /// Returns what a connection that broke means. An address may hold a password: no error repeats it.
+    fn broken(&self, error: &ureq::Error) -> Fault {
+        match error {
+            ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
+                let limit = self.endpoint.limits.connect;
+                Fault::Unreachable { said: format!("no connection within {limit:.0?}") }
+            }
+            ureq::Error::Timeout(_) => Fault::TimedOut { limit: self.endpoint.limits.request },
+            ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
+                let said = "the request cannot be made: address or key hold what a header cannot";
+                Fault::Refused { said: said.to_owned(), status: None }
+            }
+            ureq::Error::BodyExceedsLimit(_) => {
+                Fault::BadAnswer { said: format!("it is longer than {MAX_BYTES} bytes") }
+            }
+            ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
+                Fault::BadAnswer { said: format!("it does not speak HTTP ({error})") }
+            }
+            error => Fault::Unreachable { said: error.to_string() },
+        }
+    }
+
+    /// Returns a fault in whose words the key is covered, for a server that repeats what it was sent.
+    fn without_key(&self, mut fault: Fault) -> Fault {
+        let Some(Key(key)) = self.endpoint.key.as_ref().filter(|Key(key)| !key.is_empty()) else {
+            return fault;
+        };
+        match &mut fault {
+            Fault::Overflow { said, .. }
+            | Fault::RateLimited { said, .. }
+            | Fault::Refused { said, .. }
+            | Fault::Unreachable { said }
+            | Fault::BadAnswer { said } => *said = said.replace(key.as_str(), "(the key)"),
+            Fault::TimedOut { .. } => {}
+        }
+        fault
+    }
+}
+
+impl Summarizer for Http {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.endpoint.window
+    }
+
+    fn summarize(&self, request: &SummaryRequest) -> Result<Written, ModelError> {
+        self.ask(&as_chat(request, &prompt(request))).map(as_summary)
+    }
+}
+
+impl ChatModel for Http {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn answer(&self, request: &ChatRequest<'_>) -> Result<Message, ModelError> {
+        self.ask(request)
+    }
+}
+
+/// Returns how long a server wants to be left alone: in milliseconds, in seconds, or until a date, by its own clock.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let seconds = |text: &str| {
+        let seconds: f64 = text.parse().ok()?;
+        Duration::try_from_secs_f64(seconds).ok()
+    };
+    if let Some(wait) = text("retry-after-ms").and_then(seconds) {
+        return Some(wait / 1_000);
+    }
+    let after = text("retry-after")?;
+    let date = |text: &str| DateTime::parse_from_rfc2822(text).ok();
+    seconds(after).or_else(|| (date(after)? - date(text("date")?)?).to_std().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_completed() {
+        let check = |api, url: &str, expected: &str| {
+            assert_eq!(Endpoint::new(api, url, "m").address(), expected);
+        };
+        check(
+            Api::OpenAi,
+            "https://api.openai.com/v1",
+            "https://api.openai.com/v1/chat/completions",
+        );
+        check(Api::OpenAi, "http://localhost:8080/", "http://localhost:8080/v1/chat/completions");
+        check(Api::OpenAi, "https://x/openai/v1beta/", "https://x/openai/v1beta/chat/completions");
+        check(Api::OpenAi, "https://x/a/chat/completions", "https://x/a/chat/completions");
+        check(Api::Anthropic, "https://api.anthropic.com", "https://api.anthropic.com/v1/messages");
+        check(Api::Anthropic, "https://x/anthropic", "https://x/anthropic/v1/messages");
+        check(Api::Anthropic, "https://x/v1", "https://x/v1/messages");
+    }
+
+    #[test]
+    fn an_address_that_is_none_is_refused_before_anything_is_sent() {
+        for url in ["", "api.openai.com", "ftp://x/y", "http://", "http://a b/"] {
+            assert!(Http::new(Endpoint::new(Api::OpenAi, url, "m")).is_err(), "{url}");
+        }
+        let mut endpoint = Endpoint::new(Api::OpenAi, "https://user:secret@x/v1", "m");
+        let http = Http::new(endpoint.clone()).unwrap();
+        assert_eq!(Summarizer::name(&http), "m at x");
+        endpoint.network.roots = Some("no certificate".to_owned());
+        assert!(Http::new(endpoint).is_err());
+    }
+
+    #[test]
+    fn a_key_is_never_printed() {
+        let mut endpoint = Endpoint::new(Api::OpenAi, "https://x", "m");
+        endpoint.key = Some(Key::new(" sk-secret\n"));
+        endpoint.network.proxy = Some("http://u:secret@proxy".to_owned());
+        assert!(!format!("{endpoint:?}").contains("secret"));
+        let http = Http::new(endpoint).unwrap();
+        assert!(!format!("{http:?}").contains("secret"));
+        let said = "invalid key: sk-secret".to_owned();
+        let fault = http.without_key(Fault::Refused { said, status: Some(401) });
+        assert_eq!(fault.to_string(), "refused with 401: invalid key: (the key)");
+    }
+
+    #[test]
+    fn a_proxy_is_taken_from_the_variables_that_fit_the_address() {
+        let check = |url: &str, variables: &[(&str, &str)], expected: Option<&str>| {
+            let variable = |name: &str| {
+                variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+            };
+            assert_eq!(
+                Network::of(url, &variable).proxy.as_deref(),
+                expected,
+                "{url} {variables:?}"
+            );
+        };
+        let both = [("HTTPS_PROXY", "http://s"), ("http_proxy", "http://p")];
+        check("https://a.b/c", &both, Some("http://s"));
+        check("http://a.b/c", &both, Some("http://p"));
+        check(
+            "http://a.b",
+            &[("ALL_PROXY", "http://all"), ("HTTP_PROXY", " ")],
+            Some("http://all"),
+        );
+        for none in ["a.b", ".b", "*.b", "x, B", "*"] {
+            check("http://a.b:80/c", &[("HTTP_PROXY", "http://p"), ("NO_PROXY", none)], None);
+        }
+        check("http://ab", &[("HTTP_PROXY", "http://p"), ("NO_PROXY", "b,,")], Some("http://p"));
+        check("http://a.b", &[], None);
+    }
+
+    #[test]
+    fn a_server_says_how_long_to_wait() {
+        let check = |headers: &[(&'static str, &str)], expected: Option<u64>| {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.insert(*name, value.parse().unwrap());
+            }
+            assert_eq!(retry_after(&map), expected.map(Duration::from_millis), "{headers:?}");
+        };
+        check(&[("retry-after", "7")], Some(7_000));
+        check(&[("retry-after", "0.5")], Some(500));
+        check(&[("retry-after", "7"), ("retry-after-ms", "20")], Some(20));
+        let (now, then) = ("Wed, 21 Oct 2015 07:28:00 GMT", "Wed, 21 Oct 2015 07:28:30 GMT");
+        check(&[("date", now), ("retry-after", then)], Some(30_000));
+        check(&[("date", then), ("retry-after", now)], None);
+        for wrong in ["-1", "NaN", "1e99", "soon", ""] {
+            check(&[("retry-after", wrong)], None);
+        }
+    }
+}

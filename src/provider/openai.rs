@@ -1,0 +1,234 @@
+//! The shape of OpenAI's chat completions, as most servers speak it.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    context::model::{ChatRequest, Fault},
+    model::{Block, Image, Message, Role, Source, Stop, Thinking, Usage},
+    provider::{checked, error_message, is_page, readable, refusal},
+};
+
+/// Returns the body of a request; the limit of the answer has two names.
+pub(super) fn body(model: Option<&str>, request: &ChatRequest<'_>, limit: &str) -> Value {
+    let mut messages = Vec::new();
+    if !request.system.is_empty() {
+        messages.push(json!({"role": "system", "content": request.system}));
+    }
+    for message in request.messages {
+        write(message, &mut messages);
+    }
+    let mut body = Map::new();
+    if let Some(model) = model {
+        body.insert("model".to_owned(), model.into());
+    }
+    body.insert("messages".to_owned(), messages.into());
+    body.insert(limit.to_owned(), request.max_tokens.into());
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| {
+            let (name, description) = (&tool.name, &tool.description);
+            let function = json!({"name": name, "description": description, "parameters": object(&tool.schema)});
+            json!({"type": "function", "function": function})
+        });
+        body.insert("tools".to_owned(), tools.collect());
+    }
+    Value::Object(body)
+}
+
+/// Adds a message; a message of a tool becomes one for each of its answers.
+fn write(message: &Message, messages: &mut Vec<Value>) {
+    let mut parts = Vec::new();
+    let mut calls = Vec::new();
+    for block in &message.blocks {
+        match block {
+            Block::Text(text) if text.is_empty() => {}
+            Block::Text(text) => parts.push(json!({"type": "text", "text": text})),
+            Block::Image(image) => parts.push(picture(image)),
+            Block::Call { id, name, input, .. } => {
+                let function = json!({"name": name, "arguments": input});
+                calls.push(json!({"id": id, "type": "function", "function": function}));
+            }
+            Block::Result { id, .. } => {
+                let text = block.answer_text();
+                messages.push(json!({"role": "tool", "tool_call_id": id, "content": text}));
+            }
+            // Reasoning is the provider's own and is asked for anew; what is unknown cannot be said.
+            Block::Thinking(_) | Block::Other { .. } => {}
+        }
+    }
+    if parts.is_empty() && calls.is_empty() {
+        return;
+    }
+    let role = if message.role == Role::Tool { "user" } else { message.role.as_str() };
+    let is_text = parts.iter().all(|part| part.get("type").is_some_and(|kind| kind == "text"));
+    let content = match parts.as_slice() {
+        [] => Value::Null,
+        // Plain words are said as such: not every server takes parts.
+        parts if is_text => {
+            let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join("\n").into()
+        }
+        parts => parts.into(),
+    };
+    let mut out = json!({"role": role, "content": content});
+    if let (Some(out), false) = (out.as_object_mut(), calls.is_empty()) {
+        out.insert("tool_calls".to_owned(), calls.into());
+    }
+    messages.push(out);
+}
+
+fn picture(image: &Image) -> Value {
+    let url = match &image.source {
+        Source::Data(data) => {
+            format!("data:{};base64,{data}", image.media.as_deref().unwrap_or("image/png"))
+        }
+        Source::Url(url) => url.clone(),
+        Source::Elsewhere => return json!({"type": "text", "text": "[an image]"}),
+    };
+    json!({"type": "image_url", "image_url": {"url": url}})
+}
+
+/// Returns JSON that should be an object; whatever it is else is put into one.
+pub(super) fn object(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Value::Object(object),
+        _ if text.trim().is_empty() => json!({}),
+        _ => json!({"input": text}),
+    }
+}
+
+/// Parses the body of an answer, which may also be an error or no JSON at all.
+pub(super) fn parse(body: &str) -> Result<Value, Fault> {
+    let Ok(value @ Value::Object(_)) = serde_json::from_str(body) else {
+        let what = if is_page(body) { "" } else { "no JSON: " };
+        return Err(Fault::BadAnswer { said: format!("{what}{}", readable(body)) });
+    };
+    // Some servers refuse with a status of 200.
+    if value.get("error").is_some_and(|error| !error.is_null()) && error_message(&value).is_some() {
+        let code = value.pointer("/error/code").and_then(Value::as_u64);
+        return Err(refusal(code.and_then(|code| u16::try_from(code).ok()), body, None));
+    }
+    Ok(value)
+}
+
+/// Reads an answer: a completion, or just its message.
+pub(super) fn read(body: &str) -> Result<Message, Fault> {
+    let value = parse(body)?;
+    let choice = value.pointer("/choices/0");
+    let Some(said) = choice.map_or(Some(&value), |choice| choice.get("message")) else {
+        return Err(Fault::BadAnswer { said: format!("no message: {}", readable(body)) });
+    };
+    let mut message = Message::new(Role::Assistant, Vec::new());
+    let thought =
+        ["reasoning_content", "reasoning"].into_iter().find_map(|key| said.get(key)?.as_str());
+    if let Some(text) = thought.filter(|text| !text.is_empty()) {
+        let thinking = Thinking { text: text.to_owned(), ..Thinking::default() };
+        message.blocks.push(Block::Thinking(thinking));
+    }
+    match said.get("content") {
+        Some(Value::String(text)) if !text.is_empty() => {
+            message.blocks.push(Block::Text(text.clone()));
+        }
+        Some(Value::Array(parts)) => {
+            let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
+            message.blocks.extend(texts.map(|text| Block::Text(text.to_owned())));
+        }
+        _ => {}
+    }
+    for (nth, call) in
+        said.get("tool_calls").and_then(Value::as_array).into_iter().flatten().enumerate()
+    {
+        let Some(name) = call.pointer("/function/name").and_then(Value::as_str) else {
+            return Err(Fault::BadAnswer { said: "a tool call without a name".to_owned() });
+        };
+        let input = match call.pointer("/function/arguments") {
+            Some(Value::String(input)) if !input.trim().is_empty() => input.clone(),
+            Some(input @ Value::Object(_)) => input.to_string(),
+            _ => "{}".to_owned(),
+        };
+        // Some local servers give none; a call must be named for its result.
+        let id = call.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
+        let id = id.map_or_else(|| format!("call{nth}"), str::to_owned);
+        message.blocks.push(Block::Call { id, name: name.to_owned(), input, signature: None });
+    }
+    let stop = choice.and_then(|choice| choice.get("finish_reason")?.as_str());
+    message.stop = stop.and_then(Stop::parse);
+    message.id = value.get("id").and_then(Value::as_str).map(str::to_owned);
+    message.model = value.get("model").and_then(Value::as_str).map(str::to_owned);
+    message.usage = value.get("usage").and_then(|usage| {
+        let figure = |path: &str| usage.pointer(path).and_then(Value::as_u64);
+        let cached = figure("/prompt_tokens_details/cached_tokens").unwrap_or(0);
+        let prompt = figure("/prompt_tokens")?;
+        Some(Usage {
+            input: prompt.saturating_sub(cached),
+            output: figure("/completion_tokens").unwrap_or(0),
+            cache_read: cached.min(prompt),
+            cache_write: 0,
+        })
+    });
+    if let Some(refused) = said.get("refusal").and_then(Value::as_str)
+        && message.blocks.is_empty()
+    {
+        return Err(Fault::Refused { said: refused.to_owned(), status: None });
+    }
+    checked(message, stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str, input: &str) -> Block {
+        let (id, name, input) = (id.to_owned(), "Bash".to_owned(), input.to_owned());
+        Block::Call { id, name, input, signature: None }
+    }
+
+    #[test]
+    fn the_ways_of_many_servers_are_read() {
+        let check = |message: &str, expected: &[Block]| {
+            let body = format!(r#"{{"choices":[{{"message":{message},"finish_reason":"stop"}}]}}"#);
+            assert_eq!(read(&body).unwrap().blocks, expected, "{message}");
+        };
+        let text = |text: &str| Block::Text(text.to_owned());
+        check(r#"{"content":"Hi."}"#, &[text("Hi.")]);
+        check(r#"{"content":[{"type":"text","text":"Hi."}]}"#, &[text("Hi.")]);
+        let thinking = Thinking { text: "Hm.".to_owned(), ..Thinking::default() };
+        let thinking = Block::Thinking(thinking);
+        check(r#"{"reasoning_content":"Hm.","content":"Hi."}"#, &[thinking, text("Hi.")]);
+        let function = |arguments: &str| {
+            format!(
+                r#"{{"content":null,"tool_calls":[{{"function":{{"name":"Bash","arguments":{arguments}}}}}]}}"#
+            )
+        };
+        check(&function(r#""{\"a\":1}""#), &[call("call0", r#"{"a":1}"#)]);
+        check(&function(r#"{"a":1}"#), &[call("call0", r#"{"a":1}"#)]);
+        check(&function(r#""""#), &[call("call0", "{}")]);
+        check(&function("null"), &[call("call0", "{}")]);
+    }
+
+    #[test]
+    fn what_is_cached_is_not_counted_twice() {
+        let body = r#"{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":100,"completion_tokens":5,
+            "prompt_tokens_details":{"cached_tokens":80}}}"#;
+        let usage = Usage { input: 20, output: 5, cache_read: 80, cache_write: 0 };
+        assert_eq!(read(body).unwrap().usage, Some(usage));
+    }
+
+    #[test]
+    fn a_refusal_and_a_nameless_call_are_no_answers() {
+        let refused = read(r#"{"choices":[{"message":{"content":null,"refusal":"I will not."}}]}"#);
+        assert_eq!(refused, Err(Fault::Refused { said: "I will not.".to_owned(), status: None }));
+        let filtered =
+            read(r#"{"choices":[{"message":{"content":""},"finish_reason":"content_filter"}]}"#);
+        assert!(matches!(filtered, Err(Fault::Refused { .. })), "{filtered:?}");
+        let nameless = read(r#"{"choices":[{"message":{"tool_calls":[{"id":"c"}]}}]}"#);
+        assert!(matches!(nameless, Err(Fault::BadAnswer { .. })), "{nameless:?}");
+    }
+
+    #[test]
+    fn arguments_are_an_object_whatever_they_were() {
+        assert_eq!(object(r#"{"a":1}"#), json!({"a": 1}));
+        assert_eq!(object(" "), json!({}));
+        assert_eq!(object("*** Begin Patch"), json!({"input": "*** Begin Patch"}));
+        assert_eq!(object("[1]"), json!({"input": "[1]"}));
+    }
+}

@@ -1,0 +1,143 @@
+//! A command that is given its input at once and has its output read to the end, within limits.
+//!
+//! It runs in a process group of its own, which is killed when the time is up, when it prints too much, and when it is
+//! done: nothing that it started stays behind, but for what made itself a new session. The price of a group: an interrupt
+//! from the terminal ends this program alone, and the command when it next reads or prints.
+
+use std::{
+    io::{self, Read, Write},
+    os::unix::process::{CommandExt as _, ExitStatusExt as _},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// How much of what it prints as errors is kept.
+const MAX_ERRORS: usize = 64 * 1024;
+
+/// How long output is waited for once the command itself is done.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// What is run, and what it may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// A command line for `sh`.
+    pub line: String,
+    /// The folder to run it in, if not the current one.
+    pub folder: Option<PathBuf>,
+    /// How long it may take.
+    pub limit: Duration,
+    /// How many bytes it may print.
+    pub max_bytes: usize,
+}
+
+/// What a command did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// What it printed.
+    pub output: Vec<u8>,
+    /// What it printed as errors.
+    pub errors: String,
+    /// Its exit code; none if it was killed.
+    pub code: Option<i32>,
+    /// What killed it.
+    pub signal: Option<i32>,
+}
+
+/// Why a command was not run to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// It could not be started or waited for.
+    #[error("cannot run")]
+    Io(#[from] io::Error),
+    /// The time was up.
+    #[error("it was not done within {0:.0?}")]
+    TimedOut(Duration),
+    /// It printed too much.
+    #[error("it printed more than {0} bytes")]
+    TooMuch(usize),
+}
+
+/// A group that is killed when this goes.
+struct Group(Child);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(pid) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a command.
+pub fn run(task: &Task, input: &[u8]) -> Result<Done, RunError> {
+    let start = Instant::now();
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &task.line]).process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(folder) = &task.folder {
+        command.current_dir(folder);
+    }
+    let mut group = Group(command.spawn()?);
+    let child = &mut group.0;
+    if let Some(mut stdin) = child.stdin.take() {
+        let input = input.to_vec();
+        // A command that does not read its input is no failure; what it prints decides.
+        thread::spawn(move || drop(stdin.write_all(&input)));
+    }
+    let output = child.stdout.take().map(|pipe| collect(pipe, task.max_bytes + 1));
+    let errors = child.stderr.take().map(|pipe| collect(pipe, MAX_ERRORS));
+
+    let mut pause = Duration::from_millis(1);
+    let mut printed = None;
+    let mut ended = None;
+    let status = loop {
+        let left = task.limit.saturating_sub(start.elapsed());
+        // The output's end is waited for, and the process is looked at in between: what it leaves behind may hold the pipe.
+        match (&output, &printed) {
+            (Some(output), None) => printed = output.recv_timeout(pause.min(left)).ok(),
+            _ => thread::sleep(pause.min(left)),
+        }
+        pause = (pause * 2).min(Duration::from_millis(20));
+        if printed.as_ref().is_some_and(|printed: &Vec<u8>| printed.len() > task.max_bytes) {
+            return Err(RunError::TooMuch(task.max_bytes));
+        }
+        if let Some(status) = group.0.try_wait()? {
+            let ended = ended.get_or_insert_with(Instant::now);
+            if printed.is_some() || ended.elapsed() >= GRACE {
+                break status;
+            }
+        }
+        if left.is_zero() {
+            return Err(RunError::TimedOut(task.limit));
+        }
+    };
+    drop(group);
+    let last = |pipe: Option<Receiver<Vec<u8>>>| {
+        pipe.and_then(|pipe| pipe.recv_timeout(GRACE).ok()).unwrap_or_default()
+    };
+    let output = printed.unwrap_or_else(|| last(output));
+    let errors = String::from_utf8_lossy(&last(errors)).into_owned();
+    Ok(Done { output, errors, code: status.code(), signal: status.signal() })
+}
+
+/// Reads a pipe to its end, or to so many bytes, and hands over what it read.
+fn collect(pipe: impl Read + Send + 'static, most: usize) -> Receiver<Vec<u8>> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let mut pipe = pipe.take(most as u64);
+        let _ = pipe.read_to_end(&mut bytes);
+        // Whoever gave up no longer listens.
+        let _ = send.send(bytes);
+        // The rest is read too, so that the command does not die of a closed pipe for a few words too many.
+        let _ = io::copy(pipe.get_mut(), &mut io::sink());
+    });
+    receive
+}

@@ -1,0 +1,380 @@
+//! Providers against a server that behaves as badly as real ones do, and commands that do.
+
+use std::{
+    cell::RefCell,
+    path::Path,
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+use undertext::{
+    context::{
+        event::Event,
+        model::{ChatModel, ChatRequest, Fault, Summarizer, SummaryRequest, Tool},
+        stages::{self, Job},
+    },
+    model::{Block, Image, Message, Role, Source, Stop, Usage},
+    provider::{
+        Api, Command, Endpoint, Http, Key,
+        process::{self, RunError, Task},
+    },
+};
+
+use crate::model_server::{Reply, Server};
+
+const APIS: [Api; 2] = [Api::OpenAi, Api::Anthropic];
+
+fn endpoint(api: Api, server: &Server) -> Endpoint {
+    let mut endpoint = Endpoint::new(api, &server.url(), "test-model");
+    endpoint.key = Some(Key::new("sk-secret"));
+    endpoint.limits.request = Duration::from_secs(10);
+    endpoint.limits.backoff = Duration::from_millis(1);
+    endpoint.limits.max_wait = Duration::from_millis(400);
+    endpoint
+}
+
+fn says(role: Role, text: &str) -> Message {
+    Message::new(role, vec![Block::Text(text.to_owned())])
+}
+
+fn summary() -> SummaryRequest {
+    let (system, prompt) = ("You summarise.".to_owned(), "All of it.".to_owned());
+    SummaryRequest { system, prompt, max_tokens: 100 }
+}
+
+/// A conversation with two calls, their results in two messages, a picture and reasoning.
+fn conversation() -> Vec<Message> {
+    let call = |id: &str| Block::Call {
+        id: id.to_owned(),
+        name: "Bash".to_owned(),
+        input: r#"{"command":"ls"}"#.to_owned(),
+        signature: None,
+    };
+    let picture = Image {
+        bytes: 4,
+        media: Some("image/png".to_owned()),
+        source: Source::Data("AAAA".to_owned()),
+    };
+    let result = Block::answer("c1".to_owned(), "a.rs".to_owned(), false);
+    let failed = Block::answer("c2".to_owned(), "no".to_owned(), true);
+    vec![
+        Message::new(Role::User, vec![Block::Text("Look.".to_owned()), Block::Image(picture)]),
+        Message::new(
+            Role::Assistant,
+            vec![Block::Text("I look.".to_owned()), call("c1"), call("c2")],
+        ),
+        Message::new(Role::Tool, vec![result]),
+        Message::new(Role::Tool, vec![failed]),
+        says(Role::User, "And?"),
+    ]
+}
+
+fn tool() -> Tool {
+    let (name, description) = ("Bash".to_owned(), "runs".to_owned());
+    Tool { name, description, schema: r#"{"type":"object"}"#.to_owned() }
+}
+
+fn ask(model: &dyn ChatModel, messages: &[Message], tools: &[Tool]) -> Result<Message, Fault> {
+    let request = ChatRequest { system: "Be good.", messages, tools, max_tokens: 500 };
+    model.answer(&request).map_err(|error| error.fault)
+}
+
+#[test]
+fn a_conversation_is_said_as_each_api_wants_it() {
+    for api in APIS {
+        let server = Server::new(16_000);
+        let http = Http::new(endpoint(api, &server)).unwrap();
+        let answer = ask(&http, &conversation(), &[tool()]).unwrap();
+        assert_eq!((answer.text().as_str(), answer.stop), ("Done.", Some(Stop::End)), "{api:?}");
+        assert_eq!(answer.model.as_deref(), Some("test-1"));
+        let asked = &server.asked()[0];
+        assert_eq!(
+            answer.usage,
+            Some(Usage { input: asked.tokens, output: 2, ..Usage::default() })
+        );
+        assert_eq!(asked.body["tools"].as_array().unwrap().len(), 1);
+        let key = if api == Api::OpenAi {
+            "authorization: Bearer sk-secret"
+        } else {
+            "x-api-key: sk-secret"
+        };
+        assert!(asked.headers.iter().any(|line| line == key), "{:?}", asked.headers);
+    }
+    // The whole of one body, so that a change of the shape is seen.
+    let server = Server::new(16_000);
+    let http = Http::new(endpoint(Api::Anthropic, &server)).unwrap();
+    ask(&http, &conversation(), &[]).unwrap();
+    let asked = &server.asked()[0];
+    assert_eq!(asked.path, "/v1/messages");
+    assert_eq!(
+        asked.body,
+        json!({"model": "test-model", "max_tokens": 500, "system": "Be good.", "messages": [
+            {"role": "user", "content": [
+                {"type": "text", "text": "Look."},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}]},
+            {"role": "assistant", "content": [
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "ls"}},
+                {"type": "tool_use", "id": "c2", "name": "Bash", "input": {"command": "ls"}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "a.rs"}]},
+                {"type": "tool_result", "tool_use_id": "c2", "content": [{"type": "text", "text": "no"}], "is_error": true},
+                {"type": "text", "text": "And?"}]}]})
+    );
+}
+
+#[test]
+fn calls_come_back_as_calls() {
+    for api in APIS {
+        let server = Server::new(16_000);
+        let calls = [("c7", json!({"path": "/a"})), ("c8", json!({}))];
+        let calls = calls.map(|(id, input)| (id.to_owned(), "Read".to_owned(), input));
+        server.queue([Reply::Calls(calls.to_vec())]);
+        let http = Http::new(endpoint(api, &server)).unwrap();
+        let answer = ask(&http, &[says(Role::User, "Read it.")], &[tool()]).unwrap();
+        assert_eq!(answer.stop, Some(Stop::Calls));
+        let call = |id: &str, input: &str| Block::Call {
+            id: id.to_owned(),
+            name: "Read".to_owned(),
+            input: input.to_owned(),
+            signature: None,
+        };
+        assert_eq!(answer.blocks, [call("c7", r#"{"path":"/a"}"#), call("c8", "{}")], "{api:?}");
+    }
+}
+
+#[test]
+fn a_summariser_is_never_offered_a_tool() {
+    for api in APIS {
+        let server = Server::new(16_000);
+        let http = Http::new(endpoint(api, &server)).unwrap();
+        assert_eq!(http.summarize(&summary()).unwrap().text, "Done.");
+        assert_eq!(server.asked()[0].body.get("tools"), None);
+    }
+}
+
+#[test]
+fn an_overflow_is_known_with_its_figures_and_not_asked_again() {
+    for api in APIS {
+        let server = Server::new(1_000);
+        let http = Http::new(endpoint(api, &server)).unwrap();
+        let fault = ask(&http, &[says(Role::User, &"x".repeat(8_000))], &[]).unwrap_err();
+        let Fault::Overflow { figures, .. } = fault else { panic!("{fault}") };
+        let asked = server.asked();
+        assert_eq!((figures.used, figures.limit), (Some(asked[0].tokens), Some(1_000)), "{api:?}");
+        assert_eq!(asked.len(), 1);
+    }
+}
+
+#[test]
+fn what_may_pass_later_is_asked_again() {
+    for api in APIS {
+        let server = Server::new(16_000);
+        server.queue([Reply::limited("0.05"), Reply::page(502, "Bad Gateway"), Reply::Drop]);
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let notice = Rc::clone(&seen);
+        let http = Http::new(endpoint(api, &server)).unwrap();
+        let http = http.noticed(move |event| notice.borrow_mut().push(event.clone()));
+        let start = Instant::now();
+        assert_eq!(http.summarize(&summary()).unwrap().text, "Done.", "{api:?}");
+        assert!(start.elapsed() >= Duration::from_millis(50), "the server's wish counts");
+        let waits: Vec<u64> = seen
+            .borrow()
+            .iter()
+            .map(|event| match event {
+                Event::RequestRetry { wait_ms, .. } => *wait_ms,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(waits, [50, 2, 4]);
+    }
+}
+
+#[test]
+fn what_stays_wrong_is_given_up() {
+    let server = Server::new(16_000);
+    server.queue(vec![Reply::page(503, "Busy"); 9]);
+    let http = Http::new(endpoint(Api::OpenAi, &server)).unwrap();
+    let error = http.summarize(&summary()).unwrap_err();
+    let said = "test-model at 127.0.0.1: cannot be reached: it answered 503: a web page: Busy";
+    assert_eq!(error.to_string(), said);
+    assert_eq!(server.asked().len(), 4);
+
+    let server = Server::new(16_000);
+    server.queue([Reply::limited("3600")]);
+    let http = Http::new(endpoint(Api::OpenAi, &server)).unwrap();
+    let error = http.summarize(&summary()).unwrap_err();
+    assert!(error.to_string().contains("try again in 3600 s: Rate limit reached"), "{error}");
+    assert_eq!(server.asked().len(), 1, "nobody waits for an hour");
+}
+
+#[test]
+fn an_answer_that_is_none_is_a_readable_error() {
+    let check = |reply: Reply, expected: &str| {
+        for api in APIS {
+            let server = Server::new(16_000);
+            server.queue([reply.clone()]);
+            let http = Http::new(endpoint(api, &server)).unwrap();
+            let error = http.summarize(&summary()).unwrap_err();
+            assert!(error.to_string().contains(expected), "{api:?}: {error}");
+            assert_eq!(server.asked().len(), 1, "{error}");
+        }
+    };
+    let raw = |status, body: &str| Reply::Raw(status, String::new(), body.to_owned());
+    check(Reply::page(200, "Sign in"), "bad answer: a web page: Sign in");
+    check(raw(200, "nonsense \u{1b}[31m"), "bad answer: no JSON: nonsense");
+    check(raw(200, "[]"), "bad answer: no JSON: []");
+    check(raw(200, "{}"), "bad answer: ");
+    check(raw(200, ""), "bad answer: no JSON: nothing more was said");
+    check(raw(200, r#"{"choices":[],"content":0}"#), "bad answer: ");
+    check(raw(200, &"[".repeat(100_000)), "bad answer: no JSON");
+    check(
+        raw(200, r#"{"error":{"message":"no such model","code":404}}"#),
+        "refused with 404: no such model",
+    );
+    check(
+        raw(401, r#"{"error":{"message":"bad key sk-secret"}}"#),
+        "refused with 401: bad key (the key)",
+    );
+    check(raw(404, ""), "refused with 404: nothing more was said");
+    let moved = Reply::Raw(307, "location: https://elsewhere/\r\n".to_owned(), String::new());
+    check(moved, "refused with 307: it has moved to https://elsewhere/");
+    check(Reply::Text("\n".to_owned()), "bad answer: the answer is empty");
+}
+
+#[test]
+fn a_server_that_stalls_is_given_up_in_time() {
+    let server = Server::new(16_000);
+    server.queue([Reply::Stall(Duration::from_secs(5))]);
+    let mut endpoint = endpoint(Api::OpenAi, &server);
+    endpoint.limits.request = Duration::from_millis(200);
+    let start = Instant::now();
+    let error = Http::new(endpoint).unwrap().summarize(&summary()).unwrap_err();
+    assert!(matches!(error.fault, Fault::TimedOut { .. }), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(3), "and not asked again");
+    assert_eq!(server.asked().len(), 1);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    let gone = Server::new(1).url();
+    let mut endpoint = Endpoint::new(Api::Anthropic, &gone, "test-model");
+    endpoint.limits.backoff = Duration::from_millis(1);
+    let error = Http::new(endpoint).unwrap().summarize(&summary()).unwrap_err();
+    let said = error.to_string();
+    assert!(said.starts_with("test-model at 127.0.0.1: cannot be reached: "), "{said}");
+}
+
+#[test]
+fn a_proxy_gets_the_requests() {
+    // It is told where to connect, and that is all this test needs of a proxy.
+    let proxy = Server::new(16_000);
+    proxy.queue([Reply::page(403, "Not allowed")]);
+    let mut endpoint = Endpoint::new(Api::OpenAi, "http://model.invalid/v1", "test-model");
+    endpoint.network.proxy = Some(proxy.url());
+    endpoint.limits.retries = 0;
+    let error = Http::new(endpoint).unwrap().summarize(&summary()).unwrap_err();
+    assert!(matches!(error.fault, Fault::Unreachable { .. } | Fault::Refused { .. }), "{error}");
+    assert_eq!(proxy.asked().len(), 1);
+    assert!(proxy.asked()[0].path.contains("model.invalid"), "{:?}", proxy.asked());
+}
+
+#[test]
+fn a_history_over_the_summarisers_window_is_summarised_in_stages() {
+    for api in APIS {
+        let server = Server::new(6_000);
+        let http = Http::new(endpoint(api, &server)).unwrap();
+        let messages: Vec<Message> =
+            (0..60).map(|nth| says(Role::User, &format!("{nth} {}", "w ".repeat(500)))).collect();
+        let messages: Vec<(usize, &Message)> = messages.iter().enumerate().collect();
+        let job = Job {
+            run: 1,
+            messages: &messages,
+            earlier: &[],
+            files: &[],
+            focus: None,
+            window: 32_000,
+            replaced: 20_000,
+        };
+        let count = |text: &str| text.len() as u64 / 4;
+        let mut retries = 0;
+        let made = stages::summarize(&job, &http, &count, &|| false, &mut |event| {
+            retries += usize::from(matches!(event, Event::CompactionRetry { .. }));
+        });
+        assert_eq!(made.unwrap().text, "Done.");
+        assert_eq!(retries, 1, "the server says how small its window is");
+        assert!(server.asked().len() > 4);
+    }
+}
+
+fn command(line: &str) -> Command {
+    let mut command = Command::new(line);
+    command.task.limit = Duration::from_secs(10);
+    command
+}
+
+#[test]
+fn a_command_reads_the_prompt_and_prints_the_summary() {
+    let written = command("cat; echo; echo THE END").summarize(&summary()).unwrap();
+    assert_eq!(written.text, "You summarise.\n\nAll of it.\nTHE END\n");
+    let large = SummaryRequest { prompt: "x".repeat(3_000_000), ..summary() };
+    assert_eq!(command("echo unread").summarize(&large).unwrap().text, "unread\n");
+    assert!(command("cat").summarize(&large).unwrap().text.len() > 3_000_000);
+}
+
+#[test]
+fn a_command_answers_a_chat_in_json() {
+    let line = r#"grep -q '"role":"tool","tool_call_id":"c2"' && echo '{"content":"Seen."}'"#;
+    let answer = ask(&command(line), &conversation(), &[tool()]).unwrap();
+    assert_eq!(answer.text(), "Seen.");
+    let fault = ask(&command("echo hello"), &conversation(), &[]).unwrap_err();
+    assert_eq!(fault.to_string(), "bad answer: no JSON: hello");
+}
+
+#[test]
+fn a_command_that_fails_is_an_error_that_says_how() {
+    let check = |line: &str, expected: &str| {
+        let error = command(line).summarize(&summary()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{line}: {error}");
+    };
+    check("echo oops >&2; exit 3", "refused: exit code 3: oops");
+    check("no-such-command-here", "exit code 127");
+    check(
+        "echo 'prompt is too long: 9 tokens > 5 maximum' >&2; exit 1",
+        "the request does not fit",
+    );
+    check("echo 'rate limit' >&2; exit 1", "too many requests");
+    check("kill -9 $$", "it died of signal 9");
+    check(r"printf '\000\001'", "it printed what is no text");
+    check(r"printf '\377\376'", "it printed what is no text");
+    let mut endless = command("yes");
+    endless.task.max_bytes = 1_000;
+    let error = endless.summarize(&summary()).unwrap_err();
+    assert_eq!(error.to_string(), "yes: bad answer: it printed more than 1000 bytes");
+}
+
+#[test]
+fn a_command_that_never_ends_is_killed_with_all_it_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let task = Task {
+        line: "(sleep 1; touch late) & sleep 30".to_owned(),
+        folder: Some(folder.path().to_owned()),
+        limit: Duration::from_millis(200),
+        max_bytes: 100,
+    };
+    let start = Instant::now();
+    let error = process::run(&task, b"").unwrap_err();
+    assert!(matches!(error, RunError::TimedOut(_)), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(5));
+    std::thread::sleep(Duration::from_millis(1_300));
+    assert!(!Path::new(&folder.path().join("late")).exists());
+}
+
+#[test]
+fn what_a_command_leaves_behind_is_not_waited_for() {
+    let start = Instant::now();
+    let written = command("echo said; sleep 20 &").summarize(&summary()).unwrap();
+    assert_eq!(written.text, "said\n");
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
