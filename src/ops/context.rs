@@ -18,7 +18,7 @@ use crate::{
         tokens::{self, Counting, Encoding},
         window::{Verdict, Window, Windows},
     },
-    model::{Kind, Message, Role, json::Raw},
+    model::{Kind, Message, Position, Role, json::Raw},
     ops::{Archive, OpsError, Session, Target, View},
     store::FactKind,
 };
@@ -74,6 +74,35 @@ impl Context {
     }
 }
 
+/// The messages of a session before a request is made of them.
+#[derive(Clone, Debug)]
+pub(super) struct Material {
+    /// For which model, if one is known.
+    pub(super) model: Option<String>,
+    /// The model's window.
+    pub(super) window: Window,
+    /// How tokens were counted.
+    pub(super) counting: Counting,
+    /// The messages, counted.
+    pub(super) items: Vec<Item>,
+    /// The entries that led to the head.
+    pub(super) path: Vec<u64>,
+    /// Those of them that the agent would send.
+    pub(super) sent: Vec<u64>,
+    /// What the newest answer said, as [`Context`] has it.
+    pub(super) reported: Option<u64>,
+    /// What was counted for the first time.
+    pub(super) fresh: Vec<(u64, Vec<u64>)>,
+}
+
+impl Material {
+    /// Returns how many tokens the messages have, by the model's own word where it said so.
+    pub(super) fn tokens(&self) -> u64 {
+        let counted = || self.items.iter().filter_map(|item| item.tokens).sum();
+        self.reported.unwrap_or_else(counted)
+    }
+}
+
 /// Returns what a model would be sent at a target, or where the current branch stands.
 ///
 /// The window is looked at first: if it is too small, nothing else is.
@@ -83,6 +112,28 @@ pub fn context(
     target: Option<&Target>,
     asked: &Asked,
 ) -> Result<Context, OpsError> {
+    let found = material(archive, session, target.map(|target| target.position), asked)?;
+    let Material { model, window, counting, items, path, sent, reported, fresh } = found;
+    let maker = match session.format.name() {
+        "claude" => Some(Shape::Anthropic),
+        "codex" => Some(Shape::Openai),
+        _ => None,
+    };
+    let hygiene = Hygiene { shape: asked.shape, images: asked.images, maker };
+    let plan = Plan { hygiene, limits: asked.limits, counting };
+    let prepared = context::prepare(items, &plan);
+    let pictures = pictures(&prepared.items);
+    let shape = asked.shape;
+    Ok(Context { shape, model, window, counting, prepared, reported, pictures, path, sent, fresh })
+}
+
+/// Returns the messages at a position, or where the current branch stands.
+pub(super) fn material(
+    archive: &Archive,
+    session: &Session,
+    position: Option<Position>,
+    asked: &Asked,
+) -> Result<Material, OpsError> {
     let guard = |model: Option<&str>| {
         let window = asked.windows.resolve(asked.window, model);
         match window.verdict {
@@ -96,11 +147,10 @@ pub fn context(
         guard(asked.model.as_deref())?;
     }
     let tip = archive.store.tip(session.key)?;
-    let position = target.map(|target| target.position).or(tip.position);
     let mut path = Vec::new();
     let mut sent = Vec::new();
     let mut items = Vec::new();
-    if let Some(position) = position {
+    if let Some(position) = position.or(tip.position) {
         let view = View::new(archive.store(), session, position, tip.growth);
         path = view.path(usize::MAX)?.entries;
         sent = session.format.context(&view, &path)?;
@@ -114,17 +164,7 @@ pub fn context(
         asked.counting.unwrap_or_else(|| Counting::Exact(Encoding::of_model(model.as_deref())));
     let fresh = count(archive, session, &mut items, counting)?;
     let reported = reported(&items);
-    let maker = match session.format.name() {
-        "claude" => Some(Shape::Anthropic),
-        "codex" => Some(Shape::Openai),
-        _ => None,
-    };
-    let hygiene = Hygiene { shape: asked.shape, images: asked.images, maker };
-    let plan = Plan { hygiene, limits: asked.limits, counting };
-    let prepared = context::prepare(items, &plan);
-    let pictures = pictures(&prepared.items);
-    let shape = asked.shape;
-    Ok(Context { shape, model, window, counting, prepared, reported, pictures, path, sent, fresh })
+    Ok(Material { model, window, counting, items, path, sent, reported, fresh })
 }
 
 /// Reads entries as items.
@@ -273,8 +313,16 @@ pub fn keep_counts(
 }
 
 /// Returns how many tokens the conversation is by the word of its newest answer, and by count what has come since.
+///
+/// An answer that a compaction kept, or that came before a result was cut, spoke of what is no longer there.
 fn reported(items: &[Item]) -> Option<u64> {
     let (at, tokens) = tokens::reported(items.iter().map(|item| &item.message))?;
+    let changed = items.iter().filter(|i| matches!(i.origin, Origin::Summary | Origin::Replayed));
+    let changed = changed.filter_map(Item::entry).max();
+    let answer = items.get(at)?;
+    if answer.origin == Origin::Kept || answer.entry() < changed {
+        return None;
+    }
     let since = items.iter().skip(at + 1);
     Some(tokens + since.filter_map(|item| item.tokens).sum::<u64>())
 }

@@ -36,8 +36,9 @@ use crate::{
         put_varint, take_varint,
     },
     wire::{
-        Back, Beside, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting, json,
-        line, moment, other, shown, string, text,
+        Back, Beside, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting,
+        compaction::{Compaction, Lines},
+        json, line, moment, other, shown, string, text,
     },
 };
 
@@ -286,6 +287,15 @@ impl Format for Codex {
         setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
         back::lines(graph, back, setting).map(Some)
+    }
+
+    fn compaction(
+        &self,
+        graph: &dyn Graph,
+        compaction: &Compaction<'_>,
+        [setting, _]: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
+        back::compaction(graph, compaction, setting).map(|line| Some(Lines::More(vec![line])))
     }
 }
 

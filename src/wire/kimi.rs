@@ -32,8 +32,9 @@ use crate::{
         json::{self, Raw},
     },
     wire::{
-        Departure, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting, line,
-        other, shown, string, text, tie_of_sub_agent,
+        Departure, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting,
+        compaction::{Compaction, Lines},
+        line, other, shown, string, text, tie_of_sub_agent,
     },
 };
 
@@ -321,6 +322,34 @@ impl Format for Kimi {
             }
         }))
     }
+
+    /// As the program does it: all is written anew, and its checkpoints begin again.
+    fn compaction(
+        &self,
+        graph: &dyn Graph,
+        compaction: &Compaction<'_>,
+        _settings: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
+        let Compaction { system, kept, summary, metadata, .. } = compaction;
+        let mut lines = Vec::with_capacity(system.len() + kept.len() + 3);
+        for said in *system {
+            lines.push(graph.line(said.entry)?);
+        }
+        lines.push(internal("_checkpoint", "id", 0));
+        let part = |text: &str| json!({ "type": "text", "text": text });
+        let content = [part(&format!("{SUMMARY}. Here is the compaction output:{NOTE_END}")), part(summary)];
+        lines.push(line(&json!({ "role": "user", "content": content })));
+        for said in *kept {
+            lines.push(graph.line(said.entry)?);
+        }
+        lines.push(internal("_usage", "token_count", metadata.post_tokens));
+        Ok(Some(Lines::Anew(lines)))
+    }
+}
+
+/// Returns a record for the program itself, as it writes those.
+fn internal(role: &str, key: &str, number: u64) -> Vec<u8> {
+    format!(r#"{{"role": "{role}", "{key}": {number}}}"#).into_bytes()
 }
 
 /// Returns where the conversation begins, and with what: what the program says before it does not count.

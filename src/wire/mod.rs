@@ -7,6 +7,7 @@
 
 mod claude;
 mod codex;
+pub mod compaction;
 pub mod discover;
 pub mod jsonl;
 mod kimi;
@@ -18,6 +19,8 @@ pub use codex::Codex;
 pub use kimi::Kimi;
 pub use native::{Invalid, Native};
 pub use pi::Pi;
+
+use compaction::{Compaction, Lines};
 
 use crate::model::{
     Block, Image, Kind, Message, NameTag, Record, Source, Thinking, Tie, TieKind, Timestamp, Usage,
@@ -329,6 +332,24 @@ pub trait Format: Sync {
         _back: &Back<'_>,
         _setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
+        Ok(None)
+    }
+
+    /// Returns whether a compaction can keep messages with others between them that it does not keep.
+    fn keeps_apart(&self) -> bool {
+        true
+    }
+
+    /// Returns the lines that put a summary in the place of what was said, and keep some of it; None where the agent has no
+    /// way to say it there.
+    ///
+    /// The settings are those of the new records, in order; the first one's parent is the head.
+    fn compaction(
+        &self,
+        _graph: &dyn Graph,
+        _compaction: &Compaction<'_>,
+        _settings: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
         Ok(None)
     }
 }

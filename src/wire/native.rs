@@ -22,8 +22,9 @@ use crate::{
         json::{self, Raw},
     },
     wire::{
-        Draft, Envelope, Failure, Format, Graph, Link, Path, Repair, Setting, anthropic, moment,
-        shown, string, text,
+        Draft, Envelope, Failure, Format, Graph, Link, Path, Repair, Setting, anthropic,
+        compaction::{Compaction, Lines},
+        moment, shown, string, text,
     },
 };
 
@@ -202,6 +203,37 @@ impl Format for Native {
             Draft::Call { id, name, input } => with_input(&line, id, name, input),
             _ => Ok(line),
         }
+    }
+
+    fn compaction(
+        &self,
+        graph: &dyn Graph,
+        compaction: &Compaction<'_>,
+        [first, second]: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
+        let Compaction { system, kept, summary, metadata, .. } = compaction;
+        let mut names = Vec::with_capacity(system.len() + kept.len());
+        for said in system.iter().chain(*kept) {
+            let line = graph.line(said.entry)?;
+            let name = Raw::object(&line).and_then(|record| text(record, "uuid"));
+            let Some(name) = name else { return Ok(None) };
+            names.push(name);
+        }
+        let mut fields = metadata.fields();
+        fields.insert("kept".to_owned(), json!(names));
+        let boundary = json!({
+            "type": "system", "subtype": "compact_boundary",
+            "message": { "role": "system", "content": "" }, "compactMetadata": fields,
+        });
+        let second = Setting { parent: Some(first.uuid.clone()), ..second.clone() };
+        let summary = json!({
+            "type": "user", "message": { "role": "user", "content": summary }, "isCompactSummary": true,
+        });
+        let lines = [
+            complete(boundary.to_string().as_bytes(), first)?,
+            complete(summary.to_string().as_bytes(), &second)?,
+        ];
+        Ok(Some(Lines::More(lines.into())))
     }
 }
 

@@ -30,8 +30,9 @@ use crate::{
         put_varint, take_varint,
     },
     wire::{
-        Back, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Repair, Setting, json,
-        line, other, shown, string, text,
+        Back, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Repair, Setting,
+        compaction::{Compaction, Lines},
+        json, line, other, shown, string, text,
     },
 };
 
@@ -330,6 +331,39 @@ impl Format for Pi {
             Some(note) => self.write(&Draft::Note(note.to_owned()), setting)?,
             None => line(&entry("custom", json!({ "customType": CUSTOM_TYPE }), setting)),
         }]))
+    }
+
+    fn keeps_apart(&self) -> bool {
+        false
+    }
+
+    fn compaction(
+        &self,
+        graph: &dyn Graph,
+        compaction: &Compaction<'_>,
+        [setting, _]: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
+        let Compaction { from, kept, summary, metadata, .. } = compaction;
+        if hint(&graph.record(*from)?).0 & CHAINED != 0 {
+            // pi numbers these anew, whatever names them.
+            return Ok(None);
+        }
+        // What is no entry before it keeps nothing.
+        let mut first = Some(setting.uuid.clone());
+        if let Some(said) = kept.first() {
+            let line = graph.line(said.entry)?;
+            first = Raw::object(&line).and_then(|record| text(record, "id"));
+        }
+        let Some(first) = first else { return Ok(None) };
+        let fields = json!({
+            "summary": summary,
+            "firstKeptEntryId": first,
+            "tokensBefore": metadata.pre_tokens,
+            "details": { CUSTOM_TYPE: metadata.fields() },
+            // The details are not of pi's own shape.
+            "fromHook": true,
+        });
+        Ok(Some(Lines::More(vec![line(&entry("compaction", fields, setting))])))
     }
 }
 
