@@ -12,6 +12,7 @@ mod branch;
 mod catch_up;
 mod change;
 mod checkpoint;
+mod compact;
 mod content;
 mod context;
 mod derive;
@@ -28,12 +29,14 @@ mod oddities;
 mod reach;
 mod read;
 mod rebuild;
+mod recover;
 mod revert;
 mod rotations;
 mod scan;
 mod select;
 mod sources;
 mod stats;
+mod turn;
 mod undo;
 mod verify;
 mod view;
@@ -45,6 +48,9 @@ pub use branch::{Branched, branch, branches, switch};
 pub use catch_up::Notice;
 pub use change::Outcome;
 pub use checkpoint::{Shown, checkpoint, checkpoints};
+pub use compact::{
+    Compacted, Compacting, Hook, Part, Parts, Planned, Rule, compact, plan_compaction,
+};
 pub use context::{Asked, Context, Explained, context, counts, explain, keep_counts, session_key};
 pub use doctor::{Ailment, Cure, Place, doctor, place_of, treat};
 pub use error::OpsError;
@@ -58,11 +64,13 @@ pub use read::{
     log_all, messages, show, status,
 };
 pub use rebuild::{Rebuilt, rebuild};
+pub use recover::{Recovered, recover};
 pub use revert::{Reverted, clear, revert};
 pub use rotations::{Rotated, RotatedState, rotations};
 pub use select::{Target, find_entry, find_session};
 pub use sources::{Skipped, Source, Why, agent_folders, sources};
 pub use stats::{Stats, stats};
+pub use turn::{Answer, Call, STEPS, Turned, Turning, turn};
 pub use undo::{OperationView, Undone, operations, redo, undo};
 pub use verify::{Finding, Severity, Verified, verify, verify_ids};
 pub use view::View;

@@ -250,6 +250,7 @@ impl Format for Codex {
             Draft::Message(Role::User, said) => message("user", "input_text", said),
             Draft::Message(Role::System, said) => message("developer", "input_text", said),
             Draft::Message(Role::Assistant, said) => message("assistant", "output_text", said),
+            Draft::Answer(said) => message("assistant", "output_text", &said.text()),
             Draft::Message(Role::Tool, _) => {
                 return Err(Invalid("a tool's answer needs the id of its call".into()));
             }

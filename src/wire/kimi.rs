@@ -291,6 +291,7 @@ impl Format for Kimi {
             Draft::Message(role @ (Role::User | Role::Assistant | Role::System), said) => {
                 json!({ "role": role.as_str(), "content": said })
             }
+            Draft::Answer(said) => json!({ "role": "assistant", "content": said.text() }),
             Draft::Message(Role::Tool, _) => {
                 return Err(Invalid("a tool's answer needs the id of its call".into()));
             }
@@ -337,7 +338,8 @@ impl Format for Kimi {
         }
         lines.push(internal("_checkpoint", "id", 0));
         let part = |text: &str| json!({ "type": "text", "text": text });
-        let content = [part(&format!("{SUMMARY}. Here is the compaction output:{NOTE_END}")), part(summary)];
+        let content =
+            [part(&format!("{SUMMARY}. Here is the compaction output:{NOTE_END}")), part(summary)];
         lines.push(line(&json!({ "role": "user", "content": content })));
         for said in *kept {
             lines.push(graph.line(said.entry)?);

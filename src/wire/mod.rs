@@ -129,6 +129,8 @@ pub trait Graph {
 pub enum Draft {
     /// A message of the user, the assistant or the system.
     Message(crate::model::Role, String),
+    /// What a model answered: its words, with what is known of it. Each of its calls is a draft of its own.
+    Answer(Box<Message>),
     /// A message to the model in the user's place that is not the user's.
     Note(String),
     /// A tool call; the input is JSON.
@@ -447,6 +449,12 @@ fn usage(usage: Raw<'_>, names: [&str; 4]) -> Usage {
     let [input, output, cache_read, cache_write] =
         names.map(|name| usage.get(name).and_then(Raw::u64).unwrap_or(0));
     Usage { input, output, cache_read, cache_write }
+}
+
+/// Returns what a model said that it used, as Anthropic's interface writes it.
+fn anthropic_usage(usage: &Usage) -> serde_json::Value {
+    let numbers = [usage.input, usage.output, usage.cache_read, usage.cache_write];
+    ANTHROPIC_USAGE.into_iter().zip(numbers).map(|(name, n)| (name.to_owned(), n.into())).collect()
 }
 
 /// The names under which Anthropic's interface says what was used.

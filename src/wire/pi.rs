@@ -281,6 +281,20 @@ impl Format for Pi {
                 json!({ "role": "user", "content": words(said), "timestamp": millis })
             }
             Draft::Message(Role::Assistant, said) => assistant(&words(said), millis),
+            Draft::Answer(said) => {
+                let mut message = assistant(&words(&said.text()), millis);
+                if let Some(model) = &said.model {
+                    message["model"] = json!(model);
+                }
+                if let Some(used) = &said.usage {
+                    let numbers = [used.input, used.output, used.cache_read, used.cache_write];
+                    for (name, n) in USAGE.into_iter().zip(numbers) {
+                        message["usage"][name] = json!(n);
+                    }
+                    message["usage"]["totalTokens"] = json!(numbers.iter().sum::<u64>());
+                }
+                message
+            }
             Draft::Message(Role::System, said) => {
                 json!({ "role": "system", "content": said, "timestamp": millis })
             }

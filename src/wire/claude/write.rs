@@ -7,7 +7,7 @@ use crate::{
         Role,
         json::{self, Raw},
     },
-    wire::{Draft, Invalid, Setting, compaction::Metadata, text},
+    wire::{Draft, Invalid, Setting, anthropic_usage, compaction::Metadata, text},
 };
 
 /// Writes a record.
@@ -24,6 +24,16 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
             &answer(&json!({ "type": "text", "text": words }), setting),
             setting,
         )),
+        Draft::Answer(said) => {
+            let mut message = answer(&json!({ "type": "text", "text": said.text() }), setting);
+            if let Some(model) = &said.model {
+                message["model"] = json!(model);
+            }
+            if let Some(usage) = &said.usage {
+                message["usage"] = anthropic_usage(usage);
+            }
+            Ok(link("assistant", &message, setting))
+        }
         Draft::Message(..) => Err(Invalid("Claude Code has no message of this role".into())),
         Draft::Call { id, name, input } => {
             let Ok(input) = serde_json::from_str::<Value>(input) else {

@@ -12,8 +12,8 @@
 use serde_json::json;
 
 use super::{
-    BASE, Codex, PREPARES, Part, SUMMARY_PREFIX, TURN, hint, history, is_conversation, item_message,
-    ordinal, part, prepares, record,
+    BASE, Codex, PREPARES, Part, SUMMARY_PREFIX, TURN, hint, history, is_conversation,
+    item_message, ordinal, part, prepares, record,
 };
 use crate::{
     model::{
