@@ -46,8 +46,9 @@ pub(crate) struct Writing {
 
 impl Writing {
     /// Returns it as the library is told.
-    pub(crate) fn manner(&self) -> Manner {
-        Manner { force: self.force, rotate: self.rotate }
+    pub(crate) fn manner(&self, context: &Context) -> Manner {
+        let folder = context.env.current_dir.to_str().map(str::to_owned);
+        Manner { force: self.force, rotate: self.rotate, folder }
     }
 }
 

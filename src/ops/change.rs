@@ -599,6 +599,7 @@ impl<'a> Change<'a> {
         let attached = follow.attached().map(Path::to_owned);
         if let Some(path) = &attached {
             self.refuse_if_loaded(path)?;
+            self.list_folder(path)?;
         }
         if matches!(follow, Follow::Nothing)
             && let Some(live) = self.live_file()?.filter(|live| !live.attached)
@@ -649,6 +650,27 @@ impl<'a> Change<'a> {
             return Ok(());
         }
         Err(OpsError::Loaded { path: path.to_owned(), holders })
+    }
+
+    /// Sees that an agent knows the folder of a session whose file is written.
+    fn list_folder(&self, path: &Path) -> Result<(), OpsError> {
+        let Some(index) = self.format.index(path) else { return Ok(()) };
+        let io = |source| OpsError::Io { path: index.clone(), source };
+        let held = match std::fs::read(&index) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            held => held.map_err(io)?,
+        };
+        let folder = self.archive.manner.folder.as_deref();
+        let listed = self.format.listed(path, &held, folder);
+        let listed =
+            listed.map_err(|why| OpsError::Unlisted { index: index.clone(), why: why.0 })?;
+        if let Some(listed) = listed {
+            let mut fresh = Fresh::begin(&index).map_err(io)?;
+            fresh.write(&listed).map_err(io)?;
+            fresh.finish(self.at).map_err(io)?;
+            live::install(&index).map_err(io)?;
+        }
+        Ok(())
     }
 
     fn seal(&mut self, detail: &Value) -> Operation {

@@ -106,12 +106,14 @@ impl Ambient for Machine {
 }
 
 /// How changes treat a file of an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manner {
     /// Write it even if a process has its session loaded.
     pub force: bool,
     /// Set it aside and write a new one even where appending would do.
     pub rotate: bool,
+    /// The folder in which the session may work, for an agent that lists them.
+    pub folder: Option<String>,
 }
 
 /// A store with its live files: what the verbs work on.

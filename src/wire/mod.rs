@@ -218,6 +218,21 @@ pub trait Format: Sync {
         None
     }
 
+    /// Returns the file in which the agent lists the folders of its sessions, if it takes none that is not listed.
+    fn index(&self, _file: &std::path::Path) -> Option<std::path::PathBuf> {
+        None
+    }
+
+    /// Returns that list with the folder of a session's file added, if it lacks it; `folder` is one that it may be.
+    fn listed(
+        &self,
+        _file: &std::path::Path,
+        _index: &[u8],
+        _folder: Option<&str>,
+    ) -> Result<Option<Vec<u8>>, Invalid> {
+        Ok(None)
+    }
+
     /// Returns whether the parent of a record is always in the same file.
     fn is_closed(&self) -> bool {
         false
