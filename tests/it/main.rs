@@ -23,6 +23,7 @@ mod readme;
 mod recovery;
 mod referees;
 mod resume;
+mod round_trip;
 mod store;
 mod tidy;
 mod usage;
