@@ -15,6 +15,7 @@ mod help;
 mod import;
 mod kimi;
 mod kin;
+mod memory;
 mod model_based;
 mod model_server;
 mod provider;
