@@ -22,6 +22,7 @@ mod graph;
 mod growth;
 mod handle;
 mod import;
+mod intake;
 mod kin;
 mod new;
 mod oddities;

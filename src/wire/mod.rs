@@ -398,7 +398,7 @@ pub struct Back<'a> {
 pub const TIED: u64 = 256;
 
 /// How many records are enough to tell a format that knows some of them; to ask is to read each several times.
-const SURE: usize = 32;
+const SURE: usize = 8;
 
 /// Every format, in the order in which they are asked.
 pub const FORMATS: [&dyn Format; 5] = [&Native, &Claude, &Pi, &Codex, &Kimi];
