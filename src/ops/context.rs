@@ -209,7 +209,7 @@ fn kept(
     for range in super::view::ranges(entries) {
         match ranges.last_mut() {
             Some(last) if (last.end..last.end + NEAR).contains(&range.start) => {
-                last.end = range.end
+                last.end = range.end;
             }
             _ => ranges.push(range),
         }
