@@ -353,7 +353,8 @@ fn replay(
         }
     }
     if let Some(since) = since {
-        for one in seen.iter_mut().skip(since) {
+        // A history that was put in the place of another goes for good.
+        for one in seen.iter_mut().skip(since).filter(|one| one.kind != Kind::Boundary) {
             one.dropped = false;
         }
     }
