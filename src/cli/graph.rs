@@ -21,8 +21,8 @@ Examples:
   undertext graph --all session.jsonl
 
 JSON: one object a stretch, the newest first, each before its parents
-  {\"type\":\"node\", \"node\":N, its place in the list, from 0, \"entry\":ID of its first entry, \"uuid\":its
-   record's own name or null, \"last\":ID of its last entry, \"kind\":KIND as log has it, \"time\":TIME or null,
+  {\"type\":\"node\", \"node\":N, its place in the list, from 0, \"entry\":ID of its first entry that is part of
+   the conversation, \"uuid\":its record's own name or null, \"last\":ID of its last entry, \"kind\":KIND as log has it, \"time\":TIME or null,
    \"words\":the first words, \"entries\":how many it holds, \"parents\":[the nodes it follows],
    \"checkpoint\":N that stands before it or null, \"own\":the agent's own number of that, such as kimi:3, or null,
    \"checkpoints\":[{\"checkpoint\":N, \"note\":TEXT or null}] that were put at its end,

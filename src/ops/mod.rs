@@ -63,7 +63,7 @@ pub use revert::{Reverted, clear, revert};
 pub use rotations::{Rotated, RotatedState, rotations};
 pub use select::{Target, find_entry, find_session};
 pub use sources::{Skipped, Source, Why, agent_folders, sources};
-pub use stats::{Stats, stats};
+pub use stats::{Stats, stats, stats_of};
 pub use undo::{OperationView, Undone, operations, redo, undo};
 pub use verify::{Finding, Severity, Verified, verify, verify_ids};
 pub use view::View;

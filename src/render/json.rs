@@ -69,6 +69,7 @@ enum Input<'a> {
 
 /// A node of `graph`.
 #[derive(Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the object")]
 pub(crate) struct NodeShape<'a> {
     node: usize,
     entry: String,

@@ -149,6 +149,15 @@ impl Format for Codex {
         Ok(ties)
     }
 
+    /// A paginated fork copies nothing.
+    fn continues(&self, record: Raw<'_>) -> Option<u64> {
+        meta(record)?.get("history_base")?.get("end_ordinal_exclusive")?.u64()
+    }
+
+    fn ordinal(&self, record: Raw<'_>) -> Option<u64> {
+        record.get("ordinal")?.u64()
+    }
+
     /// A copy gets a time of its own.
     fn kept<'a>(&self, record: Raw<'a>) -> Option<Raw<'a>> {
         meta(record).is_none().then(|| record.get("payload"))?
@@ -353,7 +362,8 @@ fn replay(
         }
     }
     if let Some(since) = since {
-        for one in seen.iter_mut().skip(since) {
+        // A history that was put in the place of another goes for good.
+        for one in seen.iter_mut().skip(since).filter(|one| one.kind != Kind::Boundary) {
             one.dropped = false;
         }
     }

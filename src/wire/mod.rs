@@ -273,6 +273,16 @@ pub trait Format: Sync {
         None
     }
 
+    /// Returns, of a record that opens a session whose history begins in another one, the ordinal before which that ends.
+    fn continues(&self, _record: Raw<'_>) -> Option<u64> {
+        None
+    }
+
+    /// Returns the ordinal that a record has in its session, if the agent counts.
+    fn ordinal(&self, _record: Raw<'_>) -> Option<u64> {
+        None
+    }
+
     /// Returns what a copy of a record keeps, where its line does not stay the same.
     fn kept<'a>(&self, _record: Raw<'a>) -> Option<Raw<'a>> {
         None

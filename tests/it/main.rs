@@ -8,6 +8,7 @@ mod cli;
 mod context;
 mod crash;
 mod env;
+mod examples;
 mod fixture;
 mod format;
 mod graph;
