@@ -19,6 +19,7 @@
 //! Invariant: of what was prepared each call is followed by its result, each result follows its call, nothing is empty, and
 //! roles are those that the provider takes; to prepare it again changes nothing.
 
+pub mod cut;
 pub mod history;
 pub mod pairing;
 pub mod sanitize;
