@@ -36,8 +36,10 @@ use crate::{
         put_varint, take_varint,
     },
     wire::{
-        Back, Beside, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting, json,
-        line, moment, other, shown, string, text,
+        Answer, Answers, Back, Beside, Draft, Envelope, Failure, Format, Graph, Invalid, Link,
+        Path, Setting,
+        cut::{Piece, parts},
+        json, line, moment, other, shown, string, text,
     },
 };
 
@@ -186,6 +188,18 @@ impl Format for Codex {
             }
             Part::Event(_) | Part::Other(_) => Vec::new(),
         }
+    }
+
+    fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
+        let [class, payload] = record.pick(["type", "payload"]);
+        let sent = match part(record, class, payload) {
+            Part::Item(item) => answer(item).into_iter().collect(),
+            Part::Compacted(payload) => {
+                history(payload).into_iter().flat_map(Raw::items).filter_map(answer).collect()
+            }
+            Part::Event(_) | Part::Other(_) => Vec::new(),
+        };
+        Answers { sent, beside: Vec::new() }
     }
 
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
@@ -555,6 +569,23 @@ fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Message> {
         _ => false,
     };
     Some(Message { is_summary, ..said(role, blocks, time) })
+}
+
+/// Returns what a tool answered: a string, parts, or JSON in a string as old versions wrote it.
+fn answer(item: Raw<'_>) -> Option<Answer<'_>> {
+    let [class, call, output] = item.pick(["type", "call_id", "output"]);
+    if item_kind(&class?.text()?, None, None) != Kind::Result {
+        return None;
+    }
+    let output = output?;
+    let texts = match output.kind() {
+        JsonKind::String => Piece::within(output, "output").into_iter().collect(),
+        JsonKind::Object => {
+            parts(output.get("content"), "text").into_iter().filter_map(Piece::new).collect()
+        }
+        _ => parts(Some(output), "text").into_iter().filter_map(Piece::new).collect(),
+    };
+    Some(Answer { call: string(call).unwrap_or_default(), texts })
 }
 
 fn content(content: Raw<'_>) -> Vec<Block> {

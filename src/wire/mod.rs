@@ -7,6 +7,7 @@
 
 mod claude;
 mod codex;
+pub mod cut;
 pub mod discover;
 pub mod jsonl;
 mod kimi;
@@ -15,6 +16,7 @@ mod pi;
 
 pub use claude::Claude;
 pub use codex::Codex;
+pub use cut::{Answer, Answers};
 pub use kimi::Kimi;
 pub use native::{Invalid, Native};
 pub use pi::Pi;
@@ -286,6 +288,11 @@ pub trait Format: Sync {
     /// Returns whether the agent sets checkpoints itself.
     fn has_markers(&self) -> bool {
         false
+    }
+
+    /// Returns where a record holds what tools answered.
+    fn answers<'a>(&self, _record: Raw<'a>) -> Answers<'a> {
+        Answers::default()
     }
 
     /// Returns the agent's own number of a checkpoint, if this record sets one.

@@ -30,8 +30,10 @@ use crate::{
         put_varint, take_varint,
     },
     wire::{
-        Back, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Repair, Setting, json,
-        line, other, shown, string, text,
+        Answer, Answers, Back, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path,
+        Repair, Setting,
+        cut::{Piece, parts, strings},
+        json, line, other, shown, string, text,
     },
 };
 
@@ -174,6 +176,19 @@ impl Format for Pi {
 
     fn messages(&self, record: Raw<'_>) -> Vec<Message> {
         message(record).into_iter().collect()
+    }
+
+    fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
+        let Some(message) = record.get("message") else { return Answers::default() };
+        let said = match text(message, "role").as_deref() {
+            Some("toolResult") => parts(message.get("content"), "text"),
+            // What the user had run himself is sent like an answer, and names no call.
+            Some("bashExecution") => parts(message.get("output"), "text"),
+            _ => return Answers::default(),
+        };
+        let texts = said.into_iter().filter_map(Piece::new).collect();
+        let call = text(message, "toolCallId").unwrap_or_default();
+        Answers { sent: vec![Answer { call, texts }], beside: strings(message.get("details")) }
     }
 
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {

@@ -9,7 +9,11 @@ use crate::{
         Block, Kind, Message, NameTag, Record, Role, Stop,
         json::{self, Raw},
     },
-    wire::{Envelope, Link, anthropic, moment, shown, string, text},
+    wire::{
+        Answer, Answers, Envelope, Link, anthropic,
+        cut::{Piece, parts, strings},
+        moment, shown, string, text,
+    },
 };
 
 /// What a hint says.
@@ -241,6 +245,21 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
         is_summary: is_true(record.get("isCompactSummary")),
         ..Message::new(role, blocks)
     })
+}
+
+/// Returns where a record holds what tools answered.
+pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
+    if text(record, "type").as_deref() != Some("user") {
+        return Answers::default();
+    }
+    let content = record.get("message").and_then(|message| message.get("content"));
+    let is_answer = |item: &Raw<'_>| text(*item, "type").as_deref() == Some("tool_result");
+    let results = content.into_iter().flat_map(Raw::items).filter(is_answer);
+    let sent = results.map(|item| Answer {
+        call: text(item, "tool_use_id").unwrap_or_default(),
+        texts: parts(item.get("content"), "text").into_iter().filter_map(Piece::new).collect(),
+    });
+    Answers { sent: sent.collect(), beside: strings(record.get("toolUseResult")) }
 }
 
 fn is_true(value: Option<Raw<'_>>) -> bool {
