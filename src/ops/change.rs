@@ -31,7 +31,7 @@ use crate::{
     live::{self, Fresh},
     model::{
         Card, Checkpoint, Entry, EntryId, Facts, Generation, Kind, Mark, Move, NameTag, Operation,
-        OperationId, Parent, Position, Record, Rotation, Run, SessionName, Tie, Timestamp,
+        OperationId, Origin, Parent, Position, Record, Rotation, Run, SessionName, Tie, Timestamp,
         json::Raw, line::Line,
     },
     ops::{Archive, Notice, OpsError, Session, View, catch_up, checkpoint, view::Pending},
@@ -379,6 +379,26 @@ impl<'a> Change<'a> {
         };
         growth.place(n, id, &new.separator, length);
         Ok(n)
+    }
+
+    /// Adds a line that lies in no generation, because another one will stand in its place at the end of a growth.
+    pub(super) fn aside(&mut self, growth: &Growth, line: &Line<'_>) -> Result<u64, OpsError> {
+        let mut beside = growth.clone();
+        // What is linked has something before it; nothing else of it says where it would have stood.
+        if line.shape.as_ref().is_some_and(|shape| shape.name.is_some()) {
+            beside.last = None;
+        }
+        self.take(&mut beside, line)
+    }
+
+    /// Says that an entry stands in the place of another, whose line is this one.
+    pub(super) fn replace(&mut self, entry: u64, origin: u64, whole: &Line<'_>) {
+        self.facts.origins.push(Origin { entry, origin });
+        let fresh = entry.checked_sub(self.tip.entries() + 1).and_then(|i| usize::try_from(i).ok());
+        if let (Some(line), Some(shape)) = (fresh.and_then(|i| self.lines.get_mut(i)), &whole.shape)
+        {
+            line.cut_from(whole.bytes, &shape.texts);
+        }
     }
 
     /// Returns whether the session has no record of this name: then it has no such entry, because an id covers the name.

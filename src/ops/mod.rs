@@ -25,6 +25,7 @@ mod import;
 mod kin;
 mod new;
 mod oddities;
+mod origin;
 mod reach;
 mod read;
 mod rebuild;
@@ -39,7 +40,7 @@ mod verify;
 mod view;
 mod workspace;
 
-pub use append::{Appended, AppendedEntry, append};
+pub use append::{Appended, AppendedEntry, append, append_cut};
 pub use attach::{Attached, attach, detach, take_up};
 pub use branch::{Branched, branch, branches, switch};
 pub use catch_up::Notice;
@@ -53,6 +54,7 @@ pub use handle::Handle;
 pub use import::{Imported, Oddity, Quirk, Step, Summary, import, peek};
 pub use kin::{Bond, Kin, kin};
 pub use new::{Created, Layers, hide, layers, new};
+pub use origin::{Hidden, HiddenText, hidden, original};
 pub use read::{
     Held, Line, Log, Status, export, export_container, generation_of, generations, is_behind, log,
     log_all, messages, show, status,

@@ -56,7 +56,8 @@ fn check(format: &dyn Format, whole: &[u8], cut: &Shortened) -> usize {
 }
 
 fn long(n: usize) -> String {
-    (0..n).map(|n| format!("line {n} of \"quotes\", \\ and 😀\n")).collect()
+    let line = |n| format!("line {n} of \"quotes\", \\ and 😀\n");
+    (0..n).map(line).collect::<Vec<_>>().concat()
 }
 
 /// Cuts a record to 3,000 characters and returns it as a value.

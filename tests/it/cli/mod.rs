@@ -5,6 +5,7 @@ mod audit;
 mod branch;
 mod checkpoint;
 mod context;
+mod cut;
 mod export;
 mod faults;
 mod graph;

@@ -1,0 +1,115 @@
+//! Tool results that are cut: what is shown, what lies under it, and that nothing is lost.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::{json, live};
+use crate::env::TestEnv;
+
+/// Returns an answer of many lines.
+fn long(lines: usize) -> String {
+    (1..=lines).map(|n| format!("{n}: some \"words\" of a tool\n")).collect::<Vec<_>>().concat()
+}
+
+/// Returns the last record of a live file.
+fn last(env: &TestEnv, session: &str) -> Value {
+    let live = String::from_utf8(live(env, session)).unwrap();
+    json(live.lines().last().unwrap())
+}
+
+/// Begins a session whose one tool result was cut as it was appended; returns its id and the result's.
+fn appended(env: &TestEnv, text: &str) -> (String, String) {
+    let made = json(&env.run(&["new", "--json"]).success().stdout);
+    env.run(&["append", "-q", "Look."]).success();
+    env.run(&["append", "-q", "--call", "Bash", "--input", "{}", "--id", "c"]).success();
+    let args = ["append", "--json", "--result", "c", "--max-chars", "3000", "-"];
+    let said = json(&env.run_with_stdin(&args, text.as_bytes()).success().stdout);
+    (made["session"].as_str().unwrap().to_owned(), said["uuid"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn an_answer_that_is_cut_as_it_is_appended_is_kept_whole() {
+    let env = TestEnv::new();
+    let text = long(300);
+    let (session, uuid) = appended(&env, &text);
+    let output = last(&env, &session)["toolResult"]["output"].as_str().unwrap().to_owned();
+    let (shown, suffix) = output.split_once("\n[undertext: ").unwrap();
+    assert!(text.starts_with(shown));
+
+    let show = |flag: &str| env.run(&["show", &uuid, flag]).success().stdout;
+    assert_eq!(format!("{shown}{}", show("--hidden")), text);
+    assert!(show("--original").ends_with(&text));
+    // The words in the suffix are a command that works anywhere.
+    let command = suffix.split('`').nth(1).unwrap();
+    let args: Vec<&str> = command.split(' ').skip(1).collect();
+    assert_eq!(env.run(&args).success().stdout, show("--hidden"));
+    let mut whole = env.run(&args[..args.len() - 1]).success().stdout;
+    assert!(whole.split_off(whole.len() - text.len()) == text);
+    env.run(&["verify"]).success();
+    env.run(&["rebuild"]).success();
+    env.run(&["verify"]).success();
+
+    env.run(&["undo"]).success();
+    assert_eq!(last(&env, &session)["type"], "tool_use");
+    env.run(&["redo"]).success();
+    assert_eq!(last(&env, &session)["toolResult"]["output"], output);
+}
+
+#[test]
+fn a_record_that_was_cut_is_known_when_it_comes_again() {
+    let env = TestEnv::new();
+    let (session, uuid) = appended(&env, &long(300));
+    let record = serde_json::json!({ "uuid": uuid, "type": "tool_result",
+        "toolResult": { "id": "c", "output": long(300) } });
+    let again = env.run_with_stdin(&["append", "--jsonl"], record.to_string().as_bytes());
+    assert!(again.success().stderr.contains("It was there already"));
+    assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 4);
+}
+
+#[test]
+fn what_is_hidden_is_read_in_parts() {
+    let env = TestEnv::new();
+    let (_, uuid) = appended(&env, &long(112));
+    let show = |args: &[&str]| env.run(&[&["show", uuid.as_str()], args].concat());
+    assert_snapshot!(show(&["--hidden", "--lines", "2:3"]), @r#"
+    105: some "words" of a tool
+    106: some "words" of a tool
+    "#);
+    assert_snapshot!(show(&["--hidden", "--grep", "^11[0-2]:"]), @r#"
+    7:110: some "words" of a tool
+    8:111: some "words" of a tool
+    9:112: some "words" of a tool
+    "#);
+    assert_snapshot!(show(&["--hidden", "--grep", "112", "--json"]), @r#"{"type":"line","line":9,"text":"112: some \"words\" of a tool"}"#);
+    assert_snapshot!(show(&["--original", "--grep", "^9?9:"]), @r#"
+    9:9: some "words" of a tool
+    99:99: some "words" of a tool
+    "#);
+    assert_snapshot!(show(&["--hidden", "--grep", "nowhere"]), @"[exit status: 1]");
+    assert_snapshot!(show(&["--grep", "("]), @"
+    ------- stderr -------
+    error: invalid value '(' for '--grep <PATTERN>': found open group without closing ')'
+
+    For more information, try '--help'.
+    [exit status: 2]
+    ");
+    let told = json(&show(&["--hidden", "--json", "--lines", "1"]).success().stdout);
+    assert_eq!(told["text"], "104: some \"words\" of a tool\n");
+    assert_eq!((told["shown"].as_u64(), told["hidden"].as_u64()), (Some(2776), Some(252)));
+    let marked = show(&["--diff"]).success().stdout;
+    assert!(marked.contains("\n 103: some \"words\" of a tool\n-104: some"));
+    assert!(marked.contains("\n-112: some \"words\" of a tool\n+[undertext: 252 of 3028"));
+}
+
+#[test]
+fn nothing_is_hidden_of_an_entry_that_is_whole() {
+    let env = TestEnv::new();
+    appended(&env, "short");
+    assert_snapshot!(env.run(&["show", "HEAD", "--hidden"]), @"
+    ------- stderr -------
+    Nothing of this entry is hidden
+    [exit status: 1]
+    ");
+    let original = env.run(&["show", "HEAD", "--original"]).success();
+    assert_eq!(original.stdout, env.run(&["show", "HEAD"]).success().stdout);
+}
