@@ -18,6 +18,7 @@ mod clear;
 mod common;
 mod completions;
 mod context;
+mod diff;
 mod doctor;
 mod env;
 mod error;
@@ -130,6 +131,7 @@ enum Command {
     Clear(clear::Args),
     Completions(completions::Args),
     Context(context::Args),
+    Diff(diff::Args),
     Doctor(doctor::Args),
     Export(export::Args),
     Graph(graph::Args),
@@ -162,6 +164,7 @@ impl Command {
             Self::Clear(args) => clear::run(context, args),
             Self::Completions(args) => completions::run(context, args),
             Self::Context(args) => context::run(context, args),
+            Self::Diff(args) => diff::run(context, args),
             Self::Doctor(args) => doctor::run(context, args),
             Self::Export(args) => export::run(context, args),
             Self::Graph(args) => graph::run(context, args),

@@ -120,7 +120,7 @@ pub fn log_all(
 }
 
 /// Returns whether records of a kind are no part of the conversation.
-fn is_aside(kind: Kind) -> bool {
+pub(super) fn is_aside(kind: Kind) -> bool {
     matches!(kind, Kind::Meta | Kind::Opaque)
 }
 
@@ -136,7 +136,7 @@ fn view<'a>(
 }
 
 /// Reads entries, in this order.
-fn lines(
+pub(super) fn lines(
     archive: &Archive,
     session: &Session,
     view: &View<'_>,

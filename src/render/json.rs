@@ -21,6 +21,8 @@ use super::safe;
 /// An entry of `log` and `show`.
 #[derive(Serialize)]
 pub(crate) struct EntryShape<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    side: Option<&'static str>,
     entry: String,
     uuid: Option<&'a str>,
     kind: &'static str,
@@ -96,6 +98,7 @@ impl<'a> EntryShape<'a> {
     pub(crate) fn new(line: &'a ops::Line) -> Self {
         let message = line.messages.first();
         Self {
+            side: None,
             entry: line.id.to_string(),
             uuid: line.uuid.as_deref(),
             kind: line.kind.as_str(),
@@ -108,6 +111,11 @@ impl<'a> EntryShape<'a> {
             blocks: line.messages.iter().flat_map(Message::parts).map(part).collect(),
             excerpt: None,
         }
+    }
+
+    /// Says on which side of a comparison it stands.
+    pub(crate) fn on(self, side: &'static str) -> Self {
+        Self { side: Some(side), ..self }
     }
 
     /// Adds lines of the text.

@@ -6,6 +6,7 @@ mod branch;
 mod checkpoint;
 mod context;
 mod cut;
+mod diff;
 mod export;
 mod faults;
 mod graph;
