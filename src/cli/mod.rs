@@ -40,6 +40,7 @@ mod show;
 mod stats;
 mod status;
 mod switch;
+mod truncate;
 mod undo;
 mod verify;
 
@@ -149,6 +150,7 @@ enum Command {
     Stats(stats::Args),
     Status(status::Args),
     Switch(switch::Args),
+    Truncate(truncate::Args),
     Undo(undo::Args),
     Verify(verify::Args),
 }
@@ -182,6 +184,7 @@ impl Command {
             Self::Stats(args) => stats::run(context, args),
             Self::Status(args) => status::run(context, args),
             Self::Switch(args) => switch::run(context, args),
+            Self::Truncate(args) => truncate::run(context, args),
             Self::Undo(args) => undo::run(context, args),
             Self::Verify(args) => verify::run(context, args),
         }

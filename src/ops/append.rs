@@ -220,7 +220,9 @@ impl Batch {
             *n = growth.last.map_or(0, |(n, _)| n);
             if let (Some((origin, whole)), Some(cut)) = (origin, &cut) {
                 change.replace(*n, origin, whole);
-                told.push(origin::told(*n, None, &cut.cuts));
+                let format = change.format;
+                let tokens = [whole.bytes, &cut.line].map(|line| origin::tokens_of(format, line));
+                told.push(origin::told(*n, None, &cut.cuts, tokens.into()));
             }
         }
         Ok((bytes, told))

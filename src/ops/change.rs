@@ -63,6 +63,8 @@ pub(super) struct Change<'a> {
     pub(super) tip: Tip,
     pub(super) at: Timestamp,
     pub(super) notices: Vec<Notice>,
+    /// Whether turns are written again, which have their checkpoints already.
+    pub(super) is_replay: bool,
     command: &'static str,
     undoes: Option<u64>,
     facts: Facts,
@@ -170,6 +172,7 @@ impl<'a> Change<'a> {
             session: None,
             tip: Tip::default(),
             notices: Vec::new(),
+            is_replay: false,
             command,
             undoes: None,
             facts: Facts::default(),
@@ -391,9 +394,14 @@ impl<'a> Change<'a> {
         self.take(&mut beside, line)
     }
 
-    /// Says that an entry stands in the place of another, whose line is this one.
-    pub(super) fn replace(&mut self, entry: u64, origin: u64, whole: &Line<'_>) {
+    /// Says that an entry stands in the place of another.
+    pub(super) fn stand_for(&mut self, entry: u64, origin: u64) {
         self.facts.origins.push(Origin { entry, origin });
+    }
+
+    /// Says that an entry stands in the place of another, and that its line was cut from this one.
+    pub(super) fn replace(&mut self, entry: u64, origin: u64, whole: &Line<'_>) {
+        self.stand_for(entry, origin);
         let fresh = entry.checked_sub(self.tip.entries() + 1).and_then(|i| usize::try_from(i).ok());
         if let (Some(line), Some(shape)) = (fresh.and_then(|i| self.lines.get_mut(i)), &whole.shape)
         {
@@ -433,7 +441,8 @@ impl<'a> Change<'a> {
         self.bytes += line.bytes().len() as u64;
         self.lines.push(line);
         self.fresh_ids.insert(id, n);
-        if own.is_some() || kind == Kind::User && !self.is_marked(growth)? {
+        let is_place = own.is_some() || kind == Kind::User && !self.is_marked(growth)?;
+        if is_place && !self.is_replay {
             let head = self.deriver.records.last().and_then(|record| match record.parent {
                 Parent::Entry(parent) => Some(parent),
                 Parent::Root | Parent::Missing => None,

@@ -13,7 +13,10 @@ use crate::{
     model::{EntryId, json::Raw},
     ops::{Archive, OpsError, Session, Target, read},
     store::Store,
-    wire::cut::{CutText, Shortened},
+    wire::{
+        self, Format,
+        cut::{CutText, Shortened},
+    },
 };
 
 /// A text of which an entry shows only the beginning.
@@ -148,24 +151,45 @@ fn seams(session: &Session, whole: &[u8], shown: &[u8]) -> Vec<HiddenText> {
 }
 
 /// Returns what an operation's detail tells of an entry that it cut.
-pub(super) fn told(entry: u64, tool: Option<&str>, cuts: &[CutText]) -> Value {
+pub(super) fn told(
+    entry: u64,
+    tool: Option<&str>,
+    cuts: &[CutText],
+    (before, after): (u64, u64),
+) -> Value {
     let cut = |text: &CutText| {
         let cut = &text.cut;
         let suffix = cut.suffix.chars().count();
         json!([text.call, text.text, cut.whole, cut.kept, suffix])
     };
-    json!({ "entry": entry, "tool": tool, "cuts": cuts.iter().map(cut).collect::<Vec<_>>() })
+    let cuts: Vec<Value> = cuts.iter().map(cut).collect();
+    json!({ "entry": entry, "tool": tool, "tokens": [before, after], "cuts": cuts })
+}
+
+/// Returns about how many tokens a text is.
+pub(super) fn tokens(text: &str) -> u64 {
+    let is_wide = |c: &char| matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}');
+    let wide = text.chars().filter(is_wide).count() as u64;
+    let other = text.chars().count() as u64 - wide;
+    (wide * 8 + other * 3).div_ceil(12)
+}
+
+/// Returns about how many tokens the texts of a line's answers are.
+pub(super) fn tokens_of(format: &dyn Format, line: &[u8]) -> u64 {
+    let answers = Raw::object(line).map(|record| format.answers(record).sent);
+    let texts = answers.into_iter().flatten().flat_map(|answer| answer.texts);
+    texts.map(|piece| tokens(&piece.text())).sum()
 }
 
 /// Cuts the answers in a line to a limit; the rest is read by the id of the line's own entry.
 pub(super) fn shorten(
     session: &str,
-    format: &dyn crate::wire::Format,
+    format: &dyn Format,
     line: &[u8],
     id: EntryId,
     limit: cut::Limit,
 ) -> Option<Shortened> {
     let entry = format!("{id:.12}");
     let rest = cut::Rest { session, entry: &entry };
-    crate::wire::cut::cut(format, line, &|texts| cut::texts(texts, limit, rest))
+    wire::cut::cut(format, line, &|texts| cut::texts(texts, limit, rest))
 }

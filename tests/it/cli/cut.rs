@@ -113,3 +113,108 @@ fn nothing_is_hidden_of_an_entry_that_is_whole() {
     let original = env.run(&["show", "HEAD", "--original"]).success();
     assert_eq!(original.stdout, env.run(&["show", "HEAD"]).success().stdout);
 }
+
+/// Begins a session of two turns, each with a call of Bash and its result, and returns its id.
+fn session(env: &TestEnv, results: [&str; 2]) -> String {
+    let made = json(&env.run(&["new", "--json"]).success().stdout);
+    for (n, result) in results.iter().enumerate() {
+        let call = format!("c{n}");
+        env.run(&["append", "-q", "Look."]).success();
+        env.run(&["append", "-q", "--call", "Bash", "--input", "{}", "--id", &call]).success();
+        env.run_with_stdin(&["append", "-q", "--result", &call, "-"], result.as_bytes()).success();
+        env.run(&["append", "-q", "--role", "assistant", "I see."]).success();
+    }
+    made["session"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn oversized_results_are_cut_in_place_and_undo_restores_them() {
+    let env = TestEnv::new();
+    let id = session(&env, [&long(300), &long(2_000)]);
+    let before = live(&env, &id);
+    let log = || env.run(&["log", "--full", "--json"]).success().stdout;
+    let whole = log();
+    assert_snapshot!(env.run(&["truncate", "--max-chars", "20000", "--dry-run"]).masked(), @r"
+    entry-id----  Bash  56893  to  19992  characters, about 14224 to 4998 tokens
+    ------- stderr -------
+    1 result would be cut; nothing is changed
+    ");
+    assert_eq!(live(&env, &id), before);
+    assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]).masked(), @r"
+    entry-id----  Bash  56893  to  19992  characters, about 14224 to 4998 tokens
+    1 result is cut on main; its file is 40.7 kB shorter
+    The state before is branch main.1
+    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    ------- stderr -------
+    hint: see what was cut: undertext audit
+    hint: take it back: undertext undo
+    ");
+    let cut: Vec<Value> = log().lines().map(json).collect();
+    for (cut, whole) in cut.iter().zip(whole.lines().map(json)) {
+        // Another entry under the same name; all else is the same.
+        let is_cut = cut["entry"] != whole["entry"];
+        assert_eq!(is_cut, cut["blocks"] != whole["blocks"]);
+        assert_eq!(cut["uuid"], whole["uuid"]);
+        assert_eq!(cut["checkpoint"], whole["checkpoint"]);
+    }
+    assert_eq!(
+        cut.iter().filter(|line| whole.contains(line["entry"].as_str().unwrap())).count(),
+        7
+    );
+    env.run(&["verify"]).success();
+    env.run(&["rebuild"]).success();
+    env.run(&["verify"]).success();
+    assert!(live(&env, &id).len() < 40_000);
+
+    assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]), @r"Nothing is oversized: no result on the context has more than 20000 characters");
+    env.run(&["append", "-q", "Go on."]).success();
+    env.run(&["undo"]).success();
+    env.run(&["undo"]).success();
+    assert_eq!(live(&env, &id), before);
+    assert_eq!(log(), whole);
+}
+
+#[test]
+fn a_replay_of_a_replay_keeps_the_chain_of_origins() {
+    let env = TestEnv::new();
+    let text = long(2_000);
+    session(&env, ["short", &text]);
+    env.run(&["truncate", "-q", "--max-chars", "30000"]).success();
+    env.run(&["truncate", "-q", "--max-chars", "9000"]).success();
+    let result = "HEAD~1";
+    let hidden = env.run(&["show", result, "--hidden"]).success().stdout;
+    assert!(text.ends_with(&hidden));
+    let shown = json(&env.run(&["show", result, "--json"]).success().stdout);
+    let shown = shown["blocks"][0]["text"]
+        .as_str()
+        .unwrap()
+        .split("\n[undertext")
+        .next()
+        .unwrap()
+        .to_owned();
+    assert_eq!(shown + &hidden, text);
+    let original = json(&env.run(&["show", result, "--original", "--json"]).success().stdout);
+    assert_eq!(original["blocks"][0]["text"], *text);
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn a_limit_that_is_no_limit_is_refused_or_explained() {
+    let env = TestEnv::new();
+    session(&env, ["", &"x".repeat(400_000)]);
+    for window in ["0", "-1", "x"] {
+        let refused = env.run(&["truncate", "--window", window]);
+        assert!(refused.to_string().ends_with("[exit status: 2]\n"), "{refused}");
+    }
+    assert_snapshot!(env.run(&["truncate", "--window", "18446744073709551615"]), @r"Nothing is oversized: no result on the context has more than 400000 characters");
+    assert_snapshot!(env.run(&["truncate", "--max-chars", "1"]).masked(), @r"
+    entry-id----  Bash  400000  to  2222  characters, about 100000 to 556 tokens
+    1 result is cut on main; its file is 397.7 kB shorter
+    The state before is branch main.1
+    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    ------- stderr -------
+    Of each result at least 2000 characters are kept
+    hint: see what was cut: undertext audit
+    hint: take it back: undertext undo
+    ");
+}
