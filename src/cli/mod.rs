@@ -11,6 +11,7 @@
 mod append;
 mod archive;
 mod attach;
+mod audit;
 mod branch;
 mod checkpoint;
 mod checkpoints;
@@ -126,6 +127,7 @@ struct Global {
 enum Command {
     Append(append::Args),
     Attach(attach::Args),
+    Audit(audit::Args),
     Branch(branch::Args),
     Checkpoint(checkpoint::Args),
     Checkpoints(checkpoints::Args),
@@ -160,6 +162,7 @@ impl Command {
         match self {
             Self::Append(args) => append::run(context, args),
             Self::Attach(args) => attach::run(context, args),
+            Self::Audit(args) => audit::run(context, args),
             Self::Branch(args) => branch::run(context, args),
             Self::Checkpoint(args) => checkpoint::run(context, args),
             Self::Checkpoints(args) => checkpoints::run(context, args),

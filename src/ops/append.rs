@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use uuid::{Builder, Uuid};
 
-use super::{change::Change, growth::Growth, origin};
+use super::{change::Change, growth::Growth, origin, truncate};
 use crate::{
     context::cut::Limit,
     model::{EntryId, NameTag, Position, json::Raw, line},
     ops::{Archive, Notice, OpsError, Session, Workspace},
     store::Find,
-    wire::{Beside, Draft, Link, Setting},
+    wire::{Beside, Draft, Link, Setting, cut::CutText},
 };
 
 /// What an append did.
@@ -203,7 +203,9 @@ impl Batch {
         let mut bytes = Vec::new();
         let mut told = Vec::new();
         let mut part = std::mem::take(&mut self.start);
-        for (line, n) in &mut self.lines {
+        for at in 0..self.lines.len() {
+            let (before, rest) = self.lines.split_at_mut(at);
+            let Some((line, n)) = rest.first_mut() else { break };
             let whole = line::split(line, false, false).next();
             let id = whole.as_ref().map(|whole| growth.id_of(whole));
             let cut = limit.zip(id).and_then(|(limit, id)| {
@@ -222,7 +224,8 @@ impl Batch {
                 change.replace(*n, origin, whole);
                 let format = change.format;
                 let tokens = [whole.bytes, &cut.line].map(|line| origin::tokens_of(format, line));
-                told.push(origin::told(*n, None, &cut.cuts, tokens.into()));
+                let tool = tool(change, before, &cut.cuts)?;
+                told.push(origin::told(*n, tool.as_deref(), &cut.cuts, tokens.into()));
             }
         }
         Ok((bytes, told))
@@ -241,6 +244,26 @@ impl Batch {
             Ok(AppendedEntry { n, id: change.id_of(n)?, uuid })
         };
         met.into_iter().map(entry).collect()
+    }
+}
+
+/// Returns the tool whose answer was cut: its call stands among the records before it, or near the end of the branch.
+fn tool(
+    change: &Change<'_>,
+    before: &[(Vec<u8>, u64)],
+    cuts: &[CutText],
+) -> Result<Option<String>, OpsError> {
+    let Some(call) = cuts.first().map(|cut| cut.call.as_str()) else { return Ok(None) };
+    let fresh = before.iter().rev().find_map(|(line, _)| {
+        let record = Raw::object(line)?;
+        truncate::called(&change.format.messages(record), call)
+    });
+    match (fresh, change.position().and_then(|position| change.view(position))) {
+        (None, Some(view)) => {
+            let path = view.path(truncate::CALL_WITHIN)?.entries;
+            truncate::tool(&view, change.format, &path, call)
+        }
+        (fresh, _) => Ok(fresh),
     }
 }
 

@@ -8,6 +8,7 @@
 mod append;
 mod attach;
 mod attached;
+mod audit;
 mod branch;
 mod catch_up;
 mod change;
@@ -44,6 +45,7 @@ mod workspace;
 
 pub use append::{Appended, AppendedEntry, append, append_cut};
 pub use attach::{Attached, attach, detach, take_up};
+pub use audit::{Audit, Cutting, Replaced, audit};
 pub use branch::{Branched, branch, branches, switch};
 pub use catch_up::Notice;
 pub use change::Outcome;

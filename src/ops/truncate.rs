@@ -21,17 +21,17 @@ use super::{change::Change, origin};
 use crate::{
     context::cut::Limit,
     live::Fresh,
-    model::{Block, EntryId, Kind, Position, json::Raw, line},
+    model::{Block, EntryId, Kind, Message, Position, json::Raw, line},
     ops::{Archive, Notice, OpsError, Session, View},
     store::Store,
     wire::{
-        Graph,
+        Format, Graph,
         cut::{Piece, Shortened},
     },
 };
 
 /// How far before a result its call is looked for, in entries.
-const CALL_WITHIN: usize = 64;
+pub(super) const CALL_WITHIN: usize = 64;
 /// How many lines are read at a time.
 const BATCH: u64 = 256;
 
@@ -214,7 +214,7 @@ fn look(
     Ok(Some(Oversized {
         entry: id(n)?,
         origin,
-        tool: tool(view, session, above, call)?,
+        tool: tool(view, session.format, above, call)?,
         chars: (before.0, after.0),
         tokens: (before.1, after.1),
         n,
@@ -226,7 +226,7 @@ fn look(
 /// Returns the tool of a call that one of these entries makes, the last ones looked at first.
 pub(super) fn tool(
     graph: &dyn Graph,
-    session: &Session,
+    format: &dyn Format,
     entries: &[u64],
     call: &str,
 ) -> Result<Option<String>, OpsError> {
@@ -235,17 +235,21 @@ pub(super) fn tool(
             continue;
         }
         let line = graph.line(entry)?;
-        let messages = Raw::object(&line).map(|record| session.format.messages(record));
-        let blocks = messages.into_iter().flatten().flat_map(|message| message.blocks);
-        for block in blocks {
-            if let Block::Call { id, name, .. } = block
-                && id == call
-            {
-                return Ok(Some(name));
-            }
+        let messages = Raw::object(&line).map(|record| format.messages(record));
+        if let Some(name) = called(&messages.unwrap_or_default(), call) {
+            return Ok(Some(name));
         }
     }
     Ok(None)
+}
+
+/// Returns the tool that messages call under an id.
+pub(super) fn called(messages: &[Message], call: &str) -> Option<String> {
+    let mut blocks = messages.iter().flat_map(|message| &message.blocks);
+    blocks.find_map(|block| match block {
+        Block::Call { id, name, .. } if id == call => Some(name.clone()),
+        _ => None,
+    })
 }
 
 /// A branch that was written again.

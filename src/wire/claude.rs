@@ -36,8 +36,8 @@ mod write;
 use crate::{
     model::{Kind, Message, Tie, json::Raw},
     wire::{
-        Answers, Back, Beside, Draft, Envelope, Failure, Format, Graph, Invalid, Path, Setting,
-        text,
+        Answers, Back, Beside, Draft, Earlier, Envelope, Failure, Format, Graph, Invalid, Path,
+        Setting, text,
     },
 };
 
@@ -117,6 +117,14 @@ impl Format for Claude {
 
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
         read::answers(record)
+    }
+
+    fn tells_earlier(&self) -> bool {
+        true
+    }
+
+    fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {
+        read::earlier(record)
     }
 
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {

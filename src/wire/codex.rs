@@ -36,9 +36,9 @@ use crate::{
         put_varint, take_varint,
     },
     wire::{
-        Answer, Answers, Back, Beside, Draft, Envelope, Failure, Format, Graph, Invalid, Link,
-        Path, Setting,
-        cut::{Piece, parts},
+        Answer, Answers, Back, Beside, Draft, Earlier, Envelope, Failure, Format, Graph, Invalid,
+        Link, Path, Setting,
+        cut::{How, Piece, between, parts},
         json, line, moment, other, shown, string, text,
     },
 };
@@ -200,6 +200,27 @@ impl Format for Codex {
             Part::Event(_) | Part::Other(_) => Vec::new(),
         };
         Answers { sent, beside: Vec::new() }
+    }
+
+    fn tells_earlier(&self) -> bool {
+        true
+    }
+
+    fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {
+        let [class, payload] = record.pick(["type", "payload"]);
+        let answer = match part(record, class, payload) {
+            Part::Compacted(_) => return vec![Earlier::new(How::Compacted)],
+            Part::Item(item) => answer(item),
+            Part::Event(_) | Part::Other(_) => None,
+        };
+        let Some(answer) = answer else { return Vec::new() };
+        let told = answer.texts.iter().filter_map(|piece| omitted(&piece.text()));
+        told.map(|size| Earlier {
+            call: Some(answer.call.clone()),
+            size: Some(size),
+            ..Earlier::new(How::Cut)
+        })
+        .collect()
     }
 
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
@@ -586,6 +607,25 @@ fn answer(item: Raw<'_>) -> Option<Answer<'_>> {
         _ => parts(Some(output), "text").into_iter().filter_map(Piece::new).collect(),
     };
     Some(Answer { call: string(call).unwrap_or_default(), texts })
+}
+
+/// Returns how much of an output was left out, as the words in its middle say.
+fn omitted(text: &str) -> Option<String> {
+    const UNITS: [&str; 3] = [" tokens truncated…", " chars truncated…", " bytes truncated…"];
+    for unit in UNITS {
+        let Some((before, _)) = text.split_once(unit) else { continue };
+        let (_, number) = before.rsplit_once('…')?;
+        if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Some(format!("{number}{}", unit.trim_end_matches(" truncated…")));
+        }
+    }
+    let lines = between(text, "[... omitted ", " lines ...]")?;
+    let (left_out, of) = lines.split_once(" of ")?;
+    let [left_out, of] = [left_out, of].map(|number| number.parse::<u64>().ok());
+    left_out
+        .zip(of)
+        .filter(|(left_out, _)| *left_out > 0)
+        .map(|(n, of)| format!("{n} of {of} lines"))
 }
 
 fn content(content: Raw<'_>) -> Vec<Block> {

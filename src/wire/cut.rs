@@ -61,6 +61,47 @@ pub struct CutText {
     pub cut: Cut,
 }
 
+/// What an agent left out of a session by itself, as its record tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Earlier {
+    /// In which way.
+    pub how: How,
+    /// The call whose answer it was.
+    pub call: Option<String>,
+    /// How much it was, by the record's own word.
+    pub size: Option<String>,
+    /// How many tokens there were before and after.
+    pub tokens: (Option<u64>, Option<u64>),
+    /// The file that holds it.
+    pub file: Option<String>,
+}
+
+/// The ways in which agents leave something out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// A file holds what was too much.
+    Filed,
+    /// A text was cut.
+    Cut,
+    /// A summary stands in the place of the history.
+    Compacted,
+    /// Answers were taken out of the context.
+    Cleared,
+}
+
+impl Earlier {
+    /// Says in which way something was left out.
+    pub(super) fn new(how: How) -> Self {
+        Self { how, call: None, size: None, tokens: (None, None), file: None }
+    }
+}
+
+/// Returns what is between two marks, the first that stand so.
+pub(super) fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(before)?;
+    Some(rest.split_once(after)?.0)
+}
+
 impl<'a> Piece<'a> {
     /// Takes a string for a text.
     pub(super) fn new(string: Raw<'a>) -> Option<Self> {

@@ -16,7 +16,7 @@ mod pi;
 
 pub use claude::Claude;
 pub use codex::Codex;
-pub use cut::{Answer, Answers};
+pub use cut::{Answer, Answers, Earlier};
 pub use kimi::Kimi;
 pub use native::{Invalid, Native};
 pub use pi::Pi;
@@ -293,6 +293,16 @@ pub trait Format: Sync {
     /// Returns where a record holds what tools answered.
     fn answers<'a>(&self, _record: Raw<'a>) -> Answers<'a> {
         Answers::default()
+    }
+
+    /// Returns whether records of this format tell what the agent left out; where not, none is read for it.
+    fn tells_earlier(&self) -> bool {
+        false
+    }
+
+    /// Returns what a record says that the agent left out by itself.
+    fn earlier(&self, _record: Raw<'_>) -> Vec<Earlier> {
+        Vec::new()
     }
 
     /// Returns the agent's own number of a checkpoint, if this record sets one.

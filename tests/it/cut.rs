@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use undertext::{
     context::cut::{self, Limit, Rest},
-    model::json::Raw,
+    model::{Block, json::Raw},
+    ops::{self, Archive, Bound, Machine, Session, View},
     wire::{Claude, Codex, Format, Kimi, Native, Pi, cut::Shortened, detect, jsonl::Reader},
 };
 
@@ -253,6 +254,76 @@ fn every_result_of_the_corpus_is_cut_cleanly() {
             if counts != [0; 3] {
                 println!("{:60} {counts:?}", path.file_name().unwrap().display());
             }
+        }
+    }
+}
+
+/// What a context must be before and after: roles, blocks and the calls that they make or answer.
+fn outline(archive: &Archive, session: &Session) -> Vec<String> {
+    let position = archive.store().tip(session.key).unwrap().position.unwrap();
+    let view = View::new(archive.store(), session, position, None);
+    let path = view.path(usize::MAX).unwrap().entries;
+    let context = session.format.context(&view, &path).unwrap();
+    let mut outline = Vec::new();
+    for entry in context {
+        for message in ops::messages(archive, session, entry).unwrap() {
+            let blocks = message.blocks.iter().map(|block| match block {
+                Block::Call { id, .. } => format!("call {id}"),
+                Block::Result { id, .. } => format!("result {id}"),
+                other => format!("{other:?}"),
+            });
+            outline.push(format!("{:?} {:?}", message.role, blocks.collect::<Vec<_>>()));
+        }
+    }
+    outline
+}
+
+#[test]
+fn every_session_of_the_corpus_is_truncated_and_restored() {
+    for path in FOLDERS.into_iter().flat_map(files) {
+        let Ok((mut archive, session)) = ops::peek(&path, Box::new(Machine)) else { continue };
+        let export = |archive: &Archive| {
+            let mut bytes = Vec::new();
+            let mut each = |part: &[u8]| {
+                bytes.extend_from_slice(part);
+                Ok(())
+            };
+            ops::export(archive, &session, None, &mut each).unwrap();
+            bytes
+        };
+        let (mut whole, before) = (export(&archive), outline(&archive, &session));
+        for window in [128_000, 32_000, 8_000] {
+            let bound = Bound { limit: Limit::of_window(window), window: Some(window) };
+            let done = ops::truncate(&mut archive, &session, bound).unwrap();
+            let name = format!("{} at {window}", path.display());
+            assert_eq!(outline(&archive, &session), before, "{name}");
+            assert_eq!(ops::oversized(&archive, &session, bound).unwrap(), [], "{name}");
+            let Some(operation) = done.operation else { continue };
+            let cut = export(&archive);
+            assert_eq!(done.saved, (whole.len() - cut.len()) as u64, "{name}");
+            assert_eq!(whole.split(|&b| b == b'\n').count(), cut.split(|&b| b == b'\n').count());
+            let verified = ops::verify(&archive, Some(&session), &mut |finding| {
+                panic!("{name}: {finding:?}");
+            });
+            verified.unwrap();
+            // What is shown and what is hidden is the whole text, and the audit has it at the same place.
+            let audit = ops::audit(&archive, &session).unwrap();
+            let standing: Vec<_> = audit.standing().collect();
+            assert_eq!(standing.len(), done.results.len(), "{name}");
+            for one in standing {
+                let target = ops::find_entry(&archive, &session, &one.entry.to_string()).unwrap();
+                let hidden = ops::hidden(&archive, &session, &target).unwrap();
+                let places: Vec<_> = one.cuts.iter().map(|cut| (cut.whole, cut.kept)).collect();
+                let count = |text: &str| text.chars().count() as u64;
+                let seen =
+                    hidden.texts.iter().map(|text| (count(&text.whole), count(text.shown())));
+                assert_eq!(seen.collect::<Vec<_>>(), places, "{name}");
+            }
+            ops::undo(&mut archive, &session, Some(operation)).unwrap();
+            // A file without a final line end gets one, so that more can follow.
+            let back = export(&archive);
+            assert!(back == whole || back == [&whole[..], b"\n"].concat(), "{name}");
+            whole = back;
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Tool results that are cut: what is shown, what lies under it, and that nothing is lost.
 
+use std::fs;
+
 use insta::assert_snapshot;
 use serde_json::Value;
 
@@ -216,5 +218,114 @@ fn a_limit_that_is_no_limit_is_refused_or_explained() {
     Of each result at least 2000 characters are kept
     hint: see what was cut: undertext audit
     hint: take it back: undertext undo
+    ");
+}
+
+#[test]
+fn an_audit_tells_what_was_cut_by_whom_and_where() {
+    let env = TestEnv::new();
+    session(&env, [&long(300), &long(2_000)]);
+    assert_snapshot!(env.run(&["audit"]), @"Nothing was cut in this session");
+    let args = ["append", "-q", "--result", "c1", "--max-chars", "5000", "-"];
+    env.run_with_stdin(&args, long(400).as_bytes()).success();
+    env.run(&["truncate", "-q", "--window", "10000"]).success();
+    env.run(&["truncate", "-q", "--max-chars", "4000"]).success();
+    env.run(&["undo"]).success();
+    assert_snapshot!(env.run(&["audit"]).masked(), @r"
+    10  2001-02-03 04:05  append    entry-id----  Bash  11092  to 4983   57%  hidden, cut at 4764, limit 5000
+    11  2001-02-03 04:05  truncate  entry-id----  Bash  56893  to 11984  79%  hidden, cut at 11764, limit 12000
+    12  2001-02-03 04:05  truncate  entry-id----  Bash   8292  to 3974   54%  hidden, cut at 3756, limit 4000, undone
+    12  2001-02-03 04:05  truncate  entry-id----  Bash  56893  to 3976   93%  hidden, cut at 3756, limit 4000, undone
+    12  2001-02-03 04:05  truncate  entry-id----  Bash  11092  to 3975   66%  hidden, cut at 3756, limit 4000, undone
+    2 entries cut from 67985 to 16967 characters, about 16997 to 4242 tokens; 75% is hidden, and kept
+    ------- stderr -------
+    hint: read what is hidden: undertext show ID --hidden
+    ");
+    let told: Vec<Value> =
+        env.run(&["audit", "--json"]).success().stdout.lines().map(json).collect();
+    for one in told.iter().filter(|one| one["type"] == "replaced") {
+        let hidden =
+            json(&env.run(&["show", one["entry"].as_str().unwrap(), "--hidden", "--json"]).stdout);
+        assert_eq!(hidden["hidden"], one["hidden"]);
+        assert_eq!(hidden["shown"], one["cuts"][0]["kept"]);
+    }
+    assert_snapshot!(told.last().unwrap(), @r#"{"type":"total","replaced":2,"characters":[67985,16967],"tokens":[16997,4242],"hidden":51457,"earlier":0}"#);
+}
+
+#[test]
+fn what_agents_cut_before_is_told_apart() {
+    let env = TestEnv::new();
+    let result = |id: &str, text: &str| {
+        serde_json::json!({ "parentUuid": null, "isSidechain": false, "type": "user", "uuid": id, "sessionId": "s",
+            "timestamp": "2026-08-01T10:00:00.000Z", "cwd": "/w", "version": "2", "message": { "role": "user",
+            "content": [{ "tool_use_id": "c", "type": "tool_result", "content": text }] } })
+    };
+    let claude = [
+        result(
+            "a",
+            "<persisted-output>\nOutput too large (98.1KB). Full output saved to: /w/out.txt\n\nPreview",
+        ),
+        result("b", "[Old tool result content cleared]"),
+        result("c", "a text that quotes <persisted-output>"),
+        serde_json::json!({ "parentUuid": null, "isSidechain": false, "type": "system", "subtype": "compact_boundary",
+            "uuid": "d", "sessionId": "s", "timestamp": "2026-08-01T10:00:00.000Z",
+            "compactMetadata": { "trigger": "auto", "preTokens": 155_000 } }),
+        serde_json::json!({ "parentUuid": null, "isSidechain": false, "type": "system", "subtype": "microcompact_boundary",
+            "uuid": "e", "sessionId": "s", "timestamp": "2026-08-01T10:00:00.000Z",
+            "microcompactMetadata": { "preTokens": 10_000, "tokensSaved": 2_000 } }),
+    ];
+    let lines: Vec<String> = claude.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(env.project().join("claude.jsonl"), lines.concat()).unwrap();
+    assert_snapshot!(env.run(&["audit", "claude.jsonl"]).masked(), @r"
+    Cut before it reached us:
+    entry-id----  2026-08-01 10:00  file                      98.1KB  /w/out.txt
+    entry-id----  2026-08-01 10:00  cleared
+    entry-id----  2026-08-01 10:00  compaction         155000 tokens
+    entry-id----  2026-08-01 10:00  cleared     10000 to 8000 tokens
+    ");
+
+    let output = |text: &str| {
+        serde_json::json!({ "timestamp": "2026-08-01T10:00:00.000Z", "type": "response_item",
+            "payload": { "type": "function_call_output", "call_id": "c", "output": text } })
+    };
+    let codex = [
+        serde_json::json!({ "timestamp": "2026-08-01T10:00:00.000Z", "type": "session_meta", "payload": { "id": "s" } }),
+        output("head…5709 tokens truncated…tail"),
+        output("head\n[... omitted 12 of 268 lines ...]\ntail"),
+        output("[... omitted 0 of 38 lines ...] and … tokens truncated…"),
+        serde_json::json!({ "timestamp": "2026-08-01T10:00:00.000Z", "type": "compacted", "payload": { "message": "m" } }),
+    ];
+    let lines: Vec<String> = codex.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(env.project().join("codex.jsonl"), lines.concat()).unwrap();
+    assert_snapshot!(env.run(&["audit", "codex.jsonl"]).masked(), @r"
+    Cut before it reached us:
+    entry-id----  2026-08-01 10:00  cut             5709 tokens
+    entry-id----  2026-08-01 10:00  cut         12 of 268 lines
+    entry-id----  2026-08-01 10:00  compaction
+    ");
+
+    let entry = |id: &str, text: &str, details: Value| {
+        serde_json::json!({ "type": "message", "id": id, "parentId": null, "timestamp": "2026-08-01T10:00:00.000Z",
+            "message": { "role": "toolResult", "toolCallId": "c", "toolName": "bash", "details": details,
+                "content": [{ "type": "text", "text": text }] } })
+    };
+    let pi = [
+        serde_json::json!({ "type": "session", "version": 3, "id": "s", "timestamp": "2026-08-01T10:00:00.000Z", "cwd": "/w" }),
+        entry(
+            "a",
+            "head\n\n⚠️ [Content truncated — original was too large for the model's context window.]",
+            Value::Null,
+        ),
+        entry("b", "tail", serde_json::json!({ "fullOutputPath": "/tmp/pi.log" })),
+        serde_json::json!({ "type": "compaction", "id": "d", "parentId": "b", "timestamp": "2026-08-01T10:00:00.000Z",
+            "summary": "s", "firstKeptEntryId": "b", "tokensBefore": 9_000 }),
+    ];
+    let lines: Vec<String> = pi.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(env.project().join("pi.jsonl"), lines.concat()).unwrap();
+    assert_snapshot!(env.run(&["audit", "pi.jsonl"]).masked(), @r"
+    Cut before it reached us:
+    entry-id----  2026-08-01 10:00  cut
+    entry-id----  2026-08-01 10:00  file                     /tmp/pi.log
+    entry-id----  2026-08-01 10:00  compaction  9000 tokens
     ");
 }
