@@ -94,8 +94,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     };
     let count = counted(done.results.len() as u64, "result is", "results are");
-    let saved = units::size(done.saved);
-    context.say(&format!("{count} cut on {}; its file is {saved} shorter", done.branch))?;
+    let saved = match done.saved {
+        0 => String::new(),
+        saved => format!("; its file is {} shorter", units::size(saved)),
+    };
+    context.say(&format!("{count} cut on {}{saved}", done.branch))?;
     context.say(&format!("The state before is branch {left}"))?;
     context.say_written(done.written.as_deref(), done.rotated.as_deref())?;
     context.output.hint("see what was cut: undertext audit");

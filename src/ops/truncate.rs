@@ -17,12 +17,17 @@ use std::{
 
 use serde_json::json;
 
-use super::{change::Change, origin};
+use super::{
+    append::{line_start, setting},
+    change::Change,
+    follow::LiveFile,
+    origin,
+};
 use crate::{
     context::cut::Limit,
     live::Fresh,
     model::{Block, EntryId, Kind, Message, Position, json::Raw, line},
-    ops::{Archive, Notice, OpsError, Session, View},
+    ops::{Archive, Notice, OpsError, Session, View, Workspace},
     store::Store,
     wire::{
         Format, Graph,
@@ -117,7 +122,13 @@ pub fn truncate(
         return Ok(truncated);
     }
     let before = change.growth(from.generation)?.length();
-    let replayed = replay(&mut change, session, from, &found)?;
+    let replayed = if let Some(live) =
+        change.live_file()?.filter(|live| live.attached && !session.format.rotates())
+    {
+        restate(&mut change, session, &live, from, &found)?
+    } else {
+        replay(&mut change, session, from, &found)?
+    };
     let left = change.left_name(&branch)?;
     change.set_branch(&left, Some(from))?;
     change.set_branch(&branch, Some(replayed.position))?;
@@ -332,9 +343,9 @@ fn replay(
     let position = Position { generation: growth.generation, head, horizon: growth.entries };
     let length = growth.length();
     change.grown(growth);
-    if change.format.head(&change.look(position))? != head {
+    if !is_same(change, from, position, &entries)? {
         return Err(OpsError::Unsupported(
-            "the agent would go on from elsewhere in the new file; nothing is changed".into(),
+            "the agent would read another context in the new file; nothing is changed".into(),
         ));
     }
     let written = live.as_ref().filter(|live| live.attached).map(|live| live.path.clone());
@@ -346,6 +357,76 @@ fn replay(
         _ => None,
     };
     Ok(Replayed { position, entries, length, aside, written })
+}
+
+/// Returns whether an agent that resumes what was written again reads the same entries, but for those that stand for others.
+fn is_same(
+    change: &Change<'_>,
+    from: Position,
+    position: Position,
+    entries: &BTreeMap<u64, u64>,
+) -> Result<bool, OpsError> {
+    let context = |position: Position| -> Result<Vec<u64>, OpsError> {
+        let view = change.look(position);
+        let path = view.path(usize::MAX)?.entries;
+        Ok(change.format.context(&view, &path)?)
+    };
+    if change.format.head(&change.look(position))? != position.head {
+        return Ok(false);
+    }
+    let wanted =
+        context(from)?.into_iter().map(|entry| entries.get(&entry).copied().unwrap_or(entry));
+    Ok(wanted.eq(context(position)?))
+}
+
+/// Appends the whole context with the results cut, for an agent whose file cannot be set aside; the cut results
+/// themselves lie in no generation.
+fn restate(
+    change: &mut Change<'_>,
+    session: &Session,
+    live: &LiveFile,
+    from: Position,
+    found: &[Oversized],
+) -> Result<Replayed, OpsError> {
+    let cuts: BTreeMap<u64, &Oversized> = found.iter().map(|one| (one.n, one)).collect();
+    let mut lines = Vec::new();
+    if let Some(view) = change.view(from) {
+        let path = view.path(usize::MAX)?.entries;
+        for entry in session.format.context(&view, &path)? {
+            lines.push(match cuts.get(&entry) {
+                Some(cut) => cut.shortened.line.clone(),
+                None => view.line(entry)?,
+            });
+        }
+    }
+    let setting = setting(change, &Workspace::default(), None)?;
+    let record = session.format.anew(&lines, &setting);
+    let why =
+        "its agent reads no record that puts a whole context in the place of another".to_owned();
+    let record = record.ok_or_else(|| OpsError::OutOfReach { path: live.path.clone(), why })?;
+    let mut growth = change.growth(from.generation)?;
+    let mut entries = BTreeMap::new();
+    for one in found {
+        let mut whole = Vec::new();
+        change.archive.store.lines(session.key, &[one.first], &mut |_, line| whole = line)?;
+        let n = change.aside(&growth, &line_of(&one.shortened.line, b""))?;
+        change.replace(n, one.n, &line_of(&whole, b""));
+        entries.insert(one.n, n);
+    }
+    let mut more = line_start(&growth);
+    more.extend(record);
+    more.push(b'\n');
+    change.read(&mut growth, more.as_slice())?;
+    let head = change.head(&growth)?;
+    if head != growth.last.map(|(n, _)| n) {
+        let why = "it would not go on from a context that is said anew".to_owned();
+        return Err(OpsError::OutOfReach { path: live.path.clone(), why });
+    }
+    let position = Position { generation: growth.generation, head, horizon: growth.entries };
+    let length = growth.length();
+    change.grown(growth);
+    change.append_live(more, length)?;
+    Ok(Replayed { position, entries, length, aside: None, written: Some(live.path.clone()) })
 }
 
 /// Returns a line of which the bytes are known to be all.

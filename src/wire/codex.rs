@@ -314,6 +314,10 @@ impl Format for Codex {
         Ok(line(&record("response_item", &item, setting)))
     }
 
+    fn anew(&self, context: &[Vec<u8>], setting: &Setting) -> Option<Vec<u8>> {
+        Some(back::whole(context, setting))
+    }
+
     fn branch(
         &self,
         graph: &dyn Graph,

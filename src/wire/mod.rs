@@ -336,6 +336,11 @@ pub trait Format: Sync {
     /// Writes a record.
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid>;
 
+    /// Returns the record that puts these records, of a whole context, in the place of all before it, where there is such.
+    fn anew(&self, _context: &[Vec<u8>], _setting: &Setting) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Returns the lines that, appended, take the agent to an entry and say a note there; None where only a rotation
     /// can do it, an [`Invalid`] as the error where the note cannot be written.
     ///
