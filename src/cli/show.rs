@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::str::FromStr;
 
 use anyhow::anyhow;
-use regex_lite::Regex;
+use regex::Regex;
 use serde_json::json;
 use undertext::ops::{self, Hidden, Line, OpsError};
 

@@ -9,7 +9,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    context::cut,
+    context::{cut, tokens},
     model::{EntryId, json::Raw},
     ops::{Archive, OpsError, Session, Target, read},
     store::Store,
@@ -166,19 +166,11 @@ pub(super) fn told(
     json!({ "entry": entry, "tool": tool, "tokens": [before, after], "cuts": cuts })
 }
 
-/// Returns about how many tokens a text is.
-pub(super) fn tokens(text: &str) -> u64 {
-    let is_wide = |c: &char| matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}');
-    let wide = text.chars().filter(is_wide).count() as u64;
-    let other = text.chars().count() as u64 - wide;
-    (wide * 8 + other * 3).div_ceil(12)
-}
-
 /// Returns about how many tokens the texts of a line's answers are.
 pub(super) fn tokens_of(format: &dyn Format, line: &[u8]) -> u64 {
     let answers = Raw::object(line).map(|record| format.answers(record).sent);
     let texts = answers.into_iter().flatten().flat_map(|answer| answer.texts);
-    texts.map(|piece| tokens(&piece.text())).sum()
+    texts.map(|piece| tokens::estimate(&piece.text())).sum()
 }
 
 /// Cuts the answers in a line to a limit; the rest is read by the id of the line's own entry.

@@ -24,7 +24,7 @@ use super::{
     origin,
 };
 use crate::{
-    context::cut::Limit,
+    context::{cut::Limit, tokens},
     live::Fresh,
     model::{Block, EntryId, Kind, Message, Position, json::Raw, line},
     ops::{Archive, Notice, OpsError, Session, View, Workspace},
@@ -214,7 +214,7 @@ fn look(
         let mut sums = (0, 0);
         for text in texts.map(Piece::text) {
             sums.0 += text.chars().count() as u64;
-            sums.1 += origin::tokens(&text);
+            sums.1 += tokens::estimate(&text);
         }
         sums
     };

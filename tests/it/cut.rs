@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use undertext::{
     context::cut::{self, Limit, Rest},
     model::{Block, json::Raw},
-    ops::{self, Archive, Bound, Machine, Session, View},
+    ops::{self, Archive, Bound, Machine, Session, Severity, View},
     wire::{Claude, Codex, Format, Kimi, Native, Pi, cut::Shortened, detect, jsonl::Reader},
 };
 
@@ -303,7 +303,7 @@ fn every_session_of_the_corpus_is_truncated_and_restored() {
             assert_eq!(done.saved, (whole.len() - cut.len()) as u64, "{name}");
             assert_eq!(whole.split(|&b| b == b'\n').count(), cut.split(|&b| b == b'\n').count());
             let verified = ops::verify(&archive, Some(&session), &mut |finding| {
-                panic!("{name}: {finding:?}");
+                assert_ne!(finding.severity, Severity::Damage, "{name}: {finding:?}");
             });
             verified.unwrap();
             // What is shown and what is hidden is the whole text, and the audit has it at the same place.

@@ -24,7 +24,7 @@ const CRATES: [(&str, &[&str]); 7] = [
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
-    ("regex_lite", &["cli"]),
+    ("regex", &["cli"]),
     ("rusqlite", &["store/sqlite"]),
     ("terminal_size", &["cli"]),
 ];

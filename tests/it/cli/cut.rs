@@ -90,7 +90,10 @@ fn what_is_hidden_is_read_in_parts() {
     assert_snapshot!(show(&["--hidden", "--grep", "nowhere"]), @"[exit status: 1]");
     assert_snapshot!(show(&["--grep", "("]), @"
     ------- stderr -------
-    error: invalid value '(' for '--grep <PATTERN>': found open group without closing ')'
+    error: invalid value '(' for '--grep <PATTERN>': regex parse error:
+        (
+        ^
+    error: unclosed group
 
     For more information, try '--help'.
     [exit status: 2]
