@@ -31,6 +31,7 @@ mod origin;
 mod reach;
 mod read;
 mod rebuild;
+mod replay;
 mod revert;
 mod rotations;
 mod scan;

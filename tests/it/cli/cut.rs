@@ -332,3 +332,66 @@ fn what_agents_cut_before_is_told_apart() {
     entry-id----  2026-08-01 10:00  compaction  9000 tokens
     ");
 }
+
+#[test]
+fn checkpoints_and_the_graph_follow_a_replay() {
+    let env = TestEnv::new();
+    let id = session(&env, [&long(2_000), "short"]);
+    env.run(&["truncate", "-q", "--max-chars", "9000"]).success();
+    let graph = env.run(&["graph"]).success().stdout;
+    let graph: Vec<&str> = graph.lines().map(|line| line.split_once("  ").unwrap().1).collect();
+    assert_eq!(graph.len(), 2, "{graph:?}");
+    assert!(graph[1].ends_with("Look.  (4 entries)  1 cut"), "{graph:?}");
+    assert!(
+        graph[0].ends_with("[main]  [main.1]  HEAD  main.1 is as before operation 10"),
+        "{graph:?}"
+    );
+
+    // A checkpoint that was given before stands in what was written again.
+    let cut = live(&env, &id).len();
+    env.run(&["revert", "1", "-q"]).success();
+    assert!(live(&env, &id).len() < cut);
+    let shown = json(&env.run(&["show", "HEAD~1", "--json"]).success().stdout);
+    assert!(shown["blocks"][0]["text"].as_str().unwrap().contains("[undertext: "));
+    env.run(&["undo", "-q"]).success();
+    env.run(&["undo", "10", "-q"]).success();
+    env.run(&["revert", "1", "-q"]).success();
+    assert!(live(&env, &id).len() > 50_000, "undone, it is not followed");
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn entries_without_names_keep_their_checkpoints_in_a_replay() {
+    let env = TestEnv::new();
+    let turn = |n: u32, text: &str| {
+        [
+            serde_json::json!({ "role": "_checkpoint", "id": n }),
+            serde_json::json!({ "role": "user", "content": format!("Turn {n}.") }),
+            serde_json::json!({ "role": "assistant", "content": "", "tool_calls": [{ "type": "function",
+                "id": format!("c{n}"), "function": { "name": "Shell", "arguments": "{}" } }] }),
+            serde_json::json!({ "role": "tool", "content": text, "tool_call_id": format!("c{n}") }),
+        ]
+    };
+    let records = [turn(0, "short"), turn(1, &long(2_000)), turn(2, "short"), turn(3, "short")];
+    let lines: Vec<String> = records.iter().flatten().map(|line| format!("{line}\n")).collect();
+    let folder = env.project().join("abc");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("context.jsonl"), lines.concat()).unwrap();
+    env.run(&["import", "-q", "abc/context.jsonl"]).success();
+    let checkpoints = || -> Vec<(Value, Value)> {
+        let log = env.run(&["log", "--json", "abc"]).success().stdout;
+        let lines = log.lines().map(json).filter(|line| line["kind"] == "user");
+        lines.map(|line| (line["checkpoint"].clone(), line["own"].clone())).collect()
+    };
+    let before = checkpoints();
+    assert_eq!(before.len(), 4);
+    env.run(&["truncate", "-q", "--max-chars", "9000", "abc"]).success();
+    assert_eq!(checkpoints(), before);
+    assert_eq!(env.run(&["graph", "abc"]).success().stdout.matches("1 cut").count(), 1);
+    env.run(&["revert", "3", "-q", "-s", "abc"]).success();
+    assert_eq!(checkpoints(), before[..3]);
+    let log = env.run(&["log", "--full", "abc"]).success().stdout;
+    assert!(log.contains("[undertext: "), "{log}");
+    env.run(&["verify"]).success();
+    env.run(&["rebuild"]).success();
+}
