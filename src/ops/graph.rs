@@ -16,7 +16,9 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use super::{
     checkpoint::{self, Places},
-    kin, read, revert,
+    kin, read,
+    replay::Replays,
+    revert,
 };
 use crate::{
     model::{Block, Checkpoint, EntryId, Kind, Message, Position, Run, Timestamp, json::Raw},
@@ -52,6 +54,8 @@ pub struct GraphNode {
     pub words: String,
     /// How many entries it holds.
     pub entries: u64,
+    /// How many of them hide a part of what they stand for.
+    pub cut: u64,
     /// The nodes that it follows, by their places in the list.
     pub parents: Vec<usize>,
     /// The checkpoint that stands before it.
@@ -84,6 +88,8 @@ pub struct GraphView {
     pub current: String,
     /// The branches that stand before the first entry.
     pub empty: Vec<String>,
+    /// The branches that show what an operation wrote again, as it was before.
+    pub before: BTreeMap<String, u64>,
     /// The session that it was made of.
     pub kin: Option<Kin>,
 }
@@ -101,19 +107,31 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
         }
     }
     let places = Places::since(archive, session, 0)?;
+    let replays = Replays::of(archive, session)?;
+    let before: BTreeMap<String, u64> = branches
+        .iter()
+        .filter_map(|(name, at)| Some((name.clone(), replays.operation(*at)?)))
+        .collect();
     let mut states = States::of(archive, session)?;
     let start = Position { generation: 0, head: None, horizon: 0 };
     let view = View::new(archive.store(), session, start, None);
-    let (web, view) = Web::collect(archive, session, view, branches, &states, all)?;
+    let (web, view) = Web::collect(archive, session, view, branches, &states, &replays, all)?;
+    let known: BTreeSet<u64> = web.entries.iter().copied().collect();
+    let mut heads_now: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (head, names) in heads {
+        heads_now.entry(replays.last(head, &known)).or_default().extend(names);
+    }
+    let mut heads = heads_now;
+    heads.values_mut().for_each(|names| names.sort());
     let ends = |entry: u64| {
         heads.contains_key(&entry)
             || !places.behind(entry).is_empty()
             || states.left.contains_key(&entry)
     };
-    let stretches = web.stretches(&view, all, ends)?;
+    let stretches = web.stretches(&view, &replays, all, ends)?;
     let mut facts = Facts::read(archive, session, &stretches)?;
     let nodes = stretches.into_iter().map(|stretch| {
-        let Stretch { said: first, last, entries, parents, is_leaf, .. } = stretch;
+        let Stretch { said: first, last, entries, cut, parents, is_leaf, .. } = stretch;
         let branches = heads.get(&last).cloned().unwrap_or_default();
         let record = view.record(first)?;
         let checkpoint = places.before(&view, first)?;
@@ -127,6 +145,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             words: said.words,
             is_from_later: record.kind == Kind::Note && said.is_from_later,
             entries,
+            cut,
             parents,
             checkpoint: checkpoint.map(|checkpoint| checkpoint.n),
             own: checkpoint.and_then(|found| checkpoint::own_selector(session, found)),
@@ -142,7 +161,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
         })
     });
     let nodes = nodes.collect::<Result<_, OpsError>>()?;
-    Ok(GraphView { nodes, current, empty, kin: kin::kin(archive, session)? })
+    Ok(GraphView { nodes, current, empty, before, kin: kin::kin(archive, session)? })
 }
 
 /// The states of files that were taken in, and how the agent left those that it set aside.
@@ -215,6 +234,7 @@ struct Stretch {
     said: u64,
     last: u64,
     entries: u64,
+    cut: u64,
     parents: Vec<usize>,
     is_leaf: bool,
     /// Whether it says nothing at all.
@@ -263,6 +283,7 @@ impl Web {
         mut view: View<'a>,
         branches: Vec<(String, Position)>,
         states: &States,
+        replays: &Replays,
         all: bool,
     ) -> Result<(Self, View<'a>), OpsError> {
         let mut paths: Vec<Vec<u64>> = Vec::new();
@@ -331,6 +352,13 @@ impl Web {
                 }
             }
         }
+        // What was written again is one node, whichever of its entries a path comes to.
+        if !replays.is_empty() {
+            let among: BTreeSet<u64> = paths.iter().flatten().copied().collect();
+            for entry in paths.iter_mut().flatten() {
+                *entry = replays.last(*entry, &among);
+            }
+        }
         let pairs = paths.iter().flat_map(|path| path.iter().zip(path.iter().skip(1)));
         let mut edges: Vec<(u64, u64)> = pairs.map(|(above, entry)| (*entry, *above)).collect();
         edges.retain(|(child, _)| states.followed.iter().all(|(entry, _)| entry != child));
@@ -397,6 +425,7 @@ impl Web {
     fn stretches(
         &self,
         view: &View<'_>,
+        replays: &Replays,
         all: bool,
         ends: impl Fn(u64) -> bool,
     ) -> Result<Vec<Stretch>, OpsError> {
@@ -425,6 +454,7 @@ impl Web {
                 stretch.is_leaf = is_leaf;
                 stretch.entries += 1;
                 stretch.is_bare &= is_bare(kind);
+                stretch.cut += u64::from(replays.cut.contains(&entry));
                 if !is_aside(kind) && is_aside(view.record(stretch.said)?.kind) {
                     stretch.said = entry;
                 }
@@ -435,6 +465,7 @@ impl Web {
                 said: entry,
                 last: entry,
                 entries: 1,
+                cut: u64::from(replays.cut.contains(&entry)),
                 parents,
                 is_leaf,
                 is_bare: is_bare(kind) && !all,

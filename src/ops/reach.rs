@@ -348,7 +348,7 @@ fn rotate(
     if begins_with(change, from, runs)?
         && live::read(path, length - tail.len() as u64, Some(*length)).map_err(io)? == *tail
     {
-        file.copy(path, *length).map_err(io)?;
+        file.copy(path, 0, *length).map_err(io)?;
     } else if let Some(session) = &change.session {
         let mut runs = runs.clone();
         if let Some(last) = runs.last_mut() {

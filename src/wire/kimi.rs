@@ -32,8 +32,10 @@ use crate::{
         json::{self, Raw},
     },
     wire::{
-        Departure, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting, line,
-        other, shown, string, text, tie_of_sub_agent,
+        Answer, Answers, Departure, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path,
+        Setting,
+        cut::{Piece, parts},
+        line, other, shown, string, text, tie_of_sub_agent,
     },
 };
 
@@ -257,6 +259,15 @@ impl Format for Kimi {
 
     fn has_markers(&self) -> bool {
         true
+    }
+
+    fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
+        if text(record, "role").as_deref() != Some("tool") {
+            return Answers::default();
+        }
+        let texts = parts(record.get("content"), "text").into_iter().filter_map(Piece::new);
+        let call = text(record, "tool_call_id").unwrap_or_default();
+        Answers { sent: vec![Answer { call, texts: texts.collect() }], beside: Vec::new() }
     }
 
     fn checkpoint(&self, record: Raw<'_>) -> Option<String> {

@@ -7,6 +7,7 @@
 
 mod claude;
 mod codex;
+pub mod cut;
 pub mod discover;
 pub mod jsonl;
 mod kimi;
@@ -15,6 +16,7 @@ mod pi;
 
 pub use claude::Claude;
 pub use codex::Codex;
+pub use cut::{Answer, Answers, Earlier};
 pub use kimi::Kimi;
 pub use native::{Invalid, Native};
 pub use pi::Pi;
@@ -313,6 +315,21 @@ pub trait Format: Sync {
         false
     }
 
+    /// Returns where a record holds what tools answered.
+    fn answers<'a>(&self, _record: Raw<'a>) -> Answers<'a> {
+        Answers::default()
+    }
+
+    /// Returns whether records of this format tell what the agent left out; where not, none is read for it.
+    fn tells_earlier(&self) -> bool {
+        false
+    }
+
+    /// Returns what a record says that the agent left out by itself.
+    fn earlier(&self, _record: Raw<'_>) -> Vec<Earlier> {
+        Vec::new()
+    }
+
     /// Returns the agent's own number of a checkpoint, if this record sets one.
     fn checkpoint(&self, _record: Raw<'_>) -> Option<String> {
         None
@@ -343,6 +360,11 @@ pub trait Format: Sync {
 
     /// Writes a record.
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid>;
+
+    /// Returns the record that puts these records, of a whole context, in the place of all before it, where there is such.
+    fn anew(&self, _context: &[Vec<u8>], _setting: &Setting) -> Option<Vec<u8>> {
+        None
+    }
 
     /// Returns the lines that, appended, take the agent to an entry and say a note there; None where only a rotation
     /// can do it, an [`Invalid`] as the error where the note cannot be written.

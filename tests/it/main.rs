@@ -7,6 +7,7 @@ mod claude;
 mod cli;
 mod context;
 mod crash;
+mod cut;
 mod env;
 mod examples;
 mod fixture;

@@ -11,7 +11,8 @@ use std::{
 
 use serde_json::Value;
 use undertext::{
-    ops::{self, Archive, Machine, Manner, OpsError, Session, Workspace},
+    context::cut::Limit,
+    ops::{self, Archive, Bound, Machine, Manner, OpsError, Session, Workspace},
     store::Access,
     wire::{Claude, Codex, Format, Graph},
 };
@@ -82,6 +83,25 @@ impl Case {
         record["id"].as_str().unwrap_or_else(|| panic!("{record} in {:?}", self.file)).to_owned()
     }
 
+    /// Cuts what a small window has no room for, and restores it.
+    fn cut(&mut self) {
+        let bound = Bound { limit: Limit::of_window(8_000), window: Some(8_000) };
+        let done = match ops::truncate(&mut self.archive, &self.session, bound) {
+            Ok(done) => done,
+            Err(error) => {
+                self.table.push(format!("{:50} cut      {error}", self.file.display()));
+                return;
+            }
+        };
+        if done.operation.is_none() {
+            return;
+        }
+        assert_eq!(done.written.as_deref(), Some(self.file.as_path()));
+        self.check("cut");
+        ops::undo(&mut self.archive, &self.session, None).unwrap();
+        self.check("restored");
+    }
+
     fn play(&mut self) {
         let nowhere = Workspace::default();
         let checkpoints = ops::checkpoints(&self.archive, &self.session).unwrap();
@@ -118,6 +138,7 @@ fn check(format: &'static dyn Format, folders: &[&str], program: &str, differenc
         let path = corpus().unwrap().join(folder).join(truth.file_name().unwrap());
         let mut case = Case::new(&path, referee.clone(), difference);
         assert_eq!(case.session.format.name(), format.name());
+        case.cut();
         case.play();
         table.append(&mut case.table);
     }

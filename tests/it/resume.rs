@@ -278,7 +278,7 @@ fn codex_resumes_shapes_as_we_say() {
 }
 
 /// The formats' folders of the corpus.
-const FOLDERS: [&str; 7] =
+pub(crate) const FOLDERS: [&str; 7] =
     ["claude", "claude-shapes", "claude-broken", "codex", "codex-shapes", "kimi", "pi"];
 
 #[test]

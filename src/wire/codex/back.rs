@@ -52,7 +52,9 @@ pub(super) fn lines(
             say(&mut lines, &mut setting, again);
         }
     } else {
-        let whole = whole(graph, &Codex.context(graph, back.path)?, &setting)?;
+        let context = Codex.context(graph, back.path)?;
+        let context = context.into_iter().map(|entry| graph.line(entry));
+        let whole = whole(&context.collect::<Result<Vec<_>, _>>()?, &setting);
         say(&mut lines, &mut setting, whole);
     }
     if let Some(note) = back.note {
@@ -124,11 +126,10 @@ fn forth(stood: &[Said], wanted: &[Said]) -> Option<(u64, Vec<u64>)> {
 }
 
 /// Writes a record that puts a context in the place of all before it.
-fn whole(graph: &dyn Graph, context: &[u64], setting: &Setting) -> Result<Vec<u8>, Failure> {
+pub(super) fn whole(context: &[Vec<u8>], setting: &Setting) -> Vec<u8> {
     let mut items: Vec<Vec<u8>> = Vec::new();
-    for &entry in context {
-        let bytes = graph.line(entry)?;
-        let Some(record) = Raw::object(&bytes) else { continue };
+    for bytes in context {
+        let Some(record) = Raw::object(bytes) else { continue };
         let [class, payload] = record.pick(["type", "payload"]);
         match part(record, class, payload) {
             Part::Item(item) => items.push(item.bytes().to_vec()),
@@ -150,5 +151,5 @@ fn whole(graph: &dyn Graph, context: &[u64], setting: &Setting) -> Result<Vec<u8
     let history = [&b"["[..], &items.join(&b","[..]), b"]"].concat();
     let payload = json::with_field(b"{\"message\":\"\"}", "replacement_history", &history);
     let filled = payload.and_then(|payload| json::with_field(&empty, "payload", &payload));
-    Ok(filled.unwrap_or(empty))
+    filled.unwrap_or(empty)
 }
