@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
+use undertext::context::cut::Limit;
 use undertext::model::{EntryId, Role};
 use undertext::ops::{self, AppendedEntry, Manner, OpsError};
 use undertext::wire::Draft;
@@ -74,6 +75,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "text")]
     jsonl: Option<PathBuf>,
 
+    /// Cut what tools answered to so many characters, at least 2000; all of it is kept: undertext show ID --hidden
+    #[arg(long, value_name = "N")]
+    max_chars: Option<usize>,
+
     /// Write the agent's file even if a process has its session loaded
     #[arg(long)]
     force: bool,
@@ -107,7 +112,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     let workspace = context.workspace();
-    let appended = ops::append(&mut archive, &session, &workspace, &batch.drafts);
+    let limit = args.max_chars.map(Limit::of_chars);
+    let appended = ops::append_cut(&mut archive, &session, &workspace, &batch.drafts, limit);
     let appended = appended.map_err(|error| batch.locate(error))?;
     context.tell(&appended.notices);
     if context.json {
@@ -125,6 +131,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     list(context, &appended.entries, batch.call.as_deref())?;
+    match appended.cut {
+        0 => {}
+        1 => context.output.note("It is cut, and kept whole: undertext show ID --hidden"),
+        n => {
+            let note = format!("{n} are cut, and kept whole: undertext show ID --hidden");
+            context.output.note(&note);
+        }
+    }
     match (appended.operation, appended.checkpoints.as_slice()) {
         (None, _) => context.output.note("It was there already, and nothing is changed"),
         (_, []) => {}

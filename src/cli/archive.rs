@@ -193,6 +193,9 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
                 "or insist: --force".to_owned(),
             ],
         ),
+        E::Unlisted { .. } => {
+            (Kind::Failed, hint("run this command in the folder in which the session works"))
+        }
         E::OutOfReach { .. } => (
             Kind::Failed,
             hint("to have this state in a file of its own: undertext branch NAME ENTRY, undertext export"),

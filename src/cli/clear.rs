@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.about.session.as_deref())?;
-    archive.set_manner(args.writing.manner());
+    archive.set_manner(args.writing.manner(context));
     let workspace = context.workspace();
     let cleared = ops::clear(&mut archive, &session, &workspace)?;
     tell_back(context, "clear", "the start", json!({}), &cleared)

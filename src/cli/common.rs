@@ -46,8 +46,9 @@ pub(crate) struct Writing {
 
 impl Writing {
     /// Returns it as the library is told.
-    pub(crate) fn manner(&self) -> Manner {
-        Manner { force: self.force, rotate: self.rotate }
+    pub(crate) fn manner(&self, context: &Context) -> Manner {
+        let folder = context.env.current_dir.to_str().map(str::to_owned);
+        Manner { force: self.force, rotate: self.rotate, folder }
     }
 }
 
@@ -84,6 +85,7 @@ pub(crate) fn kin(kin: Option<&Kin>) -> Value {
             "bond": kin.bond.as_str(),
             "session": kin.session,
             "held": kin.is_held,
+            "continues": kin.continues,
             "here": whole(kin.here),
             "there": whole(kin.there),
         })
@@ -94,7 +96,8 @@ pub(crate) fn kin(kin: Option<&Kin>) -> Value {
 pub(crate) fn kin_words(kin: &Kin) -> String {
     let at = kin.there.or(kin.here).map(|at| format!(", at {at:.8}")).unwrap_or_default();
     let gone = if kin.is_held { "" } else { " (not in the store)" };
-    format!("{} {}{gone}{at}", kin.bond.words(), kin.session)
+    let continues = if kin.continues { "; the history before is there" } else { "" };
+    format!("{} {}{gone}{at}{continues}", kin.bond.words(), kin.session)
 }
 
 /// Returns a number with the noun that it counts.

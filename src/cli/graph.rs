@@ -21,9 +21,10 @@ Examples:
   undertext graph --all session.jsonl
 
 JSON: one object a stretch, the newest first, each before its parents
-  {\"type\":\"node\", \"node\":N, its place in the list, from 0, \"entry\":ID of its first entry, \"uuid\":its
-   record's own name or null, \"last\":ID of its last entry, \"kind\":KIND as log has it, \"time\":TIME or null,
-   \"words\":the first words, \"entries\":how many it holds, \"parents\":[the nodes it follows],
+  {\"type\":\"node\", \"node\":N, its place in the list, from 0, \"entry\":ID of its first entry that is part of
+   the conversation, \"uuid\":its record's own name or null, \"last\":ID of its last entry, \"kind\":KIND as log has it, \"time\":TIME or null,
+   \"words\":the first words, \"entries\":how many it holds, \"cut\":how many of them hide
+   a part of what they stand for, \"parents\":[the nodes it follows],
    \"checkpoint\":N that stands before it or null, \"own\":the agent's own number of that, such as kimi:3, or null,
    \"checkpoints\":[{\"checkpoint\":N, \"note\":TEXT or null}] that were put at its end,
    \"branches\":[NAME of those that stand at its end], \"head\":whether the current one does BOOL,

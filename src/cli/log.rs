@@ -1,5 +1,6 @@
 //! `log`: the conversation of a branch.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use undertext::ops;
@@ -59,10 +60,17 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         args.at.as_deref().map(|at| ops::find_entry(&archive, &session, at)).transpose()?;
     let read = if args.all { ops::log_all } else { ops::log };
     let log = read(&archive, &session, target.as_ref(), args.count.unwrap_or(usize::MAX))?;
+    let mut repairs: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for repair in &log.repairs {
-        let line = log.lines.iter().find(|line| line.n == repair.entry);
-        let id = line.map(|line| format!("{:.8}", line.id)).unwrap_or_default();
-        context.output.warn(&format!("entry {id}: {}", repair.what));
+        repairs.entry(repair.what).or_default().push(repair.entry);
+    }
+    for (what, entries) in repairs {
+        let first = log.lines.iter().find(|line| entries.contains(&line.n));
+        let id = first.map(|line| format!("{:.8}", line.id)).unwrap_or_default();
+        context.output.warn(&match entries.len() {
+            1 => format!("entry {id}: {what}"),
+            n => format!("{n} entries, such as {id}: {what}"),
+        });
     }
     if context.json {
         for line in &log.lines {

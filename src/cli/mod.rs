@@ -11,6 +11,7 @@
 mod append;
 mod archive;
 mod attach;
+mod audit;
 mod branch;
 mod checkpoint;
 mod checkpoints;
@@ -18,6 +19,7 @@ mod clear;
 mod common;
 mod completions;
 mod context;
+mod diff;
 mod doctor;
 mod env;
 mod error;
@@ -39,6 +41,7 @@ mod show;
 mod stats;
 mod status;
 mod switch;
+mod truncate;
 mod undo;
 mod verify;
 
@@ -124,12 +127,14 @@ struct Global {
 enum Command {
     Append(append::Args),
     Attach(attach::Args),
+    Audit(audit::Args),
     Branch(branch::Args),
     Checkpoint(checkpoint::Args),
     Checkpoints(checkpoints::Args),
     Clear(clear::Args),
     Completions(completions::Args),
     Context(context::Args),
+    Diff(diff::Args),
     Doctor(doctor::Args),
     Export(export::Args),
     Graph(graph::Args),
@@ -147,6 +152,7 @@ enum Command {
     Stats(stats::Args),
     Status(status::Args),
     Switch(switch::Args),
+    Truncate(truncate::Args),
     Undo(undo::Args),
     Verify(verify::Args),
 }
@@ -156,12 +162,14 @@ impl Command {
         match self {
             Self::Append(args) => append::run(context, args),
             Self::Attach(args) => attach::run(context, args),
+            Self::Audit(args) => audit::run(context, args),
             Self::Branch(args) => branch::run(context, args),
             Self::Checkpoint(args) => checkpoint::run(context, args),
             Self::Checkpoints(args) => checkpoints::run(context, args),
             Self::Clear(args) => clear::run(context, args),
             Self::Completions(args) => completions::run(context, args),
             Self::Context(args) => context::run(context, args),
+            Self::Diff(args) => diff::run(context, args),
             Self::Doctor(args) => doctor::run(context, args),
             Self::Export(args) => export::run(context, args),
             Self::Graph(args) => graph::run(context, args),
@@ -179,6 +187,7 @@ impl Command {
             Self::Stats(args) => stats::run(context, args),
             Self::Status(args) => status::run(context, args),
             Self::Switch(args) => switch::run(context, args),
+            Self::Truncate(args) => truncate::run(context, args),
             Self::Undo(args) => undo::run(context, args),
             Self::Verify(args) => verify::run(context, args),
         }

@@ -77,6 +77,14 @@ fn words(operation: &Operation, detail: &Value) -> String {
             .and_then(Value::as_str)
             .map_or_else(String::new, |folder| format!("in {folder}")),
         "append" => format!("{entries} on {}", text("branch")),
+        "truncate" => {
+            let cut = detail.get("replaced").and_then(Value::as_array).map_or(0, Vec::len);
+            format!(
+                "{} on {}{kept}",
+                counted(cut as u64, "result cut", "results cut"),
+                text("branch")
+            )
+        }
         "branch" => format!("made {}", text("branch")),
         "switch" => format!("from {} to {}", text("from"), text("branch")),
         "checkpoint" => format!("gave {}", number("checkpoint")),

@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.of.session.as_deref())?;
-    archive.set_manner(args.writing.manner());
+    archive.set_manner(args.writing.manner(context));
     let redone = ops::redo(&mut archive, &session)?;
     tell_undone(context, "redo", "undo", &redone)
 }

@@ -40,7 +40,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.of.session.as_deref())?;
-    archive.set_manner(args.writing.manner());
+    archive.set_manner(args.writing.manner(context));
     let (wanted, message) = (args.checkpoint.as_str(), args.message.as_deref());
     let workspace = context.workspace();
     let reverted = ops::revert(&mut archive, &session, &workspace, wanted, message)?;

@@ -1,28 +1,42 @@
-//! `show`: one entry, whole or some of its lines.
+//! `show`: one entry, whole or some of its lines, and what of it is hidden.
 
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::str::FromStr;
 
 use anyhow::anyhow;
-use undertext::ops::{self, Line, OpsError};
+use regex::Regex;
+use serde_json::json;
+use undertext::ops::{self, Hidden, Line, OpsError};
 
 use super::Context;
 use super::error::{CommandError, Exit};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::{conversation, json, safe};
+use crate::render::{conversation, diff, json, safe};
 
-/// Show one entry, whole or some of its lines
+/// Show one entry, whole or some of its lines, or what of it is hidden
+///
+/// A tool's answer that was too long shows its beginning; the rest lies under it. To name the entry that was cut or the
+/// one from which it was cut is the same to --hidden and --diff.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext show HEAD
   undertext show 3f2a91c0 --lines 40:60
+  undertext show 3f2a91c0 --hidden --grep 'error|warning'
   undertext show @7 -s session.jsonl --raw | jq .
 
+Exit codes: 1 if nothing is hidden, or no line matches
+
 JSON: one object, an entry as log has it, and
-  {\"text\":its words, with --lines those lines, \"from\":N of the first line, \"lines\":how many there are}")]
+  {\"text\":its words, with --lines those lines, \"from\":N of the first line, \"lines\":how many there are}
+with --grep one a line that matches
+  {\"type\":\"line\", \"line\":N, \"text\":all of it}
+with --hidden or --diff one a text, in order
+  {\"type\":\"hidden\", \"entry\":ID, \"origin\":ID of the entry that holds all of it, \"call\":ID that is answered,
+   \"part\":N of the text in the answer, from 0, \"shown\":CHARACTERS, \"hidden\":CHARACTERS, \"text\":what is hidden}")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
     /// The entry: HEAD, HEAD~2, @7 (the turn of checkpoint 7), a branch, or the beginning of an id
     entry: String,
@@ -32,12 +46,28 @@ pub(crate) struct Args {
     session: Option<OsString>,
 
     /// Print the bytes of the record as they arrived; unlike all else, they are not made safe to show
-    #[arg(long, conflicts_with_all = ["lines", "json"])]
+    #[arg(long, conflicts_with_all = ["lines", "grep", "diff", "json"])]
     raw: bool,
 
     /// Print these lines of the text only, counted from 1: A:B, A:, :B, or A
     #[arg(long, value_name = "A:B")]
     lines: Option<Lines>,
+
+    /// Print the lines that match this regular expression only, each behind its number
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["lines", "diff"])]
+    grep: Option<Regex>,
+
+    /// Print what of the entry is hidden, exactly as it was unless stdout is a terminal
+    #[arg(long, conflicts_with_all = ["diff", "original"])]
+    hidden: bool,
+
+    /// Print the whole texts with what is hidden marked
+    #[arg(long, conflicts_with_all = ["original", "lines"])]
+    diff: bool,
+
+    /// Show the entry as it was before anything of it was replaced
+    #[arg(long)]
+    original: bool,
 }
 
 /// Lines of a text, both ends included; an end that is left out is that of the text.
@@ -85,7 +115,14 @@ impl Lines {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(args.session.as_deref())?;
-    let target = ops::find_entry(&archive, &session, &args.entry)?;
+    let mut target = ops::find_entry(&archive, &session, &args.entry)?;
+    if args.hidden || args.diff {
+        let hidden = ops::hidden(&archive, &session, &target)?;
+        return show_hidden(context, args, &hidden);
+    }
+    if args.original {
+        target = ops::original(&archive, &session, &target)?;
+    }
     let shown = ops::show(&archive, &session, &target)?;
     let (line, bytes) = shown.ok_or_else(|| OpsError::NoEntry(args.entry.clone()))?;
     if args.raw {
@@ -96,6 +133,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         [] => String::from_utf8_lossy(&bytes).into_owned(),
         messages => conversation::whole(messages),
     };
+    if let Some(pattern) = &args.grep {
+        return grep(context, pattern, &text);
+    }
     let (part, from, total) = match args.lines {
         Some(lines) => lines.of(&text)?,
         None => (text.as_str(), 1, text.lines().count()),
@@ -118,6 +158,78 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     writeln!(context.output, "{}", safe.strip_suffix('\n').unwrap_or(&safe))?;
     Ok(Exit::Yes)
+}
+
+/// Writes what an entry does not show.
+fn show_hidden(context: &mut Context, args: &Args, hidden: &Hidden) -> Result<Exit, CommandError> {
+    if hidden.texts.is_empty() {
+        context.output.note("Nothing of this entry is hidden");
+        return Ok(Exit::No);
+    }
+    if args.diff && !context.json {
+        context.output.page()?;
+        let styles = context.output.styles();
+        diff::hidden(&mut context.output, hidden, styles)?;
+        return Ok(Exit::Yes);
+    }
+    let mut text = String::new();
+    for part in &hidden.texts {
+        // Several texts are put one below the other; a single one stays as it is.
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(part.hidden());
+    }
+    if let Some(pattern) = &args.grep {
+        return grep(context, pattern, &text);
+    }
+    if context.json {
+        for part in &hidden.texts {
+            let asked = match args.lines {
+                Some(lines) => lines.of(part.hidden())?.0,
+                None => part.hidden(),
+            };
+            let fields = json!({
+                "entry": hidden.entry.to_string(),
+                "origin": hidden.origin.to_string(),
+                "call": part.call,
+                "part": part.text,
+                "shown": part.shown().chars().count(),
+                "hidden": part.hidden().chars().count(),
+                "text": asked,
+            });
+            json::line(&mut context.output, "hidden", &fields)?;
+        }
+        return Ok(Exit::Yes);
+    }
+    let asked = match args.lines {
+        Some(lines) => lines.of(&text)?.0,
+        None => text.as_str(),
+    };
+    if args.raw || !context.env.terminal.stdout {
+        context.output.write_all(asked.as_bytes())?;
+        return Ok(Exit::Yes);
+    }
+    context.output.page()?;
+    let safe = safe::text(asked);
+    writeln!(context.output, "{}", safe.strip_suffix('\n').unwrap_or(&safe))?;
+    Ok(Exit::Yes)
+}
+
+/// Writes the lines of a text that match, each behind its number.
+fn grep(context: &mut Context, pattern: &Regex, text: &str) -> Result<Exit, CommandError> {
+    let mut found = Exit::No;
+    context.output.page()?;
+    for (n, line) in (1..).zip(text.lines()).filter(|(_, line)| pattern.is_match(line)) {
+        found = Exit::Yes;
+        if context.json {
+            json::line(&mut context.output, "line", &json!({ "line": n, "text": line }))?;
+            continue;
+        }
+        let number = context.output.styles().paint(Label::Id, &format!("{n}:"));
+        writeln!(context.output, "{number}{}", safe::line(line))?;
+    }
+    Ok(found)
 }
 
 /// Writes what is known of an entry beside its text.

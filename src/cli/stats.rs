@@ -1,5 +1,7 @@
 //! `stats`: how much the store holds, and what it takes up.
 
+use std::ffi::{OsStr, OsString};
+
 use serde_json::json;
 use undertext::ops::{self, Stats};
 
@@ -17,14 +19,24 @@ use crate::render::{json, units};
 #[command(after_help = "\
 Examples:
   undertext stats
+  undertext stats session.jsonl
   undertext stats --json
 
 JSON: one object an agent, then one for the store
   {\"type\":\"agent\", \"agent\":NAME, \"sessions\":N, \"entries\":N, \"bytes\":N}
-  {\"type\":\"store\", \"lines\":N, \"raw\":BYTES of these lines, \"texts\":N, \"kept\":BYTES packed, \"stored\":BYTES in all}")]
-pub(crate) struct Args {}
+  {\"type\":\"store\", \"lines\":N, \"raw\":BYTES of these lines, \"texts\":N, \"kept\":BYTES packed, \"stored\":BYTES in all}
+and of a session
+  {\"type\":\"session\", \"session\":ID, \"agent\":NAME, \"entries\":N, \"bytes\":N, \"turns\":N, \"branches\":N,
+   \"checkpoints\":N, \"states\":N of its files}")]
+pub(crate) struct Args {
+    /// Count only this session: an id or its beginning, a title, or a session file
+    session: Option<OsString>,
+}
 
-pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError> {
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    if let Some(wanted) = &args.session {
+        return one(context, wanted);
+    }
     let archive = context.reader()?;
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, right, right, right]);
@@ -61,6 +73,45 @@ pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError>
         counted(sizes.texts, "long text", "long texts"),
         units::size(sizes.kept),
         units::size(sizes.stored),
+    ))?;
+    Ok(Exit::Yes)
+}
+
+/// Counts one session.
+fn one(context: &mut Context, wanted: &OsStr) -> Result<Exit, CommandError> {
+    let (archive, session) = context.look(Some(wanted))?;
+    let Stats { entries, bytes, .. } = ops::stats_of(&archive, &session)?;
+    let status = ops::status(&archive, &session)?;
+    let checkpoints = ops::checkpoints(&archive, &session)?.len() as u64;
+    let states = ops::generations(&archive, &session)?.len() as u64;
+    let turns = status.card.turns;
+    if context.json {
+        let fields = json!({
+            "session": session.name.id,
+            "agent": session.name.format,
+            "entries": entries,
+            "bytes": bytes,
+            "turns": turns,
+            "branches": status.branches,
+            "checkpoints": checkpoints,
+            "states": states,
+        });
+        json::line(&mut context.output, "session", &fields)?;
+        return Ok(Exit::Yes);
+    }
+    let counts = [
+        counted(turns, "turn", "turns"),
+        counted(entries, "entry", "entries"),
+        units::size(bytes),
+        counted(status.branches, "branch", "branches"),
+        counted(checkpoints, "checkpoint", "checkpoints"),
+        counted(states, "state of its files", "states of its files"),
+    ];
+    context.say(&format!(
+        "{} ({}): {}",
+        session.name.id,
+        session.name.format,
+        counts.join(", ")
     ))?;
     Ok(Exit::Yes)
 }

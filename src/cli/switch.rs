@@ -33,7 +33,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.of.session.as_deref())?;
-    archive.set_manner(args.writing.manner());
+    archive.set_manner(args.writing.manner(context));
     let switched = ops::switch(&mut archive, &session, &args.name)?;
     context.tell(&switched.notices);
     let head = common::entry_id(&archive, &session, switched.position.head)?;

@@ -34,7 +34,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.of.session.as_deref())?;
-    archive.set_manner(args.writing.manner());
+    archive.set_manner(args.writing.manner(context));
     let undone = ops::undo(&mut archive, &session, args.operation)?;
     tell_undone(context, "undo", "redo", &undone)
 }

@@ -20,6 +20,7 @@
 //! roles are those that the provider takes; to prepare it again changes nothing.
 
 pub mod compact;
+pub mod cut;
 pub mod event;
 pub mod extract;
 pub mod files;

@@ -106,9 +106,10 @@ impl Plan {
         // The calls with an id, in order; those of each message; the message that each item follows.
         let mut by_id: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let mut results: Vec<(usize, &str, bool)> = Vec::new();
-        let mut follows: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut follows: Vec<Option<usize>> = Vec::with_capacity(items.len());
         let mut speaker = None;
         for (at, item) in items.iter().enumerate() {
+            follows.push(speaker);
             if item.message.role == Role::Assistant {
                 speaker = Some(at);
                 for (block, found) in item.message.blocks.iter().enumerate() {
@@ -119,35 +120,34 @@ impl Plan {
                 }
             } else if let Some((id, block)) = result(&item.message) {
                 results.push((at, id, is_synthetic(block)));
-                follows.extend(speaker.map(|speaker| (at, speaker)));
             }
         }
         let mut owners = Owners::new(&calls, by_id);
-        let mut owned = BTreeSet::new();
+        let mut owned = vec![false; items.len()];
         for synthetic in [false, true] {
             let these = || results.iter().filter(|(_, _, is)| *is == synthetic);
             for &(at, id, _) in these() {
-                let owner = follows.get(&at).and_then(|item| owners.within(id, *item));
+                let owner = follows[at].and_then(|item| owners.within(id, item));
                 if let Some(call) = owner {
                     owners.resolve(id, call, calls[call].item);
                     calls[call].result = Some(at);
-                    owned.insert(at);
+                    owned[at] = true;
                 }
             }
             for &(at, id, _) in these() {
-                if owned.contains(&at) {
+                if owned[at] {
                     continue;
                 }
                 if let Some(call) = owners.nearest(id, at) {
                     owners.resolve(id, call, calls[call].item);
                     calls[call].result = Some(at);
-                    owned.insert(at);
+                    owned[at] = true;
                 }
             }
         }
         let dropped = results
             .iter()
-            .filter(|(at, ..)| !owned.contains(at))
+            .filter(|(at, ..)| !owned[*at])
             .map(|(at, id, _)| {
                 let is_known = owners.all.contains_key(id);
                 (*at, if is_known { DUPLICATE } else { ORPHAN })
@@ -166,11 +166,11 @@ impl Plan {
     }
 
     /// Puts messages in order, each result behind its call's message.
-    fn lay(&mut self, items: &[Item], calls: &[Call<'_>], owned: &BTreeSet<usize>) {
+    fn lay(&mut self, items: &[Item], calls: &[Call<'_>], owned: &[bool]) {
         let mut calls = calls.iter().peekable();
-        let mut order: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+        let mut order: Vec<Option<(usize, usize)>> = vec![None; items.len()];
         for (at, item) in items.iter().enumerate() {
-            if owned.contains(&at) || self.dropped.contains_key(&at) {
+            if owned[at] || self.dropped.contains_key(&at) {
                 continue;
             }
             self.slots.push(Slot::Item(at));
@@ -179,7 +179,7 @@ impl Plan {
                 sent += 1;
                 match call.result {
                     Some(result) => {
-                        order.insert(result, (at, sent));
+                        order[result] = Some((at, sent));
                         self.slots.push(Slot::Item(result));
                     }
                     None if is_broken(&item.message) => {
@@ -201,9 +201,9 @@ impl Plan {
         // theirs, or of earlier calls of the same message.
         let mut last = None;
         let mut latest = 0;
-        for at in 0..items.len() {
-            match order.get(&at) {
-                Some(&(owner, nth)) => {
+        for (at, order) in order.into_iter().enumerate() {
+            match order {
+                Some((owner, nth)) => {
                     let in_place = last == Some(owner) && nth > latest;
                     if in_place {
                         latest = nth;

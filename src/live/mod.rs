@@ -168,10 +168,12 @@ impl Fresh {
         self.file.write_all(bytes)
     }
 
-    /// Adds the first bytes of another file, if it has so many.
-    pub fn copy(&mut self, from: &Path, length: u64) -> io::Result<()> {
+    /// Adds bytes of another file from an offset on, if it has so many.
+    pub fn copy(&mut self, from: &Path, offset: u64, length: u64) -> io::Result<()> {
         self.file.flush()?;
-        let copied = io::copy(&mut File::open(from)?.take(length), self.file.get_mut())?;
+        let mut from = File::open(from)?;
+        from.seek(SeekFrom::Start(offset))?;
+        let copied = io::copy(&mut from.take(length), self.file.get_mut())?;
         if copied == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 

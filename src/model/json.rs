@@ -198,6 +198,13 @@ impl<'a> Raw<'a> {
         })
     }
 
+    /// Returns where the value lies in the bytes from which it was read.
+    pub fn span_in(self, bytes: &[u8]) -> Option<Range<usize>> {
+        let start = self.0.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
+        let end = start.checked_add(self.0.len())?;
+        bytes.get(start..end).filter(|same| same.as_ptr() == self.0.as_ptr()).map(|_| start..end)
+    }
+
     /// Returns the bytes between the quotes of a string, escapes as they stand.
     pub fn inner(self) -> Option<&'a [u8]> {
         self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")
@@ -498,6 +505,32 @@ fn decode(raw: &[u8]) -> Cow<'_, str> {
         rest = escaped.get(len..).unwrap_or_default();
         at = memchr(b'\\', rest).unwrap_or(rest.len());
     }
+}
+
+/// Returns where in the bytes between the quotes of a valid string lies what stands at a place of the decoded text.
+///
+/// A place within a character is taken for the one behind it.
+pub fn place_of(raw: &[u8], at: usize) -> usize {
+    let mut decoded = 0;
+    let mut place = 0;
+    while decoded < at {
+        let Some(rest) = raw.get(place..).filter(|rest| !rest.is_empty()) else { break };
+        let end = memchr(b'\\', rest).unwrap_or(rest.len());
+        for chunk in rest.get(..end).unwrap_or_default().utf8_chunks() {
+            let valid = chunk.valid().len().min(at - decoded);
+            (place, decoded) = (place + valid, decoded + valid);
+            if decoded < at && !chunk.invalid().is_empty() {
+                place += chunk.invalid().len();
+                decoded += char::REPLACEMENT_CHARACTER.len_utf8();
+            }
+            if decoded >= at {
+                return place;
+            }
+        }
+        let Some((c, length)) = raw.get(place..).and_then(unescape) else { break };
+        (place, decoded) = (place + length, decoded + c.len_utf8());
+    }
+    place
 }
 
 /// Decodes the escape with which the bytes begin and tells its length.
@@ -801,6 +834,27 @@ mod tests {
             },
         );
         prop_oneof![valid, mixed, cut]
+    }
+
+    #[test]
+    fn a_value_knows_where_it_was_read() {
+        let json = br#"{"a": ["x", 1]}"#;
+        let item = Raw::object(json).unwrap().get("a").unwrap().items().next().unwrap();
+        assert_eq!(item.span_in(json), Some(7..10));
+        assert_eq!(item.span_in(&json[8..]), None);
+        assert_eq!(item.span_in(&json[..9]), None);
+    }
+
+    #[test]
+    fn a_place_in_a_text_is_found_in_its_spelling() {
+        let raw = b"a\\n\\u00e9\\ud83d\\ude00\\ud83dx\xffy\xe2\x82z\xc3\xa9\\\"";
+        let text = decode(raw);
+        for (at, _) in text.char_indices().chain([(text.len(), ' ')]) {
+            let (before, behind) = raw.split_at(place_of(raw, at));
+            assert_eq!(decode(before).into_owned() + &decode(behind), text, "at {at}");
+            assert_eq!(decode(before).len(), at);
+        }
+        assert_eq!(place_of(raw, 999), raw.len());
     }
 
     proptest! {

@@ -3,6 +3,7 @@
 //! Read in this order: `id` (what a hash covers), [`mod@line`] (how bytes become lines), `fact` (what is kept for ever),
 //! `record` (what is derived from a line), `message` (what a line says).
 
+mod cut;
 mod fact;
 mod id;
 pub mod json;
@@ -11,6 +12,7 @@ mod message;
 mod record;
 mod time;
 
+pub use cut::Cut;
 pub use fact::{
     Checkpoint, Entry, Facts, File, Gaps, Generation, Mark, Move, Operation, Origin, Position,
     Rotation, Run, SessionName, put_varint, take_varint,

@@ -1,16 +1,17 @@
 //! Appending: new records at the head of the current branch, one operation a batch.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use uuid::{Builder, Uuid};
 
-use super::{change::Change, growth::Growth};
+use super::{change::Change, growth::Growth, origin, truncate};
 use crate::{
-    model::{EntryId, NameTag, Position, json::Raw},
+    context::{cut::Limit, event::Event},
+    model::{EntryId, NameTag, Position, json::Raw, line},
     ops::{Archive, Notice, OpsError, Session, Workspace},
     store::Find,
-    wire::{Beside, Draft, Link, Setting},
+    wire::{Beside, Draft, Link, Setting, cut::CutText},
 };
 
 /// What an append did.
@@ -22,6 +23,8 @@ pub struct Appended {
     pub entries: Vec<AppendedEntry>,
     /// The checkpoints that were given to turns.
     pub checkpoints: Vec<u64>,
+    /// How many entries were cut.
+    pub cut: u64,
     /// What was noticed on the way.
     pub notices: Vec<Notice>,
 }
@@ -44,16 +47,38 @@ pub fn append(
     workspace: &Workspace,
     drafts: &[Draft],
 ) -> Result<Appended, OpsError> {
+    append_cut(archive, session, workspace, drafts, None)
+}
+
+/// Appends records as [`append`] does, and cuts what tools answered to a limit; the whole records are kept as origins.
+pub fn append_cut(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    drafts: &[Draft],
+    limit: Option<Limit>,
+) -> Result<Appended, OpsError> {
+    append_told(archive, session, workspace, drafts, limit, &[])
+}
+
+/// Appends records as [`append_cut`] does, and keeps with the operation what happened on the way to them.
+pub(super) fn append_told(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    drafts: &[Draft],
+    limit: Option<Limit>,
+    events: &[Event],
+) -> Result<Appended, OpsError> {
     let mut change = Change::begin(archive, session, "append")?;
     let position = change.position();
     let Some(position) = position else { return Err(OpsError::Nothing("append to")) };
     let mut growth = change.growth(position.generation)?;
     let mut batch = Batch {
         parent: position.head.map(|head| change.record_name(head)).transpose()?.flatten(),
-        last: None,
         fresh: BTreeMap::new(),
-        count: 0,
-        bytes: line_start(&growth),
+        lines: Vec::new(),
+        start: line_start(&growth),
     };
     let numbered = drafts.len() > 1;
     let mut met = Vec::with_capacity(drafts.len());
@@ -66,12 +91,12 @@ pub fn append(
         })?;
         met.push(one);
     }
-    if batch.count == 0 {
+    if batch.lines.is_empty() {
         let entries = batch.entries(&change, met)?;
         let notices = std::mem::take(&mut change.notices);
         return Ok(Appended { entries, notices, ..Appended::default() });
     }
-    change.read(&mut growth, batch.bytes.as_slice())?;
+    let (bytes, cuts) = batch.write(&mut change, &mut growth, limit)?;
     let last = growth.last.map(|(n, _)| n);
     // An agent may well resume elsewhere than at the last record.
     let is_attached = change.live_file()?.is_some_and(|live| live.attached);
@@ -81,13 +106,23 @@ pub fn append(
     let end = growth.length();
     change.grown(growth);
     let entries = batch.entries(&change, met)?;
-    change.append_live(batch.bytes, end)?;
+    change.append_live(bytes, end)?;
     let checkpoints = change.given();
-    let outcome = change.commit(&json!({ "branch": branch }))?;
+    let mut detail = json!({ "branch": branch });
+    let cut = cuts.len() as u64;
+    if let Some(limit) = limit.filter(|_| cut > 0) {
+        detail["limit"] = json!(limit.chars());
+        detail["replaced"] = json!(cuts);
+    }
+    if !events.is_empty() {
+        detail["events"] = json!(events);
+    }
+    let outcome = change.commit(&detail)?;
     Ok(Appended {
         operation: Some(outcome.operation),
         entries,
         checkpoints,
+        cut,
         notices: outcome.notices,
     })
 }
@@ -106,19 +141,18 @@ pub(super) fn line_start(growth: &Growth) -> Vec<u8> {
 struct Batch {
     /// The name of the record that the next one follows.
     parent: Option<String>,
-    /// The last record.
-    last: Option<Vec<u8>>,
-    /// Which of the new ones each record is, and where it stands in the bytes, by its name.
-    fresh: BTreeMap<String, (u64, Range<usize>)>,
-    /// How many there are.
-    count: u64,
-    bytes: Vec<u8>,
+    /// Where each record stands among the new ones, by its name.
+    fresh: BTreeMap<String, usize>,
+    /// The new records, and which entries they became.
+    lines: Vec<(Vec<u8>, u64)>,
+    /// What must stand before the first of them.
+    start: Vec<u8>,
 }
 
 /// What became of a draft.
 enum Met {
     /// It is new: of the new ones it has this number, from 0.
-    Fresh(u64, Option<String>),
+    Fresh(usize, Option<String>),
     /// A record of this name was there before.
     Known(String),
 }
@@ -134,7 +168,8 @@ impl Batch {
         let invalid = |why: String| OpsError::Invalid { line: None, why };
         let mut setting = setting(change, workspace, self.parent.clone())?;
         if change.format.beside() == Beside::Last {
-            setting.beside = self.last.take().or(setting.beside);
+            let last = self.lines.last().map(|(line, _)| line.clone());
+            setting.beside = last.or(setting.beside);
         }
         let line = change.format.write(draft, &setting).map_err(|error| invalid(error.0))?;
         let Some(record) = Raw::object(&line).filter(|_| !line.contains(&b'\n')) else {
@@ -144,7 +179,7 @@ impl Batch {
         let name = envelope.name;
         if let (Draft::Record(given), Some(name)) = (draft, &name) {
             let known = match self.fresh.get(name) {
-                Some((_, at)) => self.bytes.get(at.clone()).map(<[u8]>::to_vec),
+                Some(at) => self.lines.get(*at).map(|(line, _)| line.clone()),
                 None => known(change, name)?,
             };
             if let Some(known) = known {
@@ -152,7 +187,7 @@ impl Batch {
                     return Err(invalid(format!("another record has the uuid {name}")));
                 }
                 return Ok(match self.fresh.get(name) {
-                    Some((n, _)) => Met::Fresh(*n, Some(name.clone())),
+                    Some(at) => Met::Fresh(*at, Some(name.clone())),
                     None => Met::Known(name.clone()),
                 });
             }
@@ -163,24 +198,59 @@ impl Batch {
                 return Err(invalid(format!("its parent {parent} is not known")));
             }
         }
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&line);
-        let n = self.count;
+        let at = self.lines.len();
         if let Some(name) = &name {
-            self.fresh.insert(name.clone(), (n, start..self.bytes.len()));
+            self.fresh.insert(name.clone(), at);
         }
-        self.bytes.push(b'\n');
-        self.count += 1;
-        (self.parent, self.last) = (name.clone(), Some(line));
-        Ok(Met::Fresh(n, name))
+        self.lines.push((line, 0));
+        self.parent.clone_from(&name);
+        Ok(Met::Fresh(at, name))
     }
 
-    /// Returns the entries of drafts, once the bytes are read: the last entries of the change are the new records.
+    /// Adds the records at the end of a growth, and returns the bytes by which the file grows and what is told of those
+    /// that were cut.
+    fn write(
+        &mut self,
+        change: &mut Change<'_>,
+        growth: &mut Growth,
+        limit: Option<Limit>,
+    ) -> Result<(Vec<u8>, Vec<Value>), OpsError> {
+        let mut bytes = Vec::new();
+        let mut told = Vec::new();
+        let mut part = std::mem::take(&mut self.start);
+        for at in 0..self.lines.len() {
+            let (before, rest) = self.lines.split_at_mut(at);
+            let Some((line, n)) = rest.first_mut() else { break };
+            let whole = line::split(line, false, false).next();
+            let id = whole.as_ref().map(|whole| growth.id_of(whole));
+            let cut = limit.zip(id).and_then(|(limit, id)| {
+                origin::shorten(&change.name.id, change.format, line, id, limit)
+            });
+            let origin = match (&whole, &cut) {
+                (Some(whole), Some(_)) => Some((change.aside(growth, whole)?, whole)),
+                _ => None,
+            };
+            part.extend_from_slice(cut.as_ref().map_or(line.as_slice(), |cut| &cut.line));
+            part.push(b'\n');
+            change.read(growth, part.as_slice())?;
+            bytes.append(&mut part);
+            *n = growth.last.map_or(0, |(n, _)| n);
+            if let (Some((origin, whole)), Some(cut)) = (origin, &cut) {
+                change.replace(*n, origin, whole);
+                let format = change.format;
+                let tokens = [whole.bytes, &cut.line].map(|line| origin::tokens_of(format, line));
+                let tool = tool(change, before, &cut.cuts)?;
+                told.push(origin::told(*n, tool.as_deref(), &cut.cuts, tokens.into()));
+            }
+        }
+        Ok((bytes, told))
+    }
+
+    /// Returns the entries of drafts, once the records are added.
     fn entries(&self, change: &Change<'_>, met: Vec<Met>) -> Result<Vec<AppendedEntry>, OpsError> {
-        let first = change.entries() + 1 - self.count;
         let entry = |met: Met| {
             let (n, uuid) = match met {
-                Met::Fresh(n, name) => (first + n, name),
+                Met::Fresh(at, name) => (self.lines.get(at).map_or(0, |(_, n)| *n), name),
                 Met::Known(name) => {
                     let n = named(change, &name)?.ok_or_else(|| OpsError::NoEntry(name.clone()))?;
                     (n, Some(name))
@@ -189,6 +259,26 @@ impl Batch {
             Ok(AppendedEntry { n, id: change.id_of(n)?, uuid })
         };
         met.into_iter().map(entry).collect()
+    }
+}
+
+/// Returns the tool whose answer was cut: its call stands among the records before it, or near the end of the branch.
+fn tool(
+    change: &Change<'_>,
+    before: &[(Vec<u8>, u64)],
+    cuts: &[CutText],
+) -> Result<Option<String>, OpsError> {
+    let Some(call) = cuts.first().map(|cut| cut.call.as_str()) else { return Ok(None) };
+    let fresh = before.iter().rev().find_map(|(line, _)| {
+        let record = Raw::object(line)?;
+        truncate::called(&change.format.messages(record), call)
+    });
+    match (fresh, change.position().and_then(|position| change.view(position))) {
+        (None, Some(view)) => {
+            let path = view.path(truncate::CALL_WITHIN)?.entries;
+            truncate::tool(&view, change.format, &path, call)
+        }
+        (fresh, _) => Ok(fresh),
     }
 }
 
@@ -243,6 +333,8 @@ fn named(change: &Change<'_>, name: &str) -> Result<Option<u64>, OpsError> {
 fn known(change: &Change<'_>, name: &str) -> Result<Option<Vec<u8>>, OpsError> {
     let (Some(n), Some(session)) = (named(change, name)?, &change.session) else { return Ok(None) };
     let mut line = Vec::new();
+    // A record that was cut is known as it came.
+    let n = origin::first(change.archive.store.as_ref(), session, n)?;
     change.archive.store.lines(session.key, &[n], &mut |_, found| line = found)?;
     Ok(Some(line))
 }

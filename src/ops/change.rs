@@ -31,7 +31,7 @@ use crate::{
     live::{self, Fresh},
     model::{
         Card, Checkpoint, Entry, EntryId, Facts, Generation, Kind, Mark, Move, NameTag, Operation,
-        OperationId, Parent, Position, Record, Rotation, Run, SessionName, Tie, Timestamp,
+        OperationId, Origin, Parent, Position, Record, Rotation, Run, SessionName, Tie, Timestamp,
         json::Raw, line::Line,
     },
     ops::{Archive, Notice, OpsError, Session, View, catch_up, checkpoint, view::Pending},
@@ -63,6 +63,8 @@ pub(super) struct Change<'a> {
     pub(super) tip: Tip,
     pub(super) at: Timestamp,
     pub(super) notices: Vec<Notice>,
+    /// Whether turns are written again, which have their checkpoints already.
+    pub(super) is_replay: bool,
     command: &'static str,
     undoes: Option<u64>,
     facts: Facts,
@@ -170,6 +172,7 @@ impl<'a> Change<'a> {
             session: None,
             tip: Tip::default(),
             notices: Vec::new(),
+            is_replay: false,
             command,
             undoes: None,
             facts: Facts::default(),
@@ -381,6 +384,31 @@ impl<'a> Change<'a> {
         Ok(n)
     }
 
+    /// Adds a line that lies in no generation, because another one will stand in its place at the end of a growth.
+    pub(super) fn aside(&mut self, growth: &Growth, line: &Line<'_>) -> Result<u64, OpsError> {
+        let mut beside = growth.clone();
+        // What is linked has something before it; nothing else of it says where it would have stood.
+        if line.shape.as_ref().is_some_and(|shape| shape.name.is_some()) {
+            beside.last = None;
+        }
+        self.take(&mut beside, line)
+    }
+
+    /// Says that an entry stands in the place of another.
+    pub(super) fn stand_for(&mut self, entry: u64, origin: u64) {
+        self.facts.origins.push(Origin { entry, origin });
+    }
+
+    /// Says that an entry stands in the place of another, and that its line was cut from this one.
+    pub(super) fn replace(&mut self, entry: u64, origin: u64, whole: &Line<'_>) {
+        self.stand_for(entry, origin);
+        let fresh = entry.checked_sub(self.tip.entries() + 1).and_then(|i| usize::try_from(i).ok());
+        if let (Some(line), Some(shape)) = (fresh.and_then(|i| self.lines.get_mut(i)), &whole.shape)
+        {
+            line.cut_from(whole.bytes, &shape.texts);
+        }
+    }
+
     /// Returns whether the session has no record of this name: then it has no such entry, because an id covers the name.
     fn is_new_name(&mut self, new: &Scanned) -> Result<bool, OpsError> {
         let Some(name) = new.envelope.name.as_ref().filter(|_| new.is_spelt) else {
@@ -413,7 +441,8 @@ impl<'a> Change<'a> {
         self.bytes += line.bytes().len() as u64;
         self.lines.push(line);
         self.fresh_ids.insert(id, n);
-        if own.is_some() || kind == Kind::User && !self.is_marked(growth)? {
+        let is_place = own.is_some() || kind == Kind::User && !self.is_marked(growth)?;
+        if is_place && !self.is_replay {
             let head = self.deriver.records.last().and_then(|record| match record.parent {
                 Parent::Entry(parent) => Some(parent),
                 Parent::Root | Parent::Missing => None,
@@ -599,6 +628,7 @@ impl<'a> Change<'a> {
         let attached = follow.attached().map(Path::to_owned);
         if let Some(path) = &attached {
             self.refuse_if_loaded(path)?;
+            self.list_folder(path)?;
         }
         if matches!(follow, Follow::Nothing)
             && let Some(live) = self.live_file()?.filter(|live| !live.attached)
@@ -649,6 +679,27 @@ impl<'a> Change<'a> {
             return Ok(());
         }
         Err(OpsError::Loaded { path: path.to_owned(), holders })
+    }
+
+    /// Sees that an agent knows the folder of a session whose file is written.
+    fn list_folder(&self, path: &Path) -> Result<(), OpsError> {
+        let Some(index) = self.format.index(path) else { return Ok(()) };
+        let io = |source| OpsError::Io { path: index.clone(), source };
+        let held = match std::fs::read(&index) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            held => held.map_err(io)?,
+        };
+        let folder = self.archive.manner.folder.as_deref();
+        let listed = self.format.listed(path, &held, folder);
+        let listed =
+            listed.map_err(|why| OpsError::Unlisted { index: index.clone(), why: why.0 })?;
+        if let Some(listed) = listed {
+            let mut fresh = Fresh::begin(&index).map_err(io)?;
+            fresh.write(&listed).map_err(io)?;
+            fresh.finish(self.at).map_err(io)?;
+            live::install(&index).map_err(io)?;
+        }
+        Ok(())
     }
 
     fn seal(&mut self, detail: &Value) -> Operation {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use serde_json::json;
 
-use super::{change::Change, derive};
+use super::{change::Change, derive, replay::Replays};
 use crate::{
     model::{Checkpoint, Kind, Message, Position, json::Raw},
     ops::{Archive, Notice, OpsError, Session, View},
@@ -185,6 +185,7 @@ pub(super) struct Places {
     before: BTreeMap<u64, Checkpoint>,
     behind: BTreeMap<u64, Vec<Checkpoint>>,
     has_markers: bool,
+    replays: Replays,
 }
 
 impl Places {
@@ -195,6 +196,9 @@ impl Places {
         entry: u64,
     ) -> Result<Self, OpsError> {
         let (mut before, mut behind) = (BTreeMap::new(), BTreeMap::<u64, Vec<Checkpoint>>::new());
+        let replays = Replays::of(archive, session)?;
+        // What was written again has larger numbers than when it was met.
+        let entry = if replays.is_empty() { entry } else { 0 };
         for checkpoint in since(archive, session, entry)? {
             match (checkpoint.before, checkpoint.place.head) {
                 (Some(turn), _) => {
@@ -204,7 +208,7 @@ impl Places {
                 (None, None) => {}
             }
         }
-        Ok(Self { before, behind, has_markers: session.format.has_markers() })
+        Ok(Self { before, behind, has_markers: session.format.has_markers(), replays })
     }
 
     /// Returns the checkpoint that stands before an entry.
@@ -213,20 +217,22 @@ impl Places {
         graph: &dyn Graph,
         entry: u64,
     ) -> Result<Option<&Checkpoint>, Failure> {
-        if let Some(found) = self.before.get(&entry) {
+        let met = |entry: u64| self.before.get(&self.replays.first(entry));
+        if let Some(found) = met(entry) {
             return Ok(Some(found));
         }
         let is_talk = |kind| !matches!(kind, Kind::Meta | Kind::System | Kind::Opaque);
         if !self.has_markers || !is_talk(graph.record(entry)?.kind) {
             return Ok(None);
         }
-        let sets = |entry| Ok(self.before.get(&entry).is_some_and(|found| found.own.is_some()));
+        let sets = |entry| Ok(met(entry).is_some_and(|found| found.own.is_some()));
         let marker = marker(graph, graph.parent(entry)?, sets)?;
-        Ok(marker.and_then(|marker| self.before.get(&marker)))
+        Ok(marker.and_then(met))
     }
 
     /// Returns the checkpoints that were put behind an entry.
     pub(super) fn behind(&self, entry: u64) -> &[Checkpoint] {
+        let entry = self.replays.first(entry);
         self.behind.get(&entry).map_or(&[], Vec::as_slice)
     }
 }
@@ -242,6 +248,9 @@ fn own(archive: &Archive, session: &Session, wanted: &str) -> Result<Option<Chec
     for (place, entry) in view.path(usize::MAX)?.entries.into_iter().enumerate() {
         on_path.entry(entry).or_insert(place);
     }
+    let replays = Replays::of(archive, session)?;
+    let on_path: BTreeMap<u64, usize> =
+        on_path.into_iter().map(|(entry, place)| (replays.first(entry), place)).collect();
     let place = |found: &Checkpoint| found.before.and_then(|entry| on_path.get(&entry).copied());
     let candidates = found.into_iter().map(|(_, found)| found);
     let candidates = candidates.filter_map(|found| Some((place(&found)?, found)));
@@ -257,12 +266,12 @@ pub(super) fn find(
     if let Ok(n) = wanted.parse::<u64>()
         && let Some((_, found)) = standing(archive, session, n..n.saturating_add(1))?.pop()
     {
-        return Ok(found);
+        return followed(archive, session, found);
     }
     if let Some(number) = own_number(session, wanted)
         && let Some(found) = own(archive, session, number)?
     {
-        return Ok(found);
+        return followed(archive, session, found);
     }
     let aim = wanted.parse::<i128>().unwrap_or(i128::MAX);
     let mut nearest = standing(archive, session, 0..u64::MAX)?;
@@ -277,6 +286,16 @@ pub(super) fn find(
         wanted: wanted.to_owned(),
         nearest: shown(archive, session, nearest)?.into_iter().map(describe).collect(),
     })
+}
+
+/// Returns a checkpoint where it stands now, if what it was given in was written again since.
+fn followed(
+    archive: &Archive,
+    session: &Session,
+    mut found: Checkpoint,
+) -> Result<Checkpoint, OpsError> {
+    found.place = Replays::of(archive, session)?.follow(archive, session, found.place)?;
+    Ok(found)
 }
 
 /// Returns the selector of an agent's own number, such as `kimi:3`.

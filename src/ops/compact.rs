@@ -23,13 +23,13 @@ use serde_json::{Value, json};
 use super::{
     append::{line_start, setting},
     change::Change,
-    context::{Material, material},
+    context::{Material, front, material},
     growth::Growth,
     reach,
 };
 use crate::{
     context::{
-        Item, Origin,
+        Origin,
         compact::{self, CompactError, Task},
         event::{Cause, Event},
         files::{self, Excerpt},
@@ -228,13 +228,9 @@ struct Found {
 impl Found {
     fn of(archive: &Archive, session: &Session, wanted: &Compacting<'_>) -> Result<Self, OpsError> {
         let material = material(archive, session, None, wanted.asked)?;
-        let is_system = |item: &Item| item.message.role == Role::System && !item.message.is_summary;
-        let front =
-            material.items.iter().take_while(|item| is_system(item) || item.message.is_summary);
-        let n_front = front.count();
         let mut order: Vec<usize> = (0..material.items.len()).collect();
-        if let Some(front) = order.get_mut(..n_front) {
-            front.sort_by_key(|at| material.items.get(*at).is_some_and(|item| !is_system(item)));
+        if let Some(front) = order.get_mut(..front(&material.items)) {
+            front.sort_by_key(|at| material.items.get(*at).is_some_and(|i| i.message.is_summary));
         }
         let mut said = Vec::with_capacity(material.items.len());
         for item in &material.items {
@@ -513,6 +509,7 @@ impl Writing<'_> {
         let live = change.live_file()?;
         let attached = live.as_ref().filter(|live| live.attached).map(|live| live.path.clone());
         let is_anew = matches!(lines, Lines::Anew(_));
+        change.is_replay = is_anew;
         let is_rotated = change.archive.manner.rotate && change.format.rotates();
         let (position, summary) = match lines {
             Lines::More(lines) if !(is_rotated && live.is_some()) => {
@@ -633,7 +630,7 @@ impl Writing<'_> {
         // A checkpoint and the summary stand between.
         let again = front.iter().zip(&self.system).chain(back.iter().skip(2).zip(&self.kept));
         for (&entry, said) in again.filter(|(entry, said)| **entry != said.entry) {
-            let _ = (&mut *change, entry, said); // STAND_FOR
+            change.stand_for(entry, said.entry);
         }
     }
 }

@@ -3,10 +3,7 @@
 //! Counting is kept by the line, so that a line is counted once, whichever session it is in: [`context`] returns what it had
 //! to count, and [`keep_counts`] puts it into the store, which is a cache and no fact.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-};
+use std::{collections::BTreeMap, ops::Range};
 
 use serde_json::Value;
 
@@ -20,7 +17,6 @@ use crate::{
     },
     model::{Kind, Message, Position, Role, json::Raw},
     ops::{Archive, OpsError, Session, Target, View},
-    store::FactKind,
 };
 
 /// How a context is asked for.
@@ -113,7 +109,12 @@ pub fn context(
     asked: &Asked,
 ) -> Result<Context, OpsError> {
     let found = material(archive, session, target.map(|target| target.position), asked)?;
-    let Material { model, window, counting, items, path, sent, reported, fresh } = found;
+    let Material { model, window, counting, mut items, path, sent, reported, fresh } = found;
+    // Instructions stand before the summary of what was said under them.
+    let front = front(&items);
+    if let Some(front) = items.get_mut(..front) {
+        front.sort_by_key(|item| item.message.is_summary);
+    }
     let maker = match session.format.name() {
         "claude" => Some(Shape::Anthropic),
         "codex" => Some(Shape::Openai),
@@ -167,6 +168,12 @@ pub(super) fn material(
     Ok(Material { model, window, counting, items, path, sent, reported, fresh })
 }
 
+/// Returns how many items there are before anything was said: the system prompt, and summaries.
+pub(super) fn front(items: &[Item]) -> usize {
+    let is_front = |item: &&Item| item.message.is_summary || item.message.role == Role::System;
+    items.iter().take_while(is_front).count()
+}
+
 /// Reads entries as items.
 fn items(
     archive: &Archive,
@@ -175,9 +182,20 @@ fn items(
     entries: &[u64],
 ) -> Result<Vec<Item>, OpsError> {
     use crate::wire::Graph as _;
-    let facts = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Origins])?;
-    let replayed: BTreeSet<u64> =
-        facts.iter().flat_map(|(_, facts)| &facts.origins).map(|origin| origin.entry).collect();
+    let mut replayed: BTreeMap<u64, Origin> = BTreeMap::new();
+    let mut commands: BTreeMap<u64, Origin> = BTreeMap::new();
+    for (n, origin) in archive.store.origins(session.key, 0..u64::MAX)? {
+        // What a compaction said again is as it was.
+        let is = match commands.get(&n) {
+            Some(is) => *is,
+            None => match archive.store.operations(session.key, n..n + 1)?.pop() {
+                Some(operation) if operation.command == "compact" => Origin::Kept,
+                _ => Origin::Replayed,
+            },
+        };
+        commands.insert(n, is);
+        replayed.insert(origin.entry, is);
+    }
     let mut items: Vec<Item> = Vec::with_capacity(entries.len());
     archive.store.lines(session.key, entries, &mut |entry, line| {
         let record = Raw::object(&line);
@@ -188,8 +206,8 @@ fn items(
             if is_history && item.origin == Origin::Said {
                 item.origin = Origin::Kept;
                 item.begins_turn = item.message.role == Role::User;
-            } else if item.origin == Origin::Said && replayed.contains(&entry) {
-                item.origin = Origin::Replayed;
+            } else if item.origin == Origin::Said {
+                item.origin = replayed.get(&entry).copied().unwrap_or(Origin::Said);
             }
             item
         }));
@@ -249,7 +267,7 @@ fn kept(
     for range in super::view::ranges(entries) {
         match ranges.last_mut() {
             Some(last) if (last.end..last.end + NEAR).contains(&range.start) => {
-                last.end = range.end
+                last.end = range.end;
             }
             _ => ranges.push(range),
         }

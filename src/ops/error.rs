@@ -59,6 +59,14 @@ pub enum OpsError {
         /// Who has it loaded.
         holders: Vec<crate::live::Holder>,
     },
+    /// The agent would not take the session, because its list of folders lacks one.
+    #[error("{index}: {why}")]
+    Unlisted {
+        /// The list.
+        index: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The agent would not resume where it is to be brought.
     #[error("{path} cannot be brought there: {why}")]
     OutOfReach {

@@ -16,7 +16,9 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use super::{
     checkpoint::{self, Places},
-    kin, read, revert,
+    kin, read,
+    replay::Replays,
+    revert,
 };
 use crate::{
     model::{Block, Checkpoint, EntryId, Kind, Message, Position, Run, Timestamp, json::Raw},
@@ -33,21 +35,27 @@ const BATCH: usize = 1024;
 
 /// A stretch of entries, one behind the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a mark of its own, and several may be set"
+)]
 pub struct GraphNode {
-    /// The id of its first entry.
+    /// The id of its first entry that is part of the conversation.
     pub id: EntryId,
-    /// The name of its first entry's record.
+    /// The name of that entry's record.
     pub uuid: Option<String>,
     /// The id of its last entry.
     pub last: EntryId,
-    /// What its first entry is that is part of the conversation.
+    /// What that entry is.
     pub kind: Kind,
-    /// When its first entry was written.
+    /// When it was written.
     pub time: Option<Timestamp>,
-    /// The first words of that entry.
+    /// Its first words.
     pub words: String,
     /// How many entries it holds.
     pub entries: u64,
+    /// How many of them hide a part of what they stand for.
+    pub cut: u64,
     /// The nodes that it follows, by their places in the list.
     pub parents: Vec<usize>,
     /// The checkpoint that stands before it.
@@ -80,6 +88,8 @@ pub struct GraphView {
     pub current: String,
     /// The branches that stand before the first entry.
     pub empty: Vec<String>,
+    /// The branches that show what an operation wrote again, as it was before.
+    pub before: BTreeMap<String, u64>,
     /// The session that it was made of.
     pub kin: Option<Kin>,
 }
@@ -97,33 +107,45 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
         }
     }
     let places = Places::since(archive, session, 0)?;
+    let replays = Replays::of(archive, session)?;
+    let before: BTreeMap<String, u64> = branches
+        .iter()
+        .filter_map(|(name, at)| Some((name.clone(), replays.operation(*at)?)))
+        .collect();
     let mut states = States::of(archive, session)?;
     let start = Position { generation: 0, head: None, horizon: 0 };
     let view = View::new(archive.store(), session, start, None);
-    let (web, view) = Web::collect(archive, session, view, branches, &states, all)?;
+    let (web, view) = Web::collect(archive, session, view, branches, &states, &replays, all)?;
+    let known: BTreeSet<u64> = web.entries.iter().copied().collect();
+    let mut heads_now: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (head, names) in heads {
+        heads_now.entry(replays.last(head, &known)).or_default().extend(names);
+    }
+    let mut heads = heads_now;
+    heads.values_mut().for_each(|names| names.sort());
     let ends = |entry: u64| {
         heads.contains_key(&entry)
             || !places.behind(entry).is_empty()
             || states.left.contains_key(&entry)
     };
-    let stretches = web.stretches(&view, all, ends)?;
+    let stretches = web.stretches(&view, &replays, all, ends)?;
     let mut facts = Facts::read(archive, session, &stretches)?;
     let nodes = stretches.into_iter().map(|stretch| {
-        let Stretch { first, said, last, entries, parents, is_leaf } = stretch;
+        let Stretch { said: first, last, entries, cut, parents, is_leaf, .. } = stretch;
         let branches = heads.get(&last).cloned().unwrap_or_default();
-        let (record, time) = (view.record(said)?, view.record(first)?.time);
-        let uuid = facts.said.get(&first).and_then(|said| said.uuid.clone());
-        let checkpoint = places.before(&view, said)?;
-        let said = facts.said.remove(&said).unwrap_or_default();
+        let record = view.record(first)?;
+        let checkpoint = places.before(&view, first)?;
+        let said = facts.said.remove(&first).unwrap_or_default();
         Ok(GraphNode {
             id: facts.id(first)?,
             last: facts.id(last)?,
-            uuid,
+            uuid: said.uuid,
             kind: record.kind,
-            time,
+            time: record.time,
             words: said.words,
             is_from_later: record.kind == Kind::Note && said.is_from_later,
             entries,
+            cut,
             parents,
             checkpoint: checkpoint.map(|checkpoint| checkpoint.n),
             own: checkpoint.and_then(|found| checkpoint::own_selector(session, found)),
@@ -131,12 +153,15 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             left: states.left.remove(&last),
             is_head: branches.contains(&current),
             is_aside: web.asides.contains(&first),
-            is_unnamed: is_leaf && branches.is_empty() && !web.asides.contains(&first),
+            is_unnamed: is_leaf
+                && branches.is_empty()
+                && !is_aside(record.kind)
+                && !web.asides.contains(&first),
             branches,
         })
     });
     let nodes = nodes.collect::<Result<_, OpsError>>()?;
-    Ok(GraphView { nodes, current, empty, kin: kin::kin(archive, session)? })
+    Ok(GraphView { nodes, current, empty, before, kin: kin::kin(archive, session)? })
 }
 
 /// The states of files that were taken in, and how the agent left those that it set aside.
@@ -205,13 +230,49 @@ struct Web {
 }
 
 struct Stretch {
-    first: u64,
     /// The first entry that is part of the conversation, or the first.
     said: u64,
     last: u64,
     entries: u64,
+    cut: u64,
     parents: Vec<usize>,
     is_leaf: bool,
+    /// Whether it says nothing at all.
+    is_bare: bool,
+}
+
+/// Folds what says nothing and leads to one stretch only into that.
+fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(u64) -> bool) {
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); stretches.len()];
+    for (n, stretch) in stretches.iter().enumerate() {
+        for &parent in &stretch.parents {
+            children[parent].push(n);
+        }
+    }
+    let mut into: Vec<usize> = (0..stretches.len()).collect();
+    // The oldest come first, so that what is folded takes along what was folded into it.
+    for n in 0..stretches.len() {
+        let (&[child], true) = (children[n].as_slice(), stretches[n].is_bare) else { continue };
+        if ends(stretches[n].last) || child <= n {
+            continue;
+        }
+        let (parents, entries) = (stretches[n].parents.clone(), stretches[n].entries);
+        for &parent in &parents {
+            for below in children[parent].iter_mut().filter(|below| **below == n) {
+                *below = child;
+            }
+        }
+        let kept = &mut stretches[child];
+        kept.entries += entries;
+        kept.parents.retain(|parent| *parent != n);
+        kept.parents.extend(parents);
+        into[n] = child;
+    }
+    for owner in owner {
+        while into[*owner] != *owner {
+            *owner = into[*owner];
+        }
+    }
 }
 
 impl Web {
@@ -222,6 +283,7 @@ impl Web {
         mut view: View<'a>,
         branches: Vec<(String, Position)>,
         states: &States,
+        replays: &Replays,
         all: bool,
     ) -> Result<(Self, View<'a>), OpsError> {
         let mut paths: Vec<Vec<u64>> = Vec::new();
@@ -290,6 +352,13 @@ impl Web {
                 }
             }
         }
+        // What was written again is one node, whichever of its entries a path comes to.
+        if !replays.is_empty() {
+            let among: BTreeSet<u64> = paths.iter().flatten().copied().collect();
+            for entry in paths.iter_mut().flatten() {
+                *entry = replays.last(*entry, &among);
+            }
+        }
         let pairs = paths.iter().flat_map(|path| path.iter().zip(path.iter().skip(1)));
         let mut edges: Vec<(u64, u64)> = pairs.map(|(above, entry)| (*entry, *above)).collect();
         edges.retain(|(child, _)| states.followed.iter().all(|(entry, _)| entry != child));
@@ -356,6 +425,7 @@ impl Web {
     fn stretches(
         &self,
         view: &View<'_>,
+        replays: &Replays,
         all: bool,
         ends: impl Fn(u64) -> bool,
     ) -> Result<Vec<Stretch>, OpsError> {
@@ -366,33 +436,42 @@ impl Web {
             let entry = self.entries[index];
             let kind = view.record(entry)?.kind;
             let begins = all || matches!(kind, Kind::User | Kind::Boundary | Kind::Note);
+            let is_end = |index: usize| ends(self.entries[index]);
+            // What tells nothing and stands behind an end goes with it, and ends nothing itself.
+            let trails = |parent: usize| is_aside(kind) && is_end(parent) && !is_end(index);
             let before = match self.parents[index].as_slice() {
                 [parent] if !begins && self.children[*parent] == 1 => {
-                    Some(*parent).filter(|parent| !ends(self.entries[*parent]))
+                    Some(*parent).filter(|parent| !is_end(*parent) || trails(*parent))
                 }
                 _ => None,
             };
             owner[index] = before.map_or(stretches.len(), |parent| owner[parent]);
             let is_leaf = self.children[index] == 0;
             if let Some(stretch) = stretches.get_mut(owner[index]) {
-                (stretch.last, stretch.is_leaf) = (entry, is_leaf);
+                if !(before.is_some_and(trails) || is_aside(kind) && ends(stretch.last)) {
+                    stretch.last = entry;
+                }
+                stretch.is_leaf = is_leaf;
                 stretch.entries += 1;
+                stretch.is_bare &= is_bare(kind);
+                stretch.cut += u64::from(replays.cut.contains(&entry));
                 if !is_aside(kind) && is_aside(view.record(stretch.said)?.kind) {
                     stretch.said = entry;
                 }
                 continue;
             }
             let parents = self.parents[index].iter().map(|&parent| owner[parent]).collect();
-            let said = entry;
             stretches.push(Stretch {
-                first: entry,
-                said,
+                said: entry,
                 last: entry,
                 entries: 1,
+                cut: u64::from(replays.cut.contains(&entry)),
                 parents,
                 is_leaf,
+                is_bare: is_bare(kind) && !all,
             });
         }
+        fold_bare(&mut stretches, &mut owner, &ends);
         // A stretch stands where its last entry does, so that the newest end is on top.
         let mut place = vec![None; stretches.len()];
         let mut taken = 0;
@@ -407,7 +486,8 @@ impl Web {
             stretch.parents.sort_unstable();
             stretch.parents.dedup();
         }
-        let mut placed: Vec<_> = place.into_iter().zip(stretches).collect();
+        let placed = place.into_iter().zip(stretches);
+        let mut placed: Vec<_> = placed.filter(|(place, _)| place.is_some()).collect();
         placed.sort_by_key(|(place, _)| *place);
         Ok(placed.into_iter().map(|(_, stretch)| stretch).collect())
     }
@@ -428,10 +508,8 @@ struct Said {
 
 impl Facts {
     fn read(archive: &Archive, session: &Session, stretches: &[Stretch]) -> Result<Self, OpsError> {
-        let firsts = stretches.iter().flat_map(|stretch| [stretch.first, stretch.said]);
-        let mut firsts: Vec<u64> = firsts.collect();
+        let mut firsts: Vec<u64> = stretches.iter().map(|stretch| stretch.said).collect();
         firsts.sort_unstable();
-        firsts.dedup();
         let mut wanted: Vec<u64> = stretches.iter().map(|stretch| stretch.last).collect();
         wanted.extend_from_slice(&firsts);
         wanted.sort_unstable();
@@ -487,6 +565,11 @@ fn aside(view: &View<'_>, entry: u64, known: &BTreeSet<u64>) -> Result<Vec<u64>,
         above = if met.insert(at) { view.parent(at)? } else { None };
     }
     Ok(above.into_iter().chain([entry]).collect())
+}
+
+/// Returns whether records of a kind are nothing that the model is told.
+fn is_bare(kind: Kind) -> bool {
+    matches!(kind, Kind::Meta | Kind::Opaque)
 }
 
 /// Returns whether records of a kind tell nothing of a conversation.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a growth says of its file what reading that file gives: the same entries, separators and tail.
 
-use crate::model::{EntryId, Gaps, Run, Running};
+use crate::model::{EntryId, Gaps, LineId, Run, Running, line::Line};
 
 /// A generation while it grows.
 #[derive(Clone, Debug)]
@@ -38,6 +38,13 @@ impl Growth {
     /// Returns the length that the file has.
     pub(super) fn length(&self) -> u64 {
         self.bytes + self.tail.len() as u64
+    }
+
+    /// Returns the id that a line has at the end.
+    pub(super) fn id_of(&self, line: &Line<'_>) -> EntryId {
+        let is_named = line.shape.as_ref().is_some_and(|shape| shape.name.is_some());
+        let link = self.last.filter(|_| !is_named);
+        EntryId::of(link.map(|(_, id)| id), LineId::of(line.bytes))
     }
 
     /// Adds an entry whose line has so many bytes.

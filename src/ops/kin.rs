@@ -67,6 +67,8 @@ pub struct Kin {
     pub session: String,
     /// Whether that is in the archive.
     pub is_held: bool,
+    /// Whether nothing was copied: its history begins there.
+    pub continues: bool,
     /// The last entry that was taken over, as it is here.
     pub here: Option<EntryId>,
     /// The same entry, as it is there.
@@ -92,7 +94,12 @@ pub fn kin(archive: &Archive, session: &Session) -> Result<Option<Kin>, OpsError
         let there = held.as_ref().map(|held| Side::of(archive, held)).transpose()?;
         // What a sub-agent writes names its session too; only what both hold was taken over.
         let copied = if bond == Bond::Fork { here.copied(&name.id)? } else { None };
+        let base = if bond == Bond::Fork { here.base()? } else { None };
         let (here, there) = match bond {
+            Bond::Fork if base.is_some() => {
+                let there = base.zip(there).map(|(end, there)| there.before(end)).transpose()?;
+                (None, there.flatten())
+            }
             Bond::Continuation => (here.copied(&session.name.id)?.map(|(entry, _)| entry), None),
             Bond::Fork | Bond::SubAgent => match copied {
                 Some((entry, copied)) => {
@@ -106,6 +113,7 @@ pub fn kin(archive: &Archive, session: &Session) -> Result<Option<Kin>, OpsError
             bond,
             session: name.id,
             is_held: held.is_some(),
+            continues: base.is_some(),
             here: id(archive, session, here)?,
             there: held.map(|held| id(archive, &held, there)).transpose()?.flatten(),
         }));
@@ -140,6 +148,7 @@ fn alike(
                 let kin = Kin {
                     bond: Bond::Fork,
                     is_held: true,
+                    continues: false,
                     here: id(archive, session, Some(at))?,
                     there: id(archive, &other, Some(met))?,
                     session: other.name.id.clone(),
@@ -268,6 +277,25 @@ impl<'a> Side<'a> {
         let n = first_without(self.entries.len(), |n| Ok(copied(n)?.is_some()))?;
         let Some(n) = n.checked_sub(1) else { return Ok(None) };
         Ok(self.entries.get(n).copied().zip(copied(n)?))
+    }
+
+    /// Returns the ordinal before which the history ends that this one continues.
+    fn base(&self) -> Result<Option<u64>, OpsError> {
+        let Some(first) = self.view.at(0)? else { return Ok(None) };
+        let line = self.view.line(first)?;
+        Ok(Raw::object(&line).and_then(|record| self.session.format.continues(record)))
+    }
+
+    /// Returns the last entry before an ordinal.
+    fn before(&self, end: u64) -> Result<Option<u64>, OpsError> {
+        let count = usize::try_from(self.view.len()).unwrap_or(usize::MAX);
+        let n = first_without(count, |n| {
+            let Some(entry) = self.view.at(n as u64)? else { return Ok(false) };
+            let line = self.view.line(entry)?;
+            let ordinal = Raw::object(&line).and_then(|r| self.session.format.ordinal(r));
+            Ok(ordinal.is_some_and(|ordinal| ordinal < end))
+        })?;
+        Ok(n.checked_sub(1).map(|n| self.view.at(n as u64)).transpose()?.flatten())
     }
 
     /// Returns the entry of a name.

@@ -8,6 +8,7 @@
 mod append;
 mod attach;
 mod attached;
+mod audit;
 mod branch;
 mod catch_up;
 mod change;
@@ -16,6 +17,7 @@ mod compact;
 mod content;
 mod context;
 mod derive;
+mod diff;
 mod doctor;
 mod error;
 mod follow;
@@ -23,27 +25,32 @@ mod graph;
 mod growth;
 mod handle;
 mod import;
+mod intake;
 mod kin;
 mod new;
 mod oddities;
+mod origin;
 mod reach;
 mod read;
 mod rebuild;
 mod recover;
+mod replay;
 mod revert;
 mod rotations;
 mod scan;
 mod select;
 mod sources;
 mod stats;
+mod truncate;
 mod turn;
 mod undo;
 mod verify;
 mod view;
 mod workspace;
 
-pub use append::{Appended, AppendedEntry, append};
+pub use append::{Appended, AppendedEntry, append, append_cut};
 pub use attach::{Attached, attach, detach, take_up};
+pub use audit::{Audit, Cutting, Replaced, audit};
 pub use branch::{Branched, branch, branches, switch};
 pub use catch_up::Notice;
 pub use change::Outcome;
@@ -52,6 +59,7 @@ pub use compact::{
     Compacted, Compacting, Hook, Part, Parts, Planned, Rule, compact, plan_compaction,
 };
 pub use context::{Asked, Context, Explained, context, counts, explain, keep_counts, session_key};
+pub use diff::{Diff, Difference, Side, diff};
 pub use doctor::{Ailment, Cure, Place, doctor, place_of, treat};
 pub use error::OpsError;
 pub use graph::{GraphNode, GraphView, graph};
@@ -59,6 +67,7 @@ pub use handle::Handle;
 pub use import::{Imported, Oddity, Quirk, Step, Summary, import, peek};
 pub use kin::{Bond, Kin, kin};
 pub use new::{Created, Layers, hide, layers, new};
+pub use origin::{Hidden, HiddenText, hidden, original};
 pub use read::{
     Held, Line, Log, Status, export, export_container, generation_of, generations, is_behind, log,
     log_all, messages, show, status,
@@ -69,7 +78,8 @@ pub use revert::{Reverted, clear, revert};
 pub use rotations::{Rotated, RotatedState, rotations};
 pub use select::{Target, find_entry, find_session};
 pub use sources::{Skipped, Source, Why, agent_folders, sources};
-pub use stats::{Stats, stats};
+pub use stats::{Stats, stats, stats_of};
+pub use truncate::{Bound, Oversized, Truncated, oversized, truncate};
 pub use turn::{Answer, Call, STEPS, Turned, Turning, turn};
 pub use undo::{OperationView, Undone, operations, redo, undo};
 pub use verify::{Finding, Severity, Verified, verify, verify_ids};
@@ -114,12 +124,14 @@ impl Ambient for Machine {
 }
 
 /// How changes treat a file of an agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manner {
     /// Write it even if a process has its session loaded.
     pub force: bool,
     /// Set it aside and write a new one even where appending would do.
     pub rotate: bool,
+    /// The folder in which the session may work, for an agent that lists them.
+    pub folder: Option<String>,
 }
 
 /// A store with its live files: what the verbs work on.

@@ -348,7 +348,7 @@ fn rotate(
     if begins_with(change, from, runs)?
         && live::read(path, length - tail.len() as u64, Some(*length)).map_err(io)? == *tail
     {
-        file.copy(path, *length).map_err(io)?;
+        file.copy(path, 0, *length).map_err(io)?;
     } else if let Some(session) = &change.session {
         let mut runs = runs.clone();
         if let Some(last) = runs.last_mut() {
@@ -386,7 +386,7 @@ pub(super) fn anew(
     let Some(live) = live else { return Ok((growth, None)) };
     let io = |source| OpsError::Io { path: live.path.clone(), source };
     let mut file = Fresh::begin(&live.path).map_err(io)?;
-    file.copy(&live.path, length).map_err(io)?;
+    file.copy(&live.path, 0, length).map_err(io)?;
     file.write(&more).map_err(io)?;
     let aside = change.exchange_live(live.clone(), file, (from, growth.generation))?;
     Ok((growth, Some(aside)))

@@ -120,7 +120,7 @@ pub fn log_all(
 }
 
 /// Returns whether records of a kind are no part of the conversation.
-fn is_aside(kind: Kind) -> bool {
+pub(super) fn is_aside(kind: Kind) -> bool {
     matches!(kind, Kind::Meta | Kind::Opaque)
 }
 
@@ -136,7 +136,7 @@ fn view<'a>(
 }
 
 /// Reads entries, in this order.
-fn lines(
+pub(super) fn lines(
     archive: &Archive,
     session: &Session,
     view: &View<'_>,
@@ -184,18 +184,27 @@ pub fn show(
     session: &Session,
     target: &Target,
 ) -> Result<Option<(Line, Vec<u8>)>, OpsError> {
+    let Some(entry) = entry_of(archive, session, target)? else { return Ok(None) };
+    let view = View::new(archive.store(), session, target.position, None);
+    let Some(line) = lines(archive, session, &view, &[entry])?.pop() else { return Ok(None) };
+    let mut bytes = Vec::new();
+    archive.store.lines(session.key, &[entry], &mut |_, found| bytes = found)?;
+    Ok(Some((line, bytes)))
+}
+
+/// Returns the entry that a target shows; of a checkpoint that stands before a turn, the turn.
+pub(super) fn entry_of(
+    archive: &Archive,
+    session: &Session,
+    target: &Target,
+) -> Result<Option<u64>, OpsError> {
     let turns = checkpoint::turns(archive, session, target.checkpoint.iter())?;
     let turn = turns.into_iter().next().flatten();
     // Entries before the checkpoint are counted from its place.
     let turn = turn.filter(|_| {
         target.checkpoint.as_ref().is_some_and(|found| found.place.head == target.entry())
     });
-    let Some(entry) = turn.or(target.entry()) else { return Ok(None) };
-    let view = View::new(archive.store(), session, target.position, None);
-    let Some(line) = lines(archive, session, &view, &[entry])?.pop() else { return Ok(None) };
-    let mut bytes = Vec::new();
-    archive.store.lines(session.key, &[entry], &mut |_, found| bytes = found)?;
-    Ok(Some((line, bytes)))
+    Ok(turn.or(target.entry()))
 }
 
 /// Returns what an entry says.

@@ -117,6 +117,14 @@ fn befores(
             }
         }
     }
+    // What lies in no generation knows it by its link alone.
+    for (index, _) in met.iter().enumerate().filter(|(_, met)| !**met) {
+        let n = index as u64 + 1;
+        let entry = archive.store.entries(session.key, n..n + 1)?;
+        if let (Some(before), [entry]) = (before.get_mut(index), entry.as_slice()) {
+            *before = entry.link;
+        }
+    }
     Ok(before)
 }
 

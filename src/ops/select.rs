@@ -3,13 +3,14 @@
 //! An entry is `HEAD`, `@N` (checkpoint N), `kimi:N` (the agent's own checkpoint N on the current path), a branch, one of these with `~N` (N entries before it), or the first digits of
 //! an entry's id or of its record's uuid.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use super::checkpoint;
 use crate::{
     model::{Checkpoint, IdPrefix, NameTag, Position, json::Raw},
     ops::{Archive, OpsError, Session, View},
-    store::{FactKind, Find, Listed, SessionFilter},
+    store::{Find, Listed, SessionFilter},
+    wire::Graph,
 };
 
 /// How many matches an error lists.
@@ -161,13 +162,17 @@ fn by_id(archive: &Archive, session: &Session, wanted: &str) -> Result<Vec<u64>,
     };
     let (low, high) = NameTag::bounds(wanted);
     let candidates = archive.store.find(session.key, &Find::Name(low, high))?;
-    let mut named = std::collections::BTreeMap::new();
+    let mut bearers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     archive.store.lines(session.key, &candidates, &mut |n, line| {
         let name = Raw::object(&line).and_then(|record| session.format.envelope(record).name);
         if let Some(name) = name.filter(|name| name.starts_with(wanted)) {
-            named.insert(name, n);
+            bearers.entry(name).or_default().push(n);
         }
     })?;
+    let mut named = BTreeMap::new();
+    for (name, bearers) in bearers {
+        named.extend(seen(archive, session, &bearers)?.map(|n| (name, n)));
+    }
     if let Some(exact) = named.get(wanted) {
         return Ok(vec![*exact]);
     }
@@ -175,6 +180,21 @@ fn by_id(archive: &Archive, session: &Session, wanted: &str) -> Result<Vec<u64>,
     found.sort_unstable();
     found.dedup();
     Ok(found)
+}
+
+/// Returns which entry of one name is meant: the last in the current generation, else the newest.
+fn seen(archive: &Archive, session: &Session, bearers: &[u64]) -> Result<Option<u64>, OpsError> {
+    if let ([] | [_], last) = (bearers, bearers.last()) {
+        return Ok(last.copied());
+    }
+    let tip = archive.store.tip(session.key)?;
+    let Some(position) = tip.position else { return Ok(bearers.last().copied()) };
+    let view = View::new(archive.store(), session, position, tip.growth);
+    let mut last = None;
+    for &entry in bearers {
+        last = last.max(view.place(entry)?.map(|place| (place, entry)));
+    }
+    Ok(last.map(|(_, entry)| entry).or(bearers.last().copied()))
 }
 
 /// Returns a position from which an entry is seen: in the current generation if it is there, else in the newest that has it.
@@ -190,10 +210,8 @@ fn place(archive: &Archive, session: &Session, entry: u64) -> Result<Position, O
         }
     }
     // An entry that lies in no generation, such as a result that was cut as it was appended.
-    let held = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Origins])?;
-    let replaced =
-        held.iter().flat_map(|(_, facts)| &facts.origins).find(|origin| origin.origin == entry);
-    match replaced {
+    let held = archive.store.origins(session.key, 0..u64::MAX)?;
+    match held.iter().find(|(_, origin)| origin.origin == entry) {
         Some(_) => Ok(Position { generation: 0, head: Some(entry), horizon: 0 }),
         None => Err(OpsError::NoEntry(entry.to_string())),
     }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::ops::{Archive, OpsError};
+use crate::{
+    ops::{Archive, OpsError, Session},
+    store::SessionKey,
+};
 
 /// How many lines are looked at together.
 const BATCH: u64 = 1 << 16;
@@ -23,16 +26,29 @@ pub fn stats(archive: &Archive) -> Result<BTreeMap<String, Stats>, OpsError> {
     let store = archive.store();
     let mut formats: BTreeMap<String, Stats> = BTreeMap::new();
     for (key, name) in store.names()? {
-        let entries = store.tip(key)?.entries();
+        let one = count(archive, key)?;
         let stats = formats.entry(name.format).or_default();
         stats.sessions += 1;
-        stats.entries += entries;
-        let mut from = 1;
-        while from <= entries {
-            let lines = store.line_ids(key, from..from + BATCH)?;
-            stats.bytes += lines.iter().map(|(_, length)| length).sum::<u64>();
-            from += BATCH;
-        }
+        stats.entries += one.entries;
+        stats.bytes += one.bytes;
     }
     Ok(formats)
+}
+
+/// Returns how much is held of one session.
+pub fn stats_of(archive: &Archive, session: &Session) -> Result<Stats, OpsError> {
+    count(archive, session.key)
+}
+
+fn count(archive: &Archive, key: SessionKey) -> Result<Stats, OpsError> {
+    let store = archive.store();
+    let entries = store.tip(key)?.entries();
+    let mut stats = Stats { sessions: 1, entries, bytes: 0 };
+    let mut from = 1;
+    while from <= entries {
+        let lines = store.line_ids(key, from..from + BATCH)?;
+        stats.bytes += lines.iter().map(|(_, length)| length).sum::<u64>();
+        from += BATCH;
+    }
+    Ok(stats)
 }

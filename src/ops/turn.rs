@@ -12,7 +12,7 @@
 
 use std::cell::RefCell;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{append::append_told, compact::Compacting, recover::recover};
 use crate::{
@@ -114,10 +114,9 @@ pub fn turn(
         other => other?,
     };
     let mut turned = Turned { window: first.window.tokens, ..Turned::default() };
-    let mut say = |archive: &mut Archive, turned: &mut Turned, drafts: &[Draft]| {
+    let say = |archive: &mut Archive, turned: &mut Turned, drafts: &[Draft]| {
         let events = std::mem::take(&mut *log.borrow_mut());
-        let detail = if events.is_empty() { Value::Null } else { json!(events) };
-        let said = append_told(archive, session, workspace, drafts, detail)?;
+        let said = append_told(archive, session, workspace, drafts, None, &events)?;
         turned.operations.extend(said.operation);
         turned.notices.extend(said.notices);
         Ok::<_, OpsError>(())
@@ -159,7 +158,7 @@ pub fn turn(
 }
 
 /// Returns the system prompt of a prepared context, and the conversation.
-pub fn request(context: &Context) -> (String, Vec<Message>) {
+fn request(context: &Context) -> (String, Vec<Message>) {
     let items = &context.prepared.items;
     let begun = items.iter().take_while(|item| item.message.role == Role::System).count();
     let (system, rest) = items.split_at(begun);

@@ -42,7 +42,7 @@ pub(crate) fn write(
             n,
             parents,
             glyph(node.kind, node.is_head, styles),
-            message(node, agent, styles, room),
+            message(node, graph, agent, styles, room),
         );
         out.write_all(row.as_bytes())?;
     }
@@ -67,7 +67,13 @@ fn departure(left: &Departure, agent: &str) -> String {
     }
 }
 
-fn message(node: &GraphNode, agent: &str, styles: Styles, room: usize) -> String {
+fn message(
+    node: &GraphNode,
+    graph: &GraphView,
+    agent: &str,
+    styles: Styles,
+    room: usize,
+) -> String {
     let mut before = Vec::new();
     if let Some(n) = node.checkpoint {
         before.push((Label::Checkpoint, format!("@{n}")));
@@ -85,11 +91,20 @@ fn message(node: &GraphNode, agent: &str, styles: Styles, room: usize) -> String
     if node.entries > 1 {
         after.push((Label::Dim, format!("({} entries)", node.entries)));
     }
+    if node.cut > 0 {
+        after.push((Label::Note, format!("{} cut", node.cut)));
+    }
     for mark in &node.marks {
         let note = mark.note.as_deref().map(safe::line).unwrap_or_default();
         after.push((Label::Checkpoint, format!("@{} {note}", mark.n).trim_end().to_owned()));
     }
     after.extend(names(&node.branches, node.is_head));
+    for branch in &node.branches {
+        if let Some(n) = graph.before.get(branch) {
+            let before = format!("{} is as before operation {n}", safe::line(branch));
+            after.push((Label::Dim, before));
+        }
+    }
     if let Some(left) = &node.left {
         after.push((Label::Note, departure(left, agent)));
     }

@@ -21,6 +21,8 @@ use super::safe;
 /// An entry of `log` and `show`.
 #[derive(Serialize)]
 pub(crate) struct EntryShape<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    side: Option<&'static str>,
     entry: String,
     uuid: Option<&'a str>,
     kind: &'static str,
@@ -69,6 +71,7 @@ enum Input<'a> {
 
 /// A node of `graph`.
 #[derive(Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the object")]
 pub(crate) struct NodeShape<'a> {
     node: usize,
     entry: String,
@@ -78,6 +81,7 @@ pub(crate) struct NodeShape<'a> {
     time: Option<String>,
     words: &'a str,
     entries: u64,
+    cut: u64,
     parents: &'a [usize],
     checkpoint: Option<u64>,
     own: Option<&'a str>,
@@ -96,6 +100,7 @@ impl<'a> EntryShape<'a> {
     pub(crate) fn new(line: &'a ops::Line) -> Self {
         let message = line.messages.first();
         Self {
+            side: None,
             entry: line.id.to_string(),
             uuid: line.uuid.as_deref(),
             kind: line.kind.as_str(),
@@ -108,6 +113,11 @@ impl<'a> EntryShape<'a> {
             blocks: line.messages.iter().flat_map(Message::parts).map(part).collect(),
             excerpt: None,
         }
+    }
+
+    /// Says on which side of a comparison it stands.
+    pub(crate) fn on(self, side: &'static str) -> Self {
+        Self { side: Some(side), ..self }
     }
 
     /// Adds lines of the text.
@@ -128,6 +138,7 @@ impl<'a> NodeShape<'a> {
             time: node.time.map(|time| time.to_string()),
             words: &node.words,
             entries: node.entries,
+            cut: node.cut,
             parents: &node.parents,
             checkpoint: node.checkpoint,
             own: node.own.as_deref(),

@@ -6,6 +6,7 @@
 //! Invariant: text that came from outside reaches a writer through [`safe`] or [`json`], never bare.
 
 pub(crate) mod conversation;
+pub(crate) mod diff;
 pub(crate) mod graph;
 pub(crate) mod json;
 pub(crate) mod safe;

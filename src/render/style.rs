@@ -23,6 +23,8 @@ pub(crate) enum Label {
     Hint,
     Warning,
     Error,
+    Added,
+    Removed,
 }
 
 /// Whether and how labels are painted.
@@ -48,6 +50,8 @@ impl Label {
             Self::Assistant => Some("1;32"),
             Self::Note | Self::Warning => Some("1;33"),
             Self::Error => Some("1;31"),
+            Self::Added => Some("32"),
+            Self::Removed => Some("31"),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use crate::model::{
-    Card, Checkpoint, Entry, Facts, LineId, Mark, NameTag, Operation, Position, Record, Run,
-    SessionName, Tie, TieKind,
+    Card, Checkpoint, Entry, Facts, LineId, Mark, NameTag, Operation, Origin, Position, Record,
+    Run, SessionName, Tie, TieKind,
 };
 use crate::store::{
     Commit, Derived, FactKind, Fault, Find, Listed, Newest, SessionFilter, SessionKey, Sighting,
@@ -206,6 +206,20 @@ impl Store for MemoryStore {
             facts.checkpoints.iter().map(|checkpoint| (operation.n, checkpoint.clone()))
         });
         Ok(all.filter(|(_, checkpoint)| range.contains(&checkpoint.n)).collect())
+    }
+
+    fn origins(
+        &self,
+        session: SessionKey,
+        entries: Range<u64>,
+    ) -> Result<Vec<(u64, Origin)>, StoreError> {
+        let operations = self.held(session)?.operations.iter();
+        let all = operations.flat_map(|(operation, facts)| {
+            facts.origins.iter().map(|origin| (operation.n, *origin))
+        });
+        let mut found: Vec<_> = all.filter(|(_, found)| entries.contains(&found.entry)).collect();
+        found.sort_by_key(|(_, found)| found.entry);
+        Ok(found)
     }
 
     fn branches(&self, session: SessionKey) -> Result<Vec<(String, Position)>, StoreError> {

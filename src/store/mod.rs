@@ -20,9 +20,10 @@ pub use sqlite::{Access, FORMAT_VERSION, RULES_VERSION, SqliteStore};
 
 use std::ops::Range;
 
+use crate::model::line::TEXT_MIN;
 use crate::model::{
     Card, Checkpoint, Entry, EntryId, Facts, IdPrefix, LineId, Mark, NameTag, Operation,
-    OperationId, Position, Record, Run, SessionName, Tie, Timestamp,
+    OperationId, Origin, Position, Record, Run, SessionName, Tie, Timestamp,
 };
 
 /// The number under which a store knows a session; it means nothing outside of it.
@@ -154,12 +155,23 @@ pub struct NewLine {
     texts: Vec<Range<usize>>,
     /// The hashes of the texts, once they were asked for.
     text_ids: Vec<[u8; 32]>,
+    /// For each of these strings what it was cut from, if that is known.
+    wholes: Vec<Option<Whole>>,
+}
+
+/// A string of which another one holds the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Whole {
+    hash: [u8; 32],
+    size: usize,
+    /// How many bytes both begin with.
+    common: usize,
 }
 
 impl NewLine {
     /// Makes a line of its bytes and of where its long strings lie in them.
     pub fn new(bytes: Vec<u8>, texts: Vec<Range<usize>>) -> Self {
-        Self { id: LineId::of(&bytes), bytes, texts, text_ids: Vec::new() }
+        Self { id: LineId::of(&bytes), bytes, texts, text_ids: Vec::new(), wholes: Vec::new() }
     }
 
     /// Hashes the long strings, which a store that keeps them once asks for.
@@ -169,6 +181,26 @@ impl NewLine {
             let hash = |text: Option<&[u8]>| *blake3::hash(text.unwrap_or_default()).as_bytes();
             self.text_ids = texts.map(hash).collect();
         }
+    }
+
+    /// Says from which line this one was made by cutting strings, so that what is left of them need not be kept again.
+    pub fn cut_from(&mut self, whole: &[u8], texts: &[Range<usize>]) {
+        if texts.len() != self.texts.len() {
+            return;
+        }
+        let pair = |(own, whole): (Option<&[u8]>, Option<&[u8]>)| {
+            let (own, whole) = (own?, whole?);
+            let common = own.iter().zip(whole).take_while(|(a, b)| a == b).count();
+            let is_cut = common >= TEXT_MIN && own != whole;
+            is_cut.then(|| Whole {
+                hash: *blake3::hash(whole).as_bytes(),
+                size: whole.len(),
+                common,
+            })
+        };
+        let own = self.texts.iter().map(|text| self.bytes.get(text.clone()));
+        let wholes = texts.iter().map(|text| whole.get(text.clone()));
+        self.wholes = own.zip(wholes).map(pair).collect();
     }
 
     /// Returns the bytes.
@@ -380,6 +412,13 @@ pub trait Store: Send {
         session: SessionKey,
         range: Range<u64>,
     ) -> Result<Vec<(u64, Checkpoint)>, StoreError>;
+
+    /// Returns the origins of the entries with these numbers, each behind the operation that replaced it, in order.
+    fn origins(
+        &self,
+        session: SessionKey,
+        entries: Range<u64>,
+    ) -> Result<Vec<(u64, Origin)>, StoreError>;
 
     /// Returns where every branch stands, hidden ones left out, in the order of their names.
     fn branches(&self, session: SessionKey) -> Result<Vec<(String, Position)>, StoreError>;

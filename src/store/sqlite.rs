@@ -27,8 +27,8 @@ pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
 
 use crate::{
     model::{
-        Card, Checkpoint, Entry, EntryId, Facts, LineId, NameTag, Operation, OperationId, Position,
-        Record, Run, SessionName, Tie, TieKind,
+        Card, Checkpoint, Entry, EntryId, Facts, LineId, NameTag, Operation, OperationId, Origin,
+        Position, Record, Run, SessionName, Tie, TieKind,
     },
     store::{
         Commit, Derived, FactKind, Fault, Find, Listed, SessionFilter, SessionKey, Sighting, Sizes,
@@ -261,6 +261,14 @@ impl Store for SqliteStore {
         range: Range<u64>,
     ) -> Result<Vec<(u64, Checkpoint)>, StoreError> {
         rows::checkpoints(&self.db, session, Self::bounds(&range))
+    }
+
+    fn origins(
+        &self,
+        session: SessionKey,
+        entries: Range<u64>,
+    ) -> Result<Vec<(u64, Origin)>, StoreError> {
+        rows::origins(&self.db, session, Self::bounds(&entries))
     }
 
     fn branches(&self, session: SessionKey) -> Result<Vec<(String, Position)>, StoreError> {

@@ -36,7 +36,8 @@ mod write;
 use crate::{
     model::{Kind, Message, Tie, json::Raw},
     wire::{
-        Back, Beside, Draft, Envelope, Failure, Format, Graph, Invalid, Path, Setting,
+        Answers, Back, Beside, Draft, Earlier, Envelope, Failure, Format, Graph, Invalid, Path,
+        Setting,
         compaction::{Compaction, Lines},
         text,
     },
@@ -114,6 +115,18 @@ impl Format for Claude {
 
     fn messages(&self, record: Raw<'_>) -> Vec<Message> {
         read::message(record).into_iter().collect()
+    }
+
+    fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
+        read::answers(record)
+    }
+
+    fn tells_earlier(&self) -> bool {
+        true
+    }
+
+    fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {
+        read::earlier(record)
     }
 
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {

@@ -36,8 +36,10 @@ use crate::{
         put_varint, take_varint,
     },
     wire::{
-        Back, Beside, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting,
+        Answer, Answers, Back, Beside, Draft, Earlier, Envelope, Failure, Format, Graph, Invalid,
+        Link, Path, Setting,
         compaction::{Compaction, Lines},
+        cut::{How, Piece, between, parts},
         json, line, moment, other, shown, string, text,
     },
 };
@@ -150,6 +152,15 @@ impl Format for Codex {
         Ok(ties)
     }
 
+    /// A paginated fork copies nothing.
+    fn continues(&self, record: Raw<'_>) -> Option<u64> {
+        meta(record)?.get("history_base")?.get("end_ordinal_exclusive")?.u64()
+    }
+
+    fn ordinal(&self, record: Raw<'_>) -> Option<u64> {
+        record.get("ordinal")?.u64()
+    }
+
     /// A copy gets a time of its own.
     fn kept<'a>(&self, record: Raw<'a>) -> Option<Raw<'a>> {
         meta(record).is_none().then(|| record.get("payload"))?
@@ -187,6 +198,39 @@ impl Format for Codex {
             }
             Part::Event(_) | Part::Other(_) => Vec::new(),
         }
+    }
+
+    fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
+        let [class, payload] = record.pick(["type", "payload"]);
+        let sent = match part(record, class, payload) {
+            Part::Item(item) => answer(item).into_iter().collect(),
+            Part::Compacted(payload) => {
+                history(payload).into_iter().flat_map(Raw::items).filter_map(answer).collect()
+            }
+            Part::Event(_) | Part::Other(_) => Vec::new(),
+        };
+        Answers { sent, beside: Vec::new() }
+    }
+
+    fn tells_earlier(&self) -> bool {
+        true
+    }
+
+    fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {
+        let [class, payload] = record.pick(["type", "payload"]);
+        let answer = match part(record, class, payload) {
+            Part::Compacted(_) => return vec![Earlier::new(How::Compacted)],
+            Part::Item(item) => answer(item),
+            Part::Event(_) | Part::Other(_) => None,
+        };
+        let Some(answer) = answer else { return Vec::new() };
+        let told = answer.texts.iter().filter_map(|piece| omitted(&piece.text()));
+        told.map(|size| Earlier {
+            call: Some(answer.call.clone()),
+            size: Some(size),
+            ..Earlier::new(How::Cut)
+        })
+        .collect()
     }
 
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
@@ -281,6 +325,10 @@ impl Format for Codex {
         Ok(line(&record("response_item", &item, setting)))
     }
 
+    fn anew(&self, context: &[Vec<u8>], setting: &Setting) -> Option<Vec<u8>> {
+        Some(back::whole(context, setting))
+    }
+
     fn branch(
         &self,
         graph: &dyn Graph,
@@ -364,7 +412,8 @@ fn replay(
         }
     }
     if let Some(since) = since {
-        for one in seen.iter_mut().skip(since) {
+        // A history that was put in the place of another goes for good.
+        for one in seen.iter_mut().skip(since).filter(|one| one.kind != Kind::Boundary) {
             one.dropped = false;
         }
     }
@@ -566,6 +615,42 @@ fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Message> {
         _ => false,
     };
     Some(Message { is_summary, ..said(role, blocks, time) })
+}
+
+/// Returns what a tool answered: a string, parts, or JSON in a string as old versions wrote it.
+fn answer(item: Raw<'_>) -> Option<Answer<'_>> {
+    let [class, call, output] = item.pick(["type", "call_id", "output"]);
+    if item_kind(&class?.text()?, None, None) != Kind::Result {
+        return None;
+    }
+    let output = output?;
+    let texts = match output.kind() {
+        JsonKind::String => Piece::within(output, "output").into_iter().collect(),
+        JsonKind::Object => {
+            parts(output.get("content"), "text").into_iter().filter_map(Piece::new).collect()
+        }
+        _ => parts(Some(output), "text").into_iter().filter_map(Piece::new).collect(),
+    };
+    Some(Answer { call: string(call).unwrap_or_default(), texts })
+}
+
+/// Returns how much of an output was left out, as the words in its middle say.
+fn omitted(text: &str) -> Option<String> {
+    const UNITS: [&str; 3] = [" tokens truncated…", " chars truncated…", " bytes truncated…"];
+    for unit in UNITS {
+        let Some((before, _)) = text.split_once(unit) else { continue };
+        let (_, number) = before.rsplit_once('…')?;
+        if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Some(format!("{number}{}", unit.trim_end_matches(" truncated…")));
+        }
+    }
+    let lines = between(text, "[... omitted ", " lines ...]")?;
+    let (left_out, of) = lines.split_once(" of ")?;
+    let [left_out, of] = [left_out, of].map(|number| number.parse::<u64>().ok());
+    left_out
+        .zip(of)
+        .filter(|(left_out, _)| *left_out > 0)
+        .map(|(n, of)| format!("{n} of {of} lines"))
 }
 
 fn content(content: Raw<'_>) -> Vec<Block> {

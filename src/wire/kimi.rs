@@ -32,8 +32,10 @@ use crate::{
         json::{self, Raw},
     },
     wire::{
-        Departure, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Setting,
+        Answer, Answers, Departure, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path,
+        Setting,
         compaction::{Compaction, Lines},
+        cut::{Piece, parts},
         line, other, shown, string, text, tie_of_sub_agent,
     },
 };
@@ -117,6 +119,37 @@ impl Format for Kimi {
     fn aside(&self, names: &[String]) -> Option<String> {
         let newest = names.iter().filter_map(|name| self.rotation(name)).max().unwrap_or(0);
         Some(format!("context_{}.jsonl", newest.saturating_add(1)))
+    }
+
+    /// `kimi.json` beside `sessions/<hash of the folder>/<session>/`.
+    fn index(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {
+        let sessions = folder_hash(file)?.0;
+        Some(sessions.parent()?.join("kimi.json"))
+    }
+
+    fn listed(
+        &self,
+        file: &std::path::Path,
+        index: &[u8],
+        folder: Option<&str>,
+    ) -> Result<Option<Vec<u8>>, Invalid> {
+        let Some((_, hash)) = folder_hash(file) else { return Ok(None) };
+        let invalid = |why: &str| Invalid(why.to_owned());
+        let mut index: Value = match index.trim_ascii() {
+            [] => json!({}),
+            index => serde_json::from_slice(index).map_err(|error| Invalid(error.to_string()))?,
+        };
+        let fields = index.as_object_mut().ok_or_else(|| invalid("it is no JSON object"))?;
+        let folders = fields.entry("work_dirs").or_insert_with(|| json!([]));
+        let folders = folders.as_array_mut().ok_or_else(|| invalid("work_dirs is no list"))?;
+        let is_its = |path: &str| hash_of(path) == hash;
+        if folders.iter().filter_map(|known| known["path"].as_str()).any(is_its) {
+            return Ok(None);
+        }
+        let unknown = "it does not list the folder of this session, which Kimi CLI would empty";
+        let folder = folder.filter(|folder| is_its(folder)).ok_or_else(|| invalid(unknown))?;
+        folders.push(json!({ "path": folder, "kaos": "local", "last_session_id": null }));
+        Ok(serde_json::to_vec_pretty(&index).ok())
     }
 
     fn programs(&self) -> &'static [&'static str] {
@@ -227,6 +260,15 @@ impl Format for Kimi {
 
     fn has_markers(&self) -> bool {
         true
+    }
+
+    fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
+        if text(record, "role").as_deref() != Some("tool") {
+            return Answers::default();
+        }
+        let texts = parts(record.get("content"), "text").into_iter().filter_map(Piece::new);
+        let call = text(record, "tool_call_id").unwrap_or_default();
+        Answers { sent: vec![Answer { call, texts: texts.collect() }], beside: Vec::new() }
     }
 
     fn checkpoint(&self, record: Raw<'_>) -> Option<String> {
@@ -371,6 +413,21 @@ fn is_told_checkpoint(words: &str) -> bool {
     let number =
         words.strip_prefix(CHECKPOINT).and_then(|rest| rest.trim_end().strip_suffix(NOTE_END));
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Returns the folder of all sessions, and the hash of the folder in which the one of a file works.
+fn folder_hash(file: &std::path::Path) -> Option<(&std::path::Path, &str)> {
+    let work = file.ancestors().find(|above| {
+        above.parent().is_some_and(|sessions| sessions.file_name() == Some("sessions".as_ref()))
+    })?;
+    let hash = work.file_name()?.to_str()?;
+    let is_hash = hash.len() == 32 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash.then_some((work.parent()?, hash))
+}
+
+fn hash_of(folder: &str) -> String {
+    use md5::{Digest, Md5};
+    Md5::digest(folder.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the text with which a message's content begins.

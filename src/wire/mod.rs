@@ -8,6 +8,7 @@
 mod claude;
 mod codex;
 pub mod compaction;
+pub mod cut;
 pub mod discover;
 pub mod jsonl;
 mod kimi;
@@ -16,6 +17,7 @@ mod pi;
 
 pub use claude::Claude;
 pub use codex::Codex;
+pub use cut::{Answer, Answers, Earlier};
 pub use kimi::Kimi;
 pub use native::{Invalid, Native};
 pub use pi::Pi;
@@ -223,6 +225,21 @@ pub trait Format: Sync {
         None
     }
 
+    /// Returns the file in which the agent lists the folders of its sessions, if it takes none that is not listed.
+    fn index(&self, _file: &std::path::Path) -> Option<std::path::PathBuf> {
+        None
+    }
+
+    /// Returns that list with the folder of a session's file added, if it lacks it; `folder` is one that it may be.
+    fn listed(
+        &self,
+        _file: &std::path::Path,
+        _index: &[u8],
+        _folder: Option<&str>,
+    ) -> Result<Option<Vec<u8>>, Invalid> {
+        Ok(None)
+    }
+
     /// Returns whether the parent of a record is always in the same file.
     fn is_closed(&self) -> bool {
         false
@@ -263,6 +280,16 @@ pub trait Format: Sync {
         None
     }
 
+    /// Returns, of a record that opens a session whose history begins in another one, the ordinal before which that ends.
+    fn continues(&self, _record: Raw<'_>) -> Option<u64> {
+        None
+    }
+
+    /// Returns the ordinal that a record has in its session, if the agent counts.
+    fn ordinal(&self, _record: Raw<'_>) -> Option<u64> {
+        None
+    }
+
     /// Returns what a copy of a record keeps, where its line does not stay the same.
     fn kept<'a>(&self, _record: Raw<'a>) -> Option<Raw<'a>> {
         None
@@ -291,6 +318,21 @@ pub trait Format: Sync {
     /// Returns whether the agent sets checkpoints itself.
     fn has_markers(&self) -> bool {
         false
+    }
+
+    /// Returns where a record holds what tools answered.
+    fn answers<'a>(&self, _record: Raw<'a>) -> Answers<'a> {
+        Answers::default()
+    }
+
+    /// Returns whether records of this format tell what the agent left out; where not, none is read for it.
+    fn tells_earlier(&self) -> bool {
+        false
+    }
+
+    /// Returns what a record says that the agent left out by itself.
+    fn earlier(&self, _record: Raw<'_>) -> Vec<Earlier> {
+        Vec::new()
     }
 
     /// Returns the agent's own number of a checkpoint, if this record sets one.
@@ -323,6 +365,11 @@ pub trait Format: Sync {
 
     /// Writes a record.
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid>;
+
+    /// Returns the record that puts these records, of a whole context, in the place of all before it, where there is such.
+    fn anew(&self, _context: &[Vec<u8>], _setting: &Setting) -> Option<Vec<u8>> {
+        None
+    }
 
     /// Returns the lines that, appended, take the agent to an entry and say a note there; None where only a rotation
     /// can do it, an [`Invalid`] as the error where the note cannot be written.
@@ -406,7 +453,7 @@ pub struct Back<'a> {
 pub const TIED: u64 = 256;
 
 /// How many records are enough to tell a format that knows some of them; to ask is to read each several times.
-const SURE: usize = 32;
+const SURE: usize = 8;
 
 /// Every format, in the order in which they are asked.
 pub const FORMATS: [&dyn Format; 5] = [&Native, &Claude, &Pi, &Codex, &Kimi];
@@ -454,7 +501,8 @@ fn usage(usage: Raw<'_>, names: [&str; 4]) -> Usage {
 /// Returns what a model said that it used, as Anthropic's interface writes it.
 fn anthropic_usage(usage: &Usage) -> serde_json::Value {
     let numbers = [usage.input, usage.output, usage.cache_read, usage.cache_write];
-    ANTHROPIC_USAGE.into_iter().zip(numbers).map(|(name, n)| (name.to_owned(), n.into())).collect()
+    let fields = ANTHROPIC_USAGE.into_iter().zip(numbers);
+    fields.map(|(name, n)| (name.to_owned(), serde_json::Value::from(n))).collect()
 }
 
 /// The names under which Anthropic's interface says what was used.

@@ -22,9 +22,10 @@ use crate::{
         json::{self, Raw},
     },
     wire::{
-        Draft, Envelope, Failure, Format, Graph, Link, Path, Repair, Setting, anthropic,
-        anthropic_usage,
+        Answer, Answers, Draft, Envelope, Failure, Format, Graph, Link, Path, Repair, Setting,
+        anthropic, anthropic_usage,
         compaction::{Compaction, Lines},
+        cut::{Piece, parts, strings},
         moment, shown, string, text,
     },
 };
@@ -99,6 +100,15 @@ impl Format for Native {
 
     fn messages(&self, record: Raw<'_>) -> Vec<Message> {
         message(record).into_iter().collect()
+    }
+
+    fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
+        let Some(result) = record.get("toolResult") else { return Answers::default() };
+        let said = ["output", "error"].into_iter().flat_map(|key| strings(result.get(key)));
+        let more = parts(record.get("message").and_then(|message| message.get("content")), "text");
+        let texts = said.chain(more).filter_map(Piece::new).collect();
+        let call = text(result, "id").unwrap_or_default();
+        Answers { sent: vec![Answer { call, texts }], beside: Vec::new() }
     }
 
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {

@@ -30,8 +30,10 @@ use crate::{
         put_varint, take_varint,
     },
     wire::{
-        Back, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path, Repair, Setting,
+        Answer, Answers, Back, Draft, Earlier, Envelope, Failure, Format, Graph, Invalid, Link,
+        Path, Repair, Setting,
         compaction::{Compaction, Lines},
+        cut::{How, Piece, parts, strings},
         json, line, other, shown, string, text,
     },
 };
@@ -175,6 +177,54 @@ impl Format for Pi {
 
     fn messages(&self, record: Raw<'_>) -> Vec<Message> {
         message(record).into_iter().collect()
+    }
+
+    fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
+        let Some(message) = record.get("message") else { return Answers::default() };
+        let said = match text(message, "role").as_deref() {
+            Some("toolResult") => parts(message.get("content"), "text"),
+            // What the user had run himself is sent like an answer, and names no call.
+            Some("bashExecution") => parts(message.get("output"), "text"),
+            _ => return Answers::default(),
+        };
+        let texts = said.into_iter().filter_map(Piece::new).collect();
+        let call = text(message, "toolCallId").unwrap_or_default();
+        Answers { sent: vec![Answer { call, texts }], beside: strings(message.get("details")) }
+    }
+
+    fn tells_earlier(&self) -> bool {
+        true
+    }
+
+    /// What `OpenClaw` cut is told by its suffix, what pi put into a file by the details.
+    fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {
+        const CUT: &str = "⚠️ [Content truncated";
+        const CLEARED: &str = "[compacted: tool output removed to free context]";
+        if text(record, "type").as_deref() == Some("compaction") {
+            let before = record.get("tokensBefore").and_then(Raw::u64);
+            return vec![Earlier { tokens: (before, None), ..Earlier::new(How::Compacted) }];
+        }
+        let details = record.get("message").and_then(|message| message.get("details"));
+        let file = details.and_then(|details| text(details, "fullOutputPath"));
+        let mut found = Vec::new();
+        for answer in self.answers(record).sent {
+            let call = Some(answer.call).filter(|call| !call.is_empty());
+            for words in answer.texts.into_iter().map(Piece::text) {
+                let is_cut = words.trim_end().lines().last().is_some_and(|last| last.contains(CUT));
+                let how = if is_cut {
+                    How::Cut
+                } else if words.trim() == CLEARED {
+                    How::Cleared
+                } else {
+                    continue;
+                };
+                found.push(Earlier { call: call.clone(), ..Earlier::new(how) });
+            }
+            if let Some(file) = file.clone() {
+                found.push(Earlier { call, file: Some(file), ..Earlier::new(How::Filed) });
+            }
+        }
+        found
     }
 
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {

@@ -366,6 +366,19 @@ mod codex {
     }
 
     #[test]
+    fn a_rollback_over_all_turns_drops_a_history_too() {
+        let base = || compacted("sum", Some(&["h", "sum"]));
+        let sent = |parts: &[Vec<Value>]| rollout(parts).sent();
+        assert_eq!(sent(&[base(), rolled_back(1), turn(1)]), "q1 a1");
+        assert_eq!(sent(&[base(), turn(1), rolled_back(9)]), "");
+        let environment = || vec![says("user", ENVIRONMENT)];
+        assert_eq!(
+            sent(&[environment(), base(), environment(), rolled_back(3), turn(1)]),
+            format!("{ENVIRONMENT} {ENVIRONMENT} q1 a1")
+        );
+    }
+
+    #[test]
     fn fragments_are_no_turns() {
         let aborted = says("user", "<turn_aborted>\nby the user\n</turn_aborted>");
         let second = vec![says("user", "q2"), aborted, event("turn_aborted")];

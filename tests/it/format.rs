@@ -46,7 +46,8 @@ fn version_1() -> TempDir {
     folder
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies what lies in a folder into another.
+pub(crate) fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let to = to.join(entry.file_name());
         if entry.path().is_dir() {

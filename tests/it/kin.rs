@@ -46,6 +46,10 @@ fn said(second: u32, words: &str) -> String {
     codex(second, "response_item", &payload)
 }
 
+fn ordinal(n: u32, line: &str) -> String {
+    line.replacen('{', &format!("{{\"ordinal\":{n},"), 1)
+}
+
 fn pi(id: &str, parent: &str) -> String {
     format!(
         "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":{parent},\"timestamp\":\"2026-03-01T10:00:00.000Z\",\
@@ -99,6 +103,20 @@ fn families(root: &Path) -> Vec<PathBuf> {
                 + &[said(10, "one"), said(10, "two"), said(11, "other")].concat(),
         ),
         ("codex/rollout-3.jsonl", meta(12, "x-three", spawned) + &said(13, "work")),
+        (
+            "codex/rollout-4.jsonl",
+            meta(
+                14,
+                "x-four",
+                ",\"history_base\":{\"thread_id\":\"x-five\",\"end_ordinal_exclusive\":2}",
+            ) + &said(15, "after"),
+        ),
+        (
+            "codex/rollout-5.jsonl",
+            ordinal(0, &meta(1, "x-five", ""))
+                + &ordinal(1, &said(2, "page"))
+                + &ordinal(2, &said(3, "next")),
+        ),
         (
             "pi/1_p-one.jsonl",
             pi_header("p-one", "") + &pi("aaaaaaa1", "null") + &pi("aaaaaaa2", "\"aaaaaaa1\""),
@@ -169,6 +187,7 @@ fn what_a_session_was_made_of_is_found_in_any_order() {
     k-one/s1 sub-agent of k-one:  | 
     k-two fork of k-one:  | 
     p-two fork of p-one: aaaaaaa1 | aaaaaaa1
+    x-four fork of x-five:  | page
     x-three sub-agent of x-one:  | 
     x-two fork of x-one: two | two
     ");
@@ -207,9 +226,11 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     c-one/a1  claude  2026-03-01 10:00  0  /w  sub-agent of c-one
     ");
     assert_snapshot!(of("codex", &["--all"]), @"
+    x-four   codex  2026-03-01 10:00  1  /w  fork of x-five, at aae16d09; the history before is there: after
     x-two    codex  2026-03-01 10:00  3  /w  fork of x-one, at 65b2488d: one
     x-one    codex  2026-03-01 10:00  3  /w  one
     x-three  codex  2026-03-01 10:00  1  /w  sub-agent of x-one: work
+    x-five   codex  2026-03-01 10:00  2  /w  page
     ");
     // A sub-agent is selected behind its session, and is never meant by the session's id.
     assert_snapshot!(env.run(&["status", "c-on/a"]), @"
@@ -228,6 +249,10 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     ◉  @2  b79d6591  Words 5  (2 entries)  [main]  HEAD
     ○  @1  26b2abb9  Words 3  (2 entries)
     ○  @0  bc1ac533  Words 1  (2 entries)
+    ");
+    assert_snapshot!(env.run(&["graph", "x-four"]), @"
+    ◉  @0  21f97bfa  after  (2 entries)  [main]  HEAD
+    fork of x-five, at aae16d09; the history before is there
     ");
     assert_snapshot!(env.run(&["graph", "c-two"]), @"
     ◉  @2  e22a836c  Words 7  (2 entries)  [main]  HEAD

@@ -22,10 +22,7 @@ fn every_transcript_is_what_happens() {
     let env = TestEnv::new();
     let examples = env.project().join("examples");
     fs::create_dir(&examples).unwrap();
-    for example in fs::read_dir(package.join("examples")).unwrap() {
-        let example = example.unwrap();
-        fs::copy(example.path(), examples.join(example.file_name())).unwrap();
-    }
+    crate::format::copy(&package.join("examples"), &examples);
     let readme = fs::read_to_string(package.join("README.md")).unwrap();
     let transcript = transcript(&readme);
     assert!(transcript.len() > 10, "the README shows commands");

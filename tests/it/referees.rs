@@ -9,10 +9,12 @@ use std::{
     process::Command,
 };
 
+use serde_json::Value;
 use undertext::{
-    ops::{self, Archive, Machine, OpsError, Session, Workspace},
+    context::cut::Limit,
+    ops::{self, Archive, Bound, Machine, Manner, OpsError, Session, Workspace},
     store::Access,
-    wire::{Claude, Codex, Format},
+    wire::{Claude, Codex, Format, Graph},
 };
 
 use crate::resume::{Difference, compare, corpus, files, from_claude_code, from_codex, peek, view};
@@ -74,6 +76,32 @@ impl Case {
         self.table.push(format!("{name:50} {step:8} {}", found.as_deref().unwrap_or("agrees")));
     }
 
+    /// Returns the name of an entry's record.
+    fn record_id(&self, entry: u64) -> String {
+        let line = view(&self.archive, &self.session).line(entry).unwrap();
+        let record: Value = serde_json::from_slice(&line).unwrap();
+        record["id"].as_str().unwrap_or_else(|| panic!("{record} in {:?}", self.file)).to_owned()
+    }
+
+    /// Cuts what a small window has no room for, and restores it.
+    fn cut(&mut self) {
+        let bound = Bound { limit: Limit::of_window(8_000), window: Some(8_000) };
+        let done = match ops::truncate(&mut self.archive, &self.session, bound) {
+            Ok(done) => done,
+            Err(error) => {
+                self.table.push(format!("{:50} cut      {error}", self.file.display()));
+                return;
+            }
+        };
+        if done.operation.is_none() {
+            return;
+        }
+        assert_eq!(done.written.as_deref(), Some(self.file.as_path()));
+        self.check("cut");
+        ops::undo(&mut self.archive, &self.session, None).unwrap();
+        self.check("restored");
+    }
+
     fn play(&mut self) {
         let nowhere = Workspace::default();
         let checkpoints = ops::checkpoints(&self.archive, &self.session).unwrap();
@@ -110,6 +138,7 @@ fn check(format: &'static dyn Format, folders: &[&str], program: &str, differenc
         let path = corpus().unwrap().join(folder).join(truth.file_name().unwrap());
         let mut case = Case::new(&path, referee.clone(), difference);
         assert_eq!(case.session.format.name(), format.name());
+        case.cut();
         case.play();
         table.append(&mut case.table);
     }
@@ -127,4 +156,108 @@ fn claude_code_resumes_what_was_written_into_its_files() {
 #[test]
 fn codex_resumes_what_was_written_into_its_files() {
     check(&Codex, &["codex", "codex-shapes"], "codex-resume", from_codex);
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test is told where the agents lie")]
+fn named(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from)
+}
+
+/// Returns what a referee prints of a file, as JSON.
+fn asked(mut command: Command, file: &Path, arguments: &[&str]) -> Value {
+    let output = command.arg(file).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    serde_json::from_str(&said)
+        .unwrap_or_else(|_| panic!("{said}{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// `PI` names the folder in which pi is installed.
+#[test]
+fn pi_resumes_what_was_written_into_its_files() {
+    let (Some(probe), Some(pi)) = (referee("pi_probe.mjs"), named("PI")) else { return };
+    let ask = |file: &Path, arguments: &[&str]| {
+        let mut command = Command::new("node");
+        command.arg(&probe).arg("--pi").arg(&pi);
+        asked(command, file, arguments)["context"].clone()
+    };
+    for path in files("pi") {
+        // What pi hangs on, or mends on its own as it opens it, is no judge.
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if [
+            "dup-id",
+            "corrupt-mid",
+            "noheader",
+            "two-headers",
+            "torn-tail",
+            "v1",
+            "v2hook",
+            "cycle-self",
+        ]
+        .contains(&name.as_str())
+        {
+            continue;
+        }
+        let mut case = Case::new(&path, probe.clone(), from_claude_code);
+        let nowhere = Workspace::default();
+        let before = ask(&case.file, &["info"]);
+        let checkpoints = ops::checkpoints(&case.archive, &case.session).unwrap();
+        let Some(middle) = checkpoints.get(checkpoints.len() / 2) else { continue };
+        let place = middle.checkpoint.place;
+        let parent = match place.head {
+            Some(head) => case.record_id(head),
+            None => "null".to_owned(),
+        };
+        let there = ask(&path, &["branch", &parent]);
+        let middle = middle.checkpoint.n.to_string();
+        ops::revert(&mut case.archive, &case.session, &nowhere, &middle, None).unwrap();
+        assert_eq!(ask(&case.file, &["info"])["digest"], there["digest"], "{name}");
+        ops::undo(&mut case.archive, &case.session, None).unwrap();
+        assert_eq!(ask(&case.file, &["info"])["digest"], before["digest"], "{name}");
+        let note = Some("Look at the tests first.");
+        ops::revert(&mut case.archive, &case.session, &nowhere, &middle, note).unwrap();
+        let noted = ask(&case.file, &["info"])["messages"].as_u64().unwrap();
+        assert_eq!(noted, there["messages"].as_u64().unwrap() + 1, "{name}");
+        let manner = Manner { rotate: true, ..Manner::default() };
+        case.archive.set_manner(manner);
+        ops::undo(&mut case.archive, &case.session, None).unwrap();
+        assert_eq!(ask(&case.file, &["info"])["digest"], before["digest"], "{name}, rotated");
+    }
+}
+
+/// `KIMI` names a Python that has Kimi CLI.
+#[test]
+fn kimi_resumes_what_was_written_into_its_files() {
+    let (Some(probe), Some(python)) = (referee("kimi_probe.py"), named("KIMI")) else { return };
+    let ask = |file: &Path, arguments: &[&str]| {
+        let mut command = Command::new(&python);
+        command.arg(&probe);
+        asked(command, file, arguments)
+    };
+    for path in files("kimi").into_iter().filter(|path| path.ends_with("context.jsonl")) {
+        let mut case = Case::new(&path, probe.clone(), from_claude_code);
+        let nowhere = Workspace::default();
+        let history = |case: &Case| ask(&case.file, &["restore", "--history"])["history"].clone();
+        let before = history(&case);
+        let name = path.display();
+        let checkpoints = ops::checkpoints(&case.archive, &case.session).unwrap();
+        let own: Vec<&str> = checkpoints.iter().filter_map(|shown| shown.own.as_deref()).collect();
+        let last = own.last().unwrap().strip_prefix("kimi:").unwrap();
+        // Kimi's own way back, on a copy.
+        let copy = case.folder.path().join("copy").join("context.jsonl");
+        fs::create_dir(copy.parent().unwrap()).unwrap();
+        fs::copy(&path, &copy).unwrap();
+        let there = ask(&copy, &["revert", last, "--history"])["history"].clone();
+        let wanted = format!("kimi:{last}");
+        ops::revert(&mut case.archive, &case.session, &nowhere, &wanted, None).unwrap();
+        assert_eq!(history(&case), there, "{name}");
+        assert!(case.file.with_file_name("context_1.jsonl").exists(), "{name}");
+        ops::undo(&mut case.archive, &case.session, None).unwrap();
+        assert_eq!(history(&case), before, "{name}");
+        let note = Some("Look at the tests first.");
+        ops::revert(&mut case.archive, &case.session, &nowhere, &wanted, note).unwrap();
+        let noted = history(&case);
+        let (last, rest) = noted.as_array().unwrap().split_last().unwrap();
+        assert_eq!(rest, there.as_array().unwrap().as_slice(), "{name}");
+        assert!(last.to_string().contains("Look at the tests first."), "{last}");
+    }
 }

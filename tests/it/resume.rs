@@ -14,7 +14,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use undertext::{
     model::{Block, Kind, Message, Position, Role, json::Raw},
-    ops::{self, Archive, Machine, OpsError, Session, Severity, View},
+    ops::{self, Archive, Machine, OpsError, Session, View},
     wire::{Claude, Codex, Format, Graph, jsonl::Reader},
 };
 
@@ -278,12 +278,19 @@ fn codex_resumes_shapes_as_we_say() {
 }
 
 /// The formats' folders of the corpus.
-const FOLDERS: [&str; 7] =
+pub(crate) const FOLDERS: [&str; 7] =
     ["claude", "claude-shapes", "claude-broken", "codex", "codex-shapes", "kimi", "pi"];
 
 #[test]
 fn a_store_gives_back_what_it_was_given_and_walks_as_the_file_does() {
-    for path in FOLDERS.into_iter().flat_map(files) {
+    let alone = tempfile::tempdir().unwrap();
+    for (n, path) in FOLDERS.into_iter().flat_map(files).enumerate() {
+        // Beside what its agent set aside, a file is one of several.
+        let folder = alone.path().join(n.to_string());
+        fs::create_dir(&folder).unwrap();
+        let copy = folder.join(path.file_name().unwrap());
+        fs::copy(&path, &copy).unwrap();
+        let path = copy;
         let Some((archive, session)) = peek(&path) else {
             println!("{} is of no format", path.display());
             continue;
@@ -301,10 +308,7 @@ fn a_store_gives_back_what_it_was_given_and_walks_as_the_file_does() {
             source = zstd::decode_all(&source[..]).unwrap();
         }
         assert!(bytes == source, "{name} is exported with other bytes");
-        let mut findings = Vec::new();
-        ops::verify(&archive, None, &mut |finding| findings.push(finding.clone())).unwrap();
-        findings.retain(|finding| finding.severity != Severity::Note);
-        assert_eq!(findings, [], "{name}");
+        assert_eq!(crate::fixture::damage(&archive), [""; 0], "{name}");
 
         let (file, view) = (FileGraph::read(session.format, &bytes), view(&archive, &session));
         assert_same(&view, &file, &path);

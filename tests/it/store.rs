@@ -241,6 +241,7 @@ fn answers(store: &dyn Store, key: SessionKey, names: &[&str]) -> Vec<String> {
         all.push(format!("{:?}", store.operations(key, range.clone()).unwrap()));
         all.push(format!("{:?}", store.entries(key, range.clone()).unwrap()));
         all.push(format!("{:?}", store.records(key, range.clone()).unwrap()));
+        all.push(format!("{:?}", store.origins(key, range.clone()).unwrap()));
         all.push(format!("{:?}", store.line_ids(key, range).unwrap()));
     }
     for generation in 0..4 {
@@ -453,6 +454,45 @@ fn token_counts_are_kept_by_the_line_and_the_rule() {
         assert_eq!(store.counts(key, 0..u64::MAX, 2).unwrap(), []);
         // The same lines in another session.
         assert_eq!(store.counts(twin, 0..u64::MAX, 1).unwrap(), counts);
+    });
+}
+
+#[test]
+fn a_cut_line_is_kept_as_the_beginning_of_the_one_that_it_was_cut_from() {
+    let record = |text: &str| format!(r#"{{"uuid":"x","a":"{text}","b":"{text}"}}"#).into_bytes();
+    let noise: String = (0..60_000u32)
+        .map(|n| char::from(b'!' + u8::try_from(n.wrapping_mul(2_654_435_761) >> 25).unwrap() % 90))
+        .map(|c| if matches!(c, '"' | '\\') { ' ' } else { c })
+        .collect();
+    let whole = record(&noise);
+    let shape = line::split(&whole, false, false).next().unwrap().shape.unwrap();
+    let cut = record(&(noise[..40_000].to_owned() + "[cut]"));
+    over_each(|store| {
+        let mut writer = Writer::new("s");
+        // Once the whole line lies in a segment, once it comes with the same commit.
+        let key = store.commit(writer.begin()).unwrap();
+        store.commit(writer.next(std::slice::from_ref(&whole), |_| {})).unwrap();
+        let before = store.sizes().unwrap().kept;
+        let mut commit = writer.next(std::slice::from_ref(&cut), |_| {});
+        commit.lines[0].cut_from(&whole, &shape.texts);
+        store.commit(commit).unwrap();
+        let other = whole.iter().map(|&byte| if byte == b'!' { b'~' } else { byte }).collect();
+        let again = [&cut[..cut.len() - 1], br#","c":1}"#].concat();
+        let mut commit = writer.next(&[other, again.clone()], |_| {});
+        // What is said of a line and is not true changes nothing.
+        commit.lines[0].cut_from(&record("other"), &shape.texts);
+        commit.lines[0].cut_from(&whole, &shape.texts[..1]);
+        commit.lines[1].cut_from(&whole, &shape.texts);
+        store.commit(commit).unwrap();
+        let mut lines = Vec::new();
+        store.lines(key, &[3, 4, 6], &mut |_, line| lines.push(line)).unwrap();
+        assert!(lines == [whole.clone(), cut.clone(), again]);
+        let mut faults = Vec::new();
+        store.check(&mut |fault| faults.push(fault)).unwrap();
+        assert_eq!(faults, []);
+        let sizes = store.sizes().unwrap();
+        // In memory nothing is shared; the store keeps the other line once, and of the cut ones next to nothing.
+        assert!(sizes.texts == 0 || sizes.kept - before < 62_000, "{sizes:?}, {before} before");
     });
 }
 

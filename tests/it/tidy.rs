@@ -19,11 +19,12 @@ const LAYERS: [(&str, &[&str]); 10] = [
 ];
 
 /// Crate, then the paths under `src` that may import it.
-const CRATES: [(&str, &[&str]); 7] = [
+const CRATES: [(&str, &[&str]); 8] = [
     ("anyhow", &["cli"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
+    ("regex", &["cli"]),
     ("rusqlite", &["store/sqlite"]),
     ("terminal_size", &["cli"]),
     ("ureq", &["provider"]),

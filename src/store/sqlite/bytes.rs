@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     model::{EntryId, LineId, put_varint, take_varint},
-    store::{NewLine, SessionKey, Sizes, StoreError},
+    store::{NewLine, SessionKey, Sizes, StoreError, Whole},
 };
 
 /// How many opened segments are kept at hand.
@@ -203,7 +203,8 @@ impl Bytes {
         // What the body leaves out, and how many literal bytes precede what comes next.
         let mut cuts = Vec::new();
         let (mut literal, mut gap, mut rest) = (0, 0, 0);
-        for (text, whole) in line.texts.iter().zip(&line.text_ids) {
+        let wholes = line.wholes.iter().copied().chain(std::iter::repeat(None));
+        for ((text, whole), cut_from) in line.texts.iter().zip(&line.text_ids).zip(wholes) {
             let Some(bytes) = line.bytes.get(text.clone()) else { continue };
             let place = match self.known.get(whole) {
                 None if !self.is_all => self.find_text(db, whole, bytes)?,
@@ -212,11 +213,17 @@ impl Bytes {
             literal += text.start - rest;
             gap += text.start - rest;
             rest = text.end;
-            if let Some(place) = place {
+            let beginning = match (place, cut_from) {
+                (None, Some(whole)) => self.find_beginning(db, whole, bytes)?,
+                _ => None,
+            };
+            if let Some(place) = place.or(beginning) {
                 let line = if place.line == key { 0 } else { place.line };
                 references.push((gap, Place { line, ..place }));
-                cuts.push(text.clone());
-                gap = 0;
+                let shared = usize::try_from(place.size).unwrap_or(bytes.len()).min(bytes.len());
+                cuts.push(text.start..text.start + shared);
+                gap = bytes.len() - shared;
+                literal += gap;
             } else {
                 let place = Place { line: key, at: literal as u64, size: bytes.len() as u64 };
                 literal += bytes.len();
@@ -253,6 +260,29 @@ impl Bytes {
             }
             let body = self.body(db, place.line)?;
             if Parts::read(body.bytes()).and_then(|parts| parts.slice(place)) == Some(bytes) {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks for the string that this one was cut from, and returns where both begin alike.
+    fn find_beginning(
+        &self,
+        db: &Connection,
+        whole: Whole,
+        bytes: &[u8],
+    ) -> Result<Option<Place>, StoreError> {
+        let Some(common) = bytes.get(..whole.common) else { return Ok(None) };
+        let mut find = db.prepare_cached("SELECT line, at, size FROM text WHERE tag = ?")?;
+        let mut rows = find.query([whole.hash.get(..6)])?;
+        while let Some(row) = rows.next()? {
+            let place = Place { line: row.get(0)?, at: row.get(1)?, size: common.len() as u64 };
+            if row.get::<_, u64>(2)? != whole.size as u64 {
+                continue;
+            }
+            let body = self.body(db, place.line)?;
+            if Parts::read(body.bytes()).and_then(|parts| parts.slice(place)) == Some(common) {
                 return Ok(Some(place));
             }
         }

@@ -304,6 +304,20 @@ pub(super) fn checkpoints(
     )
 }
 
+pub(super) fn origins(
+    db: &Connection,
+    session: SessionKey,
+    (from, to): (i64, i64),
+) -> Result<Vec<(u64, Origin)>, StoreError> {
+    collect(
+        db,
+        "SELECT operation, entry, origin FROM origin
+         WHERE session = ? AND entry >= ? AND entry < ? ORDER BY entry",
+        params![session.0, from, to],
+        |row| Ok((row.get(0)?, Origin { entry: row.get(1)?, origin: row.get(2)? })),
+    )
+}
+
 /// Reads the columns of a checkpoint that follow its operation.
 fn checkpoint(row: &Row<'_>) -> rusqlite::Result<Checkpoint> {
     Ok(Checkpoint {

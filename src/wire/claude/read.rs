@@ -9,7 +9,11 @@ use crate::{
         Block, Kind, Message, NameTag, Record, Role, Stop,
         json::{self, Raw},
     },
-    wire::{Envelope, Link, anthropic, moment, shown, string, text},
+    wire::{
+        Answer, Answers, Earlier, Envelope, Link, anthropic,
+        cut::{How, Piece, between, parts, strings},
+        moment, shown, string, text,
+    },
 };
 
 /// What a hint says.
@@ -241,6 +245,64 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
         is_summary: is_true(record.get("isCompactSummary")),
         ..Message::new(role, blocks)
     })
+}
+
+/// Returns where a record holds what tools answered.
+pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
+    if text(record, "type").as_deref() != Some("user") {
+        return Answers::default();
+    }
+    let content = record.get("message").and_then(|message| message.get("content"));
+    let is_answer = |item: &Raw<'_>| text(*item, "type").as_deref() == Some("tool_result");
+    let results = content.into_iter().flat_map(Raw::items).filter(is_answer);
+    let sent = results.map(|item| Answer {
+        call: text(item, "tool_use_id").unwrap_or_default(),
+        texts: parts(item.get("content"), "text").into_iter().filter_map(Piece::new).collect(),
+    });
+    Answers { sent: sent.collect(), beside: strings(record.get("toolUseResult")) }
+}
+
+/// Returns what a record says that the program left out: answers in files, cleared ones, compactions.
+pub(super) fn earlier(record: Raw<'_>) -> Vec<Earlier> {
+    const FILED: &str = "<persisted-output>";
+    const CLEARED: &str = "[Old tool result content cleared]";
+    if text(record, "type").as_deref() == Some("system") {
+        let metadata = |key| record.get(key);
+        let number = |of: Option<Raw<'_>>, key| of.and_then(|of| of.get(key)).and_then(Raw::u64);
+        return match text(record, "subtype").as_deref() {
+            Some("compact_boundary") => {
+                let of = metadata("compactMetadata");
+                let tokens = (number(of, "preTokens"), number(of, "postTokens"));
+                vec![Earlier { tokens, ..Earlier::new(How::Compacted) }]
+            }
+            Some("microcompact_boundary") => {
+                let of = metadata("microcompactMetadata");
+                let before = number(of, "preTokens");
+                let after = before.zip(number(of, "tokensSaved"));
+                let after = after.map(|(before, saved)| before.saturating_sub(saved));
+                vec![Earlier { tokens: (before, after), ..Earlier::new(How::Cleared) }]
+            }
+            _ => Vec::new(),
+        };
+    }
+    let mut found = Vec::new();
+    for answer in answers(record).sent {
+        for words in answer.texts.into_iter().map(Piece::text) {
+            let call = Some(answer.call.clone());
+            let words = words.trim_start();
+            if let Some(marker) = words.strip_prefix(FILED) {
+                found.push(Earlier {
+                    call,
+                    size: between(marker, "too large (", ")").map(str::to_owned),
+                    file: between(marker, "saved to: ", "\n").map(str::to_owned),
+                    ..Earlier::new(How::Filed)
+                });
+            } else if words.starts_with(CLEARED) {
+                found.push(Earlier { call, ..Earlier::new(How::Cleared) });
+            }
+        }
+    }
+    found
 }
 
 fn is_true(value: Option<Raw<'_>>) -> bool {

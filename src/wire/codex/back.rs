@@ -56,7 +56,9 @@ pub(super) fn lines(
             say(&mut lines, &mut setting, again);
         }
     } else {
-        let whole = whole(graph, &Codex.context(graph, back.path)?, &setting)?;
+        let context = Codex.context(graph, back.path)?;
+        let context = context.into_iter().map(|entry| graph.line(entry));
+        let whole = whole(&context.collect::<Result<Vec<_>, _>>()?, &setting);
         say(&mut lines, &mut setting, whole);
     }
     if let Some(note) = back.note {
@@ -128,12 +130,9 @@ fn forth(stood: &[Said], wanted: &[Said]) -> Option<(u64, Vec<u64>)> {
 }
 
 /// Writes a record that puts a context in the place of all before it.
-fn whole(graph: &dyn Graph, context: &[u64], setting: &Setting) -> Result<Vec<u8>, Failure> {
-    let mut items = Vec::new();
-    for &entry in context {
-        items.extend(items_of(&graph.line(entry)?));
-    }
-    Ok(compacted("", &items, setting))
+pub(super) fn whole(context: &[Vec<u8>], setting: &Setting) -> Vec<u8> {
+    let items: Vec<Vec<u8>> = context.iter().flat_map(|line| items_of(line)).collect();
+    compacted("", &items, setting)
 }
 
 /// Writes a record that puts a summary, and what is kept, in the place of all before it.

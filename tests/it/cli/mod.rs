@@ -5,6 +5,8 @@ mod audit;
 mod branch;
 mod checkpoint;
 mod context;
+mod cut;
+mod diff;
 mod export;
 mod faults;
 mod graph;

@@ -1,0 +1,217 @@
+//! `diff`: how two branches differ, from where they part.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+
+use serde_json::json;
+use undertext::model::EntryId;
+use undertext::ops::{self, Diff, Difference, Line, Side};
+
+use super::Context;
+use super::common::{counted, short, whole};
+use super::error::{CommandError, Exit};
+use crate::render::conversation::{self, Manner};
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::{diff, json};
+
+/// Show how two branches or entries differ, from where they part
+///
+/// What led to each is compared. The same words under another entry, as a replay or a fork leaves them, are no difference
+/// but are said; a record with other words is shown as a difference of lines.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext diff main.1                  what a revert left, against where the session stands
+  undertext diff @3 @7 --stat
+  undertext diff --with 3f2a91c0         a session that was forked from this one
+
+Exit codes: 0 if they are the same, 1 if they differ
+
+JSON: first
+  {\"type\":\"fork\", \"entry\":ID of the last entry in common or null, \"common\":how many entries are in common}
+then, in order
+  {\"type\":\"same\", \"entries\":N on both sides}
+  {\"type\":\"only\", \"side\":\"one\" or \"other\", and an entry as log has it}
+  {\"type\":\"renewed\", \"one\":ID, \"other\":ID of the entry that says the same}
+  {\"type\":\"changed\", \"one\":ID, \"other\":ID, \"diff\":the lines that differ, in the unified form}
+with --stat only the fork and
+  {\"type\":\"stat\", \"same\":N, \"renewed\":N, \"changed\":N, \"one\":{\"entries\":N, \"characters\":N} on this side only,
+   \"other\":{..}}")]
+pub(crate) struct Args {
+    /// An entry: HEAD, HEAD~2, @7, a branch, or the beginning of an id
+    #[arg(default_value = "HEAD", value_name = "ENTRY")]
+    one: String,
+
+    /// The entry to compare it with
+    #[arg(default_value = "HEAD", value_name = "OTHER")]
+    other: String,
+
+    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
+    #[arg(short, long)]
+    session: Option<OsString>,
+
+    /// Look for the other entry in this session of the store
+    #[arg(long, value_name = "SESSION")]
+    with: Option<String>,
+
+    /// Count only
+    #[arg(long)]
+    stat: bool,
+
+    /// Show long texts whole
+    #[arg(long)]
+    full: bool,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let (archive, session) = context.look(args.session.as_deref())?;
+    let other = match &args.with {
+        Some(with) => context.session(&archive, Some(with))?,
+        None => session.clone(),
+    };
+    let one = ops::find_entry(&archive, &session, &args.one)?;
+    let two = ops::find_entry(&archive, &other, &args.other)?;
+    let found = ops::diff(&archive, (&session, &one), (&other, &two))?;
+    let differs =
+        found.rows.iter().any(|row| matches!(row, Difference::Only(..) | Difference::Changed(..)));
+    let exit = if differs { Exit::No } else { Exit::Yes };
+    if context.json {
+        let fork = json!({ "entry": whole(found.fork), "common": found.common });
+        json::line(&mut context.output, "fork", &fork)?;
+    } else {
+        context.output.page()?;
+        let common = counted(found.common, "entry", "entries");
+        context.say(&format!("{common} in common, up to {}", short(found.fork)))?;
+    }
+    if args.stat {
+        stat(context, &found)?;
+        return Ok(exit);
+    }
+    let option = super::archive::option(args.session.as_deref());
+    for row in &found.rows {
+        if context.json {
+            tell(context, row)?;
+        } else {
+            show(context, row, args.full, &option)?;
+        }
+    }
+    Ok(exit)
+}
+
+fn tell(context: &mut Context, row: &Difference) -> Result<(), CommandError> {
+    let out = &mut context.output;
+    match row {
+        Difference::Same(entries) => json::line(out, "same", &json!({ "entries": entries }))?,
+        Difference::Only(side, line) => {
+            let side = match side {
+                Side::One => "one",
+                Side::Other => "other",
+            };
+            json::line(out, "only", &json::EntryShape::new(line).on(side))?;
+        }
+        Difference::Renewed(pairs) => {
+            for (one, other) in pairs {
+                let fields = json!({ "one": one.to_string(), "other": other.to_string() });
+                json::line(out, "renewed", &fields)?;
+            }
+        }
+        Difference::Changed(one, other) => {
+            let fields = json!({
+                "one": one.id.to_string(),
+                "other": other.id.to_string(),
+                "diff": diff::unified(&text(one), &text(other)),
+            });
+            json::line(out, "changed", &fields)?;
+        }
+    }
+    Ok(())
+}
+
+fn text(line: &Line) -> String {
+    conversation::whole(&line.messages)
+}
+
+fn show(
+    context: &mut Context,
+    row: &Difference,
+    full: bool,
+    session: &str,
+) -> Result<(), CommandError> {
+    let styles = context.output.styles();
+    let manner = Manner {
+        styles,
+        zone: context.env.zone,
+        columns: context.output.width().map(|columns| columns.saturating_sub(1)),
+        full,
+        session,
+    };
+    match row {
+        Difference::Same(n) => {
+            let same = format!("= {} on both sides", counted(*n, "entry", "entries"));
+            writeln!(context.output, "{}", styles.paint(Label::Dim, &same))?;
+        }
+        Difference::Only(side, line) => diff::entry(&mut context.output, line, *side, manner)?,
+        Difference::Renewed(pairs) => {
+            let stretch = |side: fn(&(EntryId, EntryId)) -> EntryId| {
+                let ends = [pairs.first(), pairs.last().filter(|_| pairs.len() > 1)];
+                let ids = ends.into_iter().flatten().map(|pair| format!("{:.8}", side(pair)));
+                ids.collect::<Vec<_>>().join(" to ")
+            };
+            let (one, other) = (stretch(|pair| pair.0), stretch(|pair| pair.1));
+            let count = counted(pairs.len() as u64, "entry says", "entries say");
+            let renewed = format!("= {count} the same: {one}, on the other side {other}");
+            writeln!(context.output, "{}", styles.paint(Label::Dim, &renewed))?;
+        }
+        Difference::Changed(one, other) => {
+            diff::changed(&mut context.output, (one, other), manner)?;
+        }
+    }
+    Ok(())
+}
+
+/// Counts what differs.
+fn stat(context: &mut Context, found: &Diff) -> Result<(), CommandError> {
+    let (mut same, mut renewed, mut changed) = (0, 0, 0);
+    let mut only = [(0u64, 0u64); 2];
+    for row in &found.rows {
+        match row {
+            Difference::Same(n) => same += n,
+            Difference::Renewed(pairs) => renewed += pairs.len() as u64,
+            Difference::Changed(..) => changed += 1,
+            Difference::Only(side, line) => {
+                let [one, other] = &mut only;
+                let counts = if *side == Side::One { one } else { other };
+                counts.0 += 1;
+                counts.1 += text(line).chars().count() as u64;
+            }
+        }
+    }
+    let [one, other] = only;
+    if context.json {
+        let side = |(entries, characters)| json!({ "entries": entries, "characters": characters });
+        let fields = json!({
+            "same": same,
+            "renewed": renewed,
+            "changed": changed,
+            "one": side(one),
+            "other": side(other),
+        });
+        return Ok(json::line(&mut context.output, "stat", &fields)?);
+    }
+    let mut table = Table::new([Align::Left, Align::Right, Align::Right]);
+    let mut row = |name: &str, entries: u64, characters: Option<u64>| {
+        let characters = characters.map(|n| counted(n, "character", "characters"));
+        table.row([
+            Cell::new(Label::Plain, name),
+            Cell::new(Label::Plain, &counted(entries, "entry", "entries")),
+            Cell::new(Label::Plain, &characters.unwrap_or_default()),
+        ]);
+    };
+    row("on the first side only", one.0, Some(one.1));
+    row("on the other side only", other.0, Some(other.1));
+    row("changed", changed, None);
+    row("the same under another entry", renewed, None);
+    row("the same", same, None);
+    context.show(&table)
+}

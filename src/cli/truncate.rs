@@ -1,0 +1,159 @@
+//! `truncate`: cuts tool results that are too long, and keeps all of them.
+
+use serde_json::json;
+use undertext::context::cut::{KEPT, Limit};
+use undertext::ops::{self, Bound, Manner, Oversized, Truncated};
+
+use super::Context;
+use super::common::{About, DIGITS, counted, path};
+use super::error::{CommandError, Exit};
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::{json, units};
+
+/// The window that is reckoned with unless one is given.
+const WINDOW: u64 = 32_000;
+
+/// Cut the tool results that are too long for a model, and keep all of each under what is left
+///
+/// Results on the current context are looked at, each on its own. One may have three tenths of the window, at four
+/// characters a token and at most 400000; of a longer one the beginning stays, at least 2000 characters, and words that
+/// say how to read the rest. The state before stays as a branch, and `undo` restores it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext truncate --dry-run
+  undertext truncate --window 200000
+  undertext truncate --max-chars 20000 3f2a91c0
+  undertext audit
+
+JSON: one object a result, in order
+  {\"type\":\"result\", \"entry\":ID on the path, \"origin\":ID of the entry that holds all of it, \"tool\":NAME or null,
+   \"characters\":N, \"left\":CHARACTERS that it has then, \"tokens\":about N, \"tokens_left\":N}
+and then
+  {\"type\":\"truncate\", \"operation\":N or null, \"limit\":CHARACTERS, \"window\":TOKENS or null, \"results\":N,
+   \"branch\":NAME or null if nothing is changed, \"left\":NAME of the branch with the state before or null, \"saved\":BYTES,
+   \"rotated\":PATH of the old file or null, \"written\":PATH of the agent's own file or null}")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    about: About,
+
+    /// Reckon with a window of so many tokens [default: 32000]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    window: Option<u64>,
+
+    /// Let a result have so many characters
+    #[arg(long, value_name = "N", conflicts_with = "window")]
+    max_chars: Option<usize>,
+
+    /// Write the agent's file even if a process has its session loaded
+    #[arg(long)]
+    force: bool,
+
+    /// Only show what would be cut
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let window = args.max_chars.is_none().then_some(args.window.unwrap_or(WINDOW));
+    let limit = args.max_chars.map(Limit::of_chars);
+    let limit = limit.or(window.map(Limit::of_window)).unwrap_or(Limit::of_chars(KEPT));
+    let bound = Bound { limit, window };
+    if limit.chars() < KEPT {
+        let note = format!("Of each result at least {KEPT} characters are kept");
+        context.output.note(&note);
+    }
+    if args.dry_run {
+        let (archive, session) = context.look(args.about.session.as_deref())?;
+        let results = ops::oversized(&archive, &session, bound)?;
+        show(context, &results)?;
+        if context.json {
+            let done = Truncated { results, ..Truncated::default() };
+            tell(context, bound, &done)?;
+            return Ok(Exit::Yes);
+        }
+        let count = counted(results.len() as u64, "result", "results");
+        match results.as_slice() {
+            [] => nothing(context, limit)?,
+            _ => context.output.note(&format!("{count} would be cut; nothing is changed")),
+        }
+        return Ok(Exit::Yes);
+    }
+    let (mut archive, session) = context.change(args.about.session.as_deref())?;
+    archive.set_manner(Manner { force: args.force, ..Manner::default() });
+    let done = ops::truncate(&mut archive, &session, bound)?;
+    context.tell(&done.notices);
+    show(context, &done.results)?;
+    if context.json {
+        tell(context, bound, &done)?;
+        return Ok(Exit::Yes);
+    }
+    let Some(left) = &done.left else {
+        nothing(context, limit)?;
+        return Ok(Exit::Yes);
+    };
+    let count = counted(done.results.len() as u64, "result is", "results are");
+    let saved = match done.saved {
+        0 => String::new(),
+        saved => format!("; its file is {} shorter", units::size(saved)),
+    };
+    context.say(&format!("{count} cut on {}{saved}", done.branch))?;
+    context.say(&format!("The state before is branch {left}"))?;
+    context.say_written(done.written.as_deref(), done.rotated.as_deref())?;
+    context.output.hint("see what was cut: undertext audit");
+    context.output.hint("take it back: undertext undo");
+    Ok(Exit::Yes)
+}
+
+fn tell(context: &mut Context, bound: Bound, done: &Truncated) -> Result<(), CommandError> {
+    let fields = json!({
+        "operation": done.operation,
+        "limit": bound.limit.chars(),
+        "window": bound.window,
+        "results": done.results.len(),
+        "branch": done.left.is_some().then_some(&done.branch),
+        "left": done.left,
+        "saved": done.saved,
+        "rotated": path(done.rotated.as_deref()),
+        "written": path(done.written.as_deref()),
+    });
+    Ok(json::line(&mut context.output, "truncate", &fields)?)
+}
+
+fn nothing(context: &mut Context, limit: Limit) -> Result<(), CommandError> {
+    let chars = counted(limit.chars() as u64, "character", "characters");
+    context.say(&format!("Nothing is oversized: no result on the context has more than {chars}"))
+}
+
+fn show(context: &mut Context, results: &[Oversized]) -> Result<(), CommandError> {
+    let [left, right] = [Align::Left, Align::Right];
+    let mut table = Table::new([left, left, right, left, right, left]);
+    for result in results {
+        let (tool, chars, tokens) = (result.tool.as_deref(), result.chars, result.tokens);
+        if context.json {
+            let fields = json!({
+                "entry": result.entry.to_string(),
+                "origin": result.origin.to_string(),
+                "tool": tool,
+                "characters": chars.0,
+                "left": chars.1,
+                "tokens": tokens.0,
+                "tokens_left": tokens.1,
+            });
+            json::line(&mut context.output, "result", &fields)?;
+        }
+        table.row([
+            Cell::new(Label::Id, &format!("{:.DIGITS$}", result.entry)),
+            Cell::new(Label::Tool, tool.unwrap_or("?")),
+            Cell::new(Label::Plain, &chars.0.to_string()),
+            Cell::new(Label::Dim, "to"),
+            Cell::new(Label::Plain, &chars.1.to_string()),
+            Cell::new(
+                Label::Dim,
+                &format!("characters, about {} to {} tokens", tokens.0, tokens.1),
+            ),
+        ]);
+    }
+    if context.json { Ok(()) } else { context.show(&table) }
+}

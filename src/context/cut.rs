@@ -1,0 +1,365 @@
+//! Cutting tool results: how much of one may be shown, where it is cut, and what stands in the place of the rest.
+//!
+//! ```text
+//! limit    min(floor(window x 0.3) x 4, 400,000) characters, for one result
+//! kept     the limit less the suffix, at least 2,000; of several texts each by its share
+//! cut      behind the last line end in the last 20% of what is kept, else between two characters as a reader sees them
+//! suffix   says how much is hidden, and the command that shows it
+//! ```
+//!
+//! The unit is the Unicode scalar value, not the UTF-16 unit of the agents that count so: no count can fall into a
+//! surrogate pair, and `show` and `audit` count the same.
+//!
+//! Invariant: what is shown of a text is a beginning of it and the suffix, and always shorter than the text.
+//! Invariant: no cut lies within a character, nor between a base and its marks or the parts of a joined emoji.
+
+use std::fmt;
+
+use unicode_segmentation::GraphemeCursor;
+
+use crate::model::Cut;
+
+/// However small the limit, so much of a text is kept.
+pub const KEPT: usize = 2_000;
+/// However large the window, a result may have no more characters.
+pub const MOST: usize = 400_000;
+
+/// How many characters one tool result may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Limit(usize);
+
+impl Limit {
+    /// Returns the limit for a window of so many tokens: three tenths of it, four characters a token.
+    pub fn of_window(tokens: u64) -> Self {
+        let chars = u128::from(tokens) * 3 / 10 * 4;
+        Self(usize::try_from(chars).unwrap_or(MOST).min(MOST))
+    }
+
+    /// Returns a limit of so many characters.
+    pub fn of_chars(chars: usize) -> Self {
+        Self(chars)
+    }
+
+    /// Returns how many characters they are.
+    pub fn chars(self) -> usize {
+        self.0
+    }
+}
+
+/// How what is hidden is read: the session, and the entry that holds all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest<'a> {
+    /// The session's id.
+    pub session: &'a str,
+    /// The beginning of the entry's id.
+    pub entry: &'a str,
+}
+
+impl fmt::Display for Rest<'_> {
+    /// Writes the command without a flag, as a shell reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
+        write!(f, "undertext show {} -s ", self.entry)?;
+        if !self.session.is_empty() && self.session.chars().all(plain) {
+            f.write_str(self.session)
+        } else {
+            write!(f, "'{}'", self.session.replace('\'', r"'\''"))
+        }
+    }
+}
+
+/// How the suffix begins.
+const MARK: &str = "\n[undertext: ";
+/// What stands between the hidden and all characters.
+const OF: &str = " of ";
+
+/// Returns what stands in the place of hidden characters.
+fn suffix(hidden: usize, whole: usize, rest: Rest<'_>) -> String {
+    format!(
+        "{MARK}{hidden}{OF}{whole} characters are cut off here, and kept. To read them: `{rest} --hidden`, or a part of \
+         them with `--lines 1:200` or `--grep PATTERN`]"
+    )
+}
+
+/// Returns what stands in the place of a result that is left out of one request.
+pub fn absence(whole: usize, rest: Rest<'_>) -> String {
+    format!(
+        "[undertext: this result of {whole} characters is left out of this request, and kept. To read it: `{rest}`]"
+    )
+}
+
+/// Cuts the texts of one result so that they fit together; None for each text that stays as it is.
+///
+/// Each text has the share of the limit that it has of all of them.
+pub fn texts(texts: &[&str], limit: Limit, rest: Rest<'_>) -> Vec<Option<Cut>> {
+    let lengths: Vec<usize> = texts.iter().map(|text| text.chars().count()).collect();
+    let total: usize = lengths.iter().sum();
+    if total <= limit.chars() {
+        return vec![None; texts.len()];
+    }
+    let share = |length: usize| {
+        let share = limit.chars() as u128 * length as u128 / total.max(1) as u128;
+        usize::try_from(share).unwrap_or(usize::MAX)
+    };
+    texts.iter().zip(lengths).map(|(text, length)| cut(text, length, share(length), rest)).collect()
+}
+
+/// Cuts a text of so many characters to a budget, unless nothing is gained by it.
+fn cut(text: &str, whole: usize, budget: usize, rest: Rest<'_>) -> Option<Cut> {
+    // The suffix of the largest numbers is the longest.
+    let longest = suffix(whole, whole, rest).chars().count();
+    let budget = budget.max(KEPT + longest);
+    if whole <= budget {
+        return None;
+    }
+    let keep = byte_of(text, budget - longest);
+    let least = byte_of(text, (budget - longest) / 5 * 4);
+    let at = line_end(text, least, keep).unwrap_or_else(|| between(text, least, keep));
+    let kept = text.get(..at)?.chars().count();
+    Some(Cut { at, kept, whole, suffix: suffix(whole - kept, whole, rest) })
+}
+
+/// Returns where the n-th character of a text begins, from 0.
+fn byte_of(text: &str, n: usize) -> usize {
+    text.char_indices().nth(n).map_or(text.len(), |(at, _)| at)
+}
+
+/// Returns what lies behind the last line end between two places.
+fn line_end(text: &str, from: usize, to: usize) -> Option<usize> {
+    text.get(from..to)?.rfind('\n').map(|at| from + at + 1)
+}
+
+/// Returns the last place that parts two characters as a reader sees them, or the end where all is one of them.
+fn between(text: &str, from: usize, to: usize) -> usize {
+    let mut cursor = GraphemeCursor::new(to, text.len(), true);
+    if cursor.is_boundary(text, 0).unwrap_or(true) {
+        return to;
+    }
+    let before = cursor.prev_boundary(text, 0).ok().flatten();
+    before.filter(|at| (from..to).contains(at)).unwrap_or(to)
+}
+
+/// Returns the part of a cut text that is its own, and how many characters its suffix says are hidden.
+pub fn part(shown: &str) -> Option<(&str, usize)> {
+    let (own, suffix) = shown.rfind(MARK).map(|at| shown.split_at(at))?;
+    let (hidden, rest) = suffix.strip_prefix(MARK)?.split_once(OF)?;
+    let whole = rest.split_once(' ')?.0.parse::<usize>().ok()?;
+    let hidden = hidden.parse::<usize>().ok().filter(|hidden| *hidden <= whole)?;
+    shown.ends_with(']').then_some((own, hidden))
+}
+
+/// Returns how many bytes of a text a cut form of it shows; None if it is no cut form of this text.
+pub fn seam(whole: &str, shown: &str) -> Option<usize> {
+    let (own, hidden) = part(shown)?;
+    let rest = whole.strip_prefix(own)?;
+    (rest.chars().count() == hidden).then_some(own.len())
+}
+
+/// A tool result among all of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weight {
+    /// How many characters it has, as it would be sent.
+    pub chars: usize,
+    /// Whether an earlier request held it like this.
+    pub sent: bool,
+}
+
+/// What becomes of a result whose request is too full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is sent as it is.
+    Stays,
+    /// It is cut to [`KEPT`] characters.
+    Cut,
+    /// A few words stand in its place: see [`absence`].
+    Absent,
+}
+
+/// Decides which results give way, the oldest first, until all of them fit into a share of the request.
+///
+/// What an earlier request held stays as long as that is possible, because a cache of the request ends at the first
+/// change. New results are cut first, so that the model has seen the beginning of each; then those that it has seen are
+/// left out, the oldest first; the new ones are left out last.
+pub fn guard(results: &[Weight], share: usize) -> Vec<Fate> {
+    /// About what a suffix, or the words in the place of a result, take.
+    const WORDS: usize = 250;
+    let mut fates = vec![Fate::Stays; results.len()];
+    let mut total: usize = results.iter().map(|result| result.chars).sum();
+    let ladder = [
+        (false, Fate::Cut, KEPT + WORDS),
+        (true, Fate::Absent, WORDS),
+        (false, Fate::Absent, WORDS),
+    ];
+    for (sent, fate, left) in ladder {
+        for (result, at) in results.iter().zip(&mut fates) {
+            if total <= share {
+                return fates;
+            }
+            let now = if *at == Fate::Cut { KEPT + WORDS } else { result.chars };
+            if result.sent == sent && now > left {
+                total -= now - left;
+                *at = fate;
+            }
+        }
+    }
+    fates
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const REST: Rest<'_> = Rest { session: "s", entry: "0123456789ab" };
+
+    fn one(text: &str, chars: usize) -> Option<Cut> {
+        texts(&[text], Limit::of_chars(chars), REST).pop().unwrap()
+    }
+
+    /// Cuts a text and returns how many characters are kept.
+    fn kept(text: &str, chars: usize) -> usize {
+        let cut = one(text, chars).unwrap();
+        let shown = cut.shown(text);
+        assert_eq!(shown.chars().count(), cut.kept + cut.suffix.chars().count());
+        assert!(shown.chars().count() <= chars.max(KEPT + cut.suffix.chars().count() + 4));
+        assert_eq!(seam(text, &shown), Some(cut.at));
+        cut.kept
+    }
+
+    #[test]
+    fn a_limit_is_three_tenths_of_the_window_and_has_an_end() {
+        let check = |tokens, chars| assert_eq!(Limit::of_window(tokens).chars(), chars);
+        check(0, 0);
+        check(1, 0);
+        check(8_001, 9_600);
+        check(8_004, 9_604);
+        check(32_000, 38_400);
+        check(128_000, 153_600);
+        check(333_333, 399_996);
+        check(333_334, 400_000);
+        check(u64::MAX, 400_000);
+    }
+
+    #[test]
+    fn a_text_within_the_limit_stays() {
+        assert_eq!(one(&"x".repeat(5_000), 5_000), None);
+        assert!(one(&"x".repeat(5_001), 5_000).is_some());
+        assert_eq!(one("", 0), None);
+    }
+
+    #[test]
+    fn two_thousand_characters_are_kept_whatever_the_limit() {
+        assert_eq!(one(&"x".repeat(2_100), 0), None, "a suffix would take more than is hidden");
+        assert!(kept(&"x".repeat(3_000), 0) >= KEPT);
+        assert!(kept(&"x".repeat(400_000), 1) >= KEPT);
+    }
+
+    #[test]
+    fn a_cut_is_behind_a_line_end_in_the_last_fifth() {
+        let line = "x".repeat(99) + "\n";
+        let lines = line.repeat(100);
+        assert_eq!(kept(&lines, 5_000) % 100, 0);
+        let early = "x".repeat(3_000) + "\n" + &"y".repeat(6_000);
+        assert!(kept(&early, 5_000) > 4_700, "a line end before it is too far");
+        let windows = ("x".repeat(98) + "\r\n").repeat(100);
+        assert_eq!(kept(&windows, 5_000) % 100, 0, "behind both");
+    }
+
+    #[test]
+    fn no_character_is_cut_as_a_reader_sees_it() {
+        // Each takes an odd number of scalars, so that some of the limits fall into the middle of one.
+        for unit in ["👩‍👩‍👧‍👦", "e\u{301}\u{323}", "🇩🇪", "👍🏽", "ก็", "한", "\r\n"]
+        {
+            let length = unit.chars().count();
+            let text = unit.repeat(9_000 / length);
+            for limit in 4_000..4_000 + 2 * length {
+                assert_eq!(kept(&text, limit) % length, 0, "{unit:?} at {limit}");
+            }
+        }
+        let marks = "a".to_owned() + &"\u{301}".repeat(9_000);
+        assert!(kept(&marks, 4_000) > 3_000, "no text has so many marks");
+    }
+
+    #[test]
+    fn astral_characters_count_as_one() {
+        let text = "😀".repeat(4_000);
+        assert_eq!(one(&text, 4_000), None);
+        assert!(kept(&text, 3_999) < 4_000);
+    }
+
+    #[test]
+    fn texts_share_by_their_size_and_others_stay() {
+        let (long, short) = ("x".repeat(60_000), "y".repeat(20_000));
+        let cuts = texts(&[&long, "z", &short], Limit::of_chars(40_000), REST);
+        let [Some(long), None, Some(short)] = cuts.as_slice() else { panic!("{cuts:?}") };
+        assert!((29_000..30_000).contains(&long.kept), "{}", long.kept);
+        assert!((9_000..10_000).contains(&short.kept), "{}", short.kept);
+    }
+
+    #[test]
+    fn a_suffix_says_how_to_read_on() {
+        let cut = one(&"x".repeat(10_000), 5_000).unwrap();
+        insta::assert_snapshot!(cut.suffix.trim_start(), @"[undertext: 5185 of 10000 characters are cut off here, and kept. To read them: `undertext show 0123456789ab -s s --hidden`, or a part of them with `--lines 1:200` or `--grep PATTERN`]");
+        let odd = Rest { session: "it's here", ..REST };
+        assert_eq!(odd.to_string(), r"undertext show 0123456789ab -s 'it'\''s here'");
+        insta::assert_snapshot!(absence(10, REST), @"[undertext: this result of 10 characters is left out of this request, and kept. To read it: `undertext show 0123456789ab -s s`]");
+    }
+
+    #[test]
+    fn only_a_true_cut_has_a_seam() {
+        let text = "x".repeat(10_000);
+        let shown = one(&text, 5_000).unwrap().shown(&text);
+        assert_eq!(seam(&text, &text), None);
+        assert_eq!(seam(&text[1..], &shown), None, "another length");
+        assert_eq!(seam(&"y".repeat(10_000), &shown), None, "another text");
+        assert_eq!(part("[undertext: many of 1 ]"), None);
+        assert_eq!(part("\n[undertext: 2 of 1 characters]"), None);
+    }
+
+    fn guarded(results: &[(usize, bool)], share: usize) -> String {
+        let weights: Vec<Weight> =
+            results.iter().map(|&(chars, sent)| Weight { chars, sent }).collect();
+        let word = |fate: &Fate| match fate {
+            Fate::Stays => 's',
+            Fate::Cut => 'c',
+            Fate::Absent => 'a',
+        };
+        guard(&weights, share).iter().map(word).collect()
+    }
+
+    #[test]
+    fn the_oldest_results_give_way_first_and_those_that_were_sent_later() {
+        let old = |chars| (chars, true);
+        let new = |chars| (chars, false);
+        assert_eq!(guarded(&[old(10_000), new(10_000)], 20_000), "ss");
+        assert_eq!(guarded(&[new(10_000), new(10_000)], 19_000), "cs");
+        assert_eq!(guarded(&[old(10_000), new(10_000), new(10_000)], 20_000), "scc");
+        assert_eq!(guarded(&[old(10_000), old(10_000), new(10_000)], 13_000), "asc");
+        assert_eq!(guarded(&[old(10_000), old(10_000), new(10_000)], 5_000), "aac");
+        assert_eq!(guarded(&[old(10_000), new(10_000), new(10_000)], 3_000), "aac");
+        assert_eq!(guarded(&[old(10_000), new(10_000)], 0), "aa");
+        assert_eq!(guarded(&[old(100), new(100)], 0), "ss", "nothing is gained");
+        assert_eq!(guarded(&[], 0), "");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_and_what_is_hidden_is_the_text(
+            pieces in prop::collection::vec(prop::sample::select(vec![
+                "line of words\n", "\r\n", "😀", "👩‍👩‍👧", "e\u{301}", "\u{200d}", "\u{0}", "x",
+            ]), 0..3_000),
+            chars in 0usize..9_000,
+        ) {
+            let text = pieces.concat();
+            let whole = text.chars().count();
+            let Some(cut) = one(&text, chars) else { return Ok(()) };
+            let shown = cut.shown(&text);
+            prop_assert!(whole > chars);
+            prop_assert!(shown.chars().count() < whole);
+            prop_assert_eq!(cut.kept + cut.hidden(), whole);
+            prop_assert_eq!(text[..cut.at].chars().count(), cut.kept);
+            prop_assert_eq!(seam(&text, &shown), Some(cut.at));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Audits: every entry that another one stands in the place of, by whom and how much, and what agents left out before.
+//!
+//! What was cut where is told by the operation that did it, under its hash; no text is read for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::derive;
+use crate::{
+    model::{EntryId, Kind, Operation, Timestamp, json::Raw},
+    ops::{Archive, OpsError, Session},
+    wire::cut::Earlier,
+};
+
+/// How far apart two numbers are that are still asked for together.
+const NEAR: u64 = 64;
+/// How many records are looked at together.
+const BATCH: u64 = 4096;
+
+/// An entry that was replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// The operation.
+    pub operation: u64,
+    /// When.
+    pub at: Timestamp,
+    /// Its command.
+    pub command: String,
+    /// Whether it is undone.
+    pub undone: bool,
+    /// How many characters a result was let have.
+    pub limit: Option<u64>,
+    /// The window that the limit was made of, in tokens.
+    pub window: Option<u64>,
+    /// The entry that stands there now.
+    pub entry: EntryId,
+    /// The one that it replaced.
+    pub origin: EntryId,
+    /// The tool.
+    pub tool: Option<String>,
+    /// About how many tokens it was, and is.
+    pub tokens: (u64, u64),
+    /// What was cut of it.
+    pub cuts: Vec<Cutting>,
+}
+
+/// A text that was cut, in characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cutting {
+    /// The call that it answers.
+    pub call: String,
+    /// Which text of the answer, from 0.
+    pub text: u64,
+    /// How many it has.
+    pub whole: u64,
+    /// Behind how many it was cut.
+    pub kept: u64,
+    /// How many the words have that stand there instead.
+    pub suffix: u64,
+}
+
+impl Replaced {
+    /// Returns how many characters the cut texts have, and how many are shown in their place.
+    pub fn chars(&self) -> (u64, u64) {
+        let whole = self.cuts.iter().map(|cut| cut.whole).sum();
+        (whole, self.cuts.iter().map(|cut| cut.kept + cut.suffix).sum())
+    }
+
+    /// Returns how many characters are hidden.
+    pub fn hidden(&self) -> u64 {
+        self.cuts.iter().map(|cut| cut.whole - cut.kept.min(cut.whole)).sum()
+    }
+}
+
+/// What was replaced in a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// By undertext, in the order of the entries.
+    pub replaced: Vec<Replaced>,
+    /// By the agent, before it reached us, each behind its entry.
+    pub earlier: Vec<(EntryId, Option<Timestamp>, Earlier)>,
+}
+
+impl Audit {
+    /// Returns what stands: what is neither undone nor replaced again.
+    pub fn standing(&self) -> impl Iterator<Item = &Replaced> {
+        let done = || self.replaced.iter().filter(|one| !one.undone);
+        let again: BTreeSet<EntryId> = done().map(|one| one.origin).collect();
+        done().filter(move |one| !again.contains(&one.entry))
+    }
+}
+
+/// What an operation's detail tells of what it replaced; see `origin::told`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Detail {
+    limit: Option<u64>,
+    window: Option<u64>,
+    replaced: Vec<Told>,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    entry: u64,
+    tool: Option<String>,
+    tokens: (u64, u64),
+    cuts: Vec<(String, u64, u64, u64, u64)>,
+}
+
+/// Returns every entry that was replaced, and what the agent left out by itself.
+pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
+    let origins = archive.store.origins(session.key, 0..u64::MAX)?;
+    let undone = derive::undone(&archive.store.undos(session.key)?);
+    let wanted: BTreeSet<u64> = origins.iter().map(|(operation, _)| *operation).collect();
+    let mut told = Vec::new();
+    for range in near(&wanted) {
+        for operation in archive.store.operations(session.key, range)? {
+            if wanted.contains(&operation.n) {
+                let detail: Detail = serde_json::from_str(&operation.detail).unwrap_or_default();
+                told.extend(detail.replaced.into_iter().map(|one| {
+                    let bound = (detail.limit, detail.window);
+                    (Operation { detail: String::new(), ..operation.clone() }, bound, one)
+                }));
+            }
+        }
+    }
+    told.sort_by_key(|(.., one)| one.entry);
+    let replaces: BTreeMap<u64, u64> =
+        origins.iter().map(|(_, origin)| (origin.entry, origin.origin)).collect();
+    let both = told.iter().flat_map(|(.., one)| {
+        [Some(one.entry), replaces.get(&one.entry).copied()].into_iter().flatten()
+    });
+    let ids = ids(archive, session, &both.collect())?;
+    let mut replaced = Vec::with_capacity(told.len());
+    for (operation, (limit, window), one) in told {
+        let origin = replaces.get(&one.entry).and_then(|origin| ids.get(origin));
+        let (Some(entry), Some(origin)) = (ids.get(&one.entry), origin) else { continue };
+        let cutting =
+            |(call, text, whole, kept, suffix)| Cutting { call, text, whole, kept, suffix };
+        replaced.push(Replaced {
+            operation: operation.n,
+            at: operation.at,
+            undone: undone.contains(&operation.n),
+            command: operation.command,
+            limit,
+            window,
+            entry: *entry,
+            origin: *origin,
+            tool: one.tool,
+            tokens: one.tokens,
+            cuts: one.cuts.into_iter().map(cutting).collect(),
+        });
+    }
+    Ok(Audit { replaced, earlier: earlier(archive, session, &replaces)? })
+}
+
+/// Returns stretches that hold all of these numbers and not many others.
+fn near(numbers: &BTreeSet<u64>) -> Vec<std::ops::Range<u64>> {
+    let mut ranges: Vec<std::ops::Range<u64>> = Vec::new();
+    for &n in numbers {
+        match ranges.last_mut() {
+            Some(range) if n < range.end + NEAR => range.end = n + 1,
+            _ => ranges.push(n..n + 1),
+        }
+    }
+    ranges
+}
+
+fn ids(
+    archive: &Archive,
+    session: &Session,
+    wanted: &BTreeSet<u64>,
+) -> Result<BTreeMap<u64, EntryId>, OpsError> {
+    let mut ids = BTreeMap::new();
+    for range in near(wanted) {
+        let entries = archive.store.entries(session.key, range)?;
+        ids.extend(entries.into_iter().map(|entry| (entry.n, entry.id)));
+    }
+    Ok(ids)
+}
+
+/// Returns what the records of an agent say that it left out; those that stand for others say nothing new.
+fn earlier(
+    archive: &Archive,
+    session: &Session,
+    replaces: &BTreeMap<u64, u64>,
+) -> Result<Vec<(EntryId, Option<Timestamp>, Earlier)>, OpsError> {
+    if !session.format.tells_earlier() {
+        return Ok(Vec::new());
+    }
+    let total = archive.store.tip(session.key)?.entries();
+    let mut found = Vec::new();
+    let mut from = 1;
+    while from <= total {
+        let records = archive.store.records(session.key, from..from + BATCH)?;
+        from += BATCH;
+        let may = |kind| matches!(kind, Kind::Result | Kind::Boundary | Kind::System | Kind::Note);
+        let times: BTreeMap<u64, Option<Timestamp>> = records
+            .into_iter()
+            .filter(|record| may(record.kind) && !replaces.contains_key(&record.n))
+            .map(|record| (record.n, record.time))
+            .collect();
+        let entries: Vec<u64> = times.keys().copied().collect();
+        archive.store.lines(session.key, &entries, &mut |n, line| {
+            let told = Raw::object(&line).map(|record| session.format.earlier(record));
+            let time = times.get(&n).copied().flatten();
+            found.extend(told.into_iter().flatten().map(|one| (n, time, one)));
+        })?;
+    }
+    let ids = ids(archive, session, &found.iter().map(|(n, ..)| *n).collect())?;
+    Ok(found.into_iter().filter_map(|(n, time, one)| Some((*ids.get(&n)?, time, one))).collect())
+}

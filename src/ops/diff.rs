@@ -1,0 +1,247 @@
+//! Differences: two branches, or entries with what led to them, from where they part.
+//!
+//! ```text
+//! one    a b c d   f g        common  a b       the fork
+//! other  a b C d x f'         changed c -> C    the same record with other words
+//!                             same    d         behind the fork, and on both sides all the same
+//!                             only    x         on one side
+//!                             renewed f -> f'   the same words under another entry
+//! ```
+//!
+//! Entries are equal if their lines are; where lines differ, as in forks that write the session's id anew, what they say
+//! is compared.
+//!
+//! Invariant: each entry of each side stands in exactly one row, in the order of its side.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+use super::{origin, read, view};
+use crate::{
+    model::{Block, EntryId, LineId, json::Raw},
+    ops::{Archive, Line, OpsError, Session, Target, View},
+    wire::Graph,
+};
+
+/// A side of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// The first that was named.
+    One,
+    /// The second.
+    Other,
+}
+
+/// A row of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// So many entries that are on both sides.
+    Same(u64),
+    /// An entry of one side.
+    Only(Side, Line),
+    /// Entries that say the same on both sides, and are others on each.
+    Renewed(Vec<(EntryId, EntryId)>),
+    /// An entry that says something else on each side.
+    Changed(Line, Line),
+}
+
+/// How two sides differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diff {
+    /// The last entry before the sides part.
+    pub fork: Option<EntryId>,
+    /// How many entries they have in common up to there.
+    pub common: u64,
+    /// What follows, in order.
+    pub rows: Vec<Difference>,
+}
+
+/// An entry on a side, and what it is known by.
+struct Mark {
+    n: u64,
+    id: EntryId,
+    /// What it says: by its line, or where the other side has no such line by its words.
+    key: [u8; 32],
+}
+
+/// Compares two entries with what led to them.
+pub fn diff(
+    archive: &Archive,
+    one: (&Session, &Target),
+    other: (&Session, &Target),
+) -> Result<Diff, OpsError> {
+    let (a, b) = (path(archive, one)?, path(archive, other)?);
+    let common = a.iter().zip(&b).take_while(|(a, b)| a.1 == b.1).count();
+    let fork = common.checked_sub(1).and_then(|last| a.get(last)).map(|(_, id, _)| *id);
+    let (a, b) = (a.get(common..).unwrap_or_default(), b.get(common..).unwrap_or_default());
+    let keys = |side: &[(u64, EntryId, LineId)]| -> BTreeSet<LineId> {
+        side.iter().map(|(.., line)| *line).collect()
+    };
+    let (known_a, known_b) = (keys(a), keys(b));
+    let mut sides = Sides {
+        archive,
+        one,
+        other,
+        a: marks(archive, one.0, a, &known_b)?,
+        b: marks(archive, other.0, b, &known_a)?,
+        rows: Vec::new(),
+    };
+    sides.compare()?;
+    Ok(Diff { fork, common: common as u64, rows: sides.rows })
+}
+
+/// Returns the entries of the conversation that lead to a target, with their ids and lines.
+fn path(
+    archive: &Archive,
+    (session, target): (&Session, &Target),
+) -> Result<Vec<(u64, EntryId, LineId)>, OpsError> {
+    let view = View::new(archive.store(), session, target.position, None);
+    let mut entries = view.path(usize::MAX)?.entries;
+    let mut kept = Vec::with_capacity(entries.len());
+    for entry in entries.drain(..) {
+        if !read::is_aside(view.record(entry)?.kind) {
+            kept.push(entry);
+        }
+    }
+    let mut path = Vec::with_capacity(kept.len());
+    for range in view::ranges(&kept) {
+        let entries = archive.store().entries(session.key, range.clone())?;
+        let lines = archive.store().line_ids(session.key, range)?;
+        let both = entries.into_iter().zip(lines);
+        path.extend(both.map(|(entry, (line, _))| (entry.n, entry.id, line)));
+    }
+    Ok(path)
+}
+
+fn marks(
+    archive: &Archive,
+    session: &Session,
+    side: &[(u64, EntryId, LineId)],
+    known: &BTreeSet<LineId>,
+) -> Result<Vec<Mark>, OpsError> {
+    let unknown: Vec<u64> =
+        side.iter().filter(|(.., line)| !known.contains(line)).map(|(n, ..)| *n).collect();
+    let mut said = BTreeMap::new();
+    archive.store().lines(session.key, &unknown, &mut |n, line| {
+        let mut hasher = blake3::Hasher::new();
+        match Raw::object(&line) {
+            Some(record) => {
+                for message in session.format.messages(record) {
+                    hasher.update(format!("{:?} {:?}\n", message.role, message.blocks).as_bytes());
+                }
+            }
+            None => {
+                hasher.update(&line);
+            }
+        }
+        said.insert(n, *hasher.finalize().as_bytes());
+    })?;
+    let mark = |(n, id, line): &(u64, EntryId, LineId)| {
+        let key = said.get(n).copied().unwrap_or(*line.as_bytes());
+        Mark { n: *n, id: *id, key }
+    };
+    Ok(side.iter().map(mark).collect())
+}
+
+/// The two sides behind the fork, while they are compared.
+struct Sides<'a> {
+    archive: &'a Archive,
+    one: (&'a Session, &'a Target),
+    other: (&'a Session, &'a Target),
+    a: Vec<Mark>,
+    b: Vec<Mark>,
+    rows: Vec<Difference>,
+}
+
+impl Sides<'_> {
+    fn compare(&mut self) -> Result<(), OpsError> {
+        let keys = |side: &[Mark]| -> Vec<[u8; 32]> { side.iter().map(|mark| mark.key).collect() };
+        let operations = capture_diff_slices(Algorithm::Myers, &keys(&self.a), &keys(&self.b));
+        // What is taken away and what comes in its place stand side by side.
+        let (mut gone, mut come) = (0..0, 0..0);
+        for operation in operations {
+            let (a, b) = (operation.old_range(), operation.new_range());
+            if let DiffOp::Equal { .. } = operation {
+                self.apart(std::mem::take(&mut gone), std::mem::take(&mut come))?;
+                self.alike(a, b);
+                continue;
+            }
+            let join = |all: &Range<usize>, more: Range<usize>| {
+                if all.is_empty() { more } else { all.start..more.end.max(all.end) }
+            };
+            (gone, come) = (join(&gone, a), join(&come, b));
+        }
+        self.apart(gone, come)
+    }
+
+    /// Adds entries that say the same.
+    fn alike(&mut self, a: Range<usize>, b: Range<usize>) {
+        let (a, b) = (self.a.get(a).unwrap_or_default(), self.b.get(b).unwrap_or_default());
+        let pairs: Vec<(EntryId, EntryId)> = a.iter().zip(b).map(|(a, b)| (a.id, b.id)).collect();
+        for part in pairs.chunk_by(|one, next| (one.0 == one.1) == (next.0 == next.1)) {
+            let is_same = part.first().is_some_and(|(a, b)| a == b);
+            self.rows.push(if is_same {
+                Difference::Same(part.len() as u64)
+            } else {
+                Difference::Renewed(part.to_vec())
+            });
+        }
+    }
+
+    /// Adds entries that differ: as pairs where they are the same record or answer the same call.
+    fn apart(&mut self, a: Range<usize>, b: Range<usize>) -> Result<(), OpsError> {
+        let numbers = |side: Option<&[Mark]>| -> Vec<u64> {
+            side.into_iter().flatten().map(|mark| mark.n).collect()
+        };
+        let (a, b) = (numbers(self.a.get(a)), numbers(self.b.get(b)));
+        let (a, b) = (self.lines(Side::One, &a)?, self.lines(Side::Other, &b)?);
+        let mut known = BTreeMap::new();
+        let mut left: Vec<Option<Line>> = Vec::with_capacity(b.len());
+        for line in b {
+            for name in self.names(Side::Other, &line)? {
+                known.entry(name).or_insert(left.len());
+            }
+            left.push(Some(line));
+        }
+        for line in a {
+            let names = self.names(Side::One, &line)?;
+            let mut found = names.iter().filter_map(|name| known.get(name));
+            let other = found.find_map(|at| left.get_mut(*at)?.take());
+            self.rows.push(match other {
+                Some(other) => Difference::Changed(line, other),
+                None => Difference::Only(Side::One, line),
+            });
+        }
+        let left = left.into_iter().flatten();
+        self.rows.extend(left.map(|line| Difference::Only(Side::Other, line)));
+        Ok(())
+    }
+
+    /// Returns by what an entry is known on both sides, whatever it says: its record's name, what it was before anything
+    /// was replaced, the call that it answers.
+    fn names(&self, side: Side, line: &Line) -> Result<Vec<String>, OpsError> {
+        let mut names = Vec::new();
+        names.extend(line.uuid.as_ref().map(|uuid| format!("record {uuid}")));
+        let session = if side == Side::One { self.one.0 } else { self.other.0 };
+        if self.one.0.key == self.other.0.key {
+            let origin = origin::first(self.archive.store(), session, line.n)?;
+            names.push(format!("entry {origin}"));
+        }
+        let blocks = line.messages.iter().flat_map(|message| &message.blocks);
+        names.extend(blocks.filter_map(|block| match block {
+            Block::Result { id, .. } if !id.is_empty() => Some(format!("call {id}")),
+            _ => None,
+        }));
+        Ok(names)
+    }
+
+    fn lines(&self, side: Side, entries: &[u64]) -> Result<Vec<Line>, OpsError> {
+        let (session, target) = if side == Side::One { self.one } else { self.other };
+        let view = View::new(self.archive.store(), session, target.position, None);
+        read::lines(self.archive, session, &view, entries)
+    }
+}

@@ -1,0 +1,187 @@
+//! Origins: what an entry stands in the place of, and what of it is hidden.
+//!
+//! ```text
+//! entry 9 -> entry 7 -> entry 3      a replay of a replay: 3 is the first origin, and holds all that 9 does not show
+//! ```
+//!
+//! Invariant: what is shown of a text and what is hidden of it, put together, is the text.
+
+use serde_json::{Value, json};
+
+use crate::{
+    context::{cut, tokens},
+    model::{EntryId, json::Raw},
+    ops::{Archive, OpsError, Session, Target, read},
+    store::Store,
+    wire::{
+        self, Format,
+        cut::{CutText, Shortened},
+    },
+};
+
+/// A text of which an entry shows only the beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HiddenText {
+    /// The call that it answers.
+    pub call: String,
+    /// Which text of the answer, from 0.
+    pub text: usize,
+    /// All of it.
+    pub whole: String,
+    /// How many of its bytes are shown.
+    pub seam: usize,
+    /// What the entry shows behind them.
+    pub suffix: String,
+}
+
+/// What an entry does not show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hidden {
+    /// The entry.
+    pub entry: EntryId,
+    /// The first of its origins.
+    pub origin: EntryId,
+    /// The texts, in order.
+    pub texts: Vec<HiddenText>,
+}
+
+impl HiddenText {
+    /// Returns what is not shown.
+    pub fn hidden(&self) -> &str {
+        self.whole.get(self.seam..).unwrap_or_default()
+    }
+
+    /// Returns what is shown of it.
+    pub fn shown(&self) -> &str {
+        self.whole.get(..self.seam).unwrap_or(&self.whole)
+    }
+}
+
+/// Returns what an entry stands in the place of, the nearest first, each behind the operation that replaced it.
+pub(super) fn chain(
+    store: &dyn Store,
+    session: &Session,
+    entry: u64,
+) -> Result<Vec<(u64, u64)>, OpsError> {
+    let mut chain = Vec::new();
+    let mut at = entry;
+    while let Some((operation, found)) = store.origins(session.key, at..at.saturating_add(1))?.pop()
+    {
+        // A store whose origins form a circle is damaged, and no reason to walk for ever.
+        if found.origin >= at && chain.iter().any(|(_, seen)| *seen == found.origin) {
+            break;
+        }
+        chain.push((operation, found.origin));
+        at = found.origin;
+    }
+    Ok(chain)
+}
+
+/// Returns the first origin of an entry, or the entry itself.
+pub(super) fn first(store: &dyn Store, session: &Session, entry: u64) -> Result<u64, OpsError> {
+    Ok(chain(store, session, entry)?.last().map_or(entry, |(_, origin)| *origin))
+}
+
+/// Returns the entry that stands in the place of this one: the one in the current generation, else the newest.
+fn successor(archive: &Archive, session: &Session, entry: u64) -> Result<Option<u64>, OpsError> {
+    let store = archive.store();
+    let mut found = vec![entry];
+    // Whatever stands in the place of an entry mostly came later, and an origin that was kept aside came right before.
+    for (_, origin) in store.origins(session.key, 0..u64::MAX)? {
+        if found.contains(&origin.origin) {
+            found.push(origin.entry);
+        }
+    }
+    found.retain(|other| *other != entry);
+    let tip = store.tip(session.key)?;
+    let runs = tip.position.map(|at| store.runs(session.key, at.generation, 0)).transpose()?;
+    let is_current = |entry: &u64| {
+        runs.iter().flatten().any(|run| (run.first..run.first + run.count).contains(entry))
+    };
+    Ok(found.iter().rev().find(|entry| is_current(entry)).or(found.last()).copied())
+}
+
+/// Returns what is hidden: of an entry that stands for another what it does not show, of an origin what the entry that
+/// stands in its place does not.
+pub fn hidden(archive: &Archive, session: &Session, target: &Target) -> Result<Hidden, OpsError> {
+    let store = archive.store();
+    let missing = || OpsError::NoEntry(String::new());
+    let entry = read::entry_of(archive, session, target)?.ok_or_else(missing)?;
+    let origin = first(store, session, entry)?;
+    let shown =
+        if origin == entry { successor(archive, session, entry)?.unwrap_or(entry) } else { entry };
+    let mut lines = Vec::with_capacity(2);
+    store.lines(session.key, &[origin, shown], &mut |_, line| lines.push(line))?;
+    let texts = match lines.as_slice() {
+        [whole, shown] => seams(session, whole, shown),
+        _ => Vec::new(),
+    };
+    let id = |n: u64| {
+        let found = store.entries(session.key, n..n + 1)?;
+        found.first().map(|entry| entry.id).ok_or_else(missing)
+    };
+    Ok(Hidden { entry: id(shown)?, origin: id(origin)?, texts })
+}
+
+/// Returns the target's first origin, as it is seen on its own; the target itself if it has none.
+pub fn original(archive: &Archive, session: &Session, target: &Target) -> Result<Target, OpsError> {
+    let Some(entry) = read::entry_of(archive, session, target)? else { return Ok(target.clone()) };
+    let mut original = target.clone();
+    original.checkpoint = None;
+    original.position.head = Some(first(archive.store(), session, entry)?);
+    Ok(original)
+}
+
+/// Pairs the texts of what tools answered in two lines, and returns those of which the second has the beginning.
+fn seams(session: &Session, whole: &[u8], shown: &[u8]) -> Vec<HiddenText> {
+    let texts = |line: &[u8]| -> Vec<(String, usize, String)> {
+        let answers = Raw::object(line).map(|record| session.format.answers(record).sent);
+        let texts = answers.into_iter().flatten().flat_map(|answer| {
+            let texts = answer.texts.into_iter().enumerate();
+            texts.map(move |(nth, piece)| (answer.call.clone(), nth, piece.text()))
+        });
+        texts.collect()
+    };
+    let pairs = texts(whole).into_iter().zip(texts(shown));
+    let seam = |((call, text, whole), (.., shown)): ((String, usize, String), (_, _, String))| {
+        let seam = cut::seam(&whole, &shown)?;
+        Some(HiddenText { call, text, whole, seam, suffix: shown.get(seam..)?.to_owned() })
+    };
+    pairs.filter_map(seam).collect()
+}
+
+/// Returns what an operation's detail tells of an entry that it cut.
+pub(super) fn told(
+    entry: u64,
+    tool: Option<&str>,
+    cuts: &[CutText],
+    (before, after): (u64, u64),
+) -> Value {
+    let cut = |text: &CutText| {
+        let cut = &text.cut;
+        let suffix = cut.suffix.chars().count();
+        json!([text.call, text.text, cut.whole, cut.kept, suffix])
+    };
+    let cuts: Vec<Value> = cuts.iter().map(cut).collect();
+    json!({ "entry": entry, "tool": tool, "tokens": [before, after], "cuts": cuts })
+}
+
+/// Returns about how many tokens the texts of a line's answers are.
+pub(super) fn tokens_of(format: &dyn Format, line: &[u8]) -> u64 {
+    let answers = Raw::object(line).map(|record| format.answers(record).sent);
+    let texts = answers.into_iter().flatten().flat_map(|answer| answer.texts);
+    texts.map(|piece| tokens::estimate(&piece.text())).sum()
+}
+
+/// Cuts the answers in a line to a limit; the rest is read by the id of the line's own entry.
+pub(super) fn shorten(
+    session: &str,
+    format: &dyn Format,
+    line: &[u8],
+    id: EntryId,
+    limit: cut::Limit,
+) -> Option<Shortened> {
+    let entry = format!("{id:.12}");
+    let rest = cut::Rest { session, entry: &entry };
+    wire::cut::cut(format, line, &|texts| cut::texts(texts, limit, rest))
+}

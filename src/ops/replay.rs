@@ -1,0 +1,140 @@
+//! Replays: generations that were written again with other entries in the place of some.
+//!
+//! ```text
+//! generation 1   u1 R1 u2     a checkpoint before u2 was given here: head R1, horizon 2
+//! generation 2   u1 r1 u2     it is followed to the same place: head r1, horizon 2
+//! ```
+//!
+//! Invariant: a replay has as many entries as what it replays, so that a place in one is the same place in the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::derive;
+use crate::{
+    model::{Move, Position},
+    ops::{Archive, OpsError, Session, View},
+    store::FactKind,
+    wire::Graph,
+};
+
+/// The replays of a session that are not undone.
+#[derive(Debug, Default)]
+pub(super) struct Replays {
+    /// What each entry stands in the place of.
+    origins: BTreeMap<u64, u64>,
+    /// What stands in the place of each entry.
+    successors: BTreeMap<u64, u64>,
+    /// The entries that were cut.
+    pub(super) cut: BTreeSet<u64>,
+    /// What was written again where, each behind its operation.
+    moves: Vec<(u64, Position, Position)>,
+}
+
+/// What an operation's detail tells of the entries that it cut.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Detail {
+    replaced: Vec<Told>,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    entry: u64,
+}
+
+impl Replays {
+    /// Gathers the replays of a session; one that was never replayed costs a question.
+    pub(super) fn of(archive: &Archive, session: &Session) -> Result<Self, OpsError> {
+        let found = archive.store.origins(session.key, 0..u64::MAX)?;
+        let mut replays = Self::default();
+        if found.is_empty() {
+            return Ok(replays);
+        }
+        let undone = derive::undone(&archive.store.undos(session.key)?);
+        let standing: BTreeSet<u64> =
+            found.iter().map(|(n, _)| *n).filter(|n| !undone.contains(n)).collect();
+        for (n, origin) in found {
+            replays.origins.insert(origin.entry, origin.origin);
+            if standing.contains(&n) {
+                replays.successors.insert(origin.origin, origin.entry);
+            }
+        }
+        for n in standing {
+            let Some(operation) = archive.store.operations(session.key, n..n + 1)?.pop() else {
+                continue;
+            };
+            let detail: Detail = serde_json::from_str(&operation.detail).unwrap_or_default();
+            replays.cut.extend(detail.replaced.iter().map(|one| one.entry));
+            if operation.command != "truncate" {
+                continue;
+            }
+            let facts = archive.store.facts(session.key, n..n + 1, &[FactKind::Moves])?;
+            let moves = facts.into_iter().flat_map(|(_, facts)| facts.moves);
+            replays.moves.extend(moves.filter_map(|step: Move| Some((n, step.from?, step.to?))));
+        }
+        Ok(replays)
+    }
+
+    /// Returns whether no entry stands in the place of another.
+    pub(super) fn is_empty(&self) -> bool {
+        self.origins.is_empty()
+    }
+
+    /// Returns the first entry that this one stands in the place of, or itself.
+    pub(super) fn first(&self, entry: u64) -> u64 {
+        end(&self.origins, entry, |_| true)
+    }
+
+    /// Returns the last of some entries that stands in the place of this one, or itself.
+    pub(super) fn last(&self, entry: u64, among: &BTreeSet<u64>) -> u64 {
+        end(&self.successors, entry, |entry| among.contains(&entry))
+    }
+
+    /// Returns the operation that wrote a position again elsewhere.
+    pub(super) fn operation(&self, at: Position) -> Option<u64> {
+        self.moves.iter().find(|(_, from, _)| *from == at).map(|(n, ..)| *n)
+    }
+
+    /// Returns where a place is now; while the session stands in its generation, it is where it was.
+    pub(super) fn follow(
+        &self,
+        archive: &Archive,
+        session: &Session,
+        place: Position,
+    ) -> Result<Position, OpsError> {
+        let current = archive.store.tip(session.key)?.position.map(|at| at.generation);
+        let mut place = place;
+        for (_, from, to) in &self.moves {
+            if Some(place.generation) == current
+                || place.generation != from.generation
+                || to.generation == from.generation
+                || place.horizon > from.horizon
+            {
+                continue;
+            }
+            let look = |at: &Position| View::new(archive.store(), session, *at, None);
+            let at = place.head.map(|head| look(from).place(head)).transpose()?.flatten();
+            let head = at.map(|at| look(to).at(at)).transpose()?.flatten();
+            if place.head.is_some() != head.is_some() {
+                continue;
+            }
+            place = Position { generation: to.generation, head, horizon: place.horizon };
+        }
+        Ok(place)
+    }
+}
+
+/// Follows steps from a number as long as they lead to what is wanted; no number is passed twice.
+fn end(steps: &BTreeMap<u64, u64>, from: u64, wanted: impl Fn(u64) -> bool) -> u64 {
+    let (mut at, mut best) = (from, from);
+    for _ in 0..=steps.len() {
+        let Some(&next) = steps.get(&at) else { break };
+        at = next;
+        if wanted(at) {
+            best = at;
+        }
+    }
+    best
+}

@@ -1,0 +1,397 @@
+//! Tool results that are cut: what is shown, what lies under it, and that nothing is lost.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::{json, live};
+use crate::env::TestEnv;
+
+/// Returns an answer of many lines.
+fn long(lines: usize) -> String {
+    (1..=lines).map(|n| format!("{n}: some \"words\" of a tool\n")).collect::<Vec<_>>().concat()
+}
+
+/// Returns the last record of a live file.
+fn last(env: &TestEnv, session: &str) -> Value {
+    let live = String::from_utf8(live(env, session)).unwrap();
+    json(live.lines().last().unwrap())
+}
+
+/// Begins a session whose one tool result was cut as it was appended; returns its id and the result's.
+fn appended(env: &TestEnv, text: &str) -> (String, String) {
+    let made = json(&env.run(&["new", "--json"]).success().stdout);
+    env.run(&["append", "-q", "Look."]).success();
+    env.run(&["append", "-q", "--call", "Bash", "--input", "{}", "--id", "c"]).success();
+    let args = ["append", "--json", "--result", "c", "--max-chars", "3000", "-"];
+    let said = json(&env.run_with_stdin(&args, text.as_bytes()).success().stdout);
+    (made["session"].as_str().unwrap().to_owned(), said["uuid"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn an_answer_that_is_cut_as_it_is_appended_is_kept_whole() {
+    let env = TestEnv::new();
+    let text = long(300);
+    let (session, uuid) = appended(&env, &text);
+    let output = last(&env, &session)["toolResult"]["output"].as_str().unwrap().to_owned();
+    let (shown, suffix) = output.split_once("\n[undertext: ").unwrap();
+    assert!(text.starts_with(shown));
+
+    let show = |flag: &str| env.run(&["show", &uuid, flag]).success().stdout;
+    assert_eq!(format!("{shown}{}", show("--hidden")), text);
+    assert!(show("--original").ends_with(&text));
+    // The words in the suffix are a command that works anywhere.
+    let command = suffix.split('`').nth(1).unwrap();
+    let args: Vec<&str> = command.split(' ').skip(1).collect();
+    assert_eq!(env.run(&args).success().stdout, show("--hidden"));
+    let mut whole = env.run(&args[..args.len() - 1]).success().stdout;
+    assert!(whole.split_off(whole.len() - text.len()) == text);
+    env.run(&["verify"]).success();
+    env.run(&["rebuild"]).success();
+    env.run(&["verify"]).success();
+
+    env.run(&["undo"]).success();
+    assert_eq!(last(&env, &session)["type"], "tool_use");
+    env.run(&["redo"]).success();
+    assert_eq!(last(&env, &session)["toolResult"]["output"], output);
+}
+
+#[test]
+fn a_record_that_was_cut_is_known_when_it_comes_again() {
+    let env = TestEnv::new();
+    let (session, uuid) = appended(&env, &long(300));
+    let record = serde_json::json!({ "uuid": uuid, "type": "tool_result",
+        "toolResult": { "id": "c", "output": long(300) } });
+    let again = env.run_with_stdin(&["append", "--jsonl"], record.to_string().as_bytes());
+    assert!(again.success().stderr.contains("It was there already"));
+    assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 4);
+}
+
+#[test]
+fn what_is_hidden_is_read_in_parts() {
+    let env = TestEnv::new();
+    let (_, uuid) = appended(&env, &long(112));
+    let show = |args: &[&str]| env.run(&[&["show", uuid.as_str()], args].concat());
+    assert_snapshot!(show(&["--hidden", "--lines", "2:3"]), @r#"
+    105: some "words" of a tool
+    106: some "words" of a tool
+    "#);
+    assert_snapshot!(show(&["--hidden", "--grep", "^11[0-2]:"]), @r#"
+    7:110: some "words" of a tool
+    8:111: some "words" of a tool
+    9:112: some "words" of a tool
+    "#);
+    assert_snapshot!(show(&["--hidden", "--grep", "112", "--json"]), @r#"{"type":"line","line":9,"text":"112: some \"words\" of a tool"}"#);
+    assert_snapshot!(show(&["--original", "--grep", "^9?9:"]), @r#"
+    9:9: some "words" of a tool
+    99:99: some "words" of a tool
+    "#);
+    assert_snapshot!(show(&["--hidden", "--grep", "nowhere"]), @"[exit status: 1]");
+    assert_snapshot!(show(&["--grep", "("]), @"
+    ------- stderr -------
+    error: invalid value '(' for '--grep <PATTERN>': regex parse error:
+        (
+        ^
+    error: unclosed group
+
+    For more information, try '--help'.
+    [exit status: 2]
+    ");
+    let told = json(&show(&["--hidden", "--json", "--lines", "1"]).success().stdout);
+    assert_eq!(told["text"], "104: some \"words\" of a tool\n");
+    assert_eq!((told["shown"].as_u64(), told["hidden"].as_u64()), (Some(2776), Some(252)));
+    let marked = show(&["--diff"]).success().stdout;
+    assert!(marked.contains("\n 103: some \"words\" of a tool\n-104: some"));
+    assert!(marked.contains("\n-112: some \"words\" of a tool\n+[undertext: 252 of 3028"));
+}
+
+#[test]
+fn nothing_is_hidden_of_an_entry_that_is_whole() {
+    let env = TestEnv::new();
+    appended(&env, "short");
+    assert_snapshot!(env.run(&["show", "HEAD", "--hidden"]), @"
+    ------- stderr -------
+    Nothing of this entry is hidden
+    [exit status: 1]
+    ");
+    let original = env.run(&["show", "HEAD", "--original"]).success();
+    assert_eq!(original.stdout, env.run(&["show", "HEAD"]).success().stdout);
+}
+
+/// Begins a session of two turns, each with a call of Bash and its result, and returns its id.
+fn session(env: &TestEnv, results: [&str; 2]) -> String {
+    let made = json(&env.run(&["new", "--json"]).success().stdout);
+    for (n, result) in results.iter().enumerate() {
+        let call = format!("c{n}");
+        env.run(&["append", "-q", "Look."]).success();
+        env.run(&["append", "-q", "--call", "Bash", "--input", "{}", "--id", &call]).success();
+        env.run_with_stdin(&["append", "-q", "--result", &call, "-"], result.as_bytes()).success();
+        env.run(&["append", "-q", "--role", "assistant", "I see."]).success();
+    }
+    made["session"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn oversized_results_are_cut_in_place_and_undo_restores_them() {
+    let env = TestEnv::new();
+    let id = session(&env, [&long(300), &long(2_000)]);
+    let before = live(&env, &id);
+    let log = || env.run(&["log", "--full", "--json"]).success().stdout;
+    let whole = log();
+    assert_snapshot!(env.run(&["truncate", "--max-chars", "20000", "--dry-run"]).masked(), @r"
+    entry-id----  Bash  56893  to  19992  characters, about 14224 to 4998 tokens
+    ------- stderr -------
+    1 result would be cut; nothing is changed
+    ");
+    assert_eq!(live(&env, &id), before);
+    assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]).masked(), @r"
+    entry-id----  Bash  56893  to  19992  characters, about 14224 to 4998 tokens
+    1 result is cut on main; its file is 40.7 kB shorter
+    The state before is branch main.1
+    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    ------- stderr -------
+    hint: see what was cut: undertext audit
+    hint: take it back: undertext undo
+    ");
+    let cut: Vec<Value> = log().lines().map(json).collect();
+    for (cut, whole) in cut.iter().zip(whole.lines().map(json)) {
+        // Another entry under the same name; all else is the same.
+        let is_cut = cut["entry"] != whole["entry"];
+        assert_eq!(is_cut, cut["blocks"] != whole["blocks"]);
+        assert_eq!(cut["uuid"], whole["uuid"]);
+        assert_eq!(cut["checkpoint"], whole["checkpoint"]);
+    }
+    assert_eq!(
+        cut.iter().filter(|line| whole.contains(line["entry"].as_str().unwrap())).count(),
+        7
+    );
+    env.run(&["verify"]).success();
+    env.run(&["rebuild"]).success();
+    env.run(&["verify"]).success();
+    assert!(live(&env, &id).len() < 40_000);
+
+    assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]), @r"Nothing is oversized: no result on the context has more than 20000 characters");
+    env.run(&["append", "-q", "Go on."]).success();
+    env.run(&["undo"]).success();
+    env.run(&["undo"]).success();
+    assert_eq!(live(&env, &id), before);
+    assert_eq!(log(), whole);
+}
+
+#[test]
+fn a_replay_of_a_replay_keeps_the_chain_of_origins() {
+    let env = TestEnv::new();
+    let text = long(2_000);
+    session(&env, ["short", &text]);
+    env.run(&["truncate", "-q", "--max-chars", "30000"]).success();
+    env.run(&["truncate", "-q", "--max-chars", "9000"]).success();
+    let result = "HEAD~1";
+    let hidden = env.run(&["show", result, "--hidden"]).success().stdout;
+    assert!(text.ends_with(&hidden));
+    let shown = json(&env.run(&["show", result, "--json"]).success().stdout);
+    let shown = shown["blocks"][0]["text"]
+        .as_str()
+        .unwrap()
+        .split("\n[undertext")
+        .next()
+        .unwrap()
+        .to_owned();
+    assert_eq!(shown + &hidden, text);
+    let original = json(&env.run(&["show", result, "--original", "--json"]).success().stdout);
+    assert_eq!(original["blocks"][0]["text"], *text);
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn a_limit_that_is_no_limit_is_refused_or_explained() {
+    let env = TestEnv::new();
+    session(&env, ["", &"x".repeat(400_000)]);
+    for window in ["0", "-1", "x"] {
+        let refused = env.run(&["truncate", "--window", window]);
+        assert!(refused.to_string().ends_with("[exit status: 2]\n"), "{refused}");
+    }
+    assert_snapshot!(env.run(&["truncate", "--window", "18446744073709551615"]), @r"Nothing is oversized: no result on the context has more than 400000 characters");
+    assert_snapshot!(env.run(&["truncate", "--max-chars", "1"]).masked(), @r"
+    entry-id----  Bash  400000  to  2222  characters, about 100000 to 556 tokens
+    1 result is cut on main; its file is 397.7 kB shorter
+    The state before is branch main.1
+    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    ------- stderr -------
+    Of each result at least 2000 characters are kept
+    hint: see what was cut: undertext audit
+    hint: take it back: undertext undo
+    ");
+}
+
+#[test]
+fn an_audit_tells_what_was_cut_by_whom_and_where() {
+    let env = TestEnv::new();
+    session(&env, [&long(300), &long(2_000)]);
+    assert_snapshot!(env.run(&["audit"]), @"Nothing was cut in this session");
+    let args = ["append", "-q", "--result", "c1", "--max-chars", "5000", "-"];
+    env.run_with_stdin(&args, long(400).as_bytes()).success();
+    env.run(&["truncate", "-q", "--window", "10000"]).success();
+    env.run(&["truncate", "-q", "--max-chars", "4000"]).success();
+    env.run(&["undo"]).success();
+    assert_snapshot!(env.run(&["audit"]).masked(), @r"
+    10  2001-02-03 04:05  append    entry-id----  Bash  11092  to 4983   57%  hidden, cut at 4764, limit 5000
+    11  2001-02-03 04:05  truncate  entry-id----  Bash  56893  to 11984  79%  hidden, cut at 11764, limit 12000
+    12  2001-02-03 04:05  truncate  entry-id----  Bash   8292  to 3974   54%  hidden, cut at 3756, limit 4000, undone
+    12  2001-02-03 04:05  truncate  entry-id----  Bash  56893  to 3976   93%  hidden, cut at 3756, limit 4000, undone
+    12  2001-02-03 04:05  truncate  entry-id----  Bash  11092  to 3975   66%  hidden, cut at 3756, limit 4000, undone
+    2 entries cut from 67985 to 16967 characters, about 16997 to 4242 tokens; 75% is hidden, and kept
+    ------- stderr -------
+    hint: read what is hidden: undertext show ID --hidden
+    ");
+    let told: Vec<Value> =
+        env.run(&["audit", "--json"]).success().stdout.lines().map(json).collect();
+    for one in told.iter().filter(|one| one["type"] == "replaced") {
+        let hidden =
+            json(&env.run(&["show", one["entry"].as_str().unwrap(), "--hidden", "--json"]).stdout);
+        assert_eq!(hidden["hidden"], one["hidden"]);
+        assert_eq!(hidden["shown"], one["cuts"][0]["kept"]);
+    }
+    assert_snapshot!(told.last().unwrap(), @r#"{"type":"total","replaced":2,"characters":[67985,16967],"tokens":[16997,4242],"hidden":51457,"earlier":0}"#);
+}
+
+#[test]
+fn what_agents_cut_before_is_told_apart() {
+    let env = TestEnv::new();
+    let result = |id: &str, text: &str| {
+        serde_json::json!({ "parentUuid": null, "isSidechain": false, "type": "user", "uuid": id, "sessionId": "s",
+            "timestamp": "2026-08-01T10:00:00.000Z", "cwd": "/w", "version": "2", "message": { "role": "user",
+            "content": [{ "tool_use_id": "c", "type": "tool_result", "content": text }] } })
+    };
+    let claude = [
+        result(
+            "a",
+            "<persisted-output>\nOutput too large (98.1KB). Full output saved to: /w/out.txt\n\nPreview",
+        ),
+        result("b", "[Old tool result content cleared]"),
+        result("c", "a text that quotes <persisted-output>"),
+        serde_json::json!({ "parentUuid": null, "isSidechain": false, "type": "system", "subtype": "compact_boundary",
+            "uuid": "d", "sessionId": "s", "timestamp": "2026-08-01T10:00:00.000Z",
+            "compactMetadata": { "trigger": "auto", "preTokens": 155_000 } }),
+        serde_json::json!({ "parentUuid": null, "isSidechain": false, "type": "system", "subtype": "microcompact_boundary",
+            "uuid": "e", "sessionId": "s", "timestamp": "2026-08-01T10:00:00.000Z",
+            "microcompactMetadata": { "preTokens": 10_000, "tokensSaved": 2_000 } }),
+    ];
+    let lines: Vec<String> = claude.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(env.project().join("claude.jsonl"), lines.concat()).unwrap();
+    assert_snapshot!(env.run(&["audit", "claude.jsonl"]).masked(), @r"
+    Cut before it reached us:
+    entry-id----  2026-08-01 10:00  file                      98.1KB  /w/out.txt
+    entry-id----  2026-08-01 10:00  cleared
+    entry-id----  2026-08-01 10:00  compaction         155000 tokens
+    entry-id----  2026-08-01 10:00  cleared     10000 to 8000 tokens
+    ");
+
+    let output = |text: &str| {
+        serde_json::json!({ "timestamp": "2026-08-01T10:00:00.000Z", "type": "response_item",
+            "payload": { "type": "function_call_output", "call_id": "c", "output": text } })
+    };
+    let codex = [
+        serde_json::json!({ "timestamp": "2026-08-01T10:00:00.000Z", "type": "session_meta", "payload": { "id": "s" } }),
+        output("head…5709 tokens truncated…tail"),
+        output("head\n[... omitted 12 of 268 lines ...]\ntail"),
+        output("[... omitted 0 of 38 lines ...] and … tokens truncated…"),
+        serde_json::json!({ "timestamp": "2026-08-01T10:00:00.000Z", "type": "compacted", "payload": { "message": "m" } }),
+    ];
+    let lines: Vec<String> = codex.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(env.project().join("codex.jsonl"), lines.concat()).unwrap();
+    assert_snapshot!(env.run(&["audit", "codex.jsonl"]).masked(), @r"
+    Cut before it reached us:
+    entry-id----  2026-08-01 10:00  cut             5709 tokens
+    entry-id----  2026-08-01 10:00  cut         12 of 268 lines
+    entry-id----  2026-08-01 10:00  compaction
+    ");
+
+    let entry = |id: &str, text: &str, details: Value| {
+        serde_json::json!({ "type": "message", "id": id, "parentId": null, "timestamp": "2026-08-01T10:00:00.000Z",
+            "message": { "role": "toolResult", "toolCallId": "c", "toolName": "bash", "details": details,
+                "content": [{ "type": "text", "text": text }] } })
+    };
+    let pi = [
+        serde_json::json!({ "type": "session", "version": 3, "id": "s", "timestamp": "2026-08-01T10:00:00.000Z", "cwd": "/w" }),
+        entry(
+            "a",
+            "head\n\n⚠️ [Content truncated — original was too large for the model's context window.]",
+            Value::Null,
+        ),
+        entry("b", "tail", serde_json::json!({ "fullOutputPath": "/tmp/pi.log" })),
+        serde_json::json!({ "type": "compaction", "id": "d", "parentId": "b", "timestamp": "2026-08-01T10:00:00.000Z",
+            "summary": "s", "firstKeptEntryId": "b", "tokensBefore": 9_000 }),
+    ];
+    let lines: Vec<String> = pi.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(env.project().join("pi.jsonl"), lines.concat()).unwrap();
+    assert_snapshot!(env.run(&["audit", "pi.jsonl"]).masked(), @r"
+    Cut before it reached us:
+    entry-id----  2026-08-01 10:00  cut
+    entry-id----  2026-08-01 10:00  file                     /tmp/pi.log
+    entry-id----  2026-08-01 10:00  compaction  9000 tokens
+    ");
+}
+
+#[test]
+fn checkpoints_and_the_graph_follow_a_replay() {
+    let env = TestEnv::new();
+    let id = session(&env, [&long(2_000), "short"]);
+    env.run(&["truncate", "-q", "--max-chars", "9000"]).success();
+    let graph = env.run(&["graph"]).success().stdout;
+    let graph: Vec<&str> = graph.lines().map(|line| line.split_once("  ").unwrap().1).collect();
+    assert_eq!(graph.len(), 2, "{graph:?}");
+    assert!(graph[1].ends_with("Look.  (4 entries)  1 cut"), "{graph:?}");
+    assert!(
+        graph[0].ends_with("[main]  [main.1]  HEAD  main.1 is as before operation 10"),
+        "{graph:?}"
+    );
+
+    // A checkpoint that was given before stands in what was written again.
+    let cut = live(&env, &id).len();
+    env.run(&["revert", "1", "-q"]).success();
+    assert!(live(&env, &id).len() < cut);
+    let shown = json(&env.run(&["show", "HEAD~1", "--json"]).success().stdout);
+    assert!(shown["blocks"][0]["text"].as_str().unwrap().contains("[undertext: "));
+    env.run(&["undo", "-q"]).success();
+    env.run(&["undo", "10", "-q"]).success();
+    env.run(&["revert", "1", "-q"]).success();
+    assert!(live(&env, &id).len() > 50_000, "undone, it is not followed");
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn entries_without_names_keep_their_checkpoints_in_a_replay() {
+    let env = TestEnv::new();
+    let turn = |n: u32, text: &str| {
+        [
+            serde_json::json!({ "role": "_checkpoint", "id": n }),
+            serde_json::json!({ "role": "user", "content": format!("Turn {n}.") }),
+            serde_json::json!({ "role": "assistant", "content": "", "tool_calls": [{ "type": "function",
+                "id": format!("c{n}"), "function": { "name": "Shell", "arguments": "{}" } }] }),
+            serde_json::json!({ "role": "tool", "content": text, "tool_call_id": format!("c{n}") }),
+        ]
+    };
+    let records = [turn(0, "short"), turn(1, &long(2_000)), turn(2, "short"), turn(3, "short")];
+    let lines: Vec<String> = records.iter().flatten().map(|line| format!("{line}\n")).collect();
+    let folder = env.project().join("abc");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("context.jsonl"), lines.concat()).unwrap();
+    env.run(&["import", "-q", "abc/context.jsonl"]).success();
+    let checkpoints = || -> Vec<(Value, Value)> {
+        let log = env.run(&["log", "--json", "abc"]).success().stdout;
+        let lines = log.lines().map(json).filter(|line| line["kind"] == "user");
+        lines.map(|line| (line["checkpoint"].clone(), line["own"].clone())).collect()
+    };
+    let before = checkpoints();
+    assert_eq!(before.len(), 4);
+    env.run(&["truncate", "-q", "--max-chars", "9000", "abc"]).success();
+    assert_eq!(checkpoints(), before);
+    assert_eq!(env.run(&["graph", "abc"]).success().stdout.matches("1 cut").count(), 1);
+    env.run(&["revert", "3", "-q", "-s", "abc"]).success();
+    assert_eq!(checkpoints(), before[..3]);
+    let log = env.run(&["log", "--full", "abc"]).success().stdout;
+    assert!(log.contains("[undertext: "), "{log}");
+    env.run(&["verify"]).success();
+    env.run(&["rebuild"]).success();
+}

@@ -1,0 +1,169 @@
+//! The example files: small sessions as the agents write them, with what each can do to a history.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use insta::assert_snapshot;
+use undertext::ops;
+
+use crate::env::TestEnv;
+use crate::fixture::{self, Seeded};
+
+const KIMI: &str = "kimi-lighthouse/6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c/context.jsonl";
+const FILES: [&str; 6] = [
+    "claude-garden.jsonl",
+    "codex-weather.jsonl",
+    KIMI,
+    "native-rewind.jsonl",
+    "native-tools.jsonl",
+    "pi-boat.jsonl",
+];
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
+}
+
+fn with_examples() -> TestEnv {
+    let env = TestEnv::new();
+    crate::format::copy(&examples(), &env.project());
+    env
+}
+
+#[test]
+fn every_file_is_read_without_a_loss() {
+    for name in FILES {
+        let path = examples().join(name);
+        let (archive, session) = ops::peek(&path, Seeded::boxed(1)).unwrap();
+        assert!(name.starts_with(session.format.name()), "{name}");
+        assert!(fixture::exported(&archive, &session, None) == fs::read(&path).unwrap(), "{name}");
+        assert!(ops::log(&archive, &session, None, usize::MAX).unwrap().lines.len() > 5, "{name}");
+        assert!(fixture::damage(&archive).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn every_file_is_counted_as_it_is() {
+    let env = with_examples();
+    let counted = FILES.map(|name| env.run(&["stats", name]).success().stdout);
+    assert_snapshot!(counted.concat(), @"
+    7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40 (claude): 4 turns, 28 entries, 14.2 kB, 1 branch, 4 checkpoints, 1 state of its files
+    019fc000-4d1e-7a30-8b52-6f0e9d8c7b6a (codex): 3 turns, 30 entries, 8.9 kB, 1 branch, 3 checkpoints, 1 state of its files
+    6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c (kimi): 2 turns, 36 entries, 2.9 kB, 1 branch, 7 checkpoints, 2 states of its files
+    4b6f0c9e-5a51-4d0e-9a53-1f0f7e6b2a10 (native): 6 turns, 15 entries, 5.0 kB, 1 branch, 6 checkpoints, 1 state of its files
+    9c2d7f34-11aa-4f6b-8d2e-6a1b0c3d4e5f (native): 2 turns, 12 entries, 4.8 kB, 1 branch, 2 checkpoints, 1 state of its files
+    5d9e0c1a-7b42-4f38-9c60-1a2b3c4d5e6f (pi): 4 turns, 16 entries, 4.5 kB, 1 branch, 4 checkpoints, 1 state of its files
+    ");
+    assert!(!env.home().join(".local").exists());
+}
+
+#[test]
+fn claude_code_rewound_and_compacted() {
+    let env = with_examples();
+    assert_snapshot!(env.run(&["graph", "claude-garden.jsonl"]), @"
+    ◉  @3  8f7f0045  It rained in the night. Does the plan still hold?  (3 entries)  [main]  HEAD
+    ◆  df0df268  boundary:  Conversation compacted  (2 entries)
+    ○  @2  fc7d5d68  The beans flower. A plan for tomorrow is enough.  (5 entries)
+    │ ○  @1  24c2f26c  The beans flower. Write me a plan for t…  (2 entries)  unnamed, ends at b9d10cec
+    ├─╯
+    ○  @0  b73e18a7  Which beds need water today? The notes are in beds.md, the rain in r…  (8 entries)
+    ");
+    assert_snapshot!(env.run(&["log", "-n", "7", "claude-garden.jsonl"]), @"
+    assistant  58b172f5  2026-08-20 09:01:38
+      It is in plan.md: leeks and beans, ten litres each.
+
+    system  213cdd67  2026-08-20 09:01:45
+
+    ──── boundary  df0df268  2026-08-20 09:01:52 ────
+      Conversation compacted
+
+    summary  4d48f527  2026-08-20 09:01:59
+      This session is being continued from a previous conversation that ran out of context. The summary: leeks and flowering beans need water, thyme does not; plan.md says ten litres each for tomorrow.
+
+    @3  user  8f7f0045  2026-08-20 09:02:06
+      It rained in the night. Does the plan still hold?
+
+    assistant  7389a7cd  2026-08-20 09:02:13
+      Only for the beans: the leeks have had enough until Friday.
+
+    system  6e99b3b7  2026-08-20 09:02:20
+    ");
+}
+
+#[test]
+fn codex_rolled_back() {
+    let env = with_examples();
+    assert_snapshot!(env.run(&["graph", "codex-weather.jsonl"]), @"
+    ◉  @2  da5fd73a  Draw it over the hours.  (7 entries)  [main]  HEAD
+    │ ○  @1  5331a17b  Draw it as a rose.  (6 entries)  unnamed, ends at 75f12cee
+    ├─╯
+    ○  @0  becf568d  When was the wind strongest?  (9 entries)
+    ○  41314218  note:  <environment_context>  (4 entries)
+    ");
+}
+
+#[test]
+fn pi_branched_labelled_and_compacted() {
+    let env = with_examples();
+    assert_snapshot!(env.run(&["graph", "pi-boat.jsonl"]), @"
+    ◉  @3  467ebd47  And the name on the stern?  (3 entries)  [main]  HEAD
+    ◆  0fc116e4  boundary:  ## Goal
+    ○  @2  6b6290e8  In white, please.  (2 entries)
+    │ ○  @1  5c102852  In red, please.  (3 entries)  unnamed, ends at 4143af03
+    ├─╯
+    ○  @0  c655d466  How much paint does the hull take?  (6 entries)
+    ");
+}
+
+#[test]
+fn kimi_cli_got_a_message_from_later() {
+    let env = with_examples();
+    assert_snapshot!(env.run(&["graph", KIMI]), @"
+    ◉  @4  kimi:4  54b83731  from later:  Trim by 2 mm only; 5 mm is too sh…  (6 entries)  [main]  HEAD
+    │ ○  @4  kimi:4  92d72c1b  assistant:  I trim it.  (10 entries)  left by a D-Mail to kimi:4  unnamed, ends at b28a4904
+    ├─╯
+    ○  @3  kimi:3  e7b59532  Yes, and trim the old one.  (3 entries)
+    ○  @0  kimi:0  6dba0cdd  The lamp flickers. What is wrong?  (14 entries)
+    ○  be2ef269  system:  You keep a lighthouse. Now is 2026-06-21T20:00:00+00:00.  (3 entries)
+    ");
+}
+
+#[test]
+fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
+    let env = with_examples();
+    env.run(&["import", "."]).success();
+    // The turn that was rewound.
+    assert_snapshot!(env.run(&["show", "@1", "-s", "7c2a"]), @"
+    entry       24c2f26c4ec403e5e83d36f9e2c9f865b5960b53afe8b0c372ef85d6828defa8
+    uuid        cc000009-0000-4000-8000-000000000000
+    kind        user
+    role        user
+    time        2026-08-20 09:01:03
+    checkpoint  @1 before it
+
+    The beans flower. Write me a plan for the whole week.
+    ");
+    assert_snapshot!(env.run(&["revert", "1", "-s", "7c2a"]), @"
+    main is back at checkpoint 1; 20 entries are left behind
+    What was left is branch main.1
+    ------- stderr -------
+    The agent's own file is not changed; to have this state in a file: undertext export -o FILE
+    hint: take it back: undertext undo
+    ");
+    assert_snapshot!(env.run(&["log", "-n", "1", "7c2a"]), @"system  5cc143f6  2026-08-20 09:00:56");
+    assert_snapshot!(env.run(&["revert", "kimi:3", "-s", "6f1d"]), @"
+    main is back at checkpoint kimi:3; 11 entries are left behind
+    What was left is branch main.1
+    ------- stderr -------
+    The agent's own file is not changed; to have this state in a file: undertext export -o FILE
+    hint: take it back: undertext undo
+    ");
+    assert_snapshot!(env.run(&["graph", "6f1d"]), @"
+    ○  @4  kimi:4  54b83731  from later:  Trim by 2 mm only; 5 mm is too short.  (6 entries)  [main.1]
+    │ ○  @4  kimi:4  92d72c1b  assistant:  I trim it.  (10 entries)  left by a D-Mail to kimi:4  unnamed, ends at b28a4904
+    ├─╯
+    ○  @3  kimi:3  e7b59532  Yes, and trim the old one.  (3 entries)
+    ◉  @0  kimi:0  6dba0cdd  The lamp flickers. What is wrong?  (14 entries)  [main]  HEAD
+    ○  be2ef269  system:  You keep a lighthouse. Now is 2026-06-21T20:00:00+00:00.  (3 entries)
+    ");
+    env.run(&["verify"]).success();
+}

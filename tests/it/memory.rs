@@ -1,0 +1,88 @@
+//! Memory: what a long line costs. It is bounded by the longest line, whatever else a file holds.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+const MEGABYTE: usize = 1 << 20;
+const SESSION: &str = "00000000-0000-4000-8000-00000000000a";
+
+/// Writes a session with a long line of about so many bytes, which compress little, between short ones.
+fn session(path: &Path, length: usize) {
+    let noise = (0..length as u64).map(|n| {
+        let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        char::from(b'0' + u8::try_from((mixed ^ mixed >> 29) % 64).unwrap()).to_ascii_lowercase()
+    });
+    let noise: String = noise.map(|c| if c == '\\' { '/' } else { c }).collect();
+    let record = |n: usize, role: &str, text: &str| {
+        let parent = if n == 1 { "null".to_owned() } else { format!("\"u{}\"", n - 1) };
+        format!(
+            "{{\"parentUuid\":{parent},\"isSidechain\":false,\"userType\":\"external\",\"sessionId\":\"{SESSION}\",\
+             \"type\":\"{role}\",\"message\":{{\"role\":\"{role}\",\"content\":\"{text}\"}},\"uuid\":\"u{n}\",\
+             \"timestamp\":\"2026-01-01T00:00:0{n}.000Z\"}}\n"
+        )
+    };
+    let lines = [
+        record(1, "user", "hello"),
+        record(2, "assistant", "hello"),
+        record(3, "user", &noise),
+        record(4, "assistant", "that was long"),
+    ];
+    fs::write(path, lines.concat()).unwrap();
+}
+
+/// Runs a command over a store and returns the most memory that it had, as the system tells it.
+fn peak(store: &Path, args: &[&str]) -> usize {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_undertext"));
+    command.args(["-q", "--store"]).arg(store).args(args);
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    let ended = loop {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let most = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let most = most.and_then(|most| most.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+        peak = peak.max(most.unwrap_or(0) * 1024);
+        if let Some(ended) = child.try_wait().unwrap() {
+            break ended;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    assert!(ended.success(), "{args:?}");
+    peak
+}
+
+#[test]
+fn a_long_line_costs_at_most_three_times_its_length() {
+    if !Path::new("/proc/self/status").exists() {
+        return;
+    }
+    let lengths = [8 * MEGABYTE, 32 * MEGABYTE];
+    let folder = tempfile::tempdir().unwrap();
+    let peaks = lengths.map(|length| {
+        let folder = folder.path().join(length.to_string());
+        fs::create_dir(&folder).unwrap();
+        let (file, store, out) = (folder.join("a.jsonl"), folder.join("store"), folder.join("out"));
+        session(&file, length);
+        let peaks = [
+            vec!["import", file.to_str().unwrap()],
+            vec!["export", SESSION, "-o", out.to_str().unwrap()],
+            vec!["verify"],
+            vec!["log", SESSION],
+        ]
+        .map(|args| (args[0].to_owned(), peak(&store, &args)));
+        assert!(fs::read(&out).unwrap() == fs::read(&file).unwrap());
+        peaks
+    });
+    let [short, long] = peaks;
+    for ((command, short), (_, long)) in short.into_iter().zip(long) {
+        let grown = long.saturating_sub(short);
+        let limit = 3 * (lengths[1] - lengths[0]) + 8 * MEGABYTE;
+        println!("{command}: {} MB, {} MB", short / MEGABYTE, long / MEGABYTE);
+        assert!(grown <= limit, "{command} had {short} bytes, then {long}");
+        assert!(long <= 3 * lengths[1] + 200 * MEGABYTE, "{command} had {long} bytes");
+    }
+}
