@@ -5,6 +5,7 @@
 mod agents;
 mod claude;
 mod cli;
+mod compact;
 mod context;
 mod crash;
 mod cut;
