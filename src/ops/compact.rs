@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::{
     append::{line_start, setting},
     change::Change,
-    context::{Material, front, material},
+    context::{Material, believed, front, material},
     growth::Growth,
     reach,
 };
@@ -113,7 +113,7 @@ impl<'a> Compacting<'a> {
 impl Compacting<'_> {
     /// Returns how many tokens a context has: what the model reported where it did.
     pub fn tokens(&self, context: &Context) -> u64 {
-        context.reported.unwrap_or_else(|| context.tokens().saturating_add(self.beside))
+        believed(context.reported, context.tokens().saturating_add(self.beside))
     }
 }
 
@@ -260,8 +260,8 @@ impl Found {
     }
 
     fn tokens(&self, wanted: &Compacting<'_>) -> u64 {
-        let beside = if self.material.reported.is_some() { 0 } else { wanted.beside };
-        self.material.tokens() + beside
+        let counted = self.material.items.iter().filter_map(|item| item.tokens).sum::<u64>();
+        believed(self.material.reported, counted.saturating_add(wanted.beside))
     }
 
     fn wish(&self, wanted: &Compacting<'_>) -> Wish {
@@ -380,6 +380,9 @@ pub fn compact(
     let made = match compact::compact(&task, wanted.by, &count, &is_late, &mut told) {
         Ok(made) => made,
         Err(CompactError::Nothing(why)) => return Ok(nothing(why)),
+        Err(CompactError::Summary(SummaryError::TooLong { .. })) if wanted.by.is_none() => {
+            return Ok(nothing(Nothing::NoGain));
+        }
         Err(CompactError::Summary(error)) => {
             if let SummaryError::TimedOut { .. } = error {
                 let limit_ms = u64::try_from(wanted.limit.as_millis()).unwrap_or(u64::MAX);

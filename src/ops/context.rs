@@ -91,12 +91,10 @@ pub(super) struct Material {
     pub(super) fresh: Vec<(u64, Vec<u64>)>,
 }
 
-impl Material {
-    /// Returns how many tokens the messages have, by the model's own word where it said so.
-    pub(super) fn tokens(&self) -> u64 {
-        let counted = || self.items.iter().filter_map(|item| item.tokens).sum();
-        self.reported.unwrap_or_else(counted)
-    }
+/// Returns how many tokens there are by a model's own word, unless that is far from what was counted: some agents write
+/// figures that stand for none.
+pub(super) fn believed(reported: Option<u64>, counted: u64) -> u64 {
+    reported.filter(|reported| *reported >= counted / 2).unwrap_or(counted)
 }
 
 /// Returns what a model would be sent at a target, or where the current branch stands.

@@ -30,5 +30,6 @@ mod resume;
 mod round_trip;
 mod store;
 mod tidy;
+mod turn;
 mod usage;
 mod vfs;
