@@ -161,15 +161,14 @@ fn spelt(text: &str) -> String {
     quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
 }
 
+/// Says where texts are cut: those of one answer, and whether they are sent; None for each that stays as it is.
+pub type Rule<'r> = dyn FnMut(&[&str], bool) -> Vec<Option<Cut>> + 'r;
+
 /// Cuts what tools answered in a record; None if nothing is cut.
 ///
 /// The rule is given the texts of one answer, and whether they are sent. What the agent keeps for itself is cut by the same rule, each string alone,
 /// if anything that is sent is cut.
-pub fn cut(
-    format: &dyn Format,
-    line: &[u8],
-    rule: &mut dyn FnMut(&[&str], bool) -> Vec<Option<Cut>>,
-) -> Option<Shortened> {
+pub fn cut(format: &dyn Format, line: &[u8], rule: &mut Rule<'_>) -> Option<Shortened> {
     let answers = format.answers(Raw::object(line)?);
     let mut cuts = Vec::new();
     let mut edits = Vec::new();

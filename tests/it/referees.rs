@@ -80,7 +80,10 @@ impl Case {
     fn record_id(&self, entry: u64) -> String {
         let line = view(&self.archive, &self.session).line(entry).unwrap();
         let record: Value = serde_json::from_slice(&line).unwrap();
-        record["id"].as_str().unwrap_or_else(|| panic!("{record} in {}", self.file.display())).to_owned()
+        record["id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{record} in {}", self.file.display()))
+            .to_owned()
     }
 
     /// Cuts what a small window has no room for, and restores it.
