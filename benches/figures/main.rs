@@ -16,6 +16,7 @@
 
 mod agents;
 mod context;
+mod cut;
 mod generator;
 mod native;
 
@@ -51,7 +52,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, Figure); 17] = [
+    let figures: [(&str, Figure); 19] = [
         ("append", native::append),
         ("batch", native::batch),
         ("process", native::process),
@@ -69,6 +70,8 @@ fn main() {
         ("context", context::context),
         ("tokens", context::tokens),
         ("tokens-again", context::tokens_again),
+        ("truncate", cut::truncate),
+        ("audit", cut::audit),
     ];
     for (name, figure) in figures {
         if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {

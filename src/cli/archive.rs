@@ -49,6 +49,11 @@ impl Context {
         wanted: Option<&OsStr>,
     ) -> Result<(Archive, Session), CommandError> {
         let (archive, session) = self.find(wanted)?;
+        if archive.store().is_stale()? {
+            self.output.warn(
+                "an older version has left the store's derived rows; the next change makes them anew",
+            );
+        }
         // A live file that cannot be read agrees with nothing, and hinders no reading of the store.
         if ops::is_behind(&archive, &session).unwrap_or(true) {
             self.output.warn(

@@ -6,6 +6,7 @@ use std::io::Write as _;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use undertext::context::cut::Limit;
 use undertext::context::history::{self, Key, Limits};
 use undertext::context::tokens::{Counting, Encoding};
 use undertext::context::window::{Verdict, Windows};
@@ -93,6 +94,10 @@ pub(crate) struct Args {
     /// Send only turns that began so long ago at most: 30m, 12h, 7d, 2w
     #[arg(long, value_name = "AGE", value_parser = super::sessions::age)]
     since: Option<i64>,
+
+    /// Cut each tool's result to N characters for this request, and fit all of them into three quarters of the window
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_tool_result: Option<u32>,
 
     /// Send no pictures
     #[arg(long)]
@@ -189,6 +194,7 @@ fn asked(
             since: args.since.map(|age| Timestamp(now.0.saturating_sub(age))),
         },
         images: !args.no_images,
+        results: args.max_tool_result.map(|limit| Limit::of_chars(size(limit))),
         counting: (args.tokens != TokensArg::Exact).then_some(Counting::Estimate),
     })
 }

@@ -230,17 +230,15 @@ impl Batch {
                 (Some(whole), Some(_)) => Some((change.aside(growth, whole)?, whole)),
                 _ => None,
             };
-            part.extend_from_slice(cut.as_ref().map_or(line.as_slice(), |cut| &cut.line));
+            part.extend_from_slice(cut.as_ref().map_or(line.as_slice(), |(cut, _)| &cut.line));
             part.push(b'\n');
             change.read(growth, part.as_slice())?;
             bytes.append(&mut part);
             *n = growth.last.map_or(0, |(n, _)| n);
-            if let (Some((origin, whole)), Some(cut)) = (origin, &cut) {
+            if let (Some((origin, whole)), Some((cut, sizes))) = (origin, &cut) {
                 change.replace(*n, origin, whole);
-                let format = change.format;
-                let tokens = [whole.bytes, &cut.line].map(|line| origin::tokens_of(format, line));
                 let tool = tool(change, before, &cut.cuts)?;
-                told.push(origin::told(*n, tool.as_deref(), &cut.cuts, tokens.into()));
+                told.push(origin::told(*n, tool.as_deref(), &cut.cuts, sizes.tokens));
             }
         }
         Ok((bytes, told))

@@ -10,7 +10,9 @@ use serde_json::Value;
 use crate::{
     context::{
         self, Change, Item, Origin, Plan, Prepared, Shape,
+        cut::Limit,
         history::Limits,
+        results::Cutting,
         sanitize::{Hygiene, pictures},
         tokens::{self, Counting, Encoding},
         window::{Verdict, Window, Windows},
@@ -34,6 +36,8 @@ pub struct Asked {
     pub limits: Limits,
     /// Whether pictures are sent.
     pub images: bool,
+    /// How many characters a tool's result may have in this request; left out, as many as it has.
+    pub results: Option<Limit>,
     /// How tokens are counted; left out, exactly, as the model counts.
     pub counting: Option<Counting>,
 }
@@ -120,7 +124,17 @@ pub fn context(
     };
     let hygiene = Hygiene { shape: asked.shape, images: asked.images, maker };
     let plan = Plan { hygiene, limits: asked.limits, counting };
-    let prepared = context::prepare(items, &plan);
+    let name = |n: u64| {
+        let found = archive.store.entries(session.key, n..n + 1).unwrap_or_default();
+        found.first().map_or_else(|| n.to_string(), |entry| format!("{:.12}", entry.id))
+    };
+    let cutting = asked.results.map(|limit| Cutting {
+        limit,
+        share: Cutting::share_of(window.tokens),
+        session: &session.name.id,
+        name: &name,
+    });
+    let prepared = context::prepare(items, &plan, cutting.as_ref());
     let pictures = pictures(&prepared.items);
     let shape = asked.shape;
     Ok(Context { shape, model, window, counting, prepared, reported, pictures, path, sent, fresh })

@@ -72,7 +72,7 @@ pub use read::{
     Held, Line, Log, Status, export, export_container, generation_of, generations, is_behind, log,
     log_all, messages, show, status,
 };
-pub use rebuild::{Rebuilt, rebuild};
+pub use rebuild::{Rebuilt, rebuild, rebuild_all};
 pub use recover::{Recovered, recover};
 pub use revert::{Reverted, clear, revert};
 pub use rotations::{Rotated, RotatedState, rotations};
@@ -185,7 +185,12 @@ impl Archive {
         if access != Access::Read {
             make(&root.join("transcripts"))?;
         }
-        Ok(Self { store: Box::new(store), root: Some(root), ambient, manner: Manner::default() })
+        let manner = Manner::default();
+        let mut archive = Self { store: Box::new(store), root: Some(root), ambient, manner };
+        if access != Access::Read && archive.store.is_stale()? {
+            rebuild_all(&mut archive)?;
+        }
+        Ok(archive)
     }
 
     /// Makes an archive over any store, without live files.

@@ -427,7 +427,9 @@ fn folder_hash(file: &std::path::Path) -> Option<(&std::path::Path, &str)> {
 
 fn hash_of(folder: &str) -> String {
     use md5::{Digest, Md5};
-    Md5::digest(folder.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Md5::digest(folder.as_bytes())
+        .iter()
+        .fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"))
 }
 
 /// Returns the text with which a message's content begins.

@@ -145,3 +145,26 @@ fn an_empty_session_is_sent_as_nothing() {
     A model would be sent nothing
     ");
 }
+
+#[test]
+fn results_are_cut_for_one_request_and_stay_in_the_session() {
+    let env = TestEnv::new();
+    env.run(&["new", "-q"]).success();
+    env.run(&["append", "-q", "Count."]).success();
+    env.run(&["append", "-q", "--call", "Bash", "--input", "{}", "--id", "c"]).success();
+    let numbers = (1..4000).map(|n| format!("{n}\n")).collect::<String>();
+    env.run_with_stdin(&["append", "-q", "--result", "c", "-"], numbers.as_bytes()).success();
+    let whole = env.run(&["context"]).success().stdout;
+    let cut = env.run(&["context", "--max-tool-result", "3000"]).success().stdout;
+    assert!(cut.contains("it has more than 3000 characters"), "{cut}");
+    assert!(cut.contains("3 messages, 781 tokens") && whole.contains("3 messages, 47"), "{whole}");
+    assert_snapshot!(env.run(&["context", "--max-tool-result", "0"]), @r"
+    ------- stderr -------
+    error: invalid value '0' for '--max-tool-result <N>': 0 is not in 1..=4294967295
+
+    For more information, try '--help'.
+    [exit status: 2]
+    ");
+    let shown = env.run(&["show", "HEAD"]).success().stdout;
+    assert!(shown.contains("\n3999"));
+}

@@ -1,6 +1,7 @@
 //! Commands as transcripts, a file for each or for those that belong together.
 
 mod append;
+mod attach;
 mod audit;
 mod branch;
 mod checkpoint;
