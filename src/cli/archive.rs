@@ -255,6 +255,18 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
                 "name another one with --window, or set window.block in config.toml: undertext context --help",
             ),
         ),
+        E::Unrecovered(error) => (Kind::Failed, error.advice()),
+        E::Summary(_) => (
+            Kind::Failed,
+            vec![
+                "without a model: undertext compact --summarizer extract".to_owned(),
+                "or let statistics stand for a summary: leave out --strict".to_owned(),
+            ],
+        ),
+        E::Hook { .. } => {
+            (Kind::Failed, hint("the command is compaction.before in config.toml"))
+        }
+        E::Overtaken => (Kind::Failed, hint("try again")),
         E::Behind { .. } => (
             Kind::Failed,
             hint("nothing is lost; the next command that changes the session tries again"),

@@ -28,6 +28,7 @@ pub(crate) fn asked(window: u64) -> Asked {
         windows: Windows::default(),
         limits: Limits::default(),
         images: true,
+        results: None,
         counting: Some(Counting::Estimate),
     }
 }
