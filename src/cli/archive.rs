@@ -189,7 +189,9 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
         E::Store(StoreError::Corrupt { .. }) => {
             (Kind::Failed, hint("see what is damaged: undertext verify"))
         }
-        E::Store(StoreError::Busy | StoreError::Conflict) => (Kind::Failed, hint("try again")),
+        E::Store(StoreError::Busy | StoreError::Conflict) | E::Overtaken => {
+            (Kind::Failed, hint("try again"))
+        }
         E::Loaded { .. } => (
             Kind::Failed,
             vec![
@@ -255,18 +257,6 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
                 "name another one with --window, or set window.block in config.toml: undertext context --help",
             ),
         ),
-        E::Unrecovered(error) => (Kind::Failed, error.advice()),
-        E::Summary(_) => (
-            Kind::Failed,
-            vec![
-                "without a model: undertext compact --summarizer extract".to_owned(),
-                "or let statistics stand for a summary: leave out --strict".to_owned(),
-            ],
-        ),
-        E::Hook { .. } => {
-            (Kind::Failed, hint("the command is compaction.before in config.toml"))
-        }
-        E::Overtaken => (Kind::Failed, hint("try again")),
         E::Behind { .. } => (
             Kind::Failed,
             hint("nothing is lost; the next command that changes the session tries again"),
@@ -274,7 +264,22 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
         E::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
             (Kind::Failed, hint("nothing is lost; make room and try again"))
         }
-        _ => (Kind::Failed, Vec::new()),
+        _ => (Kind::Failed, about_models(error)),
+    }
+}
+
+/// Returns what can be done next where a model is in it.
+fn about_models(error: &OpsError) -> Vec<String> {
+    match error {
+        OpsError::Unrecovered(error) => error.advice(),
+        OpsError::Summary(_) => vec![
+            "without a model: undertext compact --summarizer extract".to_owned(),
+            "or let statistics stand for a summary: leave out --strict".to_owned(),
+        ],
+        OpsError::Hook { .. } => {
+            vec!["the command is compaction.before in config.toml".to_owned()]
+        }
+        _ => Vec::new(),
     }
 }
 

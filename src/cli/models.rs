@@ -71,21 +71,21 @@ pub(crate) struct Summing {
 
 /// A model that can be asked.
 pub(crate) enum Model {
-    Http(Http),
+    Http(Box<Http>),
     Command(Command),
 }
 
 impl Model {
     pub(crate) fn summarizer(&self) -> &dyn Summarizer {
         match self {
-            Self::Http(model) => model,
+            Self::Http(model) => &**model,
             Self::Command(model) => model,
         }
     }
 
     pub(crate) fn chat(&self) -> &dyn ChatModel {
         match self {
-            Self::Http(model) => model,
+            Self::Http(model) => &**model,
             Self::Command(model) => model,
         }
     }
@@ -231,7 +231,7 @@ impl Context {
         let http = Http::new(endpoint)
             .map_err(|error| CommandError::user(anyhow!(error)))?
             .noticed(move |event| sink(event));
-        Ok(Model::Http(http))
+        Ok(Model::Http(Box::new(http)))
     }
 }
 
