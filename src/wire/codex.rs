@@ -38,6 +38,7 @@ use crate::{
     wire::{
         Answer, Answers, Back, Beside, Draft, Earlier, Envelope, Failure, Format, Graph, Invalid,
         Link, Path, Setting,
+        compaction::{Compaction, Lines},
         cut::{How, Piece, between, parts},
         json, line, moment, other, shown, string, text,
     },
@@ -293,6 +294,7 @@ impl Format for Codex {
             Draft::Message(Role::User, said) => message("user", "input_text", said),
             Draft::Message(Role::System, said) => message("developer", "input_text", said),
             Draft::Message(Role::Assistant, said) => message("assistant", "output_text", said),
+            Draft::Answer(said) => message("assistant", "output_text", &said.text()),
             Draft::Message(Role::Tool, _) => {
                 return Err(Invalid("a tool's answer needs the id of its call".into()));
             }
@@ -334,6 +336,15 @@ impl Format for Codex {
         setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
         back::lines(graph, back, setting).map(Some)
+    }
+
+    fn compaction(
+        &self,
+        graph: &dyn Graph,
+        compaction: &Compaction<'_>,
+        [setting, _]: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
+        back::compaction(graph, compaction, setting).map(|line| Some(Lines::More(vec![line])))
     }
 }
 

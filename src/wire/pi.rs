@@ -32,6 +32,7 @@ use crate::{
     wire::{
         Answer, Answers, Back, Draft, Earlier, Envelope, Failure, Format, Graph, Invalid, Link,
         Path, Repair, Setting,
+        compaction::{Compaction, Lines},
         cut::{How, Piece, parts, strings},
         json, line, other, shown, string, text,
     },
@@ -330,6 +331,20 @@ impl Format for Pi {
                 json!({ "role": "user", "content": words(said), "timestamp": millis })
             }
             Draft::Message(Role::Assistant, said) => assistant(&words(said), millis),
+            Draft::Answer(said) => {
+                let mut message = assistant(&words(&said.text()), millis);
+                if let Some(model) = &said.model {
+                    message["model"] = json!(model);
+                }
+                if let Some(used) = &said.usage {
+                    let numbers = [used.input, used.output, used.cache_read, used.cache_write];
+                    for (name, n) in USAGE.into_iter().zip(numbers) {
+                        message["usage"][name] = json!(n);
+                    }
+                    message["usage"]["totalTokens"] = json!(numbers.iter().sum::<u64>());
+                }
+                message
+            }
             Draft::Message(Role::System, said) => {
                 json!({ "role": "system", "content": said, "timestamp": millis })
             }
@@ -380,6 +395,39 @@ impl Format for Pi {
             Some(note) => self.write(&Draft::Note(note.to_owned()), setting)?,
             None => line(&entry("custom", json!({ "customType": CUSTOM_TYPE }), setting)),
         }]))
+    }
+
+    fn keeps_apart(&self) -> bool {
+        false
+    }
+
+    fn compaction(
+        &self,
+        graph: &dyn Graph,
+        compaction: &Compaction<'_>,
+        [setting, _]: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
+        let Compaction { from, kept, summary, metadata, .. } = compaction;
+        if hint(&graph.record(*from)?).0 & CHAINED != 0 {
+            // pi numbers these anew, whatever names them.
+            return Ok(None);
+        }
+        // What is no entry before it keeps nothing.
+        let mut first = Some(setting.uuid.clone());
+        if let Some(said) = kept.first() {
+            let line = graph.line(said.entry)?;
+            first = Raw::object(&line).and_then(|record| text(record, "id"));
+        }
+        let Some(first) = first else { return Ok(None) };
+        let fields = json!({
+            "summary": summary,
+            "firstKeptEntryId": first,
+            "tokensBefore": metadata.pre_tokens,
+            "details": { CUSTOM_TYPE: metadata.fields() },
+            // The details are not of pi's own shape.
+            "fromHook": true,
+        });
+        Ok(Some(Lines::More(vec![line(&entry("compaction", fields, setting))])))
     }
 }
 

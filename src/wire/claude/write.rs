@@ -7,7 +7,7 @@ use crate::{
         Role,
         json::{self, Raw},
     },
-    wire::{Draft, Invalid, Setting, text},
+    wire::{Draft, Invalid, Setting, anthropic_usage, compaction::Metadata, text},
 };
 
 /// Writes a record.
@@ -24,6 +24,16 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
             &answer(&json!({ "type": "text", "text": words }), setting),
             setting,
         )),
+        Draft::Answer(said) => {
+            let mut message = answer(&json!({ "type": "text", "text": said.text() }), setting);
+            if let Some(model) = &said.model {
+                message["model"] = json!(model);
+            }
+            if let Some(usage) = &said.usage {
+                message["usage"] = anthropic_usage(usage);
+            }
+            Ok(link("assistant", &message, setting))
+        }
         Draft::Message(..) => Err(Invalid("Claude Code has no message of this role".into())),
         Draft::Call { id, name, input } => {
             let Ok(input) = serde_json::from_str::<Value>(input) else {
@@ -63,6 +73,43 @@ pub(super) fn branch(
     pin.insert("sessionId".into(), json!(setting.session));
     lines.push(Value::Object(pin).to_string().into_bytes());
     Ok(lines)
+}
+
+/// Writes a compaction: its boundary, its summary, and the pin that names the last message that is kept.
+///
+/// Without the pin a resume would stand at the summary, beside what is kept.
+pub(super) fn compaction(
+    summary: &str,
+    metadata: &Metadata,
+    kept: &[String],
+    [first, second]: &[Setting; 2],
+) -> Vec<Vec<u8>> {
+    let mut fields = metadata.fields();
+    if !kept.is_empty() {
+        let messages = json!({ "anchorUuid": second.uuid, "uuids": kept, "allUuids": kept });
+        fields.insert("preservedMessages".to_owned(), messages);
+    }
+    let boundary = json!({
+        "parentUuid": null, "logicalParentUuid": first.parent, "isSidechain": false, "type": "system",
+        "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": false,
+        "timestamp": first.time.to_string(), "uuid": first.uuid, "level": "info",
+        "compactMetadata": fields,
+    });
+    let said = json!({
+        "parentUuid": first.uuid, "isSidechain": false, "type": "user", "message": asked(summary),
+        "isVisibleInTranscriptOnly": true, "isCompactSummary": true, "uuid": second.uuid,
+        "timestamp": second.time.to_string(),
+    });
+    let pin = json!({
+        "type": "last-prompt", "leafUuid": kept.last().unwrap_or(&second.uuid), "explicit": true,
+        "sessionId": first.session,
+    });
+    let with = |record: Value, setting: &Setting| {
+        let Value::Object(mut record) = record else { return Vec::new() };
+        record.extend(envelope(setting));
+        Value::Object(record).to_string().into_bytes()
+    };
+    vec![with(boundary, first), with(said, second), pin.to_string().into_bytes()]
 }
 
 fn asked(words: &str) -> Value {
