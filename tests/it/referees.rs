@@ -215,6 +215,7 @@ fn pi_resumes_what_was_written_into_its_files() {
             "two-headers",
             "torn-tail",
             "v1",
+            "large-session",
             "v2hook",
             "cycle-self",
         ]
