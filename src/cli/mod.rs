@@ -86,9 +86,9 @@ pub(crate) struct Context {
     arg_required_else_help = true,
     after_help = "\
 Examples:
-  undertext new
-  undertext append 'Why does the build fail?'
-  undertext revert 0 -m 'Look at the linker first'
+  undertext graph ~/.claude/projects/-home-ann-app/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
+  undertext import
+  undertext revert 3 -m 'Look at the linker first'
   undertext undo
 
 Exit codes: 0 done or yes, 1 no, 2 wrong use, 3 failed, 4 the store is newer than this program
