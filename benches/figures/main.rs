@@ -15,6 +15,7 @@
 )]
 
 mod agents;
+mod compact;
 mod context;
 mod cut;
 mod generator;
@@ -52,7 +53,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, Figure); 19] = [
+    let figures: [(&str, Figure); 22] = [
         ("append", native::append),
         ("batch", native::batch),
         ("process", native::process),
@@ -72,6 +73,9 @@ fn main() {
         ("tokens-again", context::tokens_again),
         ("truncate", cut::truncate),
         ("audit", cut::audit),
+        ("compact", compact::extract),
+        ("compact-store", compact::store),
+        ("turn", compact::turn),
     ];
     for (name, figure) in figures {
         if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {

@@ -5,7 +5,7 @@ use undertext::context::event::Cause;
 use undertext::ops::{self, Compacting, Part, Planned};
 
 use super::Context;
-use super::common::{About, Writing};
+use super::common::{About, Writing, capital};
 use super::error::{CommandError, Exit};
 use super::models::{self, Kit, Summing};
 use crate::render::json;
@@ -138,23 +138,9 @@ fn show(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
     } else if let Err(why) = plan.parts {
         context.say(&capital(&why.to_string()))?;
     }
-    context.say(&format!("The context has about {} tokens {}", near.tokens, nearness(near)))?;
+    let (tokens, window) = (near.tokens, near.window);
+    let near = models::nearness(near);
+    context.say(&format!("The context has about {tokens} tokens of {window}; {near}"))?;
     context.output.note("Nothing is changed");
     Ok(())
-}
-
-/// Returns how near a compaction is, in words.
-pub(crate) fn nearness(near: &undertext::context::plan::Nearness) -> String {
-    let (at, window) = (near.at, near.window);
-    if near.is_due {
-        format!("of {window}; it is due to be compacted, from {at} on")
-    } else {
-        format!("of {window}; it is compacted at {at}, {} from here", near.left)
-    }
-}
-
-/// Returns a sentence.
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }

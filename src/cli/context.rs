@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use undertext::context::cut::Limit;
 use undertext::context::history::{self, Key, Limits};
+use undertext::context::plan::Nearness;
 use undertext::context::tokens::{Counting, Encoding};
 use undertext::context::window::{Verdict, Windows};
 use undertext::context::{Act, Item, Origin, Shape, Step};
@@ -15,9 +16,9 @@ use undertext::model::{Block, Role, Timestamp};
 use undertext::ops::{self, Archive, Asked, Session};
 use undertext::settings::{self, Settings};
 
-use super::Context;
-use super::common::{counted, first_line};
+use super::common::{capital, counted, first_line};
 use super::error::{CommandError, Exit};
+use super::{Context, models};
 use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -49,6 +50,7 @@ JSON: one object about all, one a message, one a change
    \"counted\":\"cl100k_base\", \"o200k_base\", \"estimate\" or \"reported\", \"reported\":N by the model's own word or null,
    \"messages\":N, \"turns\":N there were, \"kept\":N of them, \"exceeds\":whether the newest turn alone is too large BOOL,
    \"added\":N, \"duplicates\":N, \"orphans\":N, \"moved\":N, \"images\":N, \"image_bytes\":N,
+   \"compact_at\":N tokens it is compacted, \"due\":whether it is to be BOOL,
    \"request\":OBJECT as the provider is sent it}
   {\"type\":\"message\", \"n\":N from 0, \"role\":ROLE, \"origin\":ORIGIN, \"entries\":[ID], \"tokens\":N, \"total\":N up to here}
   {\"type\":\"change\", \"step\":\"sanitise\", \"limit\", \"pairs\", \"turns\" or \"cut\", \"act\":\"added\", \"dropped\",
@@ -147,6 +149,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let asked = asked(context, args, &settings, &archive, &session)?;
     let found = ops::context(&archive, &session, at.as_ref(), &asked)?;
     let window = &found.window;
+    let tokens = found.reported.unwrap_or_else(|| found.tokens());
+    let near = models::rule(&settings).near(window.tokens, tokens);
     if window.verdict == Verdict::Warned {
         let text =
             format!("a window of {} tokens is tight; {} are enough", window.tokens, window.least);
@@ -158,9 +162,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(entry) = &args.explain {
         explain(context, &archive, &session, &found, entry)?;
     } else if context.json {
-        machine(context, args, &archive, &session, &found)?;
+        machine(context, (args, &near), &archive, &session, &found)?;
     } else {
-        person(context, args, &archive, &session, &found)?;
+        person(context, (args, &near), &archive, &session, &found)?;
     }
     keep(context, archive, &session, &found);
     Ok(Exit::Yes)
@@ -295,6 +299,8 @@ struct Summary<'a> {
     moved: u64,
     images: u64,
     image_bytes: u64,
+    compact_at: u64,
+    due: bool,
     request: &'a RawValue,
 }
 
@@ -337,7 +343,7 @@ fn named<'a>(ids: &'a BTreeMap<u64, String>, entries: &[u64]) -> Vec<&'a str> {
 
 fn machine(
     context: &mut Context,
-    args: &Args,
+    (args, near): (&Args, &Nearness),
     archive: &Archive,
     session: &Session,
     found: &ops::Context,
@@ -364,6 +370,8 @@ fn machine(
         moved: prepared.repaired.moved,
         images: found.pictures.0,
         image_bytes: found.pictures.1,
+        compact_at: near.at,
+        due: near.is_due,
         request: &request,
     };
     json::line(&mut context.output, "context", &summary)?;
@@ -390,7 +398,7 @@ fn machine(
 
 fn person(
     context: &mut Context,
-    args: &Args,
+    (args, near): (&Args, &Nearness),
     archive: &Archive,
     session: &Session,
     found: &ops::Context,
@@ -434,7 +442,7 @@ fn person(
     if !prepared.items.is_empty() {
         writeln!(context.output)?;
     }
-    told(context, args, found)?;
+    told(context, (args, near), found)?;
     // What was done alike is told once.
     let mut alike: BTreeMap<(Step, Act, &str), Vec<u64>> = BTreeMap::new();
     for change in &prepared.changes {
@@ -459,7 +467,11 @@ fn person(
 }
 
 /// Tells how large the whole is.
-fn told(context: &mut Context, args: &Args, found: &ops::Context) -> Result<(), CommandError> {
+fn told(
+    context: &mut Context,
+    (args, near): (&Args, &Nearness),
+    found: &ops::Context,
+) -> Result<(), CommandError> {
     let (prepared, window) = (&found.prepared, &found.window);
     let tokens = total(args, found);
     let how = how(args, found.counting);
@@ -476,6 +488,7 @@ fn told(context: &mut Context, args: &Args, found: &ops::Context) -> Result<(), 
             "By the word of the newest answer it was {reported} before this was prepared"
         ))?;
     }
+    context.say(&capital(&models::nearness(near)))?;
     let (turns, kept) = (prepared.limited.turns, prepared.limited.kept);
     if kept < turns {
         context.say(&format!("{kept} of {} stay", counted(turns as u64, "turn", "turns")))?;

@@ -13,7 +13,7 @@ use undertext::context::Shape;
 use undertext::context::event::Event;
 use undertext::context::machine;
 use undertext::context::model::{ChatModel, Summarizer};
-use undertext::context::plan::{self, Keep};
+use undertext::context::plan::{self, Keep, Nearness};
 use undertext::context::tokens::Counting;
 use undertext::model::Timestamp;
 use undertext::ops::{Archive, Asked, Compacted, Compacting, Rule, Session};
@@ -38,7 +38,7 @@ const MAX_TOKENS: u64 = 8_192;
 const EXTRACT: &str = "extract";
 
 /// How a context is compacted, where a command may do so.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Summing {
     /// Keep so many of the newest messages, or a share of all such as 20% [default: 20%]
     #[arg(long, value_name = "N|P%")]
@@ -71,21 +71,21 @@ pub(crate) struct Summing {
 
 /// A model that can be asked.
 pub(crate) enum Model {
-    Http(Http),
+    Http(Box<Http>),
     Command(Command),
 }
 
 impl Model {
     pub(crate) fn summarizer(&self) -> &dyn Summarizer {
         match self {
-            Self::Http(model) => model,
+            Self::Http(model) => &**model,
             Self::Command(model) => model,
         }
     }
 
     pub(crate) fn chat(&self) -> &dyn ChatModel {
         match self {
-            Self::Http(model) => model,
+            Self::Http(model) => &**model,
             Self::Command(model) => model,
         }
     }
@@ -152,7 +152,6 @@ impl Context {
             None | Some(EXTRACT) => None,
             Some(name) => Some(self.model(settings, name, &sink)?),
         };
-        let usual = Rule::default();
         let folder = archive.store().card(session.key)?.folder.map(PathBuf::from);
         let folder = folder.filter(|folder| folder.is_dir());
         let limit = Duration::from_secs(set.hook_timeout.unwrap_or(HOOK_LIMIT));
@@ -173,10 +172,7 @@ impl Context {
             },
             keep,
             focus: summing.focus.clone().or(said(set.focus.as_deref()).map(str::to_owned)),
-            rule: Rule {
-                percent: set.percent.unwrap_or(usual.percent).min(100),
-                reserve: set.reserve.unwrap_or(usual.reserve),
-            },
+            rule: rule(settings),
             strict: summing.strict || set.strict,
             outside: summing.outside || set.outside,
             limit: set.timeout.map_or(machine::LIMIT, Duration::from_secs),
@@ -235,7 +231,25 @@ impl Context {
         let http = Http::new(endpoint)
             .map_err(|error| CommandError::user(anyhow!(error)))?
             .noticed(move |event| sink(event));
-        Ok(Model::Http(http))
+        Ok(Model::Http(Box::new(http)))
+    }
+}
+
+/// Returns when a context is due to be compacted.
+pub(crate) fn rule(settings: &Settings) -> Rule {
+    let (set, usual) = (&settings.compaction, Rule::default());
+    Rule {
+        percent: set.percent.unwrap_or(usual.percent).min(100),
+        reserve: set.reserve.unwrap_or(usual.reserve),
+    }
+}
+
+/// Returns how near a compaction is, in words.
+pub(crate) fn nearness(near: &Nearness) -> String {
+    if near.is_due {
+        format!("it is due to be compacted, from {} on", near.at)
+    } else {
+        format!("it is compacted at {}, {} from here", near.at, near.left)
     }
 }
 

@@ -392,65 +392,51 @@ pub fn compact(
         }
     };
     let parts = parts(&pieces, &made.plan);
-    let metadata = Metadata {
-        trigger: wanted.cause.as_str(),
-        pre_tokens: made.pre_tokens,
-        post_tokens: made.post_tokens,
-        files: made.files.clone(),
-        model: made.model.clone(),
-        duration_ms: elapsed(),
-        error: made.fallback.clone(),
-    };
-    let writing = Writing {
-        workspace,
-        found: &found,
-        system: found.said(&made.plan.system),
-        kept: found.said(&made.plan.kept),
-        summary: &made.summary,
-        metadata: &metadata,
-        hash: tip.hash(),
-    };
-    let detail = json!({
-        "branch": branch,
-        "trigger": metadata.trigger,
-        "pre_tokens": made.pre_tokens,
-        "post_tokens": made.post_tokens,
-        "window": window,
-        "summarised": parts.summarised.messages,
-        "kept": parts.kept.messages,
-        "model": made.model,
-        "files": made.files,
-        "duration_ms": metadata.duration_ms,
-        "fallback": made.fallback,
-        "events": events,
-    });
+    let (system, kept) = (found.said(&made.plan.system), found.said(&made.plan.kept));
     let mut compacted = Compacted {
         branch,
-        text: made.summary.clone(),
+        text: made.summary,
         parts,
         pre_tokens: made.pre_tokens,
         post_tokens: made.post_tokens,
         window,
-        files: made.files.clone(),
-        model: made.model.clone(),
+        files: made.files,
+        model: made.model,
         usage: made.usage,
-        duration_ms: metadata.duration_ms,
-        fallback: made.fallback.clone(),
+        duration_ms: elapsed(),
+        fallback: made.fallback,
         notices,
         ..Compacted::default()
     };
-    writing.write(archive, session, detail, &mut compacted)?;
+    let writing =
+        Writing { workspace, found: &found, system, kept, cause: wanted.cause, hash: tip.hash() };
+    writing.write(archive, session, &events, &mut compacted)?;
     if let Some(after) = wanted.after {
-        let told = json!({
-            "hook": "after_compaction", "session": session.name.id, "trigger": metadata.trigger,
-            "operation": compacted.operation, "pre_tokens": made.pre_tokens,
-            "post_tokens": made.post_tokens, "window": window, "summarised": parts.summarised.messages,
-            "kept": parts.kept.messages, "model": made.model, "fallback": made.fallback,
-            "summary": made.summary,
-        });
+        let mut told = told_of(&compacted, wanted.cause);
+        told["hook"] = json!("after_compaction");
+        told["session"] = json!(session.name.id);
+        told["operation"] = json!(compacted.operation);
+        told["summary"] = json!(compacted.text);
         compacted.after = after(&told).err();
     }
     Ok(compacted)
+}
+
+/// Returns what is told of a compaction.
+fn told_of(compacted: &Compacted, cause: Cause) -> Value {
+    json!({
+        "branch": compacted.branch,
+        "trigger": cause.as_str(),
+        "pre_tokens": compacted.pre_tokens,
+        "post_tokens": compacted.post_tokens,
+        "window": compacted.window,
+        "summarised": compacted.parts.summarised.messages,
+        "kept": compacted.parts.kept.messages,
+        "model": compacted.model,
+        "files": compacted.files,
+        "duration_ms": compacted.duration_ms,
+        "fallback": compacted.fallback,
+    })
 }
 
 /// A compaction that has its summary.
@@ -459,8 +445,7 @@ struct Writing<'a> {
     found: &'a Found,
     system: Vec<Said>,
     kept: Vec<Said>,
-    summary: &'a str,
-    metadata: &'a Metadata,
+    cause: Cause,
     /// Where the session stood when the context was read.
     hash: Option<crate::model::OperationId>,
 }
@@ -470,9 +455,20 @@ impl Writing<'_> {
         mut self,
         archive: &mut Archive,
         session: &Session,
-        mut detail: Value,
+        events: &[Event],
         compacted: &mut Compacted,
     ) -> Result<(), OpsError> {
+        let mut detail = told_of(compacted, self.cause);
+        detail["events"] = json!(events);
+        let metadata = Metadata {
+            trigger: self.cause.as_str(),
+            pre_tokens: compacted.pre_tokens,
+            post_tokens: compacted.post_tokens,
+            files: compacted.files.clone(),
+            model: compacted.model.clone(),
+            duration_ms: compacted.duration_ms,
+            error: compacted.fallback.clone(),
+        };
         let mut change = Change::begin(archive, session, COMMAND)?;
         compacted.notices.append(&mut change.notices);
         let nowhere = || OpsError::Nothing("compact");
@@ -501,8 +497,8 @@ impl Writing<'_> {
             path: &path,
             system: &self.system,
             kept: &self.kept,
-            summary: self.summary,
-            metadata: self.metadata,
+            summary: &compacted.text,
+            metadata: &metadata,
         };
         let lines = change.format.compaction(&change.look(from), &wanted, &settings)?;
         let lines = lines.ok_or_else(|| {
@@ -519,7 +515,7 @@ impl Writing<'_> {
                 let mut growth = change.growth(from.generation)?;
                 let more = [line_start(&growth), joined(&lines)].concat();
                 change.read(&mut growth, more.as_slice())?;
-                let read = self.check(&change, &growth, &expected)?;
+                let read = self.check(&change, &growth, &expected, &compacted.text)?;
                 let end = growth.length();
                 change.grown(growth);
                 change.append_live(more, end)?;
@@ -529,7 +525,7 @@ impl Writing<'_> {
             Lines::More(lines) | Lines::Anew(lines) => {
                 let held = (!is_anew).then_some(from);
                 let (growth, reached) = reach::anew(&mut change, held, &joined(&lines))?;
-                let read = self.check(&change, &growth, &expected)?;
+                let read = self.check(&change, &growth, &expected, &compacted.text)?;
                 if is_anew {
                     self.name_origins(&mut change, &growth);
                 }
@@ -595,6 +591,7 @@ impl Writing<'_> {
         change: &Change<'_>,
         growth: &Growth,
         expected: &[(Role, Vec<Block>)],
+        text: &str,
     ) -> Result<(Position, u64), OpsError> {
         let refused = |why: &str| OpsError::Unsupported(format!("{why}; nothing is changed"));
         let head = change.head(growth)?;
@@ -606,7 +603,7 @@ impl Writing<'_> {
         let mut found = 0;
         for entry in change.format.context(&view, &path)? {
             for message in messages(change.format, &view, entry)? {
-                let is_summary = message.is_summary && message.text().contains(self.summary);
+                let is_summary = message.is_summary && message.text().contains(text);
                 if is_summary && summary.is_none() && found <= self.system.len() {
                     summary = Some(entry);
                     continue;

@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 
-use super::compact::{self, Compacted, Compacting};
+use super::compact::{self, Compacting};
 use crate::{
     context::{
         cut::Limit,
@@ -118,7 +118,7 @@ impl<T> Surgery<'_, '_, T> {
         for effect in effects {
             match effect {
                 Effect::TakeSnapshot => self.before = context.cloned(),
-                Effect::Use(machine::Snapshot::Before) => used = self.before.clone(),
+                Effect::Use(machine::Snapshot::Before) => used.clone_from(&self.before),
                 Effect::DropSnapshot => self.before = None,
                 // Nobody waits here, and nothing was said yet.
                 Effect::Use(machine::Snapshot::Current)
@@ -157,17 +157,15 @@ impl<T> Surgery<'_, '_, T> {
                     self.retries.push(run);
                 }
                 match made {
-                    Ok(made) => Ok(self.note(made)),
+                    Ok(made) => {
+                        self.operations.extend(made.operation);
+                        Ok(if is_made { Tried::Compacted } else { Tried::Nothing })
+                    }
                     Err(OpsError::Summary(_)) if !wanted.strict => Ok(Tried::Nothing),
                     Err(error) => Err(error),
                 }
             }
         }
-    }
-
-    fn note(&mut self, made: Compacted) -> Tried {
-        self.operations.extend(made.operation);
-        if made.operation.is_some() { Tried::Compacted } else { Tried::Nothing }
     }
 
     fn bound(&self) -> Bound {

@@ -330,21 +330,8 @@ impl Format for Pi {
             Draft::Message(Role::User, said) => {
                 json!({ "role": "user", "content": words(said), "timestamp": millis })
             }
-            Draft::Message(Role::Assistant, said) => assistant(&words(said), millis),
-            Draft::Answer(said) => {
-                let mut message = assistant(&words(&said.text()), millis);
-                if let Some(model) = &said.model {
-                    message["model"] = json!(model);
-                }
-                if let Some(used) = &said.usage {
-                    let numbers = [used.input, used.output, used.cache_read, used.cache_write];
-                    for (name, n) in USAGE.into_iter().zip(numbers) {
-                        message["usage"][name] = json!(n);
-                    }
-                    message["usage"]["totalTokens"] = json!(numbers.iter().sum::<u64>());
-                }
-                message
-            }
+            Draft::Message(Role::Assistant, said) => assistant(&words(said), millis, None),
+            Draft::Answer(said) => assistant(&words(&said.text()), millis, Some(said)),
             Draft::Message(Role::System, said) => {
                 json!({ "role": "system", "content": said, "timestamp": millis })
             }
@@ -361,6 +348,7 @@ impl Format for Pi {
                 assistant(
                     &json!([{ "type": "toolCall", "id": id, "name": name, "arguments": arguments }]),
                     millis,
+                    None,
                 )
             }
             Draft::Result { id, output, error } => json!({
@@ -633,15 +621,19 @@ fn entry(kind: &str, fields: Value, setting: &Setting) -> Value {
 }
 
 /// Returns an assistant's message with every field that pi reads from one.
-fn assistant(content: &Value, millis: i64) -> Value {
+fn assistant(content: &Value, millis: i64, said: Option<&Message>) -> Value {
+    let model = said.and_then(|said| said.model.as_deref()).unwrap_or(CUSTOM_TYPE);
+    let used = said.and_then(|said| said.usage).unwrap_or_default();
+    let total = [used.input, used.output, used.cache_read, used.cache_write].iter().sum::<u64>();
     json!({
         "role": "assistant",
         "content": content,
         "api": CUSTOM_TYPE,
         "provider": CUSTOM_TYPE,
-        "model": CUSTOM_TYPE,
+        "model": model,
         "usage": {
-            "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0,
+            "input": used.input, "output": used.output,
+            "cacheRead": used.cache_read, "cacheWrite": used.cache_write, "totalTokens": total,
             "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0 },
         },
         "stopReason": "stop",

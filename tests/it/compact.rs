@@ -174,9 +174,16 @@ pub(crate) fn taken_up(folder: &Path, agent: &str, rounds: usize) -> (Archive, S
         _ => "s.jsonl",
     });
     fs::create_dir_all(file.parent().unwrap()).unwrap();
-    let lines =
-        records(agent, rounds).iter().map(|record| format!("{record}\n")).collect::<String>();
-    fs::write(&file, lines).unwrap();
+    let lines: Vec<String> = records(agent, rounds)
+        .iter()
+        .map(|one| {
+            format!(
+                "{one}
+"
+            )
+        })
+        .collect();
+    fs::write(&file, lines.concat()).unwrap();
     let store = folder.join("store");
     let mut archive = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
     let (session, _) = ops::take_up(&mut archive, &file).unwrap();

@@ -24,10 +24,10 @@ use std::{
 
 use tempfile::TempDir;
 use undertext::{
-    context::cut::Limit,
+    context::{cut::Limit, plan::Keep},
     live,
-    model::Role,
-    ops::{self, Archive, Bound, Notice, OpsError, Session, Severity},
+    model::{Role, Timestamp},
+    ops::{self, Archive, Bound, Compacting, Notice, OpsError, Session, Severity},
     store::{Access, StoreError},
     wire::Draft,
 };
@@ -51,7 +51,7 @@ fn assert_kept(archive: &Archive, session: &Session, texts: &[String]) {
 fn step(archive: &mut Archive, session: &Session, n: u64) -> Result<String, OpsError> {
     let here = workspace();
     let text = format!("message {n}.{}", " word".repeat(usize::try_from(n % 7).unwrap() * 40));
-    match n % 8 {
+    match n % 9 {
         4 => ops::revert(archive, session, &here, "1", Some(&text)).map(|_| text),
         5 => ops::undo(archive, session, None).map(|_| String::new()),
         6 => {
@@ -66,6 +66,11 @@ fn step(archive: &mut Archive, session: &Session, n: u64) -> Result<String, OpsE
         7 => {
             let bound = Bound { limit: Limit::of_chars(0), window: None };
             ops::truncate(archive, session, bound).map(|_| String::new())
+        }
+        8 => {
+            let (asked, keep) = (crate::compact::asked(32_000), Keep::Last(2));
+            let wanted = Compacting { keep, ..Compacting::of(&asked, &|| Timestamp(0)) };
+            ops::compact(archive, session, &here, &wanted, &mut |_| ()).map(|_| String::new())
         }
         _ => ops::append(archive, session, &here, &[Draft::Message(Role::User, text.clone())])
             .map(|_| text),
@@ -94,7 +99,7 @@ fn fail_each(failure: Failure, forever: bool) {
         match Archive::open(folder.path(), Access::Brief, Seeded::boxed(2)) {
             Err(error) => failed = Some(error),
             Ok(mut archive) => {
-                for i in 0..8 {
+                for i in 0..9 {
                     match step(&mut archive, &session, i) {
                         Ok(text) => acknowledged.push(text),
                         Err(error) => failed = failed.or(Some(error)),
@@ -225,7 +230,7 @@ fn kill_often(root: &Path, session: &Session, mut look: impl FnMut(&mut Archive)
             look(&mut archive);
         }
     }
-    assert!(acknowledged.len() > 100, "{}", acknowledged.len());
+    assert!(acknowledged.len() > 50, "{}", acknowledged.len());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     model::{
-        Role,
+        Message, Role,
         json::{self, Raw},
     },
     wire::{Draft, Invalid, Setting, anthropic_usage, compaction::Metadata, text},
@@ -21,18 +21,12 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
         }
         Draft::Message(Role::Assistant, words) => Ok(link(
             "assistant",
-            &answer(&json!({ "type": "text", "text": words }), setting),
+            &answer(&json!({ "type": "text", "text": words }), None, setting),
             setting,
         )),
         Draft::Answer(said) => {
-            let mut message = answer(&json!({ "type": "text", "text": said.text() }), setting);
-            if let Some(model) = &said.model {
-                message["model"] = json!(model);
-            }
-            if let Some(usage) = &said.usage {
-                message["usage"] = anthropic_usage(usage);
-            }
-            Ok(link("assistant", &message, setting))
+            let block = json!({ "type": "text", "text": said.text() });
+            Ok(link("assistant", &answer(&block, Some(said), setting), setting))
         }
         Draft::Message(..) => Err(Invalid("Claude Code has no message of this role".into())),
         Draft::Call { id, name, input } => {
@@ -40,7 +34,7 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
                 return Err(Invalid("the input of the call is not JSON".into()));
             };
             let block = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
-            Ok(link("assistant", &answer(&block, setting), setting))
+            Ok(link("assistant", &answer(&block, None, setting), setting))
         }
         Draft::Result { id, output, error } => {
             let words = error.as_ref().filter(|_| output.is_empty()).unwrap_or(output);
@@ -116,11 +110,14 @@ fn asked(words: &str) -> Value {
     json!({ "role": "user", "content": words })
 }
 
-/// Returns a message of the model with one block, as the program writes those that no model gave.
-fn answer(block: &Value, setting: &Setting) -> Value {
+/// Returns a message of the model with one block: with what it said of itself, or as the program writes those that no
+/// model gave.
+fn answer(block: &Value, said: Option<&Message>, setting: &Setting) -> Value {
+    let model = said.and_then(|said| said.model.as_deref()).unwrap_or("<synthetic>");
+    let usage = said.and_then(|said| said.usage).unwrap_or_default();
     json!({
-        "id": setting.uuid, "type": "message", "role": "assistant", "model": "<synthetic>", "content": [block],
-        "stop_reason": "end_turn", "stop_sequence": null, "usage": { "input_tokens": 0, "output_tokens": 0 },
+        "id": setting.uuid, "type": "message", "role": "assistant", "model": model, "content": [block],
+        "stop_reason": "end_turn", "stop_sequence": null, "usage": anthropic_usage(&usage),
     })
 }
 

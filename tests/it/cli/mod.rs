@@ -5,6 +5,7 @@ mod attach;
 mod audit;
 mod branch;
 mod checkpoint;
+mod compact;
 mod context;
 mod cut;
 mod diff;
