@@ -154,8 +154,7 @@ fn results_are_cut_for_one_request_and_stay_in_the_session() {
     env.run(&["new", "-q"]).success();
     env.run(&["append", "-q", "Count."]).success();
     env.run(&["append", "-q", "--call", "Bash", "--input", "{}", "--id", "c"]).success();
-    let numbers: Vec<String> = (1..4000).map(|n| format!("{n}\n")).collect();
-    let numbers = numbers.concat();
+    let numbers = (1..4000).map(|n| n.to_string()).collect::<Vec<_>>().join("\n");
     env.run_with_stdin(&["append", "-q", "--result", "c", "-"], numbers.as_bytes()).success();
     let whole = env.run(&["context"]).success().stdout;
     let cut = env.run(&["context", "--max-tool-result", "3000"]).success().stdout;
