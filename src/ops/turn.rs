@@ -177,21 +177,29 @@ fn calls(message: &Message) -> Vec<Call> {
 }
 
 /// Returns what is appended of an answer: its words, and each call.
-fn drafts(message: Message, calls: &[Call], format: &dyn Format) -> Vec<Draft> {
-    // What is only calls has no words of its own, but what the model says that it used stands with them.
-    let says = !message.text().is_empty() || message.usage.is_some() && format.name() == "native";
+fn drafts(mut message: Message, calls: &[Call], format: &dyn Format) -> Vec<Draft> {
+    let has_words = !message.text().is_empty();
+    for block in &mut message.blocks {
+        if let Block::Call { input, .. } = block {
+            *input = arguments(std::mem::take(input));
+        }
+    }
+    let is_first = !has_words && !calls.is_empty() && format.answers_by_call();
     let mut drafts = Vec::with_capacity(calls.len() + 1);
-    if says || calls.is_empty() {
+    if has_words || calls.is_empty() || is_first {
         drafts.push(Draft::Answer(Box::new(message)));
     }
-    drafts.extend(calls.iter().map(|call| {
-        let Call { id, name, input } = call.clone();
-        // A model may write arguments that are none; they are kept as words.
-        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&input).is_ok();
-        let input = if is_json { input } else { json!({ "input": input }).to_string() };
-        Draft::Call { id, name, input }
+    drafts.extend(calls.iter().skip(usize::from(is_first)).cloned().map(|call| {
+        let Call { id, name, input } = call;
+        Draft::Call { id, name, input: arguments(input) }
     }));
     drafts
+}
+
+/// Returns arguments as JSON: a model may write some that are none, and they are kept as words.
+fn arguments(input: String) -> String {
+    let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&input).is_ok();
+    if is_json { input } else { json!({ "input": input }).to_string() }
 }
 
 fn add(sum: &mut Usage, usage: Option<&Usage>) {

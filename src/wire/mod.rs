@@ -131,7 +131,8 @@ pub trait Graph {
 pub enum Draft {
     /// A message of the user, the assistant or the system.
     Message(crate::model::Role, String),
-    /// What a model answered: its words, with what is known of it. Each of its calls is a draft of its own.
+    /// What a model answered: its words, with what is known of it. Each of its calls is a draft of its own, but for the
+    /// first one of an answer without words, where records of the format can say it with what is known of it.
     Answer(Box<Message>),
     /// A message to the model in the user's place that is not the user's.
     Note(String),
@@ -369,6 +370,11 @@ pub trait Format: Sync {
     /// Returns the record that puts these records, of a whole context, in the place of all before it, where there is such.
     fn anew(&self, _context: &[Vec<u8>], _setting: &Setting) -> Option<Vec<u8>> {
         None
+    }
+
+    /// Returns whether the first call of an answer without words is part of [`Draft::Answer`].
+    fn answers_by_call(&self) -> bool {
+        false
     }
 
     /// Returns the lines that, appended, take the agent to an entry and say a note there; None where only a rotation

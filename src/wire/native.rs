@@ -184,7 +184,10 @@ impl Format for Native {
             Draft::Message(Role::Tool, _) => {
                 return Err(Invalid("a tool's answer needs the id of its call".into()));
             }
-            Draft::Answer(said) => json!({ "type": "assistant", "message": answer(said) }),
+            Draft::Answer(said) => {
+                let kind = if only_call(said).is_some() { "tool_use" } else { "assistant" };
+                json!({ "type": kind, "message": answer(said) })
+            }
             Draft::Note(content) => {
                 json!({ "type": "user", "subtype": "note", "message": message("user", content) })
             }
@@ -213,8 +216,16 @@ impl Format for Native {
             .map_err(|error| Invalid(error.to_string()))?;
         match draft {
             Draft::Call { id, name, input } => with_input(&line, id, name, input),
+            Draft::Answer(said) => match only_call(said) {
+                Some((id, name, input)) => with_input(&line, id, name, input),
+                None => Ok(line),
+            },
             _ => Ok(line),
         }
+    }
+
+    fn answers_by_call(&self) -> bool {
+        true
     }
 
     fn compaction(
@@ -293,6 +304,21 @@ fn message(record: Raw<'_>) -> Option<Message> {
         stop: field("stop_reason").and_then(|word| Stop::parse(&word)),
         is_summary: record.get("isCompactSummary").and_then(Raw::bool) == Some(true),
         ..Message::new(role, blocks)
+    })
+}
+
+/// Returns the first call of an answer that says nothing else.
+fn only_call(said: &Message) -> Option<(&str, &str, &str)> {
+    let is_said = |block: &Block| match block {
+        Block::Text(text) => !text.is_empty(),
+        block => matches!(block, Block::Thinking(_)),
+    };
+    if said.blocks.iter().any(is_said) {
+        return None;
+    }
+    said.blocks.iter().find_map(|block| match block {
+        Block::Call { id, name, input, .. } => Some((id.as_str(), name.as_str(), input.as_str())),
+        _ => None,
     })
 }
 

@@ -14,7 +14,9 @@ use undertext::{
         window::Windows,
     },
     model::{Role, Timestamp},
-    ops::{self, Archive, Asked, Compacted, Compacting, Machine, OpsError, Session, Workspace},
+    ops::{
+        self, Archive, Asked, Compacted, Compacting, Machine, Manner, OpsError, Session, Workspace,
+    },
     store::Access,
 };
 
@@ -259,6 +261,68 @@ fn what_an_earlier_compaction_kept_stays_kept() {
         undone(&mut archive, &session);
         assert_eq!(fixture::damage(&archive), [""; 0]);
     }
+}
+
+#[test]
+fn a_file_is_set_aside_where_that_is_asked_for() {
+    for agent in AGENTS.into_iter().filter(|agent| *agent != "codex") {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut archive, session) = taken_up(folder.path(), agent, 10);
+        let before = sent(&archive, &session);
+        archive.set_manner(Manner { rotate: true, ..Manner::default() });
+        let made = compact(&mut archive, &session, usual()).unwrap();
+        assert!(made.rotated.is_some() && made.left.as_deref() == Some("main.1"), "{agent}");
+        assert_eq!(sent(&archive, &session)[usize::from(agent == "kimi")].0, Origin::Summary);
+        assert_eq!(fixture::damage(&archive), [""; 0]);
+        undone(&mut archive, &session);
+        assert_eq!(sent(&archive, &session), before, "{agent}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    for n in 0..20 {
+        fixture::say(&mut archive, &session, &format!("{n} {}", "word ".repeat(100)));
+    }
+    archive.set_manner(Manner { rotate: true, ..Manner::default() });
+    let made = compact(&mut archive, &session, usual()).unwrap();
+    assert!(made.rotated.is_some() && made.written.is_none());
+    fixture::assert_sound(&mut archive, &session);
+    undone(&mut archive, &session);
+    fixture::assert_sound(&mut archive, &session);
+}
+
+#[test]
+fn what_came_while_the_summary_was_written_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut archive, session) = taken_up(folder.path(), "claude", 10);
+    // The hook before is told when the context has been read already.
+    let store = folder.path().join("store");
+    let come = |_: &Value| {
+        let mut other = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
+        fixture::say(&mut other, &session, "Wait, one more thing.");
+        Ok(())
+    };
+    let made = compact(&mut archive, &session, Compacting { before: Some(&come), ..usual() });
+    assert!(made.unwrap().operation.is_some());
+    let sent = sent(&archive, &session);
+    assert_eq!(sent.last().unwrap().2, "Wait, one more thing.");
+    assert_eq!(sent.len(), 10);
+    assert_eq!(fixture::damage(&archive), [""; 0]);
+}
+
+#[test]
+fn a_session_that_went_elsewhere_meanwhile_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut archive, session) = taken_up(folder.path(), "claude", 10);
+    let store = folder.path().join("store");
+    let back = |_: &Value| {
+        let mut other = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
+        ops::revert(&mut other, &session, &Workspace::default(), "3", None).unwrap();
+        Ok(())
+    };
+    let made = compact(&mut archive, &session, Compacting { before: Some(&back), ..usual() });
+    assert!(matches!(made, Err(OpsError::Overtaken)), "{made:?}");
+    assert_eq!(sent(&archive, &session).len(), 12);
 }
 
 #[test]

@@ -295,5 +295,17 @@ fn kimi_resumes_what_was_written_into_its_files() {
         let (last, rest) = noted.as_array().unwrap().split_last().unwrap();
         assert_eq!(rest, there.as_array().unwrap().as_slice(), "{name}");
         assert!(last.to_string().contains("Look at the tests first."), "{last}");
+
+        let mut case = Case::new(&path, probe.clone(), from_claude_code);
+        let asked = crate::compact::asked(200_000);
+        let wanted = Compacting::of(&asked, &|| Timestamp(0));
+        let done = ops::compact(&mut case.archive, &case.session, &nowhere, &wanted, &mut |_| ());
+        let done = done.unwrap();
+        if done.operation.is_some() {
+            let read = history(&case);
+            assert_eq!(read.as_array().unwrap().len(), done.parts.kept.messages + 1, "{name}");
+            ops::undo(&mut case.archive, &case.session, None).unwrap();
+            assert_eq!(history(&case), before, "{name}");
+        }
     }
 }
