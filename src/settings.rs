@@ -29,6 +29,12 @@ pub struct Settings {
     pub limits: Limits,
     /// What is said of channels.
     pub channels: BTreeMap<String, Channel>,
+    /// How a context is compacted.
+    pub compaction: Compaction,
+    /// Models that can be asked.
+    pub provider: BTreeMap<String, Provider>,
+    /// How a turn is run.
+    pub turn: Turn,
 }
 
 /// The window guard.
@@ -75,6 +81,85 @@ pub struct Channel {
     pub group: usize,
     /// To these persons.
     pub users: BTreeMap<String, usize>,
+}
+
+/// How a context is compacted; what is left out is as it is usual.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Compaction {
+    /// Which provider writes summaries, or `extract`.
+    pub summarizer: Option<String>,
+    /// How much is kept: a number of messages, or a share.
+    pub keep: Option<String>,
+    /// What summaries are to dwell on.
+    pub focus: Option<String>,
+    /// At how many per cent of the window it is due.
+    pub percent: Option<u64>,
+    /// How much of the window is reserved for an answer.
+    pub reserve: Option<u64>,
+    /// How many seconds it may take.
+    pub timeout: Option<u64>,
+    /// Whether a failing model is an error.
+    pub strict: bool,
+    /// Whether a summariser is shown files outside of the session's folder.
+    pub outside: bool,
+    /// A command that is run before.
+    pub before: Option<String>,
+    /// A command that is run after.
+    pub after: Option<String>,
+    /// How many seconds each of these may take.
+    pub hook_timeout: Option<u64>,
+}
+
+/// A model that can be asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Provider {
+    /// How it is asked.
+    pub kind: ProviderKind,
+    /// Where it is.
+    pub url: Option<String>,
+    /// Its name there.
+    pub model: Option<String>,
+    /// The variable of the environment that holds the key.
+    pub key_env: Option<String>,
+    /// The command that answers.
+    pub command: Option<String>,
+    /// How many tokens it takes.
+    pub window: Option<u64>,
+    /// How many tokens an answer may have.
+    pub max_tokens: Option<u64>,
+    /// How many seconds a request may take.
+    pub timeout: Option<u64>,
+    /// How often a request is made again.
+    pub retries: Option<u32>,
+}
+
+/// How a model is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderKind {
+    /// As OpenAI's chat completions are.
+    #[default]
+    Openai,
+    /// As Anthropic's messages are.
+    Anthropic,
+    /// As a command.
+    Command,
+}
+
+/// How a turn is run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Turn {
+    /// Which provider answers.
+    pub provider: Option<String>,
+    /// A command that answers calls.
+    pub tools: Option<String>,
+    /// How many seconds it may take for one.
+    pub tools_timeout: Option<u64>,
+    /// How often the model is asked in one turn.
+    pub steps: Option<usize>,
 }
 
 /// A text of settings with a name for people.
@@ -216,7 +301,7 @@ fn wrong(file: &File<'_>, error: &toml::de::Error, keys: &[Key]) -> SettingsErro
 }
 
 /// The sections in which names are the user's own.
-const FREE: [&[&str]; 3] = [&["models"], &["channels"], &["channels", "*", "users"]];
+const FREE: [&[&str]; 4] = [&["models"], &["channels"], &["channels", "*", "users"], &["provider"]];
 
 /// Returns a path with the user's own names replaced by `*`.
 fn pattern(path: &[String]) -> Vec<String> {
@@ -290,6 +375,18 @@ mod tests {
         let (settings, unknown) = read(&[EXAMPLE]).unwrap();
         assert_eq!(unknown, []);
         let channel = Channel { direct: 50, group: 20, users: [("4711".to_owned(), 10)].into() };
+        let some = |text: &str| Some(text.to_owned());
+        let provider = Provider {
+            kind: ProviderKind::Openai,
+            url: some("http://localhost:8080/v1"),
+            model: some("a-model"),
+            key_env: some("LOCAL_API_KEY"),
+            command: some(""),
+            window: Some(32_000),
+            max_tokens: Some(8_192),
+            timeout: Some(120),
+            retries: Some(3),
+        };
         let expected = Settings {
             window: Window {
                 default: Some(32_000),
@@ -300,6 +397,26 @@ mod tests {
             models: [("gpt-4o".to_owned(), Model { window: Some(128_000) })].into(),
             limits: Limits::default(),
             channels: [("telegram".to_owned(), channel)].into(),
+            compaction: Compaction {
+                summarizer: some("extract"),
+                keep: some("20%"),
+                focus: some(""),
+                percent: Some(80),
+                reserve: Some(16_384),
+                timeout: Some(180),
+                strict: false,
+                outside: false,
+                before: some(""),
+                after: some(""),
+                hook_timeout: Some(30),
+            },
+            provider: [("local".to_owned(), provider)].into(),
+            turn: Turn {
+                provider: some("local"),
+                tools: some(""),
+                tools_timeout: Some(120),
+                steps: Some(100),
+            },
         };
         assert_eq!(settings, expected);
     }

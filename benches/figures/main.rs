@@ -15,7 +15,9 @@
 )]
 
 mod agents;
+mod compact;
 mod context;
+mod cut;
 mod generator;
 mod native;
 
@@ -51,7 +53,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, Figure); 17] = [
+    let figures: [(&str, Figure); 22] = [
         ("append", native::append),
         ("batch", native::batch),
         ("process", native::process),
@@ -69,6 +71,11 @@ fn main() {
         ("context", context::context),
         ("tokens", context::tokens),
         ("tokens-again", context::tokens_again),
+        ("truncate", cut::truncate),
+        ("audit", cut::audit),
+        ("compact", compact::extract),
+        ("compact-store", compact::store),
+        ("turn", compact::turn),
     ];
     for (name, figure) in figures {
         if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {

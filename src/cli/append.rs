@@ -6,12 +6,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
 use undertext::context::cut::Limit;
+use undertext::context::event::Cause;
 use undertext::model::{EntryId, Role};
-use undertext::ops::{self, AppendedEntry, Manner, OpsError};
+use undertext::ops::{
+    self, AppendedEntry, Archive, Compacted, Compacting, Manner, OpsError, Session,
+};
 use undertext::wire::Draft;
 
 use super::common::{DIGITS, Of, counted};
 use super::error::{CommandError, Exit};
+use super::models::{self, Summing};
 use super::{Context, env};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -37,7 +41,8 @@ Examples:
   undertext append < entries.jsonl
 
 JSON: one object an entry, in order
-  {\"type\":\"entry\", \"entry\":ID, \"uuid\":UUID, \"operation\":N or null if it was there already, \"call\":ID with --call}")]
+  {\"type\":\"entry\", \"entry\":ID, \"uuid\":UUID, \"operation\":N or null if it was there already, \"call\":ID with --call}
+and with --compact, if it was due, what compact prints")]
 pub(crate) struct Args {
     /// The text, or - to read it from stdin; left out, it is read unless stdin is a terminal
     #[arg(value_name = "TEXT")]
@@ -79,6 +84,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     max_chars: Option<usize>,
 
+    /// Compact the context then, as the settings say, if that is due
+    #[arg(long)]
+    compact: bool,
+
     /// Write the agent's file even if a process has its session loaded
     #[arg(long)]
     force: bool,
@@ -116,6 +125,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let appended = ops::append_cut(&mut archive, &session, &workspace, &batch.drafts, limit);
     let appended = appended.map_err(|error| batch.locate(error))?;
     context.tell(&appended.notices);
+    let compacted = compacted(context, args, &mut archive, &session)?;
     if context.json {
         for AppendedEntry { id, uuid, .. } in &appended.entries {
             let mut fields = json!({
@@ -127,6 +137,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                 fields["call"] = json!(call);
             }
             json::line(&mut context.output, "entry", &fields)?;
+        }
+        if let Some(done) = &compacted {
+            json::line(&mut context.output, "compact", &models::compacted(done))?;
         }
         return Ok(Exit::Yes);
     }
@@ -147,7 +160,32 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             context.output.note(&format!("Checkpoints {first} to {last} stand before the turns"));
         }
     }
+    if let Some(done) = &compacted {
+        models::tell(context, done)?;
+    }
     Ok(Exit::Yes)
+}
+
+/// Compacts the context if that is asked for and due.
+fn compacted(
+    context: &mut Context,
+    args: &Args,
+    archive: &mut Archive,
+    session: &Session,
+) -> Result<Option<Compacted>, CommandError> {
+    if !args.compact {
+        return Ok(None);
+    }
+    let settings = context.settings()?;
+    let kit = context.kit(&Summing::default(), &settings, archive, session)?;
+    if !super::compact::is_due(archive, session, &kit)? {
+        return Ok(None);
+    }
+    let wanted = Compacting { cause: Cause::Auto, ..kit.compacting() };
+    let workspace = context.workspace();
+    let done = ops::compact(archive, session, &workspace, &wanted, &mut |_| ())?;
+    context.tell(&done.notices);
+    Ok(done.operation.is_some().then_some(done))
 }
 
 fn list(

@@ -49,6 +49,11 @@ impl Context {
         wanted: Option<&OsStr>,
     ) -> Result<(Archive, Session), CommandError> {
         let (archive, session) = self.find(wanted)?;
+        if archive.store().is_stale()? {
+            self.output.warn(
+                "an older version has left the store's derived rows; the next change makes them anew",
+            );
+        }
         // A live file that cannot be read agrees with nothing, and hinders no reading of the store.
         if ops::is_behind(&archive, &session).unwrap_or(true) {
             self.output.warn(
@@ -184,7 +189,9 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
         E::Store(StoreError::Corrupt { .. }) => {
             (Kind::Failed, hint("see what is damaged: undertext verify"))
         }
-        E::Store(StoreError::Busy | StoreError::Conflict) => (Kind::Failed, hint("try again")),
+        E::Store(StoreError::Busy | StoreError::Conflict) | E::Overtaken => {
+            (Kind::Failed, hint("try again"))
+        }
         E::Loaded { .. } => (
             Kind::Failed,
             vec![
@@ -257,7 +264,22 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
         E::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
             (Kind::Failed, hint("nothing is lost; make room and try again"))
         }
-        _ => (Kind::Failed, Vec::new()),
+        _ => (Kind::Failed, about_models(error)),
+    }
+}
+
+/// Returns what can be done next where a model is in it.
+fn about_models(error: &OpsError) -> Vec<String> {
+    match error {
+        OpsError::Unrecovered(error) => error.advice(),
+        OpsError::Summary(_) => vec![
+            "without a model: undertext compact --summarizer extract".to_owned(),
+            "or let statistics stand for a summary: leave out --strict".to_owned(),
+        ],
+        OpsError::Hook { .. } => {
+            vec!["the command is compaction.before in config.toml".to_owned()]
+        }
+        _ => Vec::new(),
     }
 }
 

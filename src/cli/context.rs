@@ -6,7 +6,9 @@ use std::io::Write as _;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use undertext::context::cut::Limit;
 use undertext::context::history::{self, Key, Limits};
+use undertext::context::plan::Nearness;
 use undertext::context::tokens::{Counting, Encoding};
 use undertext::context::window::{Verdict, Windows};
 use undertext::context::{Act, Item, Origin, Shape, Step};
@@ -14,9 +16,9 @@ use undertext::model::{Block, Role, Timestamp};
 use undertext::ops::{self, Archive, Asked, Session};
 use undertext::settings::{self, Settings};
 
-use super::Context;
-use super::common::{counted, first_line};
+use super::common::{capital, counted, first_line};
 use super::error::{CommandError, Exit};
+use super::{Context, models};
 use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -48,6 +50,7 @@ JSON: one object about all, one a message, one a change
    \"counted\":\"cl100k_base\", \"o200k_base\", \"estimate\" or \"reported\", \"reported\":N by the model's own word or null,
    \"messages\":N, \"turns\":N there were, \"kept\":N of them, \"exceeds\":whether the newest turn alone is too large BOOL,
    \"added\":N, \"duplicates\":N, \"orphans\":N, \"moved\":N, \"images\":N, \"image_bytes\":N,
+   \"compact_at\":N tokens it is compacted, \"due\":whether it is to be BOOL,
    \"request\":OBJECT as the provider is sent it}
   {\"type\":\"message\", \"n\":N from 0, \"role\":ROLE, \"origin\":ORIGIN, \"entries\":[ID], \"tokens\":N, \"total\":N up to here}
   {\"type\":\"change\", \"step\":\"sanitise\", \"limit\", \"pairs\", \"turns\" or \"cut\", \"act\":\"added\", \"dropped\",
@@ -93,6 +96,10 @@ pub(crate) struct Args {
     /// Send only turns that began so long ago at most: 30m, 12h, 7d, 2w
     #[arg(long, value_name = "AGE", value_parser = super::sessions::age)]
     since: Option<i64>,
+
+    /// Cut each tool's result to N characters for this request, and fit all of them into three quarters of the window
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_tool_result: Option<u32>,
 
     /// Send no pictures
     #[arg(long)]
@@ -142,6 +149,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let asked = asked(context, args, &settings, &archive, &session)?;
     let found = ops::context(&archive, &session, at.as_ref(), &asked)?;
     let window = &found.window;
+    let tokens = found.reported.unwrap_or_else(|| found.tokens());
+    let near = models::rule(&settings).near(window.tokens, tokens);
     if window.verdict == Verdict::Warned {
         let text =
             format!("a window of {} tokens is tight; {} are enough", window.tokens, window.least);
@@ -153,9 +162,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(entry) = &args.explain {
         explain(context, &archive, &session, &found, entry)?;
     } else if context.json {
-        machine(context, args, &archive, &session, &found)?;
+        machine(context, (args, &near), &archive, &session, &found)?;
     } else {
-        person(context, args, &archive, &session, &found)?;
+        person(context, (args, &near), &archive, &session, &found)?;
     }
     keep(context, archive, &session, &found);
     Ok(Exit::Yes)
@@ -169,37 +178,7 @@ fn asked(
     archive: &Archive,
     session: &Session,
 ) -> Result<Asked, CommandError> {
-    let (window, limits) = (&settings.window, &settings.limits);
-    let default = Windows::default();
-    let windows = Windows {
-        models: settings
-            .models
-            .iter()
-            .filter_map(|(name, model)| Some((name.clone(), model.window?)))
-            .collect(),
-        cap: window.cap,
-        default: window.default.filter(|&tokens| tokens > 0).unwrap_or(default.default),
-        block: window.block.unwrap_or(default.block),
-        warn: window.warn.unwrap_or(default.warn),
-    };
-    let some = |n: usize| (n > 0).then_some(n);
-    let channels = settings.channels.iter().map(|(name, channel)| {
-        let users = channel.users.iter().filter(|(_, turns)| **turns > 0);
-        let channel = history::Channel {
-            direct: some(channel.direct),
-            group: some(channel.group),
-            users: users.map(|(user, turns)| (user.clone(), *turns)).collect(),
-        };
-        (name.to_lowercase(), channel)
-    });
-    let channels: BTreeMap<String, history::Channel> = channels.collect();
-    let of_key = match (&args.key, channels.is_empty()) {
-        (_, true) => None,
-        (Some(key), _) => Some(key.clone()),
-        (None, _) => ops::session_key(archive, session)?,
-    };
-    let of_key = of_key.as_deref().and_then(Key::parse);
-    let of_key = of_key.and_then(|key| history::turns_of(&channels, &key));
+    let usual = limits(settings, args.key.as_deref(), archive, session)?;
     let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
     let now = context.env.ambient().now();
     Ok(Asked {
@@ -211,15 +190,63 @@ fn asked(
         },
         model: args.model.clone(),
         window: args.window,
-        windows,
+        windows: windows(settings),
         limits: Limits {
-            turns: args.turns.map(size).or(of_key).or(some(limits.turns)),
-            messages: args.max_messages.map(size).or(some(limits.messages)),
-            tokens: args.max_tokens.or((limits.tokens > 0).then_some(limits.tokens)),
+            turns: args.turns.map(size).or(usual.turns),
+            messages: args.max_messages.map(size).or(usual.messages),
+            tokens: args.max_tokens.or(usual.tokens),
             since: args.since.map(|age| Timestamp(now.0.saturating_sub(age))),
         },
         images: !args.no_images,
+        results: args.max_tool_result.map(|limit| Limit::of_chars(size(limit))),
         counting: (args.tokens != TokensArg::Exact).then_some(Counting::Estimate),
+    })
+}
+
+/// Returns what the settings say of windows.
+pub(crate) fn windows(settings: &Settings) -> Windows {
+    let (window, default) = (&settings.window, Windows::default());
+    let models = settings.models.iter();
+    Windows {
+        models: models.filter_map(|(name, model)| Some((name.clone(), model.window?))).collect(),
+        cap: window.cap,
+        default: window.default.filter(|&tokens| tokens > 0).unwrap_or(default.default),
+        block: window.block.unwrap_or(default.block),
+        warn: window.warn.unwrap_or(default.warn),
+    }
+}
+
+/// Returns how much of the history the settings let be sent to whom a session is for.
+pub(crate) fn limits(
+    settings: &Settings,
+    key: Option<&str>,
+    archive: &Archive,
+    session: &Session,
+) -> Result<Limits, CommandError> {
+    let some = |n: usize| (n > 0).then_some(n);
+    let channels = settings.channels.iter().map(|(name, channel)| {
+        let users = channel.users.iter().filter(|(_, turns)| **turns > 0);
+        let channel = history::Channel {
+            direct: some(channel.direct),
+            group: some(channel.group),
+            users: users.map(|(user, turns)| (user.clone(), *turns)).collect(),
+        };
+        (name.to_lowercase(), channel)
+    });
+    let channels: BTreeMap<String, history::Channel> = channels.collect();
+    let of_key = match (key, channels.is_empty()) {
+        (_, true) => None,
+        (Some(key), _) => Some(key.to_owned()),
+        (None, _) => ops::session_key(archive, session)?,
+    };
+    let of_key = of_key.as_deref().and_then(Key::parse);
+    let of_key = of_key.and_then(|key| history::turns_of(&channels, &key));
+    let limits = &settings.limits;
+    Ok(Limits {
+        turns: of_key.or(some(limits.turns)),
+        messages: some(limits.messages),
+        tokens: (limits.tokens > 0).then_some(limits.tokens),
+        since: None,
     })
 }
 
@@ -272,6 +299,8 @@ struct Summary<'a> {
     moved: u64,
     images: u64,
     image_bytes: u64,
+    compact_at: u64,
+    due: bool,
     request: &'a RawValue,
 }
 
@@ -314,7 +343,7 @@ fn named<'a>(ids: &'a BTreeMap<u64, String>, entries: &[u64]) -> Vec<&'a str> {
 
 fn machine(
     context: &mut Context,
-    args: &Args,
+    (args, near): (&Args, &Nearness),
     archive: &Archive,
     session: &Session,
     found: &ops::Context,
@@ -341,6 +370,8 @@ fn machine(
         moved: prepared.repaired.moved,
         images: found.pictures.0,
         image_bytes: found.pictures.1,
+        compact_at: near.at,
+        due: near.is_due,
         request: &request,
     };
     json::line(&mut context.output, "context", &summary)?;
@@ -367,7 +398,7 @@ fn machine(
 
 fn person(
     context: &mut Context,
-    args: &Args,
+    (args, near): (&Args, &Nearness),
     archive: &Archive,
     session: &Session,
     found: &ops::Context,
@@ -411,7 +442,7 @@ fn person(
     if !prepared.items.is_empty() {
         writeln!(context.output)?;
     }
-    told(context, args, found)?;
+    told(context, (args, near), found)?;
     // What was done alike is told once.
     let mut alike: BTreeMap<(Step, Act, &str), Vec<u64>> = BTreeMap::new();
     for change in &prepared.changes {
@@ -436,7 +467,11 @@ fn person(
 }
 
 /// Tells how large the whole is.
-fn told(context: &mut Context, args: &Args, found: &ops::Context) -> Result<(), CommandError> {
+fn told(
+    context: &mut Context,
+    (args, near): (&Args, &Nearness),
+    found: &ops::Context,
+) -> Result<(), CommandError> {
     let (prepared, window) = (&found.prepared, &found.window);
     let tokens = total(args, found);
     let how = how(args, found.counting);
@@ -453,6 +488,7 @@ fn told(context: &mut Context, args: &Args, found: &ops::Context) -> Result<(), 
             "By the word of the newest answer it was {reported} before this was prepared"
         ))?;
     }
+    context.say(&capital(&models::nearness(near)))?;
     let (turns, kept) = (prepared.limited.turns, prepared.limited.kept);
     if kept < turns {
         context.say(&format!("{kept} of {} stay", counted(turns as u64, "turn", "turns")))?;

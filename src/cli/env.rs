@@ -192,6 +192,12 @@ impl Env {
         }
     }
 
+    /// Returns what gives time and chance again and again.
+    pub(crate) fn ambient_source(&self) -> impl Fn() -> Box<dyn Ambient> + use<> {
+        let moment = self.moment;
+        move || Box::new(moment)
+    }
+
     /// Returns time and chance for the verbs of one archive.
     pub(crate) fn ambient(&self) -> Box<dyn Ambient> {
         Box::new(self.moment)

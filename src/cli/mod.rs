@@ -17,6 +17,7 @@ mod checkpoint;
 mod checkpoints;
 mod clear;
 mod common;
+mod compact;
 mod completions;
 mod context;
 mod diff;
@@ -28,10 +29,12 @@ mod graph;
 mod import;
 mod log;
 mod man;
+mod models;
 mod new;
 mod operations;
 mod output;
 mod rebuild;
+mod recover;
 mod redo;
 mod revert;
 mod rotations;
@@ -42,6 +45,7 @@ mod stats;
 mod status;
 mod switch;
 mod truncate;
+mod turn;
 mod undo;
 mod verify;
 
@@ -82,9 +86,9 @@ pub(crate) struct Context {
     arg_required_else_help = true,
     after_help = "\
 Examples:
-  undertext new
-  undertext append 'Why does the build fail?'
-  undertext revert 0 -m 'Look at the linker first'
+  undertext graph ~/.claude/projects/-home-ann-app/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
+  undertext import
+  undertext revert 3 -m 'Look at the linker first'
   undertext undo
 
 Exit codes: 0 done or yes, 1 no, 2 wrong use, 3 failed, 4 the store is newer than this program
@@ -132,6 +136,7 @@ enum Command {
     Checkpoint(checkpoint::Args),
     Checkpoints(checkpoints::Args),
     Clear(clear::Args),
+    Compact(compact::Args),
     Completions(completions::Args),
     Context(context::Args),
     Diff(diff::Args),
@@ -144,6 +149,7 @@ enum Command {
     New(new::Args),
     Operations(operations::Args),
     Rebuild(rebuild::Args),
+    Recover(recover::Args),
     Redo(redo::Args),
     Revert(revert::Args),
     Rotations(rotations::Args),
@@ -153,6 +159,7 @@ enum Command {
     Status(status::Args),
     Switch(switch::Args),
     Truncate(truncate::Args),
+    Turn(turn::Args),
     Undo(undo::Args),
     Verify(verify::Args),
 }
@@ -167,6 +174,7 @@ impl Command {
             Self::Checkpoint(args) => checkpoint::run(context, args),
             Self::Checkpoints(args) => checkpoints::run(context, args),
             Self::Clear(args) => clear::run(context, args),
+            Self::Compact(args) => compact::run(context, args),
             Self::Completions(args) => completions::run(context, args),
             Self::Context(args) => context::run(context, args),
             Self::Diff(args) => diff::run(context, args),
@@ -179,6 +187,7 @@ impl Command {
             Self::New(args) => new::run(context, args),
             Self::Operations(args) => operations::run(context, args),
             Self::Rebuild(args) => rebuild::run(context, args),
+            Self::Recover(args) => recover::run(context, args),
             Self::Redo(args) => redo::run(context, args),
             Self::Revert(args) => revert::run(context, args),
             Self::Rotations(args) => rotations::run(context, args),
@@ -188,6 +197,7 @@ impl Command {
             Self::Status(args) => status::run(context, args),
             Self::Switch(args) => switch::run(context, args),
             Self::Truncate(args) => truncate::run(context, args),
+            Self::Turn(args) => turn::run(context, args),
             Self::Undo(args) => undo::run(context, args),
             Self::Verify(args) => verify::run(context, args),
         }

@@ -125,6 +125,15 @@ impl Output {
         Ok(())
     }
 
+    /// Returns what prints events on stderr as JSON Lines, or drops them.
+    pub(crate) fn events(shown: bool) -> std::rc::Rc<dyn Fn(&undertext::context::event::Event)> {
+        std::rc::Rc::new(move |event| {
+            if shown {
+                let _ = writeln!(io::stderr(), "{}", crate::render::safe::text(&event.line()));
+            }
+        })
+    }
+
     /// Tells what was done, or where the data is.
     pub(crate) fn note(&mut self, text: &str) {
         if !self.quiet {

@@ -4,11 +4,17 @@ use std::ffi::OsString;
 use std::io::Write as _;
 
 use serde_json::{Value, json};
-use undertext::ops::{self, Session, Status};
+use undertext::context::Shape;
+use undertext::context::history::Limits;
+use undertext::context::plan::Nearness;
+use undertext::context::tokens::Counting;
+use undertext::ops::{self, Archive, Asked, Session, Status};
+use undertext::settings::Settings;
 
-use super::Context;
 use super::common::{self, counted};
+use super::context::windows;
 use super::error::{CommandError, Exit};
+use super::{Context, models};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::{json, safe};
@@ -24,7 +30,8 @@ JSON: one object
   {\"type\":\"status\", \"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"folder\":PATH or null,
    \"branch\":NAME, \"branches\":how many there are, \"head\":ID or null at the start,
    \"checkpoint\":the newest N or null, \"turns\":N, \"entries\":N, \"operations\":N, \"started\":TIME,
-   \"active\":TIME, \"hidden\":BOOL, \"kin\":the session that it was made of as sessions has it, \"live\":PATH or null, \"behind\":whether that differs from the store BOOL}
+   \"active\":TIME, \"hidden\":BOOL, \"kin\":the session that it was made of as sessions has it, \"live\":PATH or null, \"behind\":whether that differs from the store BOOL,
+   \"context\":{\"tokens\":about N, \"window\":N, \"compact_at\":N tokens it is compacted, \"due\":BOOL} or null if the window is too small}
 and with --layers
   {\"type\":\"layers\", \"session\":ID, \"layers\":{\"system\":OBJECT or null, \"session\":OBJECT or null,
    \"conversation\":OBJECT, \"tools\":[OBJECT], \"workspace\":OBJECT or null}}")]
@@ -44,8 +51,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     let status = ops::status(&archive, &session)?;
+    let settings = context.settings()?;
+    let near = near(&settings, &archive, &session);
     if context.json {
-        json::line(&mut context.output, "status", &fields(&session, &status))?;
+        json::line(&mut context.output, "status", &fields(&session, &status, near.as_ref()))?;
         return Ok(Exit::Yes);
     }
     let mut table = Table::new([Align::Left, Align::Left]);
@@ -78,6 +87,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     } else {
         row("holds", Label::Plain, &format!("{turns}, {entries}"));
     }
+    if let Some(near) = &near {
+        let (tokens, window) = (near.tokens, near.window);
+        let near = models::nearness(near);
+        row("context", Label::Plain, &format!("about {tokens} tokens of {window}; {near}"));
+    }
     row("started", Label::Time, &context.env.zone.show(card.started));
     row("active", Label::Time, &context.env.zone.show(card.active));
     if card.hidden {
@@ -96,7 +110,24 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-fn fields(session: &Session, status: &Status) -> Value {
+/// Returns how near the context is to its compaction, if its window is large enough for one.
+fn near(settings: &Settings, archive: &Archive, session: &Session) -> Option<Nearness> {
+    let asked = Asked {
+        shape: Shape::Messages,
+        model: None,
+        window: None,
+        windows: windows(settings),
+        limits: Limits::default(),
+        images: true,
+        results: None,
+        counting: Some(Counting::Estimate),
+    };
+    let found = ops::context(archive, session, None, &asked).ok()?;
+    let tokens = found.reported.unwrap_or_else(|| found.tokens());
+    Some(models::rule(settings).near(found.window.tokens, tokens))
+}
+
+fn fields(session: &Session, status: &Status, near: Option<&Nearness>) -> Value {
     let card = &status.card;
     json!({
         "session": session.name.id,
@@ -116,6 +147,9 @@ fn fields(session: &Session, status: &Status) -> Value {
         "kin": common::kin(status.kin.as_ref()),
         "live": status.live.as_ref().map(|live| live.to_string_lossy()),
         "behind": status.behind,
+        "context": near.map(|near| json!({
+            "tokens": near.tokens, "window": near.window, "compact_at": near.at, "due": near.is_due,
+        })),
     })
 }
 

@@ -7,6 +7,7 @@
 //! ```text
 //! window      is there room at all? asked before anything is read
 //! sanitise    what no provider takes is mended or left out; each result is a message of its own
+//! cut         if it is asked for: long results are cut, and behind the pairs all of them fitted into their share
 //! limit       the newest turns stay, whole; sized as the two steps behind it will make them
 //! pairs       each call has its result right behind it
 //! turns       roles begin and alternate as the provider demands
@@ -32,6 +33,7 @@ pub mod pairing;
 pub mod plan;
 pub mod prompt;
 pub mod recover;
+pub mod results;
 pub mod sanitize;
 mod shape;
 pub mod stages;
@@ -44,6 +46,7 @@ pub use shape::request;
 use crate::model::{Message, Timestamp};
 use history::{Limited, Limits};
 use pairing::Repaired;
+use results::Cutting;
 use sanitize::Hygiene;
 use tokens::Counting;
 
@@ -250,15 +253,21 @@ impl Prepared {
 }
 
 /// Makes a request of messages.
-pub fn prepare(items: Vec<Item>, plan: &Plan) -> Prepared {
+pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> Prepared {
     let Plan { hygiene, limits, counting } = *plan;
     let shape = hygiene.shape;
     let mut changes = Vec::new();
     let mut items = sanitize::sanitise(items, hygiene, &mut changes);
+    if let Some(cutting) = cutting {
+        results::cut(&mut items, cutting, &mut changes);
+    }
     count(&mut items, counting);
     let missing = counting.message(&pairing::missing());
     let (items, limited) = history::limit(items, &limits, shape, missing, &mut changes);
-    let (items, repaired) = pairing::repair(items, &mut changes);
+    let (mut items, repaired) = pairing::repair(items, &mut changes);
+    if let Some(cutting) = cutting {
+        results::fit(&mut items, cutting, &mut changes);
+    }
     let mut items = turns::validate(items, shape, &mut changes);
     count(&mut items, counting);
     Prepared { items, changes, limited, repaired }

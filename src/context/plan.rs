@@ -79,6 +79,9 @@ pub enum Nothing {
     /// All messages are kept.
     #[error("nothing to compact: all {0} messages are kept")]
     AllKept(usize),
+    /// What would be summarised is so short that nothing is gained.
+    #[error("nothing to compact: a summary would be no shorter than what it stands for")]
+    NoGain,
 }
 
 /// When a context is to be compacted.

@@ -189,10 +189,10 @@ pub fn weight(wrapped: &str, count: &dyn Fn(&str) -> u64) -> u64 {
     count(wrapped).saturating_add(8)
 }
 
-/// Returns a summary without what [`wrap`] put around it.
+/// Returns a summary without what [`wrap`] put around it, and an agent's format around that.
 pub fn unwrap(text: &str) -> &str {
-    let inner = text.trim().strip_prefix("<context-summary>");
-    let inner = inner.and_then(|text| text.strip_suffix("</context-summary>"));
+    let inner = text.split_once("<context-summary>").map(|(_, inner)| inner);
+    let inner = inner.and_then(|text| text.trim_end().strip_suffix("</context-summary>"));
     inner.and_then(|text| text.split_once("\n\n")).map_or(text, |(_, summary)| summary.trim())
 }
 

@@ -7,7 +7,7 @@ use uuid::{Builder, Uuid};
 
 use super::{change::Change, growth::Growth, origin, truncate};
 use crate::{
-    context::cut::Limit,
+    context::{cut::Limit, event::Event},
     model::{EntryId, NameTag, Position, json::Raw, line},
     ops::{Archive, Notice, OpsError, Session, Workspace},
     store::Find,
@@ -58,6 +58,18 @@ pub fn append_cut(
     drafts: &[Draft],
     limit: Option<Limit>,
 ) -> Result<Appended, OpsError> {
+    append_told(archive, session, workspace, drafts, limit, &[])
+}
+
+/// Appends records as [`append_cut`] does, and keeps with the operation what happened on the way to them.
+pub(super) fn append_told(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    drafts: &[Draft],
+    limit: Option<Limit>,
+    events: &[Event],
+) -> Result<Appended, OpsError> {
     let mut change = Change::begin(archive, session, "append")?;
     let position = change.position();
     let Some(position) = position else { return Err(OpsError::Nothing("append to")) };
@@ -101,6 +113,9 @@ pub fn append_cut(
     if let Some(limit) = limit.filter(|_| cut > 0) {
         detail["limit"] = json!(limit.chars());
         detail["replaced"] = json!(cuts);
+    }
+    if !events.is_empty() {
+        detail["events"] = json!(events);
     }
     let outcome = change.commit(&detail)?;
     Ok(Appended {
@@ -215,17 +230,15 @@ impl Batch {
                 (Some(whole), Some(_)) => Some((change.aside(growth, whole)?, whole)),
                 _ => None,
             };
-            part.extend_from_slice(cut.as_ref().map_or(line.as_slice(), |cut| &cut.line));
+            part.extend_from_slice(cut.as_ref().map_or(line.as_slice(), |(cut, _)| &cut.line));
             part.push(b'\n');
             change.read(growth, part.as_slice())?;
             bytes.append(&mut part);
             *n = growth.last.map_or(0, |(n, _)| n);
-            if let (Some((origin, whole)), Some(cut)) = (origin, &cut) {
+            if let (Some((origin, whole)), Some((cut, sizes))) = (origin, &cut) {
                 change.replace(*n, origin, whole);
-                let format = change.format;
-                let tokens = [whole.bytes, &cut.line].map(|line| origin::tokens_of(format, line));
                 let tool = tool(change, before, &cut.cuts)?;
-                told.push(origin::told(*n, tool.as_deref(), &cut.cuts, tokens.into()));
+                told.push(origin::told(*n, tool.as_deref(), &cut.cuts, sizes.tokens));
             }
         }
         Ok((bytes, told))

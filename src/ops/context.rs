@@ -3,24 +3,22 @@
 //! Counting is kept by the line, so that a line is counted once, whichever session it is in: [`context`] returns what it had
 //! to count, and [`keep_counts`] puts it into the store, which is a cache and no fact.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-};
+use std::{collections::BTreeMap, ops::Range};
 
 use serde_json::Value;
 
 use crate::{
     context::{
         self, Change, Item, Origin, Plan, Prepared, Shape,
+        cut::Limit,
         history::Limits,
+        results::Cutting,
         sanitize::{Hygiene, pictures},
         tokens::{self, Counting, Encoding},
         window::{Verdict, Window, Windows},
     },
-    model::{Kind, Message, Role, json::Raw},
+    model::{Kind, Message, Position, Role, json::Raw},
     ops::{Archive, OpsError, Session, Target, View},
-    store::FactKind,
 };
 
 /// How a context is asked for.
@@ -38,6 +36,8 @@ pub struct Asked {
     pub limits: Limits,
     /// Whether pictures are sent.
     pub images: bool,
+    /// How many characters a tool's result may have in this request; left out, as many as it has.
+    pub results: Option<Limit>,
     /// How tokens are counted; left out, exactly, as the model counts.
     pub counting: Option<Counting>,
 }
@@ -74,6 +74,33 @@ impl Context {
     }
 }
 
+/// The messages of a session before a request is made of them.
+#[derive(Clone, Debug)]
+pub(super) struct Material {
+    /// For which model, if one is known.
+    pub(super) model: Option<String>,
+    /// The model's window.
+    pub(super) window: Window,
+    /// How tokens were counted.
+    pub(super) counting: Counting,
+    /// The messages, counted.
+    pub(super) items: Vec<Item>,
+    /// The entries that led to the head.
+    pub(super) path: Vec<u64>,
+    /// Those of them that the agent would send.
+    pub(super) sent: Vec<u64>,
+    /// What the newest answer said, as [`Context`] has it.
+    pub(super) reported: Option<u64>,
+    /// What was counted for the first time.
+    pub(super) fresh: Vec<(u64, Vec<u64>)>,
+}
+
+/// Returns how many tokens there are by a model's own word, unless that is far from what was counted: some agents write
+/// figures that stand for none.
+pub(super) fn believed(reported: Option<u64>, counted: u64) -> u64 {
+    reported.filter(|reported| *reported >= counted / 2).unwrap_or(counted)
+}
+
 /// Returns what a model would be sent at a target, or where the current branch stands.
 ///
 /// The window is looked at first: if it is too small, nothing else is.
@@ -83,6 +110,43 @@ pub fn context(
     target: Option<&Target>,
     asked: &Asked,
 ) -> Result<Context, OpsError> {
+    let found = material(archive, session, target.map(|target| target.position), asked)?;
+    let Material { model, window, counting, mut items, path, sent, reported, fresh } = found;
+    // Instructions stand before the summary of what was said under them.
+    let front = front(&items);
+    if let Some(front) = items.get_mut(..front) {
+        front.sort_by_key(|item| item.message.is_summary);
+    }
+    let maker = match session.format.name() {
+        "claude" => Some(Shape::Anthropic),
+        "codex" => Some(Shape::Openai),
+        _ => None,
+    };
+    let hygiene = Hygiene { shape: asked.shape, images: asked.images, maker };
+    let plan = Plan { hygiene, limits: asked.limits, counting };
+    let name = |n: u64| {
+        let found = archive.store.entries(session.key, n..n + 1).unwrap_or_default();
+        found.first().map_or_else(|| n.to_string(), |entry| format!("{:.12}", entry.id))
+    };
+    let cutting = asked.results.map(|limit| Cutting {
+        limit,
+        share: Cutting::share_of(window.tokens),
+        session: &session.name.id,
+        name: &name,
+    });
+    let prepared = context::prepare(items, &plan, cutting.as_ref());
+    let pictures = pictures(&prepared.items);
+    let shape = asked.shape;
+    Ok(Context { shape, model, window, counting, prepared, reported, pictures, path, sent, fresh })
+}
+
+/// Returns the messages at a position, or where the current branch stands.
+pub(super) fn material(
+    archive: &Archive,
+    session: &Session,
+    position: Option<Position>,
+    asked: &Asked,
+) -> Result<Material, OpsError> {
     let guard = |model: Option<&str>| {
         let window = asked.windows.resolve(asked.window, model);
         match window.verdict {
@@ -96,11 +160,10 @@ pub fn context(
         guard(asked.model.as_deref())?;
     }
     let tip = archive.store.tip(session.key)?;
-    let position = target.map(|target| target.position).or(tip.position);
     let mut path = Vec::new();
     let mut sent = Vec::new();
     let mut items = Vec::new();
-    if let Some(position) = position {
+    if let Some(position) = position.or(tip.position) {
         let view = View::new(archive.store(), session, position, tip.growth);
         path = view.path(usize::MAX)?.entries;
         sent = session.format.context(&view, &path)?;
@@ -114,17 +177,13 @@ pub fn context(
         asked.counting.unwrap_or_else(|| Counting::Exact(Encoding::of_model(model.as_deref())));
     let fresh = count(archive, session, &mut items, counting)?;
     let reported = reported(&items);
-    let maker = match session.format.name() {
-        "claude" => Some(Shape::Anthropic),
-        "codex" => Some(Shape::Openai),
-        _ => None,
-    };
-    let hygiene = Hygiene { shape: asked.shape, images: asked.images, maker };
-    let plan = Plan { hygiene, limits: asked.limits, counting };
-    let prepared = context::prepare(items, &plan);
-    let pictures = pictures(&prepared.items);
-    let shape = asked.shape;
-    Ok(Context { shape, model, window, counting, prepared, reported, pictures, path, sent, fresh })
+    Ok(Material { model, window, counting, items, path, sent, reported, fresh })
+}
+
+/// Returns how many items there are before anything was said: the system prompt, and summaries.
+pub(super) fn front(items: &[Item]) -> usize {
+    let is_front = |item: &&Item| item.message.is_summary || item.message.role == Role::System;
+    items.iter().take_while(is_front).count()
 }
 
 /// Reads entries as items.
@@ -135,9 +194,20 @@ fn items(
     entries: &[u64],
 ) -> Result<Vec<Item>, OpsError> {
     use crate::wire::Graph as _;
-    let facts = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Origins])?;
-    let replayed: BTreeSet<u64> =
-        facts.iter().flat_map(|(_, facts)| &facts.origins).map(|origin| origin.entry).collect();
+    let mut replayed: BTreeMap<u64, Origin> = BTreeMap::new();
+    let mut commands: BTreeMap<u64, Origin> = BTreeMap::new();
+    for (n, origin) in archive.store.origins(session.key, 0..u64::MAX)? {
+        // What a compaction said again is as it was.
+        let is = match commands.get(&n) {
+            Some(is) => *is,
+            None => match archive.store.operations(session.key, n..n + 1)?.pop() {
+                Some(operation) if operation.command == "compact" => Origin::Kept,
+                _ => Origin::Replayed,
+            },
+        };
+        commands.insert(n, is);
+        replayed.insert(origin.entry, is);
+    }
     let mut items: Vec<Item> = Vec::with_capacity(entries.len());
     archive.store.lines(session.key, entries, &mut |entry, line| {
         let record = Raw::object(&line);
@@ -148,8 +218,8 @@ fn items(
             if is_history && item.origin == Origin::Said {
                 item.origin = Origin::Kept;
                 item.begins_turn = item.message.role == Role::User;
-            } else if item.origin == Origin::Said && replayed.contains(&entry) {
-                item.origin = Origin::Replayed;
+            } else if item.origin == Origin::Said {
+                item.origin = replayed.get(&entry).copied().unwrap_or(Origin::Said);
             }
             item
         }));
@@ -273,8 +343,16 @@ pub fn keep_counts(
 }
 
 /// Returns how many tokens the conversation is by the word of its newest answer, and by count what has come since.
+///
+/// An answer that a compaction kept, or that came before a result was cut, spoke of what is no longer there.
 fn reported(items: &[Item]) -> Option<u64> {
     let (at, tokens) = tokens::reported(items.iter().map(|item| &item.message))?;
+    let changed = items.iter().filter(|i| matches!(i.origin, Origin::Summary | Origin::Replayed));
+    let changed = changed.filter_map(Item::entry).max();
+    let answer = items.get(at)?;
+    if answer.origin == Origin::Kept || answer.entry() < changed {
+        return None;
+    }
     let since = items.iter().skip(at + 1);
     Some(tokens + since.filter_map(|item| item.tokens).sum::<u64>())
 }

@@ -2,7 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::{model::Timestamp, store::StoreError, wire::Failure};
+use crate::{
+    context::{model::ModelError, recover::Unrecovered, stages::SummaryError},
+    model::Timestamp,
+    store::StoreError,
+    wire::Failure,
+};
 
 /// A verb's failure.
 #[derive(Debug, thiserror::Error)]
@@ -172,6 +177,26 @@ pub enum OpsError {
     /// A file holds no session that is known.
     #[error("{0} holds no session of a known format")]
     NoFormat(PathBuf),
+    /// There is no summary.
+    #[error("there is no summary, and nothing is changed")]
+    Summary(#[from] SummaryError),
+    /// A model failed.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The session could not be brought under its window.
+    #[error(transparent)]
+    Unrecovered(#[from] Unrecovered),
+    /// A command of the settings stopped what was begun.
+    #[error("{hook} stopped it, and nothing is changed: {why}")]
+    Hook {
+        /// Which.
+        hook: &'static str,
+        /// What it said.
+        why: String,
+    },
+    /// The session went elsewhere while something was prepared for it.
+    #[error("the session was taken elsewhere meanwhile, and nothing is changed")]
+    Overtaken,
     /// The session cannot be changed in this way.
     #[error("{0}")]
     Unsupported(String),

@@ -122,7 +122,9 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
         heads_now.entry(replays.last(head, &known)).or_default().extend(names);
     }
     let mut heads = heads_now;
-    heads.values_mut().for_each(|names| names.sort());
+    for names in heads.values_mut() {
+        names.sort();
+    }
     let ends = |entry: u64| {
         heads.contains_key(&entry)
             || !places.behind(entry).is_empty()

@@ -13,6 +13,7 @@ mod branch;
 mod catch_up;
 mod change;
 mod checkpoint;
+mod compact;
 mod content;
 mod context;
 mod derive;
@@ -32,6 +33,7 @@ mod origin;
 mod reach;
 mod read;
 mod rebuild;
+mod recover;
 mod replay;
 mod revert;
 mod rotations;
@@ -40,6 +42,7 @@ mod select;
 mod sources;
 mod stats;
 mod truncate;
+mod turn;
 mod undo;
 mod verify;
 mod view;
@@ -52,6 +55,9 @@ pub use branch::{Branched, branch, branches, switch};
 pub use catch_up::Notice;
 pub use change::Outcome;
 pub use checkpoint::{Shown, checkpoint, checkpoints};
+pub use compact::{
+    Compacted, Compacting, Hook, Part, Parts, Planned, Rule, compact, plan_compaction,
+};
 pub use context::{Asked, Context, Explained, context, counts, explain, keep_counts, session_key};
 pub use diff::{Diff, Difference, Side, diff};
 pub use doctor::{Ailment, Cure, Place, doctor, place_of, treat};
@@ -66,13 +72,15 @@ pub use read::{
     Held, Line, Log, Status, export, export_container, generation_of, generations, is_behind, log,
     log_all, messages, show, status,
 };
-pub use rebuild::{Rebuilt, rebuild};
+pub use rebuild::{Rebuilt, rebuild, rebuild_all};
+pub use recover::{Recovered, recover};
 pub use revert::{Reverted, clear, revert};
 pub use rotations::{Rotated, RotatedState, rotations};
 pub use select::{Target, find_entry, find_session};
 pub use sources::{Skipped, Source, Why, agent_folders, sources};
 pub use stats::{Stats, stats, stats_of};
 pub use truncate::{Bound, Oversized, Truncated, oversized, truncate};
+pub use turn::{Answer, Call, STEPS, Turned, Turning, turn};
 pub use undo::{OperationView, Undone, operations, redo, undo};
 pub use verify::{Finding, Severity, Verified, verify, verify_ids};
 pub use view::View;
@@ -177,7 +185,12 @@ impl Archive {
         if access != Access::Read {
             make(&root.join("transcripts"))?;
         }
-        Ok(Self { store: Box::new(store), root: Some(root), ambient, manner: Manner::default() })
+        let manner = Manner::default();
+        let mut archive = Self { store: Box::new(store), root: Some(root), ambient, manner };
+        if access != Access::Read && archive.store.is_stale()? {
+            rebuild_all(&mut archive)?;
+        }
+        Ok(archive)
     }
 
     /// Makes an archive over any store, without live files.

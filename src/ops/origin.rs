@@ -166,11 +166,13 @@ pub(super) fn told(
     json!({ "entry": entry, "tool": tool, "tokens": [before, after], "cuts": cuts })
 }
 
-/// Returns about how many tokens the texts of a line's answers are.
-pub(super) fn tokens_of(format: &dyn Format, line: &[u8]) -> u64 {
-    let answers = Raw::object(line).map(|record| format.answers(record).sent);
-    let texts = answers.into_iter().flatten().flat_map(|answer| answer.texts);
-    texts.map(|piece| tokens::estimate(&piece.text())).sum()
+/// How much what tools answered in a line is, before and after a cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sizes {
+    /// In characters.
+    pub(super) chars: (u64, u64),
+    /// In tokens, about.
+    pub(super) tokens: (u64, u64),
 }
 
 /// Cuts the answers in a line to a limit; the rest is read by the id of the line's own entry.
@@ -180,8 +182,24 @@ pub(super) fn shorten(
     line: &[u8],
     id: EntryId,
     limit: cut::Limit,
-) -> Option<Shortened> {
+) -> Option<(Shortened, Sizes)> {
     let entry = format!("{id:.12}");
     let rest = cut::Rest { session, entry: &entry };
-    wire::cut::cut(format, line, &|texts| cut::texts(texts, limit, rest))
+    let mut sizes = Sizes::default();
+    let shortened = wire::cut::cut(format, line, &mut |texts, is_sent| {
+        let cuts = cut::texts(texts, limit, rest);
+        // A line of which nothing is cut need not be counted.
+        if is_sent && cuts.iter().any(Option::is_some) {
+            for (text, cut) in texts.iter().zip(&cuts) {
+                let chars = |text: &str| text.chars().count() as u64;
+                let whole = (chars(text), tokens::estimate(text));
+                let shown = cut.as_ref().map(|cut| cut.shown(text));
+                let left = shown.map_or(whole, |shown| (chars(&shown), tokens::estimate(&shown)));
+                sizes.chars = (sizes.chars.0 + whole.0, sizes.chars.1 + left.0);
+                sizes.tokens = (sizes.tokens.0 + whole.1, sizes.tokens.1 + left.1);
+            }
+        }
+        cuts
+    })?;
+    Some((shortened, sizes))
 }

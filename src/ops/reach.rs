@@ -366,6 +366,32 @@ fn rotate(
     Ok(Some(reached))
 }
 
+/// Begins a generation with what a position holds, if any, and lines behind it, and has it take the place of the live file;
+/// returns it with the name of the old file.
+pub(super) fn anew(
+    change: &mut Change<'_>,
+    held: Option<Position>,
+    more: &[u8],
+) -> Result<(Growth, Option<PathBuf>), OpsError> {
+    let from = change.tip.position.map_or(0, |at| at.generation);
+    let live = change.live_file()?;
+    let mut growth = change.generation(live.as_ref().map(|live| live.n));
+    if let Some(held) = held {
+        place_runs(change, &mut growth, held)?;
+        growth.end(change.growth(held.generation)?.tail);
+    }
+    let length = growth.length();
+    let more = [line_start(&growth), more.to_vec()].concat();
+    change.read(&mut growth, more.as_slice())?;
+    let Some(live) = live else { return Ok((growth, None)) };
+    let io = |source| OpsError::Io { path: live.path.clone(), source };
+    let mut file = Fresh::begin(&live.path).map_err(io)?;
+    file.copy(&live.path, 0, length).map_err(io)?;
+    file.write(&more).map_err(io)?;
+    let aside = change.exchange_live(live.clone(), file, (from, growth.generation))?;
+    Ok((growth, Some(aside)))
+}
+
 /// Returns whether a generation begins with the same entries behind the same separators.
 fn begins_with(change: &Change<'_>, generation: u64, runs: &[Run]) -> Result<bool, OpsError> {
     let horizon = runs.last().map_or(0, Run::end);

@@ -36,6 +36,17 @@ pub fn rebuild(archive: &mut Archive, session: &Session) -> Result<Rebuilt, OpsE
     Ok(Rebuilt { records: derived.records.len() as u64, equal, digest: wanted })
 }
 
+/// Makes the derived rows of all sessions anew, such as those that an older version of the program has left.
+pub fn rebuild_all(archive: &mut Archive) -> Result<(), OpsError> {
+    for (key, name) in archive.store.names()? {
+        // What a newer version has taken in stays as that made it.
+        if let Ok(session) = Archive::known(key, name) {
+            rebuild(archive, &session)?;
+        }
+    }
+    Ok(archive.store.freshened()?)
+}
+
 /// Computes the derived rows of a session from its facts and bytes.
 pub(super) fn derived(archive: &Archive, session: &Session) -> Result<Derived, OpsError> {
     let store = archive.store();

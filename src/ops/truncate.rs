@@ -24,15 +24,12 @@ use super::{
     origin,
 };
 use crate::{
-    context::{cut::Limit, tokens},
+    context::cut::Limit,
     live::Fresh,
     model::{Block, EntryId, Kind, Message, Position, json::Raw, line},
     ops::{Archive, Notice, OpsError, Session, View, Workspace},
     store::Store,
-    wire::{
-        Format, Graph,
-        cut::{Piece, Shortened},
-    },
+    wire::{Format, Graph, cut::Shortened},
 };
 
 /// How far before a result its call is looked for, in entries.
@@ -197,28 +194,21 @@ fn look(
         found.first().map(|entry| entry.id).ok_or_else(|| OpsError::NoEntry(n.to_string()))
     };
     let origin = id(first)?;
-    let mut lines = Vec::with_capacity(2);
-    store.lines(session.key, &[n, first], &mut |_, line| lines.push(line))?;
-    let [own, whole] = lines.as_slice() else { return Ok(None) };
-    let shorten = |line| origin::shorten(&session.name.id, session.format, line, origin, limit);
+    let shorten =
+        |line: &[u8]| origin::shorten(&session.name.id, session.format, line, origin, limit);
+    let mut own = Vec::new();
+    store.lines(session.key, &[n], &mut |_, line| own = line)?;
+    let Some(mut found) = shorten(&own) else { return Ok(None) };
     // What was cut already is cut anew from the whole, so that each cut text is a beginning of it.
-    if first != n && shorten(own).is_none() {
-        return Ok(None);
+    if first != n {
+        let mut whole = Vec::new();
+        store.lines(session.key, &[first], &mut |_, line| whole = line)?;
+        let Some(anew) = shorten(&whole).filter(|(anew, _)| anew.line != own) else {
+            return Ok(None);
+        };
+        found = anew;
     }
-    let Some(shortened) = shorten(whole).filter(|shortened| shortened.line != *own) else {
-        return Ok(None);
-    };
-    let counts = |line: &[u8]| {
-        let answers = Raw::object(line).map(|record| session.format.answers(record).sent);
-        let texts = answers.into_iter().flatten().flat_map(|answer| answer.texts);
-        let mut sums = (0, 0);
-        for text in texts.map(Piece::text) {
-            sums.0 += text.chars().count() as u64;
-            sums.1 += tokens::estimate(&text);
-        }
-        sums
-    };
-    let (before, after) = (counts(own), counts(&shortened.line));
+    let (shortened, sizes) = found;
     let call = shortened.cuts.first().map(|cut| cut.call.as_str()).unwrap_or_default();
     let place = path.iter().rposition(|entry| *entry == n).unwrap_or(path.len());
     let above = path.get(place.saturating_sub(CALL_WITHIN)..place).unwrap_or_default();
@@ -226,8 +216,8 @@ fn look(
         entry: id(n)?,
         origin,
         tool: tool(view, session.format, above, call)?,
-        chars: (before.0, after.0),
-        tokens: (before.1, after.1),
+        chars: sizes.chars,
+        tokens: sizes.tokens,
         n,
         first,
         shortened,

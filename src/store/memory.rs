@@ -383,6 +383,14 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn is_stale(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    fn freshened(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
         self.held(session)?;
         if let Some(held) =

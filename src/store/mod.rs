@@ -484,6 +484,12 @@ pub trait Store: Send {
     /// Ends what [`Store::gather`] began: what was committed since is durable.
     fn settle(&mut self) -> Result<(), StoreError>;
 
+    /// Returns whether derived rows were made under other rules than these.
+    fn is_stale(&self) -> Result<bool, StoreError>;
+
+    /// Says that all derived rows are made under these rules now.
+    fn freshened(&mut self) -> Result<(), StoreError>;
+
     /// Replaces all derived rows of a session.
     fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError>;
 

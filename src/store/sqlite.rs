@@ -406,6 +406,16 @@ impl Store for SqliteStore {
         Ok(())
     }
 
+    fn is_stale(&self) -> Result<bool, StoreError> {
+        let mut query = self.db.prepare_cached("SELECT version FROM rules")?;
+        Ok(query.query_row([], |row| row.get::<_, i64>(0))? != RULES_VERSION)
+    }
+
+    fn freshened(&mut self) -> Result<(), StoreError> {
+        self.db.execute("UPDATE rules SET version = ?", [RULES_VERSION])?;
+        Ok(())
+    }
+
     fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
         let transaction =
             rusqlite::Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
@@ -420,7 +430,6 @@ impl Store for SqliteStore {
             &derived.ties,
             Some(&derived.card),
         )?;
-        transaction.execute("UPDATE rules SET version = ?", [RULES_VERSION])?;
         Ok(transaction.commit()?)
     }
 
@@ -441,9 +450,10 @@ impl Store for SqliteStore {
     }
 
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError> {
-        let transaction =
-            rusqlite::Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
-        let mut keep = transaction.prepare_cached(
+        // While the store is held, they go with the next commit; without one they are only compared again.
+        let alone = self.db.is_autocommit();
+        self.hold()?;
+        let mut keep = self.db.prepare_cached(
             "INSERT OR REPLACE INTO sighting (path, inode, length, modified, changed) VALUES (?, ?, ?, ?, ?)",
         )?;
         for seen in sightings {
@@ -451,7 +461,7 @@ impl Store for SqliteStore {
             keep.execute(params![seen.path, inode, seen.length, seen.modified, seen.changed])?;
         }
         drop(keep);
-        Ok(transaction.commit()?)
+        if alone { self.end() } else { Ok(()) }
     }
 
     fn counts(

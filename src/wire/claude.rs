@@ -37,7 +37,9 @@ use crate::{
     model::{Kind, Message, Tie, json::Raw},
     wire::{
         Answers, Back, Beside, Draft, Earlier, Envelope, Failure, Format, Graph, Invalid, Path,
-        Setting, text,
+        Setting,
+        compaction::{Compaction, Lines},
+        text,
     },
 };
 
@@ -180,5 +182,23 @@ impl Format for Claude {
             }
         }
         Ok(Some(write::branch(back.note, leaf.as_deref(), setting)?))
+    }
+
+    fn compaction(
+        &self,
+        graph: &dyn Graph,
+        compaction: &Compaction<'_>,
+        settings: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
+        let mut kept = Vec::new();
+        for said in compaction.system.iter().chain(compaction.kept) {
+            let line = graph.line(said.entry)?;
+            let Some(name) = Raw::object(&line).and_then(|record| text(record, "uuid")) else {
+                return Ok(None);
+            };
+            kept.push(name);
+        }
+        let (summary, metadata) = (compaction.summary, compaction.metadata);
+        Ok(Some(Lines::More(write::compaction(summary, metadata, &kept, settings))))
     }
 }

@@ -161,22 +161,21 @@ fn spelt(text: &str) -> String {
     quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
 }
 
+/// Says where texts are cut: those of one answer, and whether they are sent; None for each that stays as it is.
+pub type Rule<'r> = dyn FnMut(&[&str], bool) -> Vec<Option<Cut>> + 'r;
+
 /// Cuts what tools answered in a record; None if nothing is cut.
 ///
-/// The rule is given the texts of one answer. What the agent keeps for itself is cut by the same rule, each string alone,
+/// The rule is given the texts of one answer, and whether they are sent. What the agent keeps for itself is cut by the same rule, each string alone,
 /// if anything that is sent is cut.
-pub fn cut(
-    format: &dyn Format,
-    line: &[u8],
-    rule: &dyn Fn(&[&str]) -> Vec<Option<Cut>>,
-) -> Option<Shortened> {
+pub fn cut(format: &dyn Format, line: &[u8], rule: &mut Rule<'_>) -> Option<Shortened> {
     let answers = format.answers(Raw::object(line)?);
     let mut cuts = Vec::new();
     let mut edits = Vec::new();
     for answer in &answers.sent {
         let texts: Vec<String> = answer.texts.iter().map(|piece| piece.text()).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        for ((text, piece), cut) in answer.texts.iter().enumerate().zip(rule(&texts)) {
+        for ((text, piece), cut) in answer.texts.iter().enumerate().zip(rule(&texts, true)) {
             let Some(cut) = cut else { continue };
             edits.push(piece.edit(line, &cut)?);
             cuts.push(CutText { call: answer.call.clone(), text, cut });
@@ -186,7 +185,7 @@ pub fn cut(
         return None;
     }
     for piece in answers.beside.into_iter().filter_map(Piece::new) {
-        if let Some(Some(cut)) = rule(&[&piece.text()]).pop() {
+        if let Some(Some(cut)) = rule(&[&piece.text()], false).pop() {
             edits.push(piece.edit(line, &cut)?);
         }
     }

@@ -34,6 +34,7 @@ use crate::{
     wire::{
         Answer, Answers, Departure, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path,
         Setting,
+        compaction::{Compaction, Lines},
         cut::{Piece, parts},
         line, other, shown, string, text, tie_of_sub_agent,
     },
@@ -332,6 +333,7 @@ impl Format for Kimi {
             Draft::Message(role @ (Role::User | Role::Assistant | Role::System), said) => {
                 json!({ "role": role.as_str(), "content": said })
             }
+            Draft::Answer(said) => json!({ "role": "assistant", "content": said.text() }),
             Draft::Message(Role::Tool, _) => {
                 return Err(Invalid("a tool's answer needs the id of its call".into()));
             }
@@ -363,6 +365,35 @@ impl Format for Kimi {
             }
         }))
     }
+
+    /// As the program does it: all is written anew, and its checkpoints begin again.
+    fn compaction(
+        &self,
+        graph: &dyn Graph,
+        compaction: &Compaction<'_>,
+        _settings: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
+        let Compaction { system, kept, summary, metadata, .. } = compaction;
+        let mut lines = Vec::with_capacity(system.len() + kept.len() + 3);
+        for said in *system {
+            lines.push(graph.line(said.entry)?);
+        }
+        lines.push(internal("_checkpoint", "id", 0));
+        let part = |text: &str| json!({ "type": "text", "text": text });
+        let content =
+            [part(&format!("{SUMMARY}. Here is the compaction output:{NOTE_END}")), part(summary)];
+        lines.push(line(&json!({ "role": "user", "content": content })));
+        for said in *kept {
+            lines.push(graph.line(said.entry)?);
+        }
+        lines.push(internal("_usage", "token_count", metadata.post_tokens));
+        Ok(Some(Lines::Anew(lines)))
+    }
+}
+
+/// Returns a record for the program itself, as it writes those.
+fn internal(role: &str, key: &str, number: u64) -> Vec<u8> {
+    format!(r#"{{"role": "{role}", "{key}": {number}}}"#).into_bytes()
 }
 
 /// Returns where the conversation begins, and with what: what the program says before it does not count.
@@ -396,7 +427,9 @@ fn folder_hash(file: &std::path::Path) -> Option<(&std::path::Path, &str)> {
 
 fn hash_of(folder: &str) -> String {
     use md5::{Digest, Md5};
-    Md5::digest(folder.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Md5::digest(folder.as_bytes())
+        .iter()
+        .fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"))
 }
 
 /// Returns the text with which a message's content begins.

@@ -7,6 +7,7 @@
 
 mod claude;
 mod codex;
+pub mod compaction;
 pub mod cut;
 pub mod discover;
 pub mod jsonl;
@@ -20,6 +21,8 @@ pub use cut::{Answer, Answers, Earlier};
 pub use kimi::Kimi;
 pub use native::{Invalid, Native};
 pub use pi::Pi;
+
+use compaction::{Compaction, Lines};
 
 use crate::model::{
     Block, Image, Kind, Message, NameTag, Record, Source, Thinking, Tie, TieKind, Timestamp, Usage,
@@ -128,6 +131,8 @@ pub trait Graph {
 pub enum Draft {
     /// A message of the user, the assistant or the system.
     Message(crate::model::Role, String),
+    /// What a model answered: its words, with what is known of it. Each of its calls is a draft of its own.
+    Answer(Box<Message>),
     /// A message to the model in the user's place that is not the user's.
     Note(String),
     /// A tool call; the input is JSON.
@@ -378,6 +383,24 @@ pub trait Format: Sync {
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
         Ok(None)
     }
+
+    /// Returns whether a compaction can keep messages with others between them that it does not keep.
+    fn keeps_apart(&self) -> bool {
+        true
+    }
+
+    /// Returns the lines that put a summary in the place of what was said, and keep some of it; None where the agent has no
+    /// way to say it there.
+    ///
+    /// The settings are those of the new records, in order; the first one's parent is the head.
+    fn compaction(
+        &self,
+        _graph: &dyn Graph,
+        _compaction: &Compaction<'_>,
+        _settings: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
+        Ok(None)
+    }
 }
 
 /// How an agent left a state of its file for the next one.
@@ -473,6 +496,13 @@ fn usage(usage: Raw<'_>, names: [&str; 4]) -> Usage {
     let [input, output, cache_read, cache_write] =
         names.map(|name| usage.get(name).and_then(Raw::u64).unwrap_or(0));
     Usage { input, output, cache_read, cache_write }
+}
+
+/// Returns what a model said that it used, as Anthropic's interface writes it.
+fn anthropic_usage(usage: &Usage) -> serde_json::Value {
+    let numbers = [usage.input, usage.output, usage.cache_read, usage.cache_write];
+    let fields = ANTHROPIC_USAGE.into_iter().zip(numbers);
+    fields.map(|(name, n)| (name.to_owned(), serde_json::Value::from(n))).collect()
 }
 
 /// The names under which Anthropic's interface says what was used.

@@ -18,12 +18,13 @@ use serde_json::{Value, json};
 use crate::{
     dag,
     model::{
-        Block, Kind, Message, NameTag, Parent, Role, Stop, Timestamp,
+        Block, Kind, Message, NameTag, Parent, Role, Stop, Thinking, Timestamp,
         json::{self, Raw},
     },
     wire::{
         Answer, Answers, Draft, Envelope, Failure, Format, Graph, Link, Path, Repair, Setting,
-        anthropic,
+        anthropic, anthropic_usage,
+        compaction::{Compaction, Lines},
         cut::{Piece, parts, strings},
         moment, shown, string, text,
     },
@@ -183,6 +184,7 @@ impl Format for Native {
             Draft::Message(Role::Tool, _) => {
                 return Err(Invalid("a tool's answer needs the id of its call".into()));
             }
+            Draft::Answer(said) => json!({ "type": "assistant", "message": answer(said) }),
             Draft::Note(content) => {
                 json!({ "type": "user", "subtype": "note", "message": message("user", content) })
             }
@@ -213,6 +215,37 @@ impl Format for Native {
             Draft::Call { id, name, input } => with_input(&line, id, name, input),
             _ => Ok(line),
         }
+    }
+
+    fn compaction(
+        &self,
+        graph: &dyn Graph,
+        compaction: &Compaction<'_>,
+        [first, second]: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
+        let Compaction { system, kept, summary, metadata, .. } = compaction;
+        let mut names = Vec::with_capacity(system.len() + kept.len());
+        for said in system.iter().chain(*kept) {
+            let line = graph.line(said.entry)?;
+            let name = Raw::object(&line).and_then(|record| text(record, "uuid"));
+            let Some(name) = name else { return Ok(None) };
+            names.push(name);
+        }
+        let mut fields = metadata.fields();
+        fields.insert("kept".to_owned(), json!(names));
+        let boundary = json!({
+            "type": "system", "subtype": "compact_boundary",
+            "message": { "role": "system", "content": "" }, "compactMetadata": fields,
+        });
+        let second = Setting { parent: Some(first.uuid.clone()), ..second.clone() };
+        let summary = json!({
+            "type": "user", "message": { "role": "user", "content": summary }, "isCompactSummary": true,
+        });
+        let lines = [
+            complete(boundary.to_string().as_bytes(), first)?,
+            complete(summary.to_string().as_bytes(), &second)?,
+        ];
+        Ok(Some(Lines::More(lines.into())))
     }
 }
 
@@ -261,6 +294,35 @@ fn message(record: Raw<'_>) -> Option<Message> {
         is_summary: is_summary.and_then(Raw::bool) == Some(true),
         ..Message::new(role, blocks)
     })
+}
+
+/// Returns a message of a model: its words and thoughts, and what it says of itself.
+fn answer(said: &Message) -> Value {
+    let thought = |block: &Block| match block {
+        Block::Thinking(Thinking { signature: Some(data), is_redacted: true, .. }) => {
+            Some(json!({ "type": "redacted_thinking", "data": data }))
+        }
+        Block::Thinking(Thinking { text, signature, .. }) => {
+            Some(json!({ "type": "thinking", "thinking": text, "signature": signature }))
+        }
+        _ => None,
+    };
+    let thoughts: Vec<Value> = said.blocks.iter().filter_map(thought).collect();
+    let words = said.text();
+    let content = if thoughts.is_empty() {
+        json!(words)
+    } else {
+        let words = (!words.is_empty()).then(|| json!({ "type": "text", "text": words }));
+        thoughts.into_iter().chain(words).collect()
+    };
+    let mut message = json!({ "role": "assistant", "content": content });
+    if let Some(model) = &said.model {
+        message["model"] = json!(model);
+    }
+    if let Some(usage) = &said.usage {
+        message["usage"] = anthropic_usage(usage);
+    }
+    message
 }
 
 /// Puts a call's input into its record as it was written: its numbers may be larger than any type, its keys may repeat.

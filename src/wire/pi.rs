@@ -32,6 +32,7 @@ use crate::{
     wire::{
         Answer, Answers, Back, Draft, Earlier, Envelope, Failure, Format, Graph, Invalid, Link,
         Path, Repair, Setting,
+        compaction::{Compaction, Lines},
         cut::{How, Piece, parts, strings},
         json, line, other, shown, string, text,
     },
@@ -329,7 +330,8 @@ impl Format for Pi {
             Draft::Message(Role::User, said) => {
                 json!({ "role": "user", "content": words(said), "timestamp": millis })
             }
-            Draft::Message(Role::Assistant, said) => assistant(&words(said), millis),
+            Draft::Message(Role::Assistant, said) => assistant(&words(said), millis, None),
+            Draft::Answer(said) => assistant(&words(&said.text()), millis, Some(said)),
             Draft::Message(Role::System, said) => {
                 json!({ "role": "system", "content": said, "timestamp": millis })
             }
@@ -346,6 +348,7 @@ impl Format for Pi {
                 assistant(
                     &json!([{ "type": "toolCall", "id": id, "name": name, "arguments": arguments }]),
                     millis,
+                    None,
                 )
             }
             Draft::Result { id, output, error } => json!({
@@ -380,6 +383,39 @@ impl Format for Pi {
             Some(note) => self.write(&Draft::Note(note.to_owned()), setting)?,
             None => line(&entry("custom", json!({ "customType": CUSTOM_TYPE }), setting)),
         }]))
+    }
+
+    fn keeps_apart(&self) -> bool {
+        false
+    }
+
+    fn compaction(
+        &self,
+        graph: &dyn Graph,
+        compaction: &Compaction<'_>,
+        [setting, _]: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
+        let Compaction { from, kept, summary, metadata, .. } = compaction;
+        if hint(&graph.record(*from)?).0 & CHAINED != 0 {
+            // pi numbers these anew, whatever names them.
+            return Ok(None);
+        }
+        // What is no entry before it keeps nothing.
+        let mut first = Some(setting.uuid.clone());
+        if let Some(said) = kept.first() {
+            let line = graph.line(said.entry)?;
+            first = Raw::object(&line).and_then(|record| text(record, "id"));
+        }
+        let Some(first) = first else { return Ok(None) };
+        let fields = json!({
+            "summary": summary,
+            "firstKeptEntryId": first,
+            "tokensBefore": metadata.pre_tokens,
+            "details": { CUSTOM_TYPE: metadata.fields() },
+            // The details are not of pi's own shape.
+            "fromHook": true,
+        });
+        Ok(Some(Lines::More(vec![line(&entry("compaction", fields, setting))])))
     }
 }
 
@@ -585,15 +621,19 @@ fn entry(kind: &str, fields: Value, setting: &Setting) -> Value {
 }
 
 /// Returns an assistant's message with every field that pi reads from one.
-fn assistant(content: &Value, millis: i64) -> Value {
+fn assistant(content: &Value, millis: i64, said: Option<&Message>) -> Value {
+    let model = said.and_then(|said| said.model.as_deref()).unwrap_or(CUSTOM_TYPE);
+    let used = said.and_then(|said| said.usage).unwrap_or_default();
+    let total = [used.input, used.output, used.cache_read, used.cache_write].iter().sum::<u64>();
     json!({
         "role": "assistant",
         "content": content,
         "api": CUSTOM_TYPE,
         "provider": CUSTOM_TYPE,
-        "model": CUSTOM_TYPE,
+        "model": model,
         "usage": {
-            "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0,
+            "input": used.input, "output": used.output,
+            "cacheRead": used.cache_read, "cacheWrite": used.cache_write, "totalTokens": total,
             "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0 },
         },
         "stopReason": "stop",

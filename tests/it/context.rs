@@ -7,8 +7,8 @@ use proptest::{prelude::*, test_runner::Config};
 use serde_json::Value;
 use undertext::{
     context::{
-        self, Act, Change, Item, Origin, Plan, Prepared, Shape, history::Limits, sanitize::Hygiene,
-        tokens::Counting, window::Windows,
+        self, Act, Change, Item, Origin, Plan, Prepared, Shape, cut::Limit, history::Limits,
+        sanitize::Hygiene, tokens::Counting, window::Windows,
     },
     model::{Block, Image, Message, Role, Source, Stop, Thinking, Timestamp},
     ops::{self, Asked, Layers},
@@ -290,7 +290,7 @@ pub(crate) fn plan(shape: Shape, limits: Limits) -> Plan {
 #[track_caller]
 fn checked(items: &[Item], shape: Shape, limits: Limits) -> Prepared {
     let plan = plan(shape, limits);
-    let prepared = context::prepare(items.to_vec(), &plan);
+    let prepared = context::prepare(items.to_vec(), &plan, None);
     let request = context::request(&prepared.items, shape);
     let request: Value = serde_json::from_str(request.get()).unwrap();
     if let Some(broken) = broken_rule(&request, shape) {
@@ -325,7 +325,7 @@ fn checked(items: &[Item], shape: Shape, limits: Limits) -> Prepared {
     for item in &prepared.items {
         assert_eq!(item.tokens, Some(plan.counting.message(&item.message)));
     }
-    let again = context::prepare(prepared.items.clone(), &plan);
+    let again = context::prepare(prepared.items.clone(), &plan, None);
     assert_eq!(again.items, prepared.items, "{shape:?} {limits:?}");
     assert_eq!(again.changes.iter().find(|change| change.act != Act::Merged), None, "{shape:?}");
     assert_eq!(again.repaired, context::pairing::Repaired::default());
@@ -587,7 +587,7 @@ fn pictures_are_sent_unless_they_are_not_wanted_or_not_there() {
         assert_eq!(context::sanitize::pictures(&prepared.items), (1, 100));
         let mut plan = plan(shape, Limits::default());
         plan.hygiene.images = false;
-        let without = context::prepare(items(messages()), &plan);
+        let without = context::prepare(items(messages()), &plan, None);
         assert_eq!(context::sanitize::pictures(&without.items), (0, 0));
         assert_eq!(without.changes[0].act, Act::Cut);
     }
@@ -709,6 +709,7 @@ fn asked(shape: Shape) -> Asked {
         window: None,
         windows: Windows { block: 0, ..Windows::default() },
         limits: Limits::default(),
+        results: None,
         images: true,
         counting: Some(Counting::Estimate),
     }
@@ -737,10 +738,19 @@ fn every_real_session_becomes_a_request_that_a_provider_takes() {
                 let request: Value = serde_json::from_str(request.get()).unwrap();
                 let broken = broken_rule(&request, shape);
                 assert_eq!(broken, None, "{} {shape:?}", path.display());
-                let again = context::prepare(found.prepared.items.clone(), &plan(shape, limits));
+                let again =
+                    context::prepare(found.prepared.items.clone(), &plan(shape, limits), None);
                 let figures = again.repaired;
                 assert_eq!(figures, context::pairing::Repaired::default(), "{}", path.display());
                 assert!(again.items.len() == found.prepared.items.len(), "{}", path.display());
+                // Cut to the least, the request has the same messages and is as sound.
+                let cut = Asked { results: Some(Limit::of_chars(0)), ..asked.clone() };
+                let cut = ops::context(&archive, &session, None, &cut).unwrap();
+                assert_eq!(cut.prepared.items.len(), found.prepared.items.len());
+                assert!(cut.tokens() <= found.tokens());
+                let request = context::request(&cut.prepared.items, shape);
+                let request: Value = serde_json::from_str(request.get()).unwrap();
+                assert_eq!(broken_rule(&request, shape), None, "{} {shape:?}", path.display());
             }
         }
     }

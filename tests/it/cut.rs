@@ -14,7 +14,7 @@ const REST: Rest<'_> = Rest { session: "s", entry: "0123456789ab" };
 
 /// Cuts a record's answers.
 fn shorten(format: &dyn Format, line: &[u8], limit: Limit) -> Option<Shortened> {
-    undertext::wire::cut::cut(format, line, &|texts| cut::texts(texts, limit, REST))
+    undertext::wire::cut::cut(format, line, &mut |texts, _| cut::texts(texts, limit, REST))
 }
 
 /// Returns the texts of a record's answers.

@@ -5,6 +5,7 @@
 mod agents;
 mod claude;
 mod cli;
+mod compact;
 mod context;
 mod crash;
 mod cut;
@@ -29,5 +30,6 @@ mod resume;
 mod round_trip;
 mod store;
 mod tidy;
+mod turn;
 mod usage;
 mod vfs;

@@ -12,7 +12,8 @@ use std::{
 use serde_json::Value;
 use undertext::{
     context::cut::Limit,
-    ops::{self, Archive, Bound, Machine, Manner, OpsError, Session, Workspace},
+    model::Timestamp,
+    ops::{self, Archive, Bound, Compacting, Machine, Manner, OpsError, Session, Workspace},
     store::Access,
     wire::{Claude, Codex, Format, Graph},
 };
@@ -80,7 +81,10 @@ impl Case {
     fn record_id(&self, entry: u64) -> String {
         let line = view(&self.archive, &self.session).line(entry).unwrap();
         let record: Value = serde_json::from_slice(&line).unwrap();
-        record["id"].as_str().unwrap_or_else(|| panic!("{record} in {:?}", self.file)).to_owned()
+        record["id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{record} in {}", self.file.display()))
+            .to_owned()
     }
 
     /// Cuts what a small window has no room for, and restores it.
@@ -100,6 +104,26 @@ impl Case {
         self.check("cut");
         ops::undo(&mut self.archive, &self.session, None).unwrap();
         self.check("restored");
+    }
+
+    /// Compacts the session, and restores it.
+    fn compact(&mut self) {
+        let asked = crate::compact::asked(200_000);
+        let wanted = Compacting::of(&asked, &|| Timestamp(0));
+        let (archive, nowhere) = (&mut self.archive, Workspace::default());
+        let done = match ops::compact(archive, &self.session, &nowhere, &wanted, &mut |_| ()) {
+            Ok(done) => done,
+            Err(error) => {
+                self.table.push(format!("{:50} compacted {error}", self.file.display()));
+                return;
+            }
+        };
+        if done.operation.is_none() {
+            return;
+        }
+        self.check("compacted");
+        ops::undo(&mut self.archive, &self.session, None).unwrap();
+        self.check("back");
     }
 
     fn play(&mut self) {
@@ -139,6 +163,7 @@ fn check(format: &'static dyn Format, folders: &[&str], program: &str, differenc
         let mut case = Case::new(&path, referee.clone(), difference);
         assert_eq!(case.session.format.name(), format.name());
         case.cut();
+        case.compact();
         case.play();
         table.append(&mut case.table);
     }
@@ -190,6 +215,7 @@ fn pi_resumes_what_was_written_into_its_files() {
             "two-headers",
             "torn-tail",
             "v1",
+            "large-session",
             "v2hook",
             "cycle-self",
         ]
@@ -221,6 +247,16 @@ fn pi_resumes_what_was_written_into_its_files() {
         case.archive.set_manner(manner);
         ops::undo(&mut case.archive, &case.session, None).unwrap();
         assert_eq!(ask(&case.file, &["info"])["digest"], before["digest"], "{name}, rotated");
+        let asked = crate::compact::asked(200_000);
+        let wanted = Compacting::of(&asked, &|| Timestamp(0));
+        let done = ops::compact(&mut case.archive, &case.session, &nowhere, &wanted, &mut |_| ());
+        let Ok(done) = done else { continue };
+        if done.operation.is_some() {
+            let messages = ask(&case.file, &["info"])["messages"].as_u64().unwrap();
+            assert_eq!(messages, done.parts.kept.messages as u64 + 1, "{name}, compacted");
+            ops::undo(&mut case.archive, &case.session, None).unwrap();
+            assert_eq!(ask(&case.file, &["info"])["digest"], before["digest"], "{name}, back");
+        }
     }
 }
 

@@ -25,7 +25,7 @@ fn wrong_use_is_explained_on_stderr() {
     ------- stderr -------
     error: unrecognized subcommand 'revret'
 
-      tip: a similar subcommand exists: 'revert'
+      tip: some similar subcommands exist: 'recover', 'revert'
 
     Usage: undertext [OPTIONS] <COMMAND>
 

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::{
     model::{
-        Role,
+        Message, Role,
         json::{self, Raw},
     },
-    wire::{Draft, Invalid, Setting, text},
+    wire::{Draft, Invalid, Setting, anthropic_usage, compaction::Metadata, text},
 };
 
 /// Writes a record.
@@ -21,16 +21,20 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
         }
         Draft::Message(Role::Assistant, words) => Ok(link(
             "assistant",
-            &answer(&json!({ "type": "text", "text": words }), setting),
+            &answer(&json!({ "type": "text", "text": words }), None, setting),
             setting,
         )),
+        Draft::Answer(said) => {
+            let block = json!({ "type": "text", "text": said.text() });
+            Ok(link("assistant", &answer(&block, Some(said), setting), setting))
+        }
         Draft::Message(..) => Err(Invalid("Claude Code has no message of this role".into())),
         Draft::Call { id, name, input } => {
             let Ok(input) = serde_json::from_str::<Value>(input) else {
                 return Err(Invalid("the input of the call is not JSON".into()));
             };
             let block = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
-            Ok(link("assistant", &answer(&block, setting), setting))
+            Ok(link("assistant", &answer(&block, None, setting), setting))
         }
         Draft::Result { id, output, error } => {
             let words = error.as_ref().filter(|_| output.is_empty()).unwrap_or(output);
@@ -65,15 +69,55 @@ pub(super) fn branch(
     Ok(lines)
 }
 
+/// Writes a compaction: its boundary, its summary, and the pin that names the last message that is kept.
+///
+/// Without the pin a resume would stand at the summary, beside what is kept.
+pub(super) fn compaction(
+    summary: &str,
+    metadata: &Metadata,
+    kept: &[String],
+    [first, second]: &[Setting; 2],
+) -> Vec<Vec<u8>> {
+    let mut fields = metadata.fields();
+    if !kept.is_empty() {
+        let messages = json!({ "anchorUuid": second.uuid, "uuids": kept, "allUuids": kept });
+        fields.insert("preservedMessages".to_owned(), messages);
+    }
+    let boundary = json!({
+        "parentUuid": null, "logicalParentUuid": first.parent, "isSidechain": false, "type": "system",
+        "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": false,
+        "timestamp": first.time.to_string(), "uuid": first.uuid, "level": "info",
+        "compactMetadata": fields,
+    });
+    let said = json!({
+        "parentUuid": first.uuid, "isSidechain": false, "type": "user", "message": asked(summary),
+        "isVisibleInTranscriptOnly": true, "isCompactSummary": true, "uuid": second.uuid,
+        "timestamp": second.time.to_string(),
+    });
+    let pin = json!({
+        "type": "last-prompt", "leafUuid": kept.last().unwrap_or(&second.uuid), "explicit": true,
+        "sessionId": first.session,
+    });
+    let with = |record: Value, setting: &Setting| {
+        let Value::Object(mut record) = record else { return Vec::new() };
+        record.extend(envelope(setting));
+        Value::Object(record).to_string().into_bytes()
+    };
+    vec![with(boundary, first), with(said, second), pin.to_string().into_bytes()]
+}
+
 fn asked(words: &str) -> Value {
     json!({ "role": "user", "content": words })
 }
 
-/// Returns a message of the model with one block, as the program writes those that no model gave.
-fn answer(block: &Value, setting: &Setting) -> Value {
+/// Returns a message of the model with one block: with what it said of itself, or as the program writes those that no
+/// model gave.
+fn answer(block: &Value, said: Option<&Message>, setting: &Setting) -> Value {
+    let model = said.and_then(|said| said.model.as_deref()).unwrap_or("<synthetic>");
+    let usage = said.and_then(|said| said.usage).unwrap_or_default();
     json!({
-        "id": setting.uuid, "type": "message", "role": "assistant", "model": "<synthetic>", "content": [block],
-        "stop_reason": "end_turn", "stop_sequence": null, "usage": { "input_tokens": 0, "output_tokens": 0 },
+        "id": setting.uuid, "type": "message", "role": "assistant", "model": model, "content": [block],
+        "stop_reason": "end_turn", "stop_sequence": null, "usage": anthropic_usage(&usage),
     })
 }
 

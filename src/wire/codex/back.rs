@@ -12,15 +12,19 @@
 use serde_json::json;
 
 use super::{
-    BASE, Codex, PREPARES, Part, TURN, hint, history, is_conversation, ordinal, part, prepares,
-    record,
+    BASE, Codex, PREPARES, Part, SUMMARY_PREFIX, TURN, hint, history, is_conversation,
+    item_message, ordinal, part, prepares, record,
 };
 use crate::{
     model::{
         Kind,
         json::{self, Raw},
     },
-    wire::{Back, Draft, Failure, Format, Graph, Setting, line, text},
+    wire::{
+        Back, Draft, Failure, Format, Graph, Setting,
+        compaction::{self, Compaction},
+        line, text,
+    },
 };
 
 /// Returns the lines that take the agent to the end of a path, and say a note there.
@@ -127,29 +131,59 @@ fn forth(stood: &[Said], wanted: &[Said]) -> Option<(u64, Vec<u64>)> {
 
 /// Writes a record that puts a context in the place of all before it.
 pub(super) fn whole(context: &[Vec<u8>], setting: &Setting) -> Vec<u8> {
-    let mut items: Vec<Vec<u8>> = Vec::new();
-    for bytes in context {
-        let Some(record) = Raw::object(bytes) else { continue };
-        let [class, payload] = record.pick(["type", "payload"]);
-        match part(record, class, payload) {
-            Part::Item(item) => items.push(item.bytes().to_vec()),
-            Part::Compacted(payload) => {
-                if let Some(history) = history(payload) {
-                    items.extend(history.items().map(|item| item.bytes().to_vec()));
-                } else {
-                    let summary = text(payload, "message").unwrap_or_default();
-                    let content = json!([{ "type": "input_text", "text": summary }]);
-                    items.push(line(
-                        &json!({ "type": "message", "role": "user", "content": content }),
-                    ));
-                }
-            }
-            Part::Event(_) | Part::Other(_) => {}
+    let items: Vec<Vec<u8>> = context.iter().flat_map(|line| items_of(line)).collect();
+    compacted("", &items, setting)
+}
+
+/// Writes a record that puts a summary, and what is kept, in the place of all before it.
+pub(super) fn compaction(
+    graph: &dyn Graph,
+    compaction: &Compaction<'_>,
+    setting: &Setting,
+) -> Result<Vec<u8>, Failure> {
+    let mut items = Vec::new();
+    let add = |items: &mut Vec<Vec<u8>>, said: &[compaction::Said]| -> Result<(), Failure> {
+        for said in said {
+            // Items that say nothing are no messages.
+            let line = graph.line(said.entry)?;
+            let says = |item: &Vec<u8>| {
+                Raw::object(item).is_some_and(|item| item_message(item, None).is_some())
+            };
+            items.extend(items_of(&line).into_iter().filter(says).nth(said.nth));
         }
+        Ok(())
+    };
+    add(&mut items, compaction.system)?;
+    let summary = format!("{SUMMARY_PREFIX}.\n{}", compaction.summary);
+    items.push(asked(&summary));
+    add(&mut items, compaction.kept)?;
+    Ok(compacted(&summary, &items, setting))
+}
+
+/// Returns the items that a record carries, or stands for.
+fn items_of(line: &[u8]) -> Vec<Vec<u8>> {
+    let Some(record) = Raw::object(line) else { return Vec::new() };
+    let [class, payload] = record.pick(["type", "payload"]);
+    match part(record, class, payload) {
+        Part::Item(item) => vec![item.bytes().to_vec()],
+        Part::Compacted(payload) => match history(payload) {
+            Some(history) => history.items().map(|item| item.bytes().to_vec()).collect(),
+            None => vec![asked(&text(payload, "message").unwrap_or_default())],
+        },
+        Part::Event(_) | Part::Other(_) => Vec::new(),
     }
-    let empty = line(&record("compacted", &json!({ "message": "" }), setting));
+}
+
+fn asked(words: &str) -> Vec<u8> {
+    let content = json!([{ "type": "input_text", "text": words }]);
+    line(&json!({ "type": "message", "role": "user", "content": content }))
+}
+
+fn compacted(message: &str, items: &[Vec<u8>], setting: &Setting) -> Vec<u8> {
+    let payload = json!({ "message": message });
+    let empty = line(&record("compacted", &payload, setting));
     let history = [&b"["[..], &items.join(&b","[..]), b"]"].concat();
-    let payload = json::with_field(b"{\"message\":\"\"}", "replacement_history", &history);
+    let payload = json::with_field(&line(&payload), "replacement_history", &history);
     let filled = payload.and_then(|payload| json::with_field(&empty, "payload", &payload));
     filled.unwrap_or(empty)
 }

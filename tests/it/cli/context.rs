@@ -16,6 +16,7 @@ fn a_person_sees_each_message_and_what_was_done() {
     assistant  2d77fc52  said    20  40.8%  █░░░░░░░░░░░░░░░░░░░  Roman numerals, with IIII instead of IV, as clockmakers do.
 
     2 messages, 49 tokens (estimate): 0% of a window of 32000 (default, no model known)
+    It is compacted at 24000, 23951 from here
     1 of 2 turns stay
     limit  dropped  3  it is older than the newest turn: dd44b48d 4b20ea40 06d61b5e
     turns  merged   1  two of the user's without an answer between: 26da59e7
@@ -141,7 +142,31 @@ fn an_empty_session_is_sent_as_nothing() {
     env.run(&["new", "-q"]).success();
     assert_snapshot!(env.run(&["context"]), @"
     0 messages, 2 tokens (estimate): 0% of a window of 32000 (default, no model known)
+    It is compacted at 24000, 23998 from here
     ------- stderr -------
     A model would be sent nothing
     ");
+}
+
+#[test]
+fn results_are_cut_for_one_request_and_stay_in_the_session() {
+    let env = TestEnv::new();
+    env.run(&["new", "-q"]).success();
+    env.run(&["append", "-q", "Count."]).success();
+    env.run(&["append", "-q", "--call", "Bash", "--input", "{}", "--id", "c"]).success();
+    let numbers = (1..4000).map(|n| n.to_string()).collect::<Vec<_>>().join("\n");
+    env.run_with_stdin(&["append", "-q", "--result", "c", "-"], numbers.as_bytes()).success();
+    let whole = env.run(&["context"]).success().stdout;
+    let cut = env.run(&["context", "--max-tool-result", "3000"]).success().stdout;
+    assert!(cut.contains("it has more than 3000 characters"), "{cut}");
+    assert!(cut.contains("3 messages, 781 tokens") && whole.contains("3 messages, 47"), "{whole}");
+    assert_snapshot!(env.run(&["context", "--max-tool-result", "0"]), @r"
+    ------- stderr -------
+    error: invalid value '0' for '--max-tool-result <N>': 0 is not in 1..=4294967295
+
+    For more information, try '--help'.
+    [exit status: 2]
+    ");
+    let shown = env.run(&["show", "HEAD"]).success().stdout;
+    assert!(shown.contains("\n3999"));
 }

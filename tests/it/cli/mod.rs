@@ -1,9 +1,11 @@
 //! Commands as transcripts, a file for each or for those that belong together.
 
 mod append;
+mod attach;
 mod audit;
 mod branch;
 mod checkpoint;
+mod compact;
 mod context;
 mod cut;
 mod diff;

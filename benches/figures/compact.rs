@@ -1,0 +1,121 @@
+//! Figures of compactions and turns.
+//!
+//! Sizes: 5,000 messages are a week of an agent's work in one session; 1,000 messages fill a large window.
+
+use std::{process::Command, time::Duration};
+
+use undertext::{
+    context::{
+        Shape,
+        event::Event,
+        history::Limits,
+        model::{ChatModel, ChatRequest, ModelError},
+        tokens::Counting,
+        window::Windows,
+    },
+    model::{Block, Message, Role, Timestamp},
+    ops::{self, Archive, Asked, Compacting, Session, Turning, Workspace},
+    wire::Draft,
+};
+
+use crate::{Arguments, UNDERTEXT, begin, folder, open, text, timed, within};
+
+fn talked(archive: &mut Archive, messages: usize) -> (Session, Workspace) {
+    let (session, workspace) = begin(archive);
+    let roles = [Role::User, Role::Assistant];
+    let said: Vec<Draft> =
+        (0..messages).map(|n| Draft::Message(roles[n % 2], text(n, 1000))).collect();
+    ops::append(archive, &session, &workspace, &said).unwrap();
+    (session, workspace)
+}
+
+fn asked() -> Asked {
+    Asked {
+        shape: Shape::Messages,
+        model: None,
+        window: Some(2_000_000),
+        windows: Windows::default(),
+        limits: Limits::default(),
+        images: true,
+        results: None,
+        counting: Some(Counting::Estimate),
+    }
+}
+
+fn clock() -> Timestamp {
+    Timestamp(0)
+}
+
+/// 5,000 messages of 1 KB are compacted by the extract, as a program of its own, and brought back.
+pub(crate) fn extract(_: &Arguments) {
+    let folder = folder();
+    let mut archive = open(folder.path());
+    let (session, _) = talked(&mut archive, 5_000);
+    drop(archive);
+    let run = |args: &[&str]| {
+        let mut command = Command::new(UNDERTEXT);
+        command.args(args).arg("--store").arg(folder.path());
+        assert!(command.output().unwrap().status.success());
+    };
+    within("compact", Duration::from_millis(500), 9, || {
+        let time = timed(|| run(&["compact", &session.name.id]));
+        run(&["undo", "-s", &session.name.id]);
+        time
+    });
+}
+
+/// A model that answers at once with the same words.
+struct Ready;
+
+impl ChatModel for Ready {
+    fn name(&self) -> &'static str {
+        "ready"
+    }
+
+    fn answer(&self, _: &ChatRequest<'_>) -> Result<Message, ModelError> {
+        Ok(Message::new(Role::Assistant, vec![Block::Text("Done.".to_owned())]))
+    }
+}
+
+/// What a compaction of 5,000 messages takes beside its summary: the plan, the records, the check and the commit.
+pub(crate) fn store(_: &Arguments) {
+    let folder = folder();
+    let mut archive = open(folder.path());
+    let (session, workspace) = talked(&mut archive, 5_000);
+    let asked = asked();
+    let wanted = Compacting::of(&asked, &clock);
+    within("compact-store", Duration::from_millis(50), 9, || {
+        // The time between the end of the summary and the end of all.
+        let ended = std::cell::Cell::new(None);
+        let mut emit = |event: &Event| {
+            if matches!(event, Event::CompactionEnd { .. }) {
+                ended.set(Some(std::time::Instant::now()));
+            }
+        };
+        ops::compact(&mut archive, &session, &workspace, &wanted, &mut emit).unwrap();
+        let time = ended.get().unwrap().elapsed();
+        ops::undo(&mut archive, &session, None).unwrap();
+        time
+    });
+}
+
+/// A turn on a context of 1,000 messages with a model that answers at once.
+pub(crate) fn turn(_: &Arguments) {
+    let folder = folder();
+    let mut archive = open(folder.path());
+    let (session, workspace) = talked(&mut archive, 1_000);
+    let asked = asked();
+    within("turn", Duration::from_millis(50), 9, || {
+        let turning = Turning {
+            compacting: Compacting::of(&asked, &clock),
+            model: &Ready,
+            tools: &[],
+            answer: None,
+            max_tokens: 1_000,
+            steps: 1,
+        };
+        timed(|| {
+            ops::turn(&mut archive, &session, &workspace, "Well?", &turning, &mut |_| ()).unwrap();
+        })
+    });
+}

@@ -1,0 +1,146 @@
+//! `compact`: puts a summary in the place of what was said, and keeps the rest.
+
+use serde_json::json;
+use undertext::context::event::Cause;
+use undertext::ops::{self, Compacting, Part, Planned};
+
+use super::Context;
+use super::common::{About, Writing, capital};
+use super::error::{CommandError, Exit};
+use super::models::{self, Kit, Summing};
+use crate::render::json;
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+
+/// Put a summary in the place of what was said, and keep the newest messages
+///
+/// Nothing is lost: the agent resumes from the summary and what is kept, all else stays readable above it, and `undo`
+/// restores it. The summary is an extract unless a provider of the settings is to write it. With nothing new since the
+/// last time, nothing is done.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext compact --dry-run
+  undertext compact --keep 10 --focus 'the parser, and why it fails'
+  undertext compact --summarizer local --strict 3f2a91c0
+  undertext undo
+
+Settings: [compaction] and [provider.NAME] in config.toml; every key, explained: undertext context --settings.
+The commands before and after are told as JSON on stdin; before stops it by failing.
+
+JSON: one object
+  {\"type\":\"compact\", \"operation\":N or null if nothing is changed, \"nothing\":why there was nothing to do or null,
+   \"branch\":NAME, \"left\":NAME of the branch with the state before, where the file is written anew, or null,
+   \"summary\":ID or null, \"summarised\":MESSAGES, \"kept\":MESSAGES, \"carried\":earlier summaries in it N,
+   \"pre_tokens\":N, \"post_tokens\":N, \"window\":N, \"files\":[PATH], \"model\":NAME or null, \"duration_ms\":N,
+   \"fallback\":why no model wrote it though one should have, or null, \"rotated\":PATH or null, \"written\":PATH or null}
+and with --dry-run
+  {\"type\":\"plan\", \"tokens\":N, \"window\":N, \"at\":N tokens it is due, \"left\":N until then, \"due\":BOOL,
+   \"nothing\":TEXT or null, \"summarised\":PART, \"kept\":PART, \"carried\":PART, \"system\":PART}
+PART is {\"messages\":N, \"tokens\":N}. With --events, one object an event on stderr, tagged with its \"event\".")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    about: About,
+
+    #[command(flatten)]
+    summing: Summing,
+
+    /// Say who asks: auto does nothing until it is due
+    #[arg(long, value_name = "WHO", default_value = "manual")]
+    trigger: Trigger,
+
+    /// Only show the numbers
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    writing: Writing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Trigger {
+    Auto,
+    Manual,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let settings = context.settings()?;
+    let cause = if args.trigger == Trigger::Auto { Cause::Auto } else { Cause::Manual };
+    if args.dry_run {
+        let (archive, session) = context.look(args.about.session.as_deref())?;
+        let kit = context.kit(&args.summing, &settings, &archive, &session)?;
+        let plan = ops::plan_compaction(&archive, &session, &kit.compacting())?;
+        show(context, &plan)?;
+        return Ok(Exit::Yes);
+    }
+    let (mut archive, session) = context.change(args.about.session.as_deref())?;
+    archive.set_manner(args.writing.manner(context));
+    let kit = context.kit(&args.summing, &settings, &archive, &session)?;
+    let wanted = Compacting { cause, ..kit.compacting() };
+    if cause == Cause::Auto && !is_due(&archive, &session, &kit)? {
+        context.say("It is not due, and nothing is changed")?;
+        return Ok(Exit::Yes);
+    }
+    let workspace = context.workspace();
+    let mut emit = |event: &_| (kit.sink)(event);
+    let done = ops::compact(&mut archive, &session, &workspace, &wanted, &mut emit)?;
+    context.tell(&done.notices);
+    if context.json {
+        json::line(&mut context.output, "compact", &models::compacted(&done))?;
+        return Ok(Exit::Yes);
+    }
+    if let Some(why) = done.nothing {
+        context.say(&capital(&format!("{why}; nothing is changed")))?;
+        return Ok(Exit::Yes);
+    }
+    models::tell(context, &done)?;
+    context.output.hint("see what a model would be sent: undertext context");
+    context.output.hint("take it back: undertext undo");
+    Ok(Exit::Yes)
+}
+
+/// Returns whether a session's context is due to be compacted.
+pub(crate) fn is_due(
+    archive: &ops::Archive,
+    session: &ops::Session,
+    kit: &Kit,
+) -> Result<bool, CommandError> {
+    Ok(ops::plan_compaction(archive, session, &kit.compacting())?.near.is_due)
+}
+
+fn show(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
+    let near = &plan.near;
+    let parts = plan.parts.unwrap_or_default();
+    if context.json {
+        let part = |part: Part| json!({ "messages": part.messages, "tokens": part.tokens });
+        let fields = json!({
+            "tokens": near.tokens, "window": near.window, "at": near.at, "left": near.left,
+            "due": near.is_due, "nothing": plan.parts.err().map(|why| why.to_string()),
+            "summarised": part(parts.summarised), "kept": part(parts.kept),
+            "carried": part(parts.carried), "system": part(parts.system),
+        });
+        return Ok(json::line(&mut context.output, "plan", &fields)?);
+    }
+    let mut table = Table::new([Align::Left, Align::Right, Align::Right]);
+    let mut row = |name: &str, part: Part| {
+        table.row([
+            Cell::new(Label::Dim, name),
+            Cell::new(Label::Plain, &part.messages.to_string()),
+            Cell::new(Label::Plain, &format!("{} tokens", part.tokens)),
+        ]);
+    };
+    if plan.parts.is_ok() {
+        row("summarised", parts.summarised);
+        row("kept", parts.kept);
+        row("summaries carried on", parts.carried);
+        row("system prompt", parts.system);
+        context.show(&table)?;
+    } else if let Err(why) = plan.parts {
+        context.say(&capital(&why.to_string()))?;
+    }
+    let (tokens, window) = (near.tokens, near.window);
+    let near = models::nearness(near);
+    context.say(&format!("The context has about {tokens} tokens of {window}; {near}"))?;
+    context.output.note("Nothing is changed");
+    Ok(())
+}

@@ -1,0 +1,351 @@
+//! What commands share that may ask a model: providers and hooks out of the settings, and how a compaction is told.
+//!
+//! Invariant: a key is read from the environment where it is used, and goes nowhere but into its provider.
+
+use std::fs;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use serde_json::{Value, json};
+use undertext::context::Shape;
+use undertext::context::event::Event;
+use undertext::context::machine;
+use undertext::context::model::{ChatModel, Summarizer};
+use undertext::context::plan::{self, Keep, Nearness};
+use undertext::context::tokens::Counting;
+use undertext::model::Timestamp;
+use undertext::ops::{Archive, Asked, Compacted, Compacting, Rule, Session};
+use undertext::provider::{
+    Api, Command, Endpoint, Http, Key, Network,
+    process::{self, Task},
+};
+use undertext::settings::{Provider, ProviderKind, Settings};
+
+use super::Context;
+use super::common::{counted, path, whole};
+use super::context::{limits, windows};
+use super::error::{CommandError, Kind};
+
+/// How long a hook may take unless the settings say so, in seconds.
+const HOOK_LIMIT: u64 = 30;
+/// How much a hook may print.
+const HOOK_BYTES: usize = 1 << 20;
+/// The longest answer of a model that is asked for unless the settings say so.
+const MAX_TOKENS: u64 = 8_192;
+/// The name by which the extract is asked for.
+const EXTRACT: &str = "extract";
+
+/// How a context is compacted, where a command may do so.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Summing {
+    /// Keep so many of the newest messages, or a share of all such as 20% [default: 20%]
+    #[arg(long, value_name = "N|P%")]
+    keep: Option<Keep>,
+
+    /// Have the summary dwell on this
+    #[arg(long, value_name = "TEXT")]
+    focus: Option<String>,
+
+    /// Have this provider of the settings write the summary; `extract` needs no model [default: extract]
+    #[arg(long, value_name = "NAME")]
+    summarizer: Option<String>,
+
+    /// Fail if the model does; else statistics and the last requests stand for a summary
+    #[arg(long)]
+    strict: bool,
+
+    /// Show the model files outside of the session's folder too
+    #[arg(long)]
+    outside: bool,
+
+    /// The window is of so many tokens
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) window: Option<u64>,
+
+    /// Print what happens on stderr, as JSON Lines
+    #[arg(long)]
+    pub(crate) events: bool,
+}
+
+/// A model that can be asked.
+pub(crate) enum Model {
+    Http(Box<Http>),
+    Command(Command),
+}
+
+impl Model {
+    pub(crate) fn summarizer(&self) -> &dyn Summarizer {
+        match self {
+            Self::Http(model) => &**model,
+            Self::Command(model) => model,
+        }
+    }
+
+    pub(crate) fn chat(&self) -> &dyn ChatModel {
+        match self {
+            Self::Http(model) => &**model,
+            Self::Command(model) => model,
+        }
+    }
+}
+
+/// Prints an event, or drops it.
+pub(crate) type Sink = Rc<dyn Fn(&Event)>;
+/// A hook that is run.
+pub(crate) type Hook = Box<dyn Fn(&Value) -> Result<(), String>>;
+
+/// All that a compaction is made with; [`Kit::compacting`] lends it to the library.
+pub(crate) struct Kit {
+    pub(crate) asked: Asked,
+    keep: Keep,
+    focus: Option<String>,
+    rule: Rule,
+    strict: bool,
+    outside: bool,
+    limit: Duration,
+    summarizer: Option<Model>,
+    before: Option<Hook>,
+    after: Option<Hook>,
+    clock: Box<dyn Fn() -> Timestamp>,
+    pub(crate) sink: Sink,
+}
+
+impl Kit {
+    pub(crate) fn compacting(&self) -> Compacting<'_> {
+        Compacting {
+            rule: self.rule,
+            keep: self.keep,
+            focus: self.focus.as_deref(),
+            strict: self.strict,
+            outside: self.outside,
+            limit: self.limit,
+            by: self.summarizer.as_ref().map(Model::summarizer),
+            before: self.before.as_deref(),
+            after: self.after.as_deref(),
+            ..Compacting::of(&self.asked, &*self.clock)
+        }
+    }
+}
+
+impl Context {
+    /// Gathers what a compaction is made with: what was typed counts, then the settings.
+    pub(crate) fn kit(
+        &self,
+        summing: &Summing,
+        settings: &Settings,
+        archive: &Archive,
+        session: &Session,
+    ) -> Result<Kit, CommandError> {
+        let set = &settings.compaction;
+        let keep = match (summing.keep, said(set.keep.as_deref())) {
+            (Some(keep), _) => keep,
+            (None, Some(keep)) => keep.parse().map_err(|why: String| {
+                CommandError::user(anyhow!("compaction.keep in the settings: {why}"))
+            })?,
+            (None, None) => plan::KEEP,
+        };
+        let sink = super::Output::events(summing.events);
+        let name = summing.summarizer.as_deref().or(said(set.summarizer.as_deref()));
+        let summarizer = match name {
+            None | Some(EXTRACT) => None,
+            Some(name) => Some(self.model(settings, name, &sink)?),
+        };
+        let folder = archive.store().card(session.key)?.folder.map(PathBuf::from);
+        let folder = folder.filter(|folder| folder.is_dir());
+        let limit = Duration::from_secs(set.hook_timeout.unwrap_or(HOOK_LIMIT));
+        let hook = |line: &Option<String>| {
+            said(line.as_deref()).map(|line| hook(line.to_owned(), folder.clone(), limit))
+        };
+        let env = self.env.ambient_source();
+        Ok(Kit {
+            asked: Asked {
+                shape: Shape::Messages,
+                model: None,
+                window: summing.window,
+                windows: windows(settings),
+                limits: limits(settings, None, archive, session)?,
+                images: true,
+                results: None,
+                counting: Some(Counting::Estimate),
+            },
+            keep,
+            focus: summing.focus.clone().or(said(set.focus.as_deref()).map(str::to_owned)),
+            rule: rule(settings),
+            strict: summing.strict || set.strict,
+            outside: summing.outside || set.outside,
+            limit: set.timeout.map_or(machine::LIMIT, Duration::from_secs),
+            summarizer,
+            before: hook(&set.before),
+            after: hook(&set.after),
+            clock: Box::new(move || env().now()),
+            sink,
+        })
+    }
+
+    /// Makes a provider of the settings ready; nothing is sent.
+    pub(crate) fn model(
+        &self,
+        settings: &Settings,
+        name: &str,
+        sink: &Sink,
+    ) -> Result<Model, CommandError> {
+        let provider = provider(settings, name)?;
+        let missing = |key: &str| {
+            CommandError::user(anyhow!("provider.{name} in the settings has no {key}"))
+                .hinted("all keys, explained: undertext context --settings")
+        };
+        let limit = provider.timeout.map(Duration::from_secs);
+        let api = match provider.kind {
+            ProviderKind::Command => {
+                let line = said(provider.command.as_deref()).ok_or_else(|| missing("command"))?;
+                let mut command = Command::new(line);
+                command.window = provider.window;
+                command.task.limit = limit.unwrap_or(command.task.limit);
+                return Ok(Model::Command(command));
+            }
+            ProviderKind::Openai => Api::OpenAi,
+            ProviderKind::Anthropic => Api::Anthropic,
+        };
+        let url = said(provider.url.as_deref()).ok_or_else(|| missing("url"))?;
+        let model = said(provider.model.as_deref()).ok_or_else(|| missing("model"))?;
+        let mut endpoint = Endpoint::new(api, url, model);
+        let variable =
+            |name: &str| self.env.variable(name).and_then(|v| v.to_str()).map(str::to_owned);
+        if let Some(key) = said(provider.key_env.as_deref()) {
+            let value = variable(key).ok_or_else(|| {
+                CommandError::user(anyhow!("the key of provider.{name} is not set"))
+                    .hinted(format!("put it into the environment, as {key}"))
+            })?;
+            endpoint.key = Some(Key::new(&value));
+        }
+        endpoint.window = provider.window;
+        endpoint.limits.request = limit.unwrap_or(endpoint.limits.request);
+        endpoint.limits.retries = provider.retries.unwrap_or(endpoint.limits.retries);
+        endpoint.network = Network::of(url, &variable);
+        if let Some(path) = variable("SSL_CERT_FILE") {
+            endpoint.network.roots = fs::read_to_string(path).ok();
+        }
+        let sink = Rc::clone(sink);
+        let http = Http::new(endpoint)
+            .map_err(|error| CommandError::user(anyhow!(error)))?
+            .noticed(move |event| sink(event));
+        Ok(Model::Http(Box::new(http)))
+    }
+}
+
+/// Returns when a context is due to be compacted.
+pub(crate) fn rule(settings: &Settings) -> Rule {
+    let (set, usual) = (&settings.compaction, Rule::default());
+    Rule {
+        percent: set.percent.unwrap_or(usual.percent).min(100),
+        reserve: set.reserve.unwrap_or(usual.reserve),
+    }
+}
+
+/// Returns how near a compaction is, in words.
+pub(crate) fn nearness(near: &Nearness) -> String {
+    if near.is_due {
+        format!("it is due to be compacted, from {} on", near.at)
+    } else {
+        format!("it is compacted at {}, {} from here", near.at, near.left)
+    }
+}
+
+/// Returns a provider of the settings.
+pub(crate) fn provider<'s>(
+    settings: &'s Settings,
+    name: &str,
+) -> Result<&'s Provider, CommandError> {
+    settings.provider.get(name).ok_or_else(|| {
+        let names: Vec<&str> = settings.provider.keys().map(String::as_str).collect();
+        let error = CommandError::user(anyhow!("the settings have no provider {name:?}"));
+        let error = match names.as_slice() {
+            [] => error,
+            names => error.hinted(format!("there are {}", names.join(", "))),
+        };
+        error.hinted("set one in config.toml; all keys, explained: undertext context --settings")
+    })
+}
+
+/// Returns how long an answer may be in a window.
+pub(crate) fn max_tokens(provider: &Provider, window: u64) -> u64 {
+    provider.max_tokens.unwrap_or(MAX_TOKENS).min(window / 4).max(1)
+}
+
+/// Returns a setting unless it says nothing.
+pub(crate) fn said(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| !text.trim().is_empty())
+}
+
+/// Returns a command as a hook: it is told on stdin, and fails by its exit code.
+fn hook(line: String, folder: Option<PathBuf>, limit: Duration) -> Hook {
+    Box::new(move |told| {
+        let task =
+            Task { line: line.clone(), folder: folder.clone(), limit, max_bytes: HOOK_BYTES };
+        let done = process::run(&task, told.to_string().as_bytes());
+        let done = done.map_err(|error| format!("`{line}`: {error}"))?;
+        match (done.code, done.errors.trim()) {
+            (Some(0), _) => Ok(()),
+            (Some(code), "") => Err(format!("`{line}` ended with {code}")),
+            (Some(_), errors) => Err(errors.to_owned()),
+            (None, _) => Err(format!("`{line}` was killed")),
+        }
+    })
+}
+
+/// Returns what programs are told of a compaction.
+pub(crate) fn compacted(done: &Compacted) -> Value {
+    let parts = &done.parts;
+    json!({
+        "operation": done.operation,
+        "nothing": done.nothing.map(|why| why.to_string()),
+        "branch": done.branch,
+        "left": done.left,
+        "summary": whole(done.summary),
+        "summarised": parts.summarised.messages,
+        "kept": parts.kept.messages,
+        "carried": parts.carried.messages,
+        "pre_tokens": done.pre_tokens,
+        "post_tokens": done.post_tokens,
+        "window": done.window,
+        "files": done.files,
+        "model": (!done.model.is_empty()).then_some(&done.model),
+        "duration_ms": done.duration_ms,
+        "fallback": done.fallback,
+        "rotated": path(done.rotated.as_deref()),
+        "written": path(done.written.as_deref()),
+    })
+}
+
+/// Tells people what a compaction did.
+pub(crate) fn tell(context: &mut Context, done: &Compacted) -> Result<(), CommandError> {
+    if let Some(error) = &done.fallback {
+        context.output.warn(&format!("no summary could be had: {error}"));
+        context.output.note("Statistics and the last requests stand for it");
+    }
+    if let Some(error) = &done.after {
+        context.output.warn(&format!("after_compaction failed: {error}"));
+    }
+    let messages = |n: usize| counted(n as u64, "message", "messages");
+    context.say(&format!(
+        "Compacted {}: a summary stands for {}, {} kept",
+        done.branch,
+        messages(done.parts.summarised.messages),
+        messages(done.parts.kept.messages),
+    ))?;
+    context.say(&format!(
+        "About {} tokens are {} now, of a window of {}",
+        done.pre_tokens, done.post_tokens, done.window
+    ))?;
+    if let Some(left) = &done.left {
+        context.say(&format!("The state before is branch {left}"))?;
+    }
+    context.say_written(done.written.as_deref(), done.rotated.as_deref())
+}
+
+/// Returns the kind of an error that a model's failure is.
+pub(crate) fn failed(error: impl Into<anyhow::Error>) -> CommandError {
+    CommandError::new(Kind::Failed, error)
+}

@@ -1,0 +1,223 @@
+//! `turn`: asks a model, and keeps what it answers.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use undertext::context::Shape;
+use undertext::context::model::Tool;
+use undertext::ops::{self, Answer, Call, Turning};
+use undertext::provider::process::{self, Task};
+use undertext::settings::ProviderKind;
+
+use super::common::{Of, Writing, counted};
+use super::error::{CommandError, Exit};
+use super::models::{self, Summing, said};
+use super::{Context, env};
+use crate::render::{json, safe};
+
+/// How long a tool may take unless the settings say so, in seconds.
+const TOOLS_LIMIT: u64 = 120;
+/// How much it may print.
+const TOOLS_BYTES: usize = 16 << 20;
+
+/// Ask a model, and keep what it answers
+///
+/// The prompt is appended, the context is prepared as `context` shows it, compacted where that is due, and made to fit
+/// where the provider refuses it. The answer is appended with its calls and what it used. With --tools a command answers
+/// the calls, until the model is done; without it they stay pending, to be answered with `append --result`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext turn 'Why does the build fail?'
+  undertext turn --provider local --tools ./tools.py - < prompt.txt
+  undertext turn 'Go on' --events -s 3f2a91c0
+
+The provider is set in config.toml, as [provider.NAME]; every key, explained: undertext context --settings.
+The command of --tools gets one JSON object on stdin and prints one:
+  {\"type\":\"list\"}                                      {\"tools\":[{\"name\":NAME, \"description\":TEXT, \"schema\":OBJECT}]}
+  {\"type\":\"call\", \"id\":ID, \"name\":NAME, \"input\":JSON}  {\"output\":TEXT, \"error\":TEXT if it failed}
+
+JSON: one object
+  {\"type\":\"turn\", \"said\":TEXT, \"pending\":[{\"id\":ID, \"name\":NAME, \"input\":JSON}], \"steps\":how often it was asked N,
+   \"answered\":calls N, \"usage\":{\"input\":N, \"output\":N, \"cache_read\":N, \"cache_write\":N}, \"tokens\":N of the context now,
+   \"window\":N, \"operations\":[N]}
+With --events, one object an event on stderr, tagged with its \"event\".")]
+pub(crate) struct Args {
+    /// The prompt, or - to read it from stdin
+    #[arg(value_name = "PROMPT")]
+    prompt: String,
+
+    /// Ask this provider of the settings [default: turn.provider in the settings]
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+
+    /// Have this command answer calls
+    #[arg(long, value_name = "COMMAND")]
+    tools: Option<String>,
+
+    #[command(flatten)]
+    of: Of,
+
+    #[command(flatten)]
+    summing: Summing,
+
+    #[command(flatten)]
+    writing: Writing,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let settings = context.settings()?;
+    let name = args.provider.as_deref().or(said(settings.turn.provider.as_deref()));
+    let name = name.ok_or_else(|| {
+        CommandError::user(anyhow!("no provider is named")).hinted(
+            "name one of the settings: --provider NAME; how to set one: undertext context --settings",
+        )
+    })?;
+    let prompt = if args.prompt == "-" {
+        String::from_utf8(env::read_stdin()?)
+            .map_err(|_| CommandError::user(anyhow!("the prompt on stdin is not UTF-8")))?
+    } else {
+        args.prompt.clone()
+    };
+    let (mut archive, session) = context.change(args.of.session.as_deref())?;
+    archive.set_manner(args.writing.manner(context));
+    let mut kit = context.kit(&args.summing, &settings, &archive, &session)?;
+    let provider = models::provider(&settings, name)?;
+    kit.asked.window = kit.asked.window.or(provider.window);
+    kit.asked.model.clone_from(&provider.model);
+    kit.asked.shape = match provider.kind {
+        ProviderKind::Anthropic => Shape::Anthropic,
+        ProviderKind::Openai | ProviderKind::Command => Shape::Openai,
+    };
+    let model = context.model(&settings, name, &kit.sink)?;
+    let window = kit.asked.windows.resolve(kit.asked.window, kit.asked.model.as_deref()).tokens;
+    let line = args.tools.as_deref().or(said(settings.turn.tools.as_deref()));
+    let tools = line.map(|line| Tools {
+        line: line.to_owned(),
+        folder: Some(context.env.current_dir.clone()),
+        limit: Duration::from_secs(settings.turn.tools_timeout.unwrap_or(TOOLS_LIMIT)),
+    });
+    let offered = tools.as_ref().map(Tools::list).transpose()?.unwrap_or_default();
+    let answer = tools.as_ref().map(|tools| move |call: &Call| tools.answer(call));
+    let turning = Turning {
+        compacting: kit.compacting(),
+        model: model.chat(),
+        tools: &offered,
+        answer: answer.as_ref().map(|answer| answer as &dyn Fn(&Call) -> Answer),
+        max_tokens: models::max_tokens(provider, window),
+        steps: settings.turn.steps.unwrap_or(ops::STEPS).max(1),
+    };
+    let workspace = context.workspace();
+    let mut emit = |event: &_| (kit.sink)(event);
+    let done = ops::turn(&mut archive, &session, &workspace, &prompt, &turning, &mut emit)?;
+    context.tell(&done.notices);
+    if context.json {
+        let pending: Vec<Value> = done.pending.iter().map(described).collect();
+        let usage = &done.usage;
+        let fields = json!({
+            "said": done.said,
+            "pending": pending,
+            "steps": done.steps,
+            "answered": done.answered,
+            "usage": {
+                "input": usage.input, "output": usage.output,
+                "cache_read": usage.cache_read, "cache_write": usage.cache_write,
+            },
+            "tokens": done.tokens,
+            "window": done.window,
+            "operations": done.operations,
+        });
+        json::line(&mut context.output, "turn", &fields)?;
+        return Ok(Exit::Yes);
+    }
+    if !done.said.is_empty() {
+        use std::io::Write as _;
+        writeln!(context.output, "{}", safe::text(&done.said))?;
+    }
+    for call in &done.pending {
+        context.say(&format!("Pending: {} {} {}", call.id, call.name, call.input))?;
+    }
+    if !done.pending.is_empty() {
+        context.output.hint("answer a call: undertext append --result ID OUTPUT");
+    }
+    let answered = match done.answered {
+        0 => String::new(),
+        n => format!(", {}", counted(n as u64, "call", "calls")),
+    };
+    let tokens = format!("about {} tokens of {}", done.tokens, done.window);
+    context.output.note(&format!(
+        "{}{answered}; the context has {tokens}",
+        counted(done.steps as u64, "request", "requests")
+    ));
+    Ok(Exit::Yes)
+}
+
+/// Returns a call as programs are given it.
+fn described(call: &Call) -> Value {
+    let input: Value = serde_json::from_str(&call.input).unwrap_or_else(|_| json!(call.input));
+    json!({ "id": call.id, "name": call.name, "input": input })
+}
+
+/// A command that answers calls.
+struct Tools {
+    line: String,
+    folder: Option<PathBuf>,
+    limit: Duration,
+}
+
+impl Tools {
+    fn ask(&self, asked: &str) -> Result<Value, String> {
+        let (line, folder) = (self.line.clone(), self.folder.clone());
+        let task = Task { line, folder, limit: self.limit, max_bytes: TOOLS_BYTES };
+        let done = process::run(&task, asked.as_bytes()).map_err(|error| error.to_string())?;
+        if done.code != Some(0) {
+            let code = done.code.map_or("it was killed".to_owned(), |n| format!("exit code {n}"));
+            return Err(format!("{code}: {}", done.errors.trim()));
+        }
+        let answer: Result<Value, _> = serde_json::from_slice(&done.output);
+        answer.ok().filter(Value::is_object).ok_or_else(|| "it printed no JSON object".to_owned())
+    }
+
+    /// Returns the tools that there are.
+    fn list(&self) -> Result<Vec<Tool>, CommandError> {
+        let failed = |why: &str| {
+            let program = Path::new(self.line.split_whitespace().next().unwrap_or("tools"));
+            models::failed(anyhow!("{} does not list its tools: {why}", safe::path(program)))
+                .hinted("what it is asked, and what it must print: undertext turn --help")
+        };
+        let listed = self.ask(r#"{"type":"list"}"#).map_err(|why| failed(&why))?;
+        let list = listed.get("tools").and_then(Value::as_array);
+        let list = list.ok_or_else(|| failed("there is no list \"tools\""))?;
+        let tool = |tool: &Value| {
+            let text = |key: &str| tool.get(key).and_then(Value::as_str).map(str::to_owned);
+            let schema = tool.get("schema").map(Value::to_string);
+            Some(Tool {
+                name: text("name")?,
+                description: text("description").unwrap_or_default(),
+                schema: schema.unwrap_or_else(|| r#"{"type":"object"}"#.to_owned()),
+            })
+        };
+        list.iter().map(|one| tool(one).ok_or_else(|| failed("a tool has no name"))).collect()
+    }
+
+    fn answer(&self, call: &Call) -> Answer {
+        let failed = |why: String| Answer { output: String::new(), error: Some(why) };
+        let input = RawValue::from_string(call.input.clone());
+        let Ok(input) = input else { return failed("the arguments are no JSON".to_owned()) };
+        let asked = json!({ "type": "call", "id": call.id, "name": call.name, "input": input });
+        match self.ask(&asked.to_string()) {
+            Ok(answer) => {
+                let text = |key: &str| match answer.get(key) {
+                    None | Some(Value::Null) => None,
+                    Some(Value::String(text)) => Some(text.clone()),
+                    Some(other) => Some(other.to_string()),
+                };
+                Answer { output: text("output").unwrap_or_default(), error: text("error") }
+            }
+            Err(why) => failed(why),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Results in one request: each cut to a limit, and all of them fitted into their share.
+//!
+//! Nothing is persisted, and what is cut can be read by the entry that is named. A result that an earlier request held is
+//! left as that sent it wherever the others give enough room, because a provider's cache ends at the first change.
+//!
+//! Invariant: no result is left out whole, none is empty, and no other message is touched.
+
+use super::{
+    Act, Change, Item, Step,
+    cut::{self, Fate, KEPT, Limit, Rest, Weight},
+};
+use crate::model::{Block, Role};
+
+/// How results are cut for one request.
+pub struct Cutting<'a> {
+    /// How many characters one may have.
+    pub limit: Limit,
+    /// How many characters all of them may have.
+    pub share: usize,
+    /// The session's id.
+    pub session: &'a str,
+    /// Tells the beginning of an entry's id.
+    pub name: &'a dyn Fn(u64) -> String,
+}
+
+impl Cutting<'_> {
+    /// Returns how many characters all results of a request may have: three quarters of the window, four characters a token.
+    pub fn share_of(window: u64) -> usize {
+        usize::try_from(u128::from(window) * 3).unwrap_or(usize::MAX).max(1024)
+    }
+}
+
+/// Cuts each result that is over the limit.
+pub(super) fn cut(items: &mut [Item], cutting: &Cutting<'_>, changes: &mut Vec<Change>) {
+    let why = format!("it has more than {} characters", cutting.limit.chars());
+    for item in items {
+        if shorten(item, cutting.limit, cutting) {
+            changes.push(change(item, why.clone()));
+        }
+    }
+}
+
+/// Lets results give way until all of them fit into their share.
+pub(super) fn fit(items: &mut [Item], cutting: &Cutting<'_>, changes: &mut Vec<Change>) {
+    let answered = items.iter().rposition(|item| item.message.role == Role::Assistant);
+    let held: Vec<usize> = (0..items.len()).filter(|&at| chars(&items[at]) > 0).collect();
+    let weigh = |&at: &usize| Weight {
+        chars: chars(&items[at]),
+        // Whatever stands before an answer was in the request that it answers.
+        sent: answered.is_some_and(|answered| at < answered),
+    };
+    let weights: Vec<Weight> = held.iter().map(weigh).collect();
+    let why = "all results together have more than their share";
+    for (at, fate) in held.into_iter().zip(cut::guard(&weights, cutting.share)) {
+        let item = &mut items[at];
+        let is_changed = match fate {
+            Fate::Stays => false,
+            Fate::Cut => shorten(item, Limit::of_chars(KEPT), cutting),
+            Fate::Absent => leave_out(item, cutting),
+        };
+        if is_changed {
+            changes.push(change(item, why.to_owned()));
+        }
+    }
+}
+
+fn change(item: &Item, why: String) -> Change {
+    Change { step: Step::Cut, act: Act::Cut, entries: item.entries.clone(), why }
+}
+
+/// Returns the texts of an item's results.
+fn texts(item: &mut Item) -> Vec<&mut String> {
+    let results = item.message.blocks.iter_mut().filter_map(|block| match block {
+        Block::Result { blocks, .. } => Some(blocks),
+        _ => None,
+    });
+    let texts = results.flatten().filter_map(|block| match block {
+        Block::Text(text) => Some(text),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// Returns how many characters an item's results have.
+fn chars(item: &Item) -> usize {
+    let results = item.message.blocks.iter().filter_map(|block| match block {
+        Block::Result { blocks, .. } => Some(blocks),
+        _ => None,
+    });
+    let length = |block: &Block| match block {
+        Block::Text(text) => text.chars().count(),
+        _ => 0,
+    };
+    results.flatten().map(length).sum()
+}
+
+/// Cuts an item's results to a limit, and returns whether that changed them.
+fn shorten(item: &mut Item, limit: Limit, cutting: &Cutting<'_>) -> bool {
+    let Some(entry) = item.entry() else { return false };
+    let mut texts = texts(item);
+    // A character takes a byte or more.
+    if texts.iter().map(|text| text.len()).sum::<usize>() <= limit.chars() {
+        return false;
+    }
+    let rest = (cutting.name)(entry);
+    let rest = Rest { session: cutting.session, entry: &rest };
+    let whole: Vec<&str> = texts.iter().map(|text| text.as_str()).collect();
+    let cuts = cut::texts(&whole, limit, rest);
+    let is_cut = cuts.iter().any(Option::is_some);
+    for (text, cut) in texts.iter_mut().zip(cuts) {
+        if let Some(cut) = cut {
+            **text = cut.shown(text);
+        }
+    }
+    item.tokens = item.tokens.filter(|_| !is_cut);
+    is_cut
+}
+
+/// Puts a few words in the place of an item's results, and returns whether that changed them.
+fn leave_out(item: &mut Item, cutting: &Cutting<'_>) -> bool {
+    let Some(entry) = item.entry() else { return false };
+    let whole = chars(item);
+    let rest = (cutting.name)(entry);
+    let words = cut::absence(whole, Rest { session: cutting.session, entry: &rest });
+    for block in &mut item.message.blocks {
+        if let Block::Result { blocks, .. } = block {
+            blocks.retain(|block| !matches!(block, Block::Text(_)));
+            blocks.insert(0, Block::Text(words.clone()));
+        }
+    }
+    item.tokens = None;
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Message;
+
+    fn result(entry: u64, chars: usize) -> Item {
+        let block = Block::answer(format!("c{entry}"), "x".repeat(chars), false);
+        Item::said(Message::new(Role::Tool, vec![block]), entry)
+    }
+
+    fn said(entry: u64) -> Item {
+        Item::said(Message::new(Role::Assistant, vec![Block::Text("so".into())]), entry)
+    }
+
+    fn lengths(items: &[Item]) -> Vec<usize> {
+        items.iter().map(chars).collect()
+    }
+
+    fn cutting(limit: usize, share: usize) -> Cutting<'static> {
+        let name = &|entry: u64| format!("{entry:012}");
+        Cutting { limit: Limit::of_chars(limit), share, session: "s", name }
+    }
+
+    #[test]
+    fn a_result_over_the_limit_is_cut_and_names_its_entry() {
+        let mut items = vec![result(1, 5_000), said(2), result(3, 2_500)];
+        let mut changes = Vec::new();
+        cut(&mut items, &cutting(4_000, usize::MAX), &mut changes);
+        assert!((2_000..=4_000).contains(&lengths(&items)[0]), "{:?}", lengths(&items));
+        assert_eq!(lengths(&items)[2], 2_500);
+        assert_eq!(changes.len(), 1);
+        assert_eq!(changes[0].entries, [1]);
+        assert!(items[0].message.text().is_empty(), "what is cut is a result");
+        // Once more changes nothing.
+        let before = items.clone();
+        cut(&mut items, &cutting(4_000, usize::MAX), &mut changes);
+        assert_eq!(items, before);
+    }
+
+    #[test]
+    fn what_was_sent_before_stays_as_long_as_the_new_gives_way() {
+        let all = || vec![result(1, 9_000), said(2), result(3, 9_000), result(4, 9_000)];
+        let mut items = all();
+        fit(&mut items, &cutting(usize::MAX, 15_000), &mut Vec::new());
+        assert_eq!(lengths(&items)[0], 9_000);
+        assert!(lengths(&items)[2] < 3_000 && lengths(&items)[3] < 3_000);
+        let mut items = all();
+        fit(&mut items, &cutting(usize::MAX, 6_000), &mut Vec::new());
+        assert!(lengths(&items)[0] < 300, "the oldest is left out: {:?}", lengths(&items));
+        let mut items = all();
+        fit(&mut items, &cutting(usize::MAX, 27_000), &mut Vec::new());
+        assert_eq!(lengths(&items), lengths(&all()));
+    }
+}

@@ -1,0 +1,661 @@
+//! Compaction: a summary takes the place of what was said, some of it stays, and nothing of it is lost.
+//!
+//! ```text
+//! look     catch up, read the context, plan; nothing is locked while a model writes
+//! write    lock, take in what came meanwhile, say boundary and summary in the agent's own format
+//! check    a resume is simulated: it must read the summary, what is kept, and nothing else
+//! commit   one operation
+//! ```
+//!
+//! Invariant: what an agent would not resume as it is meant is not written.
+//! Invariant: a compaction that fails, or takes too long, has changed nothing.
+
+use std::{
+    cell::RefCell,
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    append::{line_start, setting},
+    change::Change,
+    context::{Material, believed, front, material},
+    growth::Growth,
+    reach,
+};
+use crate::{
+    context::{
+        Origin,
+        compact::{self, CompactError, Task},
+        event::{Cause, Event},
+        files::{self, Excerpt},
+        machine,
+        model::Summarizer,
+        plan::{self, Keep, Nearness, Nothing, Piece, Trigger, Wish},
+        stages::SummaryError,
+    },
+    model::{Block, EntryId, Message, Position, Role, Timestamp, Usage, json::Raw},
+    ops::{Archive, Asked, Context, Notice, OpsError, Session, Workspace},
+    wire::{
+        Format, Graph,
+        compaction::{self, Lines, Metadata, Said},
+    },
+};
+
+/// The most that is read of a file that a summariser is shown.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Something of the caller's that is told before or after, and may fail.
+pub type Hook<'a> = &'a dyn Fn(&Value) -> Result<(), String>;
+
+/// How a session is compacted.
+#[derive(Clone, Copy)]
+pub struct Compacting<'a> {
+    /// How its context is asked for.
+    pub asked: &'a Asked,
+    /// When it is due.
+    pub rule: Rule,
+    /// Who asks.
+    pub cause: Cause,
+    /// What is kept.
+    pub keep: Keep,
+    /// Whether to compact though nothing came since the last time: the provider said that it does not fit.
+    pub again: bool,
+    /// What the user wants the summary to dwell on.
+    pub focus: Option<&'a str>,
+    /// Whether a summariser is shown files outside of the session's folder.
+    pub outside: bool,
+    /// Whether a failing model is an error; else statistics and the last requests stand for a summary.
+    pub strict: bool,
+    /// How many tokens a request has beside the messages, such as the definitions of tools.
+    pub beside: u64,
+    /// Who writes the summary; left out, the extract that needs no model.
+    pub by: Option<&'a dyn Summarizer>,
+    /// How long it may take.
+    pub limit: Duration,
+    /// The clock.
+    pub clock: &'a dyn Fn() -> Timestamp,
+    /// Is told before anything is done, and stops it by failing.
+    pub before: Option<Hook<'a>>,
+    /// Is told after all is done.
+    pub after: Option<Hook<'a>>,
+    /// What happened before it and is kept with its operation; it is empty then.
+    pub log: Option<&'a RefCell<Vec<Event>>>,
+}
+
+impl<'a> Compacting<'a> {
+    /// Returns the usual way: by the extract, a fifth is kept, because a person asks.
+    pub fn of(asked: &'a Asked, clock: &'a dyn Fn() -> Timestamp) -> Self {
+        Self {
+            asked,
+            rule: Rule::default(),
+            cause: Cause::Manual,
+            keep: plan::KEEP,
+            again: false,
+            focus: None,
+            outside: false,
+            strict: false,
+            beside: 0,
+            by: None,
+            limit: machine::LIMIT,
+            clock,
+            before: None,
+            after: None,
+            log: None,
+        }
+    }
+}
+
+impl Compacting<'_> {
+    /// Returns how many tokens a context has: what the model reported where it did.
+    pub fn tokens(&self, context: &Context) -> u64 {
+        believed(context.reported, context.tokens().saturating_add(self.beside))
+    }
+}
+
+/// When a context is to be compacted, whatever its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// At how many per cent of the window.
+    pub percent: u64,
+    /// How much is reserved for an answer; never more than a quarter of the window counts.
+    pub reserve: u64,
+}
+
+impl Default for Rule {
+    fn default() -> Self {
+        let Trigger { percent, reserve, .. } = Trigger::of(0);
+        Self { percent, reserve }
+    }
+}
+
+impl Rule {
+    /// Returns how near a context of so many tokens is.
+    pub fn near(self, window: u64, tokens: u64) -> Nearness {
+        Trigger { window, percent: self.percent, reserve: self.reserve }.near(tokens)
+    }
+}
+
+/// What a compaction would do.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// How near it is.
+    pub near: Nearness,
+    /// What it would do, or why there is nothing to do.
+    pub parts: Result<Parts, Nothing>,
+}
+
+/// How many messages, and how many tokens they have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Messages.
+    pub messages: usize,
+    /// Tokens.
+    pub tokens: u64,
+}
+
+/// What becomes of the messages of a context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// A summary stands for them.
+    pub summarised: Part,
+    /// They stay.
+    pub kept: Part,
+    /// Earlier summaries, which the new one carries on.
+    pub carried: Part,
+    /// The session's own system prompt.
+    pub system: Part,
+}
+
+/// What a compaction did.
+#[derive(Clone, Debug, Default)]
+pub struct Compacted {
+    /// The operation; none if there was nothing to compact.
+    pub operation: Option<u64>,
+    /// Why there was nothing to compact.
+    pub nothing: Option<Nothing>,
+    /// The branch.
+    pub branch: String,
+    /// The branch that holds the state before, where the file was written anew.
+    pub left: Option<String>,
+    /// The entry of the summary.
+    pub summary: Option<EntryId>,
+    /// The summary, as a model gets it.
+    pub text: String,
+    /// What became of the messages.
+    pub parts: Parts,
+    /// How many tokens the context had.
+    pub pre_tokens: u64,
+    /// How many it has now.
+    pub post_tokens: u64,
+    /// The window.
+    pub window: u64,
+    /// Which files the summariser was shown.
+    pub files: Vec<String>,
+    /// Who wrote the summary.
+    pub model: String,
+    /// What that used.
+    pub usage: Usage,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Why the summary is the fallback, if it is.
+    pub fallback: Option<String>,
+    /// What went wrong with what is told after.
+    pub after: Option<String>,
+    /// The old live file, if it was exchanged.
+    pub rotated: Option<PathBuf>,
+    /// The agent's own file, if it was written.
+    pub written: Option<PathBuf>,
+    /// What was noticed on the way.
+    pub notices: Vec<Notice>,
+}
+
+/// The messages of a context in the order of a plan, the session's own system prompt first.
+struct Found {
+    material: Material,
+    /// The places of the items, in the order of the pieces.
+    order: Vec<usize>,
+    /// What each item says, by place.
+    said: Vec<Said>,
+    /// Whether nothing came since the newest compaction.
+    is_fresh: bool,
+}
+
+impl Found {
+    fn of(archive: &Archive, session: &Session, wanted: &Compacting<'_>) -> Result<Self, OpsError> {
+        let material = material(archive, session, None, wanted.asked)?;
+        let mut order: Vec<usize> = (0..material.items.len()).collect();
+        if let Some(front) = order.get_mut(..front(&material.items)) {
+            front.sort_by_key(|at| material.items.get(*at).is_some_and(|i| i.message.is_summary));
+        }
+        let mut said = Vec::with_capacity(material.items.len());
+        for item in &material.items {
+            let entry = item.entry().unwrap_or_default();
+            let nth = said.iter().rev().take_while(|said: &&Said| said.entry == entry).count();
+            said.push(Said { entry, nth });
+        }
+        let is_fresh = is_fresh(archive, session)?;
+        Ok(Self { material, order, said, is_fresh })
+    }
+
+    fn pieces(&self, format: &dyn Format) -> Vec<Piece<'_>> {
+        let items = self.order.iter().filter_map(|at| self.material.items.get(*at));
+        let pieces = items.map(|item| Piece {
+            message: &item.message,
+            tokens: item.tokens.unwrap_or(0),
+            // Where all behind the first kept one stays, what was kept must be part of the summary.
+            is_kept: item.origin == Origin::Kept && format.keeps_apart(),
+        });
+        pieces.collect()
+    }
+
+    /// Returns what the pieces at these places say.
+    fn said(&self, places: &[usize]) -> Vec<Said> {
+        let items = places.iter().filter_map(|at| self.order.get(*at));
+        items.filter_map(|at| self.said.get(*at).copied()).collect()
+    }
+
+    fn tokens(&self, wanted: &Compacting<'_>) -> u64 {
+        let counted = self.material.items.iter().filter_map(|item| item.tokens).sum::<u64>();
+        believed(self.material.reported, counted.saturating_add(wanted.beside))
+    }
+
+    fn wish(&self, wanted: &Compacting<'_>) -> Wish {
+        let usual = Wish::of(self.material.window.tokens);
+        Wish { keep: wanted.keep, again: wanted.again, ..usual }
+    }
+
+    fn plan(&self, pieces: &[Piece<'_>], wanted: &Compacting<'_>) -> Result<plan::Plan, Nothing> {
+        if self.is_fresh && !wanted.again {
+            return Err(Nothing::NothingNew);
+        }
+        plan::plan(pieces, &self.wish(wanted))
+    }
+}
+
+/// Returns whether the session's newest operation that counts is a compaction.
+fn is_fresh(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
+    let n = archive.store.tip(session.key)?.operations();
+    let newest = archive.store.operations(session.key, n..n + 1)?.pop();
+    Ok(newest.is_some_and(|newest| newest.command == COMMAND))
+}
+
+/// The command under which compactions are kept.
+const COMMAND: &str = "compact";
+
+fn parts(pieces: &[Piece<'_>], plan: &plan::Plan) -> Parts {
+    let part = |places: &[usize]| {
+        let tokens = places.iter().filter_map(|at| pieces.get(*at)).map(|piece| piece.tokens);
+        Part { messages: places.len(), tokens: tokens.sum() }
+    };
+    Parts {
+        summarised: part(&plan.summarised),
+        kept: part(&plan.kept),
+        carried: part(&plan.carried),
+        system: part(&plan.system),
+    }
+}
+
+/// Returns what a compaction would do; nothing is written, and no model is asked.
+pub fn plan_compaction(
+    archive: &Archive,
+    session: &Session,
+    wanted: &Compacting<'_>,
+) -> Result<Planned, OpsError> {
+    let found = Found::of(archive, session, wanted)?;
+    let pieces = found.pieces(session.format);
+    let near = wanted.rule.near(found.material.window.tokens, found.tokens(wanted));
+    let parts = found.plan(&pieces, wanted).map(|plan| parts(&pieces, &plan));
+    Ok(Planned { near, parts })
+}
+
+/// Compacts a session: a summary takes the place of its context, but for what is kept.
+pub fn compact(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    wanted: &Compacting<'_>,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<Compacted, OpsError> {
+    let notices = std::mem::take(&mut Change::begin(archive, session, COMMAND)?.notices);
+    let begun = (wanted.clock)();
+    let elapsed = || u64::try_from((wanted.clock)().0.saturating_sub(begun.0)).unwrap_or(0);
+    let found = Found::of(archive, session, wanted)?;
+    let tip = archive.store.tip(session.key)?;
+    let pieces = found.pieces(session.format);
+    let tokens = found.tokens(wanted);
+    let window = found.material.window.tokens;
+    let branch = tip.current().to_owned();
+    let nothing = |nothing| Compacted {
+        nothing: Some(nothing),
+        branch: branch.clone(),
+        pre_tokens: tokens,
+        post_tokens: tokens,
+        window,
+        notices: notices.clone(),
+        ..Compacted::default()
+    };
+    let plan = match found.plan(&pieces, wanted) {
+        Ok(plan) => plan,
+        Err(why) => return Ok(nothing(why)),
+    };
+    if let Some(before) = wanted.before {
+        let told = json!({
+            "hook": "before_compaction", "session": session.name.id, "trigger": wanted.cause.as_str(),
+            "tokens": tokens, "window": window, "summarised": plan.summarised.len(),
+            "kept": plan.kept.len(),
+        });
+        before(&told).map_err(|why| OpsError::Hook { hook: "before_compaction", why })?;
+    }
+    let folder = archive.store.card(session.key)?.folder;
+    let excerpts = match wanted.by {
+        Some(_) => excerpts(&pieces, folder.as_deref(), wanted.outside),
+        None => Vec::new(),
+    };
+    let task = Task {
+        run: tip.operations() + 1,
+        session: &session.name.id,
+        folder: folder.as_deref(),
+        trigger: wanted.cause,
+        pieces: &pieces,
+        tokens,
+        window,
+        wish: found.wish(wanted),
+        focus: wanted.focus,
+        files: &excerpts,
+        strict: wanted.strict,
+    };
+    let mut events = wanted.log.map(RefCell::take).unwrap_or_default();
+    let mut told = |event: &Event| {
+        events.push(event.clone());
+        emit(event);
+    };
+    let counting = found.material.counting;
+    let count = |text: &str| counting.text(text);
+    let is_late = || u128::from(elapsed()) >= wanted.limit.as_millis();
+    let made = match compact::compact(&task, wanted.by, &count, &is_late, &mut told) {
+        Ok(made) => made,
+        Err(CompactError::Nothing(why)) => return Ok(nothing(why)),
+        Err(CompactError::Summary(SummaryError::TooLong { .. })) if wanted.by.is_none() => {
+            return Ok(nothing(Nothing::NoGain));
+        }
+        Err(CompactError::Summary(error)) => {
+            if let SummaryError::TimedOut { .. } = error {
+                let limit_ms = u64::try_from(wanted.limit.as_millis()).unwrap_or(u64::MAX);
+                told(&Event::CompactionTimeout { run: task.run, limit_ms, before: true });
+            }
+            return Err(error.into());
+        }
+    };
+    let parts = parts(&pieces, &made.plan);
+    let (system, kept) = (found.said(&made.plan.system), found.said(&made.plan.kept));
+    let mut compacted = Compacted {
+        branch,
+        text: made.summary,
+        parts,
+        pre_tokens: made.pre_tokens,
+        post_tokens: made.post_tokens,
+        window,
+        files: made.files,
+        model: made.model,
+        usage: made.usage,
+        duration_ms: elapsed(),
+        fallback: made.fallback,
+        notices,
+        ..Compacted::default()
+    };
+    let writing =
+        Writing { workspace, found: &found, system, kept, cause: wanted.cause, hash: tip.hash() };
+    writing.write(archive, session, &events, &mut compacted)?;
+    if let Some(after) = wanted.after {
+        let mut told = told_of(&compacted, wanted.cause);
+        told["hook"] = json!("after_compaction");
+        told["session"] = json!(session.name.id);
+        told["operation"] = json!(compacted.operation);
+        told["summary"] = json!(compacted.text);
+        compacted.after = after(&told).err();
+    }
+    Ok(compacted)
+}
+
+/// Returns what is told of a compaction.
+fn told_of(compacted: &Compacted, cause: Cause) -> Value {
+    json!({
+        "branch": compacted.branch,
+        "trigger": cause.as_str(),
+        "pre_tokens": compacted.pre_tokens,
+        "post_tokens": compacted.post_tokens,
+        "window": compacted.window,
+        "summarised": compacted.parts.summarised.messages,
+        "kept": compacted.parts.kept.messages,
+        "model": compacted.model,
+        "files": compacted.files,
+        "duration_ms": compacted.duration_ms,
+        "fallback": compacted.fallback,
+    })
+}
+
+/// A compaction that has its summary.
+struct Writing<'a> {
+    workspace: &'a Workspace,
+    found: &'a Found,
+    system: Vec<Said>,
+    kept: Vec<Said>,
+    cause: Cause,
+    /// Where the session stood when the context was read.
+    hash: Option<crate::model::OperationId>,
+}
+
+impl Writing<'_> {
+    fn write(
+        mut self,
+        archive: &mut Archive,
+        session: &Session,
+        events: &[Event],
+        compacted: &mut Compacted,
+    ) -> Result<(), OpsError> {
+        let mut detail = told_of(compacted, self.cause);
+        detail["events"] = json!(events);
+        let metadata = Metadata {
+            trigger: self.cause.as_str(),
+            pre_tokens: compacted.pre_tokens,
+            post_tokens: compacted.post_tokens,
+            files: compacted.files.clone(),
+            model: compacted.model.clone(),
+            duration_ms: compacted.duration_ms,
+            error: compacted.fallback.clone(),
+        };
+        let mut change = Change::begin(archive, session, COMMAND)?;
+        compacted.notices.append(&mut change.notices);
+        let nowhere = || OpsError::Nothing("compact");
+        let from = change.position().ok_or_else(nowhere)?;
+        let head = from.head.ok_or_else(nowhere)?;
+        let view = change.look(from);
+        let path = change.format.path(&view, head, usize::MAX)?.entries;
+        if change.tip.hash() != self.hash {
+            self.take_in(&change, &view, &path)?;
+        }
+        let expected = self.expected(&view, change.format)?;
+        drop(view);
+        let parent = change.record_name(head)?;
+        let mut settings = Vec::with_capacity(2);
+        for _ in 0..2 {
+            let mut setting = setting(&mut change, self.workspace, parent.clone())?;
+            if setting.folder.is_empty() {
+                let card = change.archive.store.card(session.key)?;
+                setting.folder = card.folder.unwrap_or_default();
+            }
+            settings.push(setting);
+        }
+        let Ok(settings) = <[_; 2]>::try_from(settings) else { return Err(nowhere()) };
+        let wanted = compaction::Compaction {
+            from: head,
+            path: &path,
+            system: &self.system,
+            kept: &self.kept,
+            summary: &compacted.text,
+            metadata: &metadata,
+        };
+        let lines = change.format.compaction(&change.look(from), &wanted, &settings)?;
+        let lines = lines.ok_or_else(|| {
+            OpsError::Unsupported("its agent has no record that says a compaction here".to_owned())
+        })?;
+        let branch = change.tip.current().to_owned();
+        let live = change.live_file()?;
+        let attached = live.as_ref().filter(|live| live.attached).map(|live| live.path.clone());
+        let is_anew = matches!(lines, Lines::Anew(_));
+        change.is_replay = is_anew;
+        let is_rotated = change.archive.manner.rotate && change.format.rotates();
+        let (position, summary) = match lines {
+            Lines::More(lines) if !(is_rotated && live.is_some()) => {
+                let mut growth = change.growth(from.generation)?;
+                let more = [line_start(&growth), joined(&lines)].concat();
+                change.read(&mut growth, more.as_slice())?;
+                let read = self.check(&change, &growth, &expected, &compacted.text)?;
+                let end = growth.length();
+                change.grown(growth);
+                change.append_live(more, end)?;
+                compacted.written = attached;
+                read
+            }
+            Lines::More(lines) | Lines::Anew(lines) => {
+                let held = (!is_anew).then_some(from);
+                let (growth, reached) = reach::anew(&mut change, held, &joined(&lines))?;
+                let read = self.check(&change, &growth, &expected, &compacted.text)?;
+                if is_anew {
+                    self.name_origins(&mut change, &growth);
+                }
+                change.grown(growth);
+                let left = change.left_name(&branch)?;
+                change.set_branch(&left, Some(from))?;
+                detail["left"] = json!(left);
+                compacted.left = Some(left);
+                compacted.rotated = reached;
+                compacted.written = attached;
+                read
+            }
+        };
+        change.set_branch(&branch, Some(position))?;
+        compacted.summary = Some(change.id_of(summary)?);
+        let outcome = change.commit(&detail)?;
+        compacted.operation = Some(outcome.operation);
+        compacted.notices.extend(outcome.notices);
+        Ok(())
+    }
+
+    /// Adds to what is kept what came while the summary was written.
+    fn take_in(
+        &mut self,
+        change: &Change<'_>,
+        view: &dyn Graph,
+        path: &[u64],
+    ) -> Result<(), OpsError> {
+        let sent = change.format.context(view, path)?;
+        let known = &self.found.material.sent;
+        let Some(more) = sent.strip_prefix(known.as_slice()) else {
+            return Err(OpsError::Overtaken);
+        };
+        for &entry in more {
+            let n = messages(change.format, view, entry)?.len();
+            self.kept.extend((0..n).map(|nth| Said { entry, nth }));
+        }
+        Ok(())
+    }
+
+    /// Returns what must be read beside the summary.
+    fn expected(
+        &self,
+        view: &dyn Graph,
+        format: &dyn Format,
+    ) -> Result<Vec<(Role, Vec<Block>)>, OpsError> {
+        let mut expected = Vec::with_capacity(self.system.len() + self.kept.len());
+        let mut last: Option<(u64, Vec<Message>)> = None;
+        for said in self.system.iter().chain(&self.kept) {
+            if last.as_ref().is_none_or(|(entry, _)| *entry != said.entry) {
+                last = Some((said.entry, messages(format, view, said.entry)?));
+            }
+            let message = last.as_ref().and_then(|(_, messages)| messages.get(said.nth));
+            expected.extend(message.map(|message| (message.role, message.blocks.clone())));
+        }
+        Ok(expected)
+    }
+
+    /// Returns where an agent stands that resumes a growth, and the entry of the summary, if it reads the summary, what is
+    /// kept, and nothing else.
+    fn check(
+        &self,
+        change: &Change<'_>,
+        growth: &Growth,
+        expected: &[(Role, Vec<Block>)],
+        text: &str,
+    ) -> Result<(Position, u64), OpsError> {
+        let refused = |why: &str| OpsError::Unsupported(format!("{why}; nothing is changed"));
+        let head = change.head(growth)?;
+        let position = Position { generation: growth.generation, head, horizon: growth.entries };
+        let view = change.ahead(position, growth);
+        let Some(head) = head else { return Err(refused("the agent would resume nothing")) };
+        let path = change.format.path(&view, head, usize::MAX)?.entries;
+        let mut summary = None;
+        let mut found = 0;
+        for entry in change.format.context(&view, &path)? {
+            for message in messages(change.format, &view, entry)? {
+                let is_summary = message.is_summary && message.text().contains(text);
+                if is_summary && summary.is_none() && found <= self.system.len() {
+                    summary = Some(entry);
+                    continue;
+                }
+                let same = expected.get(found).is_some_and(|(role, blocks)| {
+                    (*role, blocks.as_slice()) == (message.role, message.blocks.as_slice())
+                });
+                if !same {
+                    return Err(refused("the agent would read another context there"));
+                }
+                found += 1;
+            }
+        }
+        match summary {
+            Some(summary) if found == expected.len() => Ok((position, summary)),
+            _ => Err(refused("the agent would not read all that is kept")),
+        }
+    }
+
+    /// Says of entries that were written again for which ones they stand.
+    fn name_origins(&self, change: &mut Change<'_>, growth: &Growth) {
+        let entries = growth.sequence();
+        let (front, back) = entries.split_at(self.system.len().min(entries.len()));
+        // A checkpoint and the summary stand between.
+        let again = front.iter().zip(&self.system).chain(back.iter().skip(2).zip(&self.kept));
+        for (&entry, said) in again.filter(|(entry, said)| **entry != said.entry) {
+            change.stand_for(entry, said.entry);
+        }
+    }
+}
+
+fn joined(lines: &[Vec<u8>]) -> Vec<u8> {
+    lines.iter().flat_map(|line| line.iter().copied().chain([b'\n'])).collect()
+}
+
+fn messages(format: &dyn Format, view: &dyn Graph, entry: u64) -> Result<Vec<Message>, OpsError> {
+    let line = view.line(entry)?;
+    Ok(Raw::object(&line).map(|record| format.messages(record)).unwrap_or_default())
+}
+
+/// Reads the files that a conversation is about; links do not lead out of the folder.
+fn excerpts(pieces: &[Piece<'_>], folder: Option<&str>, outside: bool) -> Vec<Excerpt> {
+    let named = files::named(pieces.iter().map(|piece| piece.message), folder, outside);
+    let home = folder.and_then(|folder| fs::canonicalize(folder).ok());
+    files::read(&named, &mut |path| {
+        let real = fs::canonicalize(Path::new(path)).ok()?;
+        let is_inside = home.as_ref().is_some_and(|home| real.starts_with(home));
+        if !(is_inside || outside) || !fs::metadata(&real).ok()?.is_file() {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        fs::File::open(&real).ok()?.take(MAX_FILE).read_to_end(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    })
+}

@@ -1,0 +1,249 @@
+//! Recovery: whatever asks a model is made to fit its window, by compactions and at most one truncation.
+//!
+//! The ladder is [`crate::context::recover`]; here are its steps over a session. A context that is due is compacted before
+//! it is sent, and one that is larger than the window never leaves: that is an overflow which no model has to find.
+//!
+//! Invariant: a compaction that took too long has changed nothing, and what is sent then is the context from before, whole.
+
+use std::cell::RefCell;
+
+use super::compact::{self, Compacting};
+use crate::{
+    context::{
+        cut::Limit,
+        event::{Cause, Event},
+        machine::{self, Effect, State},
+        model::{Fault, ModelError},
+        overflow::Figures,
+        plan::Keep,
+        recover::{self as ladder, Attempt, Large, Patient, Room, Unrecovered},
+        stages::SummaryError,
+    },
+    ops::{Archive, Bound, Context, OpsError, Session, Workspace, context, oversized, truncate},
+};
+
+/// How many of the largest entries are looked up.
+const LARGEST: usize = 3;
+
+/// What a recovery led to.
+#[derive(Clone, Debug)]
+pub struct Recovered<T> {
+    /// What the attempt yielded.
+    pub answer: T,
+    /// The operations by which the session was made to fit.
+    pub operations: Vec<u64>,
+    /// How many tokens the context had at first.
+    pub pre_tokens: u64,
+    /// How many it has now.
+    pub post_tokens: u64,
+}
+
+/// Makes an attempt with the context of a session, and makes it fit where that fails of its size.
+///
+/// The attempt is any function that asks a model: what it returns as an overflow is recovered from, anything else is an error.
+pub fn recover<T>(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    wanted: &Compacting<'_>,
+    attempt: &mut dyn FnMut(&Context) -> Result<T, ModelError>,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<Recovered<T>, OpsError> {
+    let first = match context(archive, session, None, wanted.asked) {
+        Err(OpsError::Window { tokens, least }) => {
+            let session = session.name.id.clone();
+            return Err(Unrecovered::Blocked { session, window: tokens, least }.into());
+        }
+        other => other?,
+    };
+    let own = RefCell::new(Vec::new());
+    let log = wanted.log.unwrap_or(&own);
+    let wanted = Compacting { cause: Cause::Auto, log: Some(log), ..*wanted };
+    let window = &first.window;
+    let least = wanted.asked.windows.block;
+    let room = Room { session: session.name.id.clone(), window: window.tokens, least };
+    let pre_tokens = wanted.tokens(&first);
+    let mut surgery = Surgery {
+        archive,
+        session,
+        workspace,
+        wanted,
+        attempt,
+        window: window.tokens,
+        state: State::default(),
+        before: None,
+        operations: Vec::new(),
+        tokens: pre_tokens,
+        retries: Vec::new(),
+    };
+    let mut told = |event: &Event| {
+        // What a compaction tells it keeps itself.
+        if matches!(
+            event,
+            Event::RecoveryStart { .. } | Event::RecoveryStep { .. } | Event::RecoveryEnd { .. }
+        ) {
+            log.borrow_mut().push(event.clone());
+        }
+        emit(event);
+    };
+    let answer = ladder::recover(&room, &mut surgery, &mut told)?;
+    let Surgery { operations, tokens, .. } = surgery;
+    Ok(Recovered { answer, operations, pre_tokens, post_tokens: tokens })
+}
+
+/// A session while it is made to fit.
+struct Surgery<'a, 'w, T> {
+    archive: &'a mut Archive,
+    session: &'a Session,
+    workspace: &'a Workspace,
+    wanted: Compacting<'w>,
+    attempt: &'a mut dyn FnMut(&Context) -> Result<T, ModelError>,
+    window: u64,
+    state: State,
+    /// The context from before a compaction that is under way.
+    before: Option<Context>,
+    operations: Vec<u64>,
+    /// How many tokens the last context had.
+    tokens: u64,
+    /// Compactions after which the attempt is made again.
+    retries: Vec<u64>,
+}
+
+impl<T> Surgery<'_, '_, T> {
+    /// Tells the machine what happened, and does what it says.
+    fn step(&mut self, event: machine::Event, context: Option<&Context>) -> Option<Context> {
+        let (state, effects) = std::mem::take(&mut self.state).step(event);
+        self.state = state;
+        let mut used = None;
+        for effect in effects {
+            match effect {
+                Effect::TakeSnapshot => self.before = context.cloned(),
+                Effect::Use(machine::Snapshot::Before) => used.clone_from(&self.before),
+                Effect::DropSnapshot => self.before = None,
+                // Nobody waits here, and nothing was said yet.
+                Effect::Use(machine::Snapshot::Current)
+                | Effect::ResetOutput
+                | Effect::Release(_)
+                | Effect::Abort(..) => {}
+            }
+        }
+        used
+    }
+
+    fn look(&self) -> Result<Context, OpsError> {
+        context(self.archive, self.session, None, self.wanted.asked)
+    }
+
+    /// Compacts; None if there was nothing to compact, no use in it, or no time.
+    fn try_compact(
+        &mut self,
+        wanted: &Compacting<'_>,
+        context: &Context,
+        will_retry: bool,
+        emit: &mut dyn FnMut(&Event),
+    ) -> Result<Tried, OpsError> {
+        let run = self.archive.store().tip(self.session.key)?.operations() + 1;
+        self.step(machine::Event::Start(run), Some(context));
+        let made = compact::compact(self.archive, self.session, self.workspace, wanted, emit);
+        match made {
+            Err(OpsError::Summary(SummaryError::TimedOut { .. })) => {
+                let before = self.step(machine::Event::Timeout, None);
+                Ok(Tried::TimedOut(Box::new(before.unwrap_or_else(|| context.clone()))))
+            }
+            made => {
+                let is_made = made.as_ref().is_ok_and(|made| made.operation.is_some());
+                self.step(machine::Event::End { run, will_retry: will_retry && is_made }, None);
+                if will_retry && is_made {
+                    self.retries.push(run);
+                }
+                match made {
+                    Ok(made) => {
+                        self.operations.extend(made.operation);
+                        Ok(if is_made { Tried::Compacted } else { Tried::Nothing })
+                    }
+                    Err(OpsError::Summary(_)) if !wanted.strict => Ok(Tried::Nothing),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    fn bound(&self) -> Bound {
+        Bound { limit: Limit::of_window(self.window), window: Some(self.window) }
+    }
+}
+
+/// What came of a compaction.
+enum Tried {
+    Compacted,
+    Nothing,
+    /// It took too long: the context from before.
+    TimedOut(Box<Context>),
+}
+
+impl<T> Patient for Surgery<'_, '_, T> {
+    type Answer = T;
+    type Error = OpsError;
+
+    fn attempt(&mut self, emit: &mut dyn FnMut(&Event)) -> Result<T, Attempt<OpsError>> {
+        let mut context = self.look().map_err(Attempt::Other)?;
+        let mut compacted = false;
+        let near = self.wanted.rule.near(self.window, self.wanted.tokens(&context));
+        if near.is_due {
+            let wanted = self.wanted;
+            match self.try_compact(&wanted, &context, false, emit).map_err(Attempt::Other)? {
+                Tried::Compacted => {
+                    compacted = true;
+                    context = self.look().map_err(Attempt::Other)?;
+                }
+                Tried::Nothing => {}
+                Tried::TimedOut(before) => context = *before,
+            }
+        }
+        self.tokens = self.wanted.tokens(&context);
+        let answer = if self.tokens > self.window {
+            let figures = Figures { used: Some(self.tokens), limit: Some(self.window) };
+            let said = format!("{} tokens are more than {}", self.tokens, self.window);
+            let model = context.model.clone().unwrap_or_else(|| "the model".to_owned());
+            Err(ModelError { model, fault: Fault::Overflow { said, figures } })
+        } else {
+            (self.attempt)(&context)
+        };
+        for run in std::mem::take(&mut self.retries) {
+            self.step(machine::Event::Retried(run), None);
+        }
+        answer.map_err(|error| Attempt::Model { error, compacted })
+    }
+
+    fn compact(&mut self, keep: Keep, emit: &mut dyn FnMut(&Event)) -> Result<bool, OpsError> {
+        let context = self.look()?;
+        let wanted = Compacting { keep, again: true, ..self.wanted };
+        Ok(matches!(self.try_compact(&wanted, &context, true, emit)?, Tried::Compacted))
+    }
+
+    fn can_truncate(&self) -> bool {
+        oversized(self.archive, self.session, self.bound()).is_ok_and(|found| !found.is_empty())
+    }
+
+    fn truncate(&mut self) -> Result<bool, OpsError> {
+        let truncated = truncate(self.archive, self.session, self.bound())?;
+        self.operations.extend(truncated.operation);
+        Ok(truncated.operation.is_some())
+    }
+
+    fn largest(&self) -> Vec<Large> {
+        let Ok(context) = self.look() else { return Vec::new() };
+        let mut items: Vec<_> = context.prepared.items.iter().collect();
+        items.sort_by_key(|item| std::cmp::Reverse(item.tokens));
+        let large = |item: &&crate::context::Item| {
+            let entry = item.entry()?;
+            let held = self.archive.store().entries(self.session.key, entry..entry + 1).ok()?;
+            Some(Large {
+                entry: format!("{:.12}", held.first()?.id),
+                what: item.message.role.as_str().to_owned(),
+                tokens: item.tokens.unwrap_or(0),
+            })
+        };
+        items.iter().filter_map(large).take(LARGEST).collect()
+    }
+}

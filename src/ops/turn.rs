@@ -1,0 +1,203 @@
+//! A turn: the prompt, the model's answers, and what tools answer, until the model is done.
+//!
+//! ```text
+//! guard    a window that is too small is refused before anything is written
+//! prompt   appended
+//! ask      the context is prepared, compacted where that is due, recovered where the model says that it does not fit
+//! answer   appended, its calls and its usage included
+//! calls    answered one after the other, and asked again; or left pending
+//! ```
+//!
+//! Invariant: what a model answered is in the session before any of its calls is carried out.
+
+use std::cell::RefCell;
+
+use serde_json::json;
+
+use super::{append::append_told, compact::Compacting, recover::recover};
+use crate::{
+    context::{
+        event::Event,
+        model::{ChatModel, ChatRequest, Tool},
+        recover::Unrecovered,
+        tokens,
+    },
+    model::{Block, Message, Role, Usage},
+    ops::{Archive, Context, Notice, OpsError, Session, Workspace, context},
+    wire::{Draft, Format},
+};
+
+/// How often a model is asked in one turn where nothing else is said.
+pub const STEPS: usize = 100;
+
+/// How a turn is run.
+pub struct Turning<'a> {
+    /// How the context is asked for, and compacted where it must be.
+    pub compacting: Compacting<'a>,
+    /// Who answers.
+    pub model: &'a dyn ChatModel,
+    /// The tools that may be called.
+    pub tools: &'a [Tool],
+    /// Answers calls; left out, they stay pending.
+    pub answer: Option<&'a dyn Fn(&Call) -> Answer>,
+    /// How long an answer of the model may be.
+    pub max_tokens: u64,
+    /// How often the model is asked at most.
+    pub steps: usize,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its id.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments, as JSON.
+    pub input: String,
+}
+
+/// What a tool answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Its output.
+    pub output: String,
+    /// What went wrong, if it failed.
+    pub error: Option<String>,
+}
+
+/// What a turn led to.
+#[derive(Clone, Debug, Default)]
+pub struct Turned {
+    /// What the model said last.
+    pub said: String,
+    /// Calls that nobody answered.
+    pub pending: Vec<Call>,
+    /// How often the model was asked.
+    pub steps: usize,
+    /// How many calls were answered.
+    pub answered: usize,
+    /// What the model used, all requests together.
+    pub usage: Usage,
+    /// How many tokens the context has now, and how many fit.
+    pub tokens: u64,
+    /// The window.
+    pub window: u64,
+    /// The operations, the oldest first.
+    pub operations: Vec<u64>,
+    /// What was noticed on the way.
+    pub notices: Vec<Notice>,
+}
+
+/// Runs a turn.
+pub fn turn(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    prompt: &str,
+    turning: &Turning<'_>,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<Turned, OpsError> {
+    let log = RefCell::new(Vec::new());
+    let beside = turning.tools.iter().map(|tool| {
+        let texts = [&tool.name, &tool.description, &tool.schema];
+        texts.iter().map(|text| tokens::estimate(text)).sum::<u64>()
+    });
+    let beside = turning.compacting.beside + beside.sum::<u64>();
+    let wanted = Compacting { beside, log: Some(&log), ..turning.compacting };
+    // Before the prompt is written, so that nothing is left of a turn that cannot be.
+    let first = match context(archive, session, None, wanted.asked) {
+        Err(OpsError::Window { tokens, least }) => {
+            let session = session.name.id.clone();
+            return Err(Unrecovered::Blocked { session, window: tokens, least }.into());
+        }
+        other => other?,
+    };
+    let mut turned = Turned { window: first.window.tokens, ..Turned::default() };
+    let say = |archive: &mut Archive, turned: &mut Turned, drafts: &[Draft]| {
+        let events = std::mem::take(&mut *log.borrow_mut());
+        let said = append_told(archive, session, workspace, drafts, None, &events)?;
+        turned.operations.extend(said.operation);
+        turned.notices.extend(said.notices);
+        Ok::<_, OpsError>(())
+    };
+    say(archive, &mut turned, &[Draft::Message(Role::User, prompt.to_owned())])?;
+    loop {
+        let mut ask = |context: &Context| {
+            let (system, messages) = request(context);
+            turning.model.answer(&ChatRequest {
+                system: &system,
+                messages: &messages,
+                tools: turning.tools,
+                max_tokens: turning.max_tokens,
+            })
+        };
+        let recovered = recover(archive, session, workspace, &wanted, &mut ask, emit)?;
+        turned.operations.extend(recovered.operations);
+        turned.steps += 1;
+        let message = recovered.answer;
+        add(&mut turned.usage, message.usage.as_ref());
+        let calls = calls(&message);
+        turned.said = message.text();
+        say(archive, &mut turned, &drafts(message, &calls, session.format))?;
+        let answer = turning.answer.filter(|_| !calls.is_empty() && turned.steps < turning.steps);
+        let Some(answer) = answer else {
+            turned.pending = calls;
+            break;
+        };
+        for call in &calls {
+            let Answer { output, error } = answer(call);
+            let result = Draft::Result { id: call.id.clone(), output, error };
+            say(archive, &mut turned, &[result])?;
+            turned.answered += 1;
+        }
+    }
+    let last = context(archive, session, None, wanted.asked)?;
+    turned.tokens = wanted.tokens(&last);
+    Ok(turned)
+}
+
+/// Returns the system prompt of a prepared context, and the conversation.
+fn request(context: &Context) -> (String, Vec<Message>) {
+    let items = &context.prepared.items;
+    let begun = items.iter().take_while(|item| item.message.role == Role::System).count();
+    let (system, rest) = items.split_at(begun);
+    let system: Vec<String> = system.iter().map(|item| item.message.text()).collect();
+    (system.join("\n\n"), rest.iter().map(|item| item.message.clone()).collect())
+}
+
+fn calls(message: &Message) -> Vec<Call> {
+    let calls = message.blocks.iter().filter_map(|block| match block {
+        Block::Call { id, name, input, .. } => {
+            Some(Call { id: id.clone(), name: name.clone(), input: input.clone() })
+        }
+        _ => None,
+    });
+    calls.collect()
+}
+
+/// Returns what is appended of an answer: its words, and each call.
+fn drafts(message: Message, calls: &[Call], format: &dyn Format) -> Vec<Draft> {
+    // What is only calls has no words of its own, but what the model says that it used stands with them.
+    let says = !message.text().is_empty() || message.usage.is_some() && format.name() == "native";
+    let mut drafts = Vec::with_capacity(calls.len() + 1);
+    if says || calls.is_empty() {
+        drafts.push(Draft::Answer(Box::new(message)));
+    }
+    drafts.extend(calls.iter().map(|call| {
+        let Call { id, name, input } = call.clone();
+        // A model may write arguments that are none; they are kept as words.
+        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&input).is_ok();
+        let input = if is_json { input } else { json!({ "input": input }).to_string() };
+        Draft::Call { id, name, input }
+    }));
+    drafts
+}
+
+fn add(sum: &mut Usage, usage: Option<&Usage>) {
+    let Some(usage) = usage else { return };
+    sum.input = sum.input.saturating_add(usage.input);
+    sum.output = sum.output.saturating_add(usage.output);
+    sum.cache_read = sum.cache_read.saturating_add(usage.cache_read);
+    sum.cache_write = sum.cache_write.saturating_add(usage.cache_write);
+}

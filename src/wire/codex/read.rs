@@ -1,0 +1,263 @@
+//! Reading: what a record of a rollout carries, and what it says.
+//!
+//! Invariant: nothing here looks at another record.
+
+use super::{BASE, PREPARES, ROLLBACK, SUMMARY, TURN};
+use crate::{
+    model::{
+        Block, Image, Kind, Message, Role, Source, Thinking, Timestamp,
+        json::{Kind as JsonKind, Raw},
+    },
+    wire::{
+        Answer,
+        cut::{Piece, between, parts},
+        json, other, shown, string, text,
+    },
+};
+
+/// How a summary begins that says it is one.
+pub(super) const SUMMARY_PREFIX: &str = "Another language model started to solve this problem";
+/// What stands in the user's place and is not the user's: how it begins and ends, in lower case.
+const FRAGMENTS: [(&str, &str); 14] = [
+    ("<environment_context>", "</environment_context>"),
+    ("# agents.md instructions", "</instructions>"),
+    ("<user_instructions>", "</user_instructions>"),
+    ("<turn_aborted>", "</turn_aborted>"),
+    ("<skill>", "</skill>"),
+    ("<user_shell_command>", "</user_shell_command>"),
+    ("<subagent_notification>", "</subagent_notification>"),
+    ("<hook_prompt", "</hook_prompt>"),
+    ("<goal_context>", "</goal_context>"),
+    ("<codex_internal_context", "</codex_internal_context>"),
+    ("<external_", ">"),
+    ("warning: the maximum number of unified exec processes you can keep open is", ""),
+    (
+        "warning: apply_patch was requested via ",
+        "use the apply_patch tool instead of exec_command.",
+    ),
+    ("warning: your account was flagged for potentially high-risk cyber activity", ""),
+];
+
+/// What a record carries.
+pub(super) enum Part<'a> {
+    Item(Raw<'a>),
+    Compacted(Raw<'a>),
+    Event(Raw<'a>),
+    /// Its type.
+    Other(String),
+}
+
+/// Returns what a record of this type carries, if anything in an envelope.
+pub(super) fn part<'a>(
+    record: Raw<'a>,
+    class: Option<Raw<'a>>,
+    payload: Option<Raw<'a>>,
+) -> Part<'a> {
+    let kind = string(class).unwrap_or_default();
+    match (payload, kind.as_str()) {
+        (None, "compacted") => Part::Compacted(record),
+        (None, _) => Part::Item(record),
+        (Some(payload), "response_item") => Part::Item(payload),
+        (Some(payload), "compacted") => Part::Compacted(payload),
+        (Some(payload), "event_msg") => Part::Event(payload),
+        (Some(_), _) => Part::Other(kind),
+    }
+}
+
+/// Reads what a record is, its flags, and its number.
+pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
+    match part {
+        Part::Item(item) => {
+            let [class, role, content] = item.pick(["type", "role", "content"]);
+            let class = class.and_then(Raw::text).unwrap_or_default();
+            let kind = item_kind(&class, role, content);
+            let is_turn = kind == Kind::User || class == "agent_message";
+            let tokens =
+                if kind == Kind::User { texts(content).map(|text| text.len()).sum() } else { 0 };
+            (kind, if is_turn { TURN } else { 0 }, tokens_of(tokens))
+        }
+        Part::Compacted(payload) if history(payload).is_some() => (Kind::Boundary, BASE, 0),
+        Part::Compacted(payload) => {
+            let summary = text(payload, "message").unwrap_or_default();
+            let flags = if summary.starts_with(SUMMARY_PREFIX) { TURN | SUMMARY } else { TURN };
+            (Kind::Boundary, flags, tokens_of(summary.len()))
+        }
+        Part::Event(payload) => match text(payload, "type").as_deref() {
+            Some("thread_rolled_back") => {
+                (Kind::Meta, ROLLBACK, payload.get("num_turns").and_then(Raw::u64).unwrap_or(0))
+            }
+            Some("task_started" | "turn_started") => (Kind::Meta, PREPARES, 0),
+            _ => (Kind::Meta, 0, 0),
+        },
+        Part::Other(kind) => {
+            let prepares = matches!(kind.as_str(), "turn_context" | "world_state");
+            (Kind::Meta, if prepares { PREPARES } else { 0 }, 0)
+        }
+    }
+}
+
+/// Estimates tokens as Codex does, four bytes each.
+pub(super) fn tokens_of(bytes: usize) -> u64 {
+    bytes.div_ceil(4) as u64
+}
+
+pub(super) fn item_kind(class: &str, role: Option<Raw<'_>>, content: Option<Raw<'_>>) -> Kind {
+    match class {
+        "message" => match role.and_then(Raw::text).as_deref() {
+            Some("user") if texts(content).any(|text| is_fragment(&text)) => Kind::Note,
+            Some("user") => Kind::User,
+            Some("assistant") => Kind::Assistant,
+            Some("developer" | "system") => Kind::System,
+            _ => Kind::Meta,
+        },
+        "agent_message" => Kind::Note,
+        "reasoning"
+        | "function_call"
+        | "custom_tool_call"
+        | "local_shell_call"
+        | "tool_search_call"
+        | "web_search_call"
+        | "image_generation_call"
+        | "compaction"
+        | "context_compaction" => Kind::Assistant,
+        "function_call_output" | "custom_tool_call_output" | "tool_search_output" => Kind::Result,
+        _ => Kind::Meta,
+    }
+}
+
+/// Returns the texts of an item's content.
+pub(super) fn texts(content: Option<Raw<'_>>) -> impl Iterator<Item = String> {
+    string(content)
+        .into_iter()
+        .chain(content.into_iter().flat_map(Raw::items).filter_map(|part| text(part, "text")))
+}
+
+pub(super) fn is_fragment(text: &str) -> bool {
+    let text = text.trim();
+    let begins =
+        |mark: &str| text.get(..mark.len()).is_some_and(|head| head.eq_ignore_ascii_case(mark));
+    let ends = |mark: &str| {
+        let start = text.len().checked_sub(mark.len());
+        start
+            .and_then(|start| text.get(start..))
+            .is_some_and(|tail| tail.eq_ignore_ascii_case(mark))
+    };
+    FRAGMENTS.iter().any(|(begin, end)| begins(begin) && ends(end))
+}
+
+/// Returns the history that a compaction puts in the place of all before it.
+pub(super) fn history(payload: Raw<'_>) -> Option<Raw<'_>> {
+    payload.get("replacement_history").filter(|history| history.kind() == JsonKind::Array)
+}
+
+pub(super) fn said(role: Role, blocks: Vec<Block>, time: Option<Timestamp>) -> Message {
+    Message { time, ..Message::new(role, blocks) }
+}
+
+pub(super) fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Message> {
+    let kind = text(item, "type")?;
+    let field = |key| text(item, key).unwrap_or_default();
+    let (role, blocks) = match kind.as_str() {
+        "message" | "agent_message" => {
+            let role = match text(item, "role").as_deref() {
+                Some("assistant") => Role::Assistant,
+                Some("developer" | "system") => Role::System,
+                _ => Role::User,
+            };
+            (role, item.get("content").map(content).unwrap_or_default())
+        }
+        "reasoning" => {
+            let parts = ["summary", "content"]
+                .into_iter()
+                .filter_map(|key| item.get(key))
+                .flat_map(Raw::items);
+            let words: Vec<String> = parts.filter_map(|part| text(part, "text")).collect();
+            let signature = text(item, "encrypted_content");
+            let is_redacted = words.is_empty() && signature.is_some();
+            let thinking = Thinking { text: words.join("\n"), signature, is_redacted };
+            (Role::Assistant, vec![Block::Thinking(thinking)])
+        }
+        "function_call" | "custom_tool_call" | "local_shell_call" | "tool_search_call" => {
+            let input =
+                ["arguments", "action"].into_iter().find_map(|key| item.get(key)).map(shown);
+            let input = input.or_else(|| item.get("input").map(json));
+            let id = text(item, "call_id").or_else(|| text(item, "id")).unwrap_or_default();
+            let name =
+                text(item, "name").unwrap_or_else(|| kind.trim_end_matches("_call").to_owned());
+            let input = input.unwrap_or_else(|| "{}".into());
+            (Role::Assistant, vec![Block::Call { id, name, input, signature: None }])
+        }
+        "function_call_output" | "custom_tool_call_output" | "tool_search_output" => {
+            let output = item.get("output").or_else(|| item.get("tools"));
+            let blocks = output.map(content).unwrap_or_default();
+            (
+                Role::Tool,
+                vec![Block::Result { id: field("call_id"), name: None, blocks, error: false }],
+            )
+        }
+        _ if item_kind(&kind, None, None) == Kind::Assistant => {
+            (Role::Assistant, vec![other(item)])
+        }
+        _ => return None,
+    };
+    let is_summary = match blocks.first() {
+        Some(Block::Text(text)) => role == Role::User && text.starts_with(SUMMARY_PREFIX),
+        Some(Block::Other { name, .. }) => name == "compaction" || name == "context_compaction",
+        _ => false,
+    };
+    Some(Message { is_summary, ..said(role, blocks, time) })
+}
+
+/// Returns what a tool answered: a string, parts, or JSON in a string as old versions wrote it.
+pub(super) fn answer(item: Raw<'_>) -> Option<Answer<'_>> {
+    let [class, call, output] = item.pick(["type", "call_id", "output"]);
+    if item_kind(&class?.text()?, None, None) != Kind::Result {
+        return None;
+    }
+    let output = output?;
+    let texts = match output.kind() {
+        JsonKind::String => Piece::within(output, "output").into_iter().collect(),
+        JsonKind::Object => {
+            parts(output.get("content"), "text").into_iter().filter_map(Piece::new).collect()
+        }
+        _ => parts(Some(output), "text").into_iter().filter_map(Piece::new).collect(),
+    };
+    Some(Answer { call: string(call).unwrap_or_default(), texts })
+}
+
+/// Returns how much of an output was left out, as the words in its middle say.
+pub(super) fn omitted(text: &str) -> Option<String> {
+    const UNITS: [&str; 3] = [" tokens truncated…", " chars truncated…", " bytes truncated…"];
+    for unit in UNITS {
+        let Some((before, _)) = text.split_once(unit) else { continue };
+        let (_, number) = before.rsplit_once('…')?;
+        if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Some(format!("{number}{}", unit.trim_end_matches(" truncated…")));
+        }
+    }
+    let lines = between(text, "[... omitted ", " lines ...]")?;
+    let (left_out, of) = lines.split_once(" of ")?;
+    let [left_out, of] = [left_out, of].map(|number| number.parse::<u64>().ok());
+    left_out
+        .zip(of)
+        .filter(|(left_out, _)| *left_out > 0)
+        .map(|(n, of)| format!("{n} of {of} lines"))
+}
+
+pub(super) fn content(content: Raw<'_>) -> Vec<Block> {
+    if content.kind() != JsonKind::Array {
+        return vec![Block::Text(shown(content))];
+    }
+    let block = |part: Raw<'_>| match text(part, "type").as_deref() {
+        Some("input_text" | "output_text" | "text") => {
+            Block::Text(text(part, "text").unwrap_or_default())
+        }
+        Some("input_image") => {
+            let bytes = part.bytes().len();
+            let nowhere = Image { bytes, media: None, source: Source::Elsewhere };
+            Block::Image(text(part, "image_url").map_or(nowhere, |url| Image::at(&url, bytes)))
+        }
+        _ => other(part),
+    };
+    content.items().map(block).collect()
+}

@@ -1,0 +1,78 @@
+//! Compactions as formats write them: a summary in the place of a history, and what stays of it.
+//!
+//! Invariant: what is kept is named or said again byte for byte, never written anew from what was understood of it.
+
+use serde_json::{Map, Value, json};
+
+/// A compaction that is to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Compaction<'a> {
+    /// The head, which what is written follows.
+    pub from: u64,
+    /// The path to it.
+    pub path: &'a [u64],
+    /// The session's own system prompt, which stays in front.
+    pub system: &'a [Said],
+    /// What is kept, in the order of the context.
+    pub kept: &'a [Said],
+    /// The summary, as a model gets it.
+    pub summary: &'a str,
+    /// What is known of it.
+    pub metadata: &'a Metadata,
+}
+
+/// A message of the context: one of those that an entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Said {
+    /// The entry.
+    pub entry: u64,
+    /// Which of its messages, from 0.
+    pub nth: usize,
+}
+
+/// What is known of a compaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// Who asked for it: `auto` or `manual`.
+    pub trigger: &'static str,
+    /// How many tokens the context had.
+    pub pre_tokens: u64,
+    /// How many it has now.
+    pub post_tokens: u64,
+    /// Which files the summariser was shown.
+    pub files: Vec<String>,
+    /// Who wrote the summary.
+    pub model: String,
+    /// How long that took.
+    pub duration_ms: u64,
+    /// Why the summary is the fallback, if it is.
+    pub error: Option<String>,
+}
+
+/// The lines of a compaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// They are appended.
+    More(Vec<Vec<u8>>),
+    /// They are all that the file holds from now on.
+    Anew(Vec<Vec<u8>>),
+}
+
+impl Metadata {
+    /// Returns it as `compactMetadata`, under the names that agents and undertext share.
+    pub(super) fn fields(&self) -> Map<String, Value> {
+        let mut fields = Map::new();
+        let mut put = |key: &str, value: Value| drop(fields.insert(key.to_owned(), value));
+        put("trigger", json!(self.trigger));
+        put("preTokens", json!(self.pre_tokens));
+        put("postTokens", json!(self.post_tokens));
+        put("filesIncluded", json!(self.files));
+        put("model", json!(self.model));
+        put("durationMs", json!(self.duration_ms));
+        if let Some(error) = &self.error {
+            put("fallback", json!(true));
+            put("error", json!(error));
+        }
+        fields
+    }
+}

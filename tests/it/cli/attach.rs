@@ -1,0 +1,302 @@
+//! An agent's own file: what is attached, what is written into it, and who keeps it from being written.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use insta::assert_snapshot;
+use rusqlite::Connection;
+
+use super::{json, store};
+use crate::env::TestEnv;
+
+/// A home in which an agent keeps one session, and the file of that.
+struct Kept {
+    env: TestEnv,
+    file: PathBuf,
+}
+
+const BOAT: &str = "6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e";
+
+fn claude_record(n: u8, parent: u8, role: &str, words: &str) -> String {
+    let parent = if parent == 0 { "null".to_owned() } else { format!("\"u{parent}\"") };
+    format!(
+        "{{\"parentUuid\":{parent},\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"/work\",\"sessionId\":\
+         \"{BOAT}\",\"version\":\"2.1.0\",\"type\":\"{role}\",\"message\":{{\"role\":\"{role}\",\"content\":\"{words}\"}},\
+         \"uuid\":\"u{n}\",\"timestamp\":\"2026-01-01T00:00:0{n}.000Z\"}}\n"
+    )
+}
+
+fn pi_entry(id: &str, parent: Option<&str>, role: &str, words: &str) -> String {
+    let parent = parent.map_or("null".to_owned(), |parent| format!("\"{parent}\""));
+    format!(
+        "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":{parent},\"timestamp\":\"2026-01-01T00:00:01.000Z\",\
+         \"message\":{{\"role\":\"{role}\",\"content\":[{{\"type\":\"text\",\"text\":\"{words}\"}}],\"timestamp\":1}}}}\n"
+    )
+}
+
+impl Kept {
+    fn new(file: &str, content: &str) -> Self {
+        let env = TestEnv::new();
+        let file = env.home().join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, content).unwrap();
+        Self { env, file }
+    }
+
+    fn claude() -> Self {
+        let lines = [
+            claude_record(1, 0, "user", "Build a boat."),
+            claude_record(2, 1, "assistant", "Of wood?"),
+            claude_record(3, 2, "user", "Of steel."),
+            claude_record(4, 3, "assistant", "It floats."),
+        ];
+        Self::new(&format!(".claude/projects/-work/{BOAT}.jsonl"), &lines.concat())
+    }
+
+    fn pi() -> Self {
+        let header = "{\"type\":\"session\",\"version\":3,\"id\":\"boat\",\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"cwd\":\"/work\"}\n";
+        let lines = [
+            header.to_owned(),
+            pi_entry("a", None, "user", "Build a boat."),
+            pi_entry("b", Some("a"), "assistant", "Of wood?"),
+            pi_entry("c", Some("b"), "user", "Of steel."),
+            pi_entry("d", Some("c"), "assistant", "It floats."),
+        ];
+        Self::new(".pi/agent/sessions/--work--/boat.jsonl", &lines.concat())
+    }
+
+    fn said(&self, arguments: &[&str]) -> String {
+        let log = self.env.run(&[&["log", "--json"], arguments].concat()).success().stdout;
+        let words = |line: &str| {
+            let entry = json(line);
+            let text = entry["blocks"][0]["text"].as_str().unwrap_or_default();
+            text.lines()
+                .find(|line| (1..30).contains(&line.len()) && !line.starts_with('<'))
+                .map(str::to_owned)
+        };
+        log.lines().filter_map(words).collect::<Vec<_>>().join(" | ")
+    }
+
+    fn append(&self, bytes: &str) {
+        let mut file = OpenOptions::new().append(true).open(&self.file).unwrap();
+        file.write_all(bytes.as_bytes()).unwrap();
+    }
+
+    fn read(&self) -> String {
+        fs::read_to_string(&self.file).unwrap()
+    }
+}
+
+#[test]
+fn an_import_attaches_what_lies_in_its_place_and_a_revert_is_appended() {
+    let kept = Kept::claude();
+    let before = kept.read();
+    kept.env.run(&["import"]).success();
+    assert_snapshot!(kept.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).masked(), @r"
+    main is back at checkpoint 1; 2 entries are left behind
+    The note for the model is entry-id----
+    What was left is branch main.1
+    The agent resumes there: ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
+    ------- stderr -------
+    hint: take it back: undertext undo
+    ");
+    let after = kept.read();
+    assert!(after.starts_with(&before));
+    assert_eq!(after.lines().count(), before.lines().count() + 2);
+    assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Of wood? | Steel is sold out.");
+    // The file alone says the same.
+    assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), kept.said(&["6b0a"]));
+    assert_snapshot!(kept.env.run(&["undo", "-s", "6b0a"]), @r"
+    Took back operation 2 (revert)
+    The agent resumes there: ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
+    ------- stderr -------
+    hint: change your mind: undertext redo
+    ");
+    assert_eq!(
+        kept.said(&[kept.file.to_str().unwrap()]),
+        "Build a boat. | Of wood? | Of steel. | It floats."
+    );
+    assert!(kept.read().starts_with(&after));
+    kept.env.run(&["clear", "6b0a"]).success();
+    assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), "");
+    kept.env.run(&["undo", "-s", "6b0a"]).success();
+    kept.env.run(&["branch", "wood", "HEAD~2", "-s", "6b0a"]).success();
+    kept.env.run(&["switch", "wood", "-s", "6b0a"]).success();
+    assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), "Build a boat. | Of wood?");
+    kept.env.run(&["append", "--note", "Use oak.", "-s", "6b0a"]).success();
+    assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), "Build a boat. | Of wood? | Use oak.");
+    kept.env.run(&["verify"]).success();
+}
+
+#[test]
+fn a_detached_session_leaves_the_file_alone() {
+    let kept = Kept::claude();
+    let before = kept.read();
+    kept.env.run(&["import", "--detached"]).success();
+    kept.env.run(&["revert", "1", "-s", "6b0a"]).success();
+    assert_eq!(kept.read(), before);
+    assert_snapshot!(kept.env.run(&["attach", "6b0a"]), @r"
+    Session 6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e is attached to ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
+    main follows the file; where it stood is branch main.2
+    ");
+    assert_snapshot!(kept.env.run(&["attach", "6b0a"]), @"Session 6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e is attached to ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl");
+    assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Of wood? | Of steel. | It floats.");
+    assert_snapshot!(kept.env.run(&["attach", "6b0a", "--off", "--json"]), @r#"{"type":"attach","session":"6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e","path":"$HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl","attached":false,"left":null,"operation":4}"#);
+    assert_snapshot!(kept.env.run(&["attach", "6b0a", "--off"]), @r"
+    ------- stderr -------
+    error: there is nothing to detach
+    [exit status: 2]
+    ");
+    // A file that is named is taken in and attached.
+    let elsewhere = kept.env.project().join("copy.jsonl");
+    fs::copy(&kept.file, &elsewhere).unwrap();
+    kept.env.run(&["--store", "other", "revert", "1", "-s", "copy.jsonl"]).success();
+    assert_eq!(kept.said(&["copy.jsonl"]), "Build a boat. | Of wood?");
+}
+
+#[test]
+fn a_session_that_a_process_has_loaded_is_not_written() {
+    let kept = Kept::claude();
+    kept.env.run(&["import"]).success();
+    let before = kept.read();
+    let held = File::open(&kept.file).unwrap();
+    let refused = kept.env.run(&["revert", "1", "-s", "6b0a"]);
+    let pid = std::process::id().to_string();
+    let shown = refused.to_string().replace(&pid, "PID");
+    let shown = shown.lines().map(|line| match line.split_once("in use: ") {
+        Some((begin, rest)) => {
+            let (_, rest) = rest.split_once(" (process").unwrap();
+            format!("{begin}in use: NAME (process{rest}")
+        }
+        None => line.to_owned(),
+    });
+    assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @r"
+    ------- stderr -------
+    error: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl is in use: NAME (process PID) keeps it open
+    hint: end the agent first: it would not see what is written, and go on from what it knows
+    hint: or insist: --force
+    [exit status: 3]
+    ");
+    assert_eq!(kept.read(), before);
+    // Nothing was committed either, and what writes no file is allowed.
+    assert!(!kept.env.run(&["operations", "6b0a"]).success().stdout.contains("revert"));
+    kept.env.run(&["checkpoint", "-s", "6b0a"]).success();
+    kept.env.run(&["revert", "1", "--force", "-s", "6b0a"]).success();
+    assert!(kept.read().len() > before.len());
+    drop(held);
+}
+
+#[test]
+fn what_a_kill_cut_short_is_appended_by_the_next_change() {
+    for (left, came) in [(0, ""), (40, ""), (0, "came"), (usize::MAX, "came")] {
+        let kept = Kept::claude();
+        let before = kept.read();
+        kept.env.run(&["import"]).success();
+        kept.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).success();
+        let whole = kept.read();
+        let written = whole.len() - before.len();
+        // As if the process had died before, or while, it wrote; and another one wrote meanwhile.
+        let file = OpenOptions::new().write(true).open(&kept.file).unwrap();
+        file.set_len((before.len() + left.min(written)) as u64).unwrap();
+        if came == "came" {
+            kept.append(&claude_record(7, 4, "user", "Paint it."));
+        }
+        kept.env.run(&["checkpoint", "-s", "6b0a"]).success();
+        if came.is_empty() {
+            assert_eq!(kept.read(), whole, "{left}");
+        } else {
+            assert!(kept.read().contains("Steel is sold out."));
+            assert!(kept.read().contains("Paint it."));
+        }
+        let file = kept.file.to_str().unwrap();
+        assert_eq!(
+            kept.said(&[file]),
+            "Build a boat. | Of wood? | Steel is sold out.",
+            "{left} {came}"
+        );
+        assert_eq!(kept.said(&["6b0a"]), kept.said(&[file]));
+        kept.env.run(&["verify"]).success();
+    }
+}
+
+#[test]
+fn an_agent_that_goes_on_is_followed_and_one_that_went_on_from_the_old_state_joins_it() {
+    let kept = Kept::pi();
+    kept.env.run(&["import"]).success();
+    kept.append(&pi_entry("e", Some("d"), "user", "Paint it."));
+    assert_snapshot!(kept.env.run(&["checkpoint", "-s", "boat"]), @r"
+    Checkpoint 3
+    ------- stderr -------
+    warning: took in 1 entry that another program appended to the live file
+    hint: come back to it: undertext revert 3
+    ");
+    kept.env.run(&["revert", "1", "--rotate", "-s", "boat"]).success();
+    assert_eq!(kept.said(&["boat"]), "Build a boat. | Of wood?");
+    let rotated = kept.file.with_file_name("boat.jsonl.undertext-1");
+    assert!(fs::read_to_string(&rotated).unwrap().contains("Paint it."));
+    // The agent has the old conversation in memory, and its file is a new one.
+    kept.append(&pi_entry("f", Some("e"), "assistant", "It is red."));
+    assert_snapshot!(kept.env.run(&["checkpoint", "-s", "boat"]), @r"
+    Checkpoint 4
+    ------- stderr -------
+    warning: 1 entry from an agent that knew only the old state joined branch main.1
+    hint: come back to it: undertext revert 4
+    ");
+    assert_eq!(kept.said(&["boat"]), "Build a boat. | Of wood?");
+    assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), "Build a boat. | Of wood?");
+    kept.env.run(&["switch", "main.1", "-s", "boat"]).success();
+    let whole = "Build a boat. | Of wood? | Of steel. | It floats. | Paint it. | It is red.";
+    assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), whole);
+    assert_eq!(kept.said(&["boat"]), whole);
+    kept.env.run(&["verify"]).success();
+}
+
+#[test]
+fn a_file_that_was_rewritten_or_is_gone_is_told() {
+    let kept = Kept::claude();
+    kept.env.run(&["import"]).success();
+    kept.env.run(&["revert", "1", "-s", "6b0a"]).success();
+    let other = [
+        claude_record(1, 0, "user", "Build a boat."),
+        claude_record(8, 1, "assistant", "Or a raft?"),
+    ];
+    fs::write(&kept.file, other.concat()).unwrap();
+    assert_snapshot!(kept.env.run(&["checkpoint", "-s", "6b0a"]), @r"
+    Checkpoint 2
+    ------- stderr -------
+    warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl was rewritten; its state is followed, 1 new entry; what stood there is branch main.2
+    hint: come back to it: undertext revert 2
+    ");
+    assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Or a raft?");
+    fs::remove_file(&kept.file).unwrap();
+    assert_snapshot!(kept.env.run(&["revert", "0", "-s", "6b0a"]), @r"
+    main is back at checkpoint 0; 2 entries are left behind
+    What was left is branch main.3
+    ------- stderr -------
+    warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl is gone; the session goes on without it
+    The agent's own file is not changed; to have this state in a file: undertext export -o FILE
+    hint: take it back: undertext undo
+    ");
+    assert!(!kept.file.exists());
+    kept.env.run(&["verify"]).success();
+    // Back in its place it is attached again.
+    fs::write(&kept.file, other.concat()).unwrap();
+    kept.env.run(&["attach", "6b0a"]).success();
+    assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Or a raft?");
+}
+
+#[test]
+fn derived_rows_of_older_rules_are_made_anew() {
+    let kept = Kept::claude();
+    kept.env.run(&["import"]).success();
+    let db = Connection::open(store(&kept.env).join("store.db")).unwrap();
+    db.execute_batch("UPDATE rules SET version = 1; UPDATE record SET hint = x'ff'").unwrap();
+    drop(db);
+    let stale = kept.env.run(&["status", "6b0a"]);
+    assert!(stale.success().stderr.is_empty());
+    assert_snapshot!(kept.env.run(&["log", "-q", "6b0a"]).success().stderr, @"warning: an older version has left the store's derived rows; the next change makes them anew");
+    kept.env.run(&["checkpoint", "-s", "6b0a"]).success();
+    assert_eq!(kept.env.run(&["log", "6b0a"]).success().stderr, "");
+    kept.env.run(&["verify"]).success();
+}

@@ -1,0 +1,290 @@
+//! `compact`, `recover` and `turn`, as a person and a program see them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use insta::assert_snapshot;
+
+use super::json;
+use crate::env::TestEnv;
+use crate::model_server::{Reply, Server};
+
+/// A session of so many long messages.
+fn talked(messages: usize) -> TestEnv {
+    let env = TestEnv::new();
+    env.run(&["new"]).success();
+    let lines: Vec<String> = (0..messages)
+        .map(|n| {
+            let role = if n % 2 == 0 { "user" } else { "assistant" };
+            let words = format!("{n} {}", "all work and no play ".repeat(40));
+            format!(r#"{{"type":"{role}","message":{{"role":"{role}","content":"{words}"}}}}"#)
+        })
+        .collect();
+    env.run_with_stdin(&["append", "--jsonl"], lines.join("\n").as_bytes()).success();
+    env
+}
+
+/// Says enough for another compaction.
+fn more(env: &TestEnv) {
+    for n in 0..12 {
+        env.run(&["append", &format!("{n} {}", "all play and no work ".repeat(40))]).success();
+    }
+}
+
+fn settings(env: &TestEnv, text: &str) {
+    let folder = env.home().join(".config/undertext");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), text).unwrap();
+}
+
+fn program(env: &TestEnv, name: &str, text: &str) -> String {
+    let path = env.home().join(name);
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
+    let env = talked(20);
+    assert_snapshot!(env.run(&["compact", "--dry-run"]), @"
+    summarised            16  3456 tokens
+    kept                   4   864 tokens
+    summaries carried on   0     0 tokens
+    system prompt          0     0 tokens
+    The context has about 4320 tokens of 32000; it is compacted at 24000, 19680 from here
+    ------- stderr -------
+    Nothing is changed
+    ");
+    assert_snapshot!(env.run(&["compact", "--keep", "3"]).masked(), @"
+    Compacted main: a summary stands for 17 messages, 3 messages kept
+    About 4320 tokens are 1994 now, of a window of 32000
+    ------- stderr -------
+    hint: see what a model would be sent: undertext context
+    hint: take it back: undertext undo
+    ");
+    assert_snapshot!(env.run(&["compact"]), @"Nothing to compact: nothing was said since the last compaction; nothing is changed");
+    assert_snapshot!(env.run(&["undo"]).masked(), @"
+    Took back operation 3 (compact)
+    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    ------- stderr -------
+    hint: change your mind: undertext redo
+    ");
+    let context = env.run(&["context", "--json"]).success().stdout;
+    assert_eq!(json(context.lines().next().unwrap())["messages"], 20);
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn an_automatic_compaction_waits_until_it_is_due() {
+    let env = talked(20);
+    assert_snapshot!(env.run(&["compact", "--trigger", "auto"]), @"It is not due, and nothing is changed");
+    let args = ["compact", "--trigger", "auto", "--window", "16000", "--json", "--events"];
+    settings(&env, "[compaction]\npercent = 20\n");
+    let done = env.run(&args).success();
+    assert_eq!(json(&done.stdout)["kept"], 4);
+    let events: Vec<_> = done.stderr.lines().map(json).collect();
+    assert_eq!(events[0]["event"], "compaction_start");
+    assert_eq!(events[0]["trigger"], "auto");
+    assert_eq!(events[1]["event"], "compaction_end");
+}
+
+#[test]
+fn an_append_compacts_where_it_is_asked_to_and_due() {
+    let env = talked(20);
+    let said = env.run(&["append", "One more", "--compact"]).success();
+    assert!(!said.stdout.contains("Compacted"), "{said}");
+    settings(&env, "[window]\ndefault = 16000\n[compaction]\npercent = 20\n");
+    let said = env.run(&["append", "And another", "--compact", "--json"]).success().stdout;
+    let kinds: Vec<_> = said.lines().map(|line| json(line)["type"].clone()).collect();
+    assert_eq!(kinds, ["entry", "compact"]);
+}
+
+#[test]
+fn hooks_are_told_and_the_one_before_can_stop_it() {
+    let env = talked(20);
+    let log = env.home().join("log");
+    let tell = program(&env, "tell", &format!("cat >> {}", log.display()));
+    let stop = program(&env, "stop", "echo 'not on a Friday' >&2; exit 1");
+    settings(&env, &format!("[compaction]\nbefore = \"{stop}\"\n"));
+    assert_snapshot!(env.run(&["compact"]), @"
+    ------- stderr -------
+    error: before_compaction stopped it, and nothing is changed: not on a Friday
+    hint: the command is compaction.before in config.toml
+    [exit status: 3]
+    ");
+    settings(&env, &format!("[compaction]\nbefore = \"{tell}\"\nafter = \"{tell}\"\n"));
+    env.run(&["compact"]).success();
+    let told = fs::read_to_string(&log).unwrap();
+    assert!(told.contains("before_compaction") && told.contains("after_compaction"), "{told}");
+    // One that never ends is not waited for.
+    settings(&env, "[compaction]\nbefore = \"sleep 60\"\nhook_timeout = 1\n");
+    more(&env);
+    let late = env.run(&["compact"]);
+    assert!(late.stderr.contains("it was not done within 1s"), "{late}");
+}
+
+#[test]
+fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
+    let env = talked(20);
+    let dies = program(&env, "dies", "exit 7");
+    let binary = program(&env, "binary", r"printf '\000\377'");
+    let empty = program(&env, "empty", "cat > /dev/null");
+    let long = program(&env, "long", "yes word | head -n 60000");
+    let provider = |name: &str, line: &str| {
+        format!("[provider.{name}]\nkind = \"command\"\ncommand = \"{line}\"\n")
+    };
+    let all = [("dies", &dies), ("binary", &binary), ("empty", &empty), ("long", &long)];
+    let text: Vec<String> = all.iter().map(|(name, line)| provider(name, line)).collect();
+    settings(
+        &env,
+        &format!(
+            "{}[provider.slow]\nkind = \"command\"\ncommand = \"sleep 60\"\ntimeout = 1\n",
+            text.concat()
+        ),
+    );
+    for name in ["dies", "binary", "empty", "long", "slow"] {
+        let failed = env.run(&["compact", "--summarizer", name, "--strict"]);
+        assert!(
+            failed.to_string().contains("[exit status: 3]")
+                && failed.stderr.contains("nothing is changed"),
+            "{name}: {failed}"
+        );
+    }
+    let done = env.run(&["compact", "--summarizer", "dies"]).masked();
+    assert_snapshot!(done, @"
+    Compacted main: a summary stands for 14 messages, 6 messages kept
+    About 4320 tokens are 1670 now, of a window of 32000
+    ------- stderr -------
+    warning: no summary could be had: dies: refused: exit code 7:
+    Statistics and the last requests stand for it
+    hint: see what a model would be sent: undertext context
+    hint: take it back: undertext undo
+    ");
+    assert_snapshot!(env.run(&["compact", "--summarizer", "nobody"]), @r#"
+    ------- stderr -------
+    error: the settings have no provider "nobody"
+    hint: there are binary, dies, empty, long, slow
+    hint: set one in config.toml; all keys, explained: undertext context --settings
+    [exit status: 2]
+    "#);
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn an_endpoint_writes_the_summary_and_its_key_is_kept_nowhere() {
+    let env = talked(20);
+    let server = Server::new(100_000);
+    server.queue([Reply::Text("## Current focus\nThe parser.".to_owned())]);
+    let text = format!(
+        "[provider.local]\nurl = \"{}\"\nmodel = \"m-1\"\nkey_env = \"SECRET\"\n[compaction]\nsummarizer = \"local\"\n",
+        server.url()
+    );
+    settings(&env, &text);
+    assert_snapshot!(env.run(&["compact"]), @"
+    ------- stderr -------
+    error: the key of provider.local is not set
+    hint: put it into the environment, as SECRET
+    [exit status: 2]
+    ");
+    let output =
+        env.command().env("SECRET", "sk-very-secret").args(["compact", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(server.asked()[0].headers.iter().any(|line| line.contains("sk-very-secret")));
+    assert!(server.asked()[0].body.get("tools").is_none());
+    let context = env.run(&["context"]).success().stdout;
+    assert!(context.contains("context-summary"), "{context}");
+    let store = fs::read(env.home().join(".local/share/undertext/store.db")).unwrap();
+    assert!(!store.windows(14).any(|part| part == b"sk-very-secret"));
+    // A page is no answer.
+    more(&env);
+    server.queue(vec![Reply::page(200, "Sign in"); 9]);
+    let failed = env.command().env("SECRET", "x").args(["compact", "--strict"]).output().unwrap();
+    assert_eq!(failed.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&failed.stderr).contains("Sign in"));
+}
+
+#[test]
+fn a_session_that_a_provider_refused_is_recovered() {
+    let env = talked(60);
+    assert_snapshot!(env.run(&["recover"]), @"
+    It fits: about 12962 tokens of 32000, and nothing is changed
+    ------- stderr -------
+    hint: if a provider refused it, say how: undertext recover --error TEXT
+    ");
+    let said = "prompt is too long: 30000 tokens > 16000 maximum";
+    assert_snapshot!(env.run(&["recover", "--error", said]), @"
+    About 12962 tokens are 3938 now, of a window of 16000
+    What was done is operation 3
+    ------- stderr -------
+    hint: take the last of it back: undertext undo
+    ");
+    assert_snapshot!(env.run(&["recover", "--error", "Rate limit reached"]), @"
+    ------- stderr -------
+    error: that is no overflow
+    hint: the provider asks for a pause; the session fits
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["recover", "--window", "8000"]), @"
+    ------- stderr -------
+    error: a window of 8000 tokens is too small for session e572dff8-2304-400b-856a-555ac3a4558d: 16000 is the least
+    hint: set a window of at least 16000 tokens, or take a model that has one
+    [exit status: 3]
+    ");
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn a_turn_asks_a_model_and_tools_answer_it() {
+    let env = TestEnv::new();
+    env.run(&["new"]).success();
+    let server = Server::new(100_000);
+    let call = ("call_1".to_owned(), "add".to_owned(), serde_json::json!({ "a": 1, "b": 2 }));
+    server.queue([Reply::Calls(vec![call.clone()]), Reply::Text("It is 3.".to_owned())]);
+    settings(
+        &env,
+        &format!(
+            "[provider.local]\nurl = \"{}\"\nmodel = \"m-1\"\n[turn]\nprovider = \"local\"\n",
+            server.url()
+        ),
+    );
+    let tools = program(
+        &env,
+        "tools",
+        r#"case "$(cat)" in *'"list"'*) echo '{"tools":[{"name":"add","description":"Adds.","schema":{"type":"object"}}]}';; *) echo '{"output":"3"}';; esac"#,
+    );
+    assert_snapshot!(env.run(&["turn", "What is 1 + 2?", "--tools", &tools]), @"
+    It is 3.
+    ------- stderr -------
+    2 requests, 1 call; the context has about 52 tokens of 32000
+    ");
+    assert_eq!(server.asked()[0].body["tools"][0]["function"]["name"], "add");
+    let log = env.run(&["log"]).success().stdout;
+    assert!(log.contains("add {\"a\":1,\"b\":2}") && log.contains("It is 3."), "{log}");
+
+    // Without tools the calls stay pending.
+    server.queue([Reply::Calls(vec![call])]);
+    let done = json(&env.run(&["turn", "And again", "--json"]).success().stdout);
+    assert_eq!(
+        done["pending"],
+        serde_json::json!([{ "id": "call_1", "name": "add", "input": { "a": 1, "b": 2 } }])
+    );
+    assert_snapshot!(env.run(&["turn", "Hello", "--provider", "nobody"]), @r#"
+    ------- stderr -------
+    error: the settings have no provider "nobody"
+    hint: there are local
+    hint: set one in config.toml; all keys, explained: undertext context --settings
+    [exit status: 2]
+    "#);
+    server.queue(vec![Reply::Raw(
+        401,
+        String::new(),
+        "{\"error\":{\"message\":\"no such key\"}}".to_owned(),
+    )]);
+    assert_snapshot!(env.run(&["turn", "Hello"]), @"
+    ------- stderr -------
+    error: m-1 at 127.0.0.1: refused with 401: no such key
+    [exit status: 3]
+    ");
+    env.run(&["verify"]).success();
+}

@@ -1,0 +1,369 @@
+//! Compaction over sessions: what an agent resumes afterwards is the summary and what is kept, and all of it is undone.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+use undertext::{
+    context::{
+        Origin,
+        event::Event,
+        history::Limits,
+        model::{ModelError, Summarizer, SummaryRequest, Written},
+        plan::{Keep, Nothing},
+        tokens::Counting,
+        window::Windows,
+    },
+    model::{Role, Timestamp},
+    ops::{self, Archive, Asked, Compacted, Compacting, Machine, OpsError, Session, Workspace},
+    store::Access,
+};
+
+use crate::{fixture, resume};
+
+pub(crate) fn asked(window: u64) -> Asked {
+    Asked {
+        shape: undertext::context::Shape::Messages,
+        model: None,
+        window: Some(window),
+        windows: Windows::default(),
+        limits: Limits::default(),
+        images: true,
+        results: None,
+        counting: Some(Counting::Estimate),
+    }
+}
+
+fn clock() -> Timestamp {
+    Timestamp(0)
+}
+
+fn usual<'a>() -> Compacting<'a> {
+    Compacting::of(Box::leak(Box::new(asked(200_000))), &clock)
+}
+
+fn compact(
+    archive: &mut Archive,
+    session: &Session,
+    wanted: Compacting<'_>,
+) -> Result<Compacted, OpsError> {
+    ops::compact(archive, session, &Workspace::default(), &wanted, &mut |_| ())
+}
+
+/// Returns what a model would be sent: where each message comes from, who says it, and its words.
+fn sent(archive: &Archive, session: &Session) -> Vec<(Origin, Role, String)> {
+    let asked = asked(200_000);
+    let context = ops::context(archive, session, None, &asked).unwrap();
+    let told = |item: undertext::context::Item| {
+        let words = item.message.blocks.iter().map(|block| match block {
+            undertext::model::Block::Text(text) => text.clone(),
+            undertext::model::Block::Call { name, .. } => format!("call {name}"),
+            other => other.answer_text().into_owned(),
+        });
+        let words: Vec<String> = words.collect();
+        (item.origin, item.message.role, words.join(" "))
+    };
+    context.prepared.items.into_iter().map(told).collect()
+}
+
+/// The records of a conversation of so many rounds in the format of an agent.
+fn records(agent: &str, rounds: usize) -> Vec<Value> {
+    let time = |n: usize| format!("2026-08-01T10:{:02}:{:02}.000Z", n / 60, n % 60);
+    let long = "All work and no play makes a long conversation. ".repeat(20);
+    let mut records = Vec::new();
+    match agent {
+        "claude" => {
+            let mut parent = Value::Null;
+            let mut add = |role: &str, content: Value| {
+                let n = records.len();
+                let uuid = format!("00000000-0000-4000-8000-{n:012}");
+                let mut message = json!({ "role": role, "content": content });
+                if role == "assistant" {
+                    message["id"] = json!(format!("msg_{n}"));
+                    message["type"] = json!("message");
+                    message["model"] = json!("claude-sonnet-4");
+                }
+                records.push(json!({ "parentUuid": parent, "isSidechain": false, "userType": "external",
+                    "cwd": "/w", "sessionId": "s", "version": "2.1.0", "type": role, "message": message,
+                    "uuid": uuid, "timestamp": time(n) }));
+                parent = json!(uuid);
+            };
+            for n in 0..rounds {
+                add("user", json!(format!("question {n} {long}")));
+                let input = json!({ "file_path": format!("/w/{n}.rs") });
+                add(
+                    "assistant",
+                    json!([{ "type": "tool_use", "id": format!("c{n}"), "name": "Read", "input": input }]),
+                );
+                add(
+                    "user",
+                    json!([{ "type": "tool_result", "tool_use_id": format!("c{n}"), "content": format!("result {n} {long}") }]),
+                );
+                add("assistant", json!([{ "type": "text", "text": format!("answer {n}") }]));
+            }
+        }
+        "pi" => {
+            records.push(json!({ "type": "session", "version": 3, "id": "s", "timestamp": time(0), "cwd": "/w" }));
+            let mut parent = Value::Null;
+            let mut add = |message: Value| {
+                let n = records.len();
+                let id = format!("{n:08x}");
+                records.push(json!({ "type": "message", "id": id, "parentId": parent, "timestamp": time(n), "message": message }));
+                parent = json!(id);
+            };
+            for n in 0..rounds {
+                add(
+                    json!({ "role": "user", "content": format!("question {n} {long}"), "timestamp": n }),
+                );
+                add(
+                    json!({ "role": "assistant", "content": [{ "type": "toolCall", "id": format!("c{n}"), "name": "read", "arguments": {} }], "timestamp": n }),
+                );
+                add(
+                    json!({ "role": "toolResult", "toolCallId": format!("c{n}"), "toolName": "read", "content": [{ "type": "text", "text": format!("result {n} {long}") }], "isError": false, "timestamp": n }),
+                );
+                add(
+                    json!({ "role": "assistant", "content": [{ "type": "text", "text": format!("answer {n}") }], "timestamp": n }),
+                );
+            }
+        }
+        "codex" => {
+            let mut add = |class: &str, payload: Value| {
+                let n = records.len();
+                records.push(json!({ "timestamp": time(n), "type": class, "payload": payload }));
+            };
+            add(
+                "session_meta",
+                json!({ "id": "s", "timestamp": time(0), "cwd": "/w", "originator": "x", "cli_version": "0.169.0" }),
+            );
+            let message = |role: &str, kind: &str, text: String| json!({ "type": "message", "role": role, "content": [{ "type": kind, "text": text }] });
+            for n in 0..rounds {
+                add("response_item", message("user", "input_text", format!("question {n} {long}")));
+                add(
+                    "response_item",
+                    json!({ "type": "function_call", "name": "shell", "arguments": "{}", "call_id": format!("c{n}") }),
+                );
+                add(
+                    "response_item",
+                    json!({ "type": "function_call_output", "call_id": format!("c{n}"), "output": format!("result {n} {long}") }),
+                );
+                add("response_item", message("assistant", "output_text", format!("answer {n}")));
+            }
+        }
+        "kimi" => {
+            records.push(json!({ "role": "_system_prompt", "content": "You are Kimi." }));
+            for n in 0..rounds {
+                records.push(json!({ "role": "_checkpoint", "id": n }));
+                records.push(json!({ "role": "user", "content": format!("question {n} {long}") }));
+                records.push(json!({ "role": "assistant", "content": [], "tool_calls": [{ "type": "function", "id": format!("c{n}"), "function": { "name": "Read", "arguments": "{}" } }] }));
+                records.push(json!({ "role": "_usage", "token_count": 100 * n }));
+                records.push(json!({ "role": "tool", "content": format!("result {n} {long}"), "tool_call_id": format!("c{n}") }));
+                records.push(json!({ "role": "assistant", "content": format!("answer {n}") }));
+            }
+        }
+        other => panic!("no agent {other}"),
+    }
+    records
+}
+
+const AGENTS: [&str; 4] = ["claude", "pi", "codex", "kimi"];
+
+/// Returns an agent's session of so many rounds in a file of its own, attached to a store.
+pub(crate) fn taken_up(folder: &Path, agent: &str, rounds: usize) -> (Archive, Session) {
+    let file = folder.join("s").join(match agent {
+        "kimi" => "context.jsonl",
+        "codex" => "rollout-2026-08-01T10-00-00-s.jsonl",
+        _ => "s.jsonl",
+    });
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let lines: Vec<String> = records(agent, rounds)
+        .iter()
+        .map(|one| {
+            format!(
+                "{one}
+"
+            )
+        })
+        .collect();
+    fs::write(&file, lines.concat()).unwrap();
+    let store = folder.join("store");
+    let mut archive = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
+    let (session, _) = ops::take_up(&mut archive, &file).unwrap();
+    (archive, session)
+}
+
+fn undone(archive: &mut Archive, session: &Session) {
+    ops::undo(archive, session, None).unwrap();
+}
+
+#[test]
+fn each_agent_resumes_the_summary_and_what_is_kept() {
+    for agent in AGENTS {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut archive, session) = taken_up(folder.path(), agent, 10);
+        let before = sent(&archive, &session);
+        let made = compact(&mut archive, &session, usual()).unwrap();
+        assert!(made.operation.is_some() && made.written.is_some(), "{agent}: {made:?}");
+        assert_eq!(made.rotated.is_some(), agent == "kimi");
+        let after = sent(&archive, &session);
+        let said: Vec<_> = after.iter().filter(|(_, role, _)| *role != Role::System).collect();
+        assert_eq!(said[0].0, Origin::Summary, "{agent}: {said:#?}");
+        assert!(said[1..].iter().all(|(origin, ..)| *origin == Origin::Kept), "{agent}: {said:#?}");
+        let words = |told: &[&(Origin, Role, String)]| -> Vec<String> {
+            told.iter().map(|(.., words)| words.clone()).collect()
+        };
+        let tail: Vec<_> = before[before.len() - (said.len() - 1)..].iter().collect();
+        assert_eq!(words(&said[1..]), words(&tail), "{agent}");
+        // A fifth of the forty messages.
+        assert_eq!(said.len() - 1, 8, "{agent}");
+        assert_eq!(made.parts.kept.messages, 8);
+        assert!(made.post_tokens < made.pre_tokens);
+
+        // Nothing came since, and nothing is done.
+        let again = compact(&mut archive, &session, usual()).unwrap();
+        assert_eq!((again.operation, again.nothing), (None, Some(Nothing::NothingNew)), "{agent}");
+        assert_eq!(fixture::damage(&archive), [""; 0]);
+
+        undone(&mut archive, &session);
+        assert_eq!(sent(&archive, &session), before, "{agent}");
+        assert_eq!(fixture::damage(&archive), [""; 0]);
+        ops::redo(&mut archive, &session).unwrap();
+        assert_eq!(sent(&archive, &session), after, "{agent}");
+        assert_eq!(fixture::damage(&archive), [""; 0]);
+    }
+}
+
+#[test]
+fn what_an_earlier_compaction_kept_stays_kept() {
+    for agent in AGENTS {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut archive, session) = taken_up(folder.path(), agent, 10);
+        compact(&mut archive, &session, usual()).unwrap();
+        let kept: Vec<String> =
+            sent(&archive, &session).into_iter().skip(1).map(|(.., w)| w).collect();
+        for n in 0..6 {
+            fixture::say(&mut archive, &session, &format!("more {n}"));
+        }
+        let made = compact(&mut archive, &session, Compacting { keep: Keep::Last(2), ..usual() });
+        let made = made.unwrap();
+        assert!(made.operation.is_some(), "{agent}");
+        assert_eq!(made.parts.carried.messages, 1, "{agent}");
+        let now = sent(&archive, &session);
+        let words: Vec<&str> = now.iter().map(|(.., words)| words.as_str()).collect();
+        let summary = now.iter().find(|(origin, ..)| *origin == Origin::Summary).unwrap();
+        // pi says what is kept by where it begins: there it becomes part of the summary.
+        let stays = kept.iter().filter(|kept| words.contains(&kept.as_str())).count();
+        assert_eq!(stays > 6, agent != "pi", "{agent}: {words:#?}");
+        assert_eq!(summary.2.matches("<context-summary>").count(), 1, "{agent}: {}", summary.2);
+        assert!(words.contains(&"more 5") && !words.contains(&"more 3"), "{agent}: {words:#?}");
+        assert_eq!(fixture::damage(&archive), [""; 0]);
+        undone(&mut archive, &session);
+        undone(&mut archive, &session);
+        assert_eq!(fixture::damage(&archive), [""; 0]);
+    }
+}
+
+#[test]
+fn the_real_sessions_of_agents_are_compacted_and_brought_back() {
+    let mut told = Vec::new();
+    for path in resume::FOLDERS.iter().flat_map(|folder| resume::files(folder)) {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(&name);
+        fs::copy(&path, &file).unwrap();
+        let store = folder.path().join("store");
+        let mut archive = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
+        let Ok((session, _)) = ops::take_up(&mut archive, &file) else { continue };
+        let before = sent(&archive, &session);
+        let made = match compact(&mut archive, &session, usual()) {
+            Ok(made) => made,
+            Err(error) => {
+                told.push(format!("{name}: {error}"));
+                assert_eq!(sent(&archive, &session), before, "{name}");
+                continue;
+            }
+        };
+        if made.operation.is_none() {
+            told.push(format!("{name}: {}", made.nothing.unwrap()));
+            continue;
+        }
+        assert!(made.post_tokens < made.pre_tokens, "{name}: {made:?}");
+        let after = sent(&archive, &session);
+        undone(&mut archive, &session);
+        assert_eq!(sent(&archive, &session), before, "{name}");
+        ops::redo(&mut archive, &session).unwrap();
+        assert_eq!(sent(&archive, &session), after, "{name}");
+        assert_eq!(fixture::damage(&archive), [""; 0]);
+        told.push(format!("{name}: {} to {}", made.pre_tokens, made.post_tokens));
+    }
+    println!("{}", told.join("\n"));
+}
+
+/// A summariser that answers what it was given, one after the other.
+struct Says<'a>(std::cell::RefCell<Vec<Result<&'a str, ModelError>>>);
+
+impl Summarizer for Says<'_> {
+    fn name(&self) -> &'static str {
+        "says"
+    }
+
+    fn summarize(&self, _request: &SummaryRequest) -> Result<Written, ModelError> {
+        let said = self.0.borrow_mut().remove(0)?;
+        Ok(Written { text: said.to_owned(), model: Some("says-1".to_owned()), usage: None })
+    }
+}
+
+#[test]
+fn a_model_writes_the_summary_and_hooks_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut archive, session) = taken_up(folder.path(), "claude", 10);
+    let model = Says(vec![Ok("## Current focus\nThe parser.")].into());
+    let told = std::cell::RefCell::new(Vec::new());
+    let hook = |value: &Value| {
+        told.borrow_mut().push(value.clone());
+        Ok(())
+    };
+    let (by, before, after) = (Some(&model as &dyn Summarizer), Some(&hook as _), Some(&hook as _));
+    let made =
+        compact(&mut archive, &session, Compacting { by, before, after, ..usual() }).unwrap();
+    assert_eq!(made.model, "says-1");
+    assert!(made.text.contains("The parser."));
+    let told = told.into_inner();
+    assert_eq!(told[0]["hook"], "before_compaction");
+    assert_eq!(told[0]["summarised"], 32);
+    assert_eq!(told[1]["operation"], json!(made.operation));
+    let operations = archive.store().operations(session.key, 0..99).unwrap();
+    let detail: Value = serde_json::from_str(&operations.last().unwrap().detail).unwrap();
+    let events: Vec<Event> = serde_json::from_value(detail["events"].clone()).unwrap();
+    assert!(matches!(events[..], [Event::CompactionStart { .. }, Event::CompactionEnd { .. }]));
+}
+
+#[test]
+fn what_fails_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut archive, session) = taken_up(folder.path(), "claude", 10);
+    let before = (sent(&archive, &session), archive.store().tip(session.key).unwrap().hash());
+    let fault = undertext::context::model::Fault::Unreachable { said: "gone".to_owned() };
+    let broken = || Err(ModelError { model: "says".to_owned(), fault: fault.clone() });
+    let model = Says(vec![broken(), broken()].into());
+    let failed =
+        compact(&mut archive, &session, Compacting { by: Some(&model), strict: true, ..usual() });
+    assert!(matches!(failed, Err(OpsError::Summary(_))), "{failed:?}");
+    let refuse = |_: &Value| Err("not today".to_owned());
+    let failed = compact(&mut archive, &session, Compacting { before: Some(&refuse), ..usual() });
+    assert!(matches!(failed, Err(OpsError::Hook { .. })));
+    // The time is up before the first request.
+    let model = Says(vec![Ok("late")].into());
+    let late = compact(
+        &mut archive,
+        &session,
+        Compacting { by: Some(&model), limit: std::time::Duration::ZERO, ..usual() },
+    );
+    assert!(matches!(late, Err(OpsError::Summary(_))), "{late:?}");
+    let after = (sent(&archive, &session), archive.store().tip(session.key).unwrap().hash());
+    assert_eq!(before, after);
+
+    // Unless strict, the fallback says that it is one.
+    let model = Says(vec![broken()].into());
+    let made = compact(&mut archive, &session, Compacting { by: Some(&model), ..usual() }).unwrap();
+    assert!(made.fallback.unwrap().contains("gone"));
+    assert_eq!(made.parts.kept.messages, 12);
+}

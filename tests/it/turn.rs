@@ -1,0 +1,354 @@
+//! A turn end to end: a store, a server of models with a small window, and a hundred rounds with large tool results.
+
+use std::{
+    cell::RefCell,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use undertext::{
+    context::{
+        Origin, Shape,
+        event::Event,
+        model::{
+            ChatModel, ChatRequest, Fault, ModelError, Summarizer, SummaryRequest, Tool, Written,
+        },
+        plan::Keep,
+        recover::Unrecovered,
+    },
+    model::{Block, Message, Role, Timestamp},
+    ops::{self, Answer, Archive, Asked, Call, Compacting, OpsError, Session, Turned, Turning},
+    provider::{Api, Endpoint, Http},
+    wire::Draft,
+};
+
+use crate::{
+    compact::asked,
+    fixture,
+    model_server::{Reply, Server},
+};
+
+const WINDOW: u64 = 16_000;
+
+fn clock() -> Timestamp {
+    Timestamp(0)
+}
+
+fn model(server: &Server, api: Api) -> Http {
+    Http::new(Endpoint::new(api, &server.url(), "test-model")).unwrap()
+}
+
+fn asked_for(api: Api) -> Asked {
+    let shape = if api == Api::Anthropic { Shape::Anthropic } else { Shape::Openai };
+    Asked { shape, ..asked(WINDOW) }
+}
+
+/// A server that calls a tool once in each turn, and then is done.
+fn calling(window: u64) -> Server {
+    let n = AtomicUsize::new(0);
+    Server::with(
+        window,
+        Box::new(|text| text.len() as u64 / 4),
+        Box::new(move |body| {
+            let last =
+                body["messages"].as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
+            let is_answered = last["role"] == "tool" || last.to_string().contains("tool_result");
+            if is_answered || body.get("tools").is_none() {
+                return Reply::Text("Done, and it is well.".to_owned());
+            }
+            let n = n.fetch_add(1, Ordering::Relaxed);
+            Reply::Calls(vec![(
+                format!("call_{n}"),
+                "read".to_owned(),
+                json!({ "path": format!("/w/{n}.rs") }),
+            )])
+        }),
+    )
+}
+
+fn tools() -> Vec<Tool> {
+    vec![Tool {
+        name: "read".to_owned(),
+        description: "Reads a file.".to_owned(),
+        schema: r#"{"type":"object","properties":{"path":{"type":"string"}}}"#.to_owned(),
+    }]
+}
+
+/// Runs a turn whose calls are answered with so many characters.
+fn turn(
+    archive: &mut Archive,
+    session: &Session,
+    prompt: &str,
+    (model, asked): (&dyn ChatModel, &Asked),
+    chars: usize,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<Turned, OpsError> {
+    let tools = tools();
+    let answer = |call: &Call| Answer {
+        output: format!("{} {}", call.id, "all work and no play ".repeat(chars / 21)),
+        error: None,
+    };
+    let turning = Turning {
+        compacting: Compacting::of(asked, &clock),
+        model,
+        tools: &tools,
+        answer: Some(&answer),
+        max_tokens: 1_000,
+        steps: 10,
+    };
+    ops::turn(archive, session, &fixture::workspace(), prompt, &turning, emit)
+}
+
+#[test]
+fn after_a_hundred_rounds_the_context_is_bounded_and_every_call_has_its_result() {
+    for api in [Api::OpenAi, Api::Anthropic] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = fixture::open(folder.path(), 1);
+        let session = fixture::session(&mut archive);
+        let server = calling(WINDOW);
+        let (model, asked) = (model(&server, api), asked_for(api));
+        let mut events = Vec::new();
+        for n in 0..100 {
+            let mut emit = |event: &Event| events.push(event.clone());
+            let prompt = format!("Question {n}");
+            let done =
+                turn(&mut archive, &session, &prompt, (&model, &asked), 6_000, &mut emit).unwrap();
+            assert_eq!((done.answered, done.pending.len(), done.steps), (1, 0, 2), "{n}");
+            assert!(done.tokens <= WINDOW, "{n}: {}", done.tokens);
+            // The request that a provider would get: the server checks the pairs of those that it gets.
+            let context = ops::context(&archive, &session, None, &asked).unwrap();
+            assert!(context.tokens() <= WINDOW);
+            assert_eq!(context.prepared.repaired.added, 0, "{n}");
+        }
+        assert!(server.asked().iter().all(|asked| asked.tokens <= WINDOW));
+        assert_eq!(server.asked().len(), 200);
+        let starts = events.iter().filter(|e| matches!(e, Event::CompactionStart { .. })).count();
+        let ends = events.iter().filter(|e| matches!(e, Event::CompactionEnd { .. })).count();
+        assert!(starts > 5 && starts == ends, "{starts} {ends}");
+        fixture::assert_sound(&mut archive, &session);
+
+        // Every event is kept with an operation.
+        let operations = archive.store().operations(session.key, 0..u64::MAX).unwrap();
+        let kept: Vec<Event> = operations
+            .iter()
+            .filter_map(|op| serde_json::from_str::<Value>(&op.detail).ok())
+            .filter_map(|detail| {
+                serde_json::from_value::<Vec<Event>>(detail.get("events")?.clone()).ok()
+            })
+            .flatten()
+            .collect();
+        assert_eq!(kept, events);
+
+        // All of it is undone, one operation after the other, back to the first message.
+        if api == Api::OpenAi {
+            while ops::undo(&mut archive, &session, None).is_ok() {}
+            assert_eq!(ops::log(&archive, &session, None, 10).unwrap().lines.len(), 0);
+            fixture::assert_sound(&mut archive, &session);
+        }
+    }
+}
+
+#[test]
+fn an_oversized_result_is_cut_away_where_no_compaction_helps() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    let server = calling(WINDOW);
+    let (model, asked) = (model(&server, Api::OpenAi), asked_for(Api::OpenAi));
+    let mut events = Vec::new();
+    let mut emit = |event: &Event| events.push(event.clone());
+    // Twice the window in one answer.
+    let done =
+        turn(&mut archive, &session, "Read it", (&model, &asked), 130_000, &mut emit).unwrap();
+    assert!(done.tokens <= WINDOW, "{}", done.tokens);
+    let ended = events
+        .iter()
+        .any(|event| matches!(event, Event::RecoveryEnd { recovered: true, truncated: true, .. }));
+    assert!(ended, "{events:#?}");
+    // All of it is kept, under what is left.
+    let whole = fixture::lines(&archive, &session).iter().map(Vec::len).max().unwrap();
+    assert!(whole > 120_000, "{whole}");
+    fixture::assert_sound(&mut archive, &session);
+}
+
+#[test]
+fn an_oversized_result_that_was_put_in_by_hand_is_compacted_or_cut_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    let call = Draft::Call { id: "c".into(), name: "read".into(), input: "{}".into() };
+    let output = "no play and all work ".repeat(8_000);
+    let result = Draft::Result { id: "c".into(), output, error: None };
+    let asks = Draft::Message(Role::User, "Read it".into());
+    ops::append(&mut archive, &session, &fixture::workspace(), &[asks, call, result]).unwrap();
+    let server = calling(WINDOW);
+    let (model, asked) = (model(&server, Api::OpenAi), asked_for(Api::OpenAi));
+    let done = turn(&mut archive, &session, "Go on", (&model, &asked), 1_000, &mut |_| ()).unwrap();
+    assert!(done.tokens <= WINDOW, "{}", done.tokens);
+    fixture::assert_sound(&mut archive, &session);
+}
+
+#[test]
+fn what_the_provider_refuses_is_recovered_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    for n in 0..40 {
+        fixture::say(&mut archive, &session, &format!("{n} {}", "word ".repeat(200)));
+    }
+    // The server's window is smaller than what is known of it.
+    let server = Server::new(5_000);
+    let (model, asked) = (model(&server, Api::OpenAi), asked_for(Api::OpenAi));
+    let mut events = Vec::new();
+    let mut emit = |event: &Event| events.push(event.clone());
+    turn(&mut archive, &session, "Well?", (&model, &asked), 0, &mut emit).unwrap();
+    assert!(events.iter().any(|event| matches!(event, Event::RecoveryStart { .. })));
+    assert!(
+        matches!(events.last(), Some(Event::RecoveryEnd { recovered: true, .. })),
+        "{events:#?}"
+    );
+    fixture::assert_sound(&mut archive, &session);
+}
+
+#[test]
+fn a_window_that_is_too_small_is_refused_before_any_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    let server = calling(WINDOW);
+    let model = model(&server, Api::OpenAi);
+    let asked = Asked { shape: Shape::Openai, ..asked(8_000) };
+    let before = archive.store().tip(session.key).unwrap().hash();
+    let failed = turn(&mut archive, &session, "Hello", (&model, &asked), 0, &mut |_| ());
+    assert!(
+        matches!(failed, Err(OpsError::Unrecovered(Unrecovered::Blocked { window: 8_000, .. }))),
+        "{failed:?}"
+    );
+    assert_eq!(server.asked().len(), 0);
+    assert_eq!(archive.store().tip(session.key).unwrap().hash(), before);
+}
+
+/// A summariser that is never done in time.
+struct Slow<'a>(&'a RefCell<i64>);
+
+impl Summarizer for Slow<'_> {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    fn window(&self) -> Option<u64> {
+        // Several requests, so that the time is looked at in between.
+        Some(4_000)
+    }
+
+    fn summarize(&self, _: &SummaryRequest) -> Result<Written, ModelError> {
+        *self.0.borrow_mut() += 200_000;
+        Ok(Written { text: "A part.".to_owned(), ..Written::default() })
+    }
+}
+
+#[test]
+fn a_timeout_while_compacting_still_yields_the_context_from_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    for n in 0..40 {
+        fixture::say(&mut archive, &session, &format!("{n} {}", "word ".repeat(280)));
+    }
+    let server = Server::new(20_000);
+    let (model, asked) = (model(&server, Api::OpenAi), asked_for(Api::OpenAi));
+    let now = RefCell::new(0);
+    let clock = || Timestamp(*now.borrow());
+    let slow = Slow(&now);
+    let compacting = Compacting {
+        by: Some(&slow),
+        limit: Duration::from_secs(100),
+        ..Compacting::of(&asked, &clock)
+    };
+    let turning =
+        Turning { compacting, model: &model, tools: &[], answer: None, max_tokens: 500, steps: 1 };
+    let mut events = Vec::new();
+    let mut emit = |event: &Event| events.push(event.clone());
+    let done =
+        ops::turn(&mut archive, &session, &fixture::workspace(), "Well?", &turning, &mut emit);
+    let done = done.unwrap();
+    assert_eq!(done.said, "Done.");
+    assert!(events.iter().any(|e| matches!(e, Event::CompactionTimeout { before: true, .. })));
+    // The whole context went out, nothing of a compaction is in the session.
+    let sent = server.asked()[0].body["messages"].as_array().unwrap().len();
+    assert!(sent == 41 || server.asked()[0].body.to_string().contains("39 word"), "{sent}");
+    let context = ops::context(&archive, &session, None, &asked).unwrap();
+    assert!(context.prepared.items.iter().all(|item| item.origin != Origin::Summary));
+    fixture::assert_sound(&mut archive, &session);
+}
+
+#[test]
+fn what_cannot_be_made_to_fit_is_told_without_looping() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    let system = Draft::Message(Role::System, "rule ".repeat(20_000));
+    ops::append(&mut archive, &session, &fixture::workspace(), &[system]).unwrap();
+    let server = calling(WINDOW);
+    let (model, asked) = (model(&server, Api::OpenAi), asked_for(Api::OpenAi));
+    let failed = turn(&mut archive, &session, "Hello", (&model, &asked), 0, &mut |_| ());
+    let Err(OpsError::Unrecovered(error @ Unrecovered::DoesNotFit { .. })) = failed else {
+        panic!("{failed:?}")
+    };
+    assert!(error.to_string().contains("(system, "), "{error}");
+    assert_eq!(server.asked().len(), 0);
+}
+
+/// A model that always answers with the same.
+struct Fixed(Result<Message, ModelError>);
+
+impl ChatModel for Fixed {
+    fn name(&self) -> &'static str {
+        "fixed"
+    }
+
+    fn answer(&self, _: &ChatRequest<'_>) -> Result<Message, ModelError> {
+        self.0.clone()
+    }
+}
+
+#[test]
+fn calls_that_nobody_answers_stay_pending_and_a_refusal_is_no_overflow() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    let asked = asked_for(Api::OpenAi);
+    let turning = |model| Turning {
+        compacting: Compacting { keep: Keep::Last(4), ..Compacting::of(&asked, &clock) },
+        model,
+        tools: &[],
+        answer: None,
+        max_tokens: 500,
+        steps: 5,
+    };
+    let block = Block::Call {
+        id: "c1".into(),
+        name: "read".into(),
+        input: r#"{"n":12345678901234567890}"#.into(),
+        signature: None,
+    };
+    let calls = Fixed(Ok(Message::new(Role::Assistant, vec![block])));
+    let workspace = fixture::workspace();
+    let done = ops::turn(&mut archive, &session, &workspace, "Read", &turning(&calls), &mut |_| ())
+        .unwrap();
+    assert_eq!((done.pending.len(), done.steps, done.answered), (1, 1, 0));
+    assert_eq!(done.pending[0].input, r#"{"n":12345678901234567890}"#);
+    let context = ops::context(&archive, &session, None, &asked).unwrap();
+    assert_eq!(context.prepared.repaired.added, 1, "the pending call has no result yet");
+
+    let refused = Fault::Refused { said: "no".into(), status: Some(401) };
+    let refuses = Fixed(Err(ModelError { model: "fixed".into(), fault: refused }));
+    let mut events = 0;
+    let mut emit = |_: &Event| events += 1;
+    let failed =
+        ops::turn(&mut archive, &session, &workspace, "Again", &turning(&refuses), &mut emit);
+    assert!(matches!(failed, Err(OpsError::Model(_))), "{failed:?}");
+    assert_eq!(events, 0);
+    fixture::assert_sound(&mut archive, &session);
+}
