@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Serialize, Serializer};
 use serde_json::{
     Value, json,
     value::{RawValue, to_raw_value},
@@ -62,7 +63,7 @@ pub fn request(items: &[Item], shape: Shape) -> Box<RawValue> {
 }
 
 /// Returns a value's JSON.
-fn raw<T: serde::Serialize + ?Sized>(value: &T) -> Box<RawValue> {
+fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
     // Strings, numbers and lists of JSON are always JSON.
     to_raw_value(value).unwrap_or_default()
 }
@@ -73,9 +74,16 @@ fn verbatim(json: &str) -> Box<RawValue> {
 }
 
 fn object(fields: &[(&str, Box<RawValue>)]) -> Box<RawValue> {
-    let fields: Vec<String> =
-        fields.iter().map(|(key, value)| format!("{}:{}", raw(key), value.get())).collect();
-    RawValue::from_string(format!("{{{}}}", fields.join(","))).unwrap_or_default()
+    raw(&Fields(fields))
+}
+
+/// Fields of JSON, written as they stand and not read again.
+struct Fields<'a>(&'a [(&'a str, Box<RawValue>)]);
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
 }
 
 fn list(values: impl Iterator<Item = Box<RawValue>>) -> Box<RawValue> {
@@ -90,7 +98,7 @@ fn plain(message: &Message, role: Role) -> Box<RawValue> {
 
 fn anthropic(block: &Block) -> Box<RawValue> {
     match block {
-        Block::Text(text) => raw(&json!({ "type": "text", "text": text })),
+        Block::Text(text) => object(&[("type", raw("text")), ("text", raw(text))]),
         Block::Thinking(thinking) if thinking.is_redacted => {
             raw(&json!({ "type": "redacted_thinking", "data": thinking.signature }))
         }

@@ -57,13 +57,12 @@ macro_rules! id_type {
         impl fmt::Display for $name {
             /// Writes hexadecimal digits, as many as the precision says: `{id:.12}`.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let digits = f.precision().unwrap_or(64).min(64);
-                for i in 0..digits {
-                    let byte = self.0[i / 2];
-                    let nibble = if i % 2 == 0 { byte >> 4 } else { byte & 15 };
-                    write!(f, "{nibble:x}")?;
+                let mut digits = String::with_capacity(64);
+                for nibble in self.0.iter().flat_map(|byte| [byte >> 4, byte & 15]) {
+                    digits.extend(char::from_digit(nibble.into(), 16));
                 }
-                Ok(())
+                let end = f.precision().unwrap_or(64).min(64);
+                f.write_str(digits.get(..end).unwrap_or_default())
             }
         }
 

@@ -180,7 +180,7 @@ impl<'a> Raw<'a> {
         let mut at = if self.kind() == Kind::Object { 1 } else { bytes.len() };
         iter::from_fn(move || {
             let open = element(bytes, at)?;
-            let close = string(bytes, open).ok()?;
+            let close = quoted(bytes, open);
             let start = blank(bytes, blank(bytes, close) + 1);
             at = skip(bytes, start);
             Some((bytes.get(open + 1..close - 1)?, Self(bytes.get(start..at)?)))
@@ -471,7 +471,7 @@ fn blank(bytes: &[u8], start: usize) -> usize {
     at
 }
 
-// The two functions below walk bytes that a scan has found valid.
+// The functions below walk bytes that a scan has found valid.
 
 /// Finds the next element of an object or array behind `at`, None at its end.
 fn element(bytes: &[u8], at: usize) -> Option<usize> {
@@ -484,7 +484,47 @@ fn element(bytes: &[u8], at: usize) -> Option<usize> {
 
 /// Passes the value at `start`.
 fn skip(bytes: &[u8], start: usize) -> usize {
-    value(bytes, start, &mut ()).unwrap_or(bytes.len())
+    let mut depth = 0usize;
+    let mut at = start;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = quoted(bytes, at),
+            b'{' | b'[' => {
+                depth += 1;
+                at += 1;
+                continue;
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                at += 1;
+            }
+            b',' | b':' => at += 1,
+            _ => {
+                let is_end =
+                    |byte: &u8| matches!(byte, b',' | b':' | b'}' | b']' | b'"') || is_blank(*byte);
+                let rest = bytes.get(at..).unwrap_or_default();
+                // Of white space, which only nested values have here, one byte at a time.
+                at += rest.iter().position(is_end).unwrap_or(rest.len()).max(1);
+            }
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    bytes.len()
+}
+
+/// Passes the string at `start`: up to the first quote before which the backslashes are in pairs.
+fn quoted(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(quote) = bytes.get(at..).and_then(|rest| memchr(b'"', rest)) {
+        let before = bytes.get(at..at + quote).unwrap_or_default();
+        at += quote + 1;
+        if before.iter().rev().take_while(|&&byte| byte == b'\\').count() % 2 == 0 {
+            return at;
+        }
+    }
+    bytes.len()
 }
 
 /// Whether the bytes between a key's quotes are this key.
@@ -492,14 +532,19 @@ fn same(raw: &[u8], key: &str) -> bool {
     if memchr(b'\\', raw).is_none() { raw == key.as_bytes() } else { decode(raw) == key }
 }
 
+/// Returns bytes as text; what is no UTF-8, which is rare, becomes U+FFFD.
+fn lossy(raw: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(raw).map_or_else(|_| String::from_utf8_lossy(raw), Cow::Borrowed)
+}
+
 /// Decodes the bytes between the quotes of a valid string.
 fn decode(raw: &[u8]) -> Cow<'_, str> {
-    let Some(mut at) = memchr(b'\\', raw) else { return String::from_utf8_lossy(raw) };
+    let Some(mut at) = memchr(b'\\', raw) else { return lossy(raw) };
     let mut text = String::with_capacity(raw.len());
     let mut rest = raw;
     loop {
         let (plain, escaped) = rest.split_at(at);
-        text.push_str(&String::from_utf8_lossy(plain));
+        text.push_str(&lossy(plain));
         let Some((decoded, len)) = unescape(escaped) else { return text.into() };
         text.push(decoded);
         rest = escaped.get(len..).unwrap_or_default();

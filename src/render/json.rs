@@ -200,6 +200,12 @@ impl Formatter for OneSafeLine {
     where
         W: ?Sized + Write,
     {
+        // Most are plain: told many bytes at a time, with no way out in between.
+        let is_plain =
+            |bytes: &[u8]| bytes.iter().fold(true, |all, byte| all & (b' '..0x7f).contains(byte));
+        if fragment.as_bytes().chunks(64).all(is_plain) {
+            return writer.write_all(fragment.as_bytes());
+        }
         let mut rest = fragment;
         while let Some(at) = rest.find(safe::is_hidden) {
             let (shown, hidden) = rest.split_at(at);

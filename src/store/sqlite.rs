@@ -1,11 +1,13 @@
 //! The default store: one SQLite file in WAL mode.
 //!
-//! What is where: `sqlite/open.rs` finds, makes and refuses files; `sqlite/rows.rs` turns rows into facts and back;
-//! `sqlite/bytes.rs` keeps lines; `sqlite/pack.rs` packs them; this file puts them together.
+//! What is where: `sqlite/open.rs` finds, makes and refuses files; `sqlite/rows.rs` turns rows into facts,
+//! `sqlite/add.rs` facts into rows; `sqlite/bytes.rs` keeps lines; `sqlite/pack.rs` packs them; this file puts them
+//! together.
 //!
 //! Invariant: a commit is one transaction with one sync. What follows it (packing lines, emptying the WAL) may fail
 //! without harm and is done again later.
 
+mod add;
 mod bytes;
 mod open;
 mod pack;
@@ -78,7 +80,7 @@ impl SqliteStore {
     /// Moves the WAL into the database when it has grown long; a reader in the way only puts it off.
     fn tidy(&mut self) -> Result<(), StoreError> {
         let limit = if self.access == Access::Brief { WAL_PAGES_BRIEF } else { WAL_PAGES };
-        bytes::pack(&mut self.db)?;
+        self.bytes.pack(&mut self.db)?;
         if self.wal_pages.load(Ordering::Relaxed) >= limit {
             let mode = if self.access == Access::Brief { "TRUNCATE" } else { "RESTART" };
             // Waiting for a reader would hold up every commit for as long as somebody reads.
@@ -102,12 +104,12 @@ impl SqliteStore {
         }
         let key = match key {
             Some(key) => key,
-            None => rows::add_session(&self.db, &commit.session)?,
+            None => add::add_session(&self.db, &commit.session)?,
         };
         let lines = self.bytes.add(&self.db, commit.lines)?;
-        rows::add_facts(&self.db, key, &commit.operation, &commit.facts, &lines)?;
+        add::add_facts(&self.db, key, &commit.operation, &commit.facts, &lines)?;
         let (records, twins, ties) = (&commit.records, &commit.twins, &commit.ties);
-        rows::add_derived(&self.db, key, records, twins, ties, commit.card.as_ref())?;
+        add::add_derived(&self.db, key, records, twins, ties, commit.card.as_ref())?;
         Ok(key)
     }
 
@@ -420,7 +422,7 @@ impl Store for SqliteStore {
         for table in ["record", "twin", "tie"] {
             transaction.execute(&format!("DELETE FROM {table} WHERE session = ?"), [session.0])?;
         }
-        rows::add_derived(
+        add::add_derived(
             &transaction,
             session,
             &derived.records,

@@ -262,10 +262,13 @@ impl Format for Native {
 
 /// Returns what a record says, if it is part of the conversation.
 fn message(record: Raw<'_>) -> Option<Message> {
-    let kind = text(record, "type")?;
-    let message = record.get("message");
-    let mut blocks: Vec<Block> =
-        message.and_then(|m| m.get("content")).map(content).unwrap_or_default();
+    let [kind, message, timestamp, is_summary] =
+        record.pick(["type", "message", "timestamp", "isCompactSummary"]);
+    let kind = string(kind)?;
+    let [said, id, model, usage, stop] = message.map_or([None; 5], |message| {
+        message.pick(["content", "id", "model", "usage", "stop_reason"])
+    });
+    let mut blocks: Vec<Block> = said.map(content).unwrap_or_default();
     let role = match kind.as_str() {
         "user" => Role::User,
         "assistant" => Role::Assistant,
@@ -293,16 +296,13 @@ fn message(record: Raw<'_>) -> Option<Message> {
         }
         _ => return None,
     };
-    let field = |key| message.and_then(|message| text(message, key));
     Some(Message {
-        id: field("id"),
-        time: moment(record.get("timestamp")),
-        model: field("model"),
-        usage: message
-            .and_then(|m| m.get("usage"))
-            .map(|used| super::usage(used, super::ANTHROPIC_USAGE)),
-        stop: field("stop_reason").and_then(|word| Stop::parse(&word)),
-        is_summary: record.get("isCompactSummary").and_then(Raw::bool) == Some(true),
+        id: string(id),
+        time: moment(timestamp),
+        model: string(model),
+        usage: usage.map(|used| super::usage(used, super::ANTHROPIC_USAGE)),
+        stop: string(stop).and_then(|word| Stop::parse(&word)),
+        is_summary: is_summary.and_then(Raw::bool) == Some(true),
         ..Message::new(role, blocks)
     })
 }

@@ -15,8 +15,9 @@ use std::{cell::RefCell, collections::BTreeMap, ops::Range, path::Path, sync::Ar
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::{
+    add::{MANY, add_all},
     hash,
-    pack::{Packing, SEGMENT, Segment, first_inline},
+    pack::{Packing, SEGMENT, Segment},
 };
 use crate::{
     model::{EntryId, LineId, put_varint, take_varint},
@@ -30,16 +31,29 @@ const PACK_EVERY: i64 = 64;
 /// How many lines, and how many strings, are remembered by their whole hash.
 const KNOWN: usize = 1 << 20;
 
+/// A hash as numbers, which are compared faster than its bytes.
+type Words = [u64; 4];
+
+fn words(hash: &[u8; 32]) -> Words {
+    let mut words = [0; 4];
+    for (word, bytes) in words.iter_mut().zip(hash.as_chunks().0) {
+        *word = u64::from_be_bytes(*bytes);
+    }
+    words
+}
+
 /// The state of one connection: what is on its way into the store, and caches, none of which shows in any answer.
 #[derive(Default)]
 pub(super) struct Bytes {
-    known: BTreeMap<[u8; 32], Place>,
-    lines: BTreeMap<[u8; 32], i64>,
+    known: BTreeMap<Words, Place>,
+    lines: BTreeMap<Words, i64>,
     /// Whether every line and every string of the store is remembered.
     is_all: bool,
     open: RefCell<Vec<Arc<Segment>>>,
     /// The lines of commits that are gathered.
     packing: Option<Packing>,
+    /// Whether so many lines were added that there may be a segment's worth to pack.
+    is_due: bool,
 }
 
 /// Where a string stands: in the literal bytes of a line's body.
@@ -112,6 +126,25 @@ fn write_body(references: &[(usize, Place)], line: &[u8], cuts: &[Range<usize>])
     body
 }
 
+/// Rows of lines on their way into the table, fewer than a statement adds at once.
+#[derive(Default)]
+struct Rows(Vec<(i64, [u8; 32], u64)>);
+
+impl Rows {
+    /// Returns the key of a line that is on its way.
+    fn find(&self, id: &[u8; 32]) -> Option<i64> {
+        self.0.iter().find(|(_, hash, _)| hash == id).map(|(key, ..)| *key)
+    }
+
+    /// Adds them.
+    fn add(&mut self, db: &Connection) -> Result<(), StoreError> {
+        add_all(db, "line", 3, self.0.drain(..), |row, (key, hash, size)| {
+            row.set(key)?.set(hash)?.set(size)?;
+            Ok(())
+        })
+    }
+}
+
 fn torn(line: i64, problem: &str) -> StoreError {
     StoreError::corrupt(format!("line {line}"), problem)
 }
@@ -146,45 +179,60 @@ impl Bytes {
         lines: Vec<NewLine>,
     ) -> Result<Vec<i64>, StoreError> {
         let mut next = last_line(db)? + 1;
+        let before = next;
         // Other programs may have added lines; keys have no gaps.
         self.is_all &= i64::try_from(self.lines.len()) == Ok(next - 1);
         let is_gathered = self.packing.is_some();
         if !is_gathered && lines.iter().map(|line| line.bytes.len()).sum::<usize>() >= SEGMENT {
             self.packing = Some(Packing::begin(db)?);
         }
-        let mut insert = db.prepare_cached("INSERT INTO line VALUES (?, ?, ?)")?;
+        let mut rows = Rows::default();
         let mut leave = db.prepare_cached("INSERT INTO fresh VALUES (?, ?)")?;
         let mut keys = Vec::with_capacity(lines.len());
         for line in lines {
             let id = *line.id.as_bytes();
-            if let Some(key) = self.find_line(db, &id)? {
+            let held = match rows.find(&id) {
+                None => self.find_line(db, &id)?,
+                held => held,
+            };
+            if let Some(key) = held {
                 keys.push(key);
                 continue;
             }
             let size = line.bytes.len() as u64;
             let body = self.encode(db, next, line)?;
-            insert.execute(params![next, id, size])?;
+            rows.0.push((next, id, size));
+            if rows.0.len() >= MANY {
+                rows.add(db)?;
+            }
             if let Some(packing) = &mut self.packing {
                 packing.push(db, next, body)?;
             } else {
                 leave.execute(params![next, body])?;
             }
             if self.is_all {
-                self.lines.insert(id, next);
+                self.lines.insert(words(&id), next);
                 self.is_all = self.lines.len() < KNOWN;
             }
             keys.push(next);
             next += 1;
         }
+        rows.add(db)?;
+        self.is_due |= before / PACK_EVERY != next / PACK_EVERY;
         if !is_gathered {
             self.settle(db)?;
         }
         Ok(keys)
     }
 
+    /// Packs the lines that lie inline, if it is time to look and there is a segment's worth of them.
+    pub(super) fn pack(&mut self, db: &mut Connection) -> Result<(), StoreError> {
+        if std::mem::take(&mut self.is_due) { pack(db) } else { Ok(()) }
+    }
+
     fn find_line(&self, db: &Connection, id: &[u8; 32]) -> Result<Option<i64>, StoreError> {
         if self.is_all {
-            return Ok(self.lines.get(id).copied());
+            return Ok(self.lines.get(&words(id)).copied());
         }
         let mut find = db.prepare_cached(
             "SELECT key FROM line WHERE substr(hash, 1, 6) = substr(?1, 1, 6) AND hash = ?1",
@@ -199,6 +247,7 @@ impl Bytes {
         mut line: NewLine,
     ) -> Result<Vec<u8>, StoreError> {
         line.hash_texts();
+        let mut add = db.prepare_cached("INSERT INTO text VALUES (?, ?, ?, ?)")?;
         let mut references = Vec::new();
         // What the body leaves out, and how many literal bytes precede what comes next.
         let mut cuts = Vec::new();
@@ -206,7 +255,7 @@ impl Bytes {
         let wholes = line.wholes.iter().copied().chain(std::iter::repeat(None));
         for ((text, whole), cut_from) in line.texts.iter().zip(&line.text_ids).zip(wholes) {
             let Some(bytes) = line.bytes.get(text.clone()) else { continue };
-            let place = match self.known.get(whole) {
+            let place = match self.known.get(&words(whole)) {
                 None if !self.is_all => self.find_text(db, whole, bytes)?,
                 known => known.copied(),
             };
@@ -228,17 +277,12 @@ impl Bytes {
                 let place = Place { line: key, at: literal as u64, size: bytes.len() as u64 };
                 literal += bytes.len();
                 gap += bytes.len();
-                db.prepare_cached("INSERT INTO text VALUES (?, ?, ?, ?)")?.execute(params![
-                    whole.get(..6),
-                    key,
-                    place.at,
-                    place.size
-                ])?;
+                add.execute(params![whole.get(..6), key, place.at, place.size])?;
                 if self.known.len() >= KNOWN {
                     self.known.clear();
                     self.is_all = false;
                 }
-                self.known.insert(*whole, place);
+                self.known.insert(words(whole), place);
             }
         }
         Ok(write_body(&references, &line.bytes, &cuts))
@@ -482,12 +526,7 @@ impl Bytes {
 }
 
 /// Packs the lines that lie inline when there is a segment's worth of them.
-pub(super) fn pack(db: &mut Connection) -> Result<(), StoreError> {
-    let last = last_line(db)?;
-    let first = first_inline(db)?;
-    if last < first || (last - first) % PACK_EVERY != 0 {
-        return Ok(());
-    }
+fn pack(db: &mut Connection) -> Result<(), StoreError> {
     let inline: i64 = db
         .prepare_cached("SELECT ifnull(sum(length(body)), 0) FROM fresh")?
         .query_row([], |row| row.get(0))?;

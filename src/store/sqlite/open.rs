@@ -111,7 +111,6 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
         if version(&db, path)? == 0 {
             return Err(StoreError::Absent { path: path.to_owned() });
         }
-        db.execute_batch("PRAGMA temp_store = MEMORY")?;
         for statement in missing(&db)? {
             if let Some(table) = statement.strip_prefix("CREATE TABLE ") {
                 db.execute_batch(&format!("CREATE TEMP TABLE {table}"))?;
@@ -154,7 +153,8 @@ fn escape_uri(path: &Path) -> String {
 fn configure(db: &Connection) -> Result<(), StoreError> {
     db.busy_timeout(PATIENCE)?;
     db.execute_batch(
-        "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -16000",
+        "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -16000;
+         PRAGMA temp_store = MEMORY",
     )?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     // One plan a statement, whatever is bound: otherwise each new value prepares it anew.

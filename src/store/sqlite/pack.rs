@@ -30,7 +30,8 @@ use crate::{
 pub(super) const SEGMENT: usize = 1 << 20;
 /// How many bytes of bodies may wait to be compressed by another thread.
 const WAITING: usize = 16 << 20;
-const LEVEL: i32 = 3;
+/// A third less work than the next level, for a fortieth more bytes.
+const LEVEL: i32 = 2;
 
 /// Bodies that were packed together.
 pub(super) struct Segment {
@@ -76,34 +77,77 @@ impl Segment {
 #[derive(Default)]
 struct Bodies {
     first: i64,
-    all: Vec<Vec<u8>>,
-    size: usize,
+    /// Where each ends.
+    ends: Vec<usize>,
+    data: Vec<u8>,
 }
 
 impl Bodies {
     fn end(&self) -> i64 {
-        self.first.saturating_add(i64::try_from(self.all.len()).unwrap_or(i64::MAX))
+        self.first.saturating_add(i64::try_from(self.ends.len()).unwrap_or(i64::MAX))
     }
 
     fn get(&self, key: i64) -> Option<&[u8]> {
         let index = usize::try_from(key.checked_sub(self.first)?).ok()?;
-        self.all.get(index).map(Vec::as_slice)
+        let end = *self.ends.get(index)?;
+        let start = index.checked_sub(1).and_then(|before| self.ends.get(before));
+        self.data.get(start.copied().unwrap_or(0)..end)
     }
 
-    fn compressed(&self) -> std::io::Result<Packed> {
-        let mut lengths = Vec::with_capacity(3 * self.all.len());
-        for body in &self.all {
-            put_varint(&mut lengths, body.len() as u64);
+    fn add(&mut self, body: Vec<u8>) {
+        if body.len() >= 4 * SEGMENT && self.data.is_empty() {
+            // A long line is not copied once more.
+            self.data = body;
+        } else {
+            self.data.extend_from_slice(&body);
         }
-        let size = (lengths.len() + self.size) as u64;
-        // A stream, because all of it in one piece would be a long line once more.
-        let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL)?;
-        encoder.set_pledged_src_size(Some(size))?;
-        encoder.write_all(&lengths)?;
-        for body in &self.all {
-            encoder.write_all(body)?;
+        self.ends.push(self.data.len());
+    }
+
+    fn all(&self) -> impl Iterator<Item = (i64, &[u8])> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let ranges = starts.zip(&self.ends).map(|(start, &end)| start..end);
+        (self.first..).zip(ranges.map(|range| self.data.get(range).unwrap_or_default()))
+    }
+}
+
+/// What compresses, kept from segment to segment.
+struct Compressor {
+    context: Option<zstd::bulk::Compressor<'static>>,
+    segment: Vec<u8>,
+    frame: Vec<u8>,
+}
+
+impl Compressor {
+    fn new() -> Self {
+        Self { context: None, segment: Vec::new(), frame: Vec::new() }
+    }
+
+    fn compress(&mut self, bodies: &Bodies) -> std::io::Result<Packed> {
+        self.segment.clear();
+        for (_, body) in bodies.all() {
+            put_varint(&mut self.segment, body.len() as u64);
         }
-        Ok(Packed { first: self.first, end: self.end(), size, body: encoder.finish()? })
+        let size = self.segment.len() + bodies.data.len();
+        let body = if size > 4 * SEGMENT {
+            // A stream, because all of it in one piece would be a long line once more.
+            let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL)?;
+            encoder.set_pledged_src_size(Some(size as u64))?;
+            encoder.write_all(&self.segment)?;
+            encoder.write_all(&bodies.data)?;
+            encoder.finish()?
+        } else {
+            self.segment.extend_from_slice(&bodies.data);
+            let context = match &mut self.context {
+                Some(context) => context,
+                none => none.insert(zstd::bulk::Compressor::new(LEVEL)?),
+            };
+            self.frame.clear();
+            self.frame.reserve(zstd::compress_bound(size));
+            context.compress_to_buffer(&self.segment, &mut self.frame)?;
+            self.frame.clone()
+        };
+        Ok(Packed { first: bodies.first, end: bodies.end(), size: size as u64, body })
     }
 }
 
@@ -138,13 +182,17 @@ pub(super) struct Packing {
     /// What is full and no row yet, the first one first.
     full: VecDeque<Arc<Bodies>>,
     beside: Option<Beside>,
+    compressor: Compressor,
+    /// Room in which bodies lay that are in segments now: given back, it would have to be asked for again.
+    room: Vec<Vec<u8>>,
 }
 
 impl Packing {
     /// Takes up the lines that lie inline.
     pub(super) fn begin(db: &Connection) -> Result<Self, StoreError> {
         let bodies = Bodies { first: first_inline(db)?, ..Bodies::default() };
-        let mut packing = Self { bodies, full: VecDeque::new(), beside: None };
+        let (full, compressor) = (VecDeque::new(), Compressor::new());
+        let mut packing = Self { bodies, full, beside: None, compressor, room: Vec::new() };
         let mut query = db.prepare_cached("SELECT key, body FROM fresh ORDER BY key")?;
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
@@ -166,12 +214,14 @@ impl Packing {
         key: i64,
         body: Vec<u8>,
     ) -> Result<(), StoreError> {
-        if self.bodies.all.is_empty() {
+        if body.len() >= 4 * SEGMENT {
+            self.write(db)?;
+        }
+        if self.bodies.ends.is_empty() {
             self.bodies.first = key;
         }
-        self.bodies.size += body.len();
-        self.bodies.all.push(body);
-        if self.bodies.size >= SEGMENT { self.write(db) } else { Ok(()) }
+        self.bodies.add(body);
+        if self.bodies.data.len() >= SEGMENT { self.write(db) } else { Ok(()) }
     }
 
     /// Returns the body of a line that is on its way.
@@ -182,27 +232,37 @@ impl Packing {
 
     /// Makes a segment of what has gathered.
     pub(super) fn write(&mut self, db: &Connection) -> Result<(), StoreError> {
-        if self.bodies.all.is_empty() {
+        if self.bodies.ends.is_empty() {
             return Ok(());
         }
-        let next = Bodies { first: self.bodies.end(), ..Bodies::default() };
+        let mut data = self.room.pop().unwrap_or_default();
+        data.clear();
+        let next = Bodies { first: self.bodies.end(), ends: Vec::new(), data };
         let bodies = std::mem::replace(&mut self.bodies, next);
         let Some(beside) = &self.beside else {
-            let packed = bodies.compressed().map_err(failed)?;
-            drop(bodies);
+            let packed = self.compressor.compress(&bodies).map_err(failed)?;
+            self.keep_room(bodies);
             return packed.insert(db);
         };
         let bodies = Arc::new(bodies);
         beside.give(&bodies)?;
         self.full.push_back(bodies);
         while let Some(beside) = &self.beside {
-            let waiting: usize = self.full.iter().map(|bodies| bodies.size).sum();
+            let waiting: usize = self.full.iter().map(|bodies| bodies.data.len()).sum();
             let is_over = waiting > WAITING;
             let Some(packed) = beside.take(is_over)? else { break };
-            self.full.pop_front();
+            if let Some(bodies) = self.full.pop_front().and_then(Arc::into_inner) {
+                self.keep_room(bodies);
+            }
             packed.insert(db)?;
         }
         Ok(())
+    }
+
+    fn keep_room(&mut self, bodies: Bodies) {
+        if bodies.data.capacity() <= 4 * SEGMENT {
+            self.room.push(bodies.data);
+        }
     }
 
     /// Waits for what is compressed, and leaves what makes no segment inline.
@@ -213,7 +273,7 @@ impl Packing {
             packed.insert(db)?;
         }
         let mut leave = db.prepare_cached("INSERT OR IGNORE INTO fresh VALUES (?, ?)")?;
-        for (key, body) in (self.bodies.first..).zip(&self.bodies.all) {
+        for (key, body) in self.bodies.all() {
             leave.execute(params![key, body])?;
         }
         Ok(())
@@ -235,8 +295,12 @@ impl Beside {
         let (give, given) = sync_channel::<Arc<Bodies>>(bound);
         let (made, take) = sync_channel(bound);
         let work = move || {
+            let mut compressor = Compressor::new();
             for bodies in given {
-                if made.send(bodies.compressed()).is_err() {
+                let packed = compressor.compress(&bodies);
+                // Whoever takes the segment takes the room of its bodies too.
+                drop(bodies);
+                if made.send(packed).is_err() {
                     break;
                 }
             }
@@ -266,7 +330,7 @@ impl Drop for Beside {
 }
 
 /// Returns the key behind the last line that lies in a segment.
-pub(super) fn first_inline(db: &Connection) -> Result<i64, StoreError> {
+fn first_inline(db: &Connection) -> Result<i64, StoreError> {
     let mut last =
         db.prepare_cached("SELECT key + count FROM segment ORDER BY key DESC LIMIT 1")?;
     Ok(last.query_row([], |row| row.get(0)).optional()?.unwrap_or(1))

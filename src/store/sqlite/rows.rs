@@ -1,4 +1,4 @@
-//! Rows: the only place that knows the names of the columns of facts and derived rows.
+//! Rows: what is read of facts and derived rows; `sqlite/add.rs` adds them. Nobody else knows the names of their columns.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use super::{hash, operation_id};
 use crate::{
     model::{
         Card, Checkpoint, Entry, EntryId, Facts, File, Gaps, Generation, Kind, LineId, Mark, Move,
-        NameTag, Operation, Origin, Parent, Position, Record, Rotation, Run, Running, SessionName,
-        Tie, TieKind, Timestamp, put_varint, take_varint,
+        NameTag, Operation, Origin, Parent, Position, Record, Rotation, Run, Running, Tie, TieKind,
+        Timestamp, put_varint, take_varint,
     },
     store::{FactKind, Find, Newest, SessionKey, StoreError, Tip},
 };
@@ -32,12 +32,6 @@ fn first<T>(
     read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
 ) -> Result<Option<T>, StoreError> {
     Ok(db.prepare_cached(sql)?.query_row(params, read).optional()?)
-}
-
-pub(super) fn add_session(db: &Connection, name: &SessionName) -> Result<SessionKey, StoreError> {
-    db.prepare_cached("INSERT INTO session (format, id) VALUES (?, ?)")?
-        .execute([&name.format, &name.id])?;
-    Ok(SessionKey(db.last_insert_rowid()))
 }
 
 pub(super) fn newest(db: &Connection, session: SessionKey) -> Result<Option<Newest>, StoreError> {
@@ -519,122 +513,6 @@ fn position(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Position>> {
         .transpose()
 }
 
-/// Adds the facts of an operation; `lines` are the keys of the lines of its entries.
-#[expect(clippy::too_many_lines, reason = "one statement a table, each with its columns")]
-pub(super) fn add_facts(
-    db: &Connection,
-    session: SessionKey,
-    operation: &Operation,
-    facts: &Facts,
-    lines: &[i64],
-) -> Result<(), StoreError> {
-    let (key, n) = (session.0, operation.n);
-    db.prepare_cached("INSERT INTO operation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
-        params![
-            key,
-            n,
-            operation.at.0,
-            operation.command,
-            operation.detail,
-            operation.undoes,
-            operation.first,
-            operation.count,
-            operation.hash.as_bytes()
-        ],
-    )?;
-    let mut add = db.prepare_cached("INSERT INTO entry VALUES (?, ?, ?, ?, ?)")?;
-    for (entry, line) in facts.entries.iter().zip(lines) {
-        add.execute(params![key, entry.n, entry.id.as_bytes(), entry.link, line])?;
-    }
-    for file in &facts.files {
-        db.prepare_cached("INSERT INTO file VALUES (?, ?, ?, ?)")?
-            .execute(params![key, file.n, n, file.path])?;
-    }
-    for generation in &facts.generations {
-        db.prepare_cached("INSERT INTO generation VALUES (?, ?, ?, ?)")?.execute(params![
-            key,
-            generation.n,
-            n,
-            generation.file
-        ])?;
-    }
-    for run in &facts.runs {
-        db.prepare_cached("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
-            params![
-                key,
-                run.generation,
-                run.start,
-                n,
-                run.first,
-                run.count,
-                run.gaps.encode(),
-                run.bytes,
-                run.running.as_bytes(),
-                run.tail
-            ],
-        )?;
-    }
-    for step in &facts.moves {
-        let (from, to) = (step.from, step.to);
-        db.prepare_cached("INSERT INTO move VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
-            params![
-                key,
-                step.branch,
-                n,
-                from.map(|at| at.generation),
-                from.and_then(|at| at.head),
-                from.map(|at| at.horizon),
-                to.map(|at| at.generation),
-                to.and_then(|at| at.head),
-                to.map(|at| at.horizon)
-            ],
-        )?;
-    }
-    for mark in &facts.marks {
-        db.prepare_cached("INSERT INTO mark VALUES (?, ?, ?, ?, ?)")?
-            .execute(params![key, mark.name, n, mark.from, mark.to])?;
-    }
-    for checkpoint in &facts.checkpoints {
-        let place = checkpoint.place;
-        db.prepare_cached("INSERT INTO checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
-            params![
-                key,
-                checkpoint.n,
-                n,
-                place.generation,
-                place.head,
-                place.horizon,
-                checkpoint.before,
-                checkpoint.own,
-                checkpoint.note
-            ],
-        )?;
-    }
-    for origin in &facts.origins {
-        db.prepare_cached("INSERT INTO origin VALUES (?, ?, ?, ?)")?.execute(params![
-            key,
-            origin.entry,
-            n,
-            origin.origin
-        ])?;
-    }
-    for rotation in &facts.rotations {
-        db.prepare_cached("INSERT INTO rotation VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
-            params![
-                key,
-                n,
-                rotation.file,
-                rotation.aside,
-                rotation.old,
-                rotation.new,
-                rotation.inode.cast_signed(),
-                rotation.length
-            ],
-        )?;
-    }
-    Ok(())
-}
-
 pub(super) fn ties(
     db: &Connection,
     session: SessionKey,
@@ -654,54 +532,4 @@ pub(super) fn ties(
         }
     }
     Ok(found)
-}
-
-pub(super) fn add_derived(
-    db: &Connection,
-    session: SessionKey,
-    records: &[Record],
-    twins: &[NameTag],
-    ties: &[(u64, Vec<Tie>)],
-    card: Option<&Card>,
-) -> Result<(), StoreError> {
-    let key = session.0;
-    let mut add = db.prepare_cached("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)")?;
-    for record in records {
-        let parent = match record.parent {
-            Parent::Root => None,
-            Parent::Missing => Some(0),
-            Parent::Entry(n) => Some(n),
-        };
-        let (name, time) = (record.name.map(NameTag::get), record.time.map(|time| time.0));
-        let hint = Some(&record.hint).filter(|hint| !hint.is_empty());
-        add.execute(params![key, record.n, record.kind.code(), name, parent, time, hint])?;
-    }
-    for twin in twins {
-        db.prepare_cached("INSERT OR IGNORE INTO twin VALUES (?, ?)")?
-            .execute(params![key, twin.get()])?;
-    }
-    for (generation, ties) in ties {
-        db.prepare_cached("DELETE FROM tie WHERE session = ? AND generation = ?")?
-            .execute(params![key, generation])?;
-        for Tie { kind, other } in ties {
-            db.prepare_cached("INSERT OR IGNORE INTO tie VALUES (?, ?, ?, ?)")?
-                .execute(params![key, generation, kind.code(), other])?;
-        }
-    }
-    if let Some(card) = card {
-        db.prepare_cached(
-            "INSERT OR REPLACE INTO card SELECT key, format, id, ?2, ?3, ?4, ?5, ?6, ?7
-             FROM session WHERE key = ?1",
-        )?
-        .execute(params![
-            key,
-            card.title,
-            card.folder,
-            card.started.0,
-            card.active.0,
-            card.turns,
-            card.hidden
-        ])?;
-    }
-    Ok(())
 }

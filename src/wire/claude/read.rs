@@ -204,9 +204,12 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
 
 /// Returns what a record says, if it is part of the conversation.
 pub(super) fn message(record: Raw<'_>) -> Option<Message> {
-    let message = record.get("message");
-    let content = message.and_then(|message| message.get("content"));
-    let (role, blocks) = match text(record, "type")?.as_str() {
+    let [class, message, timestamp, api_error, is_summary] =
+        record.pick(["type", "message", "timestamp", "isApiErrorMessage", "isCompactSummary"]);
+    let [content, id, model, usage, stop] = message.map_or([None; 5], |message| {
+        message.pick(["content", "id", "model", "usage", "stop_reason"])
+    });
+    let (role, blocks) = match string(class)?.as_str() {
         "user" => {
             let blocks = content.map(blocks).unwrap_or_default();
             let is_answer = blocks.iter().any(|block| matches!(block, Block::Result { .. }));
@@ -232,17 +235,14 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
         }
         _ => return None,
     };
-    let field = |key| message.and_then(|message| text(message, key));
-    let failed = is_true(record.get("isApiErrorMessage")).then_some(Stop::Error);
+    let failed = is_true(api_error).then_some(Stop::Error);
     Some(Message {
-        id: field("id"),
-        time: moment(record.get("timestamp")),
-        model: field("model"),
-        usage: message
-            .and_then(|message| message.get("usage"))
-            .map(|used| crate::wire::usage(used, crate::wire::ANTHROPIC_USAGE)),
-        stop: failed.or_else(|| Stop::parse(&field("stop_reason")?)),
-        is_summary: is_true(record.get("isCompactSummary")),
+        id: string(id),
+        time: moment(timestamp),
+        model: string(model),
+        usage: usage.map(|used| crate::wire::usage(used, crate::wire::ANTHROPIC_USAGE)),
+        stop: failed.or_else(|| Stop::parse(&string(stop)?)),
+        is_summary: is_true(is_summary),
         ..Message::new(role, blocks)
     })
 }
