@@ -1,0 +1,164 @@
+//! Settling: a change becomes an operation, is committed, and the live file follows.
+//!
+//! Invariant: whatever can refuse a change does so before its commit.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde_json::Value;
+
+use super::{Change, Outcome};
+use crate::{
+    live::{self, Fresh},
+    model::{Card, Move, Operation, OperationId, Position, Record, Tie, Timestamp, json::Raw},
+    ops::{OpsError, Session, catch_up, derive, follow::Follow},
+    store::Commit,
+    wire::TIED,
+};
+
+impl Change<'_> {
+    /// Commits the operation and lets the live file follow.
+    pub(in crate::ops) fn commit(mut self, detail: &Value) -> Result<Outcome, OpsError> {
+        self.settle(detail)
+    }
+
+    /// Commits what was gathered so far as an operation of its own, and goes on with the next one.
+    pub(in crate::ops) fn part(&mut self, detail: &Value) -> Result<(), OpsError> {
+        let session = self.settle(detail)?.session;
+        self.archive.store.hold()?;
+        self.tip = self.archive.store.tip(session.key)?;
+        self.at = Timestamp(self.tip.at().0 + 1);
+        self.session = Some(session);
+        self.fresh_ids.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+
+    fn settle(&mut self, detail: &Value) -> Result<Outcome, OpsError> {
+        let mut follow = std::mem::replace(&mut self.follow, Follow::Nothing);
+        let attached = follow.attached().map(Path::to_owned);
+        if let Some(path) = &attached {
+            self.refuse_if_loaded(path)?;
+            self.list_folder(path)?;
+        }
+        if matches!(follow, Follow::Nothing)
+            && let Some(live) = self.live_file()?.filter(|live| !live.attached)
+        {
+            follow = Follow::Stamp { path: live.path };
+        }
+        follow.prepare(self.at).map_err(|(path, source)| OpsError::Io { path, source })?;
+        let operation = self.seal(detail);
+        let n = operation.n;
+        let ties = self.ties()?;
+        let deriver = std::mem::take(&mut self.deriver);
+        let card = self.card(&operation, &deriver.records)?;
+        let commit = Commit {
+            session: self.name.clone(),
+            expected: self.tip.hash(),
+            operation,
+            facts: std::mem::take(&mut self.facts),
+            lines: std::mem::take(&mut self.lines),
+            records: deriver.records,
+            twins: deriver.twins.into_iter().collect(),
+            ties,
+            card: Some(card),
+        };
+        let key = self.archive.store.commit(commit)?;
+        let session = Session { key, name: self.name.clone(), format: self.format };
+        let alone = follow.carry_out(self.at).map_err(|(path, source)| OpsError::Behind {
+            operation: n,
+            path,
+            source,
+        })?;
+        if !alone {
+            self.notices.extend(catch_up::catch_up(self.archive, &session)?.0);
+        } else if let Some(path) = attached {
+            catch_up::saw(self.archive, &path)?;
+        }
+        let notices = std::mem::take(&mut self.notices);
+        Ok(Outcome { session, operation: n, notices })
+    }
+
+    /// Refuses to write a file whose session a process has loaded, unless the caller insists.
+    fn refuse_if_loaded(&self, path: &Path) -> Result<(), OpsError> {
+        let Some(session) = self.session.as_ref().filter(|_| !self.archive.manner.force) else {
+            return Ok(());
+        };
+        let folder = self.archive.store.card(session.key)?.folder;
+        let holders = live::holders(path, folder.as_deref().map(Path::new), self.format.programs());
+        if holders.is_empty() {
+            return Ok(());
+        }
+        Err(OpsError::Loaded { path: path.to_owned(), holders })
+    }
+
+    /// Sees that an agent knows the folder of a session whose file is written.
+    fn list_folder(&self, path: &Path) -> Result<(), OpsError> {
+        let Some(index) = self.format.index(path) else { return Ok(()) };
+        let io = |source| OpsError::Io { path: index.clone(), source };
+        let held = match std::fs::read(&index) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            held => held.map_err(io)?,
+        };
+        let folder = self.archive.manner.folder.as_deref();
+        let listed = self.format.listed(path, &held, folder);
+        let listed =
+            listed.map_err(|why| OpsError::Unlisted { index: index.clone(), why: why.0 })?;
+        if let Some(listed) = listed {
+            let mut fresh = Fresh::begin(&index).map_err(io)?;
+            fresh.write(&listed).map_err(io)?;
+            fresh.finish(self.at).map_err(io)?;
+            live::install(&index).map_err(io)?;
+        }
+        Ok(())
+    }
+
+    fn seal(&mut self, detail: &Value) -> Operation {
+        let moved =
+            std::mem::take(&mut self.moved).into_iter().filter(|(_, (from, to))| from != to);
+        self.facts.moves = moved.map(|(branch, (from, to))| Move { branch, from, to }).collect();
+        self.facts.sort();
+        let mut operation = Operation {
+            n: self.number(),
+            at: self.at,
+            command: self.command.to_owned(),
+            detail: detail.to_string(),
+            undoes: self.undoes,
+            first: self.tip.entries() + 1,
+            count: self.facts.entries.len() as u64,
+            hash: OperationId::new([0; 32]),
+        };
+        operation.hash = operation.seal(self.tip.hash(), &self.name, &self.facts);
+        operation
+    }
+
+    /// Returns the ties of the generations whose beginnings grew.
+    fn ties(&self) -> Result<Vec<(u64, Vec<Tie>)>, OpsError> {
+        let mut ends: BTreeMap<u64, u64> = BTreeMap::new();
+        for run in self.facts.runs.iter().filter(|run| run.start < TIED) {
+            let end = ends.entry(run.generation).or_default();
+            *end = (*end).max(run.end().min(TIED));
+        }
+        let mut ties = Vec::new();
+        for (generation, horizon) in ends {
+            let view = self.look(Position { generation, head: None, horizon });
+            ties.push((generation, derive::ties(self.format, &self.name, &view)?));
+        }
+        Ok(ties)
+    }
+
+    fn card(&self, operation: &Operation, records: &[Record]) -> Result<Card, OpsError> {
+        let mut card = match &self.session {
+            Some(session) => self.archive.store.card(session.key)?,
+            None => Card::default(),
+        };
+        derive::see_operation(&mut card, operation, &self.facts.marks, self.format);
+        for (record, line) in records.iter().zip(&self.lines) {
+            // Only a card that lacks words needs the line itself.
+            let raw = (card.title.is_none() || card.folder.is_none())
+                .then(|| Raw::object(line.bytes()))
+                .flatten();
+            derive::see_entry(&mut card, record.kind, record.time, raw, self.format);
+        }
+        Ok(card)
+    }
+}
