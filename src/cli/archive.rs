@@ -107,7 +107,11 @@ impl Context {
         let named = wanted.map(|wanted| wanted.to_str().ok_or_else(|| no_such(Some(wanted))));
         let named = named.transpose()?;
         let archive = self.writer()?;
-        let session = self.session(&archive, named)?;
+        let is_path = named.is_some_and(|named| named.starts_with(['/', '.']));
+        let session = match self.session(&archive, named) {
+            Err(_) if is_path => return Err(no_such(wanted)),
+            found => found?,
+        };
         Ok((archive, session))
     }
 

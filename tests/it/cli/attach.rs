@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use insta::assert_snapshot;
+use md5::{Digest, Md5};
 use rusqlite::Connection;
 
 use super::{json, store};
@@ -299,4 +300,45 @@ fn derived_rows_of_older_rules_are_made_anew() {
     kept.env.run(&["checkpoint", "-s", "6b0a"]).success();
     assert_eq!(kept.env.run(&["log", "6b0a"]).success().stderr, "");
     kept.env.run(&["verify"]).success();
+}
+
+#[test]
+fn kimis_list_of_folders_has_the_one_of_a_session_that_is_written() {
+    let env = TestEnv::new();
+    let project = env.project().canonicalize().unwrap();
+    let hash = Md5::digest(project.to_str().unwrap().as_bytes());
+    let hash: Vec<String> = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let root = env.home().join(".kimi");
+    let session = root.join("sessions").join(hash.concat()).join("boat");
+    fs::create_dir_all(&session).unwrap();
+    let lines = [
+        "{\"role\": \"_system_prompt\", \"content\": \"Help.\"}",
+        "{\"role\": \"_checkpoint\", \"id\": 0}",
+        "{\"role\":\"user\",\"content\":\"Build a boat.\"}",
+        "{\"role\":\"assistant\",\"content\":\"Of wood?\"}",
+        "{\"role\": \"_checkpoint\", \"id\": 1}",
+        "{\"role\":\"user\",\"content\":\"Of steel.\"}",
+        "",
+    ];
+    fs::write(session.join("context.jsonl"), lines.join("\n")).unwrap();
+    let index = root.join("kimi.json");
+    fs::write(&index, "{\"work_dirs\":[{\"path\":\"/other\",\"kaos\":\"local\"}],\"more\":1}")
+        .unwrap();
+    env.run(&["import"]).success();
+    let elsewhere =
+        env.command().current_dir(env.home()).args(["revert", "1", "-s", "boat"]).output();
+    let said = String::from_utf8(elsewhere.unwrap().stderr).unwrap();
+    assert!(said.contains("which Kimi CLI would empty"), "{said}");
+    assert!(!session.join("context_1.jsonl").exists());
+    env.run(&["revert", "1", "-s", "boat"]).success();
+    assert!(session.join("context_1.jsonl").exists());
+    let listed = json(&fs::read_to_string(&index).unwrap());
+    assert_eq!(listed["work_dirs"][1]["path"], project.to_str().unwrap());
+    assert_eq!(
+        (listed["work_dirs"][0]["path"].as_str(), &listed["more"]),
+        (Some("/other"), &1.into())
+    );
+    // Once it is there it stays as it is.
+    env.run(&["undo", "-s", "boat"]).success();
+    assert_eq!(json(&fs::read_to_string(&index).unwrap()), listed);
 }
