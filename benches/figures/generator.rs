@@ -120,7 +120,7 @@ impl Sources {
                 let cut = cut.and_then(|at| rest[at..].find('\n').map(|end| at + end + 1));
                 let (part, behind) = rest.split_at(cut.unwrap_or(rest.len()));
                 let n = sources.code.len();
-                sources.code.push((format!("/work/project/{n}/{name}"), part.to_owned()));
+                sources.code.push((format!("/srv/project/{n}/{name}"), part.to_owned()));
                 rest = behind;
             }
         }
@@ -233,7 +233,7 @@ impl Writing<'_> {
             "parentUuid": self.last,
             "isSidechain": false,
             "userType": "external",
-            "cwd": "/work/project",
+            "cwd": "/srv/project",
             "sessionId": self.session,
             "version": "2.1.20",
             "gitBranch": "main",

@@ -208,7 +208,7 @@ mod tests {
     }
 
     fn paths(messages: &[Message], outside: bool) -> Vec<String> {
-        named(messages, Some("/work/app/"), outside).into_iter().map(|named| named.path).collect()
+        named(messages, Some("/srv/app/"), outside).into_iter().map(|named| named.path).collect()
     }
 
     #[test]
@@ -216,40 +216,40 @@ mod tests {
         let messages = [
             says(
                 Role::User,
-                "Look at /work/app/often.rs, (/work/app/often.rs:12) and `/work/app/old.rs`.",
+                "Look at /srv/app/often.rs, (/srv/app/often.rs:12) and `/srv/app/old.rs`.",
             ),
-            call("Read", r#"{"file_path":"/work/app/late.rs"}"#),
-            call("Edit", r#"{"file_path":"/work/app/edited.rs","old_string":"/work/app/no.rs"}"#),
+            call("Read", r#"{"file_path":"/srv/app/late.rs"}"#),
+            call("Edit", r#"{"file_path":"/srv/app/edited.rs","old_string":"/srv/app/no.rs"}"#),
         ];
         let expected =
-            ["/work/app/edited.rs", "/work/app/often.rs", "/work/app/late.rs", "/work/app/old.rs"];
+            ["/srv/app/edited.rs", "/srv/app/often.rs", "/srv/app/late.rs", "/srv/app/old.rs"];
         assert_eq!(paths(&messages, false), expected);
     }
 
     #[test]
     fn paths_are_found_where_tools_keep_them() {
         let check = |name: &str, input: &str, expected: &[&str], modified: bool| {
-            let named = named(&[call(name, input)], Some("/work/app"), false);
+            let named = named(&[call(name, input)], Some("/srv/app"), false);
             let paths: Vec<&str> = named.iter().map(|named| named.path.as_str()).collect();
             assert_eq!(paths, expected, "{input}");
             assert!(named.iter().all(|named| named.is_modified == modified), "{input}");
         };
-        check("write_file", r#"{"path":"src/a.rs"}"#, &["/work/app/src/a.rs"], true);
-        check("str_replace_editor", r#"{"command":"view","path":"./a"}"#, &["/work/app/a"], false);
+        check("write_file", r#"{"path":"src/a.rs"}"#, &["/srv/app/src/a.rs"], true);
+        check("str_replace_editor", r#"{"command":"view","path":"./a"}"#, &["/srv/app/a"], false);
         check(
             "move",
             r#"{"source":"a","destination":"b/../c"}"#,
-            &["/work/app/a", "/work/app/c"],
+            &["/srv/app/a", "/srv/app/c"],
             false,
         );
-        check("MultiEdit", r#"{"edits":[{"target":"deep"}]}"#, &["/work/app/deep"], true);
+        check("MultiEdit", r#"{"edits":[{"target":"deep"}]}"#, &["/srv/app/deep"], true);
         check(
             "shell",
             r#"{"input":"*** Begin Patch\n*** Update File: x.rs\n"}"#,
-            &["/work/app/x.rs"],
+            &["/srv/app/x.rs"],
             true,
         );
-        check("apply_patch", "*** Begin Patch\n*** Add File: y.rs\n", &["/work/app/y.rs"], true);
+        check("apply_patch", "*** Begin Patch\n*** Add File: y.rs\n", &["/srv/app/y.rs"], true);
         check("Bash", r#"{"command":"cat src/a.rs"}"#, &[], false);
         check("Read", "no json", &[], false);
     }
@@ -257,10 +257,10 @@ mod tests {
     #[test]
     fn nothing_outside_of_the_folder_is_taken_unless_asked_for() {
         let messages = [
-            says(Role::User, "See /etc/passwd.d/x and /work/app2/a.rs"),
+            says(Role::User, "See /etc/passwd.d/x and /srv/app2/a.rs"),
             call("Read", r#"{"path":"../secret"}"#),
-            call("Read", r#"{"path":"/work/app/../secret2"}"#),
-            says(Role::Tool, "/work/app/printed.rs"),
+            call("Read", r#"{"path":"/srv/app/../secret2"}"#),
+            says(Role::Tool, "/srv/app/printed.rs"),
         ];
         assert_eq!(paths(&messages, false), [""; 0]);
         assert_eq!(paths(&messages, true).len(), 4);
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn prose_has_things_that_are_no_paths() {
-        let text = "/compact // a comment https://example.org/a/b and /work/app/ or a/b, //x/y";
+        let text = "/compact // a comment https://example.org/a/b and /srv/app/ or a/b, //x/y";
         assert_eq!(in_prose(text).collect::<Vec<_>>(), [""; 0]);
         assert_eq!(in_prose("(/a/b.rs), =/c.d:3:4").collect::<Vec<_>>(), ["/a/b.rs", "/c.d"]);
     }
