@@ -137,9 +137,8 @@ fn wrong_uses_are_explained() {
     ");
     assert_snapshot!(env.run(&["append", "text", "-s", "../../etc'; DROP TABLE entry;--\x1b"]), @r#"
     ------- stderr -------
-    error: no session matches "../../etc'; DROP TABLE entry;--\u{1b}"
+    error: "../../etc'; DROP TABLE entry;--\u{1b}" is neither a file nor a session
     hint: list the sessions: undertext sessions
-    hint: or begin one: undertext new; or take in those of your agents: undertext import
     [exit status: 2]
     "#);
 }
