@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -49,6 +50,9 @@ impl Context {
         wanted: Option<&OsStr>,
     ) -> Result<(Archive, Session), CommandError> {
         let (archive, session) = self.find(wanted)?;
+        if archive.root().is_none() {
+            self.point_to_store(wanted);
+        }
         if archive.store().is_stale()? {
             self.output.warn(
                 "an older version has left the store's derived rows; the next change makes them anew",
@@ -61,6 +65,20 @@ impl Context {
             );
         }
         Ok((archive, session))
+    }
+
+    /// Says that a file which is shown as it is lies under a session of the store, which knows more of it.
+    fn point_to_store(&mut self, wanted: Option<&OsStr>) {
+        let path = wanted.and_then(|wanted| self.env.current_dir.join(wanted).canonicalize().ok());
+        let held = path.zip(self.reader().ok()).and_then(|(path, archive)| {
+            archive.store().files(path.as_os_str().as_bytes()).ok()?.pop()
+        });
+        if let Some((_, name, _)) = held {
+            let id = name.id;
+            self.output.hint(&format!(
+                "this is the file alone; the store has its branches and what was cut: {id}"
+            ));
+        }
     }
 
     /// Opens a session of the store, or a session file as it is.

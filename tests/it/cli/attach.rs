@@ -106,6 +106,14 @@ fn an_import_attaches_what_lies_in_its_place_and_a_revert_is_appended() {
     assert!(after.starts_with(&before));
     assert_eq!(after.lines().count(), before.lines().count() + 2);
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Of wood? | Steel is sold out.");
+    // A file is shown as it is; what only the store has of it is pointed to.
+    let file = kept.file.to_str().unwrap();
+    let pointed = |env: &TestEnv, store: &str| {
+        let shown = env.run(&["--store", store, "audit", file]).success();
+        shown.stderr.contains(&format!("the store has its branches and what was cut: {BOAT}"))
+    };
+    assert!(pointed(&kept.env, store(&kept.env).to_str().unwrap()));
+    assert!(!pointed(&kept.env, "none"));
     // The file alone says the same.
     assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), kept.said(&["6b0a"]));
     assert_snapshot!(kept.env.run(&["undo", "-s", "6b0a"]), @r"
