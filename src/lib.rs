@@ -92,6 +92,7 @@
 //! model     values: ids, lines, facts, messages         -> nothing
 //! dag       graphs over closures                        -> nothing
 //! settings  what the user sets, read from text          -> nothing
+//! trust     what this user has said on this machine     -> model
 //! wire      formats, the only way in and out            -> model dag
 //! context   what a model sees of a session              -> model
 //! provider  models, the only code on a network          -> model context
@@ -144,4 +145,5 @@ pub mod ops;
 pub mod provider;
 pub mod settings;
 pub mod store;
+pub mod trust;
 pub mod wire;

@@ -52,6 +52,19 @@ macro_rules! id_type {
             pub fn from_slice(bytes: &[u8]) -> Option<Self> {
                 bytes.try_into().ok().map(Self)
             }
+
+            /// Returns the id whose 64 hexadecimal digits `text` is.
+            pub fn from_hex(text: &str) -> Option<Self> {
+                let mut bytes = [0; 32];
+                let pairs = text.as_bytes().chunks(2);
+                if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+                    return None;
+                }
+                for (byte, pair) in bytes.iter_mut().zip(pairs) {
+                    *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
+                }
+                Some(Self(bytes))
+            }
         }
 
         impl fmt::Display for $name {

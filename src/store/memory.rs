@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use crate::model::{
-    Card, Checkpoint, Entry, Facts, LineId, Mark, NameTag, Operation, Origin, Position, Record,
-    Run, SessionName, Tie, TieKind,
+    Card, Checkpoint, Entry, Facts, LineId, Mark, NameTag, Operation, OperationId, Origin,
+    Position, Record, Run, SessionName, Tie, TieKind,
 };
 use crate::store::{
     Commit, Derived, FactKind, Fault, Find, Listed, Newest, SessionFilter, SessionKey, Sighting,
@@ -138,6 +138,11 @@ impl Store for MemoryStore {
     fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
         let held = self.sessions.iter().map(|held| held.name.clone());
         Ok((0..).map(SessionKey).zip(held).collect())
+    }
+
+    fn id(&self) -> Result<Option<OperationId>, StoreError> {
+        let first = self.sessions.first().and_then(|session| session.operations.first());
+        Ok(first.map(|(operation, _)| operation.hash))
     }
 
     fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {

@@ -382,6 +382,9 @@ pub trait Store: Send {
     /// Returns the names of all sessions, by the facts alone.
     fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError>;
 
+    /// Returns the store's own id: the hash of its first operation, which no other store has.
+    fn id(&self) -> Result<Option<OperationId>, StoreError>;
+
     /// Returns the session of this name.
     fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError>;
 

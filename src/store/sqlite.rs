@@ -224,6 +224,10 @@ impl Store for SqliteStore {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    fn id(&self) -> Result<Option<OperationId>, StoreError> {
+        rows::first_operation(&self.db)
+    }
+
     fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
         self.key(name)
     }

@@ -4,9 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folder, then the folders it may import: the table of the architecture, complete.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 12] = [
     ("model", &[]),
     ("dag", &[]),
+    ("settings", &[]),
+    ("trust", &["model"]),
     ("wire", &["model", "dag"]),
     ("context", &["model"]),
     ("store", &["model"]),

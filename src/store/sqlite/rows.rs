@@ -8,8 +8,8 @@ use super::{hash, operation_id};
 use crate::{
     model::{
         Card, Checkpoint, Entry, EntryId, Facts, File, Gaps, Generation, Kind, LineId, Mark, Move,
-        NameTag, Operation, Origin, Parent, Position, Record, Rotation, Run, Running, Tie, TieKind,
-        Timestamp, put_varint, take_varint,
+        NameTag, Operation, OperationId, Origin, Parent, Position, Record, Rotation, Run, Running,
+        Tie, TieKind, Timestamp, put_varint, take_varint,
     },
     store::{FactKind, Find, Newest, SessionKey, StoreError, Tip},
 };
@@ -139,6 +139,11 @@ pub(super) fn branches(
         branches.extend(head(db, session, &name)?.map(|at| (name, at)));
     }
     Ok(branches)
+}
+
+pub(super) fn first_operation(db: &Connection) -> Result<Option<OperationId>, StoreError> {
+    let first = "SELECT hash FROM operation ORDER BY session, n LIMIT 1";
+    Ok(collect(db, first, [], |row| operation_id(row, 0))?.pop())
 }
 
 pub(super) fn operations(

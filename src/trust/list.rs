@@ -1,0 +1,140 @@
+//! A list in a file of the user's own state folder: an item a line, read whole and replaced whole.
+//!
+//! Items are bytes, because paths are; a line break in one is written as `\n`, a backslash as `\\`.
+//!
+//! Invariant: what is read was written by the user who reads it: a file of somebody else, or one that is none, is an error.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io::{self, ErrorKind, Read, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::OFlags;
+
+/// The longest list that is read, in bytes.
+const LONGEST: u64 = 16 << 20;
+
+/// A list of one kind of thing.
+#[derive(Clone, Debug)]
+pub struct List {
+    folder: PathBuf,
+    name: &'static str,
+}
+
+impl List {
+    /// Returns the list of this name in the user's state folder, which need not be there.
+    pub fn new(folder: &Path, name: &'static str) -> Self {
+        Self { folder: folder.to_owned(), name }
+    }
+
+    /// Returns the items; a list that is not there is empty.
+    pub fn read(&self) -> io::Result<Vec<Vec<u8>>> {
+        let path = self.folder.join(self.name);
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let file = match File::options().read(true).custom_flags(flags).open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened?,
+        };
+        let meta = file.metadata()?;
+        let own = rustix::process::geteuid().as_raw();
+        if !meta.is_file() || meta.uid() != own || meta.len() > LONGEST {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        let mut text = Vec::new();
+        file.take(LONGEST).read_to_end(&mut text)?;
+        let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        Ok(lines.map(unescape).collect())
+    }
+
+    /// Changes the list in one step; the folder is made, private, if it is not there.
+    pub fn change(&self, change: impl FnOnce(&mut Vec<Vec<u8>>)) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let at = |end: &str| self.folder.join(format!("{}{end}", self.name));
+        let private = |options: &mut fs::OpenOptions, end: &str| {
+            let flags = OFlags::NOFOLLOW.bits().cast_signed();
+            options.write(true).mode(0o600).custom_flags(flags).open(at(end))
+        };
+        let lock = private(File::options().create(true).truncate(false), ".lock")?;
+        lock.lock()?;
+        let mut items = self.read()?;
+        change(&mut items);
+        let mut fresh = private(File::options().create(true).truncate(true), ".new")?;
+        let text: Vec<u8> = items.iter().flat_map(|item| escape(item)).collect();
+        fresh.write_all(&text)?;
+        fresh.sync_all()?;
+        fs::rename(at(".new"), at(""))?;
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+/// Returns an item as its line.
+fn escape(item: &[u8]) -> Vec<u8> {
+    let mut line = Vec::with_capacity(item.len() + 1);
+    for &byte in item {
+        match byte {
+            b'\n' => line.extend(b"\\n"),
+            b'\\' => line.extend(b"\\\\"),
+            byte => line.push(byte),
+        }
+    }
+    line.push(b'\n');
+    line
+}
+
+/// Returns the item of a line.
+fn unescape(line: &[u8]) -> Vec<u8> {
+    let mut item = Vec::with_capacity(line.len());
+    let mut bytes = line.iter().copied();
+    while let Some(byte) = bytes.next() {
+        item.push(match byte {
+            b'\\' if bytes.next() == Some(b'n') => b'\n',
+            byte => byte,
+        });
+    }
+    item
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_keeps_any_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = List::new(&folder.path().join("state"), "things");
+        assert_eq!(list.read().unwrap(), [b""; 0]);
+        let items: [&[u8]; 4] = [b"plain", b"a\nline", b"back\\slash\\n", b"\xff\xfe"];
+        list.change(|held| held.extend(items.map(<[u8]>::to_vec))).unwrap();
+        assert_eq!(list.read().unwrap(), items);
+        list.change(|held| held.retain(|item| item == b"plain")).unwrap();
+        assert_eq!(list.read().unwrap(), [b"plain"]);
+    }
+
+    #[test]
+    fn a_list_is_private_and_no_link() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let list = List::new(folder.path(), "things");
+        list.change(|held| held.push(b"one".to_vec())).unwrap();
+        let mode = fs::metadata(folder.path().join("things")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let elsewhere = List::new(folder.path(), "elsewhere");
+        std::os::unix::fs::symlink("things", folder.path().join("elsewhere")).unwrap();
+        assert!(elsewhere.read().is_err());
+    }
+
+    #[test]
+    fn changes_at_one_time_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = List::new(folder.path(), "things");
+        std::thread::scope(|scope| {
+            for n in 0..8_u8 {
+                let list = list.clone();
+                scope.spawn(move || list.change(|held| held.push(vec![b'a' + n])).unwrap());
+            }
+        });
+        assert_eq!(list.read().unwrap().len(), 8);
+    }
+}

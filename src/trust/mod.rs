@@ -1,0 +1,295 @@
+//! What this user has said on this machine: which stores that lie in folders are used.
+//!
+//! A store, a setting or a path that somebody else could have written is data. What gives it power is an item of a list
+//! in the user's own state folder, which no repository, archive or transcript reaches.
+//!
+//! Trust names a store by its path, by the device and inode of its folder, by the inode of its database and by its own id,
+//! the hash of its first operation. A store that a checkout puts in its place is a strange one.
+//!
+//! Invariant: of a strange store nothing is opened; it is looked at from outside.
+
+mod list;
+
+pub use list::List;
+
+use std::{
+    ffi::OsStr,
+    fmt, fs, io,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, PermissionsExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use crate::model::OperationId;
+
+/// The file of a store's folder that is its database.
+const DATABASE: &str = "store.db";
+/// How many files directly in a store's folder are looked at; a store has fewer than ten.
+const MOST_PARTS: usize = 100;
+
+/// What tells a store from every other one, but for its own id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The device that its folder lies on.
+    pub device: u64,
+    /// The inode of its folder.
+    pub inode: u64,
+    /// The inode of its database.
+    pub database: u64,
+}
+
+/// A store that this user trusts on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trusted {
+    /// Its folder, without links.
+    pub path: PathBuf,
+    /// Where it lay when it was trusted.
+    pub place: Place,
+    /// Its own id.
+    pub store: OperationId,
+}
+
+/// Why a store that was found in a folder is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Strange {
+    /// This user has not trusted it on this machine.
+    Unknown,
+    /// Another store was trusted at this path.
+    Replaced,
+    /// There is no store in it.
+    Empty,
+    /// A part of it is a link.
+    Link(PathBuf),
+    /// A part of it is neither a file nor a folder, or not the one that it should be.
+    Odd(PathBuf),
+    /// A part of it belongs to somebody else.
+    Foreign(PathBuf),
+    /// Other users may write to a part of it.
+    Open(PathBuf),
+    /// A part of it, or the list of trusted stores, cannot be read.
+    Unreadable(String),
+}
+
+impl fmt::Display for Strange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name =
+            |part: &Path| part.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match self {
+            Self::Unknown => f.write_str("you have not trusted it on this machine"),
+            Self::Replaced => f.write_str("it is not the store that you trusted there"),
+            Self::Empty => f.write_str("it holds no store"),
+            Self::Link(part) => write!(f, "{} in it is a link", name(part)),
+            Self::Odd(part) => write!(f, "{} in it is no part of a store", name(part)),
+            Self::Foreign(part) => write!(f, "{} in it belongs to another user", name(part)),
+            Self::Open(part) => write!(f, "other users may write to {} in it", name(part)),
+            Self::Unreadable(why) => write!(f, "it cannot be looked at: {why}"),
+        }
+    }
+}
+
+impl From<io::Error> for Strange {
+    fn from(error: io::Error) -> Self {
+        Self::Unreadable(error.to_string())
+    }
+}
+
+/// The stores that this user trusts on this machine.
+#[derive(Clone, Debug)]
+pub struct Stores(List);
+
+impl Stores {
+    /// Returns those that a user's state folder lists.
+    pub fn of(state: &Path) -> Self {
+        Self(List::new(state, "trusted"))
+    }
+
+    /// Returns all of them, the earliest first.
+    pub fn all(&self) -> io::Result<Vec<Trusted>> {
+        Ok(self.0.read()?.iter().filter_map(|item| Trusted::parse(item)).collect())
+    }
+
+    /// Trusts a store; what was said of its path before is forgotten.
+    pub fn trust(&self, store: &Trusted) -> io::Result<()> {
+        self.0.change(|items| {
+            forget(items, &store.path);
+            items.push(store.item());
+        })
+    }
+
+    /// Trusts a path no more and returns whether it was trusted.
+    pub fn distrust(&self, path: &Path) -> io::Result<bool> {
+        let mut found = false;
+        self.0.change(|items| found = forget(items, path))?;
+        Ok(found)
+    }
+
+    /// Returns what is trusted at a folder, if it still lies there as it was trusted: whether it is that store, only its own id
+    /// tells.
+    pub fn at(&self, folder: &Path) -> Result<Trusted, Strange> {
+        let place = examine(folder)?;
+        let listed = self.all()?.into_iter().find(|store| store.path == folder);
+        let listed = listed.ok_or(Strange::Unknown)?;
+        if listed.place == place { Ok(listed) } else { Err(Strange::Replaced) }
+    }
+}
+
+/// Removes the items of a path and returns whether there were any.
+fn forget(items: &mut Vec<Vec<u8>>, path: &Path) -> bool {
+    let before = items.len();
+    items.retain(|item| Trusted::parse(item).is_none_or(|store| store.path != path));
+    items.len() < before
+}
+
+/// Looks at a store's folder and its parts from outside: all must be files and folders of this user alone.
+pub fn examine(folder: &Path) -> Result<Place, Strange> {
+    let own = rustix::process::geteuid().as_raw();
+    let check = |part: &Path| {
+        let meta = fs::symlink_metadata(part)?;
+        let odd = match part.file_name().and_then(OsStr::to_str) {
+            Some(DATABASE) => !meta.is_file(),
+            _ => !meta.is_file() && !meta.is_dir(),
+        };
+        if meta.is_symlink() {
+            Err(Strange::Link(part.to_owned()))
+        } else if odd {
+            Err(Strange::Odd(part.to_owned()))
+        } else if meta.uid() != own {
+            Err(Strange::Foreign(part.to_owned()))
+        } else if meta.permissions().mode() & 0o022 != 0 {
+            Err(Strange::Open(part.to_owned()))
+        } else {
+            Ok(meta)
+        }
+    };
+    let meta = check(folder)?;
+    if !meta.is_dir() {
+        return Err(Strange::Odd(folder.to_owned()));
+    }
+    let mut database = None;
+    for (n, part) in fs::read_dir(folder)?.enumerate() {
+        let part = part?;
+        if n == MOST_PARTS {
+            return Err(Strange::Odd(part.path()));
+        }
+        let meta = check(&part.path())?;
+        if part.file_name() == DATABASE {
+            database = Some(meta.ino());
+        }
+    }
+    let database = database.ok_or(Strange::Empty)?;
+    Ok(Place { device: meta.dev(), inode: meta.ino(), database })
+}
+
+impl Trusted {
+    /// Returns it as an item of the list: four fields, then the path, which may hold spaces.
+    fn item(&self) -> Vec<u8> {
+        let Place { device, inode, database } = self.place;
+        let mut item = format!("{device} {inode} {database} {} ", self.store).into_bytes();
+        item.extend(self.path.as_os_str().as_bytes());
+        item
+    }
+
+    fn parse(item: &[u8]) -> Option<Self> {
+        let mut fields = item.splitn(5, |&byte| byte == b' ');
+        let mut text = || str::from_utf8(fields.next()?).ok();
+        let place = Place {
+            device: text()?.parse().ok()?,
+            inode: text()?.parse().ok()?,
+            database: text()?.parse().ok()?,
+        };
+        let store = OperationId::from_hex(text()?)?;
+        let path = Path::new(OsStr::from_bytes(fields.next()?)).to_owned();
+        Some(Self { path, place, store })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store_in(folder: &Path) -> PathBuf {
+        let store = folder.join(".undertext");
+        fs::create_dir(&store).unwrap();
+        fs::set_permissions(&store, fs::Permissions::from_mode(0o700)).unwrap();
+        private(&store.join(DATABASE));
+        store
+    }
+
+    fn private(file: &Path) {
+        fs::write(file, b"").unwrap();
+        fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    fn trusted(path: &Path) -> Trusted {
+        let place = examine(path).unwrap();
+        Trusted { path: path.to_owned(), place, store: OperationId::new([7; 32]) }
+    }
+
+    #[test]
+    fn a_store_is_used_once_it_is_trusted_and_until_it_is_not() {
+        let home = tempfile::tempdir().unwrap();
+        let (store, stores) = (store_in(home.path()), Stores::of(&home.path().join("state")));
+        assert_eq!(stores.at(&store), Err(Strange::Unknown));
+        stores.trust(&trusted(&store)).unwrap();
+        stores.trust(&trusted(&store)).unwrap();
+        assert_eq!(stores.at(&store), Ok(trusted(&store)));
+        assert_eq!(stores.all().unwrap().len(), 1);
+        assert!(stores.distrust(&store).unwrap());
+        assert!(!stores.distrust(&store).unwrap());
+        assert_eq!(stores.at(&store), Err(Strange::Unknown));
+    }
+
+    #[test]
+    fn another_store_in_its_place_is_strange() {
+        let home = tempfile::tempdir().unwrap();
+        let (store, stores) = (store_in(home.path()), Stores::of(&home.path().join("state")));
+        stores.trust(&trusted(&store)).unwrap();
+        let database = store.join(DATABASE);
+        // Both files are there for a moment, so that the inode is not given again.
+        private(&store.join("fresh"));
+        fs::rename(store.join("fresh"), &database).unwrap();
+        assert_eq!(stores.at(&store), Err(Strange::Replaced));
+        stores.trust(&trusted(&store)).unwrap();
+        fs::rename(&store, home.path().join("gone")).unwrap();
+        store_in(home.path());
+        assert_eq!(stores.at(&store), Err(Strange::Replaced));
+    }
+
+    #[test]
+    fn every_part_is_a_private_file_of_this_user() {
+        let home = tempfile::tempdir().unwrap();
+        let store = store_in(home.path());
+        let config = store.join("config.toml");
+        std::os::unix::fs::symlink("/etc/passwd", &config).unwrap();
+        assert_eq!(examine(&store), Err(Strange::Link(config.clone())));
+        fs::remove_file(&config).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&config).status().unwrap().success());
+        assert_eq!(examine(&store), Err(Strange::Odd(config.clone())));
+        fs::remove_file(&config).unwrap();
+        private(&config);
+        fs::set_permissions(&config, fs::Permissions::from_mode(0o666)).unwrap();
+        assert_eq!(examine(&store), Err(Strange::Open(config.clone())));
+        fs::remove_file(&config).unwrap();
+        fs::remove_file(store.join(DATABASE)).unwrap();
+        assert_eq!(examine(&store), Err(Strange::Empty));
+        let link = home.path().join("link");
+        std::os::unix::fs::symlink(&store, &link).unwrap();
+        assert_eq!(examine(&link), Err(Strange::Link(link.clone())));
+    }
+
+    #[test]
+    fn an_item_keeps_any_path() {
+        let store = Trusted {
+            path: Path::new(OsStr::from_bytes(b"/a b/\xff\n/.undertext")).to_owned(),
+            place: Place { device: 1, inode: u64::MAX, database: 3 },
+            store: OperationId::new([0xab; 32]),
+        };
+        assert_eq!(Trusted::parse(&store.item()), Some(store));
+        for broken in [&b""[..], b"1 2 3", b"1 2 3 zz /p", b"x 2 3 4 /p"] {
+            assert_eq!(Trusted::parse(broken), None);
+        }
+    }
+}
