@@ -92,13 +92,14 @@
 //! model     values: ids, lines, facts, messages         -> nothing
 //! dag       graphs over closures                        -> nothing
 //! settings  what the user sets, read from text          -> nothing
-//! trust     what this user has said on this machine     -> model
+//! disk      opening and reading what others wrote       -> nothing
+//! trust     what this user has said on this machine     -> model disk
 //! wire      formats, the only way in and out            -> model dag
 //! context   what a model sees of a session              -> model
 //! provider  models, the only code on a network          -> model context
-//! store     persistence: a trait, in memory and SQLite  -> model
-//! live      files that an agent reads                   -> model wire
-//! ops       verbs, a function each                      -> model dag wire context store live
+//! store     persistence: a trait, in memory and SQLite  -> model disk
+//! live      files that an agent reads                   -> model wire disk
+//! ops       verbs, a function each                      -> model dag wire context store live disk
 //! render    what is shown (of the program)              -> the library
 //! cli       commands (of the program)                   -> the library, render
 //! ```
@@ -126,6 +127,9 @@
 //!
 //! Architecture invariant: nothing but [`live`] writes a file that an agent reads, and none is written over.
 //!
+//! Architecture invariant: what others could have written is opened and read by [`disk`]: regular files only, without
+//! waiting, to a cap.
+//!
 //! Architecture invariant: no fact is updated or deleted; the schema's triggers refuse it whoever asks.
 //!
 //! Architecture invariant: no byte of a line is ever made canonical, completed or dropped, however broken it is.
@@ -139,6 +143,7 @@
 
 pub mod context;
 pub mod dag;
+pub mod disk;
 pub mod live;
 pub mod model;
 pub mod ops;

@@ -4,17 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folder, then the folders it may import: the table of the architecture, complete.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("model", &[]),
     ("dag", &[]),
     ("settings", &[]),
-    ("trust", &["model"]),
+    ("disk", &[]),
+    ("trust", &["model", "disk"]),
     ("wire", &["model", "dag"]),
     ("context", &["model"]),
-    ("store", &["model"]),
+    ("store", &["model", "disk"]),
     ("provider", &["model", "context"]),
-    ("live", &["model", "wire"]),
-    ("ops", &["model", "dag", "wire", "context", "store", "live"]),
+    ("live", &["model", "wire", "disk"]),
+    ("ops", &["model", "dag", "wire", "context", "store", "live", "disk"]),
     // These two are the binary, which also imports the library, as `undertext::`.
     ("render", &[]),
     ("cli", &["render"]),

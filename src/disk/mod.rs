@@ -1,0 +1,253 @@
+//! The disk: the one way to open and read what others could have written.
+//!
+//! A path in a folder, a store or a transcript may lead to anything: a pipe that nobody writes, a device without an end, a
+//! file that grows while it is read. So whatever is read from there is opened here.
+//!
+//! Invariant: nothing but a regular file is opened, opening never waits, and no read goes beyond the length that its caller
+//! states.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{self, Read},
+    os::fd::AsFd,
+    path::Path,
+};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+
+/// The longest file that holds a few words: git's own, a lock, a list of folders.
+pub const SMALL: u64 = 1 << 20;
+/// The longest file that a person or a tool wrote as a text: a manifest, settings, certificates.
+pub const TEXT: u64 = 16 << 20;
+
+/// What is done with a link in the last part of a path; links before that are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// It leads to the file.
+    Follow,
+    /// It is refused.
+    Refuse,
+}
+
+/// Why something is not opened or not read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is something else than a file.
+    NoFile(&'static str),
+    /// It is a link, where none is followed.
+    Link,
+    /// The system makes it up as it is read, as those under `/proc`.
+    MadeUp,
+    /// It is longer than this many bytes.
+    TooLong(u64),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoFile(kind) => write!(f, "it is {kind}, not a file"),
+            Self::Link => write!(f, "it is a link, not a file"),
+            Self::MadeUp => write!(f, "the system makes it up: it is no file on a disk"),
+            Self::TooLong(cap) => write!(f, "it is longer than {cap} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl From<Refusal> for io::Error {
+    fn from(refusal: Refusal) -> Self {
+        let kind = match refusal {
+            Refusal::TooLong(_) => io::ErrorKind::FileTooLarge,
+            Refusal::NoFile("a folder") => io::ErrorKind::IsADirectory,
+            _ => io::ErrorKind::InvalidInput,
+        };
+        Self::new(kind, refusal)
+    }
+}
+
+impl Refusal {
+    /// Returns the refusal that an error carries.
+    pub fn of(error: &io::Error) -> Option<Self> {
+        error.get_ref()?.downcast_ref().copied()
+    }
+}
+
+/// Opens a regular file to read it.
+pub fn open(path: &Path, links: Links) -> io::Result<File> {
+    open_at(CWD, path, links, OFlags::RDONLY)
+}
+
+/// Opens a regular file below an open folder, to read or to write what is there.
+pub(crate) fn open_at(
+    folder: impl AsFd,
+    path: &Path,
+    links: Links,
+    access: OFlags,
+) -> io::Result<File> {
+    let (at, no_follow) = match links {
+        Links::Follow => (AtFlags::empty(), OFlags::empty()),
+        Links::Refuse => (AtFlags::SYMLINK_NOFOLLOW, OFlags::NOFOLLOW),
+    };
+    // To open a device may already do something, so it is looked at before; what came meanwhile is told by the descriptor.
+    regular(&rustix::fs::statat(&folder, path, at)?)?;
+    let calm = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = rustix::fs::openat(&folder, path, access | calm | no_follow, Mode::empty())?;
+    regular(&rustix::fs::fstat(&file)?)?;
+    if is_made_up(&file) {
+        return Err(Refusal::MadeUp.into());
+    }
+    Ok(file.into())
+}
+
+/// Refuses all but a regular file.
+pub(crate) fn regular(stat: &Stat) -> io::Result<()> {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => return Ok(()),
+        FileType::Symlink => return Err(Refusal::Link.into()),
+        FileType::Directory => "a folder",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        _ => "a device",
+    };
+    Err(Refusal::NoFile(kind).into())
+}
+
+/// Returns whether something lies where the system shows itself as files, of which some never end and others wait.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_made_up(file: impl AsFd) -> bool {
+    // proc, sysfs, debugfs, tracefs, securityfs, cgroup 1 and 2, bpf, pstore, configfs, selinux, binfmt_misc, nsfs,
+    // efivarfs, fusectl, mqueue: the magic numbers of statfs(2).
+    const MADE_UP: [i64; 16] = [
+        0x9fa0,
+        0x6265_6572,
+        0x6462_6720,
+        0x7472_6163,
+        0x7363_6673,
+        0x0027_e0eb,
+        0x6367_7270,
+        0xcafe_4a11,
+        0x6165_676c,
+        0x6265_6570,
+        0xf97c_ff8c,
+        0x4249_4e4d,
+        0x6e73_6673,
+        0xde5e_81e4,
+        0x6573_5543,
+        0x1980_0202,
+    ];
+    let magic = rustix::fs::fstatfs(file).map(|stat| stat.f_type & 0xffff_ffff);
+    magic.is_ok_and(|magic| MADE_UP.contains(&magic))
+}
+
+/// Returns whether something lies where the system shows itself as files.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_made_up(_: impl AsFd) -> bool {
+    false
+}
+
+/// Reads a file whole; one that is longer than the cap is an error.
+pub fn read(path: &Path, cap: u64) -> io::Result<Vec<u8>> {
+    whole(open(path, Links::Follow)?, cap)
+}
+
+/// Reads a file whole as a text; one that is longer than the cap is an error.
+pub fn read_text(path: &Path, cap: u64) -> io::Result<String> {
+    let text = String::from_utf8(read(path, cap)?);
+    text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Reads the beginning of a file, as far as the cap.
+pub fn read_begin(path: &Path, cap: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path, Links::Follow)?.take(cap).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a stream to its end; one that is longer than the cap is an error.
+pub fn whole(stream: impl Read, cap: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    stream.take(cap.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > cap { Err(Refusal::TooLong(cap).into()) } else { Ok(bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        io::Write,
+        os::unix::{fs::symlink, net::UnixListener},
+    };
+
+    use super::*;
+
+    fn word(result: io::Result<impl Sized>) -> String {
+        result.map_or_else(|error| error.to_string(), |_| "read".to_owned())
+    }
+
+    #[test]
+    fn nothing_but_a_file_is_opened_and_nothing_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        rustix::fs::mknodat(CWD, path("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let _socket = UnixListener::bind(path("socket")).unwrap();
+        fs::write(path("file"), "said").unwrap();
+        symlink("/dev/zero", path("to-zero")).unwrap();
+        symlink(path("file"), path("to-file")).unwrap();
+        symlink(path("pipe"), path("to-pipe")).unwrap();
+        symlink("nowhere", path("dangling")).unwrap();
+        symlink("loop", path("loop")).unwrap();
+        let check = |name: &str, follow: &str, refuse: &str| {
+            let path = path(name);
+            assert_eq!(word(open(&path, Links::Follow)), follow, "{name}, followed");
+            assert_eq!(word(open(&path, Links::Refuse)), refuse, "{name}, not followed");
+            let cut = read_begin(&path, 2).map(|bytes| assert_eq!(bytes, b"sa"));
+            assert_eq!(word(cut), follow, "{name}, to a cap");
+        };
+        let absent = "No such file or directory (os error 2)";
+        let [device, link] = ["it is a device, not a file", "it is a link, not a file"];
+        check("file", "read", "read");
+        check("to-file", "read", link);
+        check("pipe", "it is a pipe, not a file", "it is a pipe, not a file");
+        check("to-pipe", "it is a pipe, not a file", link);
+        check("/dev/zero", device, device);
+        check("to-zero", device, link);
+        check(".", "it is a folder, not a file", "it is a folder, not a file");
+        check("absent", absent, absent);
+        check("dangling", absent, link);
+        assert_eq!(word(open(&path("socket"), Links::Follow)), "it is a socket, not a file");
+        assert_eq!(word(open(&path("loop"), Links::Refuse)), link);
+        assert!(open(&path("loop"), Links::Follow).is_err());
+        let write = |name: &str| open_at(CWD, &path(name), Links::Refuse, OFlags::WRONLY);
+        assert_eq!(word(write("pipe")), "it is a pipe, not a file");
+        assert_eq!(word(write(".")), "it is a folder, not a file");
+        assert_eq!(word(write("to-file")), link);
+    }
+
+    #[test]
+    fn what_the_system_makes_up_is_no_file() {
+        if cfg!(target_os = "linux") {
+            let made_up = read(Path::new("/proc/self/status"), SMALL).unwrap_err();
+            assert_eq!(Refusal::of(&made_up), Some(Refusal::MadeUp));
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_to_its_cap_even_if_it_grows() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "said").unwrap();
+        assert_eq!(read(&path, 4).unwrap(), b"said");
+        assert_eq!(read_text(&path, 4).unwrap(), "said");
+        assert_eq!(word(read(&path, 3)), "it is longer than 3 bytes");
+        assert_eq!(read_begin(&path, 3).unwrap(), b"sai");
+        let opened = open(&path, Links::Follow).unwrap();
+        File::options().append(true).open(&path).unwrap().write_all(b" more").unwrap();
+        let error = whole(opened, 4).unwrap_err();
+        assert_eq!(Refusal::of(&error), Some(Refusal::TooLong(4)));
+        assert_eq!(word(whole(io::repeat(0), 1 << 10)), "it is longer than 1024 bytes");
+        fs::write(&path, b"\xff").unwrap();
+        assert_eq!(read_text(&path, 4).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}
