@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::anyhow;
 use undertext::ops::{self, Archive, Notice, OpsError, Place, Session, Workspace};
@@ -13,23 +13,13 @@ use super::Context;
 use super::error::{CommandError, Kind};
 
 impl Context {
-    /// Returns the folder of the store.
-    pub(crate) fn root(&self) -> Result<PathBuf, CommandError> {
-        self.store.clone().ok_or_else(|| {
-            CommandError::user(anyhow!(
-                "there is no place for a store: neither --store nor a home folder"
-            ))
-            .hinted("name a folder: --store DIR")
-        })
-    }
-
     /// Opens the archive to read; nothing is written or made.
-    pub(crate) fn reader(&self) -> Result<Archive, CommandError> {
+    pub(crate) fn reader(&mut self) -> Result<Archive, CommandError> {
         Ok(Archive::open(&self.root()?, Access::Read, self.env.ambient())?)
     }
 
     /// Opens the archive to change it; it is made if it is not there.
-    pub(crate) fn writer(&self) -> Result<Archive, CommandError> {
+    pub(crate) fn writer(&mut self) -> Result<Archive, CommandError> {
         let root = self.root()?;
         let existing = root.ancestors().find(|folder| folder.exists()).unwrap_or(&root);
         let allowed = self.env.variable("UNDERTEXT_ALLOW_NETWORK").is_some();
@@ -82,7 +72,10 @@ impl Context {
     }
 
     /// Opens a session of the store, or a session file as it is.
-    pub(crate) fn find(&self, wanted: Option<&OsStr>) -> Result<(Archive, Session), CommandError> {
+    pub(crate) fn find(
+        &mut self,
+        wanted: Option<&OsStr>,
+    ) -> Result<(Archive, Session), CommandError> {
         let named = wanted.and_then(OsStr::to_str);
         let path =
             wanted.map(|wanted| self.env.current_dir.join(wanted)).filter(|path| path.is_file());

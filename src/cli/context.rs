@@ -14,7 +14,7 @@ use undertext::context::window::{Verdict, Windows};
 use undertext::context::{Act, Item, Origin, Shape, Step};
 use undertext::model::{Block, Role, Timestamp};
 use undertext::ops::{self, Archive, Asked, Session};
-use undertext::settings::{self, Settings};
+use undertext::settings::Settings;
 
 use super::common::{capital, counted, first_line};
 use super::error::{CommandError, Exit};
@@ -42,7 +42,8 @@ Examples:
   undertext context --explain 9c0d                        why this entry is, or is not, in it
 
 Settings are read from ~/.config/undertext/config.toml and from config.toml in the store's folder; what the latter
-says counts. Every key, explained: undertext context --settings
+says counts, but for what runs, sends or reads beyond a session, which is taken from your own file alone. Every key,
+explained, with its value and where that comes from: undertext context --settings
 
 JSON: one object about all, one a message, one a change
   {\"type\":\"context\", \"session\":ID, \"as\":SHAPE, \"model\":NAME or null, \"window\":N,
@@ -55,6 +56,9 @@ JSON: one object about all, one a message, one a change
   {\"type\":\"message\", \"n\":N from 0, \"role\":ROLE, \"origin\":ORIGIN, \"entries\":[ID], \"tokens\":N, \"total\":N up to here}
   {\"type\":\"change\", \"step\":\"sanitise\", \"limit\", \"pairs\", \"turns\" or \"cut\", \"act\":\"added\", \"dropped\",
    \"moved\", \"merged\", \"changed\" or \"cut\", \"entries\":[ID], \"why\":TEXT}
+and with --settings one a value that a file sets
+  {\"type\":\"setting\", \"key\":NAME, \"value\":VALUE, \"source\":\"user\" or \"store\",
+   \"file\":PATH, \"line\":N, \"taken\":BOOL}
 ORIGIN is said, summary, kept, replayed, synthetic or merged. With --explain instead
   {\"type\":\"explained\", \"entry\":ID, \"messages\":[N], \"why\":TEXT, \"changes\":[CHANGE]}")]
 pub(crate) struct Args {
@@ -113,7 +117,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ENTRY")]
     explain: Option<String>,
 
-    /// Print every key of the settings, explained
+    /// Print the settings: every key explained, with its value and where that comes from
     #[arg(long)]
     settings: bool,
 }
@@ -140,8 +144,7 @@ enum TokensArg {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     if args.settings {
-        context.output.write_all(settings::EXAMPLE.as_bytes())?;
-        return Ok(Exit::Yes);
+        return context.show_settings();
     }
     let settings = context.settings()?;
     let (archive, session) = context.look(args.session.as_deref())?;
@@ -251,7 +254,7 @@ pub(crate) fn limits(
 }
 
 /// Keeps what was counted; a store that cannot be written counts again next time.
-fn keep(context: &Context, archive: Archive, session: &Session, found: &ops::Context) {
+fn keep(context: &mut Context, archive: Archive, session: &Session, found: &ops::Context) {
     let is_stored = archive.root().is_some();
     drop(archive);
     if is_stored

@@ -37,6 +37,8 @@ pub(crate) struct Env {
     pub(crate) data_home: Option<PathBuf>,
     /// The user's folder of settings, `$XDG_CONFIG_HOME` or `~/.config`.
     pub(crate) config_home: Option<PathBuf>,
+    /// The user's folder of what a program remembers, `$XDG_STATE_HOME` or `~/.local/state`.
+    pub(crate) state_home: Option<PathBuf>,
     pub(crate) user: Option<String>,
     /// The path of the user's shell.
     pub(crate) shell: Option<PathBuf>,
@@ -145,6 +147,7 @@ impl Env {
         Self {
             data_home: xdg("XDG_DATA_HOME", ".local/share"),
             config_home: xdg("XDG_CONFIG_HOME", ".config"),
+            state_home: xdg("XDG_STATE_HOME", ".local/state"),
             home,
             user: ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(text).map(str::to_owned),
             shell: set("SHELL").map(PathBuf::from),
@@ -170,17 +173,6 @@ impl Env {
     /// Returns the value of a variable, such as one that names an agent's folder, unless it is empty.
     pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|v| !v.is_empty())
-    }
-
-    /// Returns the folder of the store: the one `asked` for, then `$UNDERTEXT_STORE`, then the nearest
-    /// `.undertext` at or above the current folder, then the one in the user's data folder.
-    pub(crate) fn store(&self, asked: Option<&Path>) -> Option<PathBuf> {
-        let named = asked.or_else(|| self.variable("UNDERTEXT_STORE").map(Path::new));
-        let nearest = || self.current_dir.ancestors().map(|dir| dir.join(".undertext"));
-        named
-            .map(|path| self.current_dir.join(path))
-            .or_else(|| nearest().find(|dir| dir.is_dir()))
-            .or_else(|| self.data_home.as_ref().map(|data| data.join("undertext")))
     }
 
     /// Returns a path as it is shown, with `~` for the home folder.
@@ -245,23 +237,6 @@ mod tests {
         assert_eq!(env("/", &[("PAGER", "more")]).pager, ["more"]);
         let none: [&str; 0] = [];
         assert_eq!(env("/", &[("PAGER", "more"), ("UNDERTEXT_PAGER", "")]).pager, none);
-    }
-
-    #[test]
-    fn the_store_is_asked_for_then_named_then_nearest_then_the_users() {
-        let project = tempfile::tempdir().unwrap();
-        let below = project.path().join("src/deep");
-        let home = [("HOME", "/home/ann")];
-        let here = || env(below.to_str().unwrap(), &home);
-        assert_eq!(here().store(None), Some("/home/ann/.local/share/undertext".into()));
-
-        std::fs::create_dir(project.path().join(".undertext")).unwrap();
-        assert_eq!(here().store(None), Some(project.path().join(".undertext")));
-
-        let named = env("/p", &[("UNDERTEXT_STORE", "named"), ("HOME", "/home/ann")]);
-        assert_eq!(named.store(None), Some("/p/named".into()));
-        assert_eq!(named.store(Some(Path::new("/asked"))), Some("/asked".into()));
-        assert_eq!(env("/", &[]).store(None), None);
     }
 
     #[test]

@@ -43,8 +43,10 @@ mod settings;
 mod show;
 mod stats;
 mod status;
+mod store;
 mod switch;
 mod truncate;
+mod trust;
 mod turn;
 mod undo;
 mod verify;
@@ -73,8 +75,10 @@ pub(crate) struct Context {
     pub(crate) output: Output,
     /// Whether data is to be JSON Lines.
     pub(crate) json: bool,
-    /// The folder of the store, unless there is neither a name for it nor a home.
-    pub(crate) store: Option<PathBuf>,
+    /// The store that was typed.
+    asked: Option<PathBuf>,
+    /// The folder of the store, once it was chosen.
+    store: Option<PathBuf>,
 }
 
 /// Keep everything a coding agent ever saw, and go back to any of it
@@ -106,7 +110,7 @@ struct Cli {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
 struct Global {
-    /// Use this store; left out, $UNDERTEXT_STORE, the nearest .undertext above, or the user's own
+    /// Use this store; default: $UNDERTEXT_STORE, the nearest .undertext above that you trust, or your own
     #[arg(long, global = true, value_name = "DIR")]
     store: Option<PathBuf>,
 
@@ -159,6 +163,7 @@ enum Command {
     Status(status::Args),
     Switch(switch::Args),
     Truncate(truncate::Args),
+    Trust(trust::Args),
     Turn(turn::Args),
     Undo(undo::Args),
     Verify(verify::Args),
@@ -197,6 +202,7 @@ impl Command {
             Self::Status(args) => status::run(context, args),
             Self::Switch(args) => switch::run(context, args),
             Self::Truncate(args) => truncate::run(context, args),
+            Self::Trust(args) => trust::run(context, args),
             Self::Turn(args) => turn::run(context, args),
             Self::Undo(args) => undo::run(context, args),
             Self::Verify(args) => verify::run(context, args),
@@ -230,8 +236,7 @@ fn run(env: Env, cli: &Cli) -> ExitCode {
     // Programs read JSON, and none of them sits behind a pager.
     let manners = Manners { colour: *color, paged: !no_pager && !json, quiet: *quiet };
     let output = Output::new(&env, manners);
-    let store = env.store(store.as_deref());
-    let mut context = Context { env, output, json: *json, store };
+    let mut context = Context { env, output, json: *json, asked: store.clone(), store: None };
 
     let answer = cli.command.run(&mut context);
     let written = context.output.finish().map_err(CommandError::from);

@@ -17,6 +17,7 @@ use crate::render::json;
 #[command(after_help = "\
 Examples:
   undertext new
+  undertext new --here                     in a store of its own in this folder
   undertext new --prefer language=French --configure model=large
   id=$(undertext new --json | jq -r .session)
 
@@ -30,6 +31,10 @@ pub(crate) struct Args {
     /// Record how the session is set up
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     configure: Vec<(String, String)>,
+
+    /// Keep it in a store of this folder, ./.undertext: it is made if need be, trusted, and ignored by git
+    #[arg(long)]
+    here: bool,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
@@ -40,8 +45,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         preferences: object(&args.prefer),
         configuration: object(&args.configure),
     };
+    let here = args.here.then(|| context.make_here()).transpose()?;
     let workspace = context.workspace();
     let created = ops::new(&mut context.writer()?, &layers, &workspace)?;
+    if let Some(folder) = here {
+        context.trust(&folder)?;
+        let name = context.env.homely(&folder);
+        context.output.note(&format!("Store: {name}, which commands in this folder and below use"));
+    }
     let (id, live) = (&created.session.name.id, created.live.as_deref());
     if context.json {
         let fields = json!({

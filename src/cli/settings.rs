@@ -1,45 +1,92 @@
-//! Settings files: where they are, and what is told of what is wrong in them.
+//! Settings files: where they are, what is told of what is wrong in them, and what they say together.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 
 use anyhow::{Context as _, anyhow};
-use undertext::settings::{File, Settings};
+use serde_json::json;
+use undertext::settings::{Author, File, Read, Setting, Settings};
 
 use super::Context;
 use super::archive::shown;
-use super::error::CommandError;
+use super::error::{CommandError, Exit};
+use crate::render::{json, safe};
 
 /// The name of a settings file.
 const NAME: &str = "config.toml";
 
 impl Context {
-    /// Reads the settings of the user and of the store, and warns of keys that mean nothing.
+    /// Returns the settings of the user and of the store, and warns of what is not taken from them.
     pub(crate) fn settings(&mut self) -> Result<Settings, CommandError> {
-        let user = self.env.config_home.as_ref().map(|folder| folder.join("undertext").join(NAME));
-        let store = self.store.as_ref().map(|folder| folder.join(NAME));
+        let read = self.read_settings()?;
+        for key in &read.unknown {
+            self.output.warn(&key.to_string());
+        }
+        if let Some(first) = read.refused.first() {
+            let keys: Vec<String> = read.refused.iter().map(Setting::name).collect();
+            self.output.warn(&format!(
+                "{} may not set {}: what runs, sends or reads beyond a session is set in your own settings",
+                first.file,
+                keys.join(", "),
+            ));
+        }
+        Ok(read.settings)
+    }
+
+    /// Reads the settings of the user and of the store.
+    pub(crate) fn read_settings(&mut self) -> Result<Read, CommandError> {
+        let user = self.env.config_home.as_ref().map(|folder| folder.join("undertext"));
+        let user = user.map(|folder| (folder, Author::User));
+        let store = self.root().ok().map(|folder| (folder, Author::Store));
         let mut texts = Vec::new();
-        for path in user.into_iter().chain(store) {
+        for (folder, author) in user.into_iter().chain(store) {
+            let path = folder.join(NAME);
             match fs::read_to_string(&path) {
-                Ok(text) => texts.push((shown(&path), text)),
+                Ok(text) => texts.push((shown(&path), author, text)),
                 Err(error)
                     if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
                 Err(error) => {
-                    let failed: Result<Settings, _> = Err(error);
+                    let failed: Result<Read, _> = Err(error);
                     return failed
                         .with_context(|| format!("cannot read the settings in {}", shown(&path)))
                         .map_err(CommandError::user);
                 }
             }
         }
-        let files: Vec<File<'_>> = texts.iter().map(|(name, text)| File { name, text }).collect();
-        let (settings, unknown) = Settings::read(&files).map_err(|error| {
+        let files: Vec<File<'_>> =
+            texts.iter().map(|(name, author, text)| File { name, author: *author, text }).collect();
+        Settings::read(&files).map_err(|error| {
             CommandError::user(anyhow!(error))
                 .hinted("all keys, explained: undertext context --settings")
-        })?;
-        for key in unknown {
-            self.output.warn(&key.to_string());
+        })
+    }
+
+    /// Prints the settings in force, each with its file and line. Of files that cannot be read it only says why: whoever
+    /// mends one is sent here to see what may stand in it.
+    pub(crate) fn show_settings(&mut self) -> Result<Exit, CommandError> {
+        let read = self.read_settings().unwrap_or_else(|error| {
+            self.output.warn(&error.cause());
+            Read::default()
+        });
+        if !self.json {
+            self.output.write_all(safe::text(&read.explain()).as_bytes())?;
+            return Ok(Exit::Yes);
         }
-        Ok(settings)
+        let taken = read.set.iter().map(|set| (set, true));
+        for (set, taken) in taken.chain(read.refused.iter().map(|set| (set, false))) {
+            let fields = json!({
+                "key": set.name(),
+                "value": set.value,
+                "source": match set.author {
+                    Author::User => "user",
+                    Author::Store => "store",
+                },
+                "file": set.file,
+                "line": set.line,
+                "taken": taken,
+            });
+            json::line(&mut self.output, "setting", &fields)?;
+        }
+        Ok(Exit::Yes)
     }
 }

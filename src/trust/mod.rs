@@ -14,7 +14,9 @@ pub use list::List;
 
 use std::{
     ffi::OsStr,
-    fmt, fs, io,
+    fmt,
+    fs::{self, Metadata},
+    io,
     os::unix::{
         ffi::OsStrExt,
         fs::{MetadataExt, PermissionsExt},
@@ -26,7 +28,9 @@ use crate::model::OperationId;
 
 /// The file of a store's folder that is its database.
 const DATABASE: &str = "store.db";
-/// How many files directly in a store's folder are looked at; a store has fewer than ten.
+/// The folder in it that holds live files.
+const TRANSCRIPTS: &str = "transcripts";
+/// How many parts a store's folder may have; a store makes fewer than ten.
 const MOST_PARTS: usize = 100;
 
 /// What tells a store from every other one, but for its own id.
@@ -51,7 +55,8 @@ pub struct Trusted {
     pub store: OperationId,
 }
 
-/// Why a store that was found in a folder is not used.
+/// Why a store that was found in a folder is not used. A part is named by its path below that folder, the folder itself by
+/// nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strange {
@@ -63,28 +68,30 @@ pub enum Strange {
     Empty,
     /// A part of it is a link.
     Link(PathBuf),
-    /// A part of it is neither a file nor a folder, or not the one that it should be.
+    /// A part of it is not the file or the folder that it should be.
     Odd(PathBuf),
     /// A part of it belongs to somebody else.
     Foreign(PathBuf),
-    /// Other users may write to a part of it.
-    Open(PathBuf),
+    /// Other users can reach what is in it.
+    Open,
     /// A part of it, or the list of trusted stores, cannot be read.
     Unreadable(String),
 }
 
 impl fmt::Display for Strange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name =
-            |part: &Path| part.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = |part: &Path| match part.to_string_lossy() {
+            part if part.is_empty() => "it".to_owned(),
+            part => part.into_owned(),
+        };
         match self {
             Self::Unknown => f.write_str("you have not trusted it on this machine"),
             Self::Replaced => f.write_str("it is not the store that you trusted there"),
             Self::Empty => f.write_str("it holds no store"),
-            Self::Link(part) => write!(f, "{} in it is a link", name(part)),
-            Self::Odd(part) => write!(f, "{} in it is no part of a store", name(part)),
-            Self::Foreign(part) => write!(f, "{} in it belongs to another user", name(part)),
-            Self::Open(part) => write!(f, "other users may write to {} in it", name(part)),
+            Self::Link(part) => write!(f, "{} is a link", name(part)),
+            Self::Odd(part) => write!(f, "{} is no part of a store", name(part)),
+            Self::Foreign(part) => write!(f, "{} belongs to another user", name(part)),
+            Self::Open => f.write_str("other users can reach what is in it"),
             Self::Unreadable(why) => write!(f, "it cannot be looked at: {why}"),
         }
     }
@@ -143,44 +150,63 @@ fn forget(items: &mut Vec<Vec<u8>>, path: &Path) -> bool {
     items.len() < before
 }
 
-/// Looks at a store's folder and its parts from outside: all must be files and folders of this user alone.
+/// Looks at a store's folder and all its parts from outside: they must be files and folders of this user alone.
 pub fn examine(folder: &Path) -> Result<Place, Strange> {
-    let own = rustix::process::geteuid().as_raw();
-    let check = |part: &Path| {
-        let meta = fs::symlink_metadata(part)?;
-        let odd = match part.file_name().and_then(OsStr::to_str) {
-            Some(DATABASE) => !meta.is_file(),
-            _ => !meta.is_file() && !meta.is_dir(),
-        };
-        if meta.is_symlink() {
-            Err(Strange::Link(part.to_owned()))
-        } else if odd {
-            Err(Strange::Odd(part.to_owned()))
-        } else if meta.uid() != own {
-            Err(Strange::Foreign(part.to_owned()))
-        } else if meta.permissions().mode() & 0o022 != 0 {
-            Err(Strange::Open(part.to_owned()))
-        } else {
-            Ok(meta)
-        }
-    };
-    let meta = check(folder)?;
+    let meta = check(folder, Path::new(""))?;
     if !meta.is_dir() {
-        return Err(Strange::Odd(folder.to_owned()));
+        return Err(Strange::Odd(PathBuf::new()));
     }
-    let mut database = None;
-    for (n, part) in fs::read_dir(folder)?.enumerate() {
-        let part = part?;
-        if n == MOST_PARTS {
-            return Err(Strange::Odd(part.path()));
-        }
-        let meta = check(&part.path())?;
-        if part.file_name() == DATABASE {
-            database = Some(meta.ino());
+    for name in names(folder, MOST_PARTS)? {
+        if check(folder, &name)?.is_dir() != (name == Path::new(TRANSCRIPTS)) {
+            return Err(Strange::Odd(name));
         }
     }
-    let database = database.ok_or(Strange::Empty)?;
-    Ok(Place { device: meta.dev(), inode: meta.ino(), database })
+    let database = match check(folder, Path::new(DATABASE)) {
+        Err(Strange::Unreadable(_)) => return Err(Strange::Empty),
+        checked => checked?,
+    };
+    let transcripts = folder.join(TRANSCRIPTS);
+    if transcripts.exists() {
+        for name in names(&transcripts, usize::MAX)? {
+            let part = Path::new(TRANSCRIPTS).join(name);
+            if !check(folder, &part)?.is_file() {
+                return Err(Strange::Odd(part));
+            }
+        }
+    }
+    if meta.permissions().mode() & 0o077 != 0 {
+        return Err(Strange::Open);
+    }
+    Ok(Place { device: meta.dev(), inode: meta.ino(), database: database.ino() })
+}
+
+/// Returns the names in a folder, if there are not more than a store has.
+fn names(folder: &Path, most: usize) -> Result<Vec<PathBuf>, Strange> {
+    let mut names = Vec::new();
+    for part in fs::read_dir(folder)? {
+        names.push(PathBuf::from(part?.file_name()));
+        if names.len() > most {
+            return Err(Strange::Odd(PathBuf::new()));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Looks at one part of a store's folder.
+fn check(folder: &Path, part: &Path) -> Result<Metadata, Strange> {
+    let path = if part == Path::new("") { folder.to_owned() } else { folder.join(part) };
+    let meta = fs::symlink_metadata(path)?;
+    let part = part.to_owned();
+    if meta.is_symlink() {
+        Err(Strange::Link(part))
+    } else if !meta.is_file() && !meta.is_dir() {
+        Err(Strange::Odd(part))
+    } else if meta.uid() != rustix::process::geteuid().as_raw() {
+        Err(Strange::Foreign(part))
+    } else {
+        Ok(meta)
+    }
 }
 
 impl Trusted {
@@ -214,13 +240,8 @@ mod tests {
         let store = folder.join(".undertext");
         fs::create_dir(&store).unwrap();
         fs::set_permissions(&store, fs::Permissions::from_mode(0o700)).unwrap();
-        private(&store.join(DATABASE));
+        fs::write(store.join(DATABASE), b"").unwrap();
         store
-    }
-
-    fn private(file: &Path) {
-        fs::write(file, b"").unwrap();
-        fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
     }
 
     fn trusted(path: &Path) -> Trusted {
@@ -249,7 +270,7 @@ mod tests {
         stores.trust(&trusted(&store)).unwrap();
         let database = store.join(DATABASE);
         // Both files are there for a moment, so that the inode is not given again.
-        private(&store.join("fresh"));
+        fs::write(store.join("fresh"), b"").unwrap();
         fs::rename(store.join("fresh"), &database).unwrap();
         assert_eq!(stores.at(&store), Err(Strange::Replaced));
         stores.trust(&trusted(&store)).unwrap();
@@ -262,22 +283,31 @@ mod tests {
     fn every_part_is_a_private_file_of_this_user() {
         let home = tempfile::tempdir().unwrap();
         let store = store_in(home.path());
-        let config = store.join("config.toml");
-        std::os::unix::fs::symlink("/etc/passwd", &config).unwrap();
-        assert_eq!(examine(&store), Err(Strange::Link(config.clone())));
-        fs::remove_file(&config).unwrap();
-        assert!(std::process::Command::new("mkfifo").arg(&config).status().unwrap().success());
-        assert_eq!(examine(&store), Err(Strange::Odd(config.clone())));
-        fs::remove_file(&config).unwrap();
-        private(&config);
-        fs::set_permissions(&config, fs::Permissions::from_mode(0o666)).unwrap();
-        assert_eq!(examine(&store), Err(Strange::Open(config.clone())));
-        fs::remove_file(&config).unwrap();
+        let transcripts = store.join(TRANSCRIPTS);
+        fs::create_dir(&transcripts).unwrap();
+        for part in ["config.toml", "transcripts/a.jsonl"].map(PathBuf::from) {
+            let path = store.join(&part);
+            fs::write(&path, b"").unwrap();
+            assert!(examine(&store).is_ok());
+            fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
+            assert_eq!(examine(&store), Err(Strange::Link(part.clone())));
+            fs::remove_file(&path).unwrap();
+            assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+            assert_eq!(examine(&store), Err(Strange::Odd(part.clone())));
+            fs::remove_file(&path).unwrap();
+            fs::create_dir(&path).unwrap();
+            assert_eq!(examine(&store), Err(Strange::Odd(part)));
+            fs::remove_dir(&path).unwrap();
+        }
+        fs::set_permissions(&store, fs::Permissions::from_mode(0o750)).unwrap();
+        assert_eq!(examine(&store), Err(Strange::Open));
+        fs::set_permissions(&store, fs::Permissions::from_mode(0o700)).unwrap();
         fs::remove_file(store.join(DATABASE)).unwrap();
         assert_eq!(examine(&store), Err(Strange::Empty));
         let link = home.path().join("link");
         std::os::unix::fs::symlink(&store, &link).unwrap();
-        assert_eq!(examine(&link), Err(Strange::Link(link.clone())));
+        assert_eq!(examine(&link), Err(Strange::Link(PathBuf::new())));
     }
 
     #[test]

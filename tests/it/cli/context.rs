@@ -99,7 +99,7 @@ fn settings_are_the_users_and_the_stores() {
     [exit status: 2]
     "#);
     let example = env.run(&["context", "--settings"]).success().stdout;
-    assert!(example.contains("[channels.telegram]"));
+    assert!(example.contains("# [channels.telegram]"));
 }
 
 #[test]

@@ -77,6 +77,7 @@ fn a_store_that_is_none_is_refused() {
     fs::write(env.project().join("store/store.db"), "not a database").unwrap();
     assert_snapshot!(env.run(&["--store", "store", "new"]), @r"
     ------- stderr -------
+    Store: ~/project/store
     error: $HOME/project/store/store.db is not an undertext store
     hint: use another folder: --store DIR
     [exit status: 2]

@@ -18,6 +18,7 @@ mod revert;
 mod sessions;
 mod show;
 mod status;
+mod trust;
 mod undo;
 
 use std::fs;

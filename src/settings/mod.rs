@@ -4,17 +4,19 @@
 //! it is unknown, so that none can be added without being explained. Several files are laid over each other, key by key.
 //!
 //! Invariant: a file with an unknown key is read; one with a value of the wrong type is refused, by line and key.
+//! Invariant: what runs, sends or reads beyond a session is set by the user's own file alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod explain;
+mod read;
+
+pub use read::{Author, File, Read, Setting, SettingsError, Unknown};
+
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use toml::{
-    Spanned, Table, Value,
-    de::{DeTable, DeValue},
-};
 
 /// Every key there is, explained.
-pub const EXAMPLE: &str = include_str!("../examples/config.toml");
+pub const EXAMPLE: &str = include_str!("../../examples/config.toml");
 
 /// What is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -162,217 +164,96 @@ pub struct Turn {
     pub steps: Option<usize>,
 }
 
-/// A text of settings with a name for people.
-#[derive(Clone, Copy, Debug)]
-pub struct File<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// What it says.
-    pub text: &'a str,
-}
-
-/// A key that means nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unknown {
-    /// The file.
-    pub file: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// The key, with its sections.
-    pub key: String,
-    /// The known key that is nearest to it.
-    pub nearest: String,
-}
-
-impl std::fmt::Display for Unknown {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { file, line, key, nearest } = self;
-        write!(f, "{file}, line {line}: there is no key {key}; the nearest is {nearest}")
-    }
-}
-
-/// Why settings cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SettingsError {
-    /// A file is no TOML.
-    #[error("{file}, line {line}: {problem}")]
-    Syntax {
-        /// The file.
-        file: String,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A value cannot be what it is.
-    #[error("{file}, line {line}: {key} cannot be this: {problem}")]
-    Value {
-        /// The file.
-        file: String,
-        /// The line, from 1.
-        line: usize,
-        /// The key, with its sections.
-        key: String,
-        /// What is wrong.
-        problem: String,
-    },
-}
-
-impl Settings {
-    /// Reads settings from files, of which the later ones count; returns also the keys that mean nothing.
-    pub fn read(files: &[File<'_>]) -> Result<(Self, Vec<Unknown>), SettingsError> {
-        let mut merged = Table::new();
-        let mut unknown = Vec::new();
-        for file in files {
-            let keys = keys(file)?;
-            let table: Table = toml::from_str(file.text).map_err(|error| syntax(file, &error))?;
-            if let Err(error) = toml::from_str::<Self>(file.text) {
-                return Err(wrong(file, &error, &keys));
-            }
-            unknown.extend(unknown_keys(file, &keys));
-            lay_over(&mut merged, table);
-        }
-        // Each file is fine by itself, and so is what they make together: sections are tables in all of them.
-        Ok((Value::Table(merged).try_into().unwrap_or_default(), unknown))
-    }
-}
-
-/// Lays a table over another one, key by key.
-fn lay_over(below: &mut Table, above: Table) {
-    for (key, value) in above {
-        match (below.get_mut(&key), value) {
-            (Some(Value::Table(below)), Value::Table(above)) => lay_over(below, above),
-            (_, value) => {
-                below.insert(key, value);
-            }
-        }
-    }
-}
-
-/// A key of a file: its sections and itself, and where it and its value stand.
-struct Key {
-    path: Vec<String>,
-    at: usize,
-    end: usize,
-}
-
-fn keys(file: &File<'_>) -> Result<Vec<Key>, SettingsError> {
-    fn walk(table: &DeTable<'_>, above: &[String], keys: &mut Vec<Key>) {
-        for (name, value) in table {
-            let mut path = above.to_vec();
-            path.push(name.get_ref().to_string());
-            keys.push(Key {
-                path: path.clone(),
-                at: name.span().start,
-                end: value.span().end.max(name.span().end),
-            });
-            if let DeValue::Table(table) = value.get_ref() {
-                walk(table, &path, keys);
-            }
-        }
-    }
-    let table: Spanned<DeTable<'_>> =
-        DeTable::parse(file.text).map_err(|error| syntax(file, &error))?;
-    let mut found = Vec::new();
-    walk(table.get_ref(), &[], &mut found);
-    found.sort_by_key(|key| key.at);
-    Ok(found)
-}
-
-fn line_of(file: &File<'_>, at: usize) -> usize {
-    file.text.bytes().take(at).filter(|&byte| byte == b'\n').count() + 1
-}
-
-fn syntax(file: &File<'_>, error: &toml::de::Error) -> SettingsError {
-    let at = error.span().map_or(0, |span| span.start);
-    let problem = error.message().to_owned();
-    SettingsError::Syntax { file: file.name.to_owned(), line: line_of(file, at), problem }
-}
-
-fn wrong(file: &File<'_>, error: &toml::de::Error, keys: &[Key]) -> SettingsError {
-    let at = error.span().map_or(0, |span| span.start);
-    // The innermost key that stands before the fault and whose value ends behind it.
-    let around = |key: &&Key| key.at <= at && at < key.end.max(key.at + 1);
-    let key = keys.iter().filter(around).max_by_key(|key| (key.path.len(), key.at));
-    let key = key.map(|key| key.path.join(".")).unwrap_or_default();
-    let problem = error.message().to_owned();
-    SettingsError::Value { file: file.name.to_owned(), line: line_of(file, at), key, problem }
-}
-
-/// The sections in which names are the user's own.
-const FREE: [&[&str]; 4] = [&["models"], &["channels"], &["channels", "*", "users"], &["provider"]];
-
-/// Returns a path with the user's own names replaced by `*`.
-fn pattern(path: &[String]) -> Vec<String> {
-    let mut pattern: Vec<String> = Vec::with_capacity(path.len());
-    for name in path {
-        let is_free = FREE.iter().any(|free| *free == pattern);
-        pattern.push(if is_free { "*".to_owned() } else { name.clone() });
-    }
-    pattern
-}
-
-fn unknown_keys(file: &File<'_>, keys: &[Key]) -> Vec<Unknown> {
-    let example = File { name: "the example", text: EXAMPLE };
-    let known = self::keys(&example).unwrap_or_default();
-    let known: BTreeSet<Vec<String>> = known.iter().map(|key| pattern(&key.path)).collect();
-    let mut unknown: Vec<Unknown> = Vec::new();
-    let mut within: Vec<&[String]> = Vec::new();
-    for key in keys {
-        let found = pattern(&key.path);
-        // Of a section that is unknown its keys are not told too.
-        if known.contains(&found) || within.iter().any(|above| key.path.starts_with(above)) {
-            continue;
-        }
-        within.push(&key.path);
-        let shown = key.path.join(".");
-        let nearest = known.iter().map(|known| known.join("."));
-        let nearest = nearest.min_by_key(|known| distance(&found.join("."), known));
-        unknown.push(Unknown {
-            file: file.name.to_owned(),
-            line: line_of(file, key.at),
-            key: shown,
-            nearest: nearest.unwrap_or_default(),
-        });
-    }
-    unknown
-}
-
-/// Returns how many letters must be put in, taken out or replaced to make one word of another.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (n, letter) in one.chars().enumerate() {
-        let mut before = n;
-        let mut left = n + 1;
-        for (cell, other) in row.iter_mut().skip(1).zip(&other) {
-            let above = *cell;
-            let replaced = before + usize::from(letter != *other);
-            before = above;
-            left = replaced.min(above + 1).min(left + 1);
-            *cell = left;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = n + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(texts: &[&str]) -> Result<(Settings, Vec<Unknown>), SettingsError> {
-        let files: Vec<File<'_>> =
-            texts.iter().map(|text| File { name: "config.toml", text }).collect();
+    /// Reads files of the user.
+    fn read(texts: &[&str]) -> Result<Read, SettingsError> {
+        let file = |text| File { name: "config.toml", author: Author::User, text };
+        let files: Vec<File<'_>> = texts.iter().map(|&text| file(text)).collect();
         Settings::read(&files)
+    }
+
+    /// Reads a file of the user and one of a store.
+    fn with_store(user: &str, store: &str) -> Read {
+        let files = [
+            File { name: "user", author: Author::User, text: user },
+            File { name: "store", author: Author::Store, text: store },
+        ];
+        Settings::read(&files).unwrap()
+    }
+
+    #[test]
+    fn a_store_sets_nothing_that_runs_sends_or_reads_beyond() {
+        let user = "[compaction]\nbefore = 'mine'\n[provider.p]\nurl = 'https://mine'\n";
+        let store = "[compaction]\nbefore = 'id'\nafter = 'id'\noutside = true\npercent = 50\n\
+                     [turn]\ntools = 'id'\nprovider = 'p'\n\
+                     [provider]\np = { url = 'https://theirs', key_env = 'SECRET', model = 'm' }\n\
+                     q.command = 'id'\nq.kind = 'command'\n";
+        let read = with_store(user, store);
+        let settings = read.settings;
+        assert_eq!(settings.compaction.before.as_deref(), Some("mine"));
+        assert_eq!((settings.compaction.after, settings.compaction.outside), (None, false));
+        assert_eq!((settings.turn.tools, settings.turn.provider.as_deref()), (None, Some("p")));
+        assert_eq!(settings.compaction.percent, Some(50));
+        let provider = &settings.provider["p"];
+        assert_eq!(provider.url.as_deref(), Some("https://mine"));
+        assert_eq!((provider.key_env.as_deref(), provider.model.as_deref()), (None, Some("m")));
+        assert_eq!(settings.provider["q"], Provider::default());
+        let refused = read.refused.iter().map(|at| format!("{}:{}", at.line, at.key.join(".")));
+        assert_eq!(
+            refused.collect::<Vec<_>>(),
+            [
+                "2:compaction.before",
+                "3:compaction.after",
+                "4:compaction.outside",
+                "7:turn.tools",
+                "10:provider.p.url",
+                "10:provider.p.key_env",
+                "11:provider.q.command",
+                "12:provider.q.kind",
+            ]
+        );
+    }
+
+    #[test]
+    fn every_key_that_names_a_command_an_address_or_a_variable_is_the_users_own() {
+        // What the example calls a command, an address or a variable; a new key of that kind must be reserved too.
+        let text = EXAMPLE.replace("\"command\"", "\"openai\"");
+        let read = with_store("", &text);
+        let refused: Vec<String> = read.refused.iter().map(|at| at.key.join(".")).collect();
+        assert_eq!(
+            refused,
+            [
+                "compaction.outside",
+                "compaction.before",
+                "compaction.after",
+                "provider.local.kind",
+                "provider.local.url",
+                "provider.local.key_env",
+                "provider.local.command",
+                "turn.tools",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_set_is_told_with_its_line() {
+        let read = with_store("[window]\nwarn = 1\nblock = 2\n", "[window]\n\nblock = 3\n");
+        let told = |at: &Setting| (at.key.join("."), at.value.clone(), at.file.clone(), at.line);
+        assert_eq!(
+            read.set.iter().map(told).collect::<Vec<_>>(),
+            [
+                ("window.block".to_owned(), 3.into(), "store".to_owned(), 3),
+                ("window.warn".to_owned(), 1.into(), "user".to_owned(), 2),
+            ]
+        );
     }
 
     #[test]
     fn the_example_has_every_key_and_no_other() {
-        let (settings, unknown) = read(&[EXAMPLE]).unwrap();
+        let Read { settings, unknown, .. } = read(&[EXAMPLE]).unwrap();
         assert_eq!(unknown, []);
         let channel = Channel { direct: 50, group: 20, users: [("4711".to_owned(), 10)].into() };
         let some = |text: &str| Some(text.to_owned());
@@ -412,7 +293,7 @@ mod tests {
             },
             provider: [("local".to_owned(), provider)].into(),
             turn: Turn {
-                provider: some("local"),
+                provider: some(""),
                 tools: some(""),
                 tools_timeout: Some(120),
                 steps: Some(100),
@@ -425,17 +306,18 @@ mod tests {
     fn later_files_count_key_by_key() {
         let texts =
             ["[window]\nblock = 1\nwarn = 2\n", "[window]\nwarn = 3\n[models.m]\nwindow = 4\n"];
-        let (settings, unknown) = read(&texts).unwrap();
+        let Read { settings, unknown, .. } = read(&texts).unwrap();
         assert_eq!(unknown, []);
         assert_eq!((settings.window.block, settings.window.warn), (Some(1), Some(3)));
         assert_eq!(settings.models["m"].window, Some(4));
-        assert_eq!(read(&[]).unwrap().0, Settings::default());
+        assert_eq!(read(&[]).unwrap().settings, Settings::default());
     }
 
     #[test]
     fn an_unknown_key_is_named_with_the_nearest() {
         let text = "[window]\nblok = 1\n[windows]\nx = 1\n[models.\"a.b\"]\nwidow = 3\n";
-        let told: Vec<String> = read(&[text]).unwrap().1.iter().map(Unknown::to_string).collect();
+        let told: Vec<String> =
+            read(&[text]).unwrap().unknown.iter().map(Unknown::to_string).collect();
         assert_eq!(
             told,
             [

@@ -1,0 +1,130 @@
+//! `trust`: lets a store that lies in a folder be used, or no longer.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use serde_json::json;
+
+use super::error::{CommandError, Exit};
+use super::store::{NAME, quoted};
+use super::{Context, common};
+use crate::render::json;
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+
+/// Trust the store in a folder, so that commands in it and below use it
+///
+/// A folder named .undertext may come with a repository or an archive, from anybody. It is used only once you have said
+/// here that you trust it, on this machine and as this user; `undertext new --here` makes one that you trust. Until
+/// then your own store is used, and a warning names the folder. Another store in its place is not trusted. Whatever
+/// its config.toml says, commands, addresses and keys are taken from your own settings only.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext trust                 the nearest .undertext at or above this folder
+  undertext trust ~/work/app
+  undertext trust --list
+  undertext trust --off ~/work/app
+
+JSON: one object
+  {\"type\":\"trust\", \"path\":PATH, \"trusted\":BOOL, \"store\":ID of the store or null}
+and with --list one for each store
+  {\"type\":\"trusted\", \"path\":PATH, \"store\":ID, \"used\":BOOL, \"problem\":why it is not or null}")]
+pub(crate) struct Args {
+    /// The store, or the folder that it lies in; default: the nearest at or above this folder
+    path: Option<PathBuf>,
+
+    /// List the stores that you trust
+    #[arg(long, conflicts_with_all = ["path", "off"])]
+    list: bool,
+
+    /// Trust it no longer
+    #[arg(long)]
+    off: bool,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    if args.list {
+        return list(context);
+    }
+    let folder = folder(context, args.path.as_deref())?;
+    let name = context.env.homely(&folder);
+    if args.off {
+        let was = context.stores()?.distrust(&folder).map_err(anyhow::Error::from)?;
+        if context.json {
+            tell(context, &folder, None)?;
+        } else if was {
+            context.say(&format!("{name} is no longer trusted"))?;
+        } else {
+            context.say(&format!("{name} was not trusted"))?;
+        }
+        return Ok(if was { Exit::Yes } else { Exit::No });
+    }
+    let trusted = context.trust(&folder)?;
+    if context.json {
+        tell(context, &folder, Some(&trusted.store.to_string()))?;
+        return Ok(Exit::Yes);
+    }
+    context.say(&format!("{name} is trusted on this machine"))?;
+    let typed = quoted(&folder);
+    context.output.hint(&format!("to trust it no longer: undertext trust --off {typed}"));
+    Ok(Exit::Yes)
+}
+
+fn tell(context: &mut Context, folder: &Path, store: Option<&str>) -> Result<(), CommandError> {
+    let fields = json!({
+        "path": common::path(Some(folder)),
+        "trusted": store.is_some(),
+        "store": store,
+    });
+    Ok(json::line(&mut context.output, "trust", &fields)?)
+}
+
+/// Returns the store's folder that was meant, with no link above it.
+fn folder(context: &Context, named: Option<&Path>) -> Result<PathBuf, CommandError> {
+    let current = &context.env.current_dir;
+    let Some(named) = named else {
+        let mut found = current.ancestors().map(|dir| dir.join(NAME));
+        let found = found.find(|folder| fs::symlink_metadata(folder).is_ok());
+        return found.ok_or_else(|| {
+            CommandError::user(anyhow!("there is no {NAME} at or above this folder"))
+                .hinted("make one: undertext new --here")
+        });
+    };
+    let named = current.join(named);
+    let above = if named.file_name().is_some_and(|name| name == NAME) {
+        named.parent().unwrap_or(&named)
+    } else {
+        &named
+    };
+    // A store that is gone is forgotten by the path that was typed.
+    let above = fs::canonicalize(above).unwrap_or_else(|_| above.to_owned());
+    Ok(above.join(NAME))
+}
+
+fn list(context: &mut Context) -> Result<Exit, CommandError> {
+    let stores = context.stores()?.all().map_err(anyhow::Error::from)?;
+    let mut table = Table::new([Align::Left, Align::Left]);
+    for store in &stores {
+        let problem = context.trusted(&store.path).err().map(|why| why.to_string());
+        if context.json {
+            let fields = json!({
+                "path": common::path(Some(&store.path)),
+                "store": store.store.to_string(),
+                "used": problem.is_none(),
+                "problem": problem,
+            });
+            json::line(&mut context.output, "trusted", &fields)?;
+            continue;
+        }
+        let name = context.env.homely(&store.path);
+        let state = problem.map_or_else(String::new, |why| format!("not used: {why}"));
+        table.row([Cell::new(Label::Plain, &name), Cell::new(Label::Warning, &state)]);
+    }
+    if stores.is_empty() && !context.json {
+        context.output.note("You trust no store in a folder");
+    }
+    context.show(&table)?;
+    Ok(Exit::Yes)
+}

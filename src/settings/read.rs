@@ -1,0 +1,301 @@
+//! Reading: files of settings laid over each other, with the line that each value comes from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toml::{
+    Spanned, Table, Value,
+    de::{DeTable, DeValue},
+};
+
+use super::{EXAMPLE, Settings};
+
+/// Who wrote a file of settings, which decides what it may set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Author {
+    /// The user.
+    User,
+    /// Whoever made the store: what runs, sends or reads beyond a session is not taken from it.
+    Store,
+}
+
+/// A text of settings with a name for people.
+#[derive(Clone, Copy, Debug)]
+pub struct File<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Who wrote it.
+    pub author: Author,
+    /// What it says.
+    pub text: &'a str,
+}
+
+/// What files of settings say together.
+#[derive(Clone, Debug, Default)]
+pub struct Read {
+    /// What is set.
+    pub settings: Settings,
+    /// The values that were set, in the order of their keys.
+    pub set: Vec<Setting>,
+    /// The values that were not taken, because only the user's own file may set them.
+    pub refused: Vec<Setting>,
+    /// The keys that mean nothing.
+    pub unknown: Vec<Unknown>,
+}
+
+/// A value that a file sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The key, with its sections.
+    pub key: Vec<String>,
+    /// The value.
+    pub value: serde_json::Value,
+    /// The file.
+    pub file: String,
+    /// Who wrote the file.
+    pub author: Author,
+    /// The line, from 1.
+    pub line: usize,
+}
+
+/// A key that means nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The key, with its sections.
+    pub key: String,
+    /// The known key that is nearest to it.
+    pub nearest: String,
+}
+
+impl std::fmt::Display for Unknown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { file, line, key, nearest } = self;
+        write!(f, "{file}, line {line}: there is no key {key}; the nearest is {nearest}")
+    }
+}
+
+/// Why settings cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// A file is no TOML.
+    #[error("{file}, line {line}: {problem}")]
+    Syntax {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A value cannot be what it is.
+    #[error("{file}, line {line}: {key} cannot be this: {problem}")]
+    Value {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The key, with its sections.
+        key: String,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// The keys of what runs, sends or reads beyond a session, which only the user's own file may set.
+const RESERVED: [&[&str]; 8] = [
+    &["compaction", "before"],
+    &["compaction", "after"],
+    &["compaction", "outside"],
+    &["provider", "*", "kind"],
+    &["provider", "*", "url"],
+    &["provider", "*", "key_env"],
+    &["provider", "*", "command"],
+    &["turn", "tools"],
+];
+
+impl Settings {
+    /// Reads settings from files, of which the later ones count.
+    pub fn read(files: &[File<'_>]) -> Result<Read, SettingsError> {
+        let mut merged = Table::new();
+        let mut set = BTreeMap::new();
+        let mut read = Read::default();
+        for file in files {
+            let keys = keys(file)?;
+            let mut table: Table =
+                toml::from_str(file.text).map_err(|error| syntax(file, &error))?;
+            if let Err(error) = toml::from_str::<Self>(file.text) {
+                return Err(wrong(file, &error, &keys));
+            }
+            read.unknown.extend(unknown_keys(file, &keys));
+            for key in &keys {
+                let Some(value) = value_at(&table, &key.path) else { continue };
+                let setting = Setting {
+                    key: key.path.clone(),
+                    value: serde_json::to_value(value).unwrap_or_default(),
+                    file: file.name.to_owned(),
+                    author: file.author,
+                    line: line_of(file, key.at),
+                };
+                if file.author == Author::Store && is_reserved(&key.path) {
+                    remove(&mut table, &key.path);
+                    read.refused.push(setting);
+                } else {
+                    set.insert(key.path.clone(), setting);
+                }
+            }
+            lay_over(&mut merged, table);
+        }
+        // Each file is fine by itself, and so is what they make together: sections are tables in all of them.
+        read.settings = Value::Table(merged).try_into().unwrap_or_default();
+        read.set = set.into_values().collect();
+        Ok(read)
+    }
+}
+
+fn is_reserved(path: &[String]) -> bool {
+    let path = pattern(path);
+    RESERVED.iter().any(|reserved| *reserved == path)
+}
+
+/// Returns the value of a key, unless it is a section.
+fn value_at<'t>(table: &'t Table, path: &[String]) -> Option<&'t Value> {
+    let (name, above) = path.split_last()?;
+    let table = above.iter().try_fold(table, |table, name| table.get(name)?.as_table())?;
+    table.get(name).filter(|value| !value.is_table())
+}
+
+fn remove(table: &mut Table, path: &[String]) {
+    let Some((name, above)) = path.split_last() else { return };
+    let table = above.iter().try_fold(table, |table, name| table.get_mut(name)?.as_table_mut());
+    table.map(|table| table.remove(name));
+}
+
+/// Lays a table over another one, key by key.
+fn lay_over(below: &mut Table, above: Table) {
+    for (key, value) in above {
+        match (below.get_mut(&key), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => lay_over(below, above),
+            (_, value) => {
+                below.insert(key, value);
+            }
+        }
+    }
+}
+
+/// A key of a file: its sections and itself, and where it and its value stand.
+pub(super) struct Key {
+    pub(super) path: Vec<String>,
+    pub(super) at: usize,
+    end: usize,
+}
+
+/// Returns the keys of a file, in the order in which they stand there.
+pub(super) fn keys(file: &File<'_>) -> Result<Vec<Key>, SettingsError> {
+    fn walk(table: &DeTable<'_>, above: &[String], keys: &mut Vec<Key>) {
+        for (name, value) in table {
+            let mut path = above.to_vec();
+            path.push(name.get_ref().to_string());
+            keys.push(Key {
+                path: path.clone(),
+                at: name.span().start,
+                end: value.span().end.max(name.span().end),
+            });
+            if let DeValue::Table(table) = value.get_ref() {
+                walk(table, &path, keys);
+            }
+        }
+    }
+    let table: Spanned<DeTable<'_>> =
+        DeTable::parse(file.text).map_err(|error| syntax(file, &error))?;
+    let mut found = Vec::new();
+    walk(table.get_ref(), &[], &mut found);
+    found.sort_by_key(|key| key.at);
+    Ok(found)
+}
+
+fn line_of(file: &File<'_>, at: usize) -> usize {
+    file.text.bytes().take(at).filter(|&byte| byte == b'\n').count() + 1
+}
+
+fn syntax(file: &File<'_>, error: &toml::de::Error) -> SettingsError {
+    let at = error.span().map_or(0, |span| span.start);
+    let problem = error.message().to_owned();
+    SettingsError::Syntax { file: file.name.to_owned(), line: line_of(file, at), problem }
+}
+
+fn wrong(file: &File<'_>, error: &toml::de::Error, keys: &[Key]) -> SettingsError {
+    let at = error.span().map_or(0, |span| span.start);
+    // The innermost key that stands before the fault and whose value ends behind it.
+    let around = |key: &&Key| key.at <= at && at < key.end.max(key.at + 1);
+    let key = keys.iter().filter(around).max_by_key(|key| (key.path.len(), key.at));
+    let key = key.map(|key| key.path.join(".")).unwrap_or_default();
+    let problem = error.message().to_owned();
+    SettingsError::Value { file: file.name.to_owned(), line: line_of(file, at), key, problem }
+}
+
+/// The file that documents every key.
+pub(super) const EXAMPLE_FILE: File<'_> =
+    File { name: "the example", author: Author::User, text: EXAMPLE };
+
+/// The sections in which names are the user's own.
+const FREE: [&[&str]; 4] = [&["models"], &["channels"], &["channels", "*", "users"], &["provider"]];
+
+/// Returns a path with the user's own names replaced by `*`.
+pub(super) fn pattern(path: &[String]) -> Vec<String> {
+    let mut pattern: Vec<String> = Vec::with_capacity(path.len());
+    for name in path {
+        let is_free = FREE.iter().any(|free| *free == pattern);
+        pattern.push(if is_free { "*".to_owned() } else { name.clone() });
+    }
+    pattern
+}
+
+fn unknown_keys(file: &File<'_>, keys: &[Key]) -> Vec<Unknown> {
+    let known = self::keys(&EXAMPLE_FILE).unwrap_or_default();
+    let known: BTreeSet<Vec<String>> = known.iter().map(|key| pattern(&key.path)).collect();
+    let mut unknown: Vec<Unknown> = Vec::new();
+    let mut within: Vec<&[String]> = Vec::new();
+    for key in keys {
+        let found = pattern(&key.path);
+        // Of a section that is unknown its keys are not told too.
+        if known.contains(&found) || within.iter().any(|above| key.path.starts_with(above)) {
+            continue;
+        }
+        within.push(&key.path);
+        let shown = key.path.join(".");
+        let nearest = known.iter().map(|known| known.join("."));
+        let nearest = nearest.min_by_key(|known| distance(&found.join("."), known));
+        unknown.push(Unknown {
+            file: file.name.to_owned(),
+            line: line_of(file, key.at),
+            key: shown,
+            nearest: nearest.unwrap_or_default(),
+        });
+    }
+    unknown
+}
+
+/// Returns how many letters must be put in, taken out or replaced to make one word of another.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (n, letter) in one.chars().enumerate() {
+        let mut before = n;
+        let mut left = n + 1;
+        for (cell, other) in row.iter_mut().skip(1).zip(&other) {
+            let above = *cell;
+            let replaced = before + usize::from(letter != *other);
+            before = above;
+            left = replaced.min(above + 1).min(left + 1);
+            *cell = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = n + 1;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}

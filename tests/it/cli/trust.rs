@@ -1,0 +1,268 @@
+//! Stores that lie in folders: one that somebody else put there has no power, whatever it holds.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use insta::assert_snapshot;
+
+use super::{conversation, json};
+use crate::env::TestEnv;
+
+/// Makes a store with one session, as somebody else could, and returns its folder.
+fn foreign(env: &TestEnv, name: &str) -> PathBuf {
+    let made = env.home().join(name);
+    let store = made.to_str().unwrap();
+    env.run(&["--store", store, "new", "-q"]).success();
+    env.run(&["--store", store, "append", "-q", "Theirs"]).success();
+    made
+}
+
+/// Puts a copy of a store into the project, as a clone of a repository brings it.
+fn plant(env: &TestEnv, store: &Path) -> PathBuf {
+    let found = env.project().join(".undertext");
+    fs::create_dir(&found).unwrap();
+    fs::set_permissions(&found, Permissions::from_mode(0o700)).unwrap();
+    copy(store, &found);
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    for part in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let copied = to.join(part.file_name());
+        if part.path().is_dir() {
+            fs::create_dir_all(&copied).unwrap();
+            copy(&part.path(), &copied);
+        } else {
+            fs::copy(part.path(), copied).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_store_that_lies_in_a_folder_is_named_and_not_used() {
+    let env = TestEnv::new();
+    conversation(&env);
+    plant(&env, &foreign(&env, "theirs"));
+    let listed = env.run(&["log", "-n", "1"]).success();
+    assert_snapshot!(listed.stderr, @"
+    warning: ~/project/.undertext is not used: you have not trusted it on this machine; if you know where it comes from: undertext trust $HOME/project/.undertext
+    ");
+    assert!(listed.stdout.contains("Done."), "the user's own store is read: {listed}");
+    env.run(&["append", "-q", "Mine"]).success();
+    assert!(env.run(&["log", "-n", "1"]).success().stdout.contains("Mine"));
+}
+
+#[test]
+fn import_takes_sessions_into_the_users_own_store_beside_an_empty_folder() {
+    let env = TestEnv::new();
+    let found = env.project().join(".undertext");
+    fs::create_dir(&found).unwrap();
+    let folder = env.home().join(".claude/projects/-garden");
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy("examples/claude-garden.jsonl", folder.join("garden.jsonl")).unwrap();
+    let imported = env.run(&["import"]).success();
+    assert!(imported.stderr.contains("~/project/.undertext is not used"), "{imported}");
+    assert_eq!(fs::read_dir(&found).unwrap().count(), 0);
+    assert!(super::store(&env).join("store.db").exists());
+}
+
+#[test]
+fn a_folder_gets_a_store_that_is_trusted_private_and_ignored() {
+    let env = TestEnv::new();
+    let made = env.run(&["new", "--here"]).success().masked();
+    assert!(made.stderr.contains("Store: ~/project/.undertext"), "{made}");
+    let found = env.project().join(".undertext");
+    assert_eq!(fs::metadata(&found).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(fs::read_to_string(found.join(".gitignore")).unwrap(), "*\n");
+    // Below it and again it is the same store, which is named because it is not the user's own.
+    let below = env.project().join("src/deep");
+    fs::create_dir_all(&below).unwrap();
+    let output = env.command().current_dir(&below).arg("sessions").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "Store: ~/project/.undertext\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1);
+    env.run(&["new", "--here", "-q"]).success();
+    assert_eq!(env.run(&["sessions"]).success().stdout.lines().count(), 2);
+    assert!(!super::store(&env).exists());
+    env.run(&["doctor"]).success();
+}
+
+#[test]
+fn another_store_in_the_place_of_a_trusted_one_is_strange() {
+    let env = TestEnv::new();
+    let theirs = foreign(&env, "theirs");
+    let strange = |how: &str| {
+        let read = env.run(&["sessions"]).success();
+        assert_eq!(read.stdout, "", "{how}");
+        assert!(
+            read.stderr.contains("it is not the store that you trusted there"),
+            "{how}: {read}"
+        );
+    };
+    let here = || env.run(&["new", "--here", "-q"]).success();
+    let found = env.project().join(".undertext");
+
+    here();
+    fs::rename(&found, env.home().join("aside")).unwrap();
+    plant(&env, &theirs);
+    strange("another folder");
+    fs::remove_dir_all(&found).unwrap();
+
+    here();
+    let database = found.join("store.db");
+    fs::copy(theirs.join("store.db"), found.join("fresh")).unwrap();
+    fs::rename(found.join("fresh"), &database).unwrap();
+    strange("another database in the folder");
+    fs::remove_dir_all(&found).unwrap();
+
+    here();
+    for part in ["store.db", "store.db-wal"] {
+        fs::write(found.join(part), fs::read(theirs.join(part)).unwrap_or_default()).unwrap();
+    }
+    let _ = fs::remove_file(found.join("store.db-shm"));
+    strange("other bytes in the same files");
+}
+
+#[test]
+fn parts_that_are_links_or_odd_make_a_trusted_store_strange() {
+    let env = TestEnv::new();
+    env.run(&["new", "--here", "-q"]).success();
+    let found = env.project().join(".undertext");
+    let secret = env.home().join("secret.toml");
+    fs::write(&secret, "[window]\nblock = 1\n").unwrap();
+    let says = |what: &str| {
+        let read = env.run(&["sessions"]).success();
+        assert!(read.stdout.is_empty() && read.stderr.contains(what), "{what}: {read}");
+    };
+    symlink(&secret, found.join("config.toml")).unwrap();
+    says("config.toml is a link");
+    fs::remove_file(found.join("config.toml")).unwrap();
+    let transcript = found.join("transcripts/x.jsonl");
+    symlink(env.home().join(".bashrc"), &transcript).unwrap();
+    says("transcripts/x.jsonl is a link");
+    fs::remove_file(&transcript).unwrap();
+    fs::set_permissions(&found, Permissions::from_mode(0o755)).unwrap();
+    says("other users can reach what is in it");
+    // To trust it closes it.
+    env.run(&["trust"]).success();
+    assert_eq!(env.run(&["sessions"]).success().stdout.lines().count(), 1);
+    fs::rename(&found, env.home().join("moved")).unwrap();
+    symlink(env.home().join("moved"), &found).unwrap();
+    says("it is a link");
+}
+
+#[test]
+fn trust_is_given_listed_and_taken_away() {
+    let env = TestEnv::new();
+    let found = plant(&env, &foreign(&env, "theirs"));
+    assert_snapshot!(env.run(&["trust"]).success(), @"
+    ~/project/.undertext is trusted on this machine
+    ------- stderr -------
+    hint: to trust it no longer: undertext trust --off $HOME/project/.undertext
+    ");
+    assert!(env.run(&["log", "-n", "1", "--at", "HEAD", "theirs"]).stderr.contains("no session"));
+    assert_eq!(env.run(&["sessions"]).success().stdout.lines().count(), 1);
+    assert_snapshot!(env.run(&["trust", "--list"]).success(), @"~/project/.undertext");
+    let listed = json(&env.run(&["trust", "--list", "--json"]).success().stdout);
+    assert_eq!((&listed["used"], &listed["problem"]), (&true.into(), &serde_json::Value::Null));
+    fs::rename(&found, env.home().join("gone")).unwrap();
+    assert!(
+        env.run(&["trust", "--list"]).success().stdout.contains("not used: it cannot be looked at")
+    );
+    assert_snapshot!(env.run(&["trust", "--off", "."]).success(), @"~/project/.undertext is no longer trusted");
+    assert_snapshot!(env.run(&["trust", "--off", "."]), @"
+    ~/project/.undertext was not trusted
+    [exit status: 1]
+    ");
+    assert_snapshot!(env.run(&["trust", "--list"]).success(), @"
+    ------- stderr -------
+    You trust no store in a folder
+    ");
+}
+
+#[test]
+fn what_is_no_store_is_not_trusted() {
+    let env = TestEnv::new();
+    assert_snapshot!(env.run(&["trust"]), @"
+    ------- stderr -------
+    error: there is no .undertext at or above this folder
+    hint: make one: undertext new --here
+    [exit status: 2]
+    ");
+    let found = env.project().join(".undertext");
+    fs::create_dir(&found).unwrap();
+    assert_snapshot!(env.run(&["trust", "."]), @"
+    ------- stderr -------
+    error: $HOME/project/.undertext cannot be trusted: it holds no store
+    hint: make a store in this folder: undertext new --here
+    [exit status: 2]
+    ");
+    env.run(&["new", "--here", "-q"]).success();
+    fs::remove_dir_all(&found).unwrap();
+    fs::create_dir(&found).unwrap();
+    fs::write(found.join("config.toml"), "").unwrap();
+    assert_snapshot!(env.run(&["new", "--here"]), @"
+    ------- stderr -------
+    error: $HOME/project/.undertext is there already, and it holds no store
+    hint: remove it first, or make the store in another folder
+    [exit status: 2]
+    ");
+}
+
+#[test]
+fn a_stores_settings_run_send_and_read_nothing() {
+    let env = TestEnv::new();
+    env.run(&["new", "--here", "-q"]).success();
+    for n in 0..8 {
+        env.run(&["append", "-q", &format!("A request, the {n}th")]).success();
+        env.run(&["append", "-q", "--role", "assistant", "An answer"]).success();
+    }
+    let mark = env.home().join("ran");
+    let ran = format!("touch '{}'", mark.display());
+    let text = format!(
+        "[compaction]\nbefore = \"{ran}\"\nafter = \"{ran}\"\noutside = true\nkeep = \"2\"\n\
+         [turn]\nprovider = \"p\"\ntools = \"{ran}\"\n\
+         [provider.p]\nkind = \"command\"\ncommand = \"{ran}\"\nurl = \"http://127.0.0.1:1\"\nkey_env = \"HOME\"\n"
+    );
+    let store = env.project().join(".undertext");
+    fs::write(store.join("config.toml"), text).unwrap();
+    let compacted = env.run(&["compact"]).success();
+    let told = "config.toml may not set compaction.before, compaction.after, compaction.outside, \
+                turn.tools, provider.p.kind, provider.p.command, provider.p.url, provider.p.key_env: ";
+    assert_eq!(compacted.stderr.matches(told).count(), 1, "{compacted}");
+    let asked = env.run(&["turn", "Go on"]);
+    assert!(asked.to_string().contains("[exit status: 2]"), "{asked}");
+    // Nor does a store that is named by hand bring settings with power.
+    let named = ["--store", store.to_str().unwrap(), "compact", "--summarizer", "p"];
+    assert!(env.run(&named).stderr.contains("may not set"));
+    assert!(!mark.exists(), "a command of the store's settings was run");
+}
+
+#[test]
+fn settings_are_shown_with_their_source() {
+    let env = TestEnv::new();
+    env.run(&["new", "--here", "-q"]).success();
+    let own = env.home().join(".config/undertext");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("config.toml"), "[window]\nblock = 12000\n[provider.mine]\nmodel = 'm'\n")
+        .unwrap();
+    let store = env.project().join(".undertext/config.toml");
+    fs::write(store, "[compaction]\nbefore = 'id'\npercent = 70\n").unwrap();
+    let shown = env.run(&["context", "--settings"]).success().stdout;
+    for line in [
+        "block = 12000  # [$HOME/.config/undertext/config.toml, line 2] a smaller",
+        "percent = 70  # [$HOME/project/.undertext/config.toml, line 3] it is due",
+        "warn = 32000  # [default] a smaller",
+        "[provider.mine]\nmodel = \"m\"  # [$HOME/.config/undertext/config.toml, line 4]",
+        "# Not taken: compaction.before [$HOME/project/.undertext/config.toml, line 2]",
+    ] {
+        assert!(shown.contains(line), "{line} is not in\n{shown}");
+    }
+    let lines = env.run(&["context", "--settings", "--json"]).success().stdout;
+    let refused: Vec<_> = lines.lines().map(json).filter(|line| line["taken"] == false).collect();
+    assert_eq!(refused.len(), 1);
+    assert_eq!(
+        (&refused[0]["key"], &refused[0]["source"]),
+        (&"compaction.before".into(), &"store".into())
+    );
+}
