@@ -22,6 +22,10 @@ const MAX_ERRORS: usize = 64 * 1024;
 /// How long output is waited for once the command itself is done.
 const GRACE: Duration = Duration::from_millis(200);
 
+/// How long the end of the output is waited for once all is killed: on a busy machine its reader comes late, and a process
+/// that made itself a new session may hold the pipe for ever.
+const LAST: Duration = Duration::from_secs(5);
+
 /// What is run, and what it may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
@@ -120,7 +124,7 @@ pub fn run(task: &Task, input: &[u8]) -> Result<Done, RunError> {
     };
     drop(group);
     let last = |pipe: Option<Receiver<Vec<u8>>>| {
-        pipe.and_then(|pipe| pipe.recv_timeout(GRACE).ok()).unwrap_or_default()
+        pipe.and_then(|pipe| pipe.recv_timeout(LAST).ok()).unwrap_or_default()
     };
     let output = printed.unwrap_or_else(|| last(output));
     let errors = String::from_utf8_lossy(&last(errors)).into_owned();

@@ -49,13 +49,13 @@ impl TestEnv {
     }
 
     /// Runs `undertext` with nothing on stdin.
-    #[must_use = "either snapshot the output or assert the exit status with .success()"]
+    #[must_use = "what a command said and how it ended is what a test is for: call .success(), or compare it"]
     pub(crate) fn run<A: AsRef<OsStr>>(&self, args: &[A]) -> CommandOutput {
         self.run_with_stdin(args, b"")
     }
 
     /// Runs `undertext` with these bytes on stdin.
-    #[must_use = "either snapshot the output or assert the exit status with .success()"]
+    #[must_use = "what a command said and how it ended is what a test is for: call .success(), or compare it"]
     pub(crate) fn run_with_stdin<A: AsRef<OsStr>>(
         &self,
         args: &[A],

@@ -12,7 +12,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -26,8 +25,8 @@ pub(crate) enum Reply {
     Calls(Vec<(String, String, Value)>),
     /// A status, further header lines and a body, as they are.
     Raw(u16, String, String),
-    /// Nothing for so long, then words.
-    Stall(Duration),
+    /// Nothing, until the client hangs up.
+    Stall,
     /// The connection is dropped in the middle of the answer.
     Drop,
 }
@@ -157,10 +156,7 @@ fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
         Reply::Raw(status, more, body) => (status, more, body),
         Reply::Text(text) => (200, String::new(), completion(&text, &[], tokens, is_anthropic)),
         Reply::Calls(calls) => (200, String::new(), completion("", &calls, tokens, is_anthropic)),
-        Reply::Stall(time) => {
-            thread::sleep(time);
-            (200, String::new(), completion("At last.", &[], tokens, is_anthropic))
-        }
+        Reply::Stall => return reader.read_to_end(&mut Vec::new()).map(drop),
         Reply::Drop => {
             let mut stream = stream;
             return stream

@@ -2,9 +2,12 @@
 
 use std::{
     cell::RefCell,
-    path::Path,
+    fs,
+    io::{ErrorKind, Read as _},
+    os::unix::fs::OpenOptionsExt as _,
     rc::Rc,
-    time::{Duration, Instant},
+    thread,
+    time::Duration,
 };
 
 use serde_json::json;
@@ -28,7 +31,7 @@ const APIS: [Api; 2] = [Api::OpenAi, Api::Anthropic];
 fn endpoint(api: Api, server: &Server) -> Endpoint {
     let mut endpoint = Endpoint::new(api, &server.url(), "test-model");
     endpoint.key = Some(Key::new("sk-secret"));
-    endpoint.limits.request = Duration::from_secs(10);
+    endpoint.limits.request = Duration::from_secs(600);
     endpoint.limits.backoff = Duration::from_millis(1);
     endpoint.limits.max_wait = Duration::from_millis(400);
     endpoint
@@ -176,9 +179,7 @@ fn what_may_pass_later_is_asked_again() {
         let notice = Rc::clone(&seen);
         let http = Http::new(endpoint(api, &server)).unwrap();
         let http = http.noticed(move |event| notice.borrow_mut().push(event.clone()));
-        let start = Instant::now();
         assert_eq!(http.summarize(&summary()).unwrap().text, "Done.", "{api:?}");
-        assert!(start.elapsed() >= Duration::from_millis(50), "the server's wish counts");
         let waits: Vec<u64> = seen
             .borrow()
             .iter()
@@ -187,7 +188,7 @@ fn what_may_pass_later_is_asked_again() {
                 other => panic!("{other:?}"),
             })
             .collect();
-        assert_eq!(waits, [50, 2, 4]);
+        assert_eq!(waits, [50, 2, 4], "the server's wish counts");
     }
 }
 
@@ -244,15 +245,13 @@ fn an_answer_that_is_none_is_a_readable_error() {
 }
 
 #[test]
-fn a_server_that_stalls_is_given_up_in_time() {
+fn a_server_that_never_answers_is_given_up_and_not_asked_again() {
     let server = Server::new(16_000);
-    server.queue([Reply::Stall(Duration::from_secs(5))]);
+    server.queue([Reply::Stall]);
     let mut endpoint = endpoint(Api::OpenAi, &server);
     endpoint.limits.request = Duration::from_millis(200);
-    let start = Instant::now();
     let error = Http::new(endpoint).unwrap().summarize(&summary()).unwrap_err();
     assert!(matches!(error.fault, Fault::TimedOut { .. }), "{error}");
-    assert!(start.elapsed() < Duration::from_secs(3), "and not asked again");
     assert_eq!(server.asked().len(), 1);
 }
 
@@ -310,7 +309,7 @@ fn a_history_over_the_summarisers_window_is_summarised_in_stages() {
 
 fn command(line: &str) -> Command {
     let mut command = Command::new(line);
-    command.task.limit = Duration::from_secs(10);
+    command.task.limit = Duration::from_secs(600);
     command
 }
 
@@ -356,25 +355,52 @@ fn a_command_that_fails_is_an_error_that_says_how() {
 
 #[test]
 fn a_command_that_never_ends_is_killed_with_all_it_started() {
-    let folder = tempfile::tempdir().unwrap();
-    let task = Task {
-        line: "(sleep 1; touch late) & sleep 30".to_owned(),
-        folder: Some(folder.path().to_owned()),
-        limit: Duration::from_millis(200),
-        max_bytes: 100,
-    };
-    let start = Instant::now();
+    let mut held = Held::new();
+    let task = held.task("sleep 300", Duration::from_millis(500));
     let error = process::run(&task, b"").unwrap_err();
     assert!(matches!(error, RunError::TimedOut(_)), "{error}");
-    assert!(start.elapsed() < Duration::from_secs(5));
-    std::thread::sleep(Duration::from_millis(1_300));
-    assert!(!Path::new(&folder.path().join("late")).exists());
+    held.wait_until_all_ended();
 }
 
 #[test]
-fn what_a_command_leaves_behind_is_not_waited_for() {
-    let start = Instant::now();
-    let written = command("echo said; sleep 20 &").summarize(&summary()).unwrap();
-    assert_eq!(written.text, "said\n");
-    assert!(start.elapsed() < Duration::from_secs(5));
+fn a_command_that_is_done_does_not_wait_for_what_it_started() {
+    let mut held = Held::new();
+    let done = process::run(&held.task("echo said", Duration::from_secs(600)), b"").unwrap();
+    assert_eq!(done.output, b"said\n");
+    held.wait_until_all_ended();
+}
+
+/// A pipe that every process of a task has open: its end is the end of the last one.
+struct Held {
+    folder: tempfile::TempDir,
+    reader: fs::File,
+}
+
+impl Held {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("held");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
+        let reader = fs::File::options().read(true).custom_flags(flags).open(path).unwrap();
+        Self { folder, reader }
+    }
+
+    /// Returns a task that opens the pipe, starts a process that says so if it comes to its end, and goes on.
+    fn task(&self, then: &str, limit: Duration) -> Task {
+        let line = format!("exec 9>held; (sleep 300; echo survived >&9) & {then}");
+        let folder = Some(self.folder.path().to_owned());
+        Task { line, folder, limit, max_bytes: 100 }
+    }
+
+    /// Waits for the end of the last process, and asserts that it was killed.
+    fn wait_until_all_ended(&mut self) {
+        let mut said = Vec::new();
+        while let Err(error) = self.reader.read_to_end(&mut said) {
+            assert_eq!(error.kind(), ErrorKind::WouldBlock);
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(String::from_utf8_lossy(&said), "");
+    }
 }
