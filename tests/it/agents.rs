@@ -1,9 +1,8 @@
 //! Whether pi, Codex and Kimi CLI sessions read as their own agents read them.
 //!
-//! The shapes here are made by hand. Where a corpus of real sessions lies beside the project, what pi's own reader found
-//! is compared too, and a table is printed.
+//! The shapes here are made by hand. What pi's own reader found in real sessions is compared too, and a table is printed.
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
 use serde_json::{Value, json};
 use undertext::{
@@ -11,7 +10,7 @@ use undertext::{
     wire::{Codex, Draft, Format, Kimi, Link, Pi, Setting, detect, jsonl::Reader},
 };
 
-use crate::{graph::FileGraph, resume::corpus};
+use crate::{graph::FileGraph, needs};
 
 fn file(format: &'static dyn Format, records: &[Value]) -> FileGraph {
     let lines: Vec<String> = records.iter().map(|record| record.to_string() + "\n").collect();
@@ -243,10 +242,12 @@ mod pi {
 
     #[test]
     fn real_sessions_read_as_pi_reads_them() {
-        let Some(corpus) = corpus() else { return };
+        let Some(corpus) = needs::corpus() else { return };
+        let pi = |name: &str| {
+            FileGraph::read(&Pi, &fs::read(corpus.path(format!("pi/{name}.jsonl"))).unwrap())
+        };
         for (name, leaf, branch, messages) in FOUND {
-            let bytes = fs::read(corpus.join(format!("pi/{name}.jsonl"))).unwrap();
-            let file = FileGraph::read(&Pi, &bytes);
+            let file = pi(name);
             let head = file.head().unwrap();
             let is_entry = |record: &&Record| record.kind != Kind::Opaque && record.hint != [1];
             let before =
@@ -256,8 +257,7 @@ mod pi {
             assert_eq!(found, (leaf, branch, messages), "{name}");
         }
         for name in ["cycle-self", "dup-id", "noheader"] {
-            let file =
-                FileGraph::read(&Pi, &fs::read(corpus.join(format!("pi/{name}.jsonl"))).unwrap());
+            let file = pi(name);
             assert!(!file.context().is_empty(), "{name}");
         }
     }
@@ -588,15 +588,13 @@ mod kimi {
 
 #[test]
 fn every_corpus_file_is_known_by_its_own_format() {
-    let Some(corpus) = corpus() else { return };
-    for (format, folders) in [
-        ("pi", &["pi"][..]),
-        ("codex", &["codex", "codex-shapes"]),
-        ("kimi", &["kimi/01_tool_calls", "kimi/02_after_dmail_revert", "kimi/04_after_compact"]),
-    ] {
+    let Some(corpus) = needs::corpus() else { return };
+    let mut n_known = 0;
+    for (format, folders) in
+        [("pi", &["pi"][..]), ("codex", &["codex", "codex-shapes"]), ("kimi", &["kimi"])]
+    {
         for folder in folders {
-            for child in fs::read_dir(corpus.join(folder)).unwrap() {
-                let path = child.unwrap().path();
+            for path in corpus.files(folder) {
                 let name = path.display();
                 let is_session = path.extension().is_some_and(|end| end == "jsonl");
                 if !is_session || path.file_stem().is_some_and(|stem| stem == "wire") {
@@ -610,39 +608,44 @@ fn every_corpus_file_is_known_by_its_own_format() {
                 }
                 let records: Vec<_> = lines.iter().filter_map(|line| Raw::object(line)).collect();
                 assert_eq!(detect(&records).map(Format::name), Some(format), "{name}");
+                n_known += 1;
             }
+        }
+    }
+    assert!(n_known >= 41, "{n_known} files");
+}
+
+/// Reads bytes in each format, whatever they are.
+fn read_in_any_format(bytes: &[u8]) {
+    for format in [&Pi as &'static dyn Format, &Codex, &Kimi] {
+        let file = FileGraph::read(format, bytes);
+        let Some(head) = format.head(&file).unwrap() else { continue };
+        let path = format.path(&file, head, usize::MAX).unwrap().entries;
+        assert_eq!(path.last(), Some(&head));
+        let context = format.context(&file, &path).unwrap();
+        assert!(context.iter().all(|entry| path.contains(entry)));
+        file.words(&context);
+        for leaf in format.leaves(&file).unwrap() {
+            assert!(!path.contains(&leaf));
+            assert_eq!(file.path(leaf).last(), Some(&leaf));
         }
     }
 }
 
 #[test]
+fn records_of_no_format_are_read_in_any_format_without_harm() {
+    read_in_any_format(b"{}\n{\"type\":1}\n[]\n{\"payload\":{},\"type\":\"compacted\"}\nx\n");
+}
+
+#[test]
 fn any_file_is_read_in_any_format_without_harm() {
-    let mut folders: Vec<PathBuf> = corpus().into_iter().collect();
-    let mut bytes =
-        vec![b"{}\n{\"type\":1}\n[]\n{\"payload\":{},\"type\":\"compacted\"}\nx\n".to_vec()];
-    while let Some(folder) = folders.pop() {
-        for child in fs::read_dir(folder).unwrap() {
-            let path = child.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if fs::metadata(&path).unwrap().len() < 1 << 20 {
-                bytes.push(fs::read(&path).unwrap());
-            }
+    let Some(corpus) = needs::corpus() else { return };
+    let mut n_files = 0;
+    for path in corpus.files("") {
+        if fs::metadata(&path).unwrap().len() < 1 << 20 {
+            read_in_any_format(&fs::read(&path).unwrap());
+            n_files += 1;
         }
     }
-    for format in [&Pi as &'static dyn Format, &Codex, &Kimi] {
-        for bytes in &bytes {
-            let file = FileGraph::read(format, bytes);
-            let Some(head) = format.head(&file).unwrap() else { continue };
-            let path = format.path(&file, head, usize::MAX).unwrap().entries;
-            assert_eq!(path.last(), Some(&head));
-            let context = format.context(&file, &path).unwrap();
-            assert!(context.iter().all(|entry| path.contains(entry)));
-            file.words(&context);
-            for leaf in format.leaves(&file).unwrap() {
-                assert!(!path.contains(&leaf));
-                assert_eq!(file.path(leaf).last(), Some(&leaf));
-            }
-        }
-    }
+    assert!(n_files >= 270, "{n_files} files");
 }

@@ -8,7 +8,7 @@ use undertext::{
     wire::{Claude, Codex, Format, Kimi, Native, Pi, cut::Shortened, detect, jsonl::Reader},
 };
 
-use crate::resume::{FOLDERS, files};
+use crate::needs::{self, FOLDERS};
 
 const REST: Rest<'_> = Rest { session: "s", entry: "0123456789ab" };
 
@@ -227,8 +227,10 @@ fn every_other_byte_is_kept() {
 
 #[test]
 fn every_result_of_the_corpus_is_cut_cleanly() {
+    let Some(corpus) = needs::corpus() else { return };
+    let (mut n_files, mut n_cuts) = (0, 0);
     for folder in FOLDERS {
-        for path in files(folder) {
+        for path in corpus.files(folder) {
             let Ok(file) = std::fs::File::open(&path) else { continue };
             let mut reader = Reader::new(file);
             let mut lines: Vec<Vec<u8>> = Vec::new();
@@ -251,11 +253,14 @@ fn every_result_of_the_corpus_is_cut_cleanly() {
                     *count += cut.map_or(0, |cut| check(format, line, &cut));
                 }
             }
+            n_files += 1;
+            n_cuts += counts.iter().sum::<usize>();
             if counts != [0; 3] {
                 println!("{:60} {counts:?}", path.file_name().unwrap().display());
             }
         }
     }
+    assert!(n_files >= 88 && n_cuts >= 110, "{n_files} files, {n_cuts} texts were cut");
 }
 
 /// What a context must be before and after: roles, blocks and the calls that they make or answer.
@@ -280,7 +285,9 @@ fn outline(archive: &Archive, session: &Session) -> Vec<String> {
 
 #[test]
 fn every_session_of_the_corpus_is_truncated_and_restored() {
-    for path in FOLDERS.into_iter().flat_map(files) {
+    let Some(corpus) = needs::corpus() else { return };
+    let (mut n_files, mut n_truncated) = (0, 0);
+    for path in corpus.sessions() {
         let Ok((mut archive, session)) = ops::peek(&path, Box::new(Machine)) else { continue };
         let export = |archive: &Archive| {
             let mut bytes = Vec::new();
@@ -291,6 +298,7 @@ fn every_session_of_the_corpus_is_truncated_and_restored() {
             ops::export(archive, &session, None, &mut each).unwrap();
             bytes
         };
+        n_files += 1;
         let (mut whole, before) = (export(&archive), outline(&archive, &session));
         for window in [128_000, 32_000, 8_000] {
             let bound = Bound { limit: Limit::of_window(window), window: Some(window) };
@@ -324,6 +332,8 @@ fn every_session_of_the_corpus_is_truncated_and_restored() {
             let back = export(&archive);
             assert!(back == whole || back == [&whole[..], b"\n"].concat(), "{name}");
             whole = back;
+            n_truncated += 1;
         }
     }
+    assert!(n_files >= 89 && n_truncated >= 24, "{n_files} files, {n_truncated} truncations");
 }

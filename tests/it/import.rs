@@ -1,6 +1,4 @@
 //! Taking in files: whatever they hold and in whatever parts they come, the same session.
-//!
-//! Real sessions are no part of the project: `UNDERTEXT_CORPUS` names the folder, and without it they are left out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,6 +9,8 @@ use undertext::model::{Checkpoint, EntryId, Kind, Timestamp};
 use undertext::ops::{self, Ambient, Archive, Imported, Session, Step, Summary};
 use undertext::store::{Access, Find};
 use uuid::Uuid;
+
+use crate::needs;
 
 struct Ticking(i64);
 
@@ -69,8 +69,8 @@ fn exported(archive: &Archive, session: &Session, generation: u64) -> Vec<u8> {
 
 #[test]
 fn every_file_comes_back_byte_for_byte_and_is_taken_in_once() {
-    let Some(corpus) = crate::resume::corpus() else { return };
-    let corpus = corpus.canonicalize().unwrap();
+    let Some(corpus) = needs::corpus() else { return };
+    let corpus = corpus.path("");
     let folder = tempfile::tempdir().unwrap();
     let mut archive = Archive::open(folder.path(), Access::Write, Box::new(Ticking(0))).unwrap();
     let (summary, _) = import(&mut archive, std::slice::from_ref(&corpus));
@@ -88,6 +88,7 @@ fn every_file_comes_back_byte_for_byte_and_is_taken_in_once() {
         }
     }
     assert_eq!(held, summary.files);
+    assert!(held >= 135, "{held} files were compared");
     let operations = |archive: &Archive| {
         let sessions = archive.every().unwrap();
         let tips = sessions.iter().map(|session| archive.store().tip(session.key).unwrap());
@@ -412,9 +413,17 @@ fn an_import_that_is_killed_is_taken_up_again() {
         command.args(["-q", "--store"]).arg(&store).arg("import").arg(&source);
         command.stdout(std::process::Stdio::null()).spawn().unwrap()
     };
+    let stored = || {
+        let parts = ["store.db", "store.db-wal"].map(|part| fs::metadata(store.join(part)));
+        parts.into_iter().flatten().map(|part| part.len()).sum::<u64>()
+    };
     for round in 0..12 {
+        let before = stored();
         let mut child = run();
-        std::thread::sleep(std::time::Duration::from_millis(20 + 45 * round));
+        // It is killed when it has stored something, or a little more each time.
+        while stored() <= before + round * 30_000 && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         child.kill().unwrap();
         child.wait().unwrap();
         let Ok(archive) = Archive::open(&store, Access::Read, Box::new(Ticking(0))) else {

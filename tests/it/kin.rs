@@ -1,6 +1,4 @@
 //! Sessions that were made of others, and sub-agents: found whatever the order in which their files come.
-//!
-//! Real sessions are no part of the project: `UNDERTEXT_CORPUS` names the folder, and without it they are left out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,6 +10,7 @@ use undertext::store::SessionFilter;
 
 use crate::env::TestEnv;
 use crate::fixture::{self, Seeded};
+use crate::needs;
 
 /// A record of Claude Code's: its number, its parent's, its session, and whatever else it says.
 fn claude(n: u32, parent: Option<u32>, session: &str, more: &str) -> String {
@@ -265,10 +264,10 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
 
 #[test]
 fn forks_of_real_sessions_are_found() {
-    let Some(corpus) = crate::resume::corpus() else { return };
+    let Some(corpus) = needs::corpus() else { return };
     let found = |names: &[&str]| {
         let mut archive = Archive::in_memory(Seeded::boxed(1));
-        let paths: Vec<PathBuf> = names.iter().map(|name| corpus.join(name)).collect();
+        let paths: Vec<PathBuf> = names.iter().map(|name| corpus.path(name)).collect();
         ops::import(&mut archive, &paths, &[], &mut |_| ()).unwrap();
         assert_eq!(archive.sessions(&SessionFilter::default()).unwrap().len(), names.len());
         let kin = kin(&archive);

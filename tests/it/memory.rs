@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use crate::needs;
+
 const MEGABYTE: usize = 1 << 20;
 const SESSION: &str = "00000000-0000-4000-8000-00000000000a";
 
@@ -35,11 +37,11 @@ fn session(path: &Path, length: usize) {
 }
 
 /// Runs a command over a store and returns the most memory that it had, as the system tells it.
-fn peak(store: &Path, args: &[&str]) -> usize {
+fn peak(proc: &Path, store: &Path, args: &[&str]) -> usize {
     let mut command = Command::new(env!("CARGO_BIN_EXE_undertext"));
     command.args(["-q", "--store"]).arg(store).args(args);
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-    let status = format!("/proc/{}/status", child.id());
+    let status = proc.join(child.id().to_string()).join("status");
     let mut peak = 0;
     let ended = loop {
         let text = fs::read_to_string(&status).unwrap_or_default();
@@ -57,9 +59,7 @@ fn peak(store: &Path, args: &[&str]) -> usize {
 
 #[test]
 fn a_long_line_costs_at_most_three_times_its_length() {
-    if !Path::new("/proc/self/status").exists() {
-        return;
-    }
+    let Some(proc) = needs::proc() else { return };
     let lengths = [8 * MEGABYTE, 32 * MEGABYTE];
     let folder = tempfile::tempdir().unwrap();
     let peaks = lengths.map(|length| {
@@ -73,7 +73,7 @@ fn a_long_line_costs_at_most_three_times_its_length() {
             vec!["verify"],
             vec!["log", SESSION],
         ]
-        .map(|args| (args[0].to_owned(), peak(&store, &args)));
+        .map(|args| (args[0].to_owned(), peak(proc, &store, &args)));
         assert!(fs::read(&out).unwrap() == fs::read(&file).unwrap());
         peaks
     });

@@ -1,14 +1,11 @@
 //! Whether every record of a conversation is shown: on the path of a branch, or of an end that was left.
-//!
-//! Real sessions are no part of the project: `UNDERTEXT_CORPUS` names the folder, and without it they are left out.
 
 use std::collections::BTreeSet;
-use std::fs;
 
 use undertext::model::json::Raw;
 use undertext::ops;
 
-use crate::fixture::Seeded;
+use crate::{fixture::Seeded, needs};
 
 /// Returns whether a line is a record of the user or of the assistant.
 fn is_talk(line: &[u8]) -> bool {
@@ -18,12 +15,11 @@ fn is_talk(line: &[u8]) -> bool {
 
 #[test]
 fn every_message_of_a_real_session_is_shown() {
-    let Some(corpus) = crate::resume::corpus() else { return };
+    let Some(corpus) = needs::corpus() else { return };
     let (mut shown, mut all) = (0, 0);
     let mut missing = Vec::new();
     for folder in ["claude", "claude-shapes", "claude-broken"] {
-        for file in fs::read_dir(corpus.join(folder)).unwrap() {
-            let path = file.unwrap().path();
+        for path in corpus.files(folder) {
             let (archive, session) = ops::peek(&path, Seeded::boxed(1)).unwrap();
             let graph = ops::graph(&archive, &session, true).unwrap();
             let seen: BTreeSet<_> = graph.nodes.iter().map(|node| node.id).collect();
@@ -48,4 +44,5 @@ fn every_message_of_a_real_session_is_shown() {
     }
     println!("{shown} of {all} records of users and assistants are shown");
     assert!(missing.is_empty(), "{} of {all} are missing:\n{}", missing.len(), missing.join("\n"));
+    assert!(shown >= 4_150, "{shown} records");
 }

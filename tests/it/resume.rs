@@ -1,14 +1,8 @@
 //! What the agents themselves resume is what the formats say, from a file as it stands and from a store that holds it.
 //!
-//! Real sessions and what their agents sent are no part of the project: `UNDERTEXT_CORPUS` names the folder, and without
-//! it there is nothing to compare. A table is printed.
+//! Real sessions and what their agents sent lie in the corpus. A table is printed.
 
-use std::{
-    collections::BTreeSet,
-    fmt::Write as _,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fmt::Write as _, fs, path::Path};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -18,28 +12,10 @@ use undertext::{
     wire::{Claude, Codex, Format, Graph, jsonl::Reader},
 };
 
-use crate::graph::FileGraph;
-
-/// Returns the folder of the corpus, if one is named.
-#[expect(clippy::disallowed_methods, reason = "a test is told where the corpus lies")]
-pub(crate) fn corpus() -> Option<PathBuf> {
-    std::env::var_os("UNDERTEXT_CORPUS").map(PathBuf::from)
-}
-
-/// Returns every file below a folder of the corpus, in order.
-pub(crate) fn files(folder: &str) -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> =
-        corpus().map(|corpus| corpus.join(folder)).into_iter().collect();
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for child in fs::read_dir(folder).unwrap() {
-            let path = child.unwrap().path();
-            if path.is_dir() { folders.push(path) } else { files.push(path) }
-        }
-    }
-    files.sort();
-    files
-}
+use crate::{
+    graph::FileGraph,
+    needs::{self, Corpus},
+};
 
 /// Returns a file as a session of an archive, if any format knows it.
 pub(crate) fn peek(path: &Path) -> Option<(Archive, Session)> {
@@ -122,12 +98,13 @@ fn said(graph: &dyn Graph, context: &[u64]) -> Vec<Said> {
     said
 }
 
-/// Returns the first difference; answers that the agent adds to what stands unanswered are none.
-pub(crate) fn from_claude_code(graph: &dyn Graph, context: &[u64], truth: &Path) -> Option<String> {
+/// Compares blocks; an answer that the agent adds to what stands unanswered is no difference.
+pub(crate) fn from_claude_code(graph: &dyn Graph, context: &[u64], truth: &Path) -> Compared {
     let (ours, theirs) = (said(graph, context), sent(truth));
     let nothing_asked = digest("No response requested.");
     let answered: BTreeSet<_> =
         ours.iter().filter(|said| said.what == "result").map(|said| &said.forms).collect();
+    let n_blocks = ours.len();
     let mut ours = ours.iter().enumerate().peekable();
     for (at, their) in theirs.iter().enumerate() {
         let is_same = |our: &Said| {
@@ -139,14 +116,17 @@ pub(crate) fn from_claude_code(graph: &dyn Graph, context: &[u64], truth: &Path)
         let is_added = their.forms[0] == nothing_asked
             || their.what == "result" && !answered.contains(&their.forms);
         if !is_added {
-            return Some(format!("block {at}: {their:?}, not {:?}", ours.peek()));
+            return Err(format!("block {at}: {their:?}, not {:?}", ours.peek()));
         }
     }
-    ours.next().map(|(at, our)| format!("block {at} is not sent: {our:?}"))
+    match ours.next() {
+        Some((at, our)) => Err(format!("block {at} is not sent: {our:?}")),
+        None => Ok(n_blocks),
+    }
 }
 
-/// Returns the first difference to what Codex sent.
-pub(crate) fn from_codex(graph: &dyn Graph, context: &[u64], truth: &Path) -> Option<String> {
+/// Compares items with those that Codex sent.
+pub(crate) fn from_codex(graph: &dyn Graph, context: &[u64], truth: &Path) -> Compared {
     let lines =
         (0..graph.len()).map(|place| graph.line(graph.at(place).unwrap().unwrap()).unwrap());
     let instructions = |line: Vec<u8>| {
@@ -173,8 +153,10 @@ pub(crate) fn from_codex(graph: &dyn Graph, context: &[u64], truth: &Path) -> Op
         theirs.pop();
     }
     let same = ours.iter().zip(&theirs).take_while(|(one, other)| one == other).count();
-    (ours != theirs)
-        .then(|| format!("item {same}: {:?}, not {:?}", theirs.get(same), ours.get(same)))
+    if ours == theirs {
+        return Ok(ours.len());
+    }
+    Err(format!("item {same}: {:?}, not {:?}", theirs.get(same), ours.get(same)))
 }
 
 fn shown(message: &Message) -> String {
@@ -217,74 +199,84 @@ fn item(line: &str) -> Option<String> {
     })
 }
 
-pub(crate) type Difference = fn(&dyn Graph, &[u64], &Path) -> Option<String>;
+/// How many parts of a context are what the agent sent, or the first difference.
+pub(crate) type Compared = Result<usize, String>;
+pub(crate) type Compare = fn(&dyn Graph, &[u64], &Path) -> Compared;
 
-/// Returns how what is sent of a session differs from what its agent sent, and how many repairs its path took.
+/// Compares what is sent of a session with what its agent sent, and returns how many repairs its path took too.
 pub(crate) fn compare(
     format: &dyn Format,
     graph: &dyn Graph,
     truth: &Path,
-    difference: Difference,
-) -> (Option<String>, usize) {
+    compare: Compare,
+) -> (Compared, usize) {
     let head = format.head(graph).unwrap();
     let path = head.map(|head| format.path(graph, head, usize::MAX).unwrap()).unwrap_or_default();
     let context = format.context(graph, &path.entries).unwrap();
-    (difference(graph, &context, truth), path.repairs.len())
+    (compare(graph, &context, truth), path.repairs.len())
 }
 
 #[expect(clippy::print_stdout, reason = "the table is for whoever runs the test")]
-fn check(format: &'static dyn Format, folder: &str, difference: Difference) {
+fn check(
+    corpus: &Corpus,
+    format: &'static dyn Format,
+    folder: &str,
+    compare_sent: Compare,
+    least: usize,
+) {
     let mut table = Vec::new();
-    let mut n_wrong = 0;
-    for truth in files(&format!("resume/{folder}")) {
-        let path = corpus().unwrap().join(folder).join(truth.file_name().unwrap());
+    let (mut n_compared, mut n_wrong) = (0, 0);
+    for truth in corpus.files(&format!("resume/{folder}")) {
+        let path = corpus.path(folder).join(truth.file_name().unwrap());
         let file = FileGraph::open(format, &path);
         let (archive, session) = peek(&path).unwrap();
         let graphs: [(&str, &dyn Graph); 2] =
             [("file", &file), ("store", &view(&archive, &session))];
         for (what, graph) in graphs {
-            let (difference, repairs) = compare(format, graph, &truth, difference);
-            n_wrong += usize::from(difference.is_some());
+            let (compared, repairs) = compare(format, graph, &truth, compare_sent);
+            n_wrong += usize::from(compared.is_err());
+            n_compared += compared.as_ref().unwrap_or(&0);
+            let compared = compared.map_or_else(|wrong| wrong, |parts| format!("{parts} agree"));
             let name = truth.file_name().unwrap().to_str().unwrap();
-            table.push(format!(
-                "{name:50} {what:5} {repairs:3} repairs  {}",
-                difference.as_deref().unwrap_or("agrees")
-            ));
+            table.push(format!("{name:50} {what:5} {repairs:3} repairs  {compared}"));
         }
     }
     let table = table.join("\n");
     println!("{table}");
     assert_eq!(n_wrong, 0, "\n{table}");
+    assert!(n_compared >= least, "{n_compared} parts were compared, fewer than {least}");
 }
 
 #[test]
 fn claude_code_resumes_real_files_as_we_say() {
-    check(&Claude, "claude", from_claude_code);
+    let Some(corpus) = needs::corpus() else { return };
+    check(&corpus, &Claude, "claude", from_claude_code, 4_400);
 }
 
 #[test]
 fn claude_code_resumes_shapes_as_we_say() {
-    check(&Claude, "claude-shapes", from_claude_code);
+    let Some(corpus) = needs::corpus() else { return };
+    check(&corpus, &Claude, "claude-shapes", from_claude_code, 100);
 }
 
 #[test]
 fn codex_resumes_real_files_as_we_say() {
-    check(&Codex, "codex", from_codex);
+    let Some(corpus) = needs::corpus() else { return };
+    check(&corpus, &Codex, "codex", from_codex, 1_600);
 }
 
 #[test]
 fn codex_resumes_shapes_as_we_say() {
-    check(&Codex, "codex-shapes", from_codex);
+    let Some(corpus) = needs::corpus() else { return };
+    check(&corpus, &Codex, "codex-shapes", from_codex, 52);
 }
-
-/// The formats' folders of the corpus.
-pub(crate) const FOLDERS: [&str; 7] =
-    ["claude", "claude-shapes", "claude-broken", "codex", "codex-shapes", "kimi", "pi"];
 
 #[test]
 fn a_store_gives_back_what_it_was_given_and_walks_as_the_file_does() {
+    let Some(corpus) = needs::corpus() else { return };
     let alone = tempfile::tempdir().unwrap();
-    for (n, path) in FOLDERS.into_iter().flat_map(files).enumerate() {
+    let (mut n_files, mut n_entries) = (0, 0);
+    for (n, path) in corpus.sessions().into_iter().enumerate() {
         // Beside what its agent set aside, a file is one of several.
         let folder = alone.path().join(n.to_string());
         fs::create_dir(&folder).unwrap();
@@ -324,7 +316,10 @@ fn a_store_gives_back_what_it_was_given_and_walks_as_the_file_does() {
         assert_eq!(log.lines.iter().map(|line| line.n).collect::<Vec<_>>(), path, "{name}");
         assert_eq!(session.format.leaves(&view).unwrap(), file.leaves(), "{name}");
         println!("{name}: {} of {} entries in the log", path.len(), file.len());
+        n_files += 1;
+        n_entries += file.len();
     }
+    assert!(n_files >= 90 && n_entries >= 13_600, "{n_files} files, {n_entries} entries");
 }
 
 /// Asserts that two graphs answer each question alike.
@@ -349,9 +344,10 @@ fn assert_same(view: &View<'_>, file: &FileGraph, path: &Path) {
 
 #[test]
 fn what_lies_behind_the_horizon_does_not_exist() {
+    let Some(corpus) = needs::corpus() else { return };
     let folders = ["claude-shapes", "claude-broken", "codex-shapes", "pi"];
     let mut n_compared = 0;
-    for path in folders.into_iter().flat_map(files) {
+    for path in folders.into_iter().flat_map(|folder| corpus.files(folder)) {
         let Some((archive, session)) = peek(&path) else { continue };
         let bytes = fs::read(&path).unwrap();
         let mut ends = Vec::new();
@@ -374,12 +370,15 @@ fn what_lies_behind_the_horizon_does_not_exist() {
             }
         }
     }
-    assert!(n_compared > 100 || corpus().is_none());
+    assert!(n_compared >= 375, "{n_compared} states were compared");
 }
 
 #[test]
 fn every_message_of_claude_code_lies_on_the_path_of_a_head_or_a_leaf() {
-    for path in ["claude", "claude-shapes", "claude-broken"].into_iter().flat_map(files) {
+    let Some(corpus) = needs::corpus() else { return };
+    let folders = ["claude", "claude-shapes", "claude-broken"];
+    let mut n_messages = 0;
+    for path in folders.into_iter().flat_map(|folder| corpus.files(folder)) {
         let graph = FileGraph::open(&Claude, &path);
         let (head, leaves) = (graph.head(), graph.leaves());
         let mut reached = BTreeSet::new();
@@ -406,9 +405,11 @@ fn every_message_of_claude_code_lies_on_the_path_of_a_head_or_a_leaf() {
         };
         let missed: Vec<u64> = messages
             .map(|record| record.n)
+            .inspect(|_| n_messages += 1)
             .filter(|n| !reached.contains(n) && !is_talk(*n))
             .collect();
         println!("{} {} entries, leaves {leaves:?}", path.display(), graph.len());
         assert_eq!(missed, [0; 0], "{}", path.display());
     }
+    assert!(n_messages >= 4_140, "{n_messages} messages");
 }

@@ -98,7 +98,27 @@ fn no_source_holds_a_path_of_the_machine_it_was_written_on() {
 }
 
 #[test]
+fn a_test_that_cannot_run_says_so() {
+    let faults = tests().into_iter().flat_map(|(path, text)| {
+        let faults = silent_returns(&path, &text).into_iter().map(str::to_owned);
+        faults.map(move |line| format!("{path}: {line}")).collect::<Vec<_>>()
+    });
+    none(faults);
+}
+
+#[test]
 fn a_planted_fault_is_found() {
+    let silent = |text: &str| silent_returns("crash.rs", text).len();
+    assert_eq!(silent("    if std::env::var_os(\"CORPUS\").is_none() {"), 1);
+    let test = |body: &str| silent(&format!("#[test]\nfn it_works() {{\n{body}\n}}\n"));
+    assert_eq!(test("    let Some(corpus) = corpus() else { return };"), 1);
+    assert_eq!(test("    if !Path::new(\"/proc\").exists() {\n        return;\n    }"), 1);
+    assert_eq!(test("    let Some(corpus) = needs::corpus() else { return };"), 0);
+    assert_eq!(
+        test("    if let Some(root) = needs::child() {\n        return go_on(&root);\n    }"),
+        0
+    );
+    assert_eq!(silent("fn helper() {\n    return;\n}"), 0);
     assert_eq!(upward_imports("dag", "use crate::store::Store;"), ["store"]);
     let group = "use crate::{\n    model::{Entry, Run},\n    provider::{self, http},\n};";
     assert_eq!(upward_imports("ops", group), ["provider"]);
@@ -110,6 +130,39 @@ fn a_planted_fault_is_found() {
     assert!(!names_crate("use myclap::Args;", "clap"));
     assert!(declares("mod env;\npub(crate) mod tidy;", "mod tidy;"));
     assert!(!declares("// mod tidy;", "mod tidy;"));
+}
+
+/// Returns the lines of a file of tests that look for what the machine has, and those in tests that return before the end
+/// without a function of `needs`.
+fn silent_returns<'a>(path: &str, text: &'a str) -> Vec<&'a str> {
+    if matches!(path, "needs.rs" | "tidy.rs") {
+        return Vec::new();
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let mut faults = Vec::new();
+    let mut end_of_test = None;
+    for (at, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        if code == "#[test]" {
+            end_of_test = Some(format!("{}}}", &line[..line.len() - code.len()]));
+        } else if end_of_test.as_deref() == Some(*line) {
+            end_of_test = None;
+        }
+        let said = lines[at.saturating_sub(2)..=at].iter().any(|line| line.contains("needs::"));
+        // A return with a value is the return of a closure.
+        let returns =
+            end_of_test.is_some() && ["return;", "return }"].iter().any(|end| code.contains(end));
+        if (returns && !said) || looks_at_the_machine(code) {
+            faults.push(*line);
+        }
+    }
+    faults
+}
+
+/// Returns whether code reads a variable that is not there on every machine.
+fn looks_at_the_machine(code: &str) -> bool {
+    ["env::var", "env::vars", "option_env!"].iter().any(|look| code.contains(look))
+        && !code.contains("env::var_os(\"PATH\")")
 }
 
 /// Returns the folders outside what `layer` may import that a source imports all the same.
