@@ -240,6 +240,7 @@ CREATE TABLE record (
   PRIMARY KEY (session, n)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX record_name ON record (session, name) WHERE name IS NOT NULL;
+CREATE INDEX record_boundary ON record (session, n) WHERE kind = 6;
 
 -- A name that more than one entry has, or that was referred to before it came.
 CREATE TABLE twin (

@@ -1,7 +1,5 @@
 //! Looking: a session as a graph, read from the store only as far as it is asked for.
 //!
-//! What only some formats need, they pay for when they first ask: a [`Survey`] reads every record of the generation once.
-//!
 //! Invariant: each question costs about the logarithm of what is held, once its index is there.
 
 use std::{
@@ -60,8 +58,8 @@ pub struct View<'a> {
     last: Option<Run>,
     runs: OnceCell<Vec<Run>>,
     places: OnceCell<Places>,
-    survey: OnceCell<Survey>,
     twins: OnceCell<BTreeSet<NameTag>>,
+    named: RefCell<BTreeMap<NameTag, Option<u64>>>,
     bearers: RefCell<BTreeMap<NameTag, Bearers>>,
     records: RefCell<BTreeMap<u64, Vec<Record>>>,
     pending: Option<Pending<'a>>,
@@ -94,7 +92,7 @@ impl<'a> View<'a> {
             last: None,
             runs: OnceCell::new(),
             places: OnceCell::new(),
-            survey: OnceCell::new(),
+            named: RefCell::default(),
             twins: OnceCell::new(),
             bearers: RefCell::default(),
             records: RefCell::default(),
@@ -109,7 +107,7 @@ impl<'a> View<'a> {
             last: None,
             runs: OnceCell::new(),
             places: OnceCell::new(),
-            survey: OnceCell::new(),
+            named: RefCell::default(),
             bearers: RefCell::default(),
             ..self
         }
@@ -229,11 +227,16 @@ impl<'a> View<'a> {
         Ok(length)
     }
 
-    fn survey(&self) -> Result<&Survey, Failure> {
-        if self.survey.get().is_none() {
-            let _ = self.survey.set(Survey::of(self)?);
+    /// Returns the last boundary among the entries with these numbers.
+    fn last_boundary(&self, entries: Range<u64>) -> Result<Option<u64>, Failure> {
+        let first = self.pending.as_ref().map_or(u64::MAX, |pending| pending.first);
+        for entry in (entries.start.max(first)..entries.end).rev() {
+            if self.record(entry)?.kind == Kind::Boundary {
+                return Ok(Some(entry));
+            }
         }
-        self.survey.get().ok_or_else(|| "no survey".into())
+        let held = entries.start..entries.end.min(first);
+        Ok(if held.is_empty() { None } else { self.store.boundary(self.key()?, held)? })
     }
 
     /// Returns the name of the record that an entry says it follows.
@@ -260,15 +263,9 @@ impl<'a> View<'a> {
 
     /// Returns the entries within the horizon whose records have this tag, each behind its place, in order.
     fn tagged(&self, tag: NameTag) -> Result<Vec<(u64, u64)>, Failure> {
-        let entries = if let Some(survey) = self.survey.get() {
-            survey.named.get(&tag).cloned().unwrap_or_default()
-        } else {
-            let held =
-                self.key.map(|key| self.store.find(key, &Find::Name(tag, tag))).transpose()?;
-            let mut entries = held.unwrap_or_default();
-            entries.extend(self.pending.iter().flat_map(|pending| pending.named(tag)));
-            entries
-        };
+        let held = self.key.map(|key| self.store.find(key, &Find::Name(tag, tag))).transpose()?;
+        let mut entries = held.unwrap_or_default();
+        entries.extend(self.pending.iter().flat_map(|pending| pending.named(tag)));
         let mut tagged = Vec::new();
         for entry in entries {
             tagged.extend(self.place(entry)?.map(|place| (place, entry)));
@@ -353,36 +350,6 @@ impl Places {
     fn is_glued(&self, place: u64) -> bool {
         let after = self.glued.partition_point(|range| range.start <= place);
         after.checked_sub(1).and_then(|i| self.glued.get(i)).is_some_and(|at| at.contains(&place))
-    }
-}
-
-/// What is found by reading every record of a generation.
-struct Survey {
-    boundaries: Vec<u64>,
-    /// The entries of each name, in the order of their last places.
-    named: BTreeMap<NameTag, Vec<u64>>,
-}
-
-impl Survey {
-    fn of(view: &View<'_>) -> Result<Self, Failure> {
-        let mut boundaries = Vec::new();
-        let mut named: BTreeMap<NameTag, Vec<u64>> = BTreeMap::new();
-        for place in 0..view.len() {
-            let Some(entry) = view.at(place)? else { continue };
-            let record = view.record(entry)?;
-            if record.name.is_none() && record.kind != Kind::Boundary
-                || view.place(entry)? != Some(place)
-            {
-                continue;
-            }
-            if let Some(name) = record.name {
-                named.entry(name).or_default().push(entry);
-            }
-            if record.kind == Kind::Boundary {
-                boundaries.push(entry);
-            }
-        }
-        Ok(Self { boundaries, named })
     }
 }
 
@@ -482,11 +449,33 @@ impl Graph for View<'_> {
     }
 
     fn named(&self, name: NameTag) -> Result<Option<u64>, Failure> {
-        Ok(self.survey()?.named.get(&name).and_then(|entries| entries.last().copied()))
+        if let Some(found) = self.named.borrow().get(&name) {
+            return Ok(*found);
+        }
+        let last = self.tagged(name)?.last().map(|(_, entry)| *entry);
+        self.named.borrow_mut().insert(name, last);
+        Ok(last)
     }
 
-    fn boundaries(&self) -> Result<&[u64], Failure> {
-        Ok(&self.survey()?.boundaries)
+    fn bears(&self, record: &Record) -> Result<bool, Failure> {
+        match record.name {
+            Some(name) if self.twins()?.contains(&name) => Ok(self.named(name)? == Some(record.n)),
+            // No other entry has the name.
+            Some(_) => Ok(self.place(record.n)?.is_some()),
+            None => Ok(true),
+        }
+    }
+
+    fn boundary(&self, before: u64) -> Result<Option<(u64, u64)>, Failure> {
+        let runs = self.runs()?;
+        let begun = runs.partition_point(|run| run.start < before);
+        for run in runs.iter().take(begun).rev() {
+            let end = run.first + run.count.min(before - run.start);
+            if let Some(entry) = self.last_boundary(run.first..end)? {
+                return Ok(Some((run.start + (entry - run.first), entry)));
+            }
+        }
+        Ok(None)
     }
 
     fn is_glued(&self, place: u64) -> Result<bool, Failure> {

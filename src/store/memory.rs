@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use crate::model::{
-    Card, Checkpoint, Entry, Facts, LineId, Mark, NameTag, Operation, OperationId, Origin,
+    Card, Checkpoint, Entry, Facts, Kind, LineId, Mark, NameTag, Operation, OperationId, Origin,
     Position, Record, Run, SessionName, Tie, TieKind,
 };
 use crate::store::{
@@ -307,6 +307,12 @@ impl Store for MemoryStore {
 
     fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError> {
         Ok(numbered(&self.held(session)?.records, &range).cloned().collect())
+    }
+
+    fn boundary(&self, session: SessionKey, range: Range<u64>) -> Result<Option<u64>, StoreError> {
+        let records = numbered(&self.held(session)?.records, &range);
+        let boundaries = records.filter(|record| record.kind == Kind::Boundary);
+        Ok(boundaries.last().map(|record| record.n))
     }
 
     fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError> {

@@ -457,6 +457,9 @@ pub trait Store: Send {
     /// Returns the records of the entries with these numbers, in order.
     fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError>;
 
+    /// Returns the last of the entries with these numbers that is a boundary.
+    fn boundary(&self, session: SessionKey, range: Range<u64>) -> Result<Option<u64>, StoreError>;
+
     /// Returns the names that stand for more than one entry.
     fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError>;
 

@@ -1,7 +1,7 @@
 //! The default store: one SQLite file in WAL mode.
 //!
 //! What is where: `sqlite/open.rs` finds, makes and refuses files; `sqlite/rows.rs` turns rows into facts,
-//! `sqlite/add.rs` facts into rows; `sqlite/bytes.rs` keeps lines; `sqlite/pack.rs` packs them; this file puts them
+//! `sqlite/add.rs` facts into rows; `sqlite/list.rs` lists sessions; `sqlite/bytes.rs` keeps lines; `sqlite/pack.rs` packs them; this file puts them
 //! together.
 //!
 //! Invariant: a commit is one transaction with one sync. What follows it (packing lines, emptying the WAL) may fail
@@ -9,6 +9,7 @@
 
 mod add;
 mod bytes;
+mod list;
 mod open;
 mod pack;
 mod rows;
@@ -30,7 +31,7 @@ pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
 use crate::{
     model::{
         Card, Checkpoint, Entry, EntryId, Facts, LineId, NameTag, Operation, OperationId, Origin,
-        Position, Record, Run, SessionName, Tie, TieKind,
+        Position, Record, Run, SessionName, Tie,
     },
     store::{
         Commit, Derived, FactKind, Fault, Find, Listed, SessionFilter, SessionKey, Sighting, Sizes,
@@ -180,38 +181,7 @@ impl Drop for SqliteStore {
 
 impl Store for SqliteStore {
     fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT session, format, id, title, folder, started, active, turns, hidden FROM card
-             WHERE hidden <= ?1 AND (?2 IS NULL OR format = ?2) AND (?3 IS NULL OR folder = ?3)
-               AND (?4 IS NULL OR substr(id, 1, length(?4)) = ?4) AND (?5 IS NULL OR title = ?5)
-               AND (?6 IS NULL OR active >= ?6)
-               AND (?7 OR NOT EXISTS (
-                 SELECT 1 FROM tie JOIN session AS parent ON parent.format = card.format AND parent.id = other
-                 WHERE tie.session = card.session AND kind = ?8))
-             ORDER BY active DESC, session DESC LIMIT ?9",
-        )?;
-        let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
-        let rows = query.query_map(
-            params![
-                filter.hidden,
-                filter.format,
-                filter.folder,
-                filter.prefix,
-                filter.title,
-                filter.since.map(|since| since.0),
-                filter.sub_agents,
-                TieKind::SubAgent.code(),
-                limit
-            ],
-            |row| {
-                Ok(Listed {
-                    key: SessionKey(row.get(0)?),
-                    name: SessionName { format: row.get(1)?, id: row.get(2)? },
-                    card: rows::card(row, 3)?,
-                })
-            },
-        )?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        list::sessions(&self.db, filter)
     }
 
     fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
@@ -332,6 +302,10 @@ impl Store for SqliteStore {
         rows::records(&self.db, session, Self::bounds(&range))
     }
 
+    fn boundary(&self, session: SessionKey, range: Range<u64>) -> Result<Option<u64>, StoreError> {
+        rows::boundary(&self.db, session, Self::bounds(&range))
+    }
+
     fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError> {
         let mut query =
             self.db.prepare_cached("SELECT name FROM twin WHERE session = ? ORDER BY name")?;
@@ -344,15 +318,7 @@ impl Store for SqliteStore {
     }
 
     fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT DISTINCT key, format, id FROM tie JOIN session ON key = session
-             WHERE other = ? AND kind = ? AND format = ? ORDER BY format, id",
-        )?;
-        let found = query.query_map(params![tie.other, tie.kind.code(), format], |row| {
-            let name = SessionName { format: row.get(1)?, id: row.get(2)? };
-            Ok((SessionKey(row.get(0)?), name))
-        })?;
-        Ok(found.collect::<Result<_, _>>()?)
+        list::tied(&self.db, format, tie)
     }
 
     fn card(&self, session: SessionKey) -> Result<Card, StoreError> {

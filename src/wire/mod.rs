@@ -108,11 +108,16 @@ pub trait Graph {
     /// Returns an entry's line.
     fn line(&self, entry: u64) -> Result<Vec<u8>, Failure>;
 
-    /// Returns the entry that a name stands for: of several the last one. This may read every record.
+    /// Returns the entry that a name stands for: of several the last one.
     fn named(&self, name: NameTag) -> Result<Option<u64>, Failure>;
 
-    /// Returns the entries that are boundaries, in the order of their places. This may read every record.
-    fn boundaries(&self) -> Result<&[u64], Failure>;
+    /// Returns whether an entry is the one that its record's name stands for, or has no name.
+    fn bears(&self, record: &Record) -> Result<bool, Failure> {
+        record.name.map_or(Ok(true), |name| Ok(self.named(name)? == Some(record.n)))
+    }
+
+    /// Returns the last boundary before a place, behind its own place.
+    fn boundary(&self, before: u64) -> Result<Option<(u64, u64)>, Failure>;
 
     /// Returns whether the entry at a place begins on the physical line of the one before it.
     fn is_glued(&self, place: u64) -> Result<bool, Failure>;

@@ -20,7 +20,6 @@ pub(crate) struct FileGraph {
     place_of: BTreeMap<u64, u64>,
     named: BTreeMap<String, u64>,
     tagged: BTreeMap<NameTag, u64>,
-    boundaries: Vec<u64>,
     n_bytes: u64,
     has_read_lines: Cell<bool>,
 }
@@ -43,7 +42,6 @@ impl FileGraph {
             place_of: BTreeMap::new(),
             named: BTreeMap::new(),
             tagged: BTreeMap::new(),
-            boundaries: Vec::new(),
             n_bytes: 0,
             has_read_lines: Cell::new(false),
         };
@@ -71,10 +69,6 @@ impl FileGraph {
             if let Some(name) = envelope.and_then(|envelope| envelope.name) {
                 self.tagged.insert(NameTag::of(&name), entry);
                 self.named.insert(name, entry);
-            }
-            if self.records[index(entry)].kind == Kind::Boundary {
-                self.boundaries.retain(|boundary| *boundary != entry);
-                self.boundaries.push(entry);
             }
         }
     }
@@ -209,8 +203,10 @@ impl Graph for FileGraph {
         Ok(self.tagged.get(&name).copied())
     }
 
-    fn boundaries(&self) -> Result<&[u64], Failure> {
-        Ok(&self.boundaries)
+    fn boundary(&self, before: u64) -> Result<Option<(u64, u64)>, Failure> {
+        let places = (0..before.min(self.len())).rev();
+        let mut entries = places.map(|place| (place, self.places[place as usize].0));
+        Ok(entries.find(|(_, entry)| self.records[index(*entry)].kind == Kind::Boundary))
     }
 
     fn is_glued(&self, place: u64) -> Result<bool, Failure> {

@@ -327,17 +327,23 @@ fn assert_same(view: &View<'_>, file: &FileGraph, path: &Path) {
     let name = path.display();
     assert_eq!(view.len(), file.len(), "{name}");
     assert_eq!(view.bytes().unwrap(), file.bytes().unwrap(), "{name}");
-    assert_eq!(view.boundaries().unwrap(), file.boundaries().unwrap(), "{name}");
+    assert_eq!(view.boundary(file.len()).unwrap(), file.boundary(file.len()).unwrap(), "{name}");
     for place in 0..file.len() {
         let entry = file.at(place).unwrap().unwrap();
         assert_eq!(view.at(place).unwrap(), Some(entry), "{name} {place}");
         assert_eq!(view.is_glued(place).unwrap(), file.is_glued(place).unwrap(), "{name} {place}");
         assert_eq!(view.place(entry).unwrap(), file.place(entry).unwrap(), "{name} {place}");
         assert_eq!(view.parent(entry).unwrap(), file.parent(entry).unwrap(), "{name} {place}");
+        assert_eq!(view.boundary(place).unwrap(), file.boundary(place).unwrap(), "{name} {place}");
         let record = view.record(entry).unwrap();
         assert_eq!(record, file.records[usize::try_from(entry).unwrap() - 1], "{name} {place}");
         if let Some(tag) = record.name {
             assert_eq!(view.named(tag).unwrap(), file.named(tag).unwrap(), "{name} {place}");
+            assert_eq!(
+                view.bears(&record).unwrap(),
+                file.bears(&record).unwrap(),
+                "{name} {place}"
+            );
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Commits are put together by hand here, so that they can also be put together wrongly.
 
+use std::collections::BTreeSet;
+
 use tempfile::TempDir;
 use undertext::{
     model::{
@@ -55,7 +57,7 @@ impl Writer {
             facts.entries.push(Entry { n, id, link });
             records.push(Record {
                 n,
-                kind: Kind::User,
+                kind: if n.is_multiple_of(4) { Kind::Boundary } else { Kind::User },
                 name: name.map(|span| NameTag::of(&String::from_utf8_lossy(&bytes[span]))),
                 parent: link.map_or(Parent::Root, Parent::Entry),
                 time: Some(Timestamp(i64::try_from(n).unwrap())),
@@ -242,6 +244,7 @@ fn answers(store: &dyn Store, key: SessionKey, names: &[&str]) -> Vec<String> {
         all.push(format!("{:?}", store.entries(key, range.clone()).unwrap()));
         all.push(format!("{:?}", store.records(key, range.clone()).unwrap()));
         all.push(format!("{:?}", store.origins(key, range.clone()).unwrap()));
+        all.push(format!("{:?}", store.boundary(key, range.clone()).unwrap()));
         all.push(format!("{:?}", store.line_ids(key, range).unwrap()));
     }
     for generation in 0..4 {
@@ -316,6 +319,79 @@ fn both_stores_give_equal_answers_to_every_question() {
         assert_eq!(memory, sqlite);
     }
     assert_eq!(told[0].len(), told[1].len());
+}
+
+#[test]
+fn the_beginning_of_an_id_is_compared_as_it_is_written() {
+    const HIGHEST: char = char::MAX;
+    let ids = [
+        "a".to_owned(),
+        "ab".into(),
+        "aB".into(),
+        "a%c".into(),
+        "a_c".into(),
+        "a*c".into(),
+        "a\0c".into(),
+        "b".into(),
+        "ä".into(),
+        "äb".into(),
+        "日本".into(),
+        format!("a{HIGHEST}"),
+        format!("a{HIGHEST}b"),
+        format!("{HIGHEST}{HIGHEST}"),
+        "a\u{d7ff}x".into(),
+        "a\u{e000}x".into(),
+    ];
+    let mut prefixes: BTreeSet<String> =
+        ["", "x", "A", "%", "_", "*", "?", "[a]", "\0"].map(Into::into).into();
+    for id in &ids {
+        prefixes.extend(id.char_indices().map(|(at, c)| id[..at + c.len_utf8()].to_owned()));
+    }
+    over_each(|store| {
+        for (n, id) in ids.iter().enumerate() {
+            let mut writer = Writer::new(id);
+            writer.name.format = ["claude", "native", "pi"][n % 3].to_owned();
+            store.commit(writer.begin()).unwrap();
+        }
+        for prefix in &prefixes {
+            let list = |format: Option<&str>, limit| {
+                let (format, prefix) = (format.map(str::to_owned), Some(prefix.clone()));
+                let filter = SessionFilter { format, prefix, limit, ..SessionFilter::default() };
+                let listed = store.sessions(&filter).unwrap().into_iter();
+                listed.map(|listed| listed.name.id).collect::<Vec<_>>()
+            };
+            // All are equally old, and of those the one that came last is the newest.
+            let begins = |id: &&String| id.starts_with(prefix);
+            let expected: Vec<String> = ids.iter().rev().filter(begins).cloned().collect();
+            assert_eq!(list(None, None), expected, "{prefix:?}");
+            assert_eq!(list(None, Some(1)), expected[..expected.len().min(1)], "{prefix:?}");
+            let natives = ids.iter().skip(1).step_by(3).rev().filter(begins);
+            assert_eq!(list(Some("native"), None), natives.cloned().collect::<Vec<_>>());
+        }
+    });
+}
+
+#[test]
+fn a_tie_finds_the_sessions_of_a_format_that_have_it() {
+    over_each(|store| {
+        for (n, id) in ["d", "a", "c", "b"].into_iter().enumerate() {
+            let mut writer = Writer::new(id);
+            writer.name.format = if n == 2 { "pi" } else { "native" }.to_owned();
+            let mut commit = writer.begin();
+            let tie = |other: &str| Tie { kind: TieKind::Fork, other: other.into() };
+            commit.ties = vec![(1, vec![tie("o"), tie(id)]), (2, vec![tie("o")])];
+            store.commit(commit).unwrap();
+        }
+        let tied = |format, kind, other: &str| {
+            let tied = store.tied(format, &Tie { kind, other: other.into() }).unwrap();
+            tied.into_iter().map(|(_, name)| name.id).collect::<Vec<_>>()
+        };
+        assert_eq!(tied("native", TieKind::Fork, "o"), ["a", "b", "d"]);
+        assert_eq!(tied("pi", TieKind::Fork, "o"), ["c"]);
+        assert_eq!(tied("native", TieKind::Fork, "d"), ["d"]);
+        assert_eq!(tied("native", TieKind::Beginning, "o"), [""; 0]);
+        assert_eq!(tied("native", TieKind::Fork, "%"), [""; 0]);
+    });
 }
 
 #[test]

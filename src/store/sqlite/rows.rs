@@ -480,6 +480,19 @@ pub(super) fn records(
     )
 }
 
+/// The kind stands in the query as it does in the index, which only then is taken.
+pub(super) fn boundary(
+    db: &Connection,
+    session: SessionKey,
+    (from, to): (i64, i64),
+) -> Result<Option<u64>, StoreError> {
+    let kind = Kind::Boundary.code();
+    let sql = format!(
+        "SELECT n FROM record WHERE session = ? AND n >= ? AND n < ? AND kind = {kind} ORDER BY n DESC LIMIT 1"
+    );
+    first(db, &sql, params![session.0, from, to], |row| row.get(0))
+}
+
 pub(super) fn card(row: &Row<'_>, at: usize) -> rusqlite::Result<Card> {
     Ok(Card {
         title: row.get(at)?,

@@ -357,22 +357,19 @@ fn between(graph: &dyn Graph, first: u64, last: u64) -> Result<Option<Vec<u64>>,
 }
 
 fn newest_boundary(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
-    for &boundary in graph.boundaries()?.iter().rev() {
+    let mut before = graph.len();
+    while let Some((place, boundary)) = graph.boundary(before)? {
         if !Hint::of(&graph.record(boundary)?).has(Hint::SIDE) {
             return Ok(Some(boundary));
         }
+        before = place;
     }
     Ok(None)
 }
 
 /// Returns whether no later place holds the record, or another of its name.
 pub(super) fn is_last(graph: &dyn Graph, record: &Record, place: u64) -> Result<bool, Failure> {
-    if let Some(name) = record.name
-        && graph.named(name)? != Some(record.n)
-    {
-        return Ok(false);
-    }
-    Ok(graph.place(record.n)? == Some(place))
+    Ok(graph.bears(record)? && graph.place(record.n)? == Some(place))
 }
 
 fn is_glued(graph: &dyn Graph, entry: u64) -> Result<bool, Failure> {
