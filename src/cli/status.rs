@@ -31,7 +31,8 @@ JSON: one object
    \"branch\":NAME, \"branches\":how many there are, \"head\":ID or null at the start,
    \"checkpoint\":the newest N or null, \"turns\":N, \"entries\":N, \"operations\":N, \"started\":TIME,
    \"active\":TIME, \"hidden\":BOOL, \"kin\":the session that it was made of as sessions has it, \"live\":PATH or null, \"behind\":whether that differs from the store BOOL,
-   \"context\":{\"tokens\":about N, \"window\":N, \"compact_at\":N tokens it is compacted, \"due\":BOOL} or null if the window is too small}
+   \"context\":{\"tokens\":about N, \"window\":N, \"compact_at\":N tokens it is compacted, \"due\":BOOL,
+    \"more\":whether it has more tokens, not counted because the window is full BOOL} or null if the window is too small}
 and with --layers
   {\"type\":\"layers\", \"session\":ID, \"layers\":{\"system\":OBJECT or null, \"session\":OBJECT or null,
    \"conversation\":OBJECT, \"tools\":[OBJECT], \"workspace\":OBJECT or null}}")]
@@ -87,10 +88,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     } else {
         row("holds", Label::Plain, &format!("{turns}, {entries}"));
     }
-    if let Some(near) = &near {
+    if let Some((near, is_more)) = &near {
         let (tokens, window) = (near.tokens, near.window);
+        let about = if *is_more { "more than" } else { "about" };
         let near = models::nearness(near);
-        row("context", Label::Plain, &format!("about {tokens} tokens of {window}; {near}"));
+        row("context", Label::Plain, &format!("{about} {tokens} tokens of {window}; {near}"));
     }
     row("started", Label::Time, &context.env.zone.show(card.started));
     row("active", Label::Time, &context.env.zone.show(card.active));
@@ -110,8 +112,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-/// Returns how near the context is to its compaction, if its window is large enough for one.
-fn near(settings: &Settings, archive: &Archive, session: &Session) -> Option<Nearness> {
+/// Returns how near the context is to its compaction, if its window is large enough for one, and whether it has more tokens
+/// than were counted.
+fn near(settings: &Settings, archive: &Archive, session: &Session) -> Option<(Nearness, bool)> {
     let asked = Asked {
         shape: Shape::Messages,
         model: None,
@@ -122,12 +125,11 @@ fn near(settings: &Settings, archive: &Archive, session: &Session) -> Option<Nea
         results: None,
         counting: Some(Counting::Estimate),
     };
-    let found = ops::context(archive, session, None, &asked).ok()?;
-    let tokens = found.reported.unwrap_or_else(|| found.tokens());
-    Some(models::rule(settings).near(found.window.tokens, tokens))
+    let found = ops::fullness(archive, session, &asked).ok()?;
+    Some((models::rule(settings).near(found.window.tokens, found.tokens), found.is_more))
 }
 
-fn fields(session: &Session, status: &Status, near: Option<&Nearness>) -> Value {
+fn fields(session: &Session, status: &Status, near: Option<&(Nearness, bool)>) -> Value {
     let card = &status.card;
     json!({
         "session": session.name.id,
@@ -147,8 +149,9 @@ fn fields(session: &Session, status: &Status, near: Option<&Nearness>) -> Value 
         "kin": common::kin(status.kin.as_ref()),
         "live": status.live.as_ref().map(|live| live.to_string_lossy()),
         "behind": status.behind,
-        "context": near.map(|near| json!({
+        "context": near.map(|(near, is_more)| json!({
             "tokens": near.tokens, "window": near.window, "compact_at": near.at, "due": near.is_due,
+            "more": is_more,
         })),
     })
 }

@@ -198,6 +198,30 @@ impl<'a> Raw<'a> {
         })
     }
 
+    /// Returns the strings in a value, at any depth, in the order in which they stand; what stands under a key that is left
+    /// out, its bytes between the quotes, is passed.
+    ///
+    /// The bytes are gone through once, however deep they nest: a string is a key if a colon follows.
+    pub fn strings(self, is_left_out: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = Self> {
+        let bytes = self.0;
+        let mut at = 0;
+        iter::from_fn(move || {
+            loop {
+                let open = at + memchr(b'"', bytes.get(at..)?)?;
+                at = quoted(bytes, open);
+                let string = bytes.get(open..at)?;
+                let behind = blank(bytes, at);
+                if bytes.get(behind) != Some(&b':') {
+                    return Some(Self(string));
+                }
+                at = blank(bytes, behind + 1);
+                if Self(string).inner().is_some_and(&is_left_out) {
+                    at = skip(bytes, at);
+                }
+            }
+        })
+    }
+
     /// Returns where the value lies in the bytes from which it was read.
     pub fn span_in(self, bytes: &[u8]) -> Option<Range<usize>> {
         let start = self.0.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;

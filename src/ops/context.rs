@@ -95,6 +95,41 @@ pub(super) struct Material {
     pub(super) fresh: Vec<(u64, Vec<u64>)>,
 }
 
+/// How full a model's window is.
+#[derive(Clone, Debug)]
+pub struct Fullness {
+    /// The model's window.
+    pub window: Window,
+    /// How many tokens the context has: by the word of the newest answer, else as they are counted.
+    pub tokens: u64,
+    /// Whether there are more, which were not counted because the window is full without them.
+    pub is_more: bool,
+}
+
+/// How many entries of a path are looked at first for what says how full the window is.
+const NEWEST: usize = 64;
+/// Among how many of them an answer names the model, if one does.
+const MODEL_WITHIN: usize = 1024;
+
+/// Returns how full the window is where the current branch stands.
+///
+/// The newest entries tell it: an answer says what was asked, and where none does, nothing needs to be counted once the
+/// window is full. More of them are read only until one of the two is so.
+pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<Fullness, OpsError> {
+    let mut limit = NEWEST;
+    loop {
+        let found = self::prepared(archive, session, None, asked, limit)?;
+        let is_whole = found.path.len() < limit;
+        let tokens = found.reported.unwrap_or_else(|| found.tokens());
+        let is_more = !is_whole && found.reported.is_none();
+        let has_model = found.model.is_some() || limit >= MODEL_WITHIN;
+        if is_whole || has_model && (!is_more || tokens > found.window.tokens) {
+            return Ok(Fullness { window: found.window, tokens, is_more });
+        }
+        limit = limit.saturating_mul(4);
+    }
+}
+
 /// Returns how many tokens there are by a model's own word, unless that is far from what was counted: some agents write
 /// figures that stand for none.
 pub(super) fn believed(reported: Option<u64>, counted: u64) -> u64 {
@@ -110,7 +145,18 @@ pub fn context(
     target: Option<&Target>,
     asked: &Asked,
 ) -> Result<Context, OpsError> {
-    let found = material(archive, session, target.map(|target| target.position), asked)?;
+    prepared(archive, session, target.map(|target| target.position), asked, usize::MAX)
+}
+
+/// Returns what a model would be sent of the last `limit` entries that led to a position.
+fn prepared(
+    archive: &Archive,
+    session: &Session,
+    position: Option<Position>,
+    asked: &Asked,
+    limit: usize,
+) -> Result<Context, OpsError> {
+    let found = material(archive, session, position, asked, limit)?;
     let Material { model, window, counting, mut items, path, sent, reported, fresh } = found;
     // Instructions stand before the summary of what was said under them.
     let front = front(&items);
@@ -140,12 +186,13 @@ pub fn context(
     Ok(Context { shape, model, window, counting, prepared, reported, pictures, path, sent, fresh })
 }
 
-/// Returns the messages at a position, or where the current branch stands.
+/// Returns the messages of the last `limit` entries that led to a position, or to where the current branch stands.
 pub(super) fn material(
     archive: &Archive,
     session: &Session,
     position: Option<Position>,
     asked: &Asked,
+    limit: usize,
 ) -> Result<Material, OpsError> {
     let guard = |model: Option<&str>| {
         let window = asked.windows.resolve(asked.window, model);
@@ -163,11 +210,12 @@ pub(super) fn material(
     let mut path = Vec::new();
     let mut sent = Vec::new();
     let mut items = Vec::new();
-    if let Some(position) = position.or(tip.position) {
-        let view = View::new(archive.store(), session, position, tip.growth);
-        path = view.path(usize::MAX)?.entries;
-        sent = session.format.context(&view, &path)?;
-        items = self::items(archive, session, &view, &sent)?;
+    let position = position.or(tip.position);
+    let view = position.map(|at| View::new(archive.store(), session, at, tip.growth));
+    if let Some(view) = &view {
+        path = view.path(limit)?.entries;
+        sent = session.format.context(view, &path)?;
+        items = self::items(archive, session, view, &sent)?;
     }
     let named = |message: &Message| message.model.clone().filter(|name| !name.starts_with('<'));
     let model =
@@ -176,7 +224,14 @@ pub(super) fn material(
     let counting =
         asked.counting.unwrap_or_else(|| Counting::Exact(Encoding::of_model(model.as_deref())));
     let fresh = count(archive, session, &mut items, counting)?;
-    let reported = reported(&items);
+    let mut reported = reported(&items);
+    if let (Some(view), Some((answer, _))) = (&view, reported)
+        && path.len() >= limit
+        && is_changed_since(archive, session, view, answer)?
+    {
+        reported = None;
+    }
+    let reported = reported.map(|(_, tokens)| tokens);
     Ok(Material { model, window, counting, items, path, sent, reported, fresh })
 }
 
@@ -196,7 +251,8 @@ fn items(
     use crate::wire::Graph as _;
     let mut replayed: BTreeMap<u64, Origin> = BTreeMap::new();
     let mut commands: BTreeMap<u64, Origin> = BTreeMap::new();
-    for (n, origin) in archive.store.origins(session.key, 0..u64::MAX)? {
+    let first = entries.iter().copied().min().unwrap_or(u64::MAX);
+    for (n, origin) in archive.store.origins(session.key, first..u64::MAX)? {
         // What a compaction said again is as it was.
         let is = match commands.get(&n) {
             Some(is) => *is,
@@ -342,10 +398,10 @@ pub fn keep_counts(
     Ok(())
 }
 
-/// Returns how many tokens the conversation is by the word of its newest answer, and by count what has come since.
+/// Returns the newest answer, and how many tokens the conversation is by its word, and by count what has come since.
 ///
 /// An answer that a compaction kept, or that came before a result was cut, spoke of what is no longer there.
-fn reported(items: &[Item]) -> Option<u64> {
+fn reported(items: &[Item]) -> Option<(u64, u64)> {
     let (at, tokens) = tokens::reported(items.iter().map(|item| &item.message))?;
     let changed = items.iter().filter(|i| matches!(i.origin, Origin::Summary | Origin::Replayed));
     let changed = changed.filter_map(Item::entry).max();
@@ -354,7 +410,31 @@ fn reported(items: &[Item]) -> Option<u64> {
         return None;
     }
     let since = items.iter().skip(at + 1);
-    Some(tokens + since.filter_map(|item| item.tokens).sum::<u64>())
+    let since = since.filter_map(|item| item.tokens).sum::<u64>();
+    Some((answer.entry()?, tokens + since))
+}
+
+/// Returns whether a compaction or a cut came behind an answer, and may have changed what it spoke of.
+fn is_changed_since(
+    archive: &Archive,
+    session: &Session,
+    view: &View<'_>,
+    answer: u64,
+) -> Result<bool, OpsError> {
+    use crate::wire::Graph as _;
+    let mut end = u64::MAX;
+    while let Some(boundary) = archive.store.boundary(session.key, answer + 1..end)? {
+        if view.place(boundary)?.is_some() {
+            return Ok(true);
+        }
+        end = boundary;
+    }
+    for (_, origin) in archive.store.origins(session.key, answer + 1..u64::MAX)? {
+        if view.place(origin.entry)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Returns the key by which a session says whom the agent talks to, if it was set up with one.

@@ -23,13 +23,11 @@ use super::{
 use crate::{
     model::{Block, Checkpoint, EntryId, Kind, Message, Position, Run, Timestamp, json::Raw},
     ops::{Archive, Kin, OpsError, Session, View},
-    wire::{Departure, Graph},
+    wire::{self, Departure, Graph},
 };
 
 /// How many characters of an entry are its first words.
 const WORDS: usize = 120;
-/// How much of a path is read first, to see whether the rest is known.
-const STEP: usize = 64;
 /// How many ids are read at a time.
 const BATCH: usize = 1024;
 
@@ -243,37 +241,34 @@ struct Stretch {
     is_bare: bool,
 }
 
-/// Folds what says nothing and leads to one stretch only into that.
+/// Folds what says nothing and leads to one stretch only into that; each stretch stands behind its parents.
 fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(u64) -> bool) {
-    let mut children: Vec<Vec<usize>> = vec![Vec::new(); stretches.len()];
-    for (n, stretch) in stretches.iter().enumerate() {
-        for &parent in &stretch.parents {
-            children[parent].push(n);
-        }
+    let mut children = vec![0usize; stretches.len()];
+    for &parent in stretches.iter().flat_map(|stretch| &stretch.parents) {
+        children[parent] += 1;
     }
     let mut into: Vec<usize> = (0..stretches.len()).collect();
-    // The oldest come first, so that what is folded takes along what was folded into it.
     for n in 0..stretches.len() {
-        let (&[child], true) = (children[n].as_slice(), stretches[n].is_bare) else { continue };
-        if ends(stretches[n].last) || child <= n {
-            continue;
-        }
-        let (parents, entries) = (stretches[n].parents.clone(), stretches[n].entries);
-        for &parent in &parents {
-            for below in children[parent].iter_mut().filter(|below| **below == n) {
-                *below = child;
+        let mut parents = Vec::new();
+        for parent in std::mem::take(&mut stretches[n].parents) {
+            let folded = &mut stretches[parent];
+            if children[parent] == 1 && folded.is_bare && !ends(folded.last) {
+                let entries = folded.entries;
+                parents.append(&mut folded.parents);
+                stretches[n].entries += entries;
+                into[parent] = n;
+            } else {
+                parents.push(parent);
             }
         }
-        let kept = &mut stretches[child];
-        kept.entries += entries;
-        kept.parents.retain(|parent| *parent != n);
-        kept.parents.extend(parents);
-        into[n] = child;
+        stretches[n].parents = parents;
+    }
+    // What is folded into a stretch goes where that one goes.
+    for n in (0..into.len()).rev() {
+        into[n] = into[into[n]];
     }
     for owner in owner {
-        while into[*owner] != *owner {
-            *owner = into[*owner];
-        }
+        *owner = into[*owner];
     }
 }
 
@@ -289,19 +284,6 @@ impl Web {
         all: bool,
     ) -> Result<(Self, View<'a>), OpsError> {
         let mut paths: Vec<Vec<u64>> = Vec::new();
-        let trace = |view: &View<'_>, head: u64, known: &mut BTreeSet<u64>| {
-            let mut limit = STEP;
-            let (mut path, from) = loop {
-                let path = session.format.path(view, head, limit)?.entries;
-                match path.iter().rposition(|entry| known.contains(entry)) {
-                    None if path.len() >= limit => limit = limit.saturating_mul(4),
-                    from => break (path, from.unwrap_or(0)),
-                }
-            };
-            path.drain(..from);
-            known.extend(&path);
-            Ok::<_, OpsError>(path)
-        };
         let mut whole = BTreeSet::new();
         let mut generations: BTreeMap<u64, Vec<Position>> = BTreeMap::new();
         for (_, position) in branches {
@@ -314,30 +296,28 @@ impl Web {
             // What lies behind a horizon can lead elsewhere, so only paths with the same one share.
             for position in positions.iter().filter(|position| position.horizon != horizon) {
                 view = view.moved(*position);
-                if let Some(head) = position.head {
-                    paths.push(trace(&view, head, &mut BTreeSet::new())?);
-                }
+                paths.push(view.path(usize::MAX)?.entries);
             }
             view = view.moved(Position { generation, head: None, horizon });
             let heads = positions.iter().filter(|position| position.horizon == horizon);
             if heads.clone().next().is_some() {
                 whole.insert(generation);
             }
-            for head in heads.filter_map(|position| position.head) {
-                paths.push(trace(&view, head, &mut known)?);
-            }
-            for leaf in session.format.leaves(&view)? {
-                paths.push(trace(&view, leaf, &mut known)?);
+            let mut found = session.format.paths(&view)?;
+            let heads = heads.filter_map(|position| position.head);
+            for head in heads.chain(session.format.leaves(&view)?) {
+                paths.push(wire::added(&mut found, head, &mut known)?);
             }
         }
         // Other states of files add what no path has come to yet.
         let mut known: BTreeSet<u64> = paths.iter().flatten().copied().collect();
         for end in states.ends.iter().filter(|end| !whole.contains(&end.generation)) {
             view = view.moved(*end);
+            let mut found = session.format.paths(&view)?;
             let head = session.format.head(&view)?;
             for leaf in head.into_iter().chain(session.format.leaves(&view)?) {
                 if !known.contains(&leaf) {
-                    paths.push(trace(&view, leaf, &mut known)?);
+                    paths.push(wire::added(&mut found, leaf, &mut known)?);
                 }
             }
         }
@@ -345,13 +325,16 @@ impl Web {
         if all {
             for end in &states.ends {
                 view = view.moved(*end);
+                let mut met = Vec::new();
                 for entry in view.sequence()? {
                     if !known.contains(&entry) && is_message(&view, session, entry)? {
-                        paths.push(aside(&view, entry, &known)?);
                         known.insert(entry);
-                        asides.insert(entry);
+                        met.push(entry);
                     }
                 }
+                paths.extend(unreached(&met, &mut known, |entry| view.parent(entry))?);
+                known.extend(&met);
+                asides.extend(met);
             }
         }
         // What was written again is one node, whichever of its entries a path comes to.
@@ -363,7 +346,8 @@ impl Web {
         }
         let pairs = paths.iter().flat_map(|path| path.iter().zip(path.iter().skip(1)));
         let mut edges: Vec<(u64, u64)> = pairs.map(|(above, entry)| (*entry, *above)).collect();
-        edges.retain(|(child, _)| states.followed.iter().all(|(entry, _)| entry != child));
+        let followed: BTreeSet<u64> = states.followed.iter().map(|(entry, _)| *entry).collect();
+        edges.retain(|(child, _)| !followed.contains(child));
         edges.extend(states.followed.iter().filter(|(child, _)| known.contains(child)));
         Ok((Self { asides, ..Self::new(paths.concat(), edges) }, view))
     }
@@ -559,14 +543,32 @@ fn is_message(view: &View<'_>, session: &Session, entry: u64) -> Result<bool, Op
     })
 }
 
-/// Returns an entry to which no path comes, behind the nearest entry above it that is known.
-fn aside(view: &View<'_>, entry: u64, known: &BTreeSet<u64>) -> Result<Vec<u64>, OpsError> {
-    let mut met = BTreeSet::from([entry]);
-    let mut above = view.parent(entry)?;
-    while let Some(at) = above.filter(|at| !known.contains(at)) {
-        above = if met.insert(at) { view.parent(at)? } else { None };
+/// Returns entries to which no path comes, each behind the nearest entry above it that was known when it was met.
+///
+/// They are known by now, and unknown in the end: the last one met comes first, so that a way over what it does not know
+/// holds for all that were met before it, and is gone once. A way that leads into a circle leads nowhere.
+fn unreached<E>(
+    met: &[u64],
+    known: &mut BTreeSet<u64>,
+    parent: impl Fn(u64) -> Result<Option<u64>, E>,
+) -> Result<Vec<Vec<u64>>, E> {
+    let mut above: BTreeMap<u64, Option<u64>> = BTreeMap::new();
+    let mut paths = Vec::with_capacity(met.len());
+    for &entry in met.iter().rev() {
+        known.remove(&entry);
+        let mut passed = BTreeSet::new();
+        let mut at = Some(entry);
+        while let Some(unknown) = at.filter(|at| !known.contains(at)) {
+            at = match above.get(&unknown) {
+                _ if !passed.insert(unknown) => None,
+                Some(known) => *known,
+                None => parent(unknown)?,
+            };
+        }
+        above.extend(passed.into_iter().map(|unknown| (unknown, at)));
+        paths.push(at.into_iter().chain([entry]).collect());
     }
-    Ok(above.into_iter().chain([entry]).collect())
+    Ok(paths)
 }
 
 /// Returns whether records of a kind are nothing that the model is told.

@@ -58,7 +58,10 @@ pub use checkpoint::{Shown, checkpoint, checkpoints};
 pub use compact::{
     Compacted, Compacting, Hook, Part, Parts, Planned, Rule, compact, plan_compaction,
 };
-pub use context::{Asked, Context, Explained, context, counts, explain, keep_counts, session_key};
+pub use context::{
+    Asked, Context, Explained, Fullness, context, counts, explain, fullness, keep_counts,
+    session_key,
+};
 pub use diff::{Diff, Difference, Side, diff};
 pub use doctor::{Ailment, Cure, Place, doctor, place_of, treat};
 pub use error::OpsError;

@@ -61,6 +61,8 @@ pub struct View<'a> {
     twins: OnceCell<BTreeSet<NameTag>>,
     named: RefCell<BTreeMap<NameTag, Option<u64>>>,
     bearers: RefCell<BTreeMap<NameTag, Bearers>>,
+    /// What the entries follow whose parent is found by its name.
+    parents: RefCell<BTreeMap<u64, Option<u64>>>,
     records: RefCell<BTreeMap<u64, Vec<Record>>>,
     pending: Option<Pending<'a>>,
 }
@@ -95,6 +97,7 @@ impl<'a> View<'a> {
             named: RefCell::default(),
             twins: OnceCell::new(),
             bearers: RefCell::default(),
+            parents: RefCell::default(),
             records: RefCell::default(),
             pending: None,
         }
@@ -109,6 +112,7 @@ impl<'a> View<'a> {
             places: OnceCell::new(),
             named: RefCell::default(),
             bearers: RefCell::default(),
+            parents: RefCell::default(),
             ..self
         }
     }
@@ -412,6 +416,9 @@ impl Graph for View<'_> {
     }
 
     fn parent(&self, entry: u64) -> Result<Option<u64>, Failure> {
+        if let Some(found) = self.parents.borrow().get(&entry) {
+            return Ok(*found);
+        }
         let record = self.record(entry)?;
         let twins = self.twins()?;
         let tag = match record.parent {
@@ -430,7 +437,9 @@ impl Graph for View<'_> {
                 None => return Ok(None),
             },
         };
-        self.follows(entry, tag)
+        let found = self.follows(entry, tag)?;
+        self.parents.borrow_mut().insert(entry, found);
+        Ok(found)
     }
 
     fn line(&self, entry: u64) -> Result<Vec<u8>, Failure> {

@@ -37,7 +37,7 @@ use crate::{
     model::{Kind, Message, Tie, json::Raw},
     wire::{
         Answers, Back, Beside, Draft, Earlier, Envelope, Failure, Format, Graph, Invalid, Path,
-        Setting,
+        Paths, Setting,
         compaction::{Compaction, Lines},
         text,
     },
@@ -134,7 +134,12 @@ impl Format for Claude {
     }
 
     fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
-        chain::path(graph, head, limit)
+        chain::Paths::new(graph)?.path(head, limit)
+    }
+
+    fn paths<'g>(&'g self, graph: &'g dyn Graph) -> Result<Paths<'g>, Failure> {
+        let mut paths = chain::Paths::new(graph)?;
+        Ok(Box::new(move |head, limit| paths.path(head, limit)))
     }
 
     fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {

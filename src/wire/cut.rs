@@ -219,21 +219,6 @@ pub(super) fn parts<'a>(content: Option<Raw<'a>>, key: &str) -> Vec<Raw<'a>> {
 
 /// Returns the strings in a value, at any depth, but for pictures.
 pub(super) fn strings(value: Option<Raw<'_>>) -> Vec<Raw<'_>> {
-    let mut strings = Vec::new();
-    let mut left: Vec<Raw<'_>> = value.into_iter().collect();
-    while let Some(value) = left.pop() {
-        match value.kind() {
-            json::Kind::String => strings.push(value),
-            json::Kind::Array => left.extend(value.items()),
-            json::Kind::Object => {
-                let is_picture = |key: &[u8]| matches!(key, b"base64" | b"data");
-                left.extend(
-                    value.fields().filter(|(key, _)| !is_picture(key)).map(|(_, value)| value),
-                );
-            }
-            _ => {}
-        }
-    }
-    strings.reverse();
-    strings
+    let is_picture = |key: &[u8]| matches!(key, b"base64" | b"data");
+    value.map(|value| value.strings(is_picture).collect()).unwrap_or_default()
 }

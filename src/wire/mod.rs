@@ -22,6 +22,8 @@ pub use kimi::Kimi;
 pub use native::{Invalid, Native};
 pub use pi::Pi;
 
+use std::collections::BTreeSet;
+
 use compaction::{Compaction, Lines};
 
 use crate::model::{
@@ -77,6 +79,31 @@ pub struct Path {
     pub entries: Vec<u64>,
     /// What had to be mended to find them.
     pub repairs: Vec<Repair>,
+}
+
+/// Finds the paths of one graph: to a head, and of many entries the last ones.
+pub type Paths<'g> = Box<dyn FnMut(u64, usize) -> Result<Path, Failure> + 'g>;
+
+/// Returns what the path to a head adds to what is known: from its last known entry on. It is known from then on.
+///
+/// No more of a path is read than it takes to meet what is known.
+pub fn added(
+    paths: &mut Paths<'_>,
+    head: u64,
+    known: &mut BTreeSet<u64>,
+) -> Result<Vec<u64>, Failure> {
+    // Behind a head that is known there may still hang what is not.
+    let mut limit = if known.contains(&head) { 1 } else { STEP };
+    let (mut path, from) = loop {
+        let path = paths(head, limit)?.entries;
+        match path.iter().rposition(|entry| known.contains(entry)) {
+            None if path.len() >= limit => limit = limit.saturating_mul(4).max(STEP),
+            from => break (path, from.unwrap_or(0)),
+        }
+    };
+    path.drain(..from);
+    known.extend(&path);
+    Ok(path)
 }
 
 /// An edge that a record names and that a path does not take as it stands.
@@ -358,6 +385,11 @@ pub trait Format: Sync {
     /// last `limit`.
     fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure>;
 
+    /// Returns [`Format::path`] of one graph for many heads: what is read for one of them serves the next.
+    fn paths<'g>(&'g self, graph: &'g dyn Graph) -> Result<Paths<'g>, Failure> {
+        Ok(Box::new(move |head, limit| self.path(graph, head, limit)))
+    }
+
     /// Returns what of a path the agent would send to a model: after a compaction its summary, what it kept, and the rest.
     fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure>;
 
@@ -462,6 +494,9 @@ pub struct Back<'a> {
 
 /// How many entries at the beginning of a file tell its ties.
 pub const TIED: u64 = 256;
+
+/// How much of a path is read first, to see whether the rest is known.
+const STEP: usize = 16;
 
 /// How many records are enough to tell a format that knows some of them; to ask is to read each several times.
 const SURE: usize = 8;

@@ -204,9 +204,14 @@ impl Graph for FileGraph {
     }
 
     fn boundary(&self, before: u64) -> Result<Option<(u64, u64)>, Failure> {
-        let places = (0..before.min(self.len())).rev();
-        let mut entries = places.map(|place| (place, self.places[place as usize].0));
-        Ok(entries.find(|(_, entry)| self.records[index(*entry)].kind == Kind::Boundary))
+        let placed = (0..before).zip(&self.places);
+        let mut last = None;
+        for (place, (entry, _)) in placed {
+            if self.records[index(*entry)].kind == Kind::Boundary {
+                last = Some((place, *entry));
+            }
+        }
+        Ok(last)
     }
 
     fn is_glued(&self, place: u64) -> Result<bool, Failure> {

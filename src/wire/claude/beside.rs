@@ -1,8 +1,12 @@
 //! What a walk by parents does not come past, and belongs to it: blocks and results of its messages, and what follows the head.
 //!
-//! Invariant: the file is read once from the first entry of the chain on, and no entry is put in twice.
+//! Invariant: the file is read once from the first entry of the chains on, however many there are, and no entry is put in
+//! twice.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
+};
 
 use super::{
     chain::{is_last, is_message},
@@ -13,7 +17,23 @@ use crate::{
     wire::{Failure, Graph},
 };
 
+/// What may hang beside a chain, of the part of the file that was read for it.
+pub(super) struct Index<'g> {
+    graph: &'g dyn Graph,
+    /// What lies from this place on was read.
+    from: u64,
+    /// The blocks of each message, and the results of its calls, each behind its place, the last one first.
+    blocks: BTreeMap<NameTag, Vec<(u64, u64)>>,
+    results: BTreeMap<NameTag, Vec<(u64, u64)>>,
+    /// What is no message and follows an entry, in the same order.
+    followers: BTreeMap<u64, Vec<Follower>>,
+}
+
+/// What is no message, behind its place, and whether it belongs to a sub-agent.
+type Follower = (u64, u64, bool);
+
 /// What hangs beside a chain and belongs to it.
+#[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) struct Beside {
     /// What belongs to messages on the chain, by the last block on the chain.
     found: BTreeMap<u64, Apart>,
@@ -23,65 +43,110 @@ pub(super) struct Beside {
 
 /// Blocks and results of a message, each behind its place, in the order of the file.
 #[derive(Default)]
+#[cfg_attr(test, derive(Debug, PartialEq))]
 struct Apart {
     blocks: Vec<(u64, u64)>,
     results: Vec<(u64, u64)>,
 }
 
-impl Beside {
-    /// Finds what belongs to a chain that ends at a head.
-    pub(super) fn find(graph: &dyn Graph, chain: &[u64], head: u64) -> Result<Self, Failure> {
-        let on_chain: BTreeSet<u64> = chain.iter().copied().collect();
-        let mut anchors = BTreeMap::new();
-        let mut from = graph.len();
-        for &entry in chain {
-            let record = graph.record(entry)?;
-            if let Some(message) = message(&record) {
-                anchors.insert(message, entry);
-            }
-            from = from.min(graph.place(entry)?.unwrap_or(from));
+impl<'g> Index<'g> {
+    /// Makes an index for which nothing was read.
+    pub(super) fn new(graph: &'g dyn Graph) -> Self {
+        Self {
+            graph,
+            from: graph.len(),
+            blocks: BTreeMap::new(),
+            results: BTreeMap::new(),
+            followers: BTreeMap::new(),
         }
-        let is_side = Hint::of(&graph.record(head)?).has(Hint::SIDE);
-        let head_place = graph.place(head)?;
-        let mut after = BTreeSet::from([head]);
-        let mut found: BTreeMap<u64, Apart> = BTreeMap::new();
-        let mut tail = Vec::new();
-        for place in from..graph.len() {
-            let Some(entry) = graph.at(place)? else { continue };
-            if on_chain.contains(&entry) {
-                continue;
-            }
-            let record = graph.record(entry)?;
-            let hint = Hint::of(&record);
-            if !hint.has(Hint::CHAIN) || graph.is_glued(place)? || !is_last(graph, &record, place)?
-            {
-                continue;
-            }
-            let owner = match record.kind {
-                Kind::Assistant => Some(entry),
-                Kind::Result => graph.parent(entry)?,
-                _ => None,
-            };
-            if let Some(owner) = owner {
-                let anchor =
-                    message(&graph.record(owner)?).and_then(|message| anchors.get(&message));
-                if let Some(&anchor) = anchor {
-                    let apart = found.entry(anchor).or_default();
-                    let group = if owner == entry { &mut apart.blocks } else { &mut apart.results };
-                    group.push((place, entry));
-                }
-            } else if matches!(record.kind, Kind::System | Kind::Meta)
-                && Some(place) > head_place
-                && hint.has(Hint::SIDE) == is_side
-                && graph.parent(entry)?.is_some_and(|parent| after.contains(&parent))
-            {
-                after.insert(entry);
-                tail.push(entry);
-            }
-        }
-        Ok(Self { found, tail })
     }
 
+    /// Reads what lies before a place no more than once.
+    fn reach(&mut self, from: u64) -> Result<(), Failure> {
+        for place in (from..self.from).rev() {
+            let Some(entry) = self.graph.at(place)? else { continue };
+            let record = self.graph.record(entry)?;
+            let hint = Hint::of(&record);
+            if !hint.has(Hint::CHAIN)
+                || self.graph.is_glued(place)?
+                || !is_last(self.graph, &record, place)?
+            {
+                continue;
+            }
+            let of_message = match record.kind {
+                Kind::Assistant => Some((&mut self.blocks, message(&record))),
+                Kind::Result => {
+                    let call = self.graph.parent(entry)?;
+                    let call = call.map(|call| self.graph.record(call)).transpose()?;
+                    Some((&mut self.results, call.as_ref().and_then(message)))
+                }
+                _ => None,
+            };
+            if let Some((group, message)) = of_message {
+                if let Some(message) = message {
+                    group.entry(message).or_default().push((place, entry));
+                }
+            } else if matches!(record.kind, Kind::System | Kind::Meta)
+                && let Some(parent) = self.graph.parent(entry)?
+            {
+                let follower = (place, entry, hint.has(Hint::SIDE));
+                self.followers.entry(parent).or_default().push(follower);
+            }
+        }
+        self.from = self.from.min(from);
+        Ok(())
+    }
+
+    /// Finds what belongs to a chain that ends at a head: of what lies before the chain in the file, nothing does.
+    pub(super) fn find(&mut self, chain: &[u64], head: u64) -> Result<Beside, Failure> {
+        let on_chain: BTreeSet<u64> = chain.iter().copied().collect();
+        let mut anchors = BTreeMap::new();
+        let mut from = self.graph.len();
+        for &entry in chain {
+            if let Some(message) = message(&self.graph.record(entry)?) {
+                anchors.insert(message, entry);
+            }
+            from = from.min(self.graph.place(entry)?.unwrap_or(from));
+        }
+        self.reach(from)?;
+        let mut found = BTreeMap::new();
+        for (message, anchor) in anchors {
+            let apart = |group: &BTreeMap<NameTag, Vec<(u64, u64)>>| -> Vec<(u64, u64)> {
+                let placed = group.get(&message).into_iter().flatten().rev().copied();
+                let is_apart =
+                    |(place, entry): &(u64, u64)| *place >= from && !on_chain.contains(entry);
+                placed.filter(is_apart).collect()
+            };
+            let apart = Apart { blocks: apart(&self.blocks), results: apart(&self.results) };
+            if !apart.blocks.is_empty() || !apart.results.is_empty() {
+                found.insert(anchor, apart);
+            }
+        }
+        Ok(Beside { found, tail: self.tail(from, head, &on_chain)? })
+    }
+
+    /// Returns what follows the head and is no message, and what follows that, each behind what it follows in the file.
+    fn tail(&self, from: u64, head: u64, on_chain: &BTreeSet<u64>) -> Result<Vec<u64>, Failure> {
+        let is_side = Hint::of(&self.graph.record(head)?).has(Hint::SIDE);
+        let behind = |entry: u64, least: u64| {
+            let followers = self.followers.get(&entry).into_iter().flatten();
+            let is_next = move |(place, entry, side): &&Follower| {
+                *place >= least && *side == is_side && !on_chain.contains(entry)
+            };
+            followers.filter(is_next).map(|(place, entry, _)| Reverse((*place, *entry)))
+        };
+        let first = self.graph.place(head)?.map_or(from, |place| place + 1);
+        let mut next: BinaryHeap<_> = behind(head, first).collect();
+        let mut tail = Vec::new();
+        while let Some(Reverse((place, entry))) = next.pop() {
+            tail.push(entry);
+            next.extend(behind(entry, place + 1));
+        }
+        Ok(tail)
+    }
+}
+
+impl Beside {
     /// Returns the blocks and results that hang elsewhere.
     pub(super) fn apart(&self) -> impl Iterator<Item = u64> {
         let groups =
@@ -123,24 +188,29 @@ impl Beside {
 }
 
 /// Moves the blocks of a message together, over the results between them.
-pub(super) fn join(graph: &dyn Graph, entries: &mut [u64]) -> Result<(), Failure> {
-    let mut open: Option<(NameTag, usize)> = None;
-    for at in 0..entries.len() {
-        let Some(&entry) = entries.get(at) else { break };
+pub(super) fn join(graph: &dyn Graph, entries: Vec<u64>) -> Result<Vec<u64>, Failure> {
+    let mut joined = Vec::with_capacity(entries.len());
+    let mut open = None;
+    // What stands between the blocks of the message that is open.
+    let mut between = Vec::new();
+    for entry in entries {
         let record = graph.record(entry)?;
-        match (message(&record), open) {
-            (Some(message), Some((same, end))) if message == same => {
-                if let Some(part) = entries.get_mut(end..=at) {
-                    part.rotate_right(1);
-                }
-                open = Some((message, end + 1));
-            }
-            (Some(message), _) => open = Some((message, at + 1)),
-            (None, _) if is_message(record.kind) && record.kind != Kind::Result => open = None,
-            (None, _) => {}
+        let message = message(&record);
+        let is_between = message.is_none()
+            && open.is_some()
+            && (!is_message(record.kind) || record.kind == Kind::Result);
+        if is_between {
+            between.push(entry);
+            continue;
         }
+        if message.is_none() || message != open {
+            joined.append(&mut between);
+            open = message;
+        }
+        joined.push(entry);
     }
-    Ok(())
+    joined.append(&mut between);
+    Ok(joined)
 }
 
 /// Returns the message of which an entry is a block.

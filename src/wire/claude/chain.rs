@@ -8,10 +8,14 @@
 //!
 //! Invariant: a walk visits an entry once, so it ends; nothing recurses, and what is mended is found in sorted sets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use super::{
-    beside::{Beside, join},
+    beside::{Index, join},
     read::Hint,
 };
 use crate::{
@@ -82,28 +86,41 @@ pub(super) fn is_in_reach(graph: &dyn Graph, entry: u64) -> Result<bool, Failure
         && Walk::new(graph)?.can_be_head(entry)?)
 }
 
-/// Returns the entries from the beginning to a head.
-pub(super) fn path(graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
-    let mut walk = Walk::new(graph)?;
-    let mut entries = Vec::new();
-    let mut at = Some(head);
-    while let Some(entry) = at {
-        if entries.len() >= limit {
-            break;
-        }
-        entries.push(entry);
-        at = walk.step(entry)?;
+/// Paths of one graph: what is read for one of them serves the next.
+pub(super) struct Paths<'g> {
+    graph: &'g dyn Graph,
+    ground: Rc<Ground>,
+    beside: Index<'g>,
+}
+
+impl<'g> Paths<'g> {
+    /// Prepares to find paths.
+    pub(super) fn new(graph: &'g dyn Graph) -> Result<Self, Failure> {
+        Ok(Self { graph, ground: Rc::new(Ground::of(graph)?), beside: Index::new(graph) })
     }
-    entries.reverse();
-    let mut repairs = walk.repairs;
-    repairs.reverse();
-    let beside = Beside::find(graph, &entries, head)?;
-    let what = "its message goes on without it";
-    repairs.extend(beside.apart().map(|entry| Repair { entry, what }));
-    let mut entries = beside.insert(graph, entries)?;
-    join(graph, &mut entries)?;
-    entries.drain(..entries.len().saturating_sub(limit));
-    Ok(Path { entries, repairs })
+
+    /// Returns the entries from the beginning to a head.
+    pub(super) fn path(&mut self, head: u64, limit: usize) -> Result<Path, Failure> {
+        let mut walk = Walk::over(self.graph, Rc::clone(&self.ground));
+        let mut entries = Vec::new();
+        let mut at = Some(head);
+        while let Some(entry) = at {
+            if entries.len() >= limit {
+                break;
+            }
+            entries.push(entry);
+            at = walk.step(entry)?;
+        }
+        entries.reverse();
+        let mut repairs = walk.repairs;
+        repairs.reverse();
+        let beside = self.beside.find(&entries, head)?;
+        let what = "its message goes on without it";
+        repairs.extend(beside.apart().map(|entry| Repair { entry, what }));
+        let mut entries = join(self.graph, beside.insert(self.graph, entries)?)?;
+        entries.drain(..entries.len().saturating_sub(limit));
+        Ok(Path { entries, repairs })
+    }
 }
 
 /// Returns what of a path is sent: the messages behind the last boundary.
@@ -133,21 +150,48 @@ struct Pin {
     is_last: bool,
 }
 
+/// What walks over one graph share.
+struct Ground {
+    /// What the newest boundary keeps.
+    kept: Option<Kept>,
+    /// Every link of the main chain by time, then place: once a link is to be mended.
+    times: OnceCell<Vec<(Timestamp, u64, u64)>>,
+}
+
+impl Ground {
+    fn of(graph: &dyn Graph) -> Result<Self, Failure> {
+        Ok(Self { kept: Kept::find(graph)?, times: OnceCell::new() })
+    }
+
+    fn times(&self, graph: &dyn Graph) -> Result<&[(Timestamp, u64, u64)], Failure> {
+        if self.times.get().is_none() {
+            let _ = self.times.set(times(graph)?);
+        }
+        Ok(self.times.get().map_or(&[], Vec::as_slice))
+    }
+}
+
 /// A way back along the chain.
 pub(super) struct Walk<'g> {
     graph: &'g dyn Graph,
+    ground: Rc<Ground>,
     seen: BTreeSet<u64>,
-    /// What the newest boundary keeps, until the walk has crossed it.
-    kept: Option<Kept>,
-    times: Option<BTreeSet<(Timestamp, u64, u64)>>,
+    /// Whether the walk has crossed the newest boundary.
+    is_crossed: bool,
+    /// Of links by time that were seen, each with the first of those before it that were seen too.
+    passed: BTreeMap<usize, usize>,
     repairs: Vec<Repair>,
 }
 
 impl<'g> Walk<'g> {
     /// Prepares a walk.
     pub(super) fn new(graph: &'g dyn Graph) -> Result<Self, Failure> {
-        let kept = Kept::find(graph)?;
-        Ok(Self { graph, seen: BTreeSet::new(), kept, times: None, repairs: Vec::new() })
+        Ok(Self::over(graph, Rc::new(Ground::of(graph)?)))
+    }
+
+    fn over(graph: &'g dyn Graph, ground: Rc<Ground>) -> Self {
+        let (seen, passed) = (BTreeSet::new(), BTreeMap::new());
+        Self { graph, ground, seen, is_crossed: false, passed, repairs: Vec::new() }
     }
 
     /// Returns the entry that a walk visits after this one.
@@ -160,12 +204,8 @@ impl<'g> Walk<'g> {
                 return Ok(Some(parent));
             }
             // What was kept has been visited under its summary; the old conversation goes on above it.
-            if parent != at
-                && self
-                    .kept
-                    .as_ref()
-                    .is_some_and(|kept| kept.is_crossed && kept.order.contains_key(&parent))
-            {
+            let kept = self.ground.kept.as_ref().filter(|_| self.is_crossed);
+            if parent != at && kept.is_some_and(|kept| kept.order.contains_key(&parent)) {
                 at = parent;
                 continue;
             }
@@ -178,14 +218,12 @@ impl<'g> Walk<'g> {
     fn parent(&mut self, entry: u64) -> Result<Option<u64>, Failure> {
         let record = self.graph.record(entry)?;
         if record.kind == Kind::Boundary {
-            if let Some(kept) = &mut self.kept {
-                kept.is_crossed |= kept.boundary == entry;
-            }
+            self.is_crossed |= self.ground.kept.as_ref().is_some_and(|kept| kept.boundary == entry);
             return self.before(entry);
         }
         let named = self.graph.parent(entry)?;
-        if let Some(kept) = &self.kept
-            && !kept.is_crossed
+        if let Some(kept) = &self.ground.kept
+            && !self.is_crossed
             && let Some(parent) = kept.parent(self.graph, entry, named)?
         {
             return Ok(Some(parent));
@@ -223,18 +261,25 @@ impl<'g> Walk<'g> {
             return Ok(None);
         };
         let Some(place) = self.graph.place(record.n)? else { return Ok(None) };
-        if self.times.is_none() {
-            self.times = Some(times(self.graph)?);
-        }
-        let Some(times) = &mut self.times else { return Ok(None) };
+        let times = self.ground.times(self.graph)?;
         let since = Timestamp(time.0.saturating_sub(MENDED_WITHIN));
-        while let Some(&last) = times.range((since, 0, 0)..(time, place, 0)).next_back() {
-            if !self.seen.contains(&last.2) {
-                return Ok(Some(last.2));
+        let from = times.partition_point(|link| *link < (since, 0, 0));
+        let mut end = times.partition_point(|link| *link < (time, place, 0));
+        let mut passed = Vec::new();
+        let mut found = None;
+        while let Some(last) = end.checked_sub(1).filter(|last| *last >= from) {
+            if let Some(&(.., entry)) = times.get(last)
+                && !self.passed.contains_key(&last)
+                && !self.seen.contains(&entry)
+            {
+                found = Some(entry);
+                break;
             }
-            times.remove(&last);
+            passed.push(last);
+            end = self.passed.get(&last).copied().unwrap_or(last);
         }
-        Ok(None)
+        self.passed.extend(passed.into_iter().map(|last| (last, end)));
+        Ok(found)
     }
 
     /// Returns whether a resume can be sent to an entry, and the newest boundary leaves it in reach.
@@ -245,7 +290,7 @@ impl<'g> Walk<'g> {
         if !hint.has(Hint::CHAIN) || hint.has(Hint::SIDE) || is_passing {
             return Ok(false);
         }
-        let boundary = match &self.kept {
+        let boundary = match &self.ground.kept {
             Some(kept) if kept.order.contains_key(&entry) => None,
             Some(kept) => Some(kept.boundary),
             None if self.graph.bytes()? > READ_WHOLE => newest_boundary(self.graph)?,
@@ -258,13 +303,14 @@ impl<'g> Walk<'g> {
     /// Returns whether the walk from an entry comes past another one, as long as it lies behind it in the file.
     fn descends(&self, from: Option<u64>, ancestor: u64) -> Result<bool, Failure> {
         let end = self.graph.place(ancestor)?;
-        let mut walk = Self { kept: self.kept.clone(), ..Self::new(self.graph)? };
+        let mut walk = Self::over(self.graph, Rc::clone(&self.ground));
         let mut at = from;
         while let Some(entry) = at {
             if entry == ancestor {
                 return Ok(true);
             }
-            let is_kept = walk.kept.as_ref().is_some_and(|kept| kept.order.contains_key(&entry));
+            let kept = self.ground.kept.as_ref();
+            let is_kept = kept.is_some_and(|kept| kept.order.contains_key(&entry));
             if !is_kept && self.graph.place(entry)? < end {
                 return Ok(false);
             }
@@ -275,7 +321,7 @@ impl<'g> Walk<'g> {
 }
 
 /// What the newest boundary keeps of what lies before it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Kept {
     boundary: u64,
     /// The place of the boundary.
@@ -285,7 +331,6 @@ struct Kept {
     /// Each with the one before it.
     order: BTreeMap<u64, u64>,
     last: u64,
-    is_crossed: bool,
 }
 
 impl Kept {
@@ -315,7 +360,7 @@ impl Kept {
             last = entry;
         }
         let is_empty = order.is_empty();
-        Ok((!is_empty).then_some(Self { boundary, place, anchor, order, last, is_crossed: false }))
+        Ok((!is_empty).then_some(Self { boundary, place, anchor, order, last }))
     }
 
     /// Returns what an entry follows if that is not what it names.
@@ -377,8 +422,8 @@ fn is_glued(graph: &dyn Graph, entry: u64) -> Result<bool, Failure> {
 }
 
 /// Returns every link of the main chain by time, then place.
-fn times(graph: &dyn Graph) -> Result<BTreeSet<(Timestamp, u64, u64)>, Failure> {
-    let mut times = BTreeSet::new();
+fn times(graph: &dyn Graph) -> Result<Vec<(Timestamp, u64, u64)>, Failure> {
+    let mut times = Vec::new();
     for place in 0..graph.len() {
         let Some(entry) = graph.at(place)? else { continue };
         let record = graph.record(entry)?;
@@ -390,8 +435,9 @@ fn times(graph: &dyn Graph) -> Result<BTreeSet<(Timestamp, u64, u64)>, Failure> 
             && !graph.is_glued(place)?
             && is_last(graph, &record, place)?
         {
-            times.insert((time, place, entry));
+            times.push((time, place, entry));
         }
     }
+    times.sort_unstable();
     Ok(times)
 }

@@ -20,7 +20,7 @@ use crate::{
 pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
     let mut reached = BTreeSet::new();
     if let Some(head) = chain::head(graph)? {
-        reached.extend(chain::path(graph, head, usize::MAX)?.entries);
+        reached.extend(chain::Paths::new(graph)?.path(head, usize::MAX)?.entries);
     }
     let mut messages = Vec::new();
     let mut blocks: BTreeMap<NameTag, Vec<u64>> = BTreeMap::new();

@@ -16,6 +16,9 @@ use crate::{
     },
 };
 
+/// How deep a result is read in another one, which no model is sent; what stands deeper is a block of no known kind.
+const RESULTS: u8 = 2;
+
 /// What a hint says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hint {
@@ -382,13 +385,18 @@ fn user(top: &Top<'_>) -> (Kind, bool) {
 }
 
 fn blocks(content: Raw<'_>) -> Vec<Block> {
+    blocks_within(content, RESULTS)
+}
+
+/// Reads blocks, among which results may hold others so many levels deep.
+fn blocks_within(content: Raw<'_>, results: u8) -> Vec<Block> {
     if content.kind() != json::Kind::Array {
         return if content.is_null() { Vec::new() } else { vec![Block::Text(shown(content))] };
     }
-    content.items().map(block).collect()
+    content.items().map(|item| block(item, results)).collect()
 }
 
-fn block(item: Raw<'_>) -> Block {
+fn block(item: Raw<'_>, results: u8) -> Block {
     let field = |key| text(item, key).unwrap_or_default();
     match text(item, "type").as_deref() {
         Some("tool_use") => Block::Call {
@@ -397,10 +405,13 @@ fn block(item: Raw<'_>) -> Block {
             input: item.get("input").map_or_else(|| "{}".to_owned(), shown),
             signature: None,
         },
-        Some("tool_result") => Block::Result {
+        Some("tool_result") if results > 0 => Block::Result {
             id: field("tool_use_id"),
             name: None,
-            blocks: item.get("content").map(blocks).unwrap_or_default(),
+            blocks: item
+                .get("content")
+                .map(|content| blocks_within(content, results - 1))
+                .unwrap_or_default(),
             error: is_true(item.get("is_error")),
         },
         _ => anthropic(item),
