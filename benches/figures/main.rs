@@ -8,6 +8,7 @@
 
 #![allow(missing_docs, reason = "a benchmark has no readers of its documentation")]
 #![expect(
+    clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::needless_pass_by_value,

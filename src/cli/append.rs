@@ -1,12 +1,12 @@
 //! `append`: adds messages, tool calls and their results, notes, or whole records.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
 use undertext::context::cut::Limit;
 use undertext::context::event::Cause;
+use undertext::disk::{self, Refusal};
 use undertext::model::{EntryId, Role};
 use undertext::ops::{
     self, AppendedEntry, Archive, Compacted, Compacting, Manner, OpsError, Session,
@@ -260,8 +260,13 @@ fn read(context: &Context, file: &Path) -> Result<Vec<u8>, CommandError> {
         return Ok(env::read_stdin().context("cannot read stdin")?);
     }
     let path = context.env.current_dir.join(file);
-    let bytes = fs::read(&path).with_context(|| format!("cannot read {}", safe::path(file)));
-    bytes.map_err(CommandError::user)
+    disk::read(&path, env::STDIN).map_err(|error| {
+        let is_stream = matches!(Refusal::of(&error), Some(Refusal::NoFile(_)));
+        let error = anyhow!(error).context(format!("cannot read {}", safe::path(file)));
+        let error = CommandError::user(error);
+        let hint = "what a program prints is read from stdin: undertext append --jsonl -";
+        if is_stream { error.hinted(hint) } else { error }
+    })
 }
 
 /// Takes a text of one record a line apart; blank lines are none.

@@ -11,6 +11,7 @@ use undertext::store::{Access, StoreError};
 
 use super::Context;
 use super::error::{CommandError, Kind};
+use super::pointed;
 
 impl Context {
     /// Opens the archive to read; nothing is written or made.
@@ -31,7 +32,9 @@ impl Context {
             .hinted("use a folder on a disk of this machine: --store DIR")
             .hinted("or set UNDERTEXT_ALLOW_NETWORK=1 if only this machine ever uses it"));
         }
-        Ok(Archive::open(&root, Access::Brief, self.env.ambient())?)
+        let mut archive = Archive::open(&root, Access::Brief, self.env.ambient())?;
+        archive.set_writable(self.writable());
+        Ok(archive)
     }
 
     /// Opens what a reading command looks at, and warns if the live file says something else.
@@ -108,6 +111,7 @@ impl Context {
         if let Some(file) = file.filter(|file| file.is_file()) {
             let mut archive = self.writer()?;
             let (session, attached) = ops::take_up(&mut archive, &file)?;
+            self.point_at(&attached.path, &session)?;
             self.tell(&attached.notices);
             return Ok((archive, session));
         }
@@ -294,20 +298,21 @@ fn about_models(error: &OpsError) -> Vec<String> {
         OpsError::Hook { .. } => {
             vec!["the command is compaction.before in config.toml".to_owned()]
         }
-        _ => Vec::new(),
+        error => pointed::advice(error),
     }
 }
 
 /// Returns the option that names the same session again, with a leading space.
 pub(crate) fn option(wanted: Option<&OsStr>) -> String {
     let Some(wanted) = wanted else { return String::new() };
-    let wanted = crate::render::safe::path(Path::new(wanted));
+    format!(" -s {}", quoted(Path::new(wanted)))
+}
+
+/// Returns a path as a shell takes it.
+pub(crate) fn quoted(path: &Path) -> String {
+    let path = shown(path);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./@+:,".contains(c);
-    if wanted.chars().all(is_plain) {
-        format!(" -s {wanted}")
-    } else {
-        format!(" -s '{}'", wanted.replace('\'', "'\\''"))
-    }
+    if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 /// Returns a path as it is shown.

@@ -38,11 +38,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let wanted = args.session.as_deref();
     let file = wanted.map(|wanted| context.env.current_dir.join(wanted));
     let (session, attached) = if let Some(file) = file.filter(|file| !args.off && file.is_file()) {
-        ops::take_up(&mut context.writer()?, &file)?
+        let (session, attached) = ops::take_up(&mut context.writer()?, &file)?;
+        context.point_at(&attached.path, &session)?;
+        (session, attached)
     } else {
         let (mut archive, session) = context.change(wanted)?;
         let attached = if args.off {
-            ops::detach(&mut archive, &session)?
+            let detached = ops::detach(&mut archive, &session)?;
+            context.forget_file(&detached.path)?;
+            detached
         } else {
             ops::attach(&mut archive, &session, None)?
         };

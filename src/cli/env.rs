@@ -11,9 +11,12 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IsTerminal as _, Read as _};
+use std::fs;
+use std::io::{self, IsTerminal as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use undertext::disk;
 use undertext::model::Timestamp;
 use undertext::ops::{Ambient, Machine};
 use uuid::Uuid;
@@ -175,6 +178,21 @@ impl Env {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|v| !v.is_empty())
     }
 
+    /// Returns the folder that the user works in: the repository of this user's that the current folder lies in, or that
+    /// folder. None if the home folder lies below, because then it is no project.
+    pub(crate) fn project(&self) -> Option<PathBuf> {
+        let here = self.current_dir.canonicalize().ok()?;
+        let home = self.home.as_ref().and_then(|home| home.canonicalize().ok());
+        let is_project =
+            |folder: &Path| !home.as_ref().is_some_and(|home| home.starts_with(folder));
+        let own = rustix::process::geteuid().as_raw();
+        let is_own = |path: &Path| fs::symlink_metadata(path).is_ok_and(|meta| meta.uid() == own);
+        let mut above = here.ancestors().take_while(|folder| is_project(folder));
+        let repository = above.find(|folder| is_own(folder) && is_own(&folder.join(".git")));
+        let project = repository.map(Path::to_owned).unwrap_or(here);
+        is_project(&project).then_some(project)
+    }
+
     /// Returns a path as it is shown, with `~` for the home folder.
     pub(crate) fn homely(&self, path: &Path) -> String {
         match self.home.as_deref().and_then(|home| path.strip_prefix(home).ok()) {
@@ -201,11 +219,12 @@ pub(crate) fn local(at: Timestamp) -> String {
     at.utc().with_timezone(&chrono::Local).format("%Y-%m-%d %H:%M").to_string()
 }
 
+/// How much is read of stdin, or of a file that stands for it.
+pub(crate) const STDIN: u64 = 1 << 30;
+
 /// Reads all that comes on stdin.
 pub(crate) fn read_stdin() -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes)?;
-    Ok(bytes)
+    disk::whole(io::stdin().lock(), STDIN)
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! `export`: a session's file, byte for byte.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
+use undertext::disk::{self, Refusal};
 use undertext::ops::{self, Archive, Session};
 
 use super::Context;
@@ -148,8 +148,14 @@ fn write_file(
     let name = path.file_name().filter(|_| !path.is_dir());
     let name =
         name.ok_or_else(|| CommandError::user(anyhow!("{} is no file", safe::path(path))))?;
-    if !force && fs::symlink_metadata(path).is_ok() {
-        return Err(exists());
+    // What is replaced is a file: never a device, a pipe, or a link that others rely on.
+    match disk::look(path) {
+        Ok(is_there) if is_there && !force => return Err(exists()),
+        Err(error) if Refusal::of(&error).is_some() => {
+            let why = anyhow!("{} is not written: {error}", safe::path(path));
+            return Err(CommandError::user(why));
+        }
+        _ => {}
     }
     let mut fresh = name.to_owned();
     fresh.push(format!(".undertext-{}", std::process::id()));
@@ -157,8 +163,7 @@ fn write_file(
     let failed =
         |error| anyhow::Error::new(error).context(format!("cannot write {}", safe::path(path)));
     // What an agent saw is nobody else's affair.
-    let file = File::options().write(true).create_new(true).mode(0o600).open(&fresh);
-    let mut file = BufWriter::new(file.map_err(failed)?);
+    let mut file = BufWriter::new(disk::make(&fresh).map_err(failed)?);
     let written = fill(&mut file).and_then(|()| {
         let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
         Ok(file.sync_all().map_err(failed)?)

@@ -59,22 +59,22 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let mut paths: Vec<PathBuf> =
         args.paths.iter().map(|path| context.env.current_dir.join(path)).collect();
-    let variable = |name: &str| context.env.variable(name).map(PathBuf::from);
-    let folders = ops::agent_folders(context.env.home.as_deref(), &variable);
+    let folders = context.agent_folders();
     let attach: Vec<PathBuf> = if args.detached {
         Vec::new()
     } else {
-        folders.iter().map(|(_, path)| path.clone()).collect()
+        folders.iter().map(|folder| folder.path.clone()).collect()
     };
     if paths.is_empty() {
         if folders.is_empty() {
             context.output.note("No agent keeps sessions on this machine");
             return Ok(Exit::Yes);
         }
-        for (agent, folder) in &folders {
-            context.output.note(&format!("{agent}: {}", context.env.homely(folder)));
+        for folder in &folders {
+            let name = context.env.homely(&folder.path);
+            context.output.note(&format!("{}: {name}", folder.agent));
         }
-        paths.extend(folders.into_iter().map(|(_, path)| path));
+        paths.extend(folders.into_iter().map(|folder| folder.path));
     }
     let mut left_out = LeftOut { verbose: args.verbose, ..LeftOut::default() };
     if args.dry_run {

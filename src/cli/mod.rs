@@ -33,6 +33,7 @@ mod models;
 mod new;
 mod operations;
 mod output;
+mod pointed;
 mod rebuild;
 mod recover;
 mod redo;

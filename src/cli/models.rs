@@ -2,8 +2,7 @@
 //!
 //! Invariant: a key is read from the environment where it is used, and goes nowhere but into its provider.
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -15,6 +14,8 @@ use undertext::context::machine;
 use undertext::context::model::{ChatModel, Summarizer};
 use undertext::context::plan::{self, Keep, Nearness};
 use undertext::context::tokens::Counting;
+use undertext::context::visible::Visible;
+use undertext::disk;
 use undertext::model::Timestamp;
 use undertext::ops::{Archive, Asked, Compacted, Compacting, Rule, Session};
 use undertext::provider::{
@@ -56,7 +57,12 @@ pub(crate) struct Summing {
     #[arg(long)]
     strict: bool,
 
-    /// Show the model files outside of the session's folder too
+    /// Show the model files below this folder that the session names [default: the current folder, or the repository
+    /// that it lies in; none if your home folder lies below that]
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+
+    /// Show the model files outside of that folder too, but never keys, passwords and histories
     #[arg(long)]
     outside: bool,
 
@@ -103,7 +109,9 @@ pub(crate) struct Kit {
     focus: Option<String>,
     rule: Rule,
     strict: bool,
+    folder: Option<PathBuf>,
     outside: bool,
+    hidden: Vec<PathBuf>,
     limit: Duration,
     summarizer: Option<Model>,
     before: Option<Hook>,
@@ -119,7 +127,11 @@ impl Kit {
             keep: self.keep,
             focus: self.focus.as_deref(),
             strict: self.strict,
-            outside: self.outside,
+            visible: Visible {
+                folder: self.folder.as_deref(),
+                outside: self.outside,
+                hidden: &self.hidden,
+            },
             limit: self.limit,
             by: self.summarizer.as_ref().map(Model::summarizer),
             before: self.before.as_deref(),
@@ -152,11 +164,10 @@ impl Context {
             None | Some(EXTRACT) => None,
             Some(name) => Some(self.model(settings, name, &sink)?),
         };
-        let folder = archive.store().card(session.key)?.folder.map(PathBuf::from);
-        let folder = folder.filter(|folder| folder.is_dir());
         let limit = Duration::from_secs(set.hook_timeout.unwrap_or(HOOK_LIMIT));
         let hook = |line: &Option<String>| {
-            said(line.as_deref()).map(|line| hook(line.to_owned(), folder.clone(), limit))
+            said(line.as_deref())
+                .map(|line| hook(line.to_owned(), self.env.current_dir.clone(), limit))
         };
         let env = self.env.ambient_source();
         Ok(Kit {
@@ -174,7 +185,12 @@ impl Context {
             focus: summing.focus.clone().or(said(set.focus.as_deref()).map(str::to_owned)),
             rule: rule(settings),
             strict: summing.strict || set.strict,
+            folder: match &summing.folder {
+                Some(folder) => Some(self.env.current_dir.join(folder)),
+                None => self.env.project(),
+            },
             outside: summing.outside || set.outside,
+            hidden: self.hidden(),
             limit: set.timeout.map_or(machine::LIMIT, Duration::from_secs),
             summarizer,
             before: hook(&set.before),
@@ -182,6 +198,13 @@ impl Context {
             clock: Box::new(move || env().now()),
             sink,
         })
+    }
+
+    /// Returns what no model is shown, besides what is known by its name: undertext's own folders, wherever they are set to lie.
+    fn hidden(&self) -> Vec<PathBuf> {
+        let env = &self.env;
+        let homes = [&env.config_home, &env.data_home, &env.state_home].into_iter().flatten();
+        homes.map(|home| home.join("undertext")).chain(self.store.clone()).collect()
     }
 
     /// Makes a provider of the settings ready; nothing is sent.
@@ -225,7 +248,7 @@ impl Context {
         endpoint.limits.retries = provider.retries.unwrap_or(endpoint.limits.retries);
         endpoint.network = Network::of(url, &variable);
         if let Some(path) = variable("SSL_CERT_FILE") {
-            endpoint.network.roots = fs::read_to_string(path).ok();
+            endpoint.network.roots = disk::read_text(Path::new(&path), disk::TEXT).ok();
         }
         let sink = Rc::clone(sink);
         let http = Http::new(endpoint)
@@ -280,10 +303,10 @@ pub(crate) fn said(text: Option<&str>) -> Option<&str> {
 }
 
 /// Returns a command as a hook: it is told on stdin, and fails by its exit code.
-fn hook(line: String, folder: Option<PathBuf>, limit: Duration) -> Hook {
+fn hook(line: String, folder: PathBuf, limit: Duration) -> Hook {
     Box::new(move |told| {
         let task =
-            Task { line: line.clone(), folder: folder.clone(), limit, max_bytes: HOOK_BYTES };
+            Task { line: line.clone(), folder: Some(folder.clone()), limit, max_bytes: HOOK_BYTES };
         let done = process::run(&task, told.to_string().as_bytes());
         let done = done.map_err(|error| format!("`{line}`: {error}"))?;
         match (done.code, done.errors.trim()) {

@@ -1,10 +1,10 @@
 //! Settings files: where they are, what is told of what is wrong in them, and what they say together.
 
-use std::fs;
 use std::io::{ErrorKind, Write as _};
 
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
+use undertext::disk;
 use undertext::settings::{Author, File, Read, Setting, Settings};
 
 use super::Context;
@@ -41,7 +41,7 @@ impl Context {
         let mut texts = Vec::new();
         for (folder, author) in user.into_iter().chain(store) {
             let path = folder.join(NAME);
-            match fs::read_to_string(&path) {
+            match disk::read_text(&path, disk::TEXT) {
                 Ok(text) => texts.push((shown(&path), author, text)),
                 Err(error)
                     if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}

@@ -140,7 +140,7 @@ fn last_words(messages: &[&Message]) -> Vec<String> {
 }
 
 fn file_lines(messages: &[&Message], folder: Option<&str>) -> Vec<String> {
-    let named = files::named(messages.iter().copied(), folder, true);
+    let named = files::named(messages.iter().copied(), folder, None);
     let line = |named: &files::Named| {
         format!("- {}{}", named.path, if named.is_modified { " (modified)" } else { "" })
     };

@@ -4,7 +4,7 @@
 //! the model say; never those in what a tool printed, which lists files by the thousand. Nothing here touches a disk:
 //! reading goes through a closure, which also decides about symbolic links.
 //!
-//! Invariant: a path outside of the session's folder is returned only when asked for, however it is spelt.
+//! Invariant: a path below none of the folders that are named is returned only when asked for, however it is spelt.
 
 use std::collections::BTreeMap;
 
@@ -50,18 +50,19 @@ pub struct Excerpt {
     pub text: String,
 }
 
-/// Returns the files that were named, the most important first: modified ones, then those named most often, then latest.
+/// Returns the files that were named below some folders, or anywhere, the most important first: modified ones, then those
+/// named most often, then latest. Relative paths are taken from the session's folder.
 pub fn named<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
     folder: Option<&str>,
-    outside: bool,
+    below: Option<&[&str]>,
 ) -> Vec<Named> {
     let folder = folder.and_then(|folder| absolute(folder, None));
     let mut found: BTreeMap<String, Named> = BTreeMap::new();
     for (nth, message) in messages.into_iter().enumerate() {
         each_path(message, &mut |path, is_modified| {
             let Some(path) = absolute(path, folder.as_deref()) else { return };
-            if !outside && !folder.as_deref().is_some_and(|folder| is_below(&path, folder)) {
+            if below.is_some_and(|below| !below.iter().any(|folder| is_below(&path, folder))) {
                 return;
             }
             let named = found.entry(path).or_insert_with_key(|path| Named {
@@ -208,7 +209,8 @@ mod tests {
     }
 
     fn paths(messages: &[Message], outside: bool) -> Vec<String> {
-        named(messages, Some("/srv/app/"), outside).into_iter().map(|named| named.path).collect()
+        let below = (!outside).then_some(&["/srv/app"][..]);
+        named(messages, Some("/srv/app/"), below).into_iter().map(|named| named.path).collect()
     }
 
     #[test]
@@ -229,7 +231,7 @@ mod tests {
     #[test]
     fn paths_are_found_where_tools_keep_them() {
         let check = |name: &str, input: &str, expected: &[&str], modified: bool| {
-            let named = named(&[call(name, input)], Some("/srv/app"), false);
+            let named = named(&[call(name, input)], Some("/srv/app"), Some(&["/srv/app"]));
             let paths: Vec<&str> = named.iter().map(|named| named.path.as_str()).collect();
             assert_eq!(paths, expected, "{input}");
             assert!(named.iter().all(|named| named.is_modified == modified), "{input}");
@@ -264,7 +266,7 @@ mod tests {
         ];
         assert_eq!(paths(&messages, false), [""; 0]);
         assert_eq!(paths(&messages, true).len(), 4);
-        assert_eq!(named(&messages, None, false), []);
+        assert_eq!(named(&messages, None, Some(&[])), []);
     }
 
     #[test]
@@ -288,7 +290,7 @@ mod tests {
     fn five_files_are_read_of_those_that_are_there() {
         let messages: Vec<Message> =
             (0..20).map(|n| call("Read", &format!(r#"{{"path":"f{n:02}"}}"#))).collect();
-        let named = named(&messages, Some("/w"), false);
+        let named = named(&messages, Some("/w"), Some(&["/w"]));
         let texts = read(&named, &mut |path| {
             let n: u32 = path.rsplit('f').next()?.parse().ok()?;
             n.is_multiple_of(2)

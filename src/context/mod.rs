@@ -39,6 +39,7 @@ mod shape;
 pub mod stages;
 pub mod tokens;
 mod turns;
+pub mod visible;
 pub mod window;
 
 pub use shape::request;

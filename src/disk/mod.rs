@@ -101,6 +101,47 @@ pub(crate) fn open_at(
     Ok(file.into())
 }
 
+/// Opens a file to write what is there, and makes it, private, if it is not; no link is followed.
+pub fn open_or_make(path: &Path) -> io::Result<File> {
+    loop {
+        match open_at(CWD, path, Links::Refuse, OFlags::WRONLY) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        match make_at(CWD, path, Mode::RUSR | Mode::WUSR) {
+            // Another program made it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made,
+        }
+    }
+}
+
+/// Makes a private file that is not there yet, to write it.
+pub fn make(path: &Path) -> io::Result<File> {
+    make_at(CWD, path, Mode::RUSR | Mode::WUSR)
+}
+
+/// Makes a file below an open folder that is not there yet, to write it.
+pub(crate) fn make_at(folder: impl AsFd, path: &Path, mode: Mode) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(folder, path, flags, mode)?.into())
+}
+
+/// Waits until the names in a folder are on the disk.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::fsync(rustix::fs::open(folder, flags, Mode::empty())?)?)
+}
+
+/// Looks at what is at a path without opening it and returns whether it is a file; all else is refused, links too.
+pub fn look(path: &Path) -> io::Result<bool> {
+    match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => regular(&stat).map(|()| true),
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Refuses all but a regular file.
 pub(crate) fn regular(stat: &Stat) -> io::Result<()> {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
@@ -173,6 +214,7 @@ pub fn whole(stream: impl Read, cap: u64) -> io::Result<Vec<u8>> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test writes what is read then")]
 mod tests {
     use std::{
         fs,
@@ -219,6 +261,12 @@ mod tests {
         assert_eq!(word(open(&path("socket"), Links::Follow)), "it is a socket, not a file");
         assert_eq!(word(open(&path("loop"), Links::Refuse)), link);
         assert!(open(&path("loop"), Links::Follow).is_err());
+        assert_eq!(word(open_or_make(&path("pipe"))), "it is a pipe, not a file");
+        assert_eq!(word(open_or_make(&path("dangling"))), link);
+        assert_eq!(
+            word(open_or_make(&path("made")).and_then(|_| open_or_make(&path("made")))),
+            "read"
+        );
         let write = |name: &str| open_at(CWD, &path(name), Links::Refuse, OFlags::WRONLY);
         assert_eq!(word(write("pipe")), "it is a pipe, not a file");
         assert_eq!(word(write(".")), "it is a folder, not a file");

@@ -13,7 +13,7 @@ use std::{
     process::Command,
 };
 
-use crate::model::json::Raw;
+use crate::{disk, model::json::Raw};
 
 /// A process that has a session loaded, or may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub fn holders(file: &Path, folder: Option<&Path>, programs: &[&str]) -> Vec<Hol
 fn lock(file: &Path) -> Option<Holder> {
     let mut path = file.as_os_str().to_owned();
     path.push(".lock");
-    let said = fs::read(path).ok()?;
+    let said = disk::read(Path::new(&path), disk::SMALL).ok()?;
     let pid = u32::try_from(Raw::object(said.trim_ascii())?.get("pid")?.u64()?).ok()?;
     let process = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
     let is_there = match rustix::process::test_kill_process(process) {
@@ -78,6 +78,7 @@ fn lock(file: &Path) -> Option<Holder> {
     is_there.then(|| Holder { pid, name: "a program".to_owned(), how: How::Lock })
 }
 
+#[expect(clippy::disallowed_methods, reason = "the system itself shows what runs under /proc")]
 fn by_proc(
     processes: &Path,
     file: &Path,

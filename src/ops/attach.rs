@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{attached::was_moved, change::Change, sources};
+use super::{attached::was_moved, change::Change, follow::LiveFile, sources};
 use crate::{
     model::{Mark, Position, Run},
     ops::{Archive, Notice, OpsError, Session, Step, import},
@@ -65,6 +65,9 @@ pub fn attach(
     let Some((n, path, generation)) = found else {
         return Err(OpsError::Nothing("attach: no file of the session is there"));
     };
+    let live = LiveFile { n, path, attached: true };
+    change.writable_file(&live)?;
+    let path = live.path;
     if sources::length(&path).is_ok_and(|length| length.is_none()) {
         return Err(OpsError::Unsupported(format!("{} is compressed", path.display())));
     }
@@ -94,10 +97,12 @@ pub fn attach(
     Ok(attached)
 }
 
-/// Takes in a session file, makes it the live file of its session, and returns that session.
+/// Takes in a session file, makes it the live file of its session, and returns that session. Who names the file points at it:
+/// it may be written while the archive is open.
 pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached), OpsError> {
     let io = |source| OpsError::Io { path: path.to_owned(), source };
     let path = path.canonicalize().map_err(io)?;
+    archive.writable.file(path.clone());
     let mut skipped = None;
     let mut notices = Vec::new();
     let paths = [path.clone()];

@@ -22,8 +22,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{self, File},
-    io::{ErrorKind, Seek, SeekFrom},
     path::Path,
 };
 
@@ -31,7 +29,7 @@ use serde_json::json;
 
 use super::{
     append::line_start,
-    catch_up::{self, expected, finish_rotation, is_subsequence, pending, saw},
+    catch_up::{self, expected, failed, finish_rotation, from, is_subsequence, pending, saw},
     change::Change,
     content,
     follow::LiveFile,
@@ -39,7 +37,7 @@ use super::{
     reach, sources,
 };
 use crate::{
-    live,
+    live::WritableFile,
     model::{Facts, Kind, Mark, Parent, Position, Run},
     ops::{Archive, Notice, OpsError, Session},
     store::{FactKind, Tip},
@@ -54,20 +52,14 @@ pub(super) fn agree(
     archive: &mut Archive,
     session: &Session,
     live: &LiveFile,
+    target: &WritableFile,
     tip: &Tip,
 ) -> Result<Vec<Notice>, OpsError> {
     let path = &live.path;
-    let io = |source| OpsError::Io { path: path.clone(), source };
-    let meta = match fs::metadata(path) {
-        Ok(meta) => meta,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return gone(archive, session, path).map(|notice| vec![notice]);
-        }
-        Err(error) => return Err(io(error)),
-    };
-    if let Some(rotation) = pending(archive, session, path, tip)? {
-        finish_rotation(archive, session, path, &rotation, tip)?;
-        saw(archive, path)?;
+    let meta = target.open().and_then(|file| file.metadata()).map_err(failed(target))?;
+    if let Some(rotation) = pending(archive, session, target, tip)? {
+        finish_rotation(archive, session, target, &rotation, tip)?;
+        saw(archive, target)?;
         return Ok(vec![Notice::Finished { path: path.clone() }]);
     }
     let sighting = sources::sighting(path, &meta);
@@ -77,19 +69,24 @@ pub(super) fn agree(
     }
     let Some(position) = tip.position else { return Ok(Vec::new()) };
     let runs = archive.store.runs(session.key, position.generation, 0)?;
-    let notices = if meta.len() > expected(tip) && ends_alike(archive, session, path, &runs, tip)? {
-        take_in(archive, session, live)?
+    let notices = if meta.len() > expected(tip) && ends_alike(archive, session, target, &runs, tip)?
+    {
+        take_in(archive, session, live, target)?
     } else {
-        compare(archive, session, live, &runs)?
+        compare(archive, session, live, target, &runs)?
     };
     if path.exists() {
-        saw(archive, path)?;
+        saw(archive, target)?;
     }
     Ok(notices)
 }
 
 /// Says that a session has no live file any more.
-fn gone(archive: &mut Archive, session: &Session, path: &Path) -> Result<Notice, OpsError> {
+pub(super) fn gone(
+    archive: &mut Archive,
+    session: &Session,
+    path: &Path,
+) -> Result<Notice, OpsError> {
     let mut change = Change::bare(archive, session, "catch-up")?;
     change.mark(Mark::LIVE, None);
     change.commit(&json!({ "gone": path.to_string_lossy() }))?;
@@ -100,14 +97,14 @@ fn gone(archive: &mut Archive, session: &Session, path: &Path) -> Result<Notice,
 fn ends_alike(
     archive: &Archive,
     session: &Session,
-    path: &Path,
+    live: &WritableFile,
     runs: &[Run],
     tip: &Tip,
 ) -> Result<bool, OpsError> {
     let known = content::last(archive.store.as_ref(), session, runs, COMPARED)?;
     let end = expected(tip);
-    let there = live::read(path, end - known.len() as u64, Some(end));
-    Ok(there.map_err(|source| OpsError::Io { path: path.to_owned(), source })? == known)
+    let there = live.read(end - known.len() as u64, Some(end));
+    Ok(there.map_err(failed(live))? == known)
 }
 
 /// Takes in what the agent appended.
@@ -115,13 +112,12 @@ fn take_in(
     archive: &mut Archive,
     session: &Session,
     live: &LiveFile,
+    target: &WritableFile,
 ) -> Result<Vec<Notice>, OpsError> {
-    let io = |source| OpsError::Io { path: live.path.clone(), source };
     let mut change = Change::bare(archive, session, "catch-up")?;
     let Some(before) = change.position() else { return Ok(Vec::new()) };
     let mut growth = change.growth(before.generation)?;
-    let mut file = File::open(&live.path).map_err(io)?;
-    file.seek(SeekFrom::Start(growth.length())).map_err(io)?;
+    let file = from(target, growth.length())?;
     change.read(&mut growth, file)?;
     follow(change, live, before, growth, false)
 }
@@ -131,26 +127,26 @@ fn compare(
     archive: &mut Archive,
     session: &Session,
     live: &LiveFile,
+    target: &WritableFile,
     runs: &[Run],
 ) -> Result<Vec<Notice>, OpsError> {
-    let path = &live.path;
-    let io = |source| OpsError::Io { path: path.clone(), source };
+    let io = failed(target);
     let known = content::bytes(archive.store.as_ref(), session, runs)?;
-    let there = live::read(path, 0, None).map_err(io)?;
+    let there = target.read(0, None).map_err(&io)?;
     if there == known {
         return Ok(Vec::new());
     }
     let said = unsaid(archive, session, runs, &known, &there)?;
     if let Some(rest) = &said {
-        live::append_synced(path, rest, (there.len() + rest.len()) as u64).map_err(io)?;
+        target.append_synced(rest, (there.len() + rest.len()) as u64).map_err(&io)?;
         if [&there[..], rest].concat() == known {
-            return Ok(vec![Notice::Finished { path: path.clone() }]);
+            return Ok(vec![Notice::Finished { path: live.path.clone() }]);
         }
     }
     let mut change = Change::bare(archive, session, "catch-up")?;
     let Some(before) = change.position() else { return Ok(Vec::new()) };
     let mut growth = change.generation(Some(live.n));
-    change.read(&mut growth, File::open(path).map_err(io)?)?;
+    change.read(&mut growth, from(target, 0)?)?;
     follow(change, live, before, growth, true)
 }
 

@@ -16,9 +16,10 @@
 //! Invariant: no byte that another program wrote is overwritten or left out of the store.
 
 use std::{
+    ffi::OsStr,
     fmt,
     fs::{self, File},
-    io::{Seek, SeekFrom},
+    io::{self, ErrorKind, Seek, SeekFrom},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -27,7 +28,7 @@ use serde_json::json;
 
 use super::{attached, change::Change, content, follow::LiveFile, sources};
 use crate::{
-    live::{self, Fresh},
+    live::{self, WritableFile},
     model::{Mark, Position, Rotation, Run},
     ops::{Archive, OpsError, Session, View},
     store::{FactKind, Tip},
@@ -174,10 +175,15 @@ pub(super) fn live_file(
 }
 
 /// Keeps how an agent's file looks now that all of it is in the store.
-pub(super) fn saw(archive: &mut Archive, path: &Path) -> Result<(), OpsError> {
-    let meta =
-        fs::metadata(path).map_err(|source| OpsError::Io { path: path.to_owned(), source })?;
-    Ok(archive.store.sight(&[sources::sighting(path, &meta)])?)
+pub(super) fn saw(archive: &mut Archive, live: &WritableFile) -> Result<(), OpsError> {
+    let meta = live.open().and_then(|file| file.metadata()).map_err(failed(live))?;
+    Ok(archive.store.sight(&[sources::sighting(live.path(), &meta)])?)
+}
+
+/// Returns the error of an access to a live file.
+pub(super) fn failed(live: &WritableFile) -> impl Fn(io::Error) -> OpsError + use<> {
+    let path = live.path().to_owned();
+    move |source| OpsError::Io { path: path.clone(), source }
 }
 
 /// What a reading command may say about the live file without touching it.
@@ -206,33 +212,45 @@ pub(super) fn catch_up(
     let mut notices = Vec::new();
     let tip = archive.store.tip(session.key)?;
     let Some(live) = live_file(archive, session, &tip)? else { return Ok((notices, Some(tip))) };
-    let path = live.path.clone();
-    let io = |source| OpsError::Io { path: path.clone(), source };
-    let seen = live::look(&path).map_err(io)?;
+    if live.attached && is_gone(&live.path) {
+        return Ok((vec![attached::gone(archive, session, &live.path)?], None));
+    }
+    let target = match archive.writable_file(session.format, &live) {
+        // What may not be written is not read either, and a change that would write it is refused where it does.
+        Err(OpsError::Denied { .. }) if live.attached => return Ok((notices, Some(tip))),
+        target => target?,
+    };
+    let io = failed(&target);
+    let seen = target.look().map_err(&io)?;
     let rotations = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Rotations])?;
     let rotations: Vec<Rotation> =
         rotations.into_iter().flat_map(|(_, facts)| facts.rotations).collect();
     let is_as_left =
         |seen: live::Seen| seen.length == expected(&tip) && seen.stamp == Some(tip.at());
     if live.attached {
-        notices.extend(attached::agree(archive, session, &live, &tip)?);
+        notices.extend(attached::agree(archive, session, &live, &target, &tip)?);
     } else if !seen.is_some_and(is_as_left) {
-        if let Some(rotation) = pending(archive, session, &path, &tip)? {
-            finish_rotation(archive, session, &path, &rotation, &tip)?;
-            notices.push(Notice::Finished { path: path.clone() });
+        if let Some(rotation) = pending(archive, session, &target, &tip)? {
+            finish_rotation(archive, session, &target, &rotation, &tip)?;
+            notices.push(Notice::Finished { path: live.path });
         } else if seen.is_none() {
-            restore(archive, session, &path, &tip)?;
-            notices.push(Notice::Restored { path: path.clone() });
+            restore(archive, session, &target, &tip)?;
+            notices.push(Notice::Restored { path: live.path });
         } else {
-            notices.extend(agree(archive, session, &path, &tip)?);
+            notices.extend(agree(archive, session, &target, &tip)?);
         }
     }
-    live::sweep(&path).map_err(|source| OpsError::Io { path: path.clone(), source })?;
+    target.sweep().map_err(&io)?;
     for rotation in &rotations {
-        notices.extend(late(archive, session, &path, rotation)?);
+        notices.extend(late(archive, session, &target, rotation)?);
     }
     let unchanged = notices.is_empty().then_some(tip);
     Ok((notices, unchanged))
+}
+
+/// Returns whether nothing is at a path; what cannot be looked at may be there.
+fn is_gone(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
 /// Returns the rotation that the newest operation asks for, if the live file is still the old one.
@@ -241,32 +259,38 @@ pub(super) fn catch_up(
 pub(super) fn pending(
     archive: &Archive,
     session: &Session,
-    path: &Path,
+    live: &WritableFile,
     tip: &Tip,
 ) -> Result<Option<Rotation>, OpsError> {
-    let io = |source| OpsError::Io { path: path.to_owned(), source };
+    let io = failed(live);
     let n = tip.operations();
     let facts = archive.store.facts(session.key, n..n + 1, &[FactKind::Rotations])?;
     let newest = facts.into_iter().flat_map(|(_, facts)| facts.rotations).next_back();
-    let Some((rotation, seen)) = newest.zip(live::look(path).map_err(io)?) else { return Ok(None) };
+    let Some((rotation, seen)) = newest.zip(live.look().map_err(&io)?) else { return Ok(None) };
     if seen.inode != rotation.inode || seen.length < rotation.length {
         return Ok(None);
     }
     let runs = archive.store.runs(session.key, rotation.old, 0)?;
     let old = content::bytes(archive.store.as_ref(), session, &runs)?;
-    let found = live::read(path, 0, Some(rotation.length)).map_err(io)?;
+    let found = live.read(0, Some(rotation.length)).map_err(&io)?;
     Ok(old.starts_with(&found).then_some(rotation))
+}
+
+/// Opens a live file at an offset.
+pub(super) fn from(live: &WritableFile, offset: u64) -> Result<File, OpsError> {
+    let at = |mut file: File| file.seek(SeekFrom::Start(offset)).map(|_| file);
+    live.open().and_then(at).map_err(failed(live))
 }
 
 /// Writes the current state under the temporary name.
 fn write_fresh(
     archive: &Archive,
     session: &Session,
-    path: &Path,
+    live: &WritableFile,
     tip: &Tip,
 ) -> Result<(), OpsError> {
-    let io = |source| OpsError::Io { path: path.to_owned(), source };
-    let mut fresh = Fresh::begin(path).map_err(io)?;
+    let io = failed(live);
+    let mut fresh = live.fresh().map_err(&io)?;
     let generation = tip.position.map_or(0, |at| at.generation);
     let runs = archive.store.runs(session.key, generation, 0)?;
     content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
@@ -276,30 +300,40 @@ fn write_fresh(
 pub(super) fn finish_rotation(
     archive: &Archive,
     session: &Session,
-    path: &Path,
+    live: &WritableFile,
     rotation: &Rotation,
     tip: &Tip,
 ) -> Result<(), OpsError> {
-    write_fresh(archive, session, path, tip)?;
-    let aside = path.with_file_name(std::ffi::OsStr::from_bytes(&rotation.aside));
-    live::exchange(path, &aside).map_err(|source| OpsError::Io { path: path.to_owned(), source })
+    let aside = aside_of(live, rotation)?;
+    write_fresh(archive, session, live, tip)?;
+    live.exchange(&aside).map_err(failed(live))
 }
 
-fn restore(archive: &Archive, session: &Session, path: &Path, tip: &Tip) -> Result<(), OpsError> {
-    write_fresh(archive, session, path, tip)?;
-    live::install(path).map_err(|source| OpsError::Io { path: path.to_owned(), source })
+/// Returns the file that a rotation set aside; its name is a fact of the store.
+fn aside_of(live: &WritableFile, rotation: &Rotation) -> Result<WritableFile, OpsError> {
+    live.sibling(OsStr::from_bytes(&rotation.aside)).map_err(failed(live))
+}
+
+fn restore(
+    archive: &Archive,
+    session: &Session,
+    live: &WritableFile,
+    tip: &Tip,
+) -> Result<(), OpsError> {
+    write_fresh(archive, session, live, tip)?;
+    live.install().map_err(failed(live))
 }
 
 /// Handles a live file that is there and is not as it was left.
 fn agree(
     archive: &mut Archive,
     session: &Session,
-    path: &Path,
+    live: &WritableFile,
     tip: &Tip,
 ) -> Result<Option<Notice>, OpsError> {
-    let io = |source| OpsError::Io { path: path.to_owned(), source };
+    let io = failed(live);
     let Some(position) = tip.position else { return Ok(None) };
-    let length = live::look(path).map_err(io)?.map_or(0, |seen| seen.length);
+    let length = live.look().map_err(&io)?.map_or(0, |seen| seen.length);
     let expected = expected(tip);
     let from = position.horizon.saturating_sub(64);
     let last = archive.store.runs(session.key, position.generation, from)?;
@@ -307,19 +341,19 @@ fn agree(
     let begin = expected - known.len() as u64;
     if length > expected {
         let compared = known.len().min(usize::try_from(COMPARED).unwrap_or(usize::MAX));
-        let before = live::read(path, expected - compared as u64, Some(expected)).map_err(io)?;
+        let before = live.read(expected - compared as u64, Some(expected)).map_err(&io)?;
         if known.ends_with(&before) && before.len() == compared {
-            return take_in(archive, session, path).map(Some);
+            return take_in(archive, session, live).map(Some);
         }
     } else if length >= expected - newest(archive, session, &last)? {
         // Only the newest operation can be missing, because each one begins by catching up.
-        let there = live::read(path, begin, None).map_err(io)?;
+        let there = live.read(begin, None).map_err(&io)?;
         if let Some(rest) = known.strip_prefix(there.as_slice()).filter(|rest| !rest.is_empty()) {
-            live::append(path, rest, expected, tip.at()).map_err(io)?;
-            return Ok(Some(Notice::Finished { path: path.to_owned() }));
+            live.append(rest, expected, tip.at()).map_err(&io)?;
+            return Ok(Some(Notice::Finished { path: live.path().to_owned() }));
         }
     }
-    compare_whole(archive, session, path, tip, position)
+    compare_whole(archive, session, live, tip, position)
 }
 
 /// Returns how many bytes of a file its newest run made.
@@ -331,15 +365,17 @@ pub(super) fn newest(archive: &Archive, session: &Session, runs: &[Run]) -> Resu
 }
 
 /// Takes in what another program appended.
-fn take_in(archive: &mut Archive, session: &Session, path: &Path) -> Result<Notice, OpsError> {
-    let io = |source| OpsError::Io { path: path.to_owned(), source };
+fn take_in(
+    archive: &mut Archive,
+    session: &Session,
+    live: &WritableFile,
+) -> Result<Notice, OpsError> {
     let mut change = Change::bare(archive, session, "catch-up")?;
     let Some(position) = change.tip.position else {
         return Err(OpsError::Nothing("catch up with"));
     };
     let mut growth = change.growth(position.generation)?;
-    let mut file = File::open(path).map_err(io)?;
-    file.seek(SeekFrom::Start(growth.length())).map_err(io)?;
+    let file = from(live, growth.length())?;
     let before = growth.entries;
     change.read(&mut growth, file)?;
     let entries = growth.entries - before;
@@ -355,22 +391,22 @@ fn take_in(archive: &mut Archive, session: &Session, path: &Path) -> Result<Noti
 fn compare_whole(
     archive: &mut Archive,
     session: &Session,
-    path: &Path,
+    target: &WritableFile,
     tip: &Tip,
     position: Position,
 ) -> Result<Option<Notice>, OpsError> {
-    let io = |source| OpsError::Io { path: path.to_owned(), source };
+    let io = failed(target);
     let Some(live) = live_file(archive, session, tip)? else { return Ok(None) };
     let runs = archive.store.runs(session.key, position.generation, 0)?;
     let held = View::new(archive.store.as_ref(), session, position, None).sequence()?;
     let mut change = Change::bare(archive, session, "catch-up")?;
     let mut growth = change.generation(Some(live.n));
-    change.read(&mut growth, File::open(path).map_err(io)?)?;
+    change.read(&mut growth, from(target, 0)?)?;
     let at_end = runs.last();
     if at_end.is_some_and(|run| run.running == growth.running && run.tail == growth.tail)
         || (at_end.is_none() && growth.length() == 0)
     {
-        live::stamp(path, tip.at()).map_err(io)?;
+        target.stamp(tip.at()).map_err(&io)?;
         return Ok(None);
     }
     let head = change.head(&growth)?;
@@ -387,9 +423,9 @@ fn compare_whole(
     }
     let branch = change.left_name("outside")?;
     change.set_branch(&branch, Some(taken))?;
-    let mut fresh = Fresh::begin(path).map_err(io)?;
+    let mut fresh = target.fresh().map_err(&io)?;
     content::write(change.archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
-    let aside = change.exchange_live(live, fresh, (taken.generation, position.generation))?;
+    let aside = change.exchange_live(&live, fresh, (taken.generation, position.generation))?;
     let outcome = change.commit(&json!({ "branch": branch }))?;
     Ok(Some(Notice::SetAside { aside, branch, operation: outcome.operation }))
 }
@@ -403,12 +439,11 @@ pub(super) fn is_subsequence(wanted: &[u64], found: &[u64]) -> bool {
 fn late(
     archive: &mut Archive,
     session: &Session,
-    live: &Path,
+    live: &WritableFile,
     rotation: &Rotation,
 ) -> Result<Option<Notice>, OpsError> {
-    let aside = live.with_file_name(std::ffi::OsStr::from_bytes(&rotation.aside));
-    let io = |source| OpsError::Io { path: aside.clone(), source };
-    let Some(seen) = live::look(&aside).map_err(io)? else { return Ok(None) };
+    let aside = aside_of(live, rotation)?;
+    let Some(seen) = aside.look().map_err(failed(&aside))? else { return Ok(None) };
     if seen.inode != rotation.inode || seen.length <= rotation.length {
         return Ok(None);
     }
@@ -419,8 +454,7 @@ fn late(
     let mut change = Change::bare(archive, session, "catch-up")?;
     let mut growth = change.growth(rotation.old)?;
     let before = growth.entries;
-    let mut file = File::open(&aside).map_err(io)?;
-    file.seek(SeekFrom::Start(growth.length())).map_err(io)?;
+    let file = from(&aside, growth.length())?;
     change.read(&mut growth, file)?;
     let head = change.head(&growth)?;
     let entries = growth.entries - before;
@@ -434,5 +468,5 @@ fn late(
     }
     change.grown(growth);
     change.commit(&json!({ "entries": entries, "branch": branch }))?;
-    Ok(Some(Notice::Late { aside, entries, branch }))
+    Ok(Some(Notice::Late { aside: aside.path().to_owned(), entries, branch }))
 }

@@ -28,7 +28,7 @@ use super::{
     scan::Scanned,
 };
 use crate::{
-    live::{self, Fresh},
+    live::{Fresh, WritableFile},
     model::{
         Checkpoint, Entry, EntryId, Facts, Generation, Kind, Mark, NameTag, Origin, Parent,
         Position, Rotation, Run, SessionName, Timestamp, json::Raw, line::Line,
@@ -568,14 +568,21 @@ impl<'a> Change<'a> {
     }
 
     /// Has the commit make an empty live file.
-    pub(super) fn create_live(&mut self, path: PathBuf) {
-        self.follow = Follow::Create { path };
+    pub(super) fn create_live(&mut self, live: &LiveFile) -> Result<(), OpsError> {
+        self.follow = Follow::Create { target: self.writable_file(live)? };
+        Ok(())
+    }
+
+    /// Returns the live file as one that may be written.
+    pub(super) fn writable_file(&self, live: &LiveFile) -> Result<WritableFile, OpsError> {
+        self.archive.writable_file(self.format, live)
     }
 
     /// Has the commit append bytes to the live file.
     pub(super) fn append_live(&mut self, bytes: Vec<u8>, end: u64) -> Result<(), OpsError> {
         if let Some(live) = self.live_file()? {
-            self.follow = Follow::Append { live, bytes, end };
+            let target = self.writable_file(&live)?;
+            self.follow = Follow::Append { target, attached: live.attached, bytes, end };
         }
         Ok(())
     }
@@ -583,26 +590,27 @@ impl<'a> Change<'a> {
     /// Has the commit put a successor in the place of the live file; `old` is the generation that the old file holds.
     pub(super) fn exchange_live(
         &mut self,
-        live: LiveFile,
+        live: &LiveFile,
         fresh: Fresh,
         (old, new): (u64, u64),
     ) -> Result<PathBuf, OpsError> {
         let io = |source| OpsError::Io { path: live.path.clone(), source };
-        let seen = live::look(&live.path).map_err(io)?;
-        let aside =
-            live::aside_path(&live.path, self.tip.generations, &|names| self.format.aside(names));
+        let (target, attached) = (fresh.live().clone(), live.attached);
+        let seen = target.look().map_err(io)?;
+        let aside = target.aside(self.tip.generations, &|names| self.format.aside(names));
         let aside = aside.map_err(io)?;
+        let path = aside.path().to_owned();
         self.facts.rotations.push(Rotation {
             file: live.n,
-            aside: aside.file_name().map(|name| name.as_bytes().to_vec()).unwrap_or_default(),
+            aside: path.file_name().map(|name| name.as_bytes().to_vec()).unwrap_or_default(),
             old,
             new,
             inode: seen.map_or(0, |seen| seen.inode),
             length: seen.map_or(0, |seen| seen.length),
         });
         let fresh = Some(Box::new(fresh));
-        self.follow = Follow::Exchange { live, aside: aside.clone(), fresh };
-        Ok(aside)
+        self.follow = Follow::Exchange { target, attached, aside, fresh };
+        Ok(path)
     }
 }
 

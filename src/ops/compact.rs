@@ -10,13 +10,7 @@
 //! Invariant: what an agent would not resume as it is meant is not written.
 //! Invariant: a compaction that fails, or takes too long, has changed nothing.
 
-use std::{
-    cell::RefCell,
-    fs,
-    io::Read as _,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{cell::RefCell, path::PathBuf, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -24,6 +18,7 @@ use super::{
     append::{line_start, setting},
     change::Change,
     context::{Material, believed, front, material},
+    excerpts::excerpts,
     growth::Growth,
     reach,
 };
@@ -32,11 +27,11 @@ use crate::{
         Origin,
         compact::{self, CompactError, Task},
         event::{Cause, Event},
-        files::{self, Excerpt},
         machine,
         model::Summarizer,
         plan::{self, Keep, Nearness, Nothing, Piece, Trigger, Wish},
         stages::SummaryError,
+        visible::Visible,
     },
     model::{Block, EntryId, Message, Position, Role, Timestamp, Usage, json::Raw},
     ops::{Archive, Asked, Context, Notice, OpsError, Session, Workspace},
@@ -45,9 +40,6 @@ use crate::{
         compaction::{self, Lines, Metadata, Said},
     },
 };
-
-/// The most that is read of a file that a summariser is shown.
-const MAX_FILE: u64 = 1 << 20;
 
 /// Something of the caller's that is told before or after, and may fail.
 pub type Hook<'a> = &'a dyn Fn(&Value) -> Result<(), String>;
@@ -67,8 +59,8 @@ pub struct Compacting<'a> {
     pub again: bool,
     /// What the user wants the summary to dwell on.
     pub focus: Option<&'a str>,
-    /// Whether a summariser is shown files outside of the session's folder.
-    pub outside: bool,
+    /// Which files a summariser is shown of those that the session names; by default none.
+    pub visible: Visible<'a>,
     /// Whether a failing model is an error; else statistics and the last requests stand for a summary.
     pub strict: bool,
     /// How many tokens a request has beside the messages, such as the definitions of tools.
@@ -97,7 +89,7 @@ impl<'a> Compacting<'a> {
             keep: plan::KEEP,
             again: false,
             focus: None,
-            outside: false,
+            visible: Visible::default(),
             strict: false,
             beside: 0,
             by: None,
@@ -353,7 +345,7 @@ pub fn compact(
     }
     let folder = archive.store.card(session.key)?.folder;
     let excerpts = match wanted.by {
-        Some(_) => excerpts(&pieces, folder.as_deref(), wanted.outside),
+        Some(_) => excerpts(&pieces, folder.as_deref(), wanted.visible),
         None => Vec::new(),
     };
     let task = Task {
@@ -642,20 +634,4 @@ fn joined(lines: &[Vec<u8>]) -> Vec<u8> {
 fn messages(format: &dyn Format, view: &dyn Graph, entry: u64) -> Result<Vec<Message>, OpsError> {
     let line = view.line(entry)?;
     Ok(Raw::object(&line).map(|record| format.messages(record)).unwrap_or_default())
-}
-
-/// Reads the files that a conversation is about; links do not lead out of the folder.
-fn excerpts(pieces: &[Piece<'_>], folder: Option<&str>, outside: bool) -> Vec<Excerpt> {
-    let named = files::named(pieces.iter().map(|piece| piece.message), folder, outside);
-    let home = folder.and_then(|folder| fs::canonicalize(folder).ok());
-    files::read(&named, &mut |path| {
-        let real = fs::canonicalize(Path::new(path)).ok()?;
-        let is_inside = home.as_ref().is_some_and(|home| real.starts_with(home));
-        if !(is_inside || outside) || !fs::metadata(&real).ok()?.is_file() {
-            return None;
-        }
-        let mut bytes = Vec::new();
-        fs::File::open(&real).ok()?.take(MAX_FILE).read_to_end(&mut bytes).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
-    })
 }

@@ -6,7 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::ops::OpsError;
+use rustix::fs::{CWD, OFlags};
+
+use crate::{
+    disk::{self, Links},
+    ops::OpsError,
+};
 
 /// Something that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +120,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
 pub fn treat(root: &Path, ailments: &[Ailment]) -> Result<Vec<Ailment>, OpsError> {
     // A successor that another program is writing now is no remainder; it is gone once that program is done.
     let path = root.join("lock");
-    let lock = match fs::File::options().write(true).open(&path) {
+    let lock = match disk::open_at(CWD, &path, Links::Refuse, OFlags::WRONLY) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         opened => opened.and_then(|file| file.lock().map(|()| Some(file))),
     };

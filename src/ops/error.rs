@@ -1,9 +1,10 @@
 //! What can go wrong in a verb, by what the caller can do about it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{
     context::{model::ModelError, recover::Unrecovered, stages::SummaryError},
+    live::Denied,
     model::Timestamp,
     store::StoreError,
     wire::Failure,
@@ -50,6 +51,22 @@ pub enum OpsError {
         /// How it failed.
         #[source]
         source: std::io::Error,
+    },
+    /// A session's file is not written, wherever a store says that it lies.
+    #[error("{path} is not written: {why}")]
+    Denied {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: Denied,
+    },
+    /// A store belongs to another user than the one who would change it.
+    #[error("{path} belongs to {owner}, and only {owner} changes it")]
+    Foreign {
+        /// The store's folder, or the one in which it would be made.
+        path: PathBuf,
+        /// The user.
+        owner: String,
     },
     /// A process has the session of an agent's file loaded, and would not see what is written.
     #[error("{path} is in use: {}", .holders.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
@@ -211,6 +228,17 @@ pub enum OpsError {
         /// When.
         at: Timestamp,
     },
+}
+
+impl OpsError {
+    /// Says why a file may not be written.
+    pub(super) fn denied(path: &Path, why: Denied) -> Self {
+        let path = path.to_owned();
+        match why {
+            Denied::Io(source) => Self::Io { path, source },
+            why => Self::Denied { path, why },
+        }
+    }
 }
 
 impl From<StoreError> for OpsError {

@@ -5,13 +5,10 @@
 //!
 //! Invariant: what is written here is in the store before, so that whatever is cut short can be carried out later.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::{io, path::PathBuf};
 
 use crate::{
-    live::{self, Fresh},
+    live::{Fresh, WritableFile},
     model::Timestamp,
 };
 
@@ -31,31 +28,32 @@ pub(super) enum Follow {
     Nothing,
     /// Its time says that it is as it was left.
     Stamp {
-        path: PathBuf,
+        target: WritableFile,
     },
     Append {
-        live: LiveFile,
+        target: WritableFile,
+        attached: bool,
         bytes: Vec<u8>,
         end: u64,
     },
     Create {
-        path: PathBuf,
+        target: WritableFile,
     },
     /// A successor takes its place.
     Exchange {
-        live: LiveFile,
-        aside: PathBuf,
+        target: WritableFile,
+        attached: bool,
+        aside: WritableFile,
         fresh: Option<Box<Fresh>>,
     },
 }
 
 impl Follow {
     /// Returns the agent's own file, if one is written.
-    pub(super) fn attached(&self) -> Option<&Path> {
+    pub(super) fn attached(&self) -> Option<&WritableFile> {
         match self {
-            Self::Append { live, .. } | Self::Exchange { live, .. } if live.attached => {
-                Some(&live.path)
-            }
+            Self::Append { target, attached: true, .. }
+            | Self::Exchange { target, attached: true, .. } => Some(target),
             _ => None,
         }
     }
@@ -64,9 +62,9 @@ impl Follow {
     /// carried out.
     pub(super) fn prepare(&mut self, at: Timestamp) -> Result<(), (PathBuf, io::Error)> {
         match self {
-            Self::Exchange { live, fresh, .. } => {
+            Self::Exchange { target, fresh, .. } => {
                 let finished = fresh.take().map_or(Ok(()), |fresh| fresh.finish(at));
-                finished.map_err(|error| (live.path.clone(), error))
+                finished.map_err(|error| (target.path().to_owned(), error))
             }
             _ => Ok(()),
         }
@@ -74,25 +72,18 @@ impl Follow {
 
     /// Carries it out and returns whether no other program wrote to the file meanwhile.
     pub(super) fn carry_out(self, at: Timestamp) -> Result<bool, (PathBuf, io::Error)> {
-        match self {
-            Self::Nothing => Ok(true),
-            Self::Stamp { path } => {
-                live::stamp(&path, at).map(|()| true).map_err(|error| (path, error))
+        let (done, target) = match self {
+            Self::Nothing => return Ok(true),
+            Self::Stamp { target } => (target.stamp(at).map(|()| true), target),
+            Self::Append { target, attached: true, bytes, end } => {
+                (target.append_synced(&bytes, end), target)
             }
-            Self::Append { live, bytes, end } => {
-                let appended = if live.attached {
-                    live::append_synced(&live.path, &bytes, end)
-                } else {
-                    live::append(&live.path, &bytes, end, at)
-                };
-                appended.map_err(|error| (live.path, error))
+            Self::Append { target, bytes, end, .. } => (target.append(&bytes, end, at), target),
+            Self::Create { target } => (target.create(at).map(|()| true), target),
+            Self::Exchange { target, aside, .. } => {
+                (target.exchange(&aside).map(|()| true), target)
             }
-            Self::Create { path } => {
-                live::create(&path, at).map(|()| true).map_err(|error| (path, error))
-            }
-            Self::Exchange { live, aside, .. } => live::exchange(&live.path, &aside)
-                .map(|()| true)
-                .map_err(|error| (live.path, error)),
-        }
+        };
+        done.map_err(|error| (target.path().to_owned(), error))
     }
 }

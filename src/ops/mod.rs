@@ -20,6 +20,7 @@ mod derive;
 mod diff;
 mod doctor;
 mod error;
+mod excerpts;
 mod follow;
 mod graph;
 mod growth;
@@ -30,6 +31,7 @@ mod kin;
 mod new;
 mod oddities;
 mod origin;
+mod owner;
 mod reach;
 mod read;
 mod rebuild;
@@ -80,7 +82,7 @@ pub use recover::{Recovered, recover};
 pub use revert::{Reverted, clear, revert};
 pub use rotations::{Rotated, RotatedState, rotations};
 pub use select::{Target, find_entry, find_session};
-pub use sources::{Skipped, Source, Why, agent_folders, sources};
+pub use sources::{AgentFolder, Skipped, Source, Why, agent_folders, sources};
 pub use stats::{Stats, stats, stats_of};
 pub use truncate::{Bound, Oversized, Truncated, oversized, truncate};
 pub use turn::{Answer, Call, STEPS, Turned, Turning, turn};
@@ -98,7 +100,11 @@ use std::{
 
 use uuid::Uuid;
 
+use follow::LiveFile;
+
 use crate::{
+    disk,
+    live::{TRANSCRIPTS, Writable, WritableFile},
     model::{SessionName, Timestamp},
     store::{Access, MemoryStore, SessionFilter, SessionKey, SqliteStore, Store, StoreError},
     wire::{self, Format},
@@ -143,6 +149,7 @@ pub struct Archive {
     root: Option<PathBuf>,
     ambient: Box<dyn Ambient>,
     manner: Manner,
+    writable: Writable,
 }
 
 /// A session of an archive.
@@ -176,6 +183,7 @@ impl Archive {
             })
         };
         if access != Access::Read {
+            owner::check(root)?;
             make(root)?;
         }
         // Links are followed once, so that they cannot lead elsewhere between two steps.
@@ -186,10 +194,9 @@ impl Archive {
         let store = SqliteStore::open(&root.join("store.db"), access)?;
         // A store that is refused has got nothing new, not even a folder.
         if access != Access::Read {
-            make(&root.join("transcripts"))?;
+            make(&root.join(TRANSCRIPTS))?;
         }
-        let manner = Manner::default();
-        let mut archive = Self { store: Box::new(store), root: Some(root), ambient, manner };
+        let mut archive = Self { root: Some(root), ..Self::over(Box::new(store), ambient) };
         if access != Access::Read && archive.store.is_stale()? {
             rebuild_all(&mut archive)?;
         }
@@ -198,7 +205,8 @@ impl Archive {
 
     /// Makes an archive over any store, without live files.
     pub fn over(store: Box<dyn Store>, ambient: Box<dyn Ambient>) -> Self {
-        Self { store, root: None, ambient, manner: Manner::default() }
+        let (manner, writable) = (Manner::default(), Writable::default());
+        Self { store, root: None, ambient, manner, writable }
     }
 
     /// Makes an archive that lasts as long as its value.
@@ -209,6 +217,11 @@ impl Archive {
     /// Says how changes treat files of agents from now on.
     pub fn set_manner(&mut self, manner: Manner) {
         self.manner = manner;
+    }
+
+    /// Says which files of agents may be written from now on; until then none is, only the store's own transcripts.
+    pub fn set_writable(&mut self, writable: Writable) {
+        self.writable = writable;
     }
 
     /// Returns the store.
@@ -248,13 +261,24 @@ impl Archive {
         let Some(root) = &self.root else { return Ok(None) };
         let path = root.join("lock");
         let open = || {
-            use std::os::unix::fs::OpenOptionsExt;
-            let file =
-                File::options().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
+            let file = disk::open_or_make(&path)?;
             file.lock()?;
             Ok(file)
         };
         open().map(Some).map_err(|source| OpsError::Io { path: path.clone(), source })
+    }
+
+    /// Returns a live file as one that may be written.
+    fn writable_file(
+        &self,
+        format: &dyn Format,
+        live: &LiveFile,
+    ) -> Result<WritableFile, OpsError> {
+        let file = match &self.root {
+            Some(root) if !live.attached => Writable::transcript(root, &live.path),
+            _ => self.writable.agents_file(format.name(), &live.path),
+        };
+        file.map_err(|why| OpsError::denied(&live.path, why))
     }
 
     /// Returns where a file of a session lies; a relative path is below the archive's folder.

@@ -2,8 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::change::{Change, Outcome};
+use super::{
+    change::{Change, Outcome},
+    follow::LiveFile,
+};
 use crate::{
+    live::TRANSCRIPTS,
     model::{Mark, Position, SessionName},
     ops::{Archive, OpsError, Session, Workspace},
     wire::{Format, Native},
@@ -43,7 +47,7 @@ pub fn new(
 ) -> Result<Created, OpsError> {
     let lock = archive.lock()?;
     let id = archive.ambient.uuid().to_string();
-    let path = format!("transcripts/{id}.jsonl").into_bytes();
+    let path = format!("{TRANSCRIPTS}/{id}.jsonl").into_bytes();
     let live = archive.path_of(&path);
     let name = SessionName { format: Native.name().to_owned(), id };
     let mut change = Change::first(archive, name, &Native, "new");
@@ -54,9 +58,10 @@ pub fn new(
         Some(Position { generation: growth.generation, head: None, horizon: 0 }),
     )?;
     change.mark(Mark::CURRENT, Some("main"));
-    if let (Some(file), Some(path)) = (file, &live) {
+    if let (Some(file), Some(path)) = (&file, &live) {
         change.mark(Mark::LIVE, Some(&file.to_string()));
-        change.create_live(path.clone());
+        let live = LiveFile { n: *file, path: path.clone(), attached: false };
+        change.create_live(&live)?;
     }
     let detail = json!({
         "system": {

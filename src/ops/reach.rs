@@ -21,7 +21,6 @@ use super::{
     growth::Growth,
 };
 use crate::{
-    live::{self, Fresh},
     model::{Block, Gaps, LineId, Position, Role, Run, Running, json::Raw},
     ops::{OpsError, View, Workspace},
     wire::{Back, Draft, Format, Graph},
@@ -342,13 +341,14 @@ fn rotate(
     let Some(successor) = successor(change, target, note, way, wanted)? else { return Ok(None) };
     let path = &live.path;
     let io = |source| OpsError::Io { path: path.clone(), source };
-    let mut file = Fresh::begin(path).map_err(io)?;
+    let old = change.writable_file(live)?;
+    let mut file = old.fresh().map_err(io)?;
     let Successor { runs, tail, more, length, growth, .. } = &successor;
     // What the live file begins with already is copied by the file system.
     if begins_with(change, from, runs)?
-        && live::read(path, length - tail.len() as u64, Some(*length)).map_err(io)? == *tail
+        && old.read(length - tail.len() as u64, Some(*length)).map_err(io)? == *tail
     {
-        file.copy(path, 0, *length).map_err(io)?;
+        file.copy(0, *length).map_err(io)?;
     } else if let Some(session) = &change.session {
         let mut runs = runs.clone();
         if let Some(last) = runs.last_mut() {
@@ -359,7 +359,7 @@ fn rotate(
         })?;
     }
     file.write(more).map_err(io)?;
-    let aside = change.exchange_live(live.clone(), file, (from, growth.generation))?;
+    let aside = change.exchange_live(live, file, (from, growth.generation))?;
     let written = live.attached.then(|| live.path.clone());
     let reached = successor.reached(Some(aside), written);
     change.grown(successor.growth);
@@ -385,10 +385,10 @@ pub(super) fn anew(
     change.read(&mut growth, more.as_slice())?;
     let Some(live) = live else { return Ok((growth, None)) };
     let io = |source| OpsError::Io { path: live.path.clone(), source };
-    let mut file = Fresh::begin(&live.path).map_err(io)?;
-    file.copy(&live.path, 0, length).map_err(io)?;
+    let mut file = change.writable_file(&live)?.fresh().map_err(io)?;
+    file.copy(0, length).map_err(io)?;
     file.write(&more).map_err(io)?;
-    let aside = change.exchange_live(live.clone(), file, (from, growth.generation))?;
+    let aside = change.exchange_live(&live, file, (from, growth.generation))?;
     Ok((growth, Some(aside)))
 }
 

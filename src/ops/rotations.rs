@@ -1,9 +1,10 @@
 //! Rotations: the files that were set aside, and whether they still hold what they held.
 
-use std::{fs::File, io::Read, os::unix::ffi::OsStrExt, path::PathBuf};
+use std::{io::Read, os::unix::ffi::OsStrExt, path::PathBuf};
 
 use super::{catch_up, follow::LiveFile};
 use crate::{
+    disk::{self, Links},
     live,
     model::{EntryId, LineId, Rotation, Running},
     ops::{Archive, OpsError, Session},
@@ -98,7 +99,7 @@ fn state(
     let (running, tail) =
         runs.last().map_or((Running::EMPTY, &[][..]), |run| (run.running, run.tail.as_slice()));
     let length = runs.last().map_or(0, |run| run.bytes) + tail.len() as u64;
-    let found = running_hash(File::open(path).map_err(io)?.take(length))?;
+    let found = running_hash(disk::open(path, Links::Refuse).map_err(io)?.take(length))?;
     Ok(if (found.0, found.1.as_slice()) != (running, tail) {
         RotatedState::Changed
     } else if seen.length == length {

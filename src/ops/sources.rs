@@ -16,12 +16,14 @@ use std::{
 use memchr::memmem;
 
 use crate::{
+    disk::{self, Links},
     live,
     model::{EntryId, LineId, SessionName, json::Raw},
     ops::{Archive, OpsError},
     store::Sighting,
     wire::{
-        self, Format, discover,
+        self, Format,
+        discover::{self, Home},
         jsonl::{ReadError, Reader},
     },
 };
@@ -117,23 +119,35 @@ impl Why {
     }
 }
 
-/// Returns the folders in which agents keep sessions on this machine, each behind the agent's name; `variable` tells the
-/// folders that the agents were given.
+/// A folder in which an agent keeps its sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentFolder {
+    /// The agent.
+    pub agent: &'static str,
+    /// The format of its sessions.
+    pub format: &'static str,
+    /// Where it lies.
+    pub path: PathBuf,
+}
+
+/// Returns the folders in which agents keep sessions on this machine; `variable` tells the folders that the agents were
+/// given.
 pub fn agent_folders(
     home: Option<&Path>,
     variable: &dyn Fn(&str) -> Option<PathBuf>,
-) -> Vec<(&'static str, PathBuf)> {
+) -> Vec<AgentFolder> {
     let mut folders = Vec::new();
-    for home in discover::homes(home, variable) {
-        match home.each {
-            None => folders.push((home.agent, home.path)),
+    for Home { agent, format, path, each } in discover::homes(home, variable) {
+        let paths = match each {
+            None => vec![path],
             Some(below) => {
-                let inner = children(&home.path).unwrap_or_default();
-                folders.extend(inner.into_iter().map(|path| (home.agent, path.join(below))));
+                let inner = children(&path).unwrap_or_default();
+                inner.into_iter().map(|path| path.join(below)).collect()
             }
-        }
+        };
+        folders.extend(paths.into_iter().map(|path| AgentFolder { agent, format, path }));
     }
-    folders.retain(|(_, path)| path.is_dir());
+    folders.retain(|folder| folder.path.is_dir());
     folders
 }
 
@@ -356,7 +370,7 @@ fn mentions(path: &Path, needle: &[u8]) -> io::Result<bool> {
 
 /// Opens a file at an offset of its content, decoded if it is compressed.
 pub(super) fn open(path: &Path, from: u64) -> io::Result<Box<dyn Read>> {
-    let mut file = File::open(path)?;
+    let mut file = disk::open(path, Links::Follow)?;
     if !is_compressed(&mut file)? {
         file.seek(SeekFrom::Start(from))?;
         return Ok(Box::new(file));
@@ -369,7 +383,7 @@ pub(super) fn open(path: &Path, from: u64) -> io::Result<Box<dyn Read>> {
 
 /// Returns the bytes of a file that is compressed, as it lies on the disk; `Err` with its length if it is too long.
 pub(super) fn container(path: &Path) -> io::Result<Option<Result<Vec<u8>, u64>>> {
-    let mut file = File::open(path)?;
+    let mut file = disk::open(path, Links::Follow)?;
     let length = file.metadata()?.len();
     if !is_compressed(&mut file)? {
         return Ok(None);
@@ -378,14 +392,12 @@ pub(super) fn container(path: &Path) -> io::Result<Option<Result<Vec<u8>, u64>>>
         return Ok(Some(Err(length)));
     }
     file.rewind()?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(Some(Ok(bytes)))
+    Ok(Some(Ok(disk::whole(file, CONTAINER)?)))
 }
 
 /// Returns how long the content of a file is, if that is known without reading it.
 pub(super) fn length(path: &Path) -> io::Result<Option<u64>> {
-    let mut file = File::open(path)?;
+    let mut file = disk::open(path, Links::Follow)?;
     let length = file.metadata()?.len();
     Ok((!is_compressed(&mut file)?).then_some(length))
 }

@@ -10,10 +10,7 @@
 //!
 //! Invariant: the context has the same messages before and after, in the same order; only texts of results are shorter.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde_json::json;
 
@@ -25,7 +22,7 @@ use super::{
 };
 use crate::{
     context::cut::Limit,
-    live::Fresh,
+    live::{Fresh, WritableFile},
     model::{Block, EntryId, Kind, Message, Position, json::Raw, line},
     ops::{Archive, Notice, OpsError, Session, View, Workspace},
     store::Store,
@@ -282,7 +279,10 @@ fn replay(
         Some(view) => view.runs()?.to_vec(),
         None => Vec::new(),
     };
-    let mut writer = live.as_ref().map(|live| Copy::begin(&live.path)).transpose()?;
+    let mut writer = match &live {
+        Some(live) => Some(Copy::begin(&change.writable_file(live)?)?),
+        None => None,
+    };
     let mut entries = BTreeMap::new();
     for run in &runs {
         let mut separators = run.gaps.iter(run.start, run.count);
@@ -342,7 +342,7 @@ fn replay(
     let aside = match (live, writer) {
         (Some(live), Some(writer)) => {
             let generations = (from.generation, position.generation);
-            Some(change.exchange_live(live, writer.finish()?, generations)?)
+            Some(change.exchange_live(&live, writer.finish()?, generations)?)
         }
         _ => None,
     };
@@ -428,7 +428,6 @@ fn line_of<'a>(bytes: &'a [u8], separator: &'a [u8]) -> line::Line<'a> {
 
 /// The successor of a live file, most of which is copied from it.
 struct Copy {
-    live: PathBuf,
     fresh: Fresh,
     /// The part of the live file that is still to be copied.
     from: u64,
@@ -436,9 +435,9 @@ struct Copy {
 }
 
 impl Copy {
-    fn begin(live: &Path) -> Result<Self, OpsError> {
-        let fresh = Fresh::begin(live).map_err(|source| io(live, source))?;
-        Ok(Self { live: live.to_owned(), fresh, from: 0, length: 0 })
+    fn begin(live: &WritableFile) -> Result<Self, OpsError> {
+        let fresh = live.fresh().map_err(|source| io(live, source))?;
+        Ok(Self { fresh, from: 0, length: 0 })
     }
 
     /// Keeps the next bytes.
@@ -449,14 +448,14 @@ impl Copy {
     /// Puts others in the place of the next bytes.
     fn put(&mut self, bytes: &[u8], instead_of: u64) -> Result<(), OpsError> {
         self.flush()?;
-        self.fresh.write(bytes).map_err(|source| io(&self.live, source))?;
+        self.fresh.write(bytes).map_err(|source| io(self.fresh.live(), source))?;
         self.from += instead_of;
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), OpsError> {
-        let copied = self.fresh.copy(&self.live, self.from, self.length);
-        copied.map_err(|source| io(&self.live, source))?;
+        let copied = self.fresh.copy(self.from, self.length);
+        copied.map_err(|source| io(self.fresh.live(), source))?;
         self.from += std::mem::take(&mut self.length);
         Ok(())
     }
@@ -467,6 +466,6 @@ impl Copy {
     }
 }
 
-fn io(path: &Path, source: std::io::Error) -> OpsError {
-    OpsError::Io { path: path.to_owned(), source }
+fn io(live: &WritableFile, source: std::io::Error) -> OpsError {
+    OpsError::Io { path: live.path().to_owned(), source }
 }

@@ -1,6 +1,6 @@
 //! Verifying: everything that a hash vouches for is computed again; nothing stops at the first fault.
 
-use std::{collections::BTreeMap, fs::File};
+use std::collections::BTreeMap;
 
 use super::{
     catch_up,
@@ -9,6 +9,7 @@ use super::{
     rotations::{self, RotatedState},
 };
 use crate::{
+    disk::{self, Links, Refusal},
     live,
     model::{Entry, EntryId, LineId, OperationId, Running},
     ops::{Archive, OpsError, Session},
@@ -327,7 +328,14 @@ impl Check<'_> {
             .growth
             .as_ref()
             .map_or((Running::EMPTY, Vec::new()), |run| (run.running, run.tail.clone()));
-        if rotations::running_hash(File::open(&path).map_err(io)?)? != (running, tail) {
+        let file = match disk::open(&path, Links::Refuse) {
+            Err(error) if Refusal::of(&error).is_some() => {
+                self.find(Severity::Note, &item, &error.to_string());
+                return Ok(());
+            }
+            opened => opened.map_err(io)?,
+        };
+        if rotations::running_hash(file)? != (running, tail) {
             let behind = catch_up::is_behind(self.archive, self.session, &tip)?;
             if behind || attached {
                 self.find(

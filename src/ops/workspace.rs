@@ -1,11 +1,13 @@
 //! The workspace: what is read from a folder without starting a process.
 
 use std::{
-    fs,
+    io,
     path::{Path, PathBuf},
 };
 
 use serde_json::{Value, json};
+
+use crate::disk;
 
 /// The folder in which a session works.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,19 +46,23 @@ pub fn workspace(folder: &Path) -> Workspace {
     }
 }
 
+/// Reads a file that whoever made the folder may have put there.
+fn text(path: &Path) -> io::Result<String> {
+    disk::read_text(path, disk::SMALL)
+}
+
 /// Returns the folder of git's own files; a `.git` file of a worktree or a submodule names it.
 fn git_folder(folder: &Path) -> Option<PathBuf> {
     let git = folder.join(".git");
-    let meta = fs::metadata(&git).ok()?;
-    if meta.is_dir() {
+    if git.is_dir() {
         return Some(git);
     }
-    let named = fs::read_to_string(&git).ok()?;
+    let named = text(&git).ok()?;
     Some(folder.join(named.strip_prefix("gitdir:")?.trim()))
 }
 
 fn branch(git: &Path) -> Option<String> {
-    let head = fs::read_to_string(git.join("HEAD")).ok()?;
+    let head = text(&git.join("HEAD")).ok()?;
     let head = head.trim();
     // A detached head is shown as the commit it stands on.
     let branch = head.strip_prefix("ref: refs/heads/").map(str::to_owned);
@@ -66,10 +72,10 @@ fn branch(git: &Path) -> Option<String> {
 }
 
 fn remote(git: &Path) -> Option<String> {
-    let common = fs::read_to_string(git.join("commondir")).ok();
+    let common = text(&git.join("commondir")).ok();
     let config =
         common.map_or_else(|| git.join("config"), |common| git.join(common.trim()).join("config"));
-    let config = fs::read_to_string(config).ok()?;
+    let config = text(&config).ok()?;
     let mut remotes: Vec<(String, String)> = Vec::new();
     let mut section = None;
     for line in config.lines().map(str::trim) {
@@ -105,13 +111,13 @@ fn without_credentials(url: &str) -> String {
 }
 
 fn package(folder: &Path) -> Option<(String, Option<String>)> {
-    if let Ok(text) = fs::read_to_string(folder.join("package.json")) {
+    if let Ok(text) = text(&folder.join("package.json")) {
         let package: Value = serde_json::from_str(&text).ok()?;
         let word = |key: &str| package.get(key).and_then(Value::as_str).map(str::to_owned);
         return Some((word("name")?, word("version")));
     }
     for file in ["Cargo.toml", "pyproject.toml"] {
-        if let Ok(text) = fs::read_to_string(folder.join(file)) {
+        if let Ok(text) = text(&folder.join(file)) {
             return toml_package(&text);
         }
     }
@@ -138,7 +144,10 @@ fn toml_package(text: &str) -> Option<(String, Option<String>)> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test reads and writes what it made itself")]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -103,7 +103,7 @@ pub struct Compaction {
     pub timeout: Option<u64>,
     /// Whether a failing model is an error.
     pub strict: bool,
-    /// Whether a summariser is shown files outside of the session's folder.
+    /// Whether a summariser is shown files outside of the folder in which the user works.
     pub outside: bool,
     /// A command that is run before.
     pub before: Option<String>,

@@ -5,13 +5,13 @@
 //! Invariant: what is read was written by the user who reads it: a file of somebody else, or one that is none, is an error.
 
 use std::{
-    fs::{self, DirBuilder, File},
-    io::{self, ErrorKind, Read, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    fs::{self, DirBuilder},
+    io::{self, ErrorKind, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
 };
 
-use rustix::fs::OFlags;
+use crate::disk::{self, Links};
 
 /// The longest list that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
@@ -32,18 +32,14 @@ impl List {
     /// Returns the items; a list that is not there is empty.
     pub fn read(&self) -> io::Result<Vec<Vec<u8>>> {
         let path = self.folder.join(self.name);
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let file = match File::options().read(true).custom_flags(flags).open(path) {
+        let file = match disk::open(&path, Links::Refuse) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             opened => opened?,
         };
-        let meta = file.metadata()?;
-        let own = rustix::process::geteuid().as_raw();
-        if !meta.is_file() || meta.uid() != own || meta.len() > LONGEST {
+        if file.metadata()?.uid() != rustix::process::geteuid().as_raw() {
             return Err(ErrorKind::PermissionDenied.into());
         }
-        let mut text = Vec::new();
-        file.take(LONGEST).read_to_end(&mut text)?;
+        let text = disk::whole(file, LONGEST)?;
         let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
         Ok(lines.map(unescape).collect())
     }
@@ -52,20 +48,17 @@ impl List {
     pub fn change(&self, change: impl FnOnce(&mut Vec<Vec<u8>>)) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let at = |end: &str| self.folder.join(format!("{}{end}", self.name));
-        let private = |options: &mut fs::OpenOptions, end: &str| {
-            let flags = OFlags::NOFOLLOW.bits().cast_signed();
-            options.write(true).mode(0o600).custom_flags(flags).open(at(end))
-        };
-        let lock = private(File::options().create(true).truncate(false), ".lock")?;
+        let lock = disk::open_or_make(&at(".lock"))?;
         lock.lock()?;
         let mut items = self.read()?;
         change(&mut items);
-        let mut fresh = private(File::options().create(true).truncate(true), ".new")?;
+        let mut fresh = disk::open_or_make(&at(".new"))?;
+        fresh.set_len(0)?;
         let text: Vec<u8> = items.iter().flat_map(|item| escape(item)).collect();
         fresh.write_all(&text)?;
         fresh.sync_all()?;
         fs::rename(at(".new"), at(""))?;
-        File::open(&self.folder)?.sync_all()
+        disk::sync_folder(&self.folder)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What this user has said on this machine: which stores that lie in folders are used.
+//! What this user has said on this machine: which stores that lie in folders are used, and which files of agents are written.
 //!
 //! A store, a setting or a path that somebody else could have written is data. What gives it power is an item of a list
 //! in the user's own state folder, which no repository, archive or transcript reaches.
@@ -143,6 +143,39 @@ impl Stores {
     }
 }
 
+/// The files of agents that this user pointed at on this machine: a command may write them wherever they lie.
+#[derive(Clone, Debug)]
+pub struct Files(List);
+
+impl Files {
+    /// Returns those that a user's state folder lists.
+    pub fn of(state: &Path) -> Self {
+        Self(List::new(state, "attached"))
+    }
+
+    /// Returns all of them, without links in their paths.
+    pub fn all(&self) -> io::Result<Vec<PathBuf>> {
+        let path = |item: &Vec<u8>| PathBuf::from(OsStr::from_bytes(item));
+        Ok(self.0.read()?.iter().map(path).collect())
+    }
+
+    /// Adds a file, if it is not listed.
+    pub fn add(&self, file: &Path) -> io::Result<()> {
+        if self.all()?.iter().any(|listed| listed == file) {
+            return Ok(());
+        }
+        self.0.change(|items| items.push(file.as_os_str().as_bytes().to_vec()))
+    }
+
+    /// Removes a file, if it is listed.
+    pub fn remove(&self, file: &Path) -> io::Result<()> {
+        if !self.all()?.iter().any(|listed| listed == file) {
+            return Ok(());
+        }
+        self.0.change(|items| items.retain(|item| item != file.as_os_str().as_bytes()))
+    }
+}
+
 /// Removes the items of a path and returns whether there were any.
 fn forget(items: &mut Vec<Vec<u8>>, path: &Path) -> bool {
     let before = items.len();
@@ -233,6 +266,7 @@ impl Trusted {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test reads and writes what it made itself")]
 mod tests {
     use super::*;
 

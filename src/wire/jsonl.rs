@@ -247,6 +247,7 @@ impl<R: Read> Reader<R> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test reads and writes what it made itself")]
 mod tests {
     use std::fs;
     use std::path::Path;

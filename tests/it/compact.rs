@@ -299,6 +299,7 @@ fn what_came_while_the_summary_was_written_is_kept() {
     let store = folder.path().join("store");
     let come = |_: &Value| {
         let mut other = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
+        other.set_writable(fixture::writable(&store));
         fixture::say(&mut other, &session, "Wait, one more thing.");
         Ok(())
     };
@@ -317,6 +318,7 @@ fn a_session_that_went_elsewhere_meanwhile_is_left_alone() {
     let store = folder.path().join("store");
     let back = |_: &Value| {
         let mut other = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
+        other.set_writable(fixture::writable(&store));
         ops::revert(&mut other, &session, &Workspace::default(), "3", None).unwrap();
         Ok(())
     };

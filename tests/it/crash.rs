@@ -149,6 +149,7 @@ fn a_disk_that_is_full_from_some_write_on_is_said_to_be_and_takes_nothing_with_i
 /// Changes a session until the process is killed.
 fn go_on(root: &Path) {
     let mut archive = Archive::open(root, Access::Write, Box::new(ops::Machine)).unwrap();
+    archive.set_writable(fixture::writable(root));
     let session = only_session(&archive);
     let from = archive.store().tip(session.key).unwrap().operations() * 1000;
     for n in 0.. {

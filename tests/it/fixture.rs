@@ -5,10 +5,11 @@
 use std::path::{Path, PathBuf};
 
 use undertext::{
+    live::Writable,
     model::{Block, Role, Timestamp},
     ops::{self, Ambient, Archive, Layers, Session, Severity, Target, Workspace},
     store::{Access, SessionFilter},
-    wire::Draft,
+    wire::{self, Draft},
 };
 use uuid::Uuid;
 
@@ -53,9 +54,20 @@ impl Dice {
     }
 }
 
-/// Opens the archive in a folder.
+/// Opens the archive in a folder; agents' files beside that may be written.
 pub(crate) fn open(root: &Path, seed: u64) -> Archive {
-    Archive::open(root, Access::Write, Seeded::boxed(seed)).unwrap()
+    let mut archive = Archive::open(root, Access::Write, Seeded::boxed(seed)).unwrap();
+    archive.set_writable(writable(root));
+    archive
+}
+
+/// Allows every agent's files in the folder in which a store lies.
+pub(crate) fn writable(root: &Path) -> Writable {
+    let mut writable = Writable::default();
+    for format in wire::FORMATS {
+        writable.folder(format.name(), root.parent().unwrap().to_owned());
+    }
+    writable
 }
 
 /// Makes a session.

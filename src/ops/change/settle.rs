@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::{Change, Outcome};
 use crate::{
-    live::{self, Fresh},
+    disk,
+    live::{self, Writable, WritableFile},
     model::{Card, Move, Operation, OperationId, Position, Record, Tie, Timestamp, json::Raw},
     ops::{OpsError, Session, catch_up, derive, follow::Follow},
     store::Commit,
@@ -35,15 +36,15 @@ impl Change<'_> {
 
     fn settle(&mut self, detail: &Value) -> Result<Outcome, OpsError> {
         let mut follow = std::mem::replace(&mut self.follow, Follow::Nothing);
-        let attached = follow.attached().map(Path::to_owned);
-        if let Some(path) = &attached {
-            self.refuse_if_loaded(path)?;
-            self.list_folder(path)?;
+        let attached = follow.attached().cloned();
+        if let Some(target) = &attached {
+            self.refuse_if_loaded(target.path())?;
+            self.list_folder(target)?;
         }
         if matches!(follow, Follow::Nothing)
             && let Some(live) = self.live_file()?.filter(|live| !live.attached)
         {
-            follow = Follow::Stamp { path: live.path };
+            follow = Follow::Stamp { target: self.writable_file(&live)? };
         }
         follow.prepare(self.at).map_err(|(path, source)| OpsError::Io { path, source })?;
         let operation = self.seal(detail);
@@ -71,8 +72,8 @@ impl Change<'_> {
         })?;
         if !alone {
             self.notices.extend(catch_up::catch_up(self.archive, &session)?.0);
-        } else if let Some(path) = attached {
-            catch_up::saw(self.archive, &path)?;
+        } else if let Some(target) = attached {
+            catch_up::saw(self.archive, &target)?;
         }
         let notices = std::mem::take(&mut self.notices);
         Ok(Outcome { session, operation: n, notices })
@@ -92,22 +93,25 @@ impl Change<'_> {
     }
 
     /// Sees that an agent knows the folder of a session whose file is written.
-    fn list_folder(&self, path: &Path) -> Result<(), OpsError> {
-        let Some(index) = self.format.index(path) else { return Ok(()) };
+    fn list_folder(&self, file: &WritableFile) -> Result<(), OpsError> {
+        let Some(index) = self.format.index(file.path()) else { return Ok(()) };
         let io = |source| OpsError::Io { path: index.clone(), source };
-        let held = match std::fs::read(&index) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            held => held.map_err(io)?,
+        let target = Writable::index(file, &index);
+        let target = target.map_err(|why| OpsError::denied(&index, why))?;
+        let held = match target.open() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            opened => opened.and_then(|file| disk::whole(file, disk::TEXT)),
         };
+        let held = held.map_err(io)?;
         let folder = self.archive.manner.folder.as_deref();
-        let listed = self.format.listed(path, &held, folder);
+        let listed = self.format.listed(file.path(), &held, folder);
         let listed =
             listed.map_err(|why| OpsError::Unlisted { index: index.clone(), why: why.0 })?;
         if let Some(listed) = listed {
-            let mut fresh = Fresh::begin(&index).map_err(io)?;
+            let mut fresh = target.fresh().map_err(io)?;
             fresh.write(&listed).map_err(io)?;
             fresh.finish(self.at).map_err(io)?;
-            live::install(&index).map_err(io)?;
+            target.install().map_err(io)?;
         }
         Ok(())
     }

@@ -6,7 +6,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::Read,
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -17,7 +16,10 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use crate::store::StoreError;
+use crate::{
+    disk::{self, Links},
+    store::StoreError,
+};
 
 /// The version of parts 1 and 2 of the schema, kept as `user_version`.
 pub const FORMAT_VERSION: i64 = 1;
@@ -54,6 +56,7 @@ pub(super) fn open(
         ));
     }
     let present = refuse_header(path)?;
+    refuse_companions(path)?;
     let pages = Arc::new(AtomicI32::new(0));
     if access == Access::Read {
         if !present {
@@ -63,8 +66,7 @@ pub(super) fn open(
     }
     if !present {
         // SQLite would make the file readable by others; it gives its companions the mode of the file itself.
-        let made =
-            fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+        let made = disk::open_or_make(path);
         made.map_err(|source| StoreError::Io { path: path.to_owned(), source })?;
     }
     let has_wal = wal_of(path).exists();
@@ -93,8 +95,8 @@ pub(super) fn open(
         // The names of new files have to reach the disk too, once and not with each first commit of a program.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
-        let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
-        synced.map_err(|source| StoreError::Io { path: folder.to_owned(), source })?;
+        disk::sync_folder(folder)
+            .map_err(|source| StoreError::Io { path: folder.to_owned(), source })?;
     }
     let told = Arc::clone(&pages);
     db.wal_hook(Some(move |_: &'_ mut rusqlite::hooks::Wal, n| {
@@ -133,9 +135,13 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
 
 /// Returns where the WAL of a database lies.
 fn wal_of(path: &Path) -> PathBuf {
-    let mut wal = path.as_os_str().to_owned();
-    wal.push("-wal");
-    PathBuf::from(wal)
+    beside(path, "-wal")
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
 }
 
 fn escape_uri(path: &Path) -> String {
@@ -234,7 +240,7 @@ pub(super) fn altered(db: &Connection) -> Result<Vec<(String, &'static str)>, St
 /// Looks at the first bytes of the file and returns whether it holds anything.
 fn refuse_header(path: &Path) -> Result<bool, StoreError> {
     let mut header = Vec::new();
-    match fs::File::open(path) {
+    match disk::open(path, Links::Refuse) {
         Ok(file) => file
             .take(100)
             .read_to_end(&mut header)
@@ -255,6 +261,16 @@ fn refuse_header(path: &Path) -> Result<bool, StoreError> {
     // Nothing was ever made in a database whose schema has no version: its making was cut short.
     let empty = number(40) == 0;
     refuse_version(path, number(60), number(68), empty).map(|()| true)
+}
+
+/// Refuses files beside the database that are none: SQLite would follow a link there, and write where it leads. They are not
+/// opened, because closing them would end the locks that another connection of this process has on them.
+fn refuse_companions(path: &Path) -> Result<(), StoreError> {
+    for end in ["-wal", "-shm", "-journal"] {
+        let path = beside(path, end);
+        disk::look(&path).map_err(|source| StoreError::Io { path, source })?;
+    }
+    Ok(())
 }
 
 fn refuse_version(

@@ -1,0 +1,76 @@
+//! Which files this user's commands may write besides the store's: those of the agents on this machine, and those that were
+//! named in a command.
+//!
+//! To point at a file is to type its path where a command changes its session: `attach FILE`, or FILE in the place of SESSION.
+//! It is remembered in the user's state folder until `attach FILE --off`. What an import reads is not pointed at.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use undertext::live::{Denied, Writable};
+use undertext::ops::{self, AgentFolder, OpsError, Session};
+use undertext::trust::Files;
+
+use super::Context;
+use super::archive::quoted;
+use super::error::CommandError;
+
+impl Context {
+    /// Returns the folders in which agents keep their sessions on this machine.
+    pub(crate) fn agent_folders(&self) -> Vec<AgentFolder> {
+        let variable = |name: &str| self.env.variable(name).map(PathBuf::from);
+        ops::agent_folders(self.env.home.as_deref(), &variable)
+    }
+
+    /// Returns which files of agents may be written.
+    pub(crate) fn writable(&mut self) -> Writable {
+        let mut writable = Writable::default();
+        for folder in self.agent_folders() {
+            writable.folder(folder.format, folder.path);
+        }
+        let files = self.pointed().map(|files| files.all()).transpose().unwrap_or_else(|error| {
+            self.output.warn(&format!("the list of attached files cannot be read: {error}"));
+            None
+        });
+        files.into_iter().flatten().for_each(|file| writable.file(file));
+        writable
+    }
+
+    /// Remembers that this user pointed at a file, unless it lies where its agent keeps it.
+    pub(crate) fn point_at(&self, file: &Path, session: &Session) -> Result<(), CommandError> {
+        let is_kept = |folder: AgentFolder| {
+            folder.format == session.name.format
+                && folder.path.canonicalize().is_ok_and(|folder| file.starts_with(folder))
+        };
+        if self.agent_folders().into_iter().any(is_kept) {
+            return Ok(());
+        }
+        let Some(files) = self.pointed() else { return Ok(()) };
+        Ok(files.add(file).context("cannot remember the file that you named")?)
+    }
+
+    /// Forgets that this user pointed at a file.
+    pub(crate) fn forget_file(&self, file: &Path) -> Result<(), CommandError> {
+        let Some(files) = self.pointed() else { return Ok(()) };
+        Ok(files.remove(file).context("cannot forget the file")?)
+    }
+
+    fn pointed(&self) -> Option<Files> {
+        Some(Files::of(&self.env.state_home.as_ref()?.join("undertext")))
+    }
+}
+
+/// Returns what can be done next where a file may not be written.
+pub(crate) fn advice(error: &OpsError) -> Vec<String> {
+    match error {
+        OpsError::Denied { path, why: Denied::Outside } => vec![
+            format!("if it is the session's own file: undertext attach {}", quoted(path)),
+            "or leave it alone from now on: undertext attach SESSION --off".to_owned(),
+        ],
+        OpsError::Foreign { owner, .. } => vec![
+            format!("run this as {owner}, without sudo"),
+            "reading commands still work".to_owned(),
+        ],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,279 @@
+//! Which files a summariser may be shown: those of the folder that the user works in or named, and no secrets.
+//!
+//! A transcript says in which folder it was written and which files it is about. Both are somebody's words: they choose among
+//! the files that the user's own folder bounds, and never widen it. All paths here are real ones, without links.
+//!
+//! Invariant: what usually holds secrets is never shown, whoever asks.
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
+
+/// What may be shown; by default nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Visible<'a> {
+    /// The folder that the user works in or named.
+    pub folder: Option<&'a Path>,
+    /// Whether the user asked for files outside of it too.
+    pub outside: bool,
+    /// Folders and files of this user that are never shown, besides those that are known by their names.
+    pub hidden: &'a [PathBuf],
+}
+
+impl Visible<'_> {
+    /// Returns whether any file may be shown of a session that works in a folder, or does not say where.
+    pub fn admits(&self, session: Option<&Path>) -> bool {
+        self.outside
+            || self.folder.is_some_and(|folder| {
+                session.is_none_or(|at| at.starts_with(folder) || folder.starts_with(at))
+            })
+    }
+
+    /// Returns whether a file may be shown.
+    pub fn shows(&self, file: &Path) -> bool {
+        let is_inside = self.folder.is_some_and(|folder| file.starts_with(folder));
+        (is_inside || self.outside)
+            && !is_secret(file)
+            && !self.hidden.iter().any(|hidden| file.starts_with(hidden))
+    }
+}
+
+/// Folders and files that hold secrets wherever they lie, each by the end of its path or by the part that is above a file.
+const PLACES: [&str; 60] = [
+    // Keys, tokens and passwords of programs.
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".dockercfg",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/hub",
+    ".config/glab-cli",
+    ".config/doctl",
+    ".config/rclone",
+    ".config/op",
+    ".oci",
+    ".terraform.d",
+    ".terraformrc",
+    ".vault-token",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".boto",
+    ".s3cfg",
+    ".htpasswd",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".git",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    // Password stores and keychains.
+    ".password-store",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".config/keepassxc",
+    "library/keychains",
+    // Profiles of browsers and mail programs.
+    ".mozilla",
+    ".thunderbird",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/bravesoftware",
+    ".config/microsoft-edge",
+    ".config/vivaldi",
+    ".config/opera",
+    "library/application support/google/chrome",
+    "library/application support/firefox",
+    "library/cookies",
+    "library/safari",
+    "snap/firefox",
+    "snap/chromium",
+    // Undertext's own.
+    ".undertext",
+    ".local/state/undertext",
+    ".local/share/undertext",
+    ".config/undertext",
+    // What was typed into a shell.
+    ".local/share/atuin",
+];
+
+/// Files that hold secrets wherever they lie, agents' own among them.
+const NAMES: [&str; 6] = [
+    "credentials",
+    "credentials.json",
+    ".credentials.json",
+    "auth.json",
+    "oauth_creds.json",
+    ".claude.json",
+];
+
+/// Folders of the system, from the root.
+const SYSTEM: [&str; 10] = [
+    "/proc",
+    "/sys",
+    "/dev",
+    "/run/secrets",
+    "/var/run/secrets",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/sudoers",
+];
+
+/// How names of secrets begin and end.
+const BEGINS: [&str; 7] =
+    [".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "client_secret", "service-account"];
+const ENDS: [&str; 18] = [
+    ".pem",
+    ".key",
+    ".p12",
+    ".pfx",
+    ".ppk",
+    ".jks",
+    ".keystore",
+    ".keychain",
+    ".keychain-db",
+    ".kdb",
+    ".kdbx",
+    ".gpg",
+    ".pgp",
+    "_history",
+    ".zhistory",
+    ".histfile",
+    ".viminfo",
+    ".lesshst",
+];
+
+/// Returns whether a file usually holds a secret. Letters count alike, because on some disks their case does not matter.
+pub fn is_secret(file: &Path) -> bool {
+    let parts: Vec<String> =
+        file.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase()).collect();
+    let holds = |place: &str| {
+        let place: Vec<&str> = place.split('/').collect();
+        parts.windows(place.len()).any(|window| window == place)
+    };
+    let name = file.file_name().map(OsStr::to_string_lossy).unwrap_or_default().to_lowercase();
+    let whole = file.to_string_lossy().to_lowercase();
+    let is_below = |folder: &&str| Path::new(&whole).starts_with(folder);
+    PLACES.into_iter().any(holds)
+        || NAMES.contains(&name.as_str())
+        || SYSTEM.iter().any(is_below)
+        || BEGINS.iter().any(|begin| name.starts_with(begin))
+        || ENDS.iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_shown_by_the_users_folder_and_never_by_the_transcripts_word() {
+        let hidden = [PathBuf::from("/data/state")];
+        let at = |folder: &'static str, outside| Visible {
+            folder: (!folder.is_empty()).then(|| Path::new(folder)),
+            outside,
+            hidden: &hidden,
+        };
+        let check = |visible: Visible<'_>, session: &str, file: &str, expected: bool| {
+            let session = (!session.is_empty()).then(|| Path::new(session));
+            let shown = visible.admits(session) && visible.shows(Path::new(file));
+            assert_eq!(shown, expected, "{visible:?}, {session:?}: {file}");
+        };
+        let here = at("/home/ann/app", false);
+        check(here, "/home/ann/app", "/home/ann/app/src/a.rs", true);
+        check(here, "/home/ann/app/src", "/home/ann/app/b.rs", true);
+        check(here, "", "/home/ann/app/b.rs", true);
+        // A session that says it works above is shown no more than what lies here.
+        check(here, "/home/ann", "/home/ann/app/b.rs", true);
+        check(here, "/", "/home/ann/notes.txt", false);
+        check(here, "/home/ann", "/home/ann/other/b.rs", false);
+        check(here, "/home/ann/app", "/home/ann/app2/b.rs", false);
+        check(here, "/home/ann/other", "/home/ann/app/b.rs", false);
+        check(at("", false), "/home/ann/app", "/home/ann/app/b.rs", false);
+        let wide = at("/home/ann/app", true);
+        check(wide, "/home/ann/other", "/home/ann/other/b.rs", true);
+        check(wide, "", "/etc/hosts", true);
+        check(at("", true), "", "/etc/hosts", true);
+        for visible in [here, wide] {
+            check(visible, "/home/ann/app", "/home/ann/app/.env", false);
+            check(visible, "/home/ann/app", "/home/ann/.ssh/id_rsa", false);
+            check(visible, "/home/ann/app", "/data/state/undertext/trusted", false);
+        }
+    }
+
+    #[test]
+    fn the_usual_places_of_secrets_are_known_however_they_are_spelt() {
+        let secret = [
+            "/home/ann/.ssh/config",
+            "/Users/ann/.SSH/known_hosts",
+            "/home/ann/app/.env",
+            "/home/ann/app/.env.local",
+            "/home/ann/app/.envrc",
+            "/home/ann/app/certs/server.KEY",
+            "/home/ann/app/server.pem",
+            "/home/ann/app/deploy/id_ed25519.pub",
+            "/home/ann/app/Id_Rsa",
+            "/home/ann/.gnupg/private-keys-v1.d/x",
+            "/home/ann/.aws/credentials",
+            "/home/ann/.azure/x",
+            "/home/ann/.config/gcloud/x.db",
+            "/home/ann/.kube/config",
+            "/home/ann/.docker/config.json",
+            "/home/ann/.netrc",
+            "/home/ann/.npmrc",
+            "/home/ann/app/.npmrc",
+            "/home/ann/.pypirc",
+            "/home/ann/.git-credentials",
+            "/home/ann/app/.git/config",
+            "/home/ann/.bash_history",
+            "/home/ann/.zsh_history",
+            "/home/ann/.local/share/fish/fish_history",
+            "/home/ann/.codex/auth.json",
+            "/srv/codex-home/auth.json",
+            "/home/ann/.claude/.credentials.json",
+            "/home/ann/.claude.json",
+            "/home/ann/.password-store/mail.gpg",
+            "/home/ann/keys.kdbx",
+            "/home/ann/.local/share/keyrings/login.keyring",
+            "/Users/ann/Library/Keychains/login.keychain-db",
+            "/Users/ann/Library/Application Support/Google/Chrome/Default/Login Data",
+            "/home/ann/.mozilla/firefox/x/logins.json",
+            "/home/ann/.config/google-chrome/Default/Cookies",
+            "/home/ann/.local/state/undertext/trusted",
+            "/home/ann/app/.undertext/config.toml",
+            "/etc/shadow",
+            "/proc/1/environ",
+            "/run/secrets/db",
+        ];
+        for path in secret {
+            assert!(is_secret(Path::new(path)), "{path}");
+        }
+        let plain = [
+            "/home/ann/app/src/env.rs",
+            "/home/ann/app/src/keyboard.rs",
+            "/home/ann/app/src/credentials.rs",
+            "/home/ann/app/docs/history.md",
+            "/home/ann/app/.github/workflows/ci.yml",
+            "/home/ann/app/.claude/settings.json",
+            "/home/ann/app/package.json",
+            "/home/ann/app/ssh/mod.rs",
+            "/home/ann/dev/app/main.c",
+            "/etc/hosts",
+        ];
+        for path in plain {
+            assert!(!is_secret(Path::new(path)), "{path}");
+        }
+    }
+}

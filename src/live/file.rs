@@ -1,0 +1,271 @@
+//! A live file that may be written, as a name in a folder that is held open.
+//!
+//! Whatever is put in the place of the folder, or of one above it, after the file was found writable, leads nowhere else.
+//!
+//! Invariant: no link is followed, and only regular files are read or written; what takes the place of a file has its owner,
+//! its group and its mode.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, BufWriter, Read, Seek, SeekFrom, Write},
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use rustix::{
+    fs::{AtFlags, Dir, Gid, Mode, OFlags, Uid},
+    io::Errno,
+};
+
+use super::{NEW, Seen, beside};
+use crate::{
+    disk::{self, Links},
+    model::Timestamp,
+};
+
+/// A live file that may be written, whether it is there or not.
+#[derive(Clone, Debug)]
+pub struct WritableFile {
+    folder: Arc<OwnedFd>,
+    name: OsString,
+    path: PathBuf,
+}
+
+impl WritableFile {
+    /// Takes a name in a folder that is no link.
+    pub(super) fn of(folder: &Path, name: &OsStr) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = Arc::new(rustix::fs::open(folder, flags, Mode::empty())?);
+        Ok(Self { folder: open, name: name.to_owned(), path: folder.join(name) })
+    }
+
+    /// Returns another file of the folder; a name that leads elsewhere is none.
+    pub fn sibling(&self, name: &OsStr) -> io::Result<Self> {
+        let mut parts = Path::new(name).components();
+        match (parts.next(), parts.next()) {
+            (Some(Component::Normal(part)), None) if part == name => {
+                Ok(self.named(part.to_owned()))
+            }
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "a file cannot be called that")),
+        }
+    }
+
+    fn named(&self, name: OsString) -> Self {
+        let path = self.path.with_file_name(&name);
+        Self { folder: Arc::clone(&self.folder), name, path }
+    }
+
+    fn fresh_name(&self) -> OsString {
+        beside(&self.name, NEW)
+    }
+
+    /// Returns where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns what is known of it, if it is there.
+    pub fn look(&self) -> io::Result<Option<Seen>> {
+        match self.open() {
+            Ok(file) => Ok(Some(Seen::from(&file.metadata()?))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens it to read it.
+    pub fn open(&self) -> io::Result<File> {
+        self.with(OFlags::RDONLY)
+    }
+
+    fn with(&self, access: OFlags) -> io::Result<File> {
+        disk::open_at(&self.folder, Path::new(&self.name), Links::Refuse, access)
+    }
+
+    /// Returns its bytes from one offset to another, or to its end.
+    pub fn read(&self, from: u64, to: Option<u64>) -> io::Result<Vec<u8>> {
+        let mut file = self.open()?;
+        file.seek(SeekFrom::Start(from))?;
+        match to {
+            Some(to) => {
+                let mut bytes = Vec::new();
+                file.take(to.saturating_sub(from)).read_to_end(&mut bytes)?;
+                Ok(bytes)
+            }
+            None => disk::whole(file, WHOLE),
+        }
+    }
+
+    /// Appends to it in one write and returns whether it now ends where it should: if not, another program wrote too.
+    pub fn append(&self, bytes: &[u8], end: u64, at: Timestamp) -> io::Result<bool> {
+        let mut file = self.with(OFlags::WRONLY | OFlags::APPEND)?;
+        file.write_all(bytes)?;
+        let alone = file.stream_position()? == end && file.metadata()?.len() == end;
+        if alone {
+            file.set_modified(moment(at))?;
+        }
+        Ok(alone)
+    }
+
+    /// Appends to it in one write, waits until it is on the disk, and returns whether it ends where it should.
+    pub fn append_synced(&self, bytes: &[u8], end: u64) -> io::Result<bool> {
+        let mut file = self.with(OFlags::WRONLY | OFlags::APPEND)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        Ok(file.stream_position()? == end && file.metadata()?.len() == end)
+    }
+
+    /// Sets its modification time.
+    pub fn stamp(&self, at: Timestamp) -> io::Result<()> {
+        self.with(OFlags::WRONLY)?.set_modified(moment(at))
+    }
+
+    /// Makes it, empty, if it is not there.
+    pub fn create(&self, at: Timestamp) -> io::Result<()> {
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = disk::make_at(&self.folder, Path::new(&self.name), mode)?;
+        file.set_modified(moment(at))?;
+        self.sync_folder()
+    }
+
+    /// Returns what it is called once it is set aside: as its agent would call it, told from the names in the folder, or by
+    /// the first number from `n` on that is free.
+    pub fn aside(&self, n: u64, own: &dyn Fn(&[String]) -> Option<String>) -> io::Result<Self> {
+        let mut names = Vec::new();
+        for found in Dir::read_from(&self.folder)? {
+            names.extend(found?.file_name().to_str().ok().map(str::to_owned));
+        }
+        if let Some(name) = own(&names) {
+            return self.sibling(OsStr::new(&name));
+        }
+        for n in n.. {
+            let aside = beside(&self.name, &n.to_string());
+            // A link that leads nowhere is in the way too.
+            match rustix::fs::statat(&self.folder, &aside, AtFlags::SYMLINK_NOFOLLOW) {
+                Err(Errno::NOENT) => return Ok(self.named(aside)),
+                found => drop(found?),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Begins a successor.
+    pub fn fresh(&self) -> io::Result<Fresh> {
+        Fresh::begin(self)
+    }
+
+    /// Deletes a successor that was never put in its place.
+    pub fn sweep(&self) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.folder, self.fresh_name(), AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(()),
+            swept => Ok(swept?),
+        }
+    }
+
+    /// Puts the successor in its place and gives it another name; both steps may have been done already.
+    pub fn exchange(&self, aside: &Self) -> io::Result<()> {
+        let (folder, name, other) = (&self.folder, &self.name, &aside.name);
+        match rustix::fs::linkat(folder, name, folder, other, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(Errno::EXIST) if self.is_same(aside)? => {}
+            Err(error @ Errno::EXIST) => return Err(error.into()),
+            // Where a file cannot have two names there is an instant without a live file.
+            Err(_) => rustix::fs::renameat(folder, name, folder, other)?,
+        }
+        self.install()
+    }
+
+    /// Puts the successor where the live file belongs, whatever is there.
+    pub fn install(&self) -> io::Result<()> {
+        rustix::fs::renameat(&self.folder, self.fresh_name(), &self.folder, &self.name)?;
+        self.sync_folder()
+    }
+
+    fn is_same(&self, other: &Self) -> io::Result<bool> {
+        Ok(self.look()?.map(|seen| seen.inode) == other.look()?.map(|seen| seen.inode))
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        Ok(rustix::fs::fsync(&self.folder)?)
+    }
+}
+
+/// The longest live file that is read into memory.
+const WHOLE: u64 = 8 << 30;
+
+fn moment(at: Timestamp) -> SystemTime {
+    let since = Duration::from_millis(at.0.unsigned_abs());
+    if at.0 < 0 { SystemTime::UNIX_EPOCH - since } else { SystemTime::UNIX_EPOCH + since }
+}
+
+/// The successor of a live file while it is written beside it.
+#[derive(Debug)]
+pub struct Fresh {
+    file: BufWriter<File>,
+    live: WritableFile,
+}
+
+impl Fresh {
+    /// Begins a successor, with the owner, the group and the mode of the live file, or private.
+    fn begin(live: &WritableFile) -> io::Result<Self> {
+        live.sweep()?;
+        let name = live.fresh_name();
+        let private = Mode::RUSR | Mode::WUSR;
+        let file = disk::make_at(&live.folder, Path::new(&name), private)?;
+        let kept = match live.open() {
+            Ok(old) => keep_owner(&file, &old),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = kept {
+            live.sweep()?;
+            return Err(error);
+        }
+        Ok(Self { file: BufWriter::with_capacity(1 << 20, file), live: live.clone() })
+    }
+
+    /// Returns the live file whose place it takes.
+    pub fn live(&self) -> &WritableFile {
+        &self.live
+    }
+
+    /// Adds bytes.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    /// Adds bytes of the live file from an offset on, if it has so many.
+    pub fn copy(&mut self, offset: u64, length: u64) -> io::Result<()> {
+        self.file.flush()?;
+        let mut from = self.live.open()?;
+        from.seek(SeekFrom::Start(offset))?;
+        let copied = io::copy(&mut from.take(length), self.file.get_mut())?;
+        if copied == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+
+    /// Ends it: what was written is safe on the disk, under the temporary name.
+    pub fn finish(self, at: Timestamp) -> io::Result<()> {
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.set_modified(moment(at))?;
+        file.sync_all()?;
+        self.live.sync_folder()
+    }
+}
+
+/// Gives a file the owner, the group and the mode of another one.
+fn keep_owner(file: &File, old: &File) -> io::Result<()> {
+    let (is, was) = (file.metadata()?, old.metadata()?);
+    let uid = (is.uid() != was.uid()).then(|| Uid::from_raw(was.uid()));
+    let gid = (is.gid() != was.gid()).then(|| Gid::from_raw(was.gid()));
+    if (uid, gid) != (None, None)
+        && let Err(error) = rustix::fs::fchown(file, uid, gid)
+    {
+        let owner = format!("user {} and group {}", was.uid(), was.gid());
+        let why = format!("it belongs to {owner}, and what takes its place would not: {error}");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(was.mode() & 0o777))?)
+}

@@ -1,0 +1,118 @@
+//! Which files may be written: an agent's own below the folders where that agent keeps its sessions, those that this user
+//! pointed at on this machine, and the transcripts of the store.
+//!
+//! That a session has a file is a fact of its store, and a store may come from anywhere. So a fact says where a session's
+//! file is looked for, and never that it may be written.
+//!
+//! Invariant: a file that may be written is made here only.
+
+use std::{
+    ffi::OsStr,
+    io,
+    path::{Component, Path, PathBuf},
+};
+
+use super::WritableFile;
+use crate::disk::{self, Refusal};
+
+/// The folder of a store in which its own live files lie.
+pub const TRANSCRIPTS: &str = "transcripts";
+
+/// Which files of agents may be written; by default none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writable {
+    folders: Vec<(&'static str, PathBuf)>,
+    files: Vec<PathBuf>,
+}
+
+/// Why a file is not written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Denied {
+    /// The path is known from the store alone.
+    #[error("it lies outside of its agent's folders, and nobody pointed at it on this machine")]
+    Outside,
+    /// The path has dots in it, or is no transcript of the store.
+    #[error("a session's file cannot lie there")]
+    Crooked,
+    /// The store's folder of transcripts is a link.
+    #[error("its folder is a link")]
+    Link,
+    /// It is no regular file.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// The file system failed.
+    #[error(transparent)]
+    Io(io::Error),
+}
+
+impl From<io::Error> for Denied {
+    fn from(error: io::Error) -> Self {
+        Refusal::of(&error).map_or(Self::Io(error), Self::Refused)
+    }
+}
+
+impl Writable {
+    /// Allows the files of a format below a folder.
+    pub fn folder(&mut self, format: &'static str, folder: PathBuf) {
+        self.folders.push((format, folder));
+    }
+
+    /// Allows a file: this user pointed at it.
+    pub fn file(&mut self, path: PathBuf) {
+        self.files.push(path);
+    }
+
+    /// Returns a session's file as one that may be written, if it may be.
+    pub fn agents_file(&self, format: &str, path: &Path) -> Result<WritableFile, Denied> {
+        let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Denied::Crooked);
+        };
+        if !path.is_absolute() || !path.components().all(is_plain) {
+            return Err(Denied::Crooked);
+        }
+        // Where it really lies is what counts, of the agent's folder too.
+        let parent = parent.canonicalize()?;
+        let is_below = |(of, folder): &(&str, PathBuf)| {
+            *of == format && folder.canonicalize().is_ok_and(|folder| parent.starts_with(folder))
+        };
+        if !self.folders.iter().any(is_below) && !self.files.contains(&parent.join(name)) {
+            return Err(Denied::Outside);
+        }
+        Self::checked(WritableFile::of(&parent, name)?)
+    }
+
+    /// Returns a store's own transcript as one that may be written; the store's folder is no link.
+    pub fn transcript(root: &Path, path: &Path) -> Result<WritableFile, Denied> {
+        let below = path.strip_prefix(root).map_err(|_| Denied::Crooked)?;
+        let mut parts = below.components();
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(Component::Normal(folder)), Some(Component::Normal(name)), None)
+                if folder == OsStr::new(TRANSCRIPTS) =>
+            {
+                let folder = root.join(folder);
+                if folder.is_symlink() {
+                    return Err(Denied::Link);
+                }
+                Self::checked(WritableFile::of(&folder, name)?)
+            }
+            _ => Err(Denied::Crooked),
+        }
+    }
+
+    /// Returns the list that an agent keeps in a folder above a session's file.
+    pub fn index(file: &WritableFile, index: &Path) -> Result<WritableFile, Denied> {
+        match (index.parent(), index.file_name()) {
+            (Some(folder), Some(name)) if file.path().starts_with(folder) => {
+                Self::checked(WritableFile::of(folder, name)?)
+            }
+            _ => Err(Denied::Crooked),
+        }
+    }
+
+    fn checked(target: WritableFile) -> Result<WritableFile, Denied> {
+        disk::look(target.path())?;
+        Ok(target)
+    }
+}
