@@ -12,6 +12,7 @@ use undertext::store::{Access, StoreError};
 use super::Context;
 use super::error::{CommandError, Kind};
 use super::pointed;
+use super::store::quoted;
 
 impl Context {
     /// Opens the archive to read; nothing is written or made.
@@ -306,13 +307,6 @@ fn about_models(error: &OpsError) -> Vec<String> {
 pub(crate) fn option(wanted: Option<&OsStr>) -> String {
     let Some(wanted) = wanted else { return String::new() };
     format!(" -s {}", quoted(Path::new(wanted)))
-}
-
-/// Returns a path as a shell takes it.
-pub(crate) fn quoted(path: &Path) -> String {
-    let path = shown(path);
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./@+:,".contains(c);
-    if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 /// Returns a path as it is shown.

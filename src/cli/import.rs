@@ -1,5 +1,6 @@
 //! `import`: takes in the session files of agents.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
@@ -17,9 +18,10 @@ use crate::render::{json, units};
 
 /// Take in the session files of agents: Claude Code, Codex, pi, OpenClaw, Kimi CLI and clawdcode
 ///
-/// Files are told apart by what they hold, not by their names, and folders are searched to the bottom. What was taken in
-/// before is not read again; a file that grew is read on from its old end. No file is written by this. A file that lies
-/// where its agent keeps it is attached: a later revert, switch or undo writes there what the agent is to resume.
+/// Files are told apart by what they hold, not by their names, and folders are searched to the bottom, but for links in them.
+/// What was taken in before is not read again; a file that grew is read on from its old end. No file is written by this. A
+/// file that lies where its agent keeps it is attached: a later revert, switch or undo writes there what the agent is to
+/// resume. A file elsewhere is only read, until you attach it: undertext attach FILE.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,8 +36,10 @@ JSON: one object a session, then one for all
   {\"type\":\"imported\", \"session\":ID, \"agent\":NAME, \"new\":BOOL, \"operation\":N, \"files\":N, \"entries\":N, \"bytes\":N,
    \"left\":NAME of the branch that holds where a command had put main, or null,
    \"oddities\":[{\"path\":PATH, \"line\":N or null, \"kind\":NAME, \"what\":TEXT}]}
-  {\"type\":\"summary\", \"files\":N, \"unchanged\":N, \"skipped\":N, \"sessions\":N, \"entries\":N, \"bytes\":N,
-   \"oddities\":{KIND:N}} with the kinds opaque, glued, torn, rewritten and mended
+  {\"type\":\"summary\", \"files\":N, \"unchanged\":N, \"skipped\":N, \"left_out\":{REASON:N}, \"sessions\":N,
+   \"entries\":N, \"bytes\":N, \"oddities\":{KIND:N}} with the kinds opaque, glued, torn, rewritten and
+   mended, and the reasons no-format, beside, aside, link, twice, special, made-up, store, unreadable,
+   too-long and too-many
 and with --dry-run one a file
   {\"type\":\"source\", \"session\":ID, \"agent\":NAME, \"path\":PATH, \"bytes\":N}")]
 pub(crate) struct Args {
@@ -180,6 +184,7 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
             "files": summary.files,
             "unchanged": summary.unchanged,
             "skipped": summary.skipped,
+            "left_out": summary.left_out,
             "sessions": summary.sessions,
             "entries": summary.entries,
             "bytes": summary.bytes,
@@ -203,35 +208,73 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
     Ok(())
 }
 
+/// How many files and folders of a folder are named that were left out; more are counted.
+const NAMED: usize = 3;
+
 /// What was left out.
 #[derive(Default)]
 struct LeftOut {
     verbose: bool,
     /// Files of a folder that hold no session, as most files do.
     unrelated: u64,
+    /// What else was met in a folder and left out, for each reason.
+    counted: BTreeMap<&'static str, u64>,
+    /// The first of these.
+    first: Vec<String>,
     failed: u64,
 }
 
 impl LeftOut {
     fn tell(&mut self, output: &mut Output, skipped: &Skipped) {
-        let is_unrelated = !skipped.asked && matches!(skipped.why, Why::NoFormat | Why::Beside(_));
-        *(if is_unrelated { &mut self.unrelated } else { &mut self.failed }) += 1;
-        if self.verbose || !is_unrelated {
-            output.warn(&format!("skipped {}: {}", skipped.path.display(), skipped.why));
+        let why = &skipped.why;
+        let is_unrelated = !skipped.asked && matches!(why, Why::NoFormat | Why::Beside(_));
+        if skipped.asked || matches!(why, Why::Unreadable(_) | Why::Lines(_)) {
+            self.failed += 1;
+        }
+        let told = format!("skipped {}: {why}", skipped.path.display());
+        if self.verbose || skipped.asked || matches!(why, Why::TooMany) {
+            output.warn(&told);
+        } else if is_unrelated {
+            self.unrelated += 1;
+        } else {
+            *self.counted.entry(reason(why)).or_default() += 1;
+            if self.first.len() < NAMED {
+                self.first.push(told);
+            }
         }
     }
 
     /// Tells what was not told one by one, and returns how the command ends.
     fn conclude(&self, output: &mut Output, taken: u64) -> Result<Exit, CommandError> {
-        if self.unrelated > 0 && !self.verbose {
+        if self.unrelated > 0 {
             output.note(&format!(
                 "{} without a session of a known format",
                 counted(self.unrelated, "file", "files")
             ));
         }
+        let n: u64 = self.counted.values().sum();
+        if n > self.first.len() as u64 {
+            let reasons: Vec<String> =
+                self.counted.iter().map(|(reason, n)| format!("{reason}: {n}")).collect();
+            output.warn(&format!("skipped {n} (-v lists them): {}", reasons.join("; ")));
+        } else {
+            self.first.iter().for_each(|told| output.warn(told));
+        }
         if taken == 0 && self.failed > 0 {
             return Err(CommandError::new(Kind::Failed, anyhow!("no session file could be read")));
         }
         Ok(Exit::Yes)
+    }
+}
+
+/// Returns why something that was met in a folder was left out, as it is counted.
+fn reason(why: &Why) -> &'static str {
+    match why {
+        Why::Link => "links",
+        Why::Twice => "met before",
+        Why::Aside => "set aside here",
+        Why::Special => "pipes, sockets and devices",
+        Why::Unreadable(_) | Why::Lines(_) => "unreadable",
+        _ => "left alone",
     }
 }

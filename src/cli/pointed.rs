@@ -12,8 +12,8 @@ use undertext::ops::{self, AgentFolder, OpsError, Session};
 use undertext::trust::Files;
 
 use super::Context;
-use super::archive::quoted;
 use super::error::CommandError;
+use super::store::quoted;
 
 impl Context {
     /// Returns the folders in which agents keep their sessions on this machine.
@@ -63,9 +63,9 @@ impl Context {
 /// Returns what can be done next where a file may not be written.
 pub(crate) fn advice(error: &OpsError) -> Vec<String> {
     match error {
-        OpsError::Denied { path, why: Denied::Outside } => vec![
+        OpsError::Denied { session, path, why: Denied::Outside } => vec![
             format!("if it is the session's own file: undertext attach {}", quoted(path)),
-            "or leave it alone from now on: undertext attach SESSION --off".to_owned(),
+            format!("or leave it alone from now on: undertext attach {session} --off"),
         ],
         OpsError::Foreign { owner, .. } => vec![
             format!("run this as {owner}, without sudo"),

@@ -6,12 +6,13 @@
 //! Invariant: what lies in a folder and is not trusted is named, and not opened.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
+use undertext::disk;
 use undertext::ops::{Archive, OpsError};
 use undertext::store::{Access, StoreError};
 use undertext::trust::{self, Stores, Strange, Trusted};
@@ -158,9 +159,10 @@ impl Context {
             made => made.with_context(|| format!("cannot make {}", shown(&folder)))?,
         }
         let ignore = folder.join(IGNORE);
-        let written =
-            File::options().create(true).truncate(true).write(true).mode(0o600).open(&ignore);
-        let written = written.and_then(|mut file| file.write_all(b"*\n"));
+        let written = disk::open_or_make(&ignore).and_then(|mut file| {
+            file.set_len(0)?;
+            file.write_all(b"*\n")
+        });
         written.with_context(|| format!("cannot write {}", shown(&ignore)))?;
         Ok(self.store.insert(folder).clone())
     }

@@ -127,6 +127,12 @@ pub(crate) fn make_at(folder: impl AsFd, path: &Path, mode: Mode) -> io::Result<
     Ok(rustix::fs::openat(folder, path, flags, mode)?.into())
 }
 
+/// Returns whether a folder is one in which the system shows itself as files.
+pub(crate) fn is_made_up_folder(folder: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(folder, flags, Mode::empty()).is_ok_and(is_made_up)
+}
+
 /// Waits until the names in a folder are on the disk.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

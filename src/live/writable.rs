@@ -116,3 +116,78 @@ impl Writable {
         Ok(target)
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test writes what it then looks at")]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    fn word(found: &Result<WritableFile, Denied>) -> String {
+        found.as_ref().map_or_else(ToString::to_string, |file| {
+            file.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
+        })
+    }
+
+    #[test]
+    fn a_file_is_written_below_its_agents_folders_or_where_it_was_pointed_at() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        for folder in ["claude/work", "codex", "elsewhere", "claude-2", "store/transcripts"] {
+            fs::create_dir_all(home.join(folder)).unwrap();
+        }
+        let files =
+            ["claude/work/a", "elsewhere/b", "claude-2/a", "profile", "store/transcripts/t"];
+        for file in files {
+            fs::write(home.join(file), "said").unwrap();
+        }
+        symlink(home.join("profile"), home.join("claude/work/link")).unwrap();
+        symlink(home.join("elsewhere"), home.join("claude/out")).unwrap();
+        symlink(home.join("claude"), home.join("linked")).unwrap();
+        let mut writable = Writable::default();
+        writable.folder("claude", home.join("linked"));
+        writable.folder("codex", home.join("codex"));
+        let check = |writable: &Writable, format: &str, file: &str, expected: &str| {
+            let found = writable.agents_file(format, &home.join(file));
+            assert_eq!(word(&found), expected, "{format} {file}");
+        };
+        let outside = Denied::Outside.to_string();
+        let crooked = Denied::Crooked.to_string();
+        check(&writable, "claude", "claude/work/a", "a");
+        check(&writable, "claude", "linked/work/a", "a");
+        check(&writable, "claude", "claude/work/new", "new");
+        check(&writable, "codex", "claude/work/a", &outside);
+        check(&writable, "claude", "claude-2/a", &outside);
+        check(&writable, "claude", "profile", &outside);
+        check(&writable, "claude", "claude/out/b", &outside);
+        check(&writable, "claude", "claude/work/link", "it is a link, not a file");
+        check(&writable, "claude", "claude/work", "it is a folder, not a file");
+        check(&writable, "claude", "claude/work/../../profile", &crooked);
+        check(&writable, "claude", "claude/work/..", &crooked);
+        let relative = writable.agents_file("claude", Path::new("claude/work/a"));
+        assert_eq!(word(&relative), crooked);
+        assert_eq!(
+            word(&Writable::default().agents_file("claude", &home.join("profile"))),
+            outside
+        );
+        writable.file(home.join("elsewhere/b"));
+        check(&writable, "claude", "elsewhere/b", "b");
+        check(&writable, "claude", "claude/out/b", "b");
+
+        let store = home.join("store");
+        let own = |file: &str| word(&Writable::transcript(&store, &store.join(file)));
+        assert_eq!(own("transcripts/t"), "t");
+        for file in ["../profile", "transcripts/../../profile", "store.db", "transcripts/a/b", "/t"]
+        {
+            assert_eq!(own(file), crooked, "{file}");
+        }
+        let file = Writable::transcript(&store, &store.join("transcripts/t")).unwrap();
+        for name in ["../../profile", "a/b", "..", ".", "", "/etc/x"] {
+            assert!(file.sibling(OsStr::new(name)).is_err(), "{name}");
+        }
+        assert_eq!(file.sibling(OsStr::new("u")).unwrap().path(), store.join("transcripts/u"));
+        let index = |path: &str| Writable::index(&file, &home.join(path)).is_ok();
+        assert!(index("store/list.json") && index("list.json") && !index("claude/list.json"));
+    }
+}

@@ -215,7 +215,7 @@ pub(super) fn catch_up(
     if live.attached && is_gone(&live.path) {
         return Ok((vec![attached::gone(archive, session, &live.path)?], None));
     }
-    let target = match archive.writable_file(session.format, &live) {
+    let target = match archive.writable_file(&session.name, &live) {
         // What may not be written is not read either, and a change that would write it is refused where it does.
         Err(OpsError::Denied { .. }) if live.attached => return Ok((notices, Some(tip))),
         target => target?,

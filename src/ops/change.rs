@@ -575,7 +575,7 @@ impl<'a> Change<'a> {
 
     /// Returns the live file as one that may be written.
     pub(super) fn writable_file(&self, live: &LiveFile) -> Result<WritableFile, OpsError> {
-        self.archive.writable_file(self.format, live)
+        self.archive.writable_file(&self.name, live)
     }
 
     /// Has the commit append bytes to the live file.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::{
     context::{model::ModelError, recover::Unrecovered, stages::SummaryError},
     live::Denied,
-    model::Timestamp,
+    model::{SessionName, Timestamp},
     store::StoreError,
     wire::Failure,
 };
@@ -55,6 +55,8 @@ pub enum OpsError {
     /// A session's file is not written, wherever a store says that it lies.
     #[error("{path} is not written: {why}")]
     Denied {
+        /// The session's id.
+        session: String,
         /// The file.
         path: PathBuf,
         /// Why.
@@ -232,11 +234,11 @@ pub enum OpsError {
 
 impl OpsError {
     /// Says why a file may not be written.
-    pub(super) fn denied(path: &Path, why: Denied) -> Self {
+    pub(super) fn denied(session: &SessionName, path: &Path, why: Denied) -> Self {
         let path = path.to_owned();
         match why {
             Denied::Io(source) => Self::Io { path, source },
-            why => Self::Denied { path, why },
+            why => Self::Denied { session: session.id.clone(), path, why },
         }
     }
 }

@@ -128,6 +128,8 @@ pub struct Summary {
     pub unchanged: u64,
     /// How many files and folders were left out.
     pub skipped: u64,
+    /// How many of them for each reason.
+    pub left_out: BTreeMap<&'static str, u64>,
     /// How many sessions changed.
     pub sessions: u64,
     /// How many entries are new.
@@ -287,7 +289,7 @@ impl Taking<'_> {
                 Err(Failed::File(n, why)) => {
                     let path = group.remove(n).path;
                     self.done += 1;
-                    self.summary.skipped += 1;
+                    self.summary.leave_out(&why);
                     self.summary.files -= 1;
                     (self.report)(Step::Skipped(Skipped { path, why, asked: true }));
                 }
@@ -334,6 +336,11 @@ impl Taking<'_> {
 }
 
 impl Summary {
+    fn leave_out(&mut self, why: &Why) {
+        self.skipped += 1;
+        *self.left_out.entry(why.as_str()).or_default() += 1;
+    }
+
     fn see(&mut self, imported: &Imported) {
         self.sessions += 1;
         self.entries += imported.entries;
@@ -381,7 +388,7 @@ fn gather(
     for (met, held) in met.into_iter().zip(held) {
         let (path, meta, asked) = match met {
             Met::Skipped(skipped) => {
-                summary.skipped += 1;
+                summary.leave_out(&skipped.why);
                 report(Step::Skipped(skipped));
                 continue;
             }
@@ -406,7 +413,7 @@ fn gather(
                 groups.get_mut(n).into_iter().for_each(|group| group.push(source.clone()));
             }
             Err(why) => {
-                summary.skipped += 1;
+                summary.leave_out(&why);
                 report(Step::Skipped(Skipped { path, why, asked }));
             }
         }

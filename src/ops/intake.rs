@@ -415,7 +415,9 @@ impl Intake<'_> {
 
     /// Returns whether a file becomes the live file: it lies where its agent reads it, as it is.
     fn is_attached(&self, path: &Path) -> bool {
+        let format = self.change.format;
         self.attach.iter().any(|folder| path.starts_with(folder))
+            && self.change.archive.writable.agents_file(format.name(), path).is_ok()
             && sources::rotation(path, self.change.format).is_none()
             && sources::length(path).is_ok_and(|length| length.is_some())
     }

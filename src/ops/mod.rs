@@ -271,14 +271,14 @@ impl Archive {
     /// Returns a live file as one that may be written.
     fn writable_file(
         &self,
-        format: &dyn Format,
+        session: &SessionName,
         live: &LiveFile,
     ) -> Result<WritableFile, OpsError> {
         let file = match &self.root {
             Some(root) if !live.attached => Writable::transcript(root, &live.path),
-            _ => self.writable.agents_file(format.name(), &live.path),
+            _ => self.writable.agents_file(&session.format, &live.path),
         };
-        file.map_err(|why| OpsError::denied(&live.path, why))
+        file.map_err(|why| OpsError::denied(session, &live.path, why))
     }
 
     /// Returns where a file of a session lies; a relative path is below the archive's folder.

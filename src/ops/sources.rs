@@ -34,6 +34,8 @@ const ASKED: usize = 200;
 const OPAQUE: usize = 2000;
 /// How much of a file that begins like no record is looked at, and how many bytes of records are asked.
 const LOOKED: u64 = 64 << 20;
+/// How many files and folders are met at most: a folder is somebody's, and may hold any number.
+const MOST: usize = 1_000_000;
 /// How a compressed file begins.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// How long a compressed file may be to be kept as it is too.
@@ -81,6 +83,15 @@ pub enum Why {
     /// It was met before, under another name.
     #[error("it was met before under another name")]
     Twice,
+    /// It is a link in a folder.
+    #[error("it is a link, which is not followed; name what it leads to")]
+    Link,
+    /// It lies where the system shows itself as files.
+    #[error("the system makes it up: it is no file on a disk")]
+    MadeUp,
+    /// So much was met that the rest is not looked at.
+    #[error("more than {MOST} files and folders were met; name a smaller folder")]
+    TooMany,
     /// It was set aside by a command, which keeps what it holds.
     #[error("it was set aside here")]
     Aside,
@@ -108,6 +119,23 @@ impl From<ReadError> for Why {
 }
 
 impl Why {
+    /// Returns its name, for programs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "unreadable",
+            Self::Special => "special",
+            Self::Twice => "twice",
+            Self::Link => "link",
+            Self::MadeUp => "made-up",
+            Self::TooMany => "too-many",
+            Self::Aside => "aside",
+            Self::Store => "store",
+            Self::Beside(_) => "beside",
+            Self::NoFormat => "no-format",
+            Self::Lines(_) => "too-long",
+        }
+    }
+
     /// Returns the error of a verb that needed the file.
     pub(super) fn of(self, path: &Path) -> OpsError {
         let path = path.to_owned();
@@ -185,7 +213,8 @@ pub(super) fn rotations_of(path: &Path, format: &dyn Format) -> Vec<PathBuf> {
     };
     let folder = path.parent().filter(|_| of(path).is_some()).map(here);
     let mut all = folder.and_then(|folder| children(&folder).ok()).unwrap_or_default();
-    all.retain(|path| of(path).is_some() && path.is_file());
+    // A link among them is no state of this session.
+    all.retain(|one| of(one).is_some() && one.is_file() && (one == path || !one.is_symlink()));
     all.sort_by_key(|path| of(path));
     if all.is_empty() { vec![path.to_owned()] } else { all }
 }
@@ -240,7 +269,8 @@ impl Met {
     }
 }
 
-/// Walks over files and folders, in the order of their names; links are followed, nothing is met twice.
+/// Walks over files and folders, in the order of their names, and meets nothing twice. A link that was named is followed; one
+/// that lies in a folder is not: what it leads to is met by itself if it lies below what was named, and is none of it if not.
 pub(super) fn walk(paths: &[PathBuf], archive: Option<&Archive>, each: &mut dyn FnMut(Met)) {
     let mut met: BTreeSet<(u64, u64)> = BTreeSet::new();
     let mut ahead: Vec<(PathBuf, bool)> =
@@ -249,21 +279,21 @@ pub(super) fn walk(paths: &[PathBuf], archive: Option<&Archive>, each: &mut dyn 
         let mut skip = |path: &Path, why: Why| {
             each(Met::Skipped(Skipped { path: path.to_owned(), why, asked }));
         };
-        let real = match fs::canonicalize(&path) {
-            Ok(real) => real,
+        let found = if asked { fs::canonicalize(&path) } else { Ok(path.clone()) };
+        let found = found.and_then(|real| fs::symlink_metadata(&real).map(|meta| (real, meta)));
+        let (real, meta) = match found {
+            Ok(found) => found,
             Err(error) => {
                 skip(&path, error.into());
                 continue;
             }
         };
-        let meta = match fs::metadata(&real) {
-            Ok(meta) => meta,
-            Err(error) => {
-                skip(&path, error.into());
-                continue;
-            }
-        };
-        if !met.insert((meta.dev(), meta.ino())) {
+        if meta.is_symlink() {
+            skip(&path, Why::Link);
+        } else if met.len() == MOST {
+            skip(&path, Why::TooMany);
+            return;
+        } else if !met.insert((meta.dev(), meta.ino())) {
             skip(&path, Why::Twice);
         } else if meta.is_file() && !asked && live::is_aside(&real) {
             // What it holds is in the session of the file that took its place.
@@ -274,6 +304,8 @@ pub(super) fn walk(paths: &[PathBuf], archive: Option<&Archive>, each: &mut dyn 
             skip(&path, Why::Special);
         } else if archive.and_then(Archive::root).is_some_and(|root| root == real) {
             skip(&path, Why::Store);
+        } else if disk::is_made_up_folder(&real) {
+            skip(&path, Why::MadeUp);
         } else {
             match children(&real) {
                 Ok(children) => ahead.extend(children.into_iter().rev().map(|path| (path, false))),

@@ -111,6 +111,13 @@ pub(crate) fn proc() -> Option<&'static Path> {
     )
 }
 
+/// Returns another user, to whom files can be given, if the test runs as root.
+#[track_caller]
+pub(crate) fn other_user() -> Option<u32> {
+    let is_root = rustix::process::geteuid().is_root();
+    or_skip(is_root.then_some(12_345), "root: only root gives files to another user")
+}
+
 /// The variable by which a test tells the child that it starts, which is the same test in another process, where to work.
 pub(crate) const CHILD: &str = "UNDERTEXT_TEST_CHILD";
 

@@ -97,7 +97,7 @@ impl Change<'_> {
         let Some(index) = self.format.index(file.path()) else { return Ok(()) };
         let io = |source| OpsError::Io { path: index.clone(), source };
         let target = Writable::index(file, &index);
-        let target = target.map_err(|why| OpsError::denied(&index, why))?;
+        let target = target.map_err(|why| OpsError::denied(&self.name, &index, why))?;
         let held = match target.open() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
             opened => opened.and_then(|file| disk::whole(file, disk::TEXT)),

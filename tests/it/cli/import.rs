@@ -85,7 +85,7 @@ fn without_a_path_every_agents_folder_is_searched() {
     assert_snapshot!(env.run(&["import", "--json"]).masked(), @r#"
     {"type":"imported","session":"boat","agent":"claude","new":true,"operation":1,"files":1,"entries":2,"bytes":456,"left":null,"oddities":[]}
     {"type":"imported","session":"k-1","agent":"kimi","new":true,"operation":1,"files":2,"entries":3,"bytes":136,"left":null,"oddities":[]}
-    {"type":"summary","files":3,"unchanged":0,"skipped":0,"sessions":2,"entries":5,"bytes":592,"oddities":{}}
+    {"type":"summary","files":3,"unchanged":0,"skipped":0,"left_out":{},"sessions":2,"entries":5,"bytes":592,"oddities":{}}
     ------- stderr -------
     Claude Code: ~/.claude/projects
     Kimi CLI: ~/.kimi/sessions
@@ -108,8 +108,8 @@ fn what_holds_no_session_is_left_out_with_a_reason() {
     assert_snapshot!(env.run(&["import", "in", "-v"]), @r"
     1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
     ------- stderr -------
-    warning: skipped $HOME/project/in/dangling: cannot read it: No such file or directory (os error 2)
-    warning: skipped $HOME/project/in/loop: it was met before under another name
+    warning: skipped $HOME/project/in/dangling: it is a link, which is not followed; name what it leads to
+    warning: skipped $HOME/project/in/loop: it is a link, which is not followed; name what it leads to
     warning: skipped $HOME/project/in/notes.txt: it holds no session of a known format
     warning: skipped $HOME/project/in/odd\x1b[2J: it holds no session of a known format
     ");

@@ -14,10 +14,12 @@ mod faults;
 mod graph;
 mod import;
 mod log;
+mod pointed;
 mod revert;
 mod sessions;
 mod show;
 mod status;
+mod strange;
 mod trust;
 mod undo;
 
