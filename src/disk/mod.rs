@@ -136,7 +136,7 @@ pub(crate) fn is_made_up_folder(folder: &Path) -> bool {
 /// Waits until the names in a folder are on the disk.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(rustix::fs::fsync(rustix::fs::open(folder, flags, Mode::empty())?)?)
+    File::from(rustix::fs::open(folder, flags, Mode::empty())?).sync_all()
 }
 
 /// Looks at what is at a path without opening it and returns whether it is a file; all else is refused, links too.

@@ -9,7 +9,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs::File,
     io::{self, BufWriter, Read, Seek, SeekFrom, Write},
-    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    os::unix::fs::MetadataExt,
     path::{Component, Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -29,7 +29,7 @@ use crate::{
 /// A live file that may be written, whether it is there or not.
 #[derive(Clone, Debug)]
 pub struct WritableFile {
-    folder: Arc<OwnedFd>,
+    folder: Arc<File>,
     name: OsString,
     path: PathBuf,
 }
@@ -38,8 +38,8 @@ impl WritableFile {
     /// Takes a name in a folder that is no link.
     pub(super) fn of(folder: &Path, name: &OsStr) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = Arc::new(rustix::fs::open(folder, flags, Mode::empty())?);
-        Ok(Self { folder: open, name: name.to_owned(), path: folder.join(name) })
+        let open = rustix::fs::open(folder, flags, Mode::empty())?;
+        Ok(Self { folder: Arc::new(open.into()), name: name.to_owned(), path: folder.join(name) })
     }
 
     /// Returns another file of the folder; a name that leads elsewhere is none.
@@ -189,7 +189,7 @@ impl WritableFile {
     }
 
     fn sync_folder(&self) -> io::Result<()> {
-        Ok(rustix::fs::fsync(&self.folder)?)
+        self.folder.sync_all()
     }
 }
 
