@@ -38,8 +38,8 @@ JSON: one object a session, then one for all
    \"oddities\":[{\"path\":PATH, \"line\":N or null, \"kind\":NAME, \"what\":TEXT}]}
   {\"type\":\"summary\", \"files\":N, \"unchanged\":N, \"skipped\":N, \"left_out\":{REASON:N}, \"sessions\":N,
    \"entries\":N, \"bytes\":N, \"oddities\":{KIND:N}} with the kinds opaque, glued, torn, rewritten and
-   mended, and the reasons no-format, beside, aside, link, twice, special, made-up, store, unreadable,
-   too-long and too-many
+   mended, and the reasons no-format, beside, aside, link, twice, special, made-up, store, denied,
+   unreadable, too-long and too-many
 and with --dry-run one a file
   {\"type\":\"source\", \"session\":ID, \"agent\":NAME, \"path\":PATH, \"bytes\":N}")]
 pub(crate) struct Args {

@@ -215,11 +215,8 @@ pub(super) fn catch_up(
     if live.attached && is_gone(&live.path) {
         return Ok((vec![attached::gone(archive, session, &live.path)?], None));
     }
-    let target = match archive.writable_file(&session.name, &live) {
-        // What may not be written is not read either, and a change that would write it is refused where it does.
-        Err(OpsError::Denied { .. }) if live.attached => return Ok((notices, Some(tip))),
-        target => target?,
-    };
+    // What may not be written is not read either: nothing of it comes into the store, and no change is made without it.
+    let target = archive.writable_file(&session.name, &live)?;
     let io = failed(&target);
     let seen = target.look().map_err(&io)?;
     let rotations = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Rotations])?;

@@ -184,7 +184,12 @@ pub(super) fn take_in<'a>(
 ) -> Result<Option<Imported>, Failed> {
     let Some(first) = group.first() else { return Ok(None) };
     let begin = if gathers { Change::within } else { Change::of };
-    let change = begin(archive, first.session.clone(), first.format, "import")?;
+    let change = match begin(archive, first.session.clone(), first.format, "import") {
+        Err(error @ OpsError::Denied { .. }) => {
+            return Err(Failed::File(0, Why::Denied(Box::new(error))));
+        }
+        change => change?,
+    };
     let (new, entries) = (change.session.is_none(), change.entries());
     let states = States::of(change.archive, change.session.as_ref())?;
     let (ends, oddities) = (BTreeMap::new(), Vec::new());

@@ -104,6 +104,9 @@ pub enum Why {
     /// It holds no session that is known.
     #[error("it holds no session of a known format")]
     NoFormat,
+    /// Its session has a live file that may not be written.
+    #[error("its session cannot be changed: {0}")]
+    Denied(Box<OpsError>),
     /// It cannot be read as lines.
     #[error(transparent)]
     Lines(ReadError),
@@ -132,6 +135,7 @@ impl Why {
             Self::Store => "store",
             Self::Beside(_) => "beside",
             Self::NoFormat => "no-format",
+            Self::Denied(_) => "denied",
             Self::Lines(_) => "too-long",
         }
     }
@@ -142,6 +146,7 @@ impl Why {
         match self {
             Self::Unreadable(source) => OpsError::Io { path, source },
             Self::Lines(error) => OpsError::Read(error),
+            Self::Denied(error) => *error,
             _ => OpsError::NoFormat(path),
         }
     }

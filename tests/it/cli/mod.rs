@@ -26,6 +26,7 @@ mod undo;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, FileType, Mode};
 use serde_json::Value;
 use undertext::model::{Role, Timestamp};
 use undertext::ops::{self, Ambient, Archive, Layers, Session, Workspace};
@@ -67,6 +68,11 @@ fn live(env: &TestEnv, session: &str) -> Vec<u8> {
 
 fn live_path(env: &TestEnv, session: &str) -> PathBuf {
     store(env).join("transcripts").join(format!("{session}.jsonl"))
+}
+
+/// Makes a pipe, which keeps whoever opens it waiting.
+fn pipe(path: &Path) {
+    rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
 }
 
 /// Returns a machine whose project holds the example files.

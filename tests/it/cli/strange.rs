@@ -3,18 +3,13 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
-use rustix::fs::{CWD, FileType, Mode};
 use serde_json::Value;
 
-use super::{conversation, json, store};
+use super::{conversation, json, pipe, store};
 use crate::env::TestEnv;
-
-fn pipe(path: &Path) {
-    rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-}
 
 fn endless(path: &Path) {
     symlink("/dev/zero", path).unwrap();
@@ -202,7 +197,7 @@ fn a_model_is_shown_the_users_folder_and_never_what_a_transcript_says() {
     endless(&project.join("zero.rs"));
     let (pipe, zero) = (project.join("pipe.rs"), project.join("zero.rs"));
     let all: Vec<&Path> = [&key, &notes, &code, &env_file, &hidden, &linked, &twin, &pipe, &zero]
-        .map(|path| path.as_path())
+        .map(PathBuf::as_path)
         .to_vec();
     let shown = |cwd: &Path, flags: &[&str]| {
         let sent = sent(&env, cwd, &all, flags);
