@@ -125,7 +125,8 @@
 //!
 //! Architecture invariant: no format opens a file, and nothing outside of [`wire`] knows the shape of an agent's records.
 //!
-//! Architecture invariant: nothing but [`live`] writes a file that an agent reads, and none is written over.
+//! Architecture invariant: nothing but [`live`] writes a file that an agent reads, none is written over, and a fact of a
+//! store is no leave to write: [`live::Writable`] gives that.
 //!
 //! Architecture invariant: what others could have written is opened and read by [`disk`]: regular files only, without
 //! waiting, to a cap.

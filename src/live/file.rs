@@ -7,9 +7,9 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fs::File,
+    fs::{File, Permissions},
     io::{self, BufWriter, Read, Seek, SeekFrom, Write},
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Component, Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -267,5 +267,5 @@ fn keep_owner(file: &File, old: &File) -> io::Result<()> {
         let why = format!("it belongs to {owner}, and what takes its place would not: {error}");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
-    Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(was.mode() & 0o777))?)
+    file.set_permissions(Permissions::from_mode(was.mode() & 0o777))
 }

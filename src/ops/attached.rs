@@ -62,7 +62,7 @@ pub(super) fn agree(
         saw(archive, target)?;
         return Ok(vec![Notice::Finished { path: path.clone() }]);
     }
-    let sighting = sources::sighting(path, &meta);
+    let sighting = sources::sighting(target.path(), &meta);
     let is_seen = archive.store.sighting(&sighting.path)?.is_some_and(|last| last == sighting);
     if is_seen && meta.len() == expected(tip) {
         return Ok(Vec::new());
