@@ -66,6 +66,7 @@
 //! - **text**: a JSON string of 256 bytes or more inside a line, stored once.
 //! - **entry**: a line in a session; its id covers the line, and the entry before it if the record has no name.
 //! - **generation**: one state of one file: its entries in order, with their separators and the tail.
+//! - **base**: the file from which another file of the same session goes on; a path reads through it.
 //! - **run**: a stretch by which a generation grew.
 //! - **position**: a generation, a head in it, and a horizon behind which nothing exists.
 //! - **path**: the entries up to a position's head, as the agent's own resume would read them.

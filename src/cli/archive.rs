@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use anyhow::anyhow;
-use undertext::ops::{self, Archive, Notice, OpsError, Place, Session, Workspace};
+use undertext::model::SessionName;
+use undertext::ops::{self, Archive, Elsewhere, Gap, Notice, OpsError, Place, Session, Workspace};
 use undertext::store::{Access, StoreError};
 
 use super::Context;
@@ -52,6 +53,17 @@ impl Context {
                 "an older version has left the store's derived rows; the next change makes them anew",
             );
         }
+        if let Some(elsewhere) = ops::elsewhere(&archive, &session)? {
+            let words = self.elsewhere(&archive, &session, &elsewhere);
+            self.output.warn(&format!("{words}; it is not shown"));
+        }
+        if let Ok(Some(path)) = ops::left_for(&archive, &session) {
+            let path = shown(&path);
+            self.output.warn(&format!("the agent goes on in {path}, which is not shown"));
+            if archive.root().is_some() {
+                self.output.hint(&format!("take it in: undertext import {path}"));
+            }
+        }
         // A live file that cannot be read agrees with nothing, and hinders no reading of the store.
         if ops::is_behind(&archive, &session).unwrap_or(true) {
             self.output.warn(
@@ -59,6 +71,24 @@ impl Context {
             );
         }
         Ok((archive, session))
+    }
+
+    /// Returns in words where a history begins that is not shown, and whether the store holds it.
+    pub(crate) fn elsewhere(
+        &mut self,
+        archive: &Archive,
+        session: &Session,
+        elsewhere: &Elsewhere,
+    ) -> String {
+        let Some(parent) = elsewhere.session() else { return elsewhere.to_string() };
+        let name = SessionName { format: session.name.format.clone(), id: parent.to_owned() };
+        let is_held = |archive: &Archive| matches!(archive.session(&name), Ok(Some(_)));
+        let is_held = match archive.root() {
+            Some(_) => is_held(archive),
+            None => self.reader().is_ok_and(|archive| is_held(&archive)),
+        };
+        let held = if is_held { "in the store" } else { "not in the store" };
+        format!("{elsewhere} ({held})")
     }
 
     /// Says that a file which is shown as it is lies under a session of the store, which knows more of it.
@@ -220,6 +250,7 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
                 "or insist: --force".to_owned(),
             ],
         ),
+        E::Left { .. } | E::Unread(_) => (Kind::Failed, about_other_files(error)),
         E::Unlisted { .. } => {
             (Kind::Failed, hint("run this command in the folder in which the session works"))
         }
@@ -286,6 +317,23 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
         }
         _ => (Kind::Failed, about_models(error)),
     }
+}
+
+/// Returns what can be done next where another file of the session counts.
+fn about_other_files(error: &OpsError) -> Vec<String> {
+    let hint = match error {
+        OpsError::Left { by, .. } => {
+            format!(
+                "take that file in, and the session goes on there: undertext import {}",
+                shown(by)
+            )
+        }
+        OpsError::Unread(Elsewhere { gap: Gap::Parent(_), .. }) => {
+            "messages can be appended, and turns of the fork itself can be left".to_owned()
+        }
+        _ => "if the file is anywhere, take it in: undertext import FILE".to_owned(),
+    };
+    vec![hint]
 }
 
 /// Returns what can be done next where a model is in it.

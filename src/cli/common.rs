@@ -86,6 +86,7 @@ pub(crate) fn kin(kin: Option<&Kin>) -> Value {
             "session": kin.session,
             "held": kin.is_held,
             "continues": kin.continues,
+            "shown": !kin.continues,
             "here": whole(kin.here),
             "there": whole(kin.there),
         })
@@ -96,7 +97,8 @@ pub(crate) fn kin(kin: Option<&Kin>) -> Value {
 pub(crate) fn kin_words(kin: &Kin) -> String {
     let at = kin.there.or(kin.here).map(|at| format!(", at {at:.8}")).unwrap_or_default();
     let gone = if kin.is_held { "" } else { " (not in the store)" };
-    let continues = if kin.continues { "; the history before is there" } else { "" };
+    let continues =
+        if kin.continues { "; the history before is there and is not shown" } else { "" };
     format!("{} {}{gone}{at}{continues}", kin.bond.words(), kin.session)
 }
 

@@ -47,7 +47,7 @@ explained, with its value and where that comes from: undertext context --setting
 
 JSON: one object about all, one a message, one a change
   {\"type\":\"context\", \"session\":ID, \"as\":SHAPE, \"model\":NAME or null, \"window\":N,
-   \"source\":\"asked\", \"models\", \"model\", \"cap\" or \"default\", \"verdict\":\"fine\" or \"warned\", \"tokens\":N,
+   \"source\":\"asked\", \"models\", \"file\", \"model\", \"cap\" or \"default\", \"verdict\":\"fine\" or \"warned\", \"tokens\":N,
    \"counted\":\"cl100k_base\", \"o200k_base\", \"estimate\" or \"reported\", \"reported\":N by the model's own word or null,
    \"messages\":N, \"turns\":N there were, \"kept\":N of them, \"exceeds\":whether the newest turn alone is too large BOOL,
    \"added\":N, \"duplicates\":N, \"orphans\":N, \"moved\":N, \"images\":N, \"image_bytes\":N,
@@ -484,7 +484,7 @@ fn told(
     context.say(&format!(
         "{messages}, {tokens} tokens ({how}): {percent}% of a window of {} ({}, {model})",
         window.tokens,
-        window.source.as_str(),
+        window.source.words(),
     ))?;
     if let Some(reported) = found.reported.filter(|_| args.tokens != TokensArg::Reported) {
         context.say(&format!(

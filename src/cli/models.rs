@@ -10,6 +10,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use undertext::context::Shape;
 use undertext::context::event::Event;
+use undertext::context::history::Limits;
 use undertext::context::machine;
 use undertext::context::model::{ChatModel, Summarizer};
 use undertext::context::plan::{self, Keep, Nearness};
@@ -172,14 +173,9 @@ impl Context {
         let env = self.env.ambient_source();
         Ok(Kit {
             asked: Asked {
-                shape: Shape::Messages,
-                model: None,
                 window: summing.window,
-                windows: windows(settings),
                 limits: limits(settings, None, archive, session)?,
-                images: true,
-                results: None,
-                counting: Some(Counting::Estimate),
+                ..usual(settings)
             },
             keep,
             focus: summing.focus.clone().or(said(set.focus.as_deref()).map(str::to_owned)),
@@ -255,6 +251,20 @@ impl Context {
             .map_err(|error| CommandError::user(anyhow!(error)))?
             .noticed(move |event| sink(event));
         Ok(Model::Http(Box::new(http)))
+    }
+}
+
+/// Returns what is asked for where only the settings speak, and all of the history counts.
+pub(crate) fn usual(settings: &Settings) -> Asked {
+    Asked {
+        shape: Shape::Messages,
+        model: None,
+        window: None,
+        windows: windows(settings),
+        limits: Limits::default(),
+        images: true,
+        results: None,
+        counting: Some(Counting::Estimate),
     }
 }
 

@@ -33,7 +33,7 @@ JSON: one object a session
   {\"type\":\"session\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"folder\":PATH or null, \"started\":TIME,
    \"active\":TIME, \"turns\":N, \"hidden\":BOOL, \"kin\":null or the session that it was made of
    {\"bond\":fork, sub-agent or continuation, \"session\":ID, \"held\":whether the store has it BOOL,
-    \"continues\":whether nothing was copied and its history begins there BOOL,
+    \"continues\":whether nothing was copied and its history begins there BOOL, \"shown\":whether that history is shown BOOL,
     \"here\":ID of the last entry that was taken over or null, \"there\":ID of that entry in the other or null}}
 and with --hide or --show
   {\"type\":\"hide\", \"session\":ID, \"hidden\":BOOL, \"operation\":N}")]

@@ -4,15 +4,11 @@ use std::ffi::OsString;
 use std::io::Write as _;
 
 use serde_json::{Value, json};
-use undertext::context::Shape;
-use undertext::context::history::Limits;
 use undertext::context::plan::Nearness;
-use undertext::context::tokens::Counting;
-use undertext::ops::{self, Archive, Asked, Session, Status};
-use undertext::settings::Settings;
+use undertext::context::window::Source;
+use undertext::ops::{self, Fullness, Session, Status};
 
 use super::common::{self, counted};
-use super::context::windows;
 use super::error::{CommandError, Exit};
 use super::{Context, models};
 use crate::render::style::Label;
@@ -30,9 +26,12 @@ JSON: one object
   {\"type\":\"status\", \"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"folder\":PATH or null,
    \"branch\":NAME, \"branches\":how many there are, \"head\":ID or null at the start,
    \"checkpoint\":the newest N or null, \"turns\":N, \"entries\":N, \"operations\":N, \"started\":TIME,
-   \"active\":TIME, \"hidden\":BOOL, \"kin\":the session that it was made of as sessions has it, \"live\":PATH or null, \"behind\":whether that differs from the store BOOL,
+   \"active\":TIME, \"hidden\":BOOL, \"kin\":the session that it was made of as sessions has it,
+   \"elsewhere\":null or where the history begins that is not shown {\"session\":ID of the parent or null, \"file\":ID of the file,
+   \"why\":\"parent\", \"missing\", \"short\" or \"endless\", \"words\":TEXT}, \"live\":PATH or null, \"behind\":whether that differs from the store BOOL,
    \"context\":{\"tokens\":about N, \"window\":N, \"compact_at\":N tokens it is compacted, \"due\":BOOL,
-    \"more\":whether it has more tokens, not counted because the window is full BOOL} or null if the window is too small}
+    \"more\":whether it has more tokens, not counted because the window is full BOOL,
+    \"source\":by whose word the window is as context has it, \"model\":NAME or null} or null if the window is too small}
 and with --layers
   {\"type\":\"layers\", \"session\":ID, \"layers\":{\"system\":OBJECT or null, \"session\":OBJECT or null,
    \"conversation\":OBJECT, \"tools\":[OBJECT], \"workspace\":OBJECT or null}}")]
@@ -53,9 +52,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let status = ops::status(&archive, &session)?;
     let settings = context.settings()?;
-    let near = near(&settings, &archive, &session);
+    let full = ops::fullness(&archive, &session, &models::usual(&settings)).ok();
+    let full =
+        full.map(|full| (models::rule(&settings).near(full.window.tokens, full.tokens), full));
     if context.json {
-        json::line(&mut context.output, "status", &fields(&session, &status, near.as_ref()))?;
+        json::line(&mut context.output, "status", &fields(&session, &status, full.as_ref()))?;
         return Ok(Exit::Yes);
     }
     let mut table = Table::new([Align::Left, Align::Left]);
@@ -70,6 +71,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if let Some(kin) = &status.kin {
         row("made of", Label::Plain, &common::kin_words(kin));
+    }
+    if let Some(found) = &status.elsewhere {
+        let words = context.elsewhere(&archive, &session, found);
+        row("earlier", Label::Warning, &format!("{words}; it is not shown"));
     }
     let others = match status.branches {
         0 | 1 => "the only one".to_owned(),
@@ -88,11 +93,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     } else {
         row("holds", Label::Plain, &format!("{turns}, {entries}"));
     }
-    if let Some((near, is_more)) = &near {
+    if let Some((near, full)) = &full {
         let (tokens, window) = (near.tokens, near.window);
-        let about = if *is_more { "more than" } else { "about" };
+        let about = if full.is_more { "more than" } else { "about" };
         let near = models::nearness(near);
         row("context", Label::Plain, &format!("{about} {tokens} tokens of {window}; {near}"));
+        if full.window.source == Source::File {
+            let model = full.model.as_deref().unwrap_or("no model known");
+            row("", Label::Dim, &format!("by {}, {model}", full.window.source.words()));
+        }
     }
     row("started", Label::Time, &context.env.zone.show(card.started));
     row("active", Label::Time, &context.env.zone.show(card.active));
@@ -112,24 +121,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-/// Returns how near the context is to its compaction, if its window is large enough for one, and whether it has more tokens
-/// than were counted.
-fn near(settings: &Settings, archive: &Archive, session: &Session) -> Option<(Nearness, bool)> {
-    let asked = Asked {
-        shape: Shape::Messages,
-        model: None,
-        window: None,
-        windows: windows(settings),
-        limits: Limits::default(),
-        images: true,
-        results: None,
-        counting: Some(Counting::Estimate),
-    };
-    let found = ops::fullness(archive, session, &asked).ok()?;
-    Some((models::rule(settings).near(found.window.tokens, found.tokens), found.is_more))
-}
-
-fn fields(session: &Session, status: &Status, near: Option<&(Nearness, bool)>) -> Value {
+fn fields(session: &Session, status: &Status, full: Option<&(Nearness, Fullness)>) -> Value {
     let card = &status.card;
     json!({
         "session": session.name.id,
@@ -147,11 +139,15 @@ fn fields(session: &Session, status: &Status, near: Option<&(Nearness, bool)>) -
         "active": card.active.to_string(),
         "hidden": card.hidden,
         "kin": common::kin(status.kin.as_ref()),
+        "elsewhere": status.elsewhere.as_ref().map(|found| json!({
+            "session": found.session(), "file": found.file, "why": found.gap.as_str(),
+            "words": found.to_string(),
+        })),
         "live": status.live.as_ref().map(|live| live.to_string_lossy()),
         "behind": status.behind,
-        "context": near.map(|(near, is_more)| json!({
+        "context": full.map(|(near, full)| json!({
             "tokens": near.tokens, "window": near.window, "compact_at": near.at, "due": near.is_due,
-            "more": is_more,
+            "more": full.is_more, "source": full.window.source.as_str(), "model": full.model,
         })),
     })
 }

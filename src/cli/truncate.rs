@@ -2,17 +2,16 @@
 
 use serde_json::json;
 use undertext::context::cut::{KEPT, Limit};
-use undertext::ops::{self, Bound, Manner, Oversized, Truncated};
+use undertext::ops::{self, Archive, Asked, Bound, Manner, Oversized, Session, Truncated};
+use undertext::settings::Settings;
 
 use super::Context;
 use super::common::{About, DIGITS, counted, path};
 use super::error::{CommandError, Exit};
+use super::models::usual;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::{json, units};
-
-/// The window that is reckoned with unless one is given.
-const WINDOW: u64 = 32_000;
 
 /// Cut the tool results that are too long for a model, and keep all of each under what is left
 ///
@@ -38,7 +37,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Reckon with a window of so many tokens [default: 32000]
+    /// Reckon with a window of so many tokens [default: the one that `context` shows]
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     window: Option<u64>,
 
@@ -56,16 +55,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let window = args.max_chars.is_none().then_some(args.window.unwrap_or(WINDOW));
-    let limit = args.max_chars.map(Limit::of_chars);
-    let limit = limit.or(window.map(Limit::of_window)).unwrap_or(Limit::of_chars(KEPT));
-    let bound = Bound { limit, window };
-    if limit.chars() < KEPT {
-        let note = format!("Of each result at least {KEPT} characters are kept");
-        context.output.note(&note);
-    }
+    let settings = context.settings()?;
     if args.dry_run {
         let (archive, session) = context.look(args.about.session.as_deref())?;
+        let bound = bound(context, args, &settings, &archive, &session)?;
         let results = ops::oversized(&archive, &session, bound)?;
         show(context, &results)?;
         if context.json {
@@ -75,13 +68,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         let count = counted(results.len() as u64, "result", "results");
         match results.as_slice() {
-            [] => nothing(context, limit)?,
+            [] => nothing(context, bound.limit)?,
             _ => context.output.note(&format!("{count} would be cut; nothing is changed")),
         }
         return Ok(Exit::Yes);
     }
     let (mut archive, session) = context.change(args.about.session.as_deref())?;
     archive.set_manner(Manner { force: args.force, ..Manner::default() });
+    let bound = bound(context, args, &settings, &archive, &session)?;
     let done = ops::truncate(&mut archive, &session, bound)?;
     context.tell(&done.notices);
     show(context, &done.results)?;
@@ -90,7 +84,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     let Some(left) = &done.left else {
-        nothing(context, limit)?;
+        nothing(context, bound.limit)?;
         return Ok(Exit::Yes);
     };
     let count = counted(done.results.len() as u64, "result is", "results are");
@@ -104,6 +98,27 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.output.hint("see what was cut: undertext audit");
     context.output.hint("take it back: undertext undo");
     Ok(Exit::Yes)
+}
+
+/// Returns up to where results are let grow: what was typed counts, then the window of the session.
+fn bound(
+    context: &mut Context,
+    args: &Args,
+    settings: &Settings,
+    archive: &Archive,
+    session: &Session,
+) -> Result<Bound, CommandError> {
+    let asked = Asked { window: args.window, ..usual(settings) };
+    let is_by_window = args.max_chars.is_none();
+    let window = is_by_window.then(|| ops::window(archive, session, &asked)).transpose()?;
+    let window = window.map(|window| window.tokens);
+    let limit = args.max_chars.map(Limit::of_chars).or(window.map(Limit::of_window));
+    let limit = limit.unwrap_or(Limit::of_chars(KEPT));
+    if limit.chars() < KEPT {
+        let note = format!("Of each result at least {KEPT} characters are kept");
+        context.output.note(&note);
+    }
+    Ok(Bound { limit, window })
 }
 
 fn tell(context: &mut Context, bound: Bound, done: &Truncated) -> Result<(), CommandError> {

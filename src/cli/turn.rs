@@ -93,7 +93,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ProviderKind::Openai | ProviderKind::Command => Shape::Openai,
     };
     let model = context.model(&settings, name, &kit.sink)?;
-    let window = kit.asked.windows.resolve(kit.asked.window, kit.asked.model.as_deref()).tokens;
+    let window = ops::window(&archive, &session, &kit.asked)?.tokens;
     let line = args.tools.as_deref().or(said(settings.turn.tools.as_deref()));
     let tools = line.map(|line| Tools {
         line: line.to_owned(),

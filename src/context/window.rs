@@ -37,6 +37,8 @@ pub enum Source {
     Asked,
     /// The user's table of models.
     Models,
+    /// The session's file.
+    File,
     /// What is known of the model.
     Model,
     /// The user's cap for agents, which is smaller than what the model has.
@@ -51,9 +53,18 @@ impl Source {
         match self {
             Self::Asked => "asked",
             Self::Models => "models",
+            Self::File => "file",
             Self::Model => "model",
             Self::Cap => "cap",
             Self::Default => "default",
+        }
+    }
+
+    /// Returns it in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::File => "the session's file",
+            other => other.as_str(),
         }
     }
 }
@@ -94,15 +105,17 @@ pub struct Window {
 }
 
 impl Windows {
-    /// Returns the window of a model: what was `asked` for, what the table says, what is known of it, or the default; and
-    /// the cap where that is smaller. A size of nothing says nothing.
-    pub fn resolve(&self, asked: Option<u64>, model: Option<&str>) -> Window {
+    /// Returns the window of a model: what was `asked` for, what the table says, what the session's `file` says, what is
+    /// known of the model, or the default; and the cap where that is smaller. A size of nothing says nothing.
+    pub fn resolve(&self, asked: Option<u64>, file: Option<u64>, model: Option<&str>) -> Window {
         let is_size = |tokens: &u64| *tokens > 0;
         let table = || model.and_then(|model| longest(&self.models, model)).filter(is_size);
         let (mut tokens, mut source) = if let Some(tokens) = asked.filter(is_size) {
             (tokens, Source::Asked)
         } else if let Some(tokens) = table() {
             (tokens, Source::Models)
+        } else if let Some(tokens) = file.filter(is_size) {
+            (tokens, Source::File)
         } else if let Some(tokens) = model.and_then(known) {
             (tokens, Source::Model)
         } else {
@@ -174,7 +187,7 @@ mod tests {
             ..Windows::default()
         };
         let check = |asked, model, tokens, source| {
-            let found = windows.resolve(asked, model);
+            let found = windows.resolve(asked, None, model);
             assert_eq!((found.tokens, found.source), (tokens, source), "{asked:?} {model:?}");
         };
         check(Some(40_000), Some("m"), 40_000, Source::Asked);
@@ -186,12 +199,29 @@ mod tests {
         check(None, Some("claude-opus-4-5"), 150_000, Source::Cap);
         check(None, Some("unheard-of"), 32_000, Source::Default);
         check(None, None, 32_000, Source::Default);
+        let check = |asked, file, model, tokens, source| {
+            let found = windows.resolve(asked, Some(file), model);
+            assert_eq!(
+                (found.tokens, found.source),
+                (tokens, source),
+                "{asked:?} {file} {model:?}"
+            );
+        };
+        check(Some(40_000), 100_000, None, 40_000, Source::Asked);
+        check(None, 100_000, Some("m"), 64_000, Source::Models);
+        check(None, 100_000, Some("gpt-4o"), 100_000, Source::File);
+        check(None, 258_400, None, 150_000, Source::Cap);
+        check(None, 0, Some("gpt-4o"), 128_000, Source::Model);
     }
 
     #[test]
     fn small_windows_are_blocked_and_tight_ones_warned_of() {
         let check = |tokens, verdict| {
-            assert_eq!(Windows::default().resolve(Some(tokens), None).verdict, verdict, "{tokens}");
+            assert_eq!(
+                Windows::default().resolve(Some(tokens), None, None).verdict,
+                verdict,
+                "{tokens}"
+            );
         };
         check(15_999, Verdict::Blocked);
         check(16_000, Verdict::Warned);

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{attached::was_moved, change::Change, follow::LiveFile, sources};
+use super::{attached::was_moved, beside, change::Change, follow::LiveFile, sources};
 use crate::{
     model::{Mark, Position, Run},
     ops::{Archive, Notice, OpsError, Session, Step, import},
@@ -61,13 +61,16 @@ pub fn attach(
             let (n, path) = paths.iter().find(|(n, _)| generation.file == Some(*n))?;
             is_wanted(path).then(|| (*n, path.clone(), generation.n))
         })
-        .next_back();
+        .max_by_key(|(_, path, generation)| (beside::name(session.format, path), *generation));
     let Some((n, path, generation)) = found else {
         return Err(OpsError::Nothing("attach: no file of the session is there"));
     };
     let live = LiveFile { n, path, attached: true };
     change.writable_file(&live)?;
     let path = live.path;
+    if let Some(by) = beside::successor(session.format, &path) {
+        return Err(OpsError::Left { path, by });
+    }
     if sources::length(&path).is_ok_and(|length| length.is_none()) {
         return Err(OpsError::Unsupported(format!("{} is compressed", path.display())));
     }

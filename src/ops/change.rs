@@ -340,6 +340,7 @@ impl<'a> Change<'a> {
         let mut view = View::over(self.archive.store.as_ref(), key, self.format, position);
         view.add(Pending {
             first: self.tip.entries() + 1,
+            facts: &self.facts,
             records: &self.deriver.records,
             lines: &self.lines,
             twins: &self.deriver.twins,

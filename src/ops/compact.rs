@@ -305,6 +305,13 @@ pub fn plan_compaction(
     Ok(Planned { near, parts })
 }
 
+/// Catches up, and refuses a session of which a summary cannot stand for all that was said.
+fn prepare(archive: &mut Archive, session: &Session) -> Result<Vec<Notice>, OpsError> {
+    let mut change = Change::begin(archive, session, COMMAND)?;
+    change.refuse_without_past()?;
+    Ok(std::mem::take(&mut change.notices))
+}
+
 /// Compacts a session: a summary takes the place of its context, but for what is kept.
 pub fn compact(
     archive: &mut Archive,
@@ -313,7 +320,7 @@ pub fn compact(
     wanted: &Compacting<'_>,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Compacted, OpsError> {
-    let notices = std::mem::take(&mut Change::begin(archive, session, COMMAND)?.notices);
+    let notices = prepare(archive, session)?;
     let begun = (wanted.clock)();
     let elapsed = || u64::try_from((wanted.clock)().0.saturating_sub(begun.0)).unwrap_or(0);
     let found = Found::of(archive, session, wanted)?;

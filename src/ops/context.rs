@@ -15,10 +15,11 @@ use crate::{
         results::Cutting,
         sanitize::{Hygiene, pictures},
         tokens::{self, Counting, Encoding},
-        window::{Verdict, Window, Windows},
+        window::{Source, Verdict, Window, Windows},
     },
     model::{Kind, Message, Position, Role, json::Raw},
     ops::{Archive, OpsError, Session, Target, View},
+    wire::{Telling, Told},
 };
 
 /// How a context is asked for.
@@ -49,6 +50,8 @@ pub struct Context {
     pub shape: Shape,
     /// For which model, if one is known.
     pub model: Option<String>,
+    /// What the session's file says of the model that it was written with.
+    pub told: Told,
     /// The model's window.
     pub window: Window,
     /// How tokens were counted.
@@ -79,6 +82,8 @@ impl Context {
 pub(super) struct Material {
     /// For which model, if one is known.
     pub(super) model: Option<String>,
+    /// What the session's file says of the model.
+    pub(super) told: Told,
     /// The model's window.
     pub(super) window: Window,
     /// How tokens were counted.
@@ -98,6 +103,8 @@ pub(super) struct Material {
 /// How full a model's window is.
 #[derive(Clone, Debug)]
 pub struct Fullness {
+    /// For which model, if one is known.
+    pub model: Option<String>,
     /// The model's window.
     pub window: Window,
     /// How many tokens the context has: by the word of the newest answer, else as they are counted.
@@ -122,9 +129,11 @@ pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<F
         let is_whole = found.path.len() < limit;
         let tokens = found.reported.unwrap_or_else(|| found.tokens());
         let is_more = !is_whole && found.reported.is_none();
-        let has_model = found.model.is_some() || limit >= MODEL_WITHIN;
+        // Where a file names its model, it tells the window too.
+        let has_window = found.told.model.is_none() || found.told.window.is_some();
+        let has_model = found.model.is_some() && has_window || limit >= MODEL_WITHIN;
         if is_whole || has_model && (!is_more || tokens > found.window.tokens) {
-            return Ok(Fullness { window: found.window, tokens, is_more });
+            return Ok(Fullness { model: found.model, window: found.window, tokens, is_more });
         }
         limit = limit.saturating_mul(4);
     }
@@ -157,7 +166,7 @@ fn prepared(
     limit: usize,
 ) -> Result<Context, OpsError> {
     let found = material(archive, session, position, asked, limit)?;
-    let Material { model, window, counting, mut items, path, sent, reported, fresh } = found;
+    let Material { model, told, window, counting, mut items, path, sent, reported, fresh } = found;
     // Instructions stand before the summary of what was said under them.
     let front = front(&items);
     if let Some(front) = items.get_mut(..front) {
@@ -183,7 +192,19 @@ fn prepared(
     let prepared = context::prepare(items, &plan, cutting.as_ref());
     let pictures = pictures(&prepared.items);
     let shape = asked.shape;
-    Ok(Context { shape, model, window, counting, prepared, reported, pictures, path, sent, fresh })
+    Ok(Context {
+        shape,
+        model,
+        told,
+        window,
+        counting,
+        prepared,
+        reported,
+        pictures,
+        path,
+        sent,
+        fresh,
+    })
 }
 
 /// Returns the messages of the last `limit` entries that led to a position, or to where the current branch stands.
@@ -194,45 +215,121 @@ pub(super) fn material(
     asked: &Asked,
     limit: usize,
 ) -> Result<Material, OpsError> {
-    let guard = |model: Option<&str>| {
-        let window = asked.windows.resolve(asked.window, model);
-        match window.verdict {
-            Verdict::Blocked => {
-                Err(OpsError::Window { tokens: window.tokens, least: window.least })
-            }
-            _ => Ok(window),
-        }
-    };
-    if asked.model.is_some() || asked.window.is_some() {
-        guard(asked.model.as_deref())?;
+    // What was asked for decides alone, where it does, before anything is read.
+    let early = asked.resolve(&Told::default(), None);
+    if asked.window.is_some() || early.source != Source::Default {
+        guard(&early)?;
     }
     let tip = archive.store.tip(session.key)?;
-    let mut path = Vec::new();
-    let mut sent = Vec::new();
-    let mut items = Vec::new();
-    let position = position.or(tip.position);
-    let view = position.map(|at| View::new(archive.store(), session, at, tip.growth));
-    if let Some(view) = &view {
-        path = view.path(limit)?.entries;
-        sent = session.format.context(view, &path)?;
-        items = self::items(archive, session, view, &sent)?;
-    }
-    let named = |message: &Message| message.model.clone().filter(|name| !name.starts_with('<'));
-    let model =
-        asked.model.clone().or_else(|| items.iter().rev().find_map(|item| named(&item.message)));
-    let window = guard(model.as_deref())?;
-    let counting =
-        asked.counting.unwrap_or_else(|| Counting::Exact(Encoding::of_model(model.as_deref())));
-    let fresh = count(archive, session, &mut items, counting)?;
-    let mut reported = reported(&items);
+    let view = position.or(tip.position);
+    let view = view.map(|at| View::new(archive.store(), session, at, tip.growth));
+    let mut found = seen(archive, session, view.as_ref(), asked, limit)?;
+    guard(&found.window)?;
+    let model = found.model.as_deref();
+    found.counting = asked.counting.unwrap_or_else(|| Counting::Exact(Encoding::of_model(model)));
+    found.fresh = count(archive, session, &mut found.items, found.counting)?;
+    let mut reported = reported(&found.items);
     if let (Some(view), Some((answer, _))) = (&view, reported)
-        && path.len() >= limit
+        && found.path.len() >= limit
         && is_changed_since(archive, session, view, answer)?
     {
         reported = None;
     }
-    let reported = reported.map(|(_, tokens)| tokens);
-    Ok(Material { model, window, counting, items, path, sent, reported, fresh })
+    found.reported = reported.map(|(_, tokens)| tokens);
+    Ok(found)
+}
+
+/// Returns the window in which a session is, where its current branch stands, however small it is.
+pub fn window(archive: &Archive, session: &Session, asked: &Asked) -> Result<Window, OpsError> {
+    let tip = archive.store.tip(session.key)?;
+    let view = tip.position.map(|at| View::new(archive.store(), session, at, tip.growth));
+    Ok(seen(archive, session, view.as_ref(), asked, usize::MAX)?.window)
+}
+
+/// Reads the messages of the last `limit` entries that a view leads to; nothing is counted.
+fn seen(
+    archive: &Archive,
+    session: &Session,
+    view: Option<&View<'_>>,
+    asked: &Asked,
+    limit: usize,
+) -> Result<Material, OpsError> {
+    let (mut path, mut sent, mut items) = (Vec::new(), Vec::new(), Vec::new());
+    let mut told = Told::default();
+    if let Some(view) = view {
+        path = view.path(limit)?.entries;
+        told = self::told(view, &path)?;
+        sent = session.format.context(view, &path)?;
+        items = self::items(archive, session, view, &sent)?;
+    }
+    let named = |message: &Message| message.model.clone().filter(|name| !name.starts_with('<'));
+    let answered = items.iter().rev().find_map(|item| named(&item.message));
+    let window = asked.resolve(&told, answered.as_deref());
+    Ok(Material {
+        model: asked.model.clone().or(answered).or_else(|| told.model.clone()),
+        told,
+        window,
+        counting: Counting::Estimate,
+        items,
+        path,
+        sent,
+        reported: None,
+        fresh: Vec::new(),
+    })
+}
+
+/// Refuses a window that is too small.
+fn guard(window: &Window) -> Result<(), OpsError> {
+    match window.verdict {
+        Verdict::Blocked => Err(OpsError::Window { tokens: window.tokens, least: window.least }),
+        Verdict::Fine | Verdict::Warned => Ok(()),
+    }
+}
+
+impl Asked {
+    /// Returns the window, given what the session's file says of its model, and which model answered last.
+    fn resolve(&self, told: &Told, answered: Option<&str>) -> Window {
+        let model = self.model.as_deref().or(answered).or(told.model.as_deref());
+        // What the file says is true of the model that it was written with.
+        let is_told = self.model.is_none() || self.model == told.model;
+        self.windows.resolve(self.window, told.window.filter(|_| is_told), model)
+    }
+}
+
+/// Returns what the records of a path, and those that stand right behind it, say last of the model that they are for.
+fn told(view: &View<'_>, path: &[u64]) -> Result<Told, OpsError> {
+    use crate::wire::Graph as _;
+    /// So many records that say nothing after all are enough.
+    const ASKED: usize = 64;
+    let mut told = Told::default();
+    let (mut models, mut windows) = (ASKED, ASKED);
+    let mut behind = Vec::new();
+    let mut place = path.last().map_or(Ok(None), |head| view.place(*head))?;
+    while let Some(entry) = place.map_or(Ok(None), |place| view.at(place + 1))? {
+        if !matches!(view.record(entry)?.kind, Kind::Meta | Kind::Opaque) {
+            break;
+        }
+        behind.push(entry);
+        place = place.map(|place| place + 1);
+    }
+    for &entry in behind.iter().rev().chain(path.iter().rev()) {
+        let left = match view.format().tells(&view.record(entry)?) {
+            Some(Telling::Model) if told.model.is_none() => &mut models,
+            Some(Telling::Window) if told.window.is_none() => &mut windows,
+            _ => continue,
+        };
+        if *left == 0 {
+            continue;
+        }
+        *left -= 1;
+        let line = view.line(entry)?;
+        let found = Raw::object(&line).map(|record| view.format().told(record)).unwrap_or_default();
+        told = Told { model: told.model.or(found.model), window: told.window.or(found.window) };
+        if told.model.is_some() && told.window.is_some() {
+            break;
+        }
+    }
+    Ok(told)
 }
 
 /// Returns how many items there are before anything was said: the system prompt, and summaries.
@@ -280,13 +377,18 @@ fn items(
             item
         }));
     })?;
+    // Earlier files of a session may have come later, so that numbers do not tell what stands above a summary.
+    let order = |entry: u64| -> Result<(bool, u64), OpsError> {
+        Ok(view.place(entry)?.map_or((false, entry), |place| (true, place)))
+    };
     let summary = items.iter().rfind(|item| item.message.is_summary).and_then(Item::entry);
+    let summary = summary.map(order).transpose()?;
     for item in &mut items {
         let Some(entry) = item.entry() else { continue };
         if item.origin != Origin::Kept {
             item.begins_turn = !item.message.is_summary && view.record(entry)?.kind == Kind::User;
         }
-        if item.origin == Origin::Said && summary.is_some_and(|summary| entry < summary) {
+        if item.origin == Origin::Said && summary.is_some() && Some(order(entry)?) < summary {
             item.origin = Origin::Kept;
         }
     }

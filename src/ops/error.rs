@@ -6,6 +6,7 @@ use crate::{
     context::{model::ModelError, recover::Unrecovered, stages::SummaryError},
     live::Denied,
     model::{SessionName, Timestamp},
+    ops::Elsewhere,
     store::StoreError,
     wire::Failure,
 };
@@ -78,6 +79,17 @@ pub enum OpsError {
         /// Who has it loaded.
         holders: Vec<crate::live::Holder>,
     },
+    /// The agent goes on in another file of the session, and would not see what is written.
+    #[error("{path} is no longer read: the agent goes on in {by}")]
+    Left {
+        /// The file.
+        path: PathBuf,
+        /// The one that the agent reads.
+        by: PathBuf,
+    },
+    /// The change would take a history from the agent that cannot be read here.
+    #[error("{0}; it is not shown here, and this would take it from the agent: nothing is changed")]
+    Unread(Elsewhere),
     /// The agent would not take the session, because its list of folders lacks one.
     #[error("{index}: {why}")]
     Unlisted {

@@ -17,6 +17,7 @@ use std::{
 use serde_json::json;
 
 use super::{
+    beside,
     change::Change,
     intake::{Compared, Failed, States, compare, take_in},
     oddities,
@@ -165,9 +166,13 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
     let mut archive = Archive::in_memory(ambient);
     let (format, name) = sources::identify(path).map_err(|why| why.of(path))?;
     let mut change = Change::first(&mut archive, name, format, "import");
-    let files = sources::rotations_of(path, format);
-    let is_alone = files.len() == 1;
-    for file in &files {
+    let bases = beside::bases(format, &change.name, path);
+    let states = sources::rotations_of(path, format);
+    let is_alone = states.len() == 1;
+    let is_wanted = |file: &Path| is_alone || file.file_name() == path.file_name();
+    let files = bases.iter().map(|base| (base, false));
+    let files: Vec<_> = files.chain(states.iter().map(|file| (file, is_wanted(file)))).collect();
+    for &(file, is_wanted) in &files {
         let n = change.file(file.as_os_str().as_bytes().to_vec());
         let mut growth = change.generation(Some(n));
         let stream =
@@ -178,7 +183,7 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
         if let Ok(Some(Ok(bytes))) = sources::container(file) {
             change.contain(generation, bytes)?;
         }
-        if is_alone || file.file_name() == path.file_name() {
+        if is_wanted {
             let mut position = Position { generation, head: None, horizon };
             position.head = change.format.head(&change.look(position))?;
             change.set_branch(MAIN, Some(position))?;
@@ -203,8 +208,11 @@ pub fn import(
     let mut summary = Summary::default();
     let mut groups = gather(archive, paths, &mut summary, report)?;
     for group in &mut groups {
-        // Rotated files first, the oldest of them first.
-        group.sort_by_key(|source| (source.rotation().is_none(), source.rotation()));
+        // Rotated files first, the oldest of them first; others as they were begun.
+        group.sort_by_cached_key(|source| {
+            let begun = beside::name(source.format, &source.path);
+            (source.rotation().is_none(), source.rotation(), begun)
+        });
     }
     let new = groups.iter().flatten().filter(|source| source.new);
     let ahead = Ahead::new(new.map(|source| (source.path.clone(), source.format)).collect());
@@ -351,21 +359,32 @@ impl Summary {
     }
 }
 
-/// Returns paths with the states that an agent set aside beside those named.
-fn with_rotations(paths: &[PathBuf]) -> Vec<PathBuf> {
+/// Returns paths with the other files of the sessions of those named: the states that an agent set aside, and the files
+/// from which they go on.
+fn with_states(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let mut met = BTreeSet::new();
-    let rotating = || wire::FORMATS.into_iter().filter(|format| format.live_name().is_some());
     for path in paths {
-        let states = rotating().map(|format| sources::rotations_of(path, format));
-        match states.filter(|_| path.is_file()).find(|states| states.len() > 1) {
-            Some(states) => {
-                all.extend(states.into_iter().filter(|state| met.insert(state.clone())));
-            }
-            None => all.push(path.clone()),
+        if !path.is_file() {
+            all.push(path.clone());
+            continue;
         }
+        let mut states = bases(path);
+        let rotated = wire::FORMATS.into_iter().filter(|format| format.live_name().is_some());
+        let rotated = rotated.map(|format| sources::rotations_of(path, format));
+        let rotated = rotated.into_iter().find(|states| states.len() > 1);
+        states.extend(rotated.unwrap_or_else(|| vec![path.clone()]));
+        all.extend(states.into_iter().filter(|state| met.insert(state.clone())));
     }
     all
+}
+
+/// Returns the files from which a file goes on, if its name says that there may be some.
+fn bases(path: &Path) -> Vec<PathBuf> {
+    let is_one_of_several =
+        wire::FORMATS.into_iter().any(|format| beside::name(format, path).is_some());
+    let identity = is_one_of_several.then(|| sources::identify(path).ok()).flatten();
+    identity.map(|(format, session)| beside::bases(format, &session, path)).unwrap_or_default()
 }
 
 /// Finds the files that may bring something, by session.
@@ -376,7 +395,7 @@ fn gather(
     report: &mut dyn FnMut(Step<'_>),
 ) -> Result<Vec<Vec<Source>>, OpsError> {
     let mut met = Vec::new();
-    sources::walk(&with_rotations(paths), Some(archive), &mut |file| met.push(file));
+    sources::walk(&with_states(paths), Some(archive), &mut |file| met.push(file));
     let belongs = |met: &Met| belonging(archive, met);
     let held = met.iter().map(belongs).collect::<Result<Vec<_>, OpsError>>()?;
     // What no session goes on from is told by its content alone, and many files at a time.

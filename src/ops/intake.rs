@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::{
     attached::was_moved,
+    beside,
     change::Change,
     content,
     growth::Growth,
@@ -391,8 +392,9 @@ impl Intake<'_> {
     /// returned.
     fn follow(&mut self) -> Result<Option<String>, OpsError> {
         self.begin();
-        // A session with a live file follows that.
-        if self.change.tip.mark(Mark::LIVE).is_some() {
+        // A session with a live file follows that, until its agent goes on in another one.
+        let live = self.change.tip.mark(Mark::LIVE).map(str::to_owned);
+        if live.as_ref().is_some_and(|live| !self.is_left(live)) {
             return Ok(None);
         }
         let heads = self.heads()?;
@@ -408,6 +410,8 @@ impl Intake<'_> {
             if self.change.tip.current() != MAIN && self.change.number() > 1 {
                 self.change.mark(Mark::CURRENT, Some(MAIN));
             }
+        } else if live.is_some() {
+            self.change.mark(Mark::LIVE, None);
         }
         if old != Some(position) && was_moved(&self.change, MAIN)? {
             let name = self.change.left_name(MAIN)?;
@@ -420,11 +424,24 @@ impl Intake<'_> {
 
     /// Returns whether a file becomes the live file: it lies where its agent reads it, as it is.
     fn is_attached(&self, path: &Path) -> bool {
+        self.is_agents(path) && sources::length(path).is_ok_and(|length| length.is_some())
+    }
+
+    /// Returns whether a file lies where its agent reads it.
+    fn is_agents(&self, path: &Path) -> bool {
         let format = self.change.format;
         self.attach.iter().any(|folder| path.starts_with(folder))
             && self.change.archive.writable.agents_file(format.name(), path).is_ok()
             && sources::rotation(path, self.change.format).is_none()
-            && sources::length(path).is_ok_and(|length| length.is_some())
+    }
+
+    /// Returns whether the agent has begun a later file of the session than its live file.
+    fn is_left(&self, live: &str) -> bool {
+        let name = |path: &Path| beside::name(self.change.format, path);
+        let live = live.parse().ok().and_then(|live: u64| name(self.states.files.get(&live)?));
+        let Some(live) = live else { return false };
+        let mut others = self.states.files.values();
+        others.any(|path| name(path).is_some_and(|name| name > live) && self.is_agents(path))
     }
 
     /// Returns where the agent would resume in each file that was read; what had to be mended on the way there, and what
@@ -464,8 +481,8 @@ impl Intake<'_> {
         Ok(heads)
     }
 
-    /// Returns the file that `main` follows, and its newest state: none that is rotated, the one with the newest record,
-    /// then the longer, then the one with the greater running hash.
+    /// Returns the file that `main` follows, and its newest state: none that is rotated, the one that was begun last where
+    /// names say so, the one with the newest record, then the longer, then the one with the greater running hash.
     fn newest(&self) -> Result<Option<(u64, Position)>, OpsError> {
         let mut states = Vec::new();
         for (&file, path) in &self.states.files {
@@ -483,14 +500,16 @@ impl Intake<'_> {
                 },
             };
             let is_live = sources::rotation(path, self.change.format).is_none();
+            let begun = beside::name(self.change.format, path);
             let position = Position { generation, head: None, horizon: entries };
-            states.push(((is_live, self.is_attached(path)), length, running, file, position));
+            let rank = (is_live, begun, self.is_attached(path));
+            states.push((rank, length, running, file, position));
         }
         let only = states.len() == 1;
         let mut best = None;
-        for (is_live, length, running, file, position) in states {
+        for (rank, length, running, file, position) in states {
             let time = if only { None } else { newest_time(&self.change.look(position))? };
-            let rank = (is_live, time, length, running);
+            let rank = (rank, time, length, running);
             if best.as_ref().is_none_or(|(best, _)| *best < rank) {
                 best = Some((rank, (file, position)));
             }

@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 
 use crate::{
     model::{EntryId, Kind, Position, SessionName, Tie, TieKind, Timestamp, json::Raw},
-    ops::{Archive, OpsError, Session, View},
+    ops::{Archive, Elsewhere, Gap, OpsError, Session, View},
     store::Find,
     wire::Graph,
 };
@@ -67,7 +67,7 @@ pub struct Kin {
     pub session: String,
     /// Whether that is in the archive.
     pub is_held: bool,
-    /// Whether nothing was copied: its history begins there.
+    /// Whether nothing was copied: its history begins there, and is not shown.
     pub continues: bool,
     /// The last entry that was taken over, as it is here.
     pub here: Option<EntryId>,
@@ -78,27 +78,31 @@ pub struct Kin {
 /// Returns the session that a session was made of.
 pub fn kin(archive: &Archive, session: &Session) -> Result<Option<Kin>, OpsError> {
     let ties = archive.store.ties(session.key)?;
-    let said = |kind| {
-        let mut ties = ties.iter().flat_map(|(_, ties)| ties);
-        ties.find(|tie| tie.kind == kind).map(|tie| tie.other.clone())
+    let said = |kind| -> Result<Option<String>, OpsError> {
+        for tie in ties.iter().flat_map(|(_, ties)| ties).filter(|tie| tie.kind == kind) {
+            if kind != TieKind::Fork || !is_own(archive, session, &tie.other)? {
+                return Ok(Some(tie.other.clone()));
+            }
+        }
+        Ok(None)
     };
     for (kind, bond) in [
         (TieKind::SubAgent, Bond::SubAgent),
         (TieKind::Fork, Bond::Fork),
         (TieKind::Continuation, Bond::Continuation),
     ] {
-        let Some(other) = said(kind) else { continue };
+        let Some(other) = said(kind)? else { continue };
         let name = SessionName { format: session.name.format.clone(), id: other };
         let held = archive.session(&name)?;
         let here = Side::of(archive, session)?;
         let there = held.as_ref().map(|held| Side::of(archive, held)).transpose()?;
         // What a sub-agent writes names its session too; only what both hold was taken over.
         let copied = if bond == Bond::Fork { here.copied(&name.id)? } else { None };
-        let base = if bond == Bond::Fork { here.base()? } else { None };
+        let base = if bond == Bond::Fork { here.view.elsewhere()? } else { None };
         let (here, there) = match bond {
             Bond::Fork if base.is_some() => {
-                let there = base.zip(there).map(|(end, there)| there.before(end)).transpose()?;
-                (None, there.flatten())
+                let there = base.as_ref().zip(there).map(|(base, there)| there.before(base));
+                (None, there.transpose()?.flatten())
             }
             Bond::Continuation => (here.copied(&session.name.id)?.map(|(entry, _)| entry), None),
             Bond::Fork | Bond::SubAgent => match copied {
@@ -119,6 +123,15 @@ pub fn kin(archive: &Archive, session: &Session) -> Result<Option<Kin>, OpsError
         }));
     }
     alike(archive, session, ties.into_iter().flat_map(|(_, ties)| ties))
+}
+
+/// Returns whether what a session is said to be made of is a file of its own, from which its newest one goes on.
+fn is_own(archive: &Archive, session: &Session, other: &str) -> Result<bool, OpsError> {
+    let tip = archive.store.tip(session.key)?;
+    let Some(position) = tip.position else { return Ok(false) };
+    let view = View::new(archive.store(), session, position, tip.growth);
+    let is_missing = |found: Elsewhere| found.file == other && found.gap == Gap::Missing;
+    Ok(view.has_file(other)? || view.elsewhere()?.is_some_and(is_missing))
 }
 
 /// Finds the original among the sessions that begin as one does.
@@ -190,7 +203,8 @@ impl<'a> Side<'a> {
         let horizon =
             archive.store.runs(session.key, at, 0)?.last().map_or(0, crate::model::Run::end);
         let position = Position { generation: at, head: None, horizon };
-        let view = View::new(archive.store(), session, position, None);
+        // What was taken over stands in the first of the files that lead to the newest one.
+        let view = View::new(archive.store(), session, position, None).into_first()?;
         let mut entries = Vec::new();
         let mut is_named = false;
         for entry in view.sequence()? {
@@ -226,7 +240,7 @@ impl<'a> Side<'a> {
     }
 
     /// Returns the entry that another side has of one of these, if it has it.
-    fn met(&self, entry: u64, there: &Self) -> Result<Option<u64>, OpsError> {
+    fn met(&self, entry: u64, there: &Side<'_>) -> Result<Option<u64>, OpsError> {
         let find = if let Some(name) = self.view.record(entry)?.name {
             Find::Name(name, name)
         } else {
@@ -238,15 +252,15 @@ impl<'a> Side<'a> {
     }
 
     /// Returns how many of the first entries another side has too.
-    fn shared(&self, there: &Self) -> Result<usize, OpsError> {
+    fn shared(&self, there: &Side<'_>) -> Result<usize, OpsError> {
         first_without(self.entries.len(), |n| {
             self.entries.get(n).map_or(Ok(false), |&entry| Ok(self.met(entry, there)?.is_some()))
         })
     }
 
     /// Returns the last entry that a copy shares with what it was made of, here and there.
-    fn parting(&self, there: &Self) -> Result<(Option<u64>, Option<u64>), OpsError> {
-        let kept = |side: &Self, n: usize| -> Result<Option<Vec<u8>>, OpsError> {
+    fn parting(&self, there: &Side<'_>) -> Result<(Option<u64>, Option<u64>), OpsError> {
+        let kept = |side: &Side<'_>, n: usize| -> Result<Option<Vec<u8>>, OpsError> {
             let Some(&entry) = side.entries.get(n) else { return Ok(None) };
             let line = side.view.line(entry)?;
             let record = Raw::object(&line);
@@ -258,7 +272,7 @@ impl<'a> Side<'a> {
             let here = kept(self, n)?;
             Ok(here.is_some() && here == kept(there, n)?)
         })?;
-        let last = |side: &Self| Some(*side.entries.get(by_place.checked_sub(1)?)?);
+        let last = |side: &Side<'_>| Some(*side.entries.get(by_place.checked_sub(1)?)?);
         if by_place > 0 {
             return Ok((last(self), last(there)));
         }
@@ -279,23 +293,20 @@ impl<'a> Side<'a> {
         Ok(self.entries.get(n).copied().zip(copied(n)?))
     }
 
-    /// Returns the ordinal before which the history ends that this one continues.
-    fn base(&self) -> Result<Option<u64>, OpsError> {
-        let Some(first) = self.view.at(0)? else { return Ok(None) };
-        let line = self.view.line(first)?;
-        Ok(Raw::object(&line).and_then(|record| self.session.format.continues(record)))
-    }
-
-    /// Returns the last entry before an ordinal.
-    fn before(&self, end: u64) -> Result<Option<u64>, OpsError> {
-        let count = usize::try_from(self.view.len()).unwrap_or(usize::MAX);
+    /// Returns the last entry of a history that begins in this session.
+    fn before(&self, base: &Elsewhere) -> Result<Option<u64>, OpsError> {
+        let of_file = self.view.of_file(&base.file)?;
+        let (view, Some(end)) = (of_file.as_ref().unwrap_or(&self.view), base.ordinal) else {
+            return Ok(None);
+        };
+        let count = usize::try_from(view.len()).unwrap_or(usize::MAX);
         let n = first_without(count, |n| {
-            let Some(entry) = self.view.at(n as u64)? else { return Ok(false) };
-            let line = self.view.line(entry)?;
+            let Some(entry) = view.at(n as u64)? else { return Ok(false) };
+            let line = view.line(entry)?;
             let ordinal = Raw::object(&line).and_then(|r| self.session.format.ordinal(r));
             Ok(ordinal.is_some_and(|ordinal| ordinal < end))
         })?;
-        Ok(n.checked_sub(1).map(|n| self.view.at(n as u64)).transpose()?.flatten())
+        Ok(n.checked_sub(1).map(|n| view.at(n as u64)).transpose()?.flatten())
     }
 
     /// Returns the entry of a name.

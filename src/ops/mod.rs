@@ -9,6 +9,7 @@ mod append;
 mod attach;
 mod attached;
 mod audit;
+mod beside;
 mod branch;
 mod catch_up;
 mod change;
@@ -62,7 +63,7 @@ pub use compact::{
 };
 pub use context::{
     Asked, Context, Explained, Fullness, context, counts, explain, fullness, keep_counts,
-    session_key,
+    session_key, window,
 };
 pub use diff::{Diff, Difference, Side, diff};
 pub use doctor::{Ailment, Cure, Place, doctor, place_of, treat};
@@ -74,8 +75,8 @@ pub use kin::{Bond, Kin, kin};
 pub use new::{Created, Layers, hide, layers, new};
 pub use origin::{Hidden, HiddenText, hidden, original};
 pub use read::{
-    Held, Line, Log, Status, export, export_container, generation_of, generations, is_behind, log,
-    log_all, messages, show, status,
+    Held, Line, Log, Status, elsewhere, export, export_container, generation_of, generations,
+    is_behind, left_for, log, log_all, messages, show, status,
 };
 pub use rebuild::{Rebuilt, rebuild, rebuild_all};
 pub use recover::{Recovered, recover};
@@ -88,7 +89,7 @@ pub use truncate::{Bound, Oversized, Truncated, oversized, truncate};
 pub use turn::{Answer, Call, STEPS, Turned, Turning, turn};
 pub use undo::{OperationView, Undone, operations, redo, undo};
 pub use verify::{Finding, Severity, Verified, verify, verify_ids};
-pub use view::View;
+pub use view::{Elsewhere, Gap, View};
 pub use workspace::{Workspace, workspace};
 
 use std::{

@@ -405,9 +405,14 @@ fn begins_with(change: &Change<'_>, generation: u64, runs: &[Run]) -> Result<boo
     Ok(held.len() == runs.len() && held.iter().zip(runs).all(same))
 }
 
-/// Returns the entries of a path as runs, behind what a file of the format begins with.
+/// Returns the entries of a path that stand in its own file as runs, behind what a file of the format begins with.
 fn path_runs(view: &View<'_>, target: Position) -> Result<Vec<Run>, OpsError> {
-    let mut entries = view.path(usize::MAX)?.entries;
+    let mut entries = Vec::new();
+    for entry in view.path(usize::MAX)?.entries {
+        if view.place(entry)?.is_some() {
+            entries.push(entry);
+        }
+    }
     if let Some(first) = view.at(0)?
         && view.format().begins(&view.record(first)?)
         && entries.first() != Some(&first)

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    catch_up,
+    beside, catch_up,
     checkpoint::{self, Places},
     content, kin,
 };
@@ -18,7 +18,7 @@ use crate::{
         Block, Card, Checkpoint, EntryId, Generation, Kind, Mark, Message, Position, Run,
         Timestamp, json::Raw,
     },
-    ops::{Archive, Kin, OpsError, Session, Target, View},
+    ops::{Archive, Elsewhere, Kin, OpsError, Session, Target, View},
     store::{FactKind, Tip},
     wire::{Graph, Repair},
 };
@@ -102,7 +102,7 @@ pub fn log_all(
     // What is aside stands behind the entry of the path that it follows in the file.
     let mut asides: BTreeMap<Option<u64>, Vec<u64>> = BTreeMap::new();
     let mut before = None;
-    for entry in view.sequence()? {
+    for entry in view.lineage()? {
         if on_path.contains(&entry) {
             before = Some(entry);
         } else if is_aside(view.record(entry)?.kind) {
@@ -363,6 +363,8 @@ pub struct Status {
     pub checkpoint: Option<u64>,
     /// The session that it was made of.
     pub kin: Option<Kin>,
+    /// Where its history begins, if it cannot be read there.
+    pub elsewhere: Option<Elsewhere>,
     /// The live file.
     pub live: Option<PathBuf>,
     /// Whether the live file and the store do not agree, so that the next change begins by catching up.
@@ -384,9 +386,27 @@ pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> 
         operations: tip.operations(),
         checkpoint: checkpoint::newest(archive, session)?.map(|checkpoint| checkpoint.n),
         kin: kin::kin(archive, session)?,
+        elsewhere: elsewhere(archive, session)?,
         live: catch_up::live_file(archive, session, &tip)?.map(|live| live.path),
         behind: catch_up::is_behind(archive, session, &tip)?,
     })
+}
+
+/// Returns where the history of the current branch begins, if it cannot be read there.
+pub fn elsewhere(archive: &Archive, session: &Session) -> Result<Option<Elsewhere>, OpsError> {
+    view(archive, session, None)?.map_or(Ok(None), |view| view.elsewhere())
+}
+
+/// Returns the file in which the agent goes on in the place of the live file, or of a file that is shown as it is.
+pub fn left_for(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
+    let shown = if archive.root().is_some() {
+        let live = catch_up::live_file(archive, session, &archive.store.tip(session.key)?)?;
+        live.filter(|live| live.attached).map(|live| live.path)
+    } else {
+        let held = generations(archive, session)?;
+        held.into_iter().find(|held| held.is_current).and_then(|held| held.file)
+    };
+    Ok(shown.and_then(|path| beside::successor(session.format, &path)))
 }
 
 /// Returns whether the live file and the store do not agree, so that the next change begins by catching up.

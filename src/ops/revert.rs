@@ -56,6 +56,7 @@ pub fn clear(
     workspace: &Workspace,
 ) -> Result<Reverted, OpsError> {
     let change = Change::begin(archive, session, "clear")?;
+    change.refuse_without_past()?;
     let generation = change.position().map_or(0, |at| at.generation);
     let nothing = Position { generation, head: None, horizon: 0 };
     go_back(change, workspace, nothing, None, json!({}))

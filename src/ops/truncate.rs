@@ -325,6 +325,11 @@ fn replay(
             }
         }
     }
+    if cuts.keys().any(|n| !entries.contains_key(n)) {
+        return Err(OpsError::Unsupported(
+            "a result lies in an earlier file of the session; nothing is changed".into(),
+        ));
+    }
     if let Some(writer) = &mut writer {
         writer.keep(tail.len() as u64);
     }

@@ -2,17 +2,22 @@
 //!
 //! Invariant: each question costs about the logarithm of what is held, once its index is there.
 
+mod lineage;
+
 use std::{
     cell::{OnceCell, RefCell},
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ops::Range,
 };
 
+use lineage::Begins;
+pub use lineage::{Elsewhere, Gap};
+
 use crate::{
-    model::{Kind, LineId, NameTag, Parent, Position, Record, Run, json::Raw},
+    model::{Facts, Kind, LineId, NameTag, Parent, Position, Record, Run, json::Raw},
     ops::{OpsError, Session},
     store::{Find, NewLine, SessionKey, Store, StoreError},
-    wire::{Failure, Format, Graph, Link, Path},
+    wire::{Before, Failure, Format, Graph, Link, Path},
 };
 
 /// How many records are read at a time.
@@ -21,6 +26,7 @@ const CHUNK: u64 = 1024;
 /// What a change has gathered and not committed yet.
 pub(super) struct Pending<'a> {
     pub(super) first: u64,
+    pub(super) facts: &'a Facts,
     pub(super) records: &'a [Record],
     pub(super) lines: &'a [NewLine],
     pub(super) twins: &'a BTreeSet<NameTag>,
@@ -46,6 +52,12 @@ impl Pending<'_> {
     fn index(&self, entry: u64) -> Option<usize> {
         usize::try_from(entry.checked_sub(self.first)?).ok()
     }
+
+    /// Returns the same, with the runs of another generation.
+    fn of(&self, generation: u64) -> Self {
+        let runs = self.facts.runs.iter().filter(|run| run.generation == generation);
+        Self { runs: runs.cloned().collect(), names: OnceCell::new(), ..*self }
+    }
 }
 
 /// A session as it is seen from a position.
@@ -65,6 +77,10 @@ pub struct View<'a> {
     parents: RefCell<BTreeMap<u64, Option<u64>>>,
     records: RefCell<BTreeMap<u64, Vec<Record>>>,
     pending: Option<Pending<'a>>,
+    before: OnceCell<Box<View<'a>>>,
+    begins: OnceCell<Begins>,
+    /// The generations that go on from what is seen here.
+    behind: BTreeSet<u64>,
 }
 
 impl<'a> View<'a> {
@@ -100,6 +116,9 @@ impl<'a> View<'a> {
             parents: RefCell::default(),
             records: RefCell::default(),
             pending: None,
+            before: OnceCell::new(),
+            begins: OnceCell::new(),
+            behind: BTreeSet::new(),
         }
     }
 
@@ -113,6 +132,8 @@ impl<'a> View<'a> {
             named: RefCell::default(),
             bearers: RefCell::default(),
             parents: RefCell::default(),
+            before: OnceCell::new(),
+            begins: OnceCell::new(),
             ..self
         }
     }
@@ -213,22 +234,22 @@ impl<'a> View<'a> {
         Ok(runs)
     }
 
-    /// Returns how many bytes the lines of these entries have.
-    fn lengths(&self, entries: Range<u64>) -> Result<u64, StoreError> {
+    /// Returns how many bytes the line of each of these entries has.
+    fn lengths(&self, entries: Range<u64>) -> Result<Vec<u64>, StoreError> {
         let first = self.pending.as_ref().map_or(entries.end, |pending| pending.first);
         let held = entries.start..entries.end.min(first);
         let fresh = entries.start.max(first)..entries.end;
-        let mut length = 0;
+        let mut lengths = Vec::new();
         if !held.is_empty() {
             let lines = self.store.line_ids(self.key()?, held)?;
-            length += lines.iter().map(|(_, length)| length).sum::<u64>();
+            lengths.extend(lines.into_iter().map(|(_, length)| length));
         }
         for entry in fresh {
             let pending = self.pending.as_ref();
             let line = pending.and_then(|pending| pending.lines.get(pending.index(entry)?));
-            length += line.map_or(0, |line| line.bytes().len() as u64);
+            lengths.push(line.map_or(0, |line| line.bytes().len() as u64));
         }
-        Ok(length)
+        Ok(lengths)
     }
 
     /// Returns the last boundary among the entries with these numbers.
@@ -502,8 +523,18 @@ impl Graph for View<'_> {
         let kept = horizon.saturating_sub(run.start);
         let separators = run.gaps.iter(run.start, run.count);
         let separators = separators.skip(usize::try_from(kept)?).map(|gap| gap.len() as u64);
-        let beyond: u64 =
-            separators.sum::<u64>() + self.lengths(run.first + kept..run.first + run.count)?;
+        let lengths = self.lengths(run.first + kept..run.first + run.count)?;
+        let beyond = separators.sum::<u64>() + lengths.into_iter().sum::<u64>();
         Ok(run.bytes.saturating_sub(beyond))
+    }
+
+    fn before(&self) -> Result<Before<'_>, Failure> {
+        Ok(match self.begins()? {
+            Begins::Here => Before::Nothing,
+            Begins::Elsewhere(_) => Before::Unread,
+            Begins::At(position) => {
+                Before::File(&**self.before.get_or_init(|| Box::new(self.base(*position))))
+            }
+        })
     }
 }

@@ -19,6 +19,15 @@
 //! A `compacted` record stands for its whole history: its messages are the items of that history. One without, as old
 //! versions wrote it, keeps the user's messages, the newest 20,000 tokens of them, and is itself the summary.
 //!
+//! A thread may lie in several files, `rollout-<time>-<thread>_<file>.jsonl`: going back begins another one, whose first
+//! record names the file that it goes on from by `history_base`, and how many bytes of that belong to it. The newest time
+//! in a name tells which file Codex reads. A fork names a file of another thread in the same way.
+//!
+//! ```text
+//! file 1   meta q1 a1 | q2 a2        file 2   meta {history_base: file 1, up to |} q3 a3
+//!          path of a3: meta q1 a1 meta q3 a3
+//! ```
+//!
 //! A hint is a byte of flags and a varint: of a rollback how many turns, else the estimated tokens of the words.
 //!
 //! Invariant: a path is found from its head backwards; what lies before it is not read.
@@ -26,19 +35,21 @@
 #![deny(clippy::indexing_slicing)]
 
 mod back;
+mod files;
 mod read;
 
 use serde_json::{Value, json};
 
 use read::{
     Part, SUMMARY_PREFIX, answer, history, item_kind, item_message, omitted, part, reading, said,
+    told,
 };
 
 use crate::{
     model::{Block, Kind, Message, Record, Role, Tie, TieKind, json::Raw, put_varint, take_varint},
     wire::{
-        Answers, Back, Beside, Draft, Earlier, Envelope, Failure, Format, Graph, Invalid, Link,
-        Path, Setting,
+        Answers, Back, Base, Before, Beside, Draft, Earlier, Envelope, Failure, FileName, Format,
+        Graph, Invalid, Link, Path, Setting, Shelf, Telling, Told,
         compaction::{Compaction, Lines},
         cut::How,
         line, moment, string, text,
@@ -59,6 +70,12 @@ const ROLLBACK: u8 = 4;
 const BASE: u8 = 8;
 /// A later compaction drops it: a summary that says it is one.
 const SUMMARY: u8 = 16;
+/// It opens a file.
+const OPENS: u8 = 32;
+/// It may name the model.
+const MODEL: u8 = 64;
+/// It may say how much the model takes.
+const WINDOW: u8 = 128;
 
 /// Among how many first records a copied one opens the session that it was copied from.
 const METAS: u64 = 4;
@@ -122,16 +139,44 @@ impl Format for Codex {
             let spawn = source.and_then(|source| source.get("subagent")?.get("thread_spawn"));
             let spawner = spawn.and_then(|spawn| text(spawn, "parent_thread_id"));
             ties.extend(tie(TieKind::SubAgent, string(parent).or(spawner)));
-            ties.extend(tie(TieKind::Fork, string(forked)));
-            ties.extend(tie(TieKind::Fork, base.and_then(|base| text(base, "thread_id"))));
+            let forked = string(forked).or_else(|| text(base?, "thread_id"));
+            ties.extend(tie(TieKind::Fork, forked));
             ties.extend(tie(TieKind::Fork, string(id)));
         }
         Ok(ties)
     }
 
-    /// A paginated fork copies nothing.
-    fn continues(&self, record: Raw<'_>) -> Option<u64> {
-        meta(record)?.get("history_base")?.get("end_ordinal_exclusive")?.u64()
+    fn base(&self, record: Raw<'_>) -> Option<Base> {
+        files::base(meta(record)?)
+    }
+
+    fn file_name(&self, name: &str) -> Option<FileName> {
+        files::name(name)
+    }
+
+    fn shelves(&self, file: &std::path::Path) -> Vec<Shelf> {
+        files::shelves(file)
+    }
+
+    fn begins(&self, record: &Record) -> bool {
+        hint(record).0 & OPENS != 0
+    }
+
+    fn replaces_all(&self, record: &Record) -> bool {
+        hint(record).0 & BASE != 0
+    }
+
+    fn tells(&self, record: &Record) -> Option<Telling> {
+        match hint(record).0 {
+            flags if flags & MODEL != 0 => Some(Telling::Model),
+            flags if flags & WINDOW != 0 => Some(Telling::Window),
+            _ => None,
+        }
+    }
+
+    fn told(&self, record: Raw<'_>) -> Told {
+        let [class, payload] = record.pick(["type", "payload"]);
+        string(class).zip(payload).map(|(class, payload)| told(&class, payload)).unwrap_or_default()
     }
 
     fn ordinal(&self, record: Raw<'_>) -> Option<u64> {
@@ -218,9 +263,9 @@ impl Format for Codex {
     }
 
     fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
-        let end = graph.place(head)?.map_or(0, |place| place + 1);
+        let Some((graph, place)) = standing(graph, head)? else { return Ok(Path::default()) };
         let mut left = limit;
-        let seen = replay(graph, end, |_| {
+        let seen = replay(graph, place + 1, |_| {
             left = left.saturating_sub(1);
             left == 0
         })?;
@@ -330,6 +375,18 @@ fn meta(record: Raw<'_>) -> Option<Raw<'_>> {
     (text(record, "type").as_deref() == Some("session_meta")).then(|| record.get("payload"))?
 }
 
+/// Returns the file of a session in which an entry stands, of those that lead to the end of a graph, and its place there.
+fn standing(graph: &dyn Graph, entry: u64) -> Result<Option<(&dyn Graph, u64)>, Failure> {
+    let mut graph = graph;
+    loop {
+        if let Some(place) = graph.place(entry)? {
+            return Ok(Some((graph, place)));
+        }
+        let Before::File(before) = graph.before()? else { return Ok(None) };
+        graph = before;
+    }
+}
+
 /// An entry as a replay that runs backwards meets it.
 struct Seen {
     entry: u64,
@@ -338,6 +395,35 @@ struct Seen {
     dropped: bool,
     /// Whether it is the last of the conversation before a rollback.
     ends: bool,
+}
+
+/// The records before a place, the last one first, on through all files that lead there.
+struct Backwards<'g> {
+    graph: &'g dyn Graph,
+    end: u64,
+    /// Whether something that cannot be read stands before the first one.
+    is_cut_short: bool,
+}
+
+impl Backwards<'_> {
+    fn next(&mut self) -> Result<Option<Record>, Failure> {
+        loop {
+            while self.end > 0 {
+                self.end -= 1;
+                if let Some(entry) = self.graph.at(self.end)? {
+                    return self.graph.record(entry).map(Some);
+                }
+            }
+            match self.graph.before()? {
+                Before::File(before) => (self.graph, self.end) = (before, before.len()),
+                Before::Nothing => return Ok(None),
+                Before::Unread => {
+                    self.is_cut_short = true;
+                    return Ok(None);
+                }
+            }
+        }
+    }
 }
 
 /// Reads entries from before a place backwards until one that is kept is enough, or to the beginning.
@@ -353,11 +439,10 @@ fn replay(
     let mut since = None;
     let mut trims = false;
     let mut ends = false;
-    for place in (0..end).rev() {
-        let Some(entry) = graph.at(place)? else { continue };
-        let record = graph.record(entry)?;
+    let mut files = Backwards { graph, end, is_cut_short: false };
+    while let Some(record) = files.next()? {
+        let (entry, kind) = (record.n, record.kind);
         let (flags, number) = hint(&record);
-        let kind = record.kind;
         if kind == Kind::Opaque {
             continue;
         }
@@ -388,7 +473,8 @@ fn replay(
             return Ok(seen);
         }
     }
-    if let Some(since) = since {
+    // What cannot be read has turns too.
+    if let Some(since) = since.filter(|_| !files.is_cut_short) {
         // A history that was put in the place of another goes for good.
         for one in seen.iter_mut().skip(since).filter(|one| one.kind != Kind::Boundary) {
             one.dropped = false;

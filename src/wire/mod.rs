@@ -10,17 +10,21 @@ mod codex;
 pub mod compaction;
 pub mod cut;
 pub mod discover;
+mod files;
 pub mod jsonl;
 mod kimi;
 mod native;
 mod pi;
+mod told;
 
 pub use claude::Claude;
 pub use codex::Codex;
 pub use cut::{Answer, Answers, Earlier};
+pub use files::{Base, Before, Departure, FileName, Shelf};
 pub use kimi::Kimi;
 pub use native::{Invalid, Native};
 pub use pi::Pi;
+pub use told::{Telling, Told};
 
 use std::collections::BTreeSet;
 
@@ -151,6 +155,11 @@ pub trait Graph {
 
     /// Returns how many bytes of the file exist, what follows the last entry included.
     fn bytes(&self) -> Result<u64, Failure>;
+
+    /// Returns what stands before the first entry, in another file of the session.
+    fn before(&self) -> Result<Before<'_>, Failure> {
+        Ok(Before::Nothing)
+    }
 
     /// Returns whether nothing exists.
     fn is_empty(&self) -> bool {
@@ -313,9 +322,34 @@ pub trait Format: Sync {
         None
     }
 
-    /// Returns, of a record that opens a session whose history begins in another one, the ordinal before which that ends.
-    fn continues(&self, _record: Raw<'_>) -> Option<u64> {
+    /// Returns, of the first record of a file, where the history begins if that is another file.
+    fn base(&self, _record: Raw<'_>) -> Option<Base> {
         None
+    }
+
+    /// Returns what the name of a file says, if the agent keeps a session in several files.
+    fn file_name(&self, _name: &str) -> Option<FileName> {
+        None
+    }
+
+    /// Returns the folders in which other files of the session of a file may lie.
+    fn shelves(&self, _file: &std::path::Path) -> Vec<Shelf> {
+        Vec::new()
+    }
+
+    /// Returns whether a record stands for all that was said before it.
+    fn replaces_all(&self, _record: &Record) -> bool {
+        false
+    }
+
+    /// Returns what a record may say of the model that the session is for; [`Format::told`] returns it.
+    fn tells(&self, _record: &Record) -> Option<Telling> {
+        None
+    }
+
+    /// Returns what a record says of the model that the session is for.
+    fn told(&self, _record: Raw<'_>) -> Told {
+        Told::default()
     }
 
     /// Returns the ordinal that a record has in its session, if the agent counts.
@@ -443,39 +477,6 @@ pub trait Format: Sync {
         _settings: &[Setting; 2],
     ) -> Result<Option<Lines>, Failure> {
         Ok(None)
-    }
-}
-
-/// How an agent left a state of its file for the next one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Departure {
-    /// It went back to a checkpoint, by its own number.
-    Revert(String),
-    /// It went back to a checkpoint with a message from its later self.
-    Mail(String),
-    /// It put a summary in the place of what was said.
-    Compaction,
-    /// It began anew.
-    Clear,
-}
-
-impl Departure {
-    /// Returns its name, for programs.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Revert(_) => "revert",
-            Self::Mail(_) => "mail",
-            Self::Compaction => "compaction",
-            Self::Clear => "clear",
-        }
-    }
-
-    /// Returns the agent's own number of the checkpoint to which it went back.
-    pub fn own(&self) -> Option<&str> {
-        match self {
-            Self::Revert(own) | Self::Mail(own) => Some(own),
-            Self::Compaction | Self::Clear => None,
-        }
     }
 }
 

@@ -225,7 +225,7 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     c-one/a1  claude  2026-03-01 10:00  0  /w  sub-agent of c-one
     ");
     assert_snapshot!(of("codex", &["--all"]), @"
-    x-four   codex  2026-03-01 10:00  1  /w  fork of x-five, at aae16d09; the history before is there: after
+    x-four   codex  2026-03-01 10:00  1  /w  fork of x-five, at aae16d09; the history before is there and is not shown: after
     x-two    codex  2026-03-01 10:00  3  /w  fork of x-one, at 65b2488d: one
     x-one    codex  2026-03-01 10:00  3  /w  one
     x-three  codex  2026-03-01 10:00  1  /w  sub-agent of x-one: work
@@ -252,7 +252,9 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     ");
     assert_snapshot!(env.run(&["graph", "x-four"]), @"
     ◉  @0  21f97bfa  after  (2 entries)  [main]  HEAD
-    fork of x-five, at aae16d09; the history before is there
+    fork of x-five, at aae16d09; the history before is there and is not shown
+    ------- stderr -------
+    warning: the history before the fork lies in its parent, session x-five (in the store); it is not shown
     ");
     assert_snapshot!(env.run(&["graph", "c-two"]), @"
     ◉  @2  e22a836c  Words 7  (2 entries)  [main]  HEAD

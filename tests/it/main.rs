@@ -6,6 +6,7 @@
 mod agents;
 mod claude;
 mod cli;
+mod codex;
 mod compact;
 mod context;
 mod crash;

@@ -16,12 +16,14 @@ use std::{
 };
 
 /// Folder of the corpus, then how many files it has at the least.
-const COUNTS: [(&str, usize); 12] = [
+const COUNTS: [(&str, usize); 14] = [
     ("", 287),
     ("claude", 23),
     ("claude-broken", 7),
     ("claude-shapes", 18),
     ("codex", 9),
+    ("codex-made/resume", 9),
+    ("codex-made/segments", 2),
     ("codex-shapes", 8),
     ("kimi", 13),
     ("pi", 18),

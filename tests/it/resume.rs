@@ -133,19 +133,17 @@ pub(crate) fn from_codex(graph: &dyn Graph, context: &[u64], truth: &Path) -> Co
         let record: Value = serde_json::from_slice(&line).unwrap_or_default();
         record["payload"]["base_instructions"]["text"].as_str().map(digest)
     };
-    // The agent puts the file's own instructions first, afresh.
-    let mut ours: Vec<String> = lines
-        .into_iter()
-        .find_map(instructions)
-        .map(|digest| format!("developer {digest}"))
-        .into_iter()
-        .collect();
+    let mut theirs: Vec<String> =
+        fs::read_to_string(truth).unwrap().lines().filter_map(item).collect();
+    // The agent puts instructions first, afresh: the file's own, or those of another model.
+    let first =
+        lines.into_iter().find_map(instructions).map(|digest| format!("developer {digest}"));
+    let mut ours: Vec<String> =
+        first.into_iter().filter(|first| theirs.first() == Some(first)).collect();
     for &entry in context {
         let line = graph.line(entry).unwrap();
         ours.extend(Codex.messages(Raw::object(&line).unwrap()).iter().map(shown));
     }
-    let mut theirs: Vec<String> =
-        fs::read_to_string(truth).unwrap().lines().filter_map(item).collect();
     // Behind the history the agent says its rules again, some in words that the file holds.
     while theirs.len() > ours.len()
         && theirs.last().is_some_and(|last| last.starts_with("developer "))
@@ -216,17 +214,18 @@ pub(crate) fn compare(
     (compare(graph, &context, truth), path.repairs.len())
 }
 
+/// Compares the files of a folder of which the agent's own word is known: at least so many.
 #[expect(clippy::print_stdout, reason = "the table is for whoever runs the test")]
 fn check(
     corpus: &Corpus,
     format: &'static dyn Format,
-    folder: &str,
+    (folder, truths): (&str, &str),
     compare_sent: Compare,
     least: usize,
 ) {
     let mut table = Vec::new();
     let (mut n_compared, mut n_wrong) = (0, 0);
-    for truth in corpus.files(&format!("resume/{folder}")) {
+    for truth in corpus.files(truths) {
         let path = corpus.path(folder).join(truth.file_name().unwrap());
         let file = FileGraph::open(format, &path);
         let (archive, session) = peek(&path).unwrap();
@@ -250,25 +249,31 @@ fn check(
 #[test]
 fn claude_code_resumes_real_files_as_we_say() {
     let Some(corpus) = needs::corpus() else { return };
-    check(&corpus, &Claude, "claude", from_claude_code, 4_400);
+    check(&corpus, &Claude, ("claude", "resume/claude"), from_claude_code, 4_400);
 }
 
 #[test]
 fn claude_code_resumes_shapes_as_we_say() {
     let Some(corpus) = needs::corpus() else { return };
-    check(&corpus, &Claude, "claude-shapes", from_claude_code, 100);
+    check(&corpus, &Claude, ("claude-shapes", "resume/claude-shapes"), from_claude_code, 100);
 }
 
 #[test]
 fn codex_resumes_real_files_as_we_say() {
     let Some(corpus) = needs::corpus() else { return };
-    check(&corpus, &Codex, "codex", from_codex, 1_600);
+    check(&corpus, &Codex, ("codex", "resume/codex"), from_codex, 1_600);
 }
 
 #[test]
 fn codex_resumes_shapes_as_we_say() {
     let Some(corpus) = needs::corpus() else { return };
-    check(&corpus, &Codex, "codex-shapes", from_codex, 52);
+    check(&corpus, &Codex, ("codex-shapes", "resume/codex-shapes"), from_codex, 52);
+}
+
+#[test]
+fn codex_resumes_what_it_made_as_we_say() {
+    let Some(corpus) = needs::corpus() else { return };
+    check(&corpus, &Codex, ("codex-made", "codex-made/resume"), from_codex, 80);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::{
     disk,
     live::{self, Writable, WritableFile},
     model::{Card, Move, Operation, OperationId, Position, Record, Tie, Timestamp, json::Raw},
-    ops::{OpsError, Session, catch_up, derive, follow::Follow},
+    ops::{OpsError, Session, beside, catch_up, derive, follow::Follow},
     store::Commit,
     wire::TIED,
 };
@@ -35,9 +35,13 @@ impl Change<'_> {
     }
 
     fn settle(&mut self, detail: &Value) -> Result<Outcome, OpsError> {
+        self.refuse_if_unread()?;
         let mut follow = std::mem::replace(&mut self.follow, Follow::Nothing);
         let attached = follow.attached().cloned();
         if let Some(target) = &attached {
+            if let Some(by) = beside::successor(self.format, target.path()) {
+                return Err(OpsError::Left { path: target.path().to_owned(), by });
+            }
             self.refuse_if_loaded(target.path())?;
             self.list_folder(target)?;
         }
@@ -77,6 +81,22 @@ impl Change<'_> {
         }
         let notices = std::mem::take(&mut self.notices);
         Ok(Outcome { session, operation: n, notices })
+    }
+
+    /// Refuses a record that stands for all that was said, where some of that cannot be read.
+    fn refuse_if_unread(&self) -> Result<(), OpsError> {
+        let is_taken_in = matches!(self.command, "import" | "catch-up");
+        let replaces = |record: &Record| self.format.replaces_all(record);
+        if is_taken_in || !self.deriver.records.iter().any(replaces) {
+            return Ok(());
+        }
+        self.refuse_without_past()
+    }
+
+    /// Refuses to go on if the history of the current branch begins where it cannot be read.
+    pub(in crate::ops) fn refuse_without_past(&self) -> Result<(), OpsError> {
+        let Some(position) = self.position() else { return Ok(()) };
+        self.look(position).elsewhere()?.map_or(Ok(()), |found| Err(OpsError::Unread(found)))
     }
 
     /// Refuses to write a file whose session a process has loaded, unless the caller insists.

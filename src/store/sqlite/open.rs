@@ -24,7 +24,7 @@ use crate::{
 /// The version of parts 1 and 2 of the schema, kept as `user_version`.
 pub const FORMAT_VERSION: i64 = 1;
 /// The version of the rules by which derived rows are made.
-pub const RULES_VERSION: i64 = 2;
+pub const RULES_VERSION: i64 = 3;
 /// Marks a file as a store: "uTXT".
 const APPLICATION_ID: i64 = 0x7554_5854;
 /// SQLite up to 3.51.2 can corrupt a WAL database when two connections write at once.

@@ -2,14 +2,14 @@
 //!
 //! Invariant: nothing here looks at another record.
 
-use super::{BASE, PREPARES, ROLLBACK, SUMMARY, TURN};
+use super::{BASE, MODEL, OPENS, PREPARES, ROLLBACK, SUMMARY, TURN, WINDOW};
 use crate::{
     model::{
         Block, Image, Kind, Message, Role, Source, Thinking, Timestamp,
         json::{Kind as JsonKind, Raw},
     },
     wire::{
-        Answer,
+        Answer, Told,
         cut::{Piece, between, parts},
         json, other, shown, string, text,
     },
@@ -86,13 +86,29 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
             Some("thread_rolled_back") => {
                 (Kind::Meta, ROLLBACK, payload.get("num_turns").and_then(Raw::u64).unwrap_or(0))
             }
-            Some("task_started" | "turn_started") => (Kind::Meta, PREPARES, 0),
+            Some("task_started" | "turn_started") => (Kind::Meta, PREPARES | WINDOW, 0),
+            Some("token_count") => (Kind::Meta, WINDOW, 0),
             _ => (Kind::Meta, 0, 0),
         },
-        Part::Other(kind) => {
-            let prepares = matches!(kind.as_str(), "turn_context" | "world_state");
-            (Kind::Meta, if prepares { PREPARES } else { 0 }, 0)
+        Part::Other(kind) => match kind.as_str() {
+            "turn_context" => (Kind::Meta, PREPARES | MODEL, 0),
+            "world_state" => (Kind::Meta, PREPARES, 0),
+            "session_meta" => (Kind::Meta, OPENS, 0),
+            _ => (Kind::Meta, 0, 0),
+        },
+    }
+}
+
+/// Reads what a record says of the model: the events that count tokens know its window, the settings of a turn its name.
+pub(super) fn told(class: &str, payload: Raw<'_>) -> Told {
+    let window = |of: Raw<'_>| of.get("model_context_window").and_then(Raw::u64);
+    match class {
+        "event_msg" => {
+            let window = window(payload).or_else(|| window(payload.get("info")?));
+            Told { model: None, window: window.filter(|tokens| *tokens > 0) }
         }
+        "turn_context" => Told { model: text(payload, "model"), window: None },
+        _ => Told::default(),
     }
 }
 

@@ -1,0 +1,273 @@
+//! Lineage: where the history of a file begins, if that is another file of its session.
+//!
+//! ```text
+//! generation 1   a b c d e f          generation 2   (generation 1, up to d) g h
+//!                                     generation 3   (generation 2, up to g) i
+//!                                     the path of i: a b c d g i
+//! ```
+//!
+//! Which generation a file's first record means is found when it is asked for, so that it does not matter which of the
+//! files came first, and a base that was taken in again is read as it is now.
+//!
+//! Invariant: a history that begins in another session is not read: entries stay with the session they are in.
+
+use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path};
+
+use super::View;
+use crate::{
+    model::{File, Generation, Position, json::Raw},
+    ops::OpsError,
+    store::{FactKind, StoreError},
+    wire::{Base, FileName, Graph},
+};
+
+/// Over how many files a history is followed.
+const FOLLOWED: usize = 1000;
+
+/// How many entries are looked at together to find where a base ends.
+const LOOKED: u64 = 256;
+
+/// Where a history begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::ops) enum Begins {
+    /// With the first entry.
+    Here,
+    /// In another file of the session, which goes as far as this position.
+    At(Position),
+    /// Where it cannot be read.
+    Elsewhere(Elsewhere),
+}
+
+/// The beginning of a history that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The id of the file that holds it.
+    pub file: String,
+    /// The ordinal before which the history in that file ends.
+    pub ordinal: Option<u64>,
+    /// Why it is not read.
+    pub gap: Gap,
+}
+
+/// Why the beginning of a history is not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gap {
+    /// It belongs to this session, from which the other was forked.
+    Parent(String),
+    /// The file is not there.
+    Missing,
+    /// The file does not reach to the place that is named.
+    Short,
+    /// Files go on from each other in a circle, or too many of them lead there.
+    Endless,
+}
+
+impl Gap {
+    /// Returns its name, for programs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Parent(_) => "parent",
+            Self::Missing => "missing",
+            Self::Short => "short",
+            Self::Endless => "endless",
+        }
+    }
+}
+
+impl Elsewhere {
+    /// Returns the session to which that history belongs, if it is another one.
+    pub fn session(&self) -> Option<&str> {
+        if let Gap::Parent(session) = &self.gap { Some(session) } else { None }
+    }
+}
+
+impl fmt::Display for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = &self.file;
+        match &self.gap {
+            Gap::Parent(session) => {
+                write!(f, "the history before the fork lies in its parent, session {session}")
+            }
+            Gap::Missing => write!(f, "the earlier history lies in file {file}, which is missing"),
+            Gap::Short => write!(
+                f,
+                "the earlier history lies in file {file}, which ends before the place that is named"
+            ),
+            Gap::Endless => {
+                write!(f, "the earlier history lies in file {file}, which leads in a circle")
+            }
+        }
+    }
+}
+
+impl View<'_> {
+    /// Returns where the history of the generation begins.
+    pub(in crate::ops) fn begins(&self) -> Result<&Begins, OpsError> {
+        if self.begins.get().is_none() {
+            let _ = self.begins.set(self.find_begin()?);
+        }
+        Ok(self.begins.get().unwrap_or(&Begins::Here))
+    }
+
+    /// Looks at the first of the files that lead here.
+    pub(in crate::ops) fn into_first(self) -> Result<Self, OpsError> {
+        let mut view = self;
+        while let Begins::At(position) = *view.begins()? {
+            view = view.base(position);
+        }
+        Ok(view)
+    }
+
+    /// Returns the entries of all files that lead here, those of the first one first.
+    pub(in crate::ops) fn lineage(&self) -> Result<Vec<u64>, OpsError> {
+        let mut files = Vec::new();
+        self.climb(&mut |view| {
+            files.push(view.sequence()?);
+            Ok(())
+        })?;
+        files.reverse();
+        Ok(files.concat())
+    }
+
+    /// Returns where the history begins, of all files that lead here, if it cannot be read.
+    pub(in crate::ops) fn elsewhere(&self) -> Result<Option<Elsewhere>, OpsError> {
+        let begins = self.climb(&mut |_| Ok(()))?;
+        Ok(if let Begins::Elsewhere(elsewhere) = begins { Some(elsewhere) } else { None })
+    }
+
+    /// Looks at each of the files that lead here, the last one first, and returns where the first one begins.
+    fn climb(
+        &self,
+        each: &mut dyn FnMut(&Self) -> Result<(), OpsError>,
+    ) -> Result<Begins, OpsError> {
+        each(self)?;
+        let mut begins = self.begins()?.clone();
+        let mut held;
+        let mut view = self;
+        while let Begins::At(position) = begins {
+            held = view.base(position);
+            each(&held)?;
+            begins = held.begins()?.clone();
+            view = &held;
+        }
+        Ok(begins)
+    }
+
+    /// Returns the newest state of the session's file of an id, whole; of several files the newest one.
+    pub(in crate::ops) fn of_file(&self, id: &str) -> Result<Option<Self>, OpsError> {
+        let Some(&generation) = self.states(|name| name.id == id)?.first() else { return Ok(None) };
+        let whole = self.base(Position { generation, head: None, horizon: u64::MAX });
+        let horizon = whole.every_run()?.last().map_or(0, crate::model::Run::end);
+        Ok(Some(self.base(Position { generation, head: None, horizon })))
+    }
+
+    /// Returns whether a file of the session has this id.
+    pub(in crate::ops) fn has_file(&self, id: &str) -> Result<bool, OpsError> {
+        Ok(!self.states(|name| name.id == id)?.is_empty())
+    }
+
+    /// Looks at a generation from which this one goes on.
+    pub(super) fn base(&self, position: Position) -> Self {
+        let mut base = Self::over(self.store, self.key, self.format, position);
+        base.pending = self.pending.as_ref().map(|pending| pending.of(position.generation));
+        base.behind.clone_from(&self.behind);
+        base.behind.insert(self.position.generation);
+        base
+    }
+
+    fn find_begin(&self) -> Result<Begins, OpsError> {
+        let Some(first) = self.at(0)? else { return Ok(Begins::Here) };
+        let line = self.line(first)?;
+        let base = Raw::object(&line).and_then(|record| self.format.base(record));
+        let Some(base) = base else { return Ok(Begins::Here) };
+        let states = self.states(|name| name.id == base.file)?;
+        let mut gap = None;
+        for generation in states {
+            if self.position.generation == generation
+                || self.behind.contains(&generation)
+                || self.behind.len() >= FOLLOWED
+            {
+                gap = Some(Gap::Endless);
+                continue;
+            }
+            let whole = Position { generation, head: None, horizon: u64::MAX };
+            let entries = base.bytes.map(|bytes| self.base(whole).entries_within(bytes));
+            if let Some(horizon) = entries.transpose()?.flatten().filter(|entries| *entries > 0) {
+                return Ok(Begins::At(Position { horizon, ..whole }));
+            }
+            gap = gap.or(Some(Gap::Short));
+        }
+        let gap = gap.map_or_else(|| self.gap(&base), Ok)?;
+        Ok(Begins::Elsewhere(Elsewhere { file: base.file, ordinal: base.ordinal, gap }))
+    }
+
+    /// Returns why no file of the session is the one that is named.
+    fn gap(&self, base: &Base) -> Result<Gap, OpsError> {
+        if let Some(session) = &base.session {
+            return Ok(Gap::Parent(session.clone()));
+        }
+        // Only a file that is not its session's first goes on from another one of it.
+        let own = self.files()?.into_iter().find(|(_, at)| *at == self.position.generation);
+        let is_later = own.is_some_and(|(name, _)| name.id != name.session);
+        Ok(if is_later { Gap::Missing } else { Gap::Parent(base.file.clone()) })
+    }
+
+    /// Returns the newest generation of each file whose name is meant, the newest first.
+    fn states(&self, is_meant: impl Fn(&FileName) -> bool) -> Result<Vec<u64>, OpsError> {
+        let meant = self.files()?.into_iter().filter(|(name, _)| is_meant(name));
+        let mut states: Vec<u64> = meant.map(|(_, generation)| generation).collect();
+        states.sort_unstable_by(|one, other| other.cmp(one));
+        Ok(states)
+    }
+
+    /// Returns what the names of the session's files say, each with its newest generation.
+    fn files(&self) -> Result<Vec<(FileName, u64)>, OpsError> {
+        let (mut files, mut generations): (Vec<File>, Vec<Generation>) = (Vec::new(), Vec::new());
+        if let Some(key) = self.key {
+            let kinds = [FactKind::Files, FactKind::Generations];
+            for (_, facts) in self.store.facts(key, 0..u64::MAX, &kinds)? {
+                files.extend(facts.files);
+                generations.extend(facts.generations);
+            }
+        }
+        if let Some(pending) = &self.pending {
+            files.extend(pending.facts.files.iter().cloned());
+            generations.extend(pending.facts.generations.iter().copied());
+        }
+        let named = files.into_iter().filter_map(|file| {
+            let name = Path::new(OsStr::from_bytes(&file.path)).file_name()?.to_str()?;
+            let of_file = generations.iter().filter(|generation| generation.file == Some(file.n));
+            let newest = of_file.map(|generation| generation.n).max()?;
+            Some((self.format.file_name(name)?, newest))
+        });
+        Ok(named.collect())
+    }
+
+    /// Returns how many entries end within so many bytes of the generation's file; None if the file is shorter.
+    ///
+    /// The entries behind that place are looked at: going back leaves fewer of them than it keeps.
+    fn entries_within(&self, bytes: u64) -> Result<Option<u64>, StoreError> {
+        let runs = self.every_run()?;
+        if runs.last().is_none_or(|run| run.bytes + (run.tail.len() as u64) < bytes) {
+            return Ok(None);
+        }
+        let within = runs.iter().rfind(|run| run.bytes <= bytes).map_or(0, crate::model::Run::end);
+        let Some(run) = runs.iter().find(|run| run.bytes > bytes) else { return Ok(Some(within)) };
+        let gaps: Vec<u64> =
+            run.gaps.iter(run.start, run.count).map(|gap| gap.len() as u64).collect();
+        let (mut left, mut end) = (run.count, run.bytes);
+        while end > bytes && left > 0 {
+            let some = left.min(LOOKED);
+            let lengths = self.lengths(run.first + left - some..run.first + left)?;
+            for length in lengths.into_iter().rev() {
+                if end <= bytes {
+                    break;
+                }
+                left -= 1;
+                let gap = usize::try_from(left).ok().and_then(|n| gaps.get(n));
+                end = end.saturating_sub(length + gap.copied().unwrap_or(0));
+            }
+        }
+        Ok(Some(run.start + left))
+    }
+}

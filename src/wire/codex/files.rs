@@ -1,0 +1,107 @@
+//! The files of a thread: what their names say, where they lie, and where one goes on from another.
+//!
+//! ```text
+//! sessions/2026/08/01/rollout-2026-08-01T10-00-00-<thread>.jsonl           the first file, whose id is the thread's
+//! sessions/2026/08/01/rollout-2026-08-01T11-00-00-<thread>_<file>.jsonl    one that goes on from it
+//! archived_sessions/rollout-...jsonl                                       either, put away
+//! ```
+//!
+//! Invariant: nothing here looks whether anything is there.
+
+use std::path::Path;
+
+use crate::{
+    model::json::Raw,
+    wire::{Base, FileName, Shelf, string},
+};
+
+/// The folders of Codex in which threads lie.
+const SHELVES: [&str; 2] = ["sessions", "archived_sessions"];
+/// How deep a day's folder lies in them; Codex reads nothing below.
+const DAY: usize = 3;
+
+/// Reads where the history of a file begins, from what opens it.
+///
+/// The files of a fork all keep where the fork was made: only the one that goes on from that very place has its history
+/// in the other thread.
+pub(super) fn base(meta: Raw<'_>) -> Option<Base> {
+    let [base, forked, fork] =
+        meta.pick(["history_base", "forked_from_id", "forked_from_ordinal_exclusive"]);
+    let [file, ordinal, bytes] =
+        base?.pick(["thread_id", "end_ordinal_exclusive", "end_byte_offset"]);
+    let number = |value: Option<Raw<'_>>| value.and_then(Raw::u64);
+    let ordinal = number(ordinal);
+    let is_fork = number(fork).is_none_or(|fork| Some(fork) == ordinal);
+    let session = string(forked).filter(|_| is_fork);
+    Some(Base { file: string(file)?, bytes: number(bytes), ordinal, session })
+}
+
+/// Reads the name of a file.
+pub(super) fn name(name: &str) -> Option<FileName> {
+    const TIME: &str = "0000-00-00T00-00-00";
+    let stem = name.strip_suffix(".zst").unwrap_or(name).strip_suffix(".jsonl")?;
+    let (begun, ids) = stem.strip_prefix("rollout-")?.split_at_checked(TIME.len())?;
+    let is_time = begun.bytes().zip(TIME.bytes()).all(|(found, wanted)| match wanted {
+        b'0' => found.is_ascii_digit(),
+        _ => found == wanted,
+    });
+    let ids = ids.strip_prefix('-').filter(|_| is_time)?;
+    let (session, id) = ids.split_once('_').unwrap_or((ids, ids));
+    let is_whole = !session.is_empty() && !id.is_empty();
+    is_whole.then(|| FileName { begun: begun.into(), id: id.into(), session: session.into() })
+}
+
+/// Returns the folders in which the other files of a thread may lie: the file's own, and those of the Codex that it is in.
+pub(super) fn shelves(file: &Path) -> Vec<Shelf> {
+    let own = file.parent().map(|folder| Shelf { path: folder.to_owned(), depth: 0 });
+    let is_shelf = |folder: &&Path| {
+        SHELVES.iter().any(|shelf| folder.file_name().is_some_and(|name| name == *shelf))
+    };
+    let home = file.ancestors().skip(1).take(DAY + 1).find(is_shelf).and_then(Path::parent);
+    let shelf = |home: &Path| SHELVES.map(|name| Shelf { path: home.join(name), depth: DAY });
+    own.into_iter().chain(home.into_iter().flat_map(shelf)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_when_a_file_was_begun_which_it_is_and_of_which_thread() {
+        let check = |text: &str, expected: Option<[&str; 3]>| {
+            let found = name(text).map(|name| [name.begun, name.id, name.session]);
+            assert_eq!(found, expected.map(|all| all.map(str::to_owned)), "{text}");
+        };
+        let time = "2026-08-01T10-00-00";
+        check("rollout-2026-08-01T10-00-00-a-b.jsonl", Some([time, "a-b", "a-b"]));
+        check("rollout-2026-08-01T10-00-00-a-b_c.jsonl.zst", Some([time, "c", "a-b"]));
+        for none in [
+            "rollout-2026-08-01T10-00-00.jsonl",
+            "rollout-2026-08-01T10-00-00-.jsonl",
+            "rollout-2026-08-01T10-00-00-a_.jsonl",
+            "rollout-2026-08-01 10:00:00-a.jsonl",
+            "rollout-2026-08-01T10-00-00-a.json",
+            "rollout-1.jsonl",
+            "rollout-2026-08-01T10-00-0é-a.jsonl",
+            "a.jsonl",
+        ] {
+            check(none, None);
+        }
+    }
+
+    #[test]
+    fn other_files_lie_beside_a_file_and_in_its_codex() {
+        let paths = |file: &str| -> Vec<(String, usize)> {
+            let shelves = shelves(Path::new(file)).into_iter();
+            shelves.map(|shelf| (shelf.path.to_string_lossy().into_owned(), shelf.depth)).collect()
+        };
+        let of = |path: &str, depth| (path.to_owned(), depth);
+        let both = [of("/c/sessions", 3), of("/c/archived_sessions", 3)];
+        let day = "/c/sessions/2026/08/01";
+        assert_eq!(paths(&format!("{day}/r.jsonl")), [&[of(day, 0)][..], &both].concat());
+        let put_away = "/c/archived_sessions";
+        assert_eq!(paths("/c/archived_sessions/r.jsonl"), [&[of(put_away, 0)][..], &both].concat());
+        assert_eq!(paths("/c/sessions/2026/08/01/deeper/r.jsonl").len(), 1);
+        assert_eq!(paths("/w/r.jsonl"), [of("/w", 0)]);
+    }
+}

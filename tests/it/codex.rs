@@ -1,0 +1,834 @@
+//! Codex's threads of several files: each is read as Codex sends it, whatever the order in which its files come, and a
+//! history that lies elsewhere is told and never taken from the agent. What a file says of its model counts.
+//!
+//! What is expected of segments, forks and rollbacks here was seen in the requests of Codex 0.169.0.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+use undertext::{
+    model::Message,
+    ops::{self, Archive, Gap, Machine, OpsError, Session, Workspace},
+    wire::{Codex, Draft, Format},
+};
+
+use crate::{
+    env::TestEnv,
+    fixture::{Seeded, damage},
+    needs,
+    resume::view,
+};
+
+const THREAD: &str = "019f0000-0000-7000-8000-00000000000a";
+const SECOND: &str = "019f0000-0000-7000-8000-00000000000b";
+const THIRD: &str = "019f0000-0000-7000-8000-00000000000c";
+const CHILD: &str = "019f0000-0000-7000-8000-00000000000f";
+
+/// A rollout while it is put together: its bytes and the ordinal of its next line.
+#[derive(Clone)]
+struct Rollout {
+    bytes: String,
+    next: u64,
+    has_ordinals: bool,
+}
+
+impl Rollout {
+    /// Begins a thread.
+    fn first(thread: &str) -> Self {
+        let mut rollout = Self { bytes: String::new(), next: 0, has_ordinals: true };
+        rollout.meta(thread, &json!({}));
+        rollout.item("developer", "rules");
+        rollout
+    }
+
+    /// Begins a file that goes on from a place in another.
+    fn behind(thread: &str, file: &str, (ordinal, bytes): (u64, u64), more: &Value) -> Self {
+        let mut rollout = Self { bytes: String::new(), next: ordinal, has_ordinals: true };
+        let base = json!({ "thread_id": file, "end_ordinal_exclusive": ordinal, "end_byte_offset": bytes });
+        let mut fields = json!({ "history_base": base });
+        fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        rollout.meta(thread, &fields);
+        rollout
+    }
+
+    fn meta(&mut self, thread: &str, more: &Value) {
+        let mut meta = json!({ "id": thread, "session_id": thread, "cwd": "/w", "history_mode": "paginated", "cli_version": "1" });
+        meta.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.line("session_meta", meta);
+    }
+
+    fn line(&mut self, kind: &str, payload: Value) {
+        let second = self.next;
+        let mut line = json!({ "timestamp": format!("2026-08-01T10:{:02}:{:02}.000Z", second / 60, second % 60) });
+        if self.has_ordinals {
+            line["ordinal"] = json!(self.next);
+        }
+        line["type"] = json!(kind);
+        line["payload"] = payload;
+        self.bytes += &(line.to_string() + "\n");
+        self.next += 1;
+    }
+
+    fn item(&mut self, role: &str, words: &str) {
+        let kind = if role == "assistant" { "output_text" } else { "input_text" };
+        let content = json!([{ "type": kind, "text": words }]);
+        self.line("response_item", json!({ "type": "message", "role": role, "content": content }));
+    }
+
+    fn event(&mut self, payload: Value) {
+        self.line("event_msg", payload);
+    }
+
+    fn turn(&mut self, words: &str) {
+        self.event(json!({ "type": "task_started", "turn_id": words }));
+        self.line("turn_context", json!({ "cwd": "/w" }));
+        self.item("user", words);
+        self.item("assistant", &format!("to {words}"));
+        self.event(json!({ "type": "task_complete", "turn_id": words }));
+    }
+
+    /// Returns the place behind the last line.
+    fn end(&self) -> (u64, u64) {
+        (self.next, self.bytes.len() as u64)
+    }
+}
+
+/// A home with Codex's folder in it.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn codex(&self) -> PathBuf {
+        self.0.path().canonicalize().unwrap().join(".codex")
+    }
+
+    /// Returns where a file lies that was begun in an hour.
+    fn path(&self, hour: u32, ids: &str) -> PathBuf {
+        let day = self.codex().join("sessions/2026/08/01");
+        day.join(format!("rollout-2026-08-01T{hour:02}-00-00-{ids}.jsonl"))
+    }
+
+    fn write(&self, hour: u32, ids: &str, rollout: &Rollout) -> PathBuf {
+        let path = self.path(hour, ids);
+        write(&path, rollout.bytes.as_bytes());
+        path
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+fn later(file: &str) -> String {
+    format!("{THREAD}_{file}")
+}
+
+/// A thread of three files: one two three four; one two five six; one two five seven.
+struct Thread {
+    home: Home,
+    files: [PathBuf; 3],
+}
+
+impl Thread {
+    fn new() -> Self {
+        let mut first = Rollout::first(THREAD);
+        first.turn("one");
+        first.turn("two");
+        let two = first.end();
+        first.turn("three");
+        first.turn("four");
+        let mut second = Rollout::behind(THREAD, THREAD, two, &json!({}));
+        second.turn("five");
+        let five = second.end();
+        second.turn("six");
+        let mut third = Rollout::behind(THREAD, SECOND, five, &json!({}));
+        third.turn("seven");
+        let home = Home::new();
+        let files = [
+            home.write(10, THREAD, &first),
+            home.write(11, &later(SECOND), &second),
+            home.write(12, &later(THIRD), &third),
+        ];
+        Self { home, files }
+    }
+
+    /// The same without its third file.
+    fn of_two() -> Self {
+        let thread = Self::new();
+        fs::remove_file(&thread.files[2]).unwrap();
+        thread
+    }
+}
+
+fn import(archive: &mut Archive, paths: &[PathBuf]) {
+    ops::import(archive, paths, paths, &mut |_| ()).unwrap();
+}
+
+fn imported(paths: &[PathBuf]) -> (Archive, Session) {
+    let mut archive = Archive::in_memory(Seeded::boxed(7));
+    for path in paths {
+        ops::import(&mut archive, std::slice::from_ref(path), &[], &mut |_| ()).unwrap();
+    }
+    let mut sessions = archive.every().unwrap();
+    assert_eq!(sessions.len(), 1, "{sessions:?}");
+    let session = sessions.remove(0);
+    (archive, session)
+}
+
+/// Returns what the agent would be sent of the current branch: the words of people and models.
+fn sent(archive: &Archive, session: &Session) -> String {
+    let Some(position) = archive.store().tip(session.key).unwrap().position else {
+        return String::new();
+    };
+    let view = view(archive, session);
+    let path = position.head.map(|head| session.format.path(&view, head, usize::MAX).unwrap());
+    let sent = session.format.context(&view, &path.unwrap_or_default().entries).unwrap();
+    let said = sent.iter().flat_map(|&n| ops::messages(archive, session, n).unwrap());
+    words(said)
+}
+
+fn words(said: impl Iterator<Item = Message>) -> String {
+    said.map(|message| message.text()).collect::<Vec<_>>().join(" | ")
+}
+
+/// Returns the same of a file that is read as it is.
+fn peeked(file: &Path) -> (String, Option<Gap>) {
+    let (archive, session) = ops::peek(file, Box::new(Machine)).unwrap();
+    let elsewhere = ops::elsewhere(&archive, &session).unwrap();
+    (sent(&archive, &session), elsewhere.map(|found| found.gap))
+}
+
+const TWO: &str = "rules | one | to one | two | to two";
+
+fn of_two() -> String {
+    format!("{TWO} | five | to five | six | to six")
+}
+
+fn of_three() -> String {
+    format!("{TWO} | five | to five | seven | to seven")
+}
+
+#[test]
+fn a_segment_goes_on_from_its_base_whatever_the_order_of_the_files() {
+    for two in [true, false] {
+        let thread = if two { Thread::of_two() } else { Thread::new() };
+        let files = &thread.files[..if two { 2 } else { 3 }];
+        let expected = if two { of_two() } else { of_three() };
+        let mut ways: Vec<Vec<PathBuf>> = vec![vec![thread.home.codex()]];
+        for turn in 0..files.len() {
+            let mut order = files.to_vec();
+            order.rotate_left(turn);
+            ways.push(order.clone());
+            order.reverse();
+            ways.push(order);
+        }
+        for way in ways {
+            let (mut archive, session) = imported(&way);
+            assert_eq!(sent(&archive, &session), expected, "{way:?}");
+            assert_eq!(ops::elsewhere(&archive, &session).unwrap(), None);
+            assert_eq!(ops::kin(&archive, &session).unwrap(), None, "{way:?}");
+            assert!(ops::rebuild(&mut archive, &session).unwrap().equal);
+            assert_eq!(damage(&archive), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn a_path_reads_as_little_as_it_is_asked_for_and_crosses_files() {
+    let thread = Thread::new();
+    let (archive, session) = imported(&[thread.home.codex()]);
+    let view = view(&archive, &session);
+    let head = archive.store().tip(session.key).unwrap().position.unwrap().head.unwrap();
+    let whole = Codex.path(&view, head, usize::MAX).unwrap().entries;
+    for limit in 1..=whole.len() + 1 {
+        let last = Codex.path(&view, head, limit).unwrap().entries;
+        assert_eq!(last, whole[whole.len().saturating_sub(limit)..]);
+    }
+    // From an entry of another file the same view finds what leads there.
+    for (n, &entry) in whole.iter().enumerate() {
+        assert_eq!(Codex.path(&view, entry, usize::MAX).unwrap().entries, whole[..=n]);
+    }
+    let back = ops::find_entry(&archive, &session, &format!("HEAD~{}", whole.len() - 1)).unwrap();
+    assert_eq!(back.entry(), whole.first().copied());
+}
+
+#[test]
+fn turns_keep_their_numbers_and_what_was_left_stays_a_branch() {
+    let thread = Thread::new();
+    let env = TestEnv::new();
+    env.run(&[Path::new("import"), &thread.home.codex()]).success();
+    insta::assert_snapshot!(env.run(&["graph", THREAD]).masked(), @"
+    ◉  @6  6eda762a  seven  (5 entries)  [main]  HEAD
+    │ ○  @5  d4e7a87a  six  (4 entries)  unnamed, ends at 55bdb2d7
+    ├─╯
+    ○  @4  aa4194de  five  (6 entries)
+    │ ○  @3  31fb3d77  four  (2 entries)  unnamed, ends at 2009061c
+    │ ○  @2  824ee13a  three  (7 entries)
+    ├─╯
+    ○  @1  747047cc  two  (3 entries)
+    ○  @0  d82fac05  one  (5 entries)
+    ○  df4ab300  meta:  (4 entries)
+    ");
+    let numbers = env.run(&["log", THREAD, "--json"]).success().stdout;
+    let numbers: Vec<(u64, String)> = numbers
+        .lines()
+        .filter_map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            Some((line["checkpoint"].as_u64()?, line["blocks"][0]["text"].as_str()?.to_owned()))
+        })
+        .collect();
+    let expected = [(0, "one"), (1, "two"), (4, "five"), (6, "seven")];
+    assert_eq!(numbers, expected.map(|(n, words)| (n, words.to_owned())));
+    // Of each file all that leads there is shown, records that are no part of the conversation included.
+    let all = env.run(&["log", THREAD, "--all", "-n", "999", "--json"]).success().stdout;
+    assert_eq!(all.lines().count(), 12 + 6 + 6, "{all}");
+}
+
+#[test]
+fn segments_that_come_later_move_the_session_and_its_live_file() {
+    let thread = Thread::new();
+    let root = thread.home.0.path().join("store");
+    let mut archive = crate::fixture::open(&root, 3);
+    let hidden: Vec<Vec<u8>> = thread.files.iter().map(|path| fs::read(path).unwrap()).collect();
+    for path in &thread.files[1..] {
+        fs::remove_file(path).unwrap();
+    }
+    let home = [thread.home.codex()];
+    import(&mut archive, &home);
+    let session = archive.every().unwrap().remove(0);
+    let live = |archive: &Archive| ops::status(archive, &session).unwrap().live;
+    assert_eq!(sent(&archive, &session), format!("{TWO} | three | to three | four | to four"));
+    assert_eq!(live(&archive).as_ref(), Some(&thread.files[0]));
+    for n in 1..3 {
+        fs::write(&thread.files[n], &hidden[n]).unwrap();
+        // Until it is taken in, nothing is written where Codex does not look any more.
+        assert_eq!(ops::left_for(&archive, &session).unwrap().as_ref(), Some(&thread.files[n]));
+        let drafts = [Draft::Note("lost".into())];
+        let refused = ops::append(&mut archive, &session, &Workspace::default(), &drafts);
+        assert!(matches!(refused, Err(OpsError::Left { .. })), "{refused:?}");
+        assert_eq!(fs::read(&thread.files[n - 1]).unwrap(), hidden[n - 1]);
+        import(&mut archive, &home);
+        assert_eq!(sent(&archive, &session), [of_two(), of_three()][n - 1]);
+        assert_eq!(live(&archive).as_ref(), Some(&thread.files[n]));
+        assert_eq!(ops::left_for(&archive, &session).unwrap(), None);
+    }
+    let of_file = |path: &Path| {
+        let (archive, session) = ops::peek(path, Box::new(Machine)).unwrap();
+        ops::left_for(&archive, &session).unwrap()
+    };
+    assert_eq!(of_file(&thread.files[0]).as_ref(), Some(&thread.files[2]));
+    assert_eq!(of_file(&thread.files[2]), None);
+    // An older file that grows, or comes again, moves nothing.
+    let mut first = hidden[0].clone();
+    first.extend(b"{\"timestamp\":\"2027-01-01T00:00:00.000Z\",\"ordinal\":90,\"type\":\"x\",\"payload\":{}}\n");
+    fs::write(&thread.files[0], first).unwrap();
+    import(&mut archive, &home);
+    assert_eq!(sent(&archive, &session), of_three());
+    assert_eq!(live(&archive).as_ref(), Some(&thread.files[2]));
+    let old = ops::attach(&mut archive, &session, Some(&thread.files[0]));
+    assert!(matches!(old, Err(OpsError::Left { .. })), "{old:?}");
+    assert_eq!(damage(&archive), [""; 0]);
+}
+
+#[test]
+fn a_branch_that_a_command_moved_is_kept_when_codex_goes_on_in_another_file() {
+    let thread = Thread::of_two();
+    let second = fs::read(&thread.files[1]).unwrap();
+    fs::remove_file(&thread.files[1]).unwrap();
+    let root = thread.home.0.path().join("store");
+    let mut archive = crate::fixture::open(&root, 4);
+    let home = [thread.home.codex()];
+    import(&mut archive, &home);
+    let session = archive.every().unwrap().remove(0);
+    let nowhere = Workspace::default();
+    ops::revert(&mut archive, &session, &nowhere, "3", None).unwrap();
+    let moved = sent(&archive, &session);
+    assert_eq!(moved, format!("{TWO} | three | to three"));
+    fs::write(&thread.files[1], second).unwrap();
+    import(&mut archive, &home);
+    assert_eq!(sent(&archive, &session), of_two());
+    let (branches, _) = ops::branches(&archive, &session).unwrap();
+    assert_eq!(branches.len(), 3, "{branches:?}");
+}
+
+#[test]
+fn a_file_alone_finds_its_base_by_its_name() {
+    let thread = Thread::new();
+    let [first, second, third] = &thread.files;
+    assert_eq!(peeked(third), (of_three(), None));
+    assert_eq!(peeked(second), (of_two(), None));
+    // In another folder of the day, put away, or compressed.
+    let day = thread.home.codex().join("sessions/2026/09/30");
+    let put_away = thread.home.codex().join("archived_sessions");
+    let name = first.file_name().unwrap();
+    for folder in [&day, &put_away] {
+        fs::create_dir_all(folder).unwrap();
+        fs::rename(first, folder.join(name)).unwrap();
+        assert_eq!(peeked(third), (of_three(), None), "{}", folder.display());
+        fs::rename(folder.join(name), first).unwrap();
+    }
+    let whole = fs::read(first).unwrap();
+    let mut compressed = first.clone().into_os_string();
+    compressed.push(".zst");
+    fs::write(&compressed, zstd::encode_all(whole.as_slice(), 3).unwrap()).unwrap();
+    fs::remove_file(first).unwrap();
+    assert_eq!(peeked(third), (of_three(), None));
+    let (archive, session) = imported(&[thread.home.codex()]);
+    assert_eq!(sent(&archive, &session), of_three());
+    fs::remove_file(&compressed).unwrap();
+    // Codex follows no link, and neither is one followed here.
+    let aside = thread.home.0.path().join("aside.jsonl");
+    fs::write(&aside, &whole).unwrap();
+    symlink(&aside, first).unwrap();
+    let own = "five | to five | seven | to seven".to_owned();
+    assert_eq!(peeked(third), (own.clone(), Some(Gap::Missing)));
+    fs::remove_file(first).unwrap();
+    fs::create_dir(first).unwrap();
+    assert_eq!(peeked(third), (own, Some(Gap::Missing)));
+}
+
+#[test]
+fn a_file_that_is_named_is_taken_in_with_those_from_which_it_goes_on() {
+    let thread = Thread::new();
+    let (archive, session) = imported(&thread.files[2..]);
+    assert_eq!(sent(&archive, &session), of_three());
+}
+
+#[test]
+fn a_base_that_cannot_be_read_is_told_and_what_the_file_holds_is_shown() {
+    let own = || "five | to five | six | to six".to_owned();
+    let check = |change: &dyn Fn(&Thread), gap: Gap| {
+        let thread = Thread::of_two();
+        change(&thread);
+        assert_eq!(peeked(&thread.files[1]), (own(), Some(gap.clone())));
+        let (archive, session) = imported(&[thread.home.codex()]);
+        assert_eq!(sent(&archive, &session), own());
+        let found = ops::elsewhere(&archive, &session).unwrap().unwrap();
+        assert_eq!((found.gap, found.file.as_str()), (gap, THREAD));
+        assert_eq!(ops::kin(&archive, &session).unwrap(), None);
+    };
+    let base = |thread: &Thread, change: &dyn Fn(&mut Value)| {
+        let text = fs::read_to_string(&thread.files[1]).unwrap();
+        let (first, rest) = text.split_once('\n').unwrap();
+        let mut first: Value = serde_json::from_str(first).unwrap();
+        change(&mut first["payload"]["history_base"]);
+        fs::write(&thread.files[1], format!("{first}\n{rest}")).unwrap();
+    };
+    check(&|thread| fs::remove_file(&thread.files[0]).unwrap(), Gap::Missing);
+    let cut = |thread: &Thread| {
+        let whole = fs::read(&thread.files[0]).unwrap();
+        fs::write(&thread.files[0], &whole[..whole.len() / 4]).unwrap();
+    };
+    check(&cut, Gap::Short);
+    check(&|thread| base(thread, &|base| base["end_byte_offset"] = json!(1_u64 << 40)), Gap::Short);
+    check(&|thread| base(thread, &|base| base["end_byte_offset"] = json!(u64::MAX)), Gap::Short);
+    check(&|thread| base(thread, &|base| base["end_byte_offset"] = json!(0)), Gap::Short);
+    check(&|thread| base(thread, &|base| base["end_byte_offset"] = json!(20)), Gap::Short);
+    check(&|thread| base(thread, &|base| base["end_byte_offset"] = json!("all")), Gap::Short);
+    let without = |base: &mut Value| drop(base.as_object_mut().unwrap().remove("end_byte_offset"));
+    check(&|thread| base(thread, &without), Gap::Short);
+}
+
+#[test]
+fn files_that_go_on_from_each_other_end() {
+    let home = Home::new();
+    let circle = |from: &str, words: &str| {
+        let mut rollout = Rollout::behind(THREAD, from, (9, 400), &json!({}));
+        rollout.turn(words);
+        rollout
+    };
+    home.write(10, &later(SECOND), &circle(THIRD, "a"));
+    let last = home.write(11, &later(THIRD), &circle(SECOND, "b"));
+    let (said, gap) = peeked(&last);
+    assert!(said.ends_with("b | to b"), "{said}");
+    assert_eq!(gap, Some(Gap::Endless));
+    let (archive, session) = imported(&[home.codex()]);
+    assert_eq!(ops::elsewhere(&archive, &session).unwrap().unwrap().gap, Gap::Endless);
+    assert!(ops::log_all(&archive, &session, None, 99).is_ok());
+    assert!(ops::graph(&archive, &session, true).is_ok());
+
+    let home = Home::new();
+    let itself = home.write(10, &later(SECOND), &circle(SECOND, "a"));
+    assert_eq!(peeked(&itself), ("a | to a".to_owned(), Some(Gap::Endless)));
+}
+
+#[test]
+fn the_bytes_of_a_base_count_and_its_ordinals_do_not() {
+    let mut first = Rollout::first(THREAD);
+    first.has_ordinals = false;
+    first.turn("one");
+    let one = first.end();
+    first.turn("two");
+    let check = |(ordinal, bytes): (u64, u64), expected: &str| {
+        let home = Home::new();
+        let mut second = Rollout::behind(THREAD, THREAD, (ordinal, bytes), &json!({}));
+        second.turn("three");
+        home.write(10, THREAD, &first);
+        let file = home.write(11, &later(SECOND), &second);
+        assert_eq!(peeked(&file), (format!("{expected} | three | to three"), None));
+        let (archive, session) = imported(&[home.codex()]);
+        assert_eq!(sent(&archive, &session), format!("{expected} | three | to three"));
+    };
+    let both = "rules | one | to one | two | to two";
+    check(one, "rules | one | to one");
+    check((one.0, first.end().1), both);
+    check((first.end().0, one.1), "rules | one | to one");
+    // Within a line, the lines before it are read.
+    check((one.0, first.end().1 - 3), both);
+    check((one.0, one.1 - 1), "rules | one | to one");
+}
+
+#[test]
+fn a_rollback_in_a_segment_reaches_into_its_base() {
+    for (turns, expected) in [
+        (1, format!("{TWO} | five | to five")),
+        (2, TWO.to_owned()),
+        (3, "rules | one | to one".to_owned()),
+        (4, "rules".to_owned()),
+        (9, "rules".to_owned()),
+    ] {
+        let thread = Thread::of_two();
+        let mut file = fs::read_to_string(&thread.files[1]).unwrap();
+        file +=
+            &json!({ "timestamp": "2026-08-01T11:00:00.000Z", "ordinal": 90, "type": "event_msg",
+            "payload": { "type": "thread_rolled_back", "num_turns": turns } })
+            .to_string();
+        fs::write(&thread.files[1], file + "\n").unwrap();
+        assert_eq!(peeked(&thread.files[1]), (expected.clone(), None), "{turns}");
+        let (archive, session) = imported(&[thread.home.codex()]);
+        assert_eq!(sent(&archive, &session), expected, "{turns}");
+    }
+}
+
+#[test]
+fn a_segment_that_says_nothing_yet_stands_where_it_begins() {
+    let thread = Thread::of_two();
+    let line = fs::read_to_string(&thread.files[1]).unwrap();
+    fs::write(&thread.files[1], line.lines().next().unwrap().to_owned() + "\n").unwrap();
+    assert_eq!(peeked(&thread.files[1]), (TWO.to_owned(), None));
+    for order in [[0, 1], [1, 0]] {
+        let (archive, session) = imported(&order.map(|n| thread.files[n].clone()));
+        assert_eq!(sent(&archive, &session), TWO);
+        let graph = ops::graph(&archive, &session, false).unwrap();
+        assert_eq!(graph.nodes.iter().filter(|node| node.is_head).count(), 1);
+        assert_eq!(graph.nodes.iter().filter(|node| node.is_unnamed).count(), 1);
+    }
+}
+
+#[test]
+fn changes_of_a_thread_of_several_files_are_read_by_the_agent_as_they_are_shown() {
+    let thread = Thread::new();
+    let root = thread.home.0.path().join("store");
+    let mut archive = crate::fixture::open(&root, 5);
+    let home = [thread.home.codex()];
+    import(&mut archive, &home);
+    let session = archive.every().unwrap().remove(0);
+    let nowhere = Workspace::default();
+    let live = &thread.files[2];
+    let rest: Vec<Vec<u8>> = thread.files[..2].iter().map(|path| fs::read(path).unwrap()).collect();
+    let agrees = |archive: &Archive, expected: &str| {
+        assert_eq!(sent(archive, &session), expected);
+        assert_eq!(peeked(live).0, expected, "what the file says alone");
+        let now: Vec<Vec<u8>> =
+            thread.files[..2].iter().map(|path| fs::read(path).unwrap()).collect();
+        assert_eq!(now, rest, "an older file was written");
+        let lines = fs::read_to_string(live).unwrap();
+        let ordinals = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let ordinals: Vec<u64> = ordinals.map(|line| line["ordinal"].as_u64().unwrap()).collect();
+        assert!(ordinals.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{ordinals:?}");
+    };
+    // Into the newest file, into the one before, into the first, and to a turn that no path leads to now.
+    ops::revert(&mut archive, &session, &nowhere, "6", None).unwrap();
+    agrees(&archive, &format!("{TWO} | five | to five"));
+    ops::undo(&mut archive, &session, None).unwrap();
+    agrees(&archive, &of_three());
+    ops::revert(&mut archive, &session, &nowhere, "4", None).unwrap();
+    agrees(&archive, TWO);
+    ops::revert(&mut archive, &session, &nowhere, "1", None).unwrap();
+    agrees(&archive, "rules | one | to one");
+    ops::revert(&mut archive, &session, &nowhere, "3", None).unwrap();
+    agrees(&archive, &format!("{TWO} | three | to three"));
+    ops::append(&mut archive, &session, &nowhere, &[Draft::Note("by hand".into())]).unwrap();
+    agrees(&archive, &format!("{TWO} | three | to three | by hand"));
+    ops::switch(&mut archive, &session, "main.1").unwrap();
+    agrees(&archive, &of_three());
+    assert_eq!(damage(&archive), [""; 0]);
+}
+
+#[test]
+fn a_session_without_a_live_file_goes_back_over_several_files_too() {
+    let thread = Thread::new();
+    let (mut archive, session) = imported(&[thread.home.codex()]);
+    let nowhere = Workspace::default();
+    for (checkpoint, expected) in [
+        ("6", format!("{TWO} | five | to five")),
+        ("5", format!("{TWO} | five | to five")),
+        ("1", "rules | one | to one".to_owned()),
+    ] {
+        ops::revert(&mut archive, &session, &nowhere, checkpoint, None).unwrap();
+        assert_eq!(sent(&archive, &session), expected, "{checkpoint}");
+        ops::undo(&mut archive, &session, None).unwrap();
+        assert_eq!(sent(&archive, &session), of_three());
+    }
+    assert_eq!(damage(&archive), [""; 0]);
+}
+
+/// A thread and a fork of it by reference, which has two turns of its own.
+fn fork() -> (Home, PathBuf, PathBuf) {
+    let home = Home::new();
+    let mut parent = Rollout::first(THREAD);
+    parent.turn("one");
+    let one = parent.end();
+    parent.turn("two");
+    let fork = json!({ "forked_from_id": THREAD, "forked_from_ordinal_exclusive": one.0 });
+    let mut child = Rollout::behind(CHILD, THREAD, one, &fork);
+    child.turn("other");
+    child.turn("more");
+    let parent = home.write(10, THREAD, &parent);
+    let child = home.write(11, CHILD, &child);
+    (home, parent, child)
+}
+
+#[test]
+fn a_fork_by_reference_says_that_its_history_lies_in_its_parent() {
+    let (home, parent, child) = fork();
+    let env = TestEnv::new();
+    let lies = format!("the history before the fork lies in its parent, session {THREAD}");
+    let file = child.to_str().unwrap();
+    let show = |env: &TestEnv, of: &str, held: &str| {
+        for command in ["log", "graph", "context"] {
+            let said = env.run(&[command, of]).success().stderr;
+            let expected = format!("warning: {lies} ({held}); it is not shown");
+            assert!(said.contains(&expected), "{command} {of}: {said}");
+        }
+        let status = env.run(&["status", of]).success().stdout;
+        assert!(status.replace("\n            ", " ").contains(&lies), "{status}");
+    };
+    show(&env, file, "not in the store");
+    env.run(&[Path::new("import"), &child]).success();
+    show(&env, CHILD, "not in the store");
+    env.run(&[Path::new("import"), &parent]).success();
+    show(&env, CHILD, "in the store");
+    show(&env, file, "in the store");
+    let json = |args: &[&str]| -> Value {
+        let said = env.run(args).success().stdout;
+        let of_child = said.lines().find(|line| line.contains(&format!("\"session\":\"{CHILD}\"")));
+        serde_json::from_str(of_child.unwrap()).unwrap()
+    };
+    let kin = &json(&["sessions", "--json"])["kin"];
+    assert_eq!((&kin["session"], &kin["shown"]), (&json!(THREAD), &json!(false)));
+    assert_eq!((&kin["held"], &kin["continues"]), (&json!(true), &json!(true)));
+    let status = json(&["status", "--json", CHILD]);
+    let elsewhere = &status["elsewhere"];
+    assert_eq!((&elsewhere["session"], &elsewhere["why"]), (&json!(THREAD), &json!("parent")));
+    // The parent says nothing of the kind.
+    assert_eq!(env.run(&["log", THREAD]).success().stderr, "");
+    drop(home);
+}
+
+#[test]
+fn what_would_take_the_parents_history_from_a_fork_is_refused() {
+    let (home, _, child) = fork();
+    let root = home.0.path().join("store");
+    let mut archive = crate::fixture::open(&root, 6);
+    import(&mut archive, &[home.codex()]);
+    let sessions = archive.every().unwrap();
+    let session = sessions.into_iter().find(|session| session.name.id == CHILD).unwrap();
+    let nowhere = Workspace::default();
+    let before = fs::read(&child).unwrap();
+    let (asked, clock) = (crate::compact::asked(32_000), || undertext::model::Timestamp(0));
+    let keep = undertext::context::plan::Keep::Last(1);
+    let compacting = ops::Compacting { keep, ..ops::Compacting::of(&asked, &clock) };
+    let compacted = ops::compact(&mut archive, &session, &nowhere, &compacting, &mut |_| ());
+    assert!(matches!(compacted, Err(OpsError::Unread(_))), "{compacted:?}");
+    let cleared = ops::clear(&mut archive, &session, &nowhere);
+    assert!(matches!(cleared, Err(OpsError::Unread(_))), "{cleared:?}");
+    assert_eq!(fs::read(&child).unwrap(), before);
+    // A turn that is the fork's own goes by a rollback, which leaves the parent's turns alone.
+    ops::revert(&mut archive, &session, &nowhere, "1", None).unwrap();
+    assert_eq!(sent(&archive, &session), "other | to other");
+    ops::revert(&mut archive, &session, &nowhere, "0", None).unwrap();
+    assert_eq!(sent(&archive, &session), "");
+    let written = fs::read_to_string(&child).unwrap();
+    assert!(!written.contains("\"compacted\""), "{written}");
+    let rolled: u64 = written
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter_map(|line| line["payload"]["num_turns"].as_u64())
+        .sum();
+    assert_eq!(rolled, 2);
+}
+
+#[test]
+fn a_result_of_a_fork_is_not_cut_by_putting_its_context_in_the_place_of_all() {
+    let (home, _, child) = fork();
+    let mut more =
+        Rollout { bytes: fs::read_to_string(&child).unwrap(), next: 40, has_ordinals: true };
+    let call =
+        json!({ "type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c" });
+    more.line("response_item", call);
+    let output = "word ".repeat(20_000);
+    let output = json!({ "type": "function_call_output", "call_id": "c", "output": output });
+    more.line("response_item", output);
+    fs::write(&child, &more.bytes).unwrap();
+    let root = home.0.path().join("store");
+    let mut archive = crate::fixture::open(&root, 8);
+    import(&mut archive, &[home.codex()]);
+    let sessions = archive.every().unwrap();
+    let session = sessions.into_iter().find(|session| session.name.id == CHILD).unwrap();
+    let limit = undertext::context::cut::Limit::of_chars(10_000);
+    let cut = ops::truncate(&mut archive, &session, ops::Bound { limit, window: None });
+    assert!(matches!(cut, Err(OpsError::Unread(_))), "{cut:?}");
+    assert_eq!(fs::read_to_string(&child).unwrap(), more.bytes);
+}
+
+#[test]
+fn a_fork_that_went_back_into_its_parent_still_has_its_history_there() {
+    let (home, _, child) = fork();
+    // Codex names the place in the parent again, both as base and as fork; within the fork it names the fork's own file.
+    let own = fs::read_to_string(&child).unwrap();
+    let lines: Vec<&str> = own.split_inclusive('\n').collect();
+    let other = lines[..6].concat();
+    let fork: Value = serde_json::from_str(lines[0]).unwrap();
+    let of_fork = &fork["payload"]["forked_from_ordinal_exclusive"];
+    let more = json!({ "forked_from_id": THREAD, "forked_from_ordinal_exclusive": of_fork });
+    let mut within = Rollout::behind(CHILD, CHILD, (20, other.len() as u64), &more);
+    within.turn("within");
+    let within = home.write(12, &format!("{CHILD}_{SECOND}"), &within);
+    let parent = Some(Gap::Parent(THREAD.into()));
+    let said = "other | to other | within | to within".to_owned();
+    assert_eq!(peeked(&within), (said, parent.clone()));
+    let more = json!({ "forked_from_id": THREAD, "forked_from_ordinal_exclusive": 2 });
+    let mut into = Rollout::behind(CHILD, THREAD, (2, 300), &more);
+    into.turn("into");
+    let into = home.write(13, &format!("{CHILD}_{THIRD}"), &into);
+    assert_eq!(peeked(&into), ("into | to into".to_owned(), parent));
+    let mut archive = Archive::in_memory(Seeded::boxed(9));
+    import(&mut archive, &[home.codex()]);
+    for session in archive.every().unwrap() {
+        let kin = ops::kin(&archive, &session).unwrap();
+        let expected = (session.name.id == CHILD).then(|| THREAD.to_owned());
+        assert_eq!(kin.map(|kin| kin.session), expected);
+    }
+}
+
+/// A file that names its model and its window.
+fn telling() -> Rollout {
+    let mut rollout = Rollout::first(THREAD);
+    rollout
+        .event(json!({ "type": "task_started", "turn_id": "a", "model_context_window": 100_000 }));
+    rollout.line("turn_context", json!({ "cwd": "/w", "model": "gpt-old" }));
+    rollout.item("user", "one");
+    rollout.item("assistant", "to one");
+    rollout.event(json!({ "type": "token_count", "info": { "model_context_window": 258_400 } }));
+    rollout.event(json!({ "type": "task_started", "turn_id": "b" }));
+    rollout.line("turn_context", json!({ "cwd": "/w", "model": "gpt-new" }));
+    rollout.item("user", "two");
+    rollout.event(json!({ "type": "token_count", "info": null }));
+    rollout
+}
+
+#[test]
+fn the_window_and_the_model_that_a_file_names_are_used_unless_something_else_is_said() {
+    let env = TestEnv::new();
+    let codex = env.home().join(".codex/sessions/2026/08/01");
+    let name = format!("rollout-2026-08-01T10-00-00-{THREAD}.jsonl");
+    let mut rollout = telling();
+    let call =
+        json!({ "type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c" });
+    rollout.line("response_item", call);
+    let output = "word ".repeat(20_000);
+    let output = json!({ "type": "function_call_output", "call_id": "c", "output": output });
+    rollout.line("response_item", output);
+    write(&codex.join(name), rollout.bytes.as_bytes());
+    env.run(&["import"]).success();
+    let context = |more: &[&str]| {
+        let said = env.run(&[&["context", "--json", THREAD], more].concat()).success().stdout;
+        let first: Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
+        let field = |key: &str| first[key].clone();
+        (field("window"), field("source"), field("model"))
+    };
+    let of = |window: u64, source: &str, model: &str| (json!(window), json!(source), json!(model));
+    assert_eq!(context(&[]), of(258_400, "file", "gpt-new"));
+    assert_eq!(context(&["--at", "@0"]), of(100_000, "file", "gpt-old"));
+    assert_eq!(context(&["--model", "gpt-new"]), of(258_400, "file", "gpt-new"));
+    // The file speaks of its own model only.
+    assert_eq!(context(&["--model", "gpt-4o"]), of(128_000, "model", "gpt-4o"));
+    assert_eq!(context(&["--window", "50000"]), of(50_000, "asked", "gpt-new"));
+    let words = env.run(&["context", THREAD]).success().stdout;
+    assert!(words.contains("of a window of 258400 (the session's file, gpt-new)"), "{words}");
+    let status = env.run(&["status", THREAD]).success().stdout;
+    assert!(status.contains("tokens of 258400;"), "{status}");
+    assert!(status.contains("by the session's file, gpt-new"), "{status}");
+    let json_of = |args: &[&str]| -> Value {
+        let said = env.run(args).success().stdout;
+        serde_json::from_str(said.lines().last().unwrap()).unwrap()
+    };
+    let plan = json_of(&["compact", "--dry-run", "--json", THREAD]);
+    assert_eq!(plan["window"], json!(258_400));
+    // 100,000 characters fit here, and would not into a window of which nothing is known.
+    let cut = json_of(&["truncate", "--dry-run", "--json", THREAD]);
+    assert_eq!((&cut["window"], &cut["results"]), (&json!(258_400), &json!(0)));
+    let cut = json_of(&["truncate", "--dry-run", "--json", "--window", "32000", THREAD]);
+    assert_eq!((&cut["window"], &cut["results"]), (&json!(32_000), &json!(1)));
+    let recovered = json_of(&["recover", "--json", THREAD]);
+    assert_eq!(recovered["window"], json!(258_400));
+    let settings = env.home().join(".config/undertext/config.toml");
+    write(&settings, b"[models.gpt-new]\nwindow = 64000\n");
+    assert_eq!(context(&[]), of(64_000, "models", "gpt-new"));
+    write(&settings, b"[window]\ncap = 200000\n");
+    assert_eq!(context(&[]), of(200_000, "cap", "gpt-new"));
+    write(&settings, b"[window]\ndefault = 60000\n");
+    assert_eq!(context(&[]), of(258_400, "file", "gpt-new"));
+}
+
+#[test]
+fn a_segment_has_the_window_and_the_model_of_its_base_until_it_names_its_own() {
+    let home = Home::new();
+    let first = telling();
+    home.write(10, THREAD, &first);
+    let mut second = Rollout::behind(THREAD, THREAD, first.end(), &json!({}));
+    second.item("user", "three");
+    let file = home.write(11, &later(SECOND), &second);
+    let told = |file: &Path| {
+        let (archive, session) = ops::peek(file, Box::new(Machine)).unwrap();
+        let mut asked = crate::compact::asked(0);
+        asked.window = None;
+        let found = ops::context(&archive, &session, None, &asked).unwrap();
+        (found.window.tokens, found.model.unwrap_or_default())
+    };
+    assert_eq!(told(&file), (258_400, "gpt-new".to_owned()));
+    second.event(json!({ "type": "task_started", "turn_id": "c", "model_context_window": 90_000 }));
+    home.write(11, &later(SECOND), &second);
+    assert_eq!(told(&file), (90_000, "gpt-new".to_owned()));
+}
+
+/// What Codex itself sends of the thread of several files that it wrote.
+#[test]
+fn a_real_thread_of_two_files_is_sent_as_codex_sends_it() {
+    let Some(corpus) = needs::corpus() else { return };
+    let files = corpus.files("codex-made/segments");
+    let expected =
+        "first question | mock answer | second question | mock answer | RESUMED? | mock answer";
+    let asked = |said: String| {
+        let said = said.split(" | ").filter(|words| !words.trim_start().starts_with('<'));
+        said.collect::<Vec<_>>().join(" | ")
+    };
+    for order in [[0, 1], [1, 0]] {
+        let (archive, session) = imported(&order.map(|n: usize| files[n].clone()));
+        assert_eq!(asked(sent(&archive, &session)), expected);
+        let graph = ops::graph(&archive, &session, false).unwrap();
+        let left: Vec<&str> = graph.nodes.iter().map(|node| node.words.as_str()).collect();
+        assert!(left.contains(&"third question") && left.contains(&"fourth question"), "{left:?}");
+    }
+    let (said, gap) = peeked(&files[1]);
+    assert_eq!((asked(said).as_str(), gap), (expected, None));
+}
