@@ -99,13 +99,16 @@ pub(crate) fn audit(_: &Arguments) {
     let folder = folder();
     let mut archive = open(folder.path());
     let (session, workspace) = begin(&mut archive);
-    let result =
-        |n: usize| Draft::Result { id: format!("c{n}"), output: text(n, 2_600), error: None };
+    let pair = |n: usize| {
+        let (id, name, input) = (format!("c{n}"), "Read".to_owned(), "{}".to_owned());
+        let call = Draft::Call { id: id.clone(), name, input };
+        [call, Draft::Result { id, output: text(n, 2_600), error: None }]
+    };
     for from in (0..CUT).step_by(1_000) {
-        let drafts: Vec<Draft> = (from..from + 1_000).map(result).collect();
+        let drafts: Vec<Draft> = (from..from + 1_000).flat_map(pair).collect();
         let limit = Some(Limit::of_chars(2_000));
         let done = ops::append_cut(&mut archive, &session, &workspace, &drafts, limit).unwrap();
-        assert_eq!(done.cut, 1_000);
+        assert_eq!(done.cut.len(), 1_000);
     }
     drop(archive);
     let id = session.name.id;

@@ -13,13 +13,15 @@ use undertext::ops::{
 };
 use undertext::wire::Draft;
 
-use super::common::{DIGITS, Of, counted};
+use super::common::{DIGITS, counted};
 use super::error::{CommandError, Exit};
+use super::hint::Line;
 use super::models::{self, Summing};
+use super::words::About;
 use super::{Context, env};
+use crate::render::safe;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::{json, safe};
 
 /// More entries than this are summed up for people.
 const LISTED: usize = 10;
@@ -41,7 +43,7 @@ Examples:
   undertext append < entries.jsonl
 
 JSON: one object an entry, in order
-  {\"type\":\"entry\", \"entry\":ID, \"uuid\":UUID, \"operation\":N or null if it was there already, \"call\":ID with --call}
+  {\"type\":\"entry\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"entry\":ID, \"uuid\":UUID, \"operation\":N or null if it was there already, \"call\":ID with --call}
 and with --compact, if it was due, what compact prints")]
 pub(crate) struct Args {
     /// The text, or - to read it from stdin; left out, it is read unless stdin is a terminal
@@ -80,8 +82,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "text")]
     jsonl: Option<PathBuf>,
 
-    /// Cut what tools answered to so many characters, at least 2000; all of it is kept: undertext show ID --hidden
-    #[arg(long, value_name = "N")]
+    /// Cut what tools answered to this many characters, at least 2000; all of it is kept, for show --hidden
+    #[arg(long, value_name = "N", value_parser = super::common::count::<usize>, allow_negative_numbers = true)]
     max_chars: Option<usize>,
 
     /// Compact the context then, as the settings say, if that is due
@@ -93,7 +95,7 @@ pub(crate) struct Args {
     force: bool,
 
     #[command(flatten)]
-    of: Of,
+    about: About,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -112,7 +114,7 @@ struct Batch {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (mut archive, session) = context.change(args.of.session.as_deref())?;
+    let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(Manner { force: args.force, ..Manner::default() });
     // Whoever writes to stdin may take long; nothing is locked meanwhile.
     let batch = batch(context, args)?;
@@ -136,22 +138,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             if let Some(call) = &batch.call {
                 fields["call"] = json!(call);
             }
-            json::line(&mut context.output, "entry", &fields)?;
+            context.write_changed("entry", (&archive, &session), fields)?;
         }
         if let Some(done) = &compacted {
-            json::line(&mut context.output, "compact", &models::compacted(done))?;
+            context.write_changed("compact", (&archive, &session), models::compacted(done))?;
         }
         return Ok(Exit::Yes);
     }
+    context.say_session((&archive, &session))?;
     list(context, &appended.entries, batch.call.as_deref())?;
-    match appended.cut {
-        0 => {}
-        1 => context.output.note("It is cut, and kept whole: undertext show ID --hidden"),
-        n => {
-            let note = format!("{n} are cut, and kept whole: undertext show ID --hidden");
-            context.output.note(&note);
-        }
-    }
     match (appended.operation, appended.checkpoints.as_slice()) {
         (None, _) => context.output.note("It was there already, and nothing is changed"),
         (_, []) => {}
@@ -159,6 +154,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         (_, [first, .., last]) => {
             context.output.note(&format!("Checkpoints {first} to {last} stand before the turns"));
         }
+    }
+    if let Some(entry) = appended.cut.first() {
+        let hidden = Line::about("show").with(format!("{entry:.DIGITS$}")).with("--hidden");
+        let count = appended.cut.len() as u64;
+        let cut =
+            counted(count, "result is cut, and kept whole", "results are cut, and kept whole");
+        context.output.hint(hidden.to(format!("{cut}; to read what is hidden")));
     }
     if let Some(done) = &compacted {
         models::tell(context, done)?;
@@ -245,7 +247,7 @@ fn text(context: &Context, given: Option<&str>) -> Result<String, CommandError> 
         Some(text) if text != "-" => return Ok(text.to_owned()),
         None if context.env.terminal.stdin => {
             return Err(CommandError::user(anyhow!("there is nothing to append"))
-                .hinted("give the text, or - to read it from stdin: undertext append TEXT"));
+                .hinted("give the text, or - to read it from stdin"));
         }
         _ => {}
     }
@@ -264,7 +266,8 @@ fn read(context: &Context, file: &Path) -> Result<Vec<u8>, CommandError> {
         let is_stream = matches!(Refusal::of(&error), Some(Refusal::NoFile(_)));
         let error = anyhow!(error).context(format!("cannot read {}", safe::path(file)));
         let error = CommandError::user(error);
-        let hint = "what a program prints is read from stdin: undertext append --jsonl -";
+        let stdin = Line::about("append").with("--jsonl").with("-");
+        let hint = stdin.to("what a program prints is read from stdin");
         if is_stream { error.hinted(hint) } else { error }
     })
 }

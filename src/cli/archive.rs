@@ -3,17 +3,20 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use undertext::context::recover::Unrecovered;
 use undertext::model::SessionName;
 use undertext::ops::{self, Archive, Elsewhere, Gap, Notice, OpsError, Place, Session, Workspace};
-use undertext::store::{Access, StoreError};
+use undertext::store::{Access, Listed, StoreError};
 
-use super::Context;
 use super::error::{CommandError, Kind};
-use super::pointed;
-use super::store::quoted;
+use super::hint::{Hint, Line};
+use super::{Context, common, env, pointed};
+
+/// How many sessions an error lists.
+const LISTED: usize = 8;
 
 impl Context {
     /// Opens the archive to read; nothing is written or made.
@@ -31,7 +34,7 @@ impl Context {
                 "{} lies on a network file system, on which a store is not safe",
                 root.display()
             ))
-            .hinted("use a folder on a disk of this machine: --store DIR")
+            .hinted("name a folder on a disk of this machine with --store")
             .hinted("or set UNDERTEXT_ALLOW_NETWORK=1 if only this machine ever uses it"));
         }
         let mut archive = Archive::open(&root, Access::Brief, self.env.ambient())?;
@@ -50,7 +53,7 @@ impl Context {
         }
         if archive.store().is_stale()? {
             self.output.warn(
-                "an older version has left the store's derived rows; the next change makes them anew",
+                "an older version has left the store's derived rows; the next change rebuilds them",
             );
         }
         if let Some(elsewhere) = ops::elsewhere(&archive, &session)? {
@@ -58,10 +61,10 @@ impl Context {
             self.output.warn(&format!("{words}; it is not shown"));
         }
         if let Ok(Some(path)) = ops::left_for(&archive, &session) {
-            let path = shown(&path);
-            self.output.warn(&format!("the agent goes on in {path}, which is not shown"));
+            let name = shown(&path);
+            self.output.warn(&format!("the agent goes on in {name}, which is not shown"));
             if archive.root().is_some() {
-                self.output.hint(&format!("take it in: undertext import {path}"));
+                self.output.hint(Line::new("import").with(&path).to("take it in"));
             }
         }
         // A live file that cannot be read agrees with nothing, and hinders no reading of the store.
@@ -94,14 +97,16 @@ impl Context {
     /// Says that a file which is shown as it is lies under a session of the store, which knows more of it.
     fn point_to_store(&mut self, wanted: Option<&OsStr>) {
         let path = wanted.and_then(|wanted| self.env.current_dir.join(wanted).canonicalize().ok());
-        let held = path.zip(self.reader().ok()).and_then(|(path, archive)| {
-            archive.store().files(path.as_os_str().as_bytes()).ok()?.pop()
+        let archive = path.as_ref().and_then(|_| self.reader().ok());
+        let held = path.zip(archive).and_then(|(path, archive)| {
+            let (_, name, _) = archive.store().files(path.as_os_str().as_bytes()).ok()?.pop()?;
+            let session = archive.session(&name).ok()??;
+            self.short_name(&archive, &session).ok()
         });
-        if let Some((_, name, _)) = held {
-            let id = name.id;
-            self.output.hint(&format!(
-                "this is the file alone; the store has its branches and what was cut: {id}"
-            ));
+        if let Some(name) = held {
+            let graph = Line::new("graph").option("-s", name);
+            let words = "this is the file alone; the store has its branches and what was cut";
+            self.output.hint(graph.to(words));
         }
     }
 
@@ -110,26 +115,18 @@ impl Context {
         &mut self,
         wanted: Option<&OsStr>,
     ) -> Result<(Archive, Session), CommandError> {
-        let named = wanted.and_then(OsStr::to_str);
-        let path =
-            wanted.map(|wanted| self.env.current_dir.join(wanted)).filter(|path| path.is_file());
-        match (path, named) {
-            (Some(path), _) => Ok(ops::peek(&path, self.env.ambient())?),
-            (None, None) if wanted.is_some() => Err(no_such(wanted)),
-            (None, named) => {
-                let archive = match self.reader() {
-                    Err(error)
-                        if named.is_some_and(|named| named.contains(['/', '.']))
-                            && error.is_absence() =>
-                    {
-                        return Err(no_such(wanted));
-                    }
-                    other => other?,
-                };
-                let session = self.session(&archive, named)?;
-                Ok((archive, session))
-            }
-        }
+        let found = if let Some(path) = self.file(wanted) {
+            ops::peek(&path, self.env.ambient())?
+        } else {
+            let archive = self.reader().map_err(|error| match self.no_file(wanted) {
+                Some(none) if error.is_absence() => none,
+                _ => error,
+            })?;
+            let session = self.session(&archive, wanted)?;
+            (archive, session)
+        };
+        self.name(wanted, &found)?;
+        Ok(found)
     }
 
     /// Opens a session of the store to change it; a session file is taken in first and becomes its live file. The store is
@@ -138,36 +135,103 @@ impl Context {
         &mut self,
         wanted: Option<&OsStr>,
     ) -> Result<(Archive, Session), CommandError> {
-        let file = wanted.map(|wanted| self.env.current_dir.join(wanted));
-        if let Some(file) = file.filter(|file| file.is_file()) {
+        let found = if let Some(file) = self.file(wanted) {
             let mut archive = self.writer()?;
             let (session, attached) = ops::take_up(&mut archive, &file)?;
             self.point_at(&attached.path, &session)?;
             self.tell(&attached.notices);
-            return Ok((archive, session));
-        }
-        let path = self.root()?.join("store.db");
-        if !path.exists() {
-            return Err(StoreError::Absent { path }.into());
-        }
-        let named = wanted.map(|wanted| wanted.to_str().ok_or_else(|| no_such(Some(wanted))));
-        let named = named.transpose()?;
-        let archive = self.writer()?;
-        let is_path = named.is_some_and(|named| named.starts_with(['/', '.']));
-        let session = match self.session(&archive, named) {
-            Err(_) if is_path => return Err(no_such(wanted)),
-            found => found?,
+            (archive, session)
+        } else {
+            let path = self.root()?.join("store.db");
+            if !path.exists() {
+                return Err(self.no_file(wanted).unwrap_or(StoreError::Absent { path }.into()));
+            }
+            let archive = self.writer()?;
+            let session = self.session(&archive, wanted)?;
+            (archive, session)
         };
-        Ok((archive, session))
+        self.name(wanted, &found)?;
+        Ok(found)
+    }
+
+    /// Returns the session file that a word names.
+    pub(crate) fn file(&self, wanted: Option<&OsStr>) -> Option<PathBuf> {
+        wanted.map(|wanted| self.env.current_dir.join(wanted)).filter(|path| path.is_file())
+    }
+
+    /// Has further command lines name the session that was found: by its path if it was named so, else by its id; a
+    /// command that names none takes the same one again.
+    fn name(
+        &mut self,
+        wanted: Option<&OsStr>,
+        (archive, session): &(Archive, Session),
+    ) -> Result<(), CommandError> {
+        let name = match wanted {
+            Some(path) if self.file(wanted).is_some() => Some(path.to_owned()),
+            Some(_) => Some(self.short_name(archive, session)?.into()),
+            None => None,
+        };
+        self.output.naming().session = name;
+        Ok(())
+    }
+
+    /// Returns a word that names a session of the store and no file of the current folder.
+    pub(crate) fn short_name(
+        &self,
+        archive: &Archive,
+        session: &Session,
+    ) -> Result<String, CommandError> {
+        let name = ops::short_name(archive, session)?;
+        let is_free = self.file(Some(OsStr::new(&name))).is_none();
+        Ok(if is_free { name } else { format!("{}:{}", session.name.format, session.name.id) })
     }
 
     /// Finds a session of the store; without a word, the newest of the current folder.
     pub(crate) fn session(
         &self,
         archive: &Archive,
-        wanted: Option<&str>,
+        wanted: Option<&OsStr>,
     ) -> Result<Session, CommandError> {
-        Ok(ops::find_session(archive, wanted, &self.env.current_dir)?)
+        let Some(word) = wanted else {
+            return Ok(ops::find_session(archive, None, &self.env.current_dir)?);
+        };
+        // A name that is no text is none of a session.
+        let word = word.to_str().unwrap_or_default();
+        match ops::find_session(archive, Some(word), &self.env.current_dir) {
+            Err(error @ OpsError::NoSession(_)) => {
+                Err(self.no_file(wanted).unwrap_or(error.into()))
+            }
+            found => Ok(found?),
+        }
+    }
+
+    /// Returns what is wrong with a word that can only be meant as a path of a session file.
+    fn no_file(&self, wanted: Option<&OsStr>) -> Option<CommandError> {
+        let wanted = wanted?;
+        let path = self.env.current_dir.join(wanted);
+        let name = shown(Path::new(wanted));
+        if !wanted.is_empty() && path.is_dir() {
+            let error = CommandError::user(anyhow!("{name} is a folder, and not a session"));
+            // As a word of its own, a name that begins with a dash would be an option.
+            let is_option = wanted.as_encoded_bytes().starts_with(b"-");
+            let typed = if is_option { path.as_os_str() } else { wanted };
+            return Some(
+                error
+                    .hinted(
+                        Line::new("sessions")
+                            .option("--folder", wanted)
+                            .to("list the sessions that work in it"),
+                    )
+                    .hinted(Line::new("import").with(typed).to("take in the session files in it")),
+            );
+        }
+        let is_path = wanted.to_str().is_none_or(|wanted| {
+            let ends_so = [".jsonl", ".json", ".zst"].iter().any(|end| wanted.ends_with(end));
+            wanted.starts_with(['.', '~']) || wanted.contains('/') || ends_so
+        });
+        let error =
+            CommandError::user(anyhow!("there is no file {name}, and no session of that name"));
+        is_path.then(|| error.hinted(sessions()))
     }
 
     /// Returns what the current folder tells.
@@ -183,10 +247,9 @@ impl Context {
     }
 }
 
-fn no_such(wanted: Option<&OsStr>) -> CommandError {
-    let wanted = wanted.unwrap_or_default().to_string_lossy();
-    CommandError::user(anyhow!("{wanted:?} is neither a file nor a session"))
-        .hinted("list the sessions: undertext sessions")
+/// Returns the hint to list sessions.
+fn sessions() -> Hint {
+    Line::new("sessions").to("list the sessions")
 }
 
 /// Returns a list of what could have been meant.
@@ -217,37 +280,18 @@ impl From<OpsError> for CommandError {
 }
 
 /// Returns what kind of error it is and what can be done next.
-fn advice(error: &OpsError) -> (Kind, Vec<String>) {
+fn advice(error: &OpsError) -> (Kind, Vec<Hint>) {
     use OpsError as E;
-    let hint = |text: &str| vec![text.to_owned()];
+    let hint = |text: &str| vec![Hint::from(text)];
     match error {
-        E::Store(StoreError::Newer { .. }) => {
-            (Kind::NewerStore, hint("update undertext, or use another store: --store DIR"))
-        }
-        E::Store(StoreError::Absent { .. }) => {
-            (Kind::User, hint("begin a session, which makes the store: undertext new"))
-        }
-        E::Store(StoreError::Foreign { .. }) => {
-            (Kind::User, hint("use another folder: --store DIR"))
-        }
-        E::Store(StoreError::ReadOnly { .. }) => {
-            (Kind::Failed, hint("reading commands still work"))
-        }
-        E::Store(StoreError::Full) => {
-            (Kind::Failed, hint("nothing is lost; make room and try again"))
-        }
-        E::Store(StoreError::Corrupt { .. }) => {
-            (Kind::Failed, hint("see what is damaged: undertext verify"))
-        }
-        E::Store(StoreError::Busy | StoreError::Conflict) | E::Overtaken => {
-            (Kind::Failed, hint("try again"))
-        }
+        E::Store(error) => about_store(error),
+        E::Overtaken => (Kind::Failed, hint("try again")),
         E::Loaded { .. } => (
             Kind::Failed,
             vec![
                 "end the agent first: it would not see what is written, and go on from what it knows"
-                    .to_owned(),
-                "or insist: --force".to_owned(),
+                    .into(),
+                "or insist, with --force".into(),
             ],
         ),
         E::Left { .. } | E::Unread(_) => (Kind::Failed, about_other_files(error)),
@@ -256,22 +300,28 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
         }
         E::OutOfReach { .. } => (
             Kind::Failed,
-            hint("to have this state in a file of its own: undertext branch NAME ENTRY, undertext export"),
-        ),
-        E::NoSession(_) | E::NoSessionHere(_) => (
-            Kind::User,
             vec![
-                "list the sessions: undertext sessions".to_owned(),
-                "or begin one: undertext new; or take in those of your agents: undertext import"
-                    .to_owned(),
+                Line::about("export")
+                    .with("--list")
+                    .to("list the states that can be written to a file of their own"),
             ],
         ),
-        E::AmbiguousSession { matches, .. } | E::AmbiguousEntry { matches, .. } => {
-            (Kind::User, vec![format!("type more of one of these: {}", listed(matches))])
+        E::NoSession(_) | E::NoSessionHere(_) => {
+            (Kind::User, [vec![sessions()], beginnings()].concat())
         }
-        E::NoEntry(_) => (Kind::User, hint("list the entries with their ids: undertext log")),
+        E::AmbiguousSession { matches, .. } => (Kind::User, candidates(matches)),
+        E::AmbiguousEntry { matches, .. } => {
+            (Kind::User, vec![format!("type more of one of these: {}", listed(matches)).into()])
+        }
+        E::NoEntry(wanted) => {
+            let mut hints = vec![Line::about("log").to("list the entries with their ids")];
+            if wanted.bytes().all(|byte| byte.is_ascii_digit()) && !wanted.is_empty() {
+                hints.push(format!("checkpoint {wanted} is typed @{wanted}").into());
+            }
+            (Kind::User, hints)
+        }
         E::NoCheckpoint { nearest, .. } if nearest.is_empty() => {
-            (Kind::User, hint("there are none yet: undertext checkpoint makes one"))
+            (Kind::User, vec![Line::about("checkpoint").to("there is no checkpoint yet; set one")])
         }
         E::NoCheckpoint { nearest, .. } => {
             let shown = nearest.iter().map(|(n, words)| {
@@ -280,33 +330,35 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
                 format!("{n} ({words})")
             });
             let shown: Vec<String> = shown.collect();
-            let list = "all of them: undertext checkpoints".to_owned();
-            (Kind::User, vec![format!("the nearest are {}", shown.join(", ")), list])
+            let nearest = format!("the nearest are {}", shown.join(", "));
+            (Kind::User, vec![nearest.into(), Line::about("checkpoints").to("list all of them")])
         }
         E::NoBranch { branches, .. } => {
-            (Kind::User, vec![format!("there are {}", listed(branches))])
+            (Kind::User, vec![format!("there are {}", listed(branches)).into()])
         }
-        E::BranchExists(_) => (Kind::User, hint("go to it: undertext switch NAME")),
+        E::BranchExists(name) => {
+            (Kind::User, vec![Line::about("switch").with(name).to("go to it")])
+        }
         E::NoOperation(_) | E::NotUndoable { .. } => {
-            (Kind::User, hint("list them: undertext operations"))
+            (Kind::User, vec![Line::about("operations").to("list them")])
         }
         E::NoFile { among, .. } => {
             let among: Vec<String> = among.iter().map(|path| shown(path)).collect();
-            (Kind::User, vec![format!("there are {}", listed(&among))])
+            (Kind::User, vec![format!("there are {}", listed(&among)).into()])
         }
         E::NoContainer { .. } => {
-            (Kind::User, hint("write it as it is: undertext export -o FILE.jsonl"))
+            (Kind::User, hint("write it as it is, without --container and under another name"))
         }
-        E::NoGeneration { newest, .. } => (Kind::User, vec![format!("there are 1 to {newest}")]),
+        E::NoGeneration { newest, .. } => {
+            (Kind::User, vec![format!("there are 1 to {newest}").into()])
+        }
         E::NoFormat(_) => (Kind::User, hint("session files are JSONL files that an agent wrote")),
         E::BadName { .. } | E::Invalid { .. } | E::Nothing(_) | E::Unsupported(_) | E::Read(_) => {
             (Kind::User, Vec::new())
         }
         E::Window { .. } => (
             Kind::User,
-            hint(
-                "name another one with --window, or set window.block in config.toml: undertext context --help",
-            ),
+            vec![settings("name another one with --window, or set window.block in config.toml")],
         ),
         E::Behind { .. } => (
             Kind::Failed,
@@ -320,41 +372,89 @@ fn advice(error: &OpsError) -> (Kind, Vec<String>) {
 }
 
 /// Returns what can be done next where another file of the session counts.
-fn about_other_files(error: &OpsError) -> Vec<String> {
-    let hint = match error {
+fn about_other_files(error: &OpsError) -> Vec<Hint> {
+    vec![match error {
         OpsError::Left { by, .. } => {
-            format!(
-                "take that file in, and the session goes on there: undertext import {}",
-                shown(by)
-            )
+            Line::new("import").with(by).to("take that file in, and the session goes on there")
         }
         OpsError::Unread(Elsewhere { gap: Gap::Parent(_), .. }) => {
-            "messages can be appended, and turns of the fork itself can be left".to_owned()
+            "messages can be appended, and turns of the fork itself can be left".into()
         }
-        _ => "if the file is anywhere, take it in: undertext import FILE".to_owned(),
-    };
-    vec![hint]
+        _ => Line::new("import").with("--help").to("if the file is anywhere, take it in"),
+    }]
 }
 
-/// Returns what can be done next where a model is in it.
-fn about_models(error: &OpsError) -> Vec<String> {
+/// Returns what kind of error of the store it is and what can be done next.
+fn about_store(error: &StoreError) -> (Kind, Vec<Hint>) {
+    let hint = |text: &str| vec![Hint::from(text)];
     match error {
-        OpsError::Unrecovered(error) => error.advice(),
-        OpsError::Summary(_) => vec![
-            "without a model: undertext compact --summarizer extract".to_owned(),
-            "or let statistics stand for a summary: leave out --strict".to_owned(),
-        ],
-        OpsError::Hook { .. } => {
-            vec!["the command is compaction.before in config.toml".to_owned()]
+        StoreError::Newer { .. } => {
+            (Kind::NewerStore, hint("update undertext, or name another store with --store"))
         }
-        error => pointed::advice(error),
+        StoreError::Absent { .. } => (Kind::User, beginnings()),
+        StoreError::Foreign { .. } => (Kind::User, hint("name another folder with --store")),
+        StoreError::ReadOnly { .. } => (Kind::Failed, hint("reading commands still work")),
+        StoreError::Full => (Kind::Failed, hint("nothing is lost; make room and try again")),
+        StoreError::Corrupt { .. } => {
+            (Kind::Failed, vec![Line::new("verify").to("see what is damaged")])
+        }
+        StoreError::Busy | StoreError::Conflict => (Kind::Failed, hint("try again")),
+        _ => (Kind::Failed, Vec::new()),
     }
 }
 
-/// Returns the option that names the same session again, with a leading space.
-pub(crate) fn option(wanted: Option<&OsStr>) -> String {
-    let Some(wanted) = wanted else { return String::new() };
-    format!(" -s {}", quoted(Path::new(wanted)))
+/// Returns the ways to a first session.
+pub(crate) fn beginnings() -> Vec<Hint> {
+    vec![
+        Line::new("import").to("take in the sessions of your agents"),
+        Line::new("new").to("begin a session of undertext's own"),
+    ]
+}
+
+/// Returns the hint to read about every key of the settings.
+pub(crate) fn settings(words: &str) -> Hint {
+    let words = if words.is_empty() { String::new() } else { format!("{words}; ") };
+    Line::new("context").with("--settings").to(format!("{words}every key, explained"))
+}
+
+/// Returns the sessions that could have been meant, each as it can be typed.
+fn candidates(matches: &[Listed]) -> Vec<Hint> {
+    let is_shared = |id: &str| matches.iter().filter(|other| other.name.id == id).count() > 1;
+    let shown = matches.iter().take(LISTED).map(|Listed { name, card, .. }| {
+        let format = if is_shared(&name.id) { format!("{}:", name.format) } else { String::new() };
+        let title = card.title.as_deref().map(common::first_line).unwrap_or_default();
+        let title: String = title.chars().take(60).collect();
+        let active = env::local(card.active);
+        format!("{format}{}  {title}  ({}, {active})", name.id, name.format).into()
+    });
+    let more = matches.len().saturating_sub(LISTED);
+    let more = (more > 0).then(|| format!("{more} more").into());
+    [Hint::from("type more of one of these")].into_iter().chain(shown).chain(more).collect()
+}
+
+/// Returns what can be done next where a model is in it.
+fn about_models(error: &OpsError) -> Vec<Hint> {
+    match error {
+        OpsError::Unrecovered(Unrecovered::Blocked { least, .. }) => vec![
+            format!("set a window of at least {least} tokens, or take a model that has one").into(),
+        ],
+        OpsError::Unrecovered(Unrecovered::DoesNotFit { largest, .. }) => {
+            let largest = largest.first().map(|large| {
+                Line::about("show").with(&large.entry).to("see what the largest entry holds")
+            });
+            let rest = [
+                Line::about("checkpoints").to("list the places to go back to"),
+                "or take a model with a larger window".into(),
+            ];
+            largest.into_iter().chain(rest).collect()
+        }
+        OpsError::Summary(_) => vec![
+            Line::about("compact").option("--summarizer", "extract").to("without a model"),
+            "or let statistics stand for a summary: leave out --strict".into(),
+        ],
+        OpsError::Hook { .. } => vec!["the command is compaction.before in config.toml".into()],
+        error => pointed::advice(error),
+    }
 }
 
 /// Returns a path as it is shown.

@@ -1,14 +1,12 @@
 //! `attach`: makes the agent's file the live file of its session, or ends that.
 
-use std::ffi::OsString;
-
 use serde_json::json;
 use undertext::ops;
 
 use super::Context;
 use super::common;
 use super::error::{CommandError, Exit};
-use crate::render::json;
+use super::words::About;
 
 /// Let changes of a session write the agent's own file, so that the agent resumes what they say
 ///
@@ -24,12 +22,11 @@ Examples:
   undertext attach 8f14e45f --off
 
 JSON: one object
-  {\"type\":\"attach\", \"session\":ID, \"path\":PATH, \"attached\":BOOL, \"left\":the branch that keeps where main stood or null,
+  {\"type\":\"attach\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"path\":PATH, \"attached\":BOOL, \"left\":the branch that keeps where main stood or null,
    \"operation\":N or null if it was so already}")]
 pub(crate) struct Args {
-    /// A session file, or a session by its id, its beginning, or its title; left out, the newest of this folder
-    #[arg(value_name = "SESSION")]
-    session: Option<OsString>,
+    #[command(flatten)]
+    about: About,
 
     /// Leave the agent's file alone from now on
     #[arg(long)]
@@ -37,12 +34,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let wanted = args.session.as_deref();
-    let file = wanted.map(|wanted| context.env.current_dir.join(wanted));
-    let (session, attached) = if let Some(file) = file.filter(|file| !args.off && file.is_file()) {
-        let (session, attached) = ops::take_up(&mut context.writer()?, &file)?;
+    let wanted = args.about.wanted()?;
+    // A file that is named is attached as it is taken in.
+    let file = context.file(wanted).filter(|_| !args.off);
+    let (archive, session, attached) = if let Some(file) = file {
+        let mut archive = context.writer()?;
+        let (session, attached) = ops::take_up(&mut archive, &file)?;
         context.point_at(&attached.path, &session)?;
-        (session, attached)
+        (archive, session, attached)
     } else {
         let (mut archive, session) = context.change(wanted)?;
         let attached = if args.off {
@@ -52,29 +51,29 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         } else {
             ops::attach(&mut archive, &session, None)?
         };
-        (session, attached)
+        (archive, session, attached)
     };
     context.tell(&attached.notices);
     if context.json {
         let fields = json!({
-            "session": session.name.id,
             "path": common::path(Some(&attached.path)),
             "attached": !args.off,
             "left": attached.left,
             "operation": attached.operation,
         });
-        json::line(&mut context.output, "attach", &fields)?;
+        context.write_changed("attach", (&archive, &session), fields)?;
         return Ok(Exit::Yes);
     }
+    context.say_session((&archive, &session))?;
     let path = context.env.homely(&attached.path);
     let what = if args.off {
-        format!("Session {} leaves {path} alone from now on", session.name.id)
+        format!("{path} is left alone from now on")
     } else {
-        format!("Session {} is attached to {path}", session.name.id)
+        format!("It is attached to {path}")
     };
     context.say(&what)?;
     if let Some(left) = &attached.left {
-        context.say(&format!("main follows the file; where it stood is branch {left}"))?;
+        context.say(&format!("main follows the file; where it stood is kept as branch {left}"))?;
     }
     Ok(Exit::Yes)
 }

@@ -1,6 +1,5 @@
 //! `audit`: what was cut, by whom, and how much of it is hidden.
 
-use std::ffi::OsString;
 use std::io::Write as _;
 
 use serde_json::json;
@@ -11,13 +10,15 @@ use super::Context;
 use super::common::{DIGITS, counted};
 use super::env;
 use super::error::{CommandError, Exit};
+use super::hint::Line;
+use super::words::About;
 use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
 /// Show what was cut in a session, when, by whom, and how much of it is hidden
 ///
-/// Entries that undertext replaced are kept whole, and what they hide is shown by `undertext show ID --hidden`. What an
+/// Entries that undertext replaced are kept whole, and `show --hidden` prints what they hide. What an
 /// agent had cut, compacted or put into files before the session was taken in is listed apart, as far as its records tell.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -38,12 +39,12 @@ and the sum of what stands: what is neither undone nor replaced again
   {\"type\":\"total\", \"replaced\":N, \"characters\":[before, after], \"tokens\":[before, after], \"hidden\":CHARACTERS,
    \"earlier\":N}")]
 pub(crate) struct Args {
-    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
-    session: Option<OsString>,
+    #[command(flatten)]
+    about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.session.as_deref())?;
+    let (archive, session) = context.look(args.about.wanted()?)?;
     let audit = ops::audit(&archive, &session)?;
     let mut total = Total::default();
     for one in audit.standing() {
@@ -88,13 +89,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             "{entries} cut from {before} to {after} characters, about {} to {} tokens; {share} is hidden, and kept",
             total.tokens.0, total.tokens.1
         ))?;
-        context.output.hint("read what is hidden: undertext show ID --hidden");
+        if let Some(one) = audit.standing().last() {
+            let show = Line::about("show").with(format!("{:.DIGITS$}", one.entry)).with("--hidden");
+            context.output.hint(show.to("to read what the last one hides"));
+        }
     }
     if !audit.earlier.is_empty() {
         if !audit.replaced.is_empty() {
             writeln!(context.output)?;
         }
-        context.say("Cut before it reached us:")?;
+        context.say("Cut by the agent before import:")?;
         let [left, right] = [Align::Left, Align::Right];
         let mut table = Table::new([left, left, left, right, left]);
         for (entry, at, one) in &audit.earlier {

@@ -1,13 +1,15 @@
 //! `branch`: lists branches, or makes one.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 use serde_json::json;
 use undertext::ops;
 
 use super::Context;
-use super::common::{self, Of};
+use super::common;
 use super::error::{CommandError, Exit};
+use super::hint::Line;
+use super::words::{About, Noun, text};
 use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -22,30 +24,38 @@ Examples:
   undertext branch try-again
   undertext branch before-the-fix @3
   undertext branch found 8f14e45f -s 'Fix the build'
+  undertext branch 7c2a51de              list those of the session 7c2a51de
 
-ENTRY is an id or a uuid, or its beginning, @N for checkpoint N, HEAD, a branch, and ~N for N entries before one
+ENTRY is an id or a uuid, or its beginning, @N for checkpoint N, HEAD, a branch, and ~N for N entries before one. A first
+word that reads like an id or a path is the session, because no branch can be called so
 
 JSON: one object a branch
   {\"type\":\"branch\", \"branch\":NAME, \"entry\":ID or null at the start, \"current\":BOOL}
 and of a branch that was made, in place of \"current\"
-  \"operation\":N")]
+  \"operation\":N, \"session\":ID, \"title\":TEXT or null, \"format\":NAME")]
 pub(crate) struct Args {
     /// Make a branch of this name
-    name: Option<String>,
+    name: Option<OsString>,
 
     /// Say where it stands [default: HEAD]
     #[arg(value_name = "ENTRY", requires = "name")]
-    entry: Option<String>,
+    entry: Option<OsString>,
 
     #[command(flatten)]
-    of: Of,
+    about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    match &args.name {
-        None => list(context, args.of.session.as_deref()),
-        Some(name) => make(context, args, name),
+    let (name, entry) = (args.name.as_deref(), args.entry.as_deref());
+    let Some(first) = name else { return list(context, args.about.wanted()?) };
+    if let Some((name, entry)) = args.about.behind(context, first, entry) {
+        return match name {
+            None => list(context, Some(first)),
+            Some(name) => make(context, Some(first), text(name)?, entry.map(text).transpose()?),
+        };
     }
+    let words = context.words(Noun::Entry, (0, 1), &[entry], &args.about)?;
+    make(context, words.session, text(first)?, words.nouns.first().copied())
 }
 
 fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandError> {
@@ -75,9 +85,14 @@ fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandEr
     Ok(Exit::Yes)
 }
 
-fn make(context: &mut Context, args: &Args, name: &str) -> Result<Exit, CommandError> {
-    let (mut archive, session) = context.change(args.of.session.as_deref())?;
-    let target = args.entry.as_deref().map(|entry| ops::find_entry(&archive, &session, entry));
+fn make(
+    context: &mut Context,
+    wanted: Option<&OsStr>,
+    name: &str,
+    entry: Option<&str>,
+) -> Result<Exit, CommandError> {
+    let (mut archive, session) = context.change(wanted)?;
+    let target = entry.map(|entry| ops::find_entry(&archive, &session, entry));
     let made = ops::branch(&mut archive, &session, name, target.transpose()?.as_ref())?;
     context.tell(&made.notices);
     let head = common::entry_id(&archive, &session, made.position.head)?;
@@ -87,10 +102,11 @@ fn make(context: &mut Context, args: &Args, name: &str) -> Result<Exit, CommandE
             "entry": common::whole(head),
             "operation": made.operation,
         });
-        json::line(&mut context.output, "branch", &fields)?;
+        context.write_changed("branch", (&archive, &session), fields)?;
     } else {
+        context.say_session((&archive, &session))?;
         context.say(&format!("Made branch {} at {}", made.branch, common::short(head)))?;
-        context.output.hint(&format!("go on there: undertext switch {}", made.branch));
+        context.output.hint(Line::about("switch").with(&made.branch).to("to go on there"));
     }
     Ok(Exit::Yes)
 }

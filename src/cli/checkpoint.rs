@@ -4,11 +4,11 @@ use serde_json::json;
 use undertext::ops;
 
 use super::Context;
-use super::common::Of;
 use super::error::{CommandError, Exit};
-use crate::render::json;
+use super::hint::Line;
+use super::words::About;
 
-/// Give the place where a session stands a number to go back to
+/// Mark the current position, to go back to it
 ///
 /// Every turn of the user has one without asking. A number is given once and never again.
 #[derive(Debug, clap::Args)]
@@ -18,27 +18,28 @@ Examples:
   undertext checkpoint -m 'before the refactoring'
 
 JSON: one object
-  {\"type\":\"checkpoint\", \"checkpoint\":N, \"operation\":N or null if the place had its number}")]
+  {\"type\":\"checkpoint\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"checkpoint\":N, \"operation\":N or null if the place had its number}")]
 pub(crate) struct Args {
     /// Say what it marks
     #[arg(short, long = "message", value_name = "NOTE", allow_hyphen_values = true)]
     message: Option<String>,
 
     #[command(flatten)]
-    of: Of,
+    about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (mut archive, session) = context.change(args.of.session.as_deref())?;
+    let (mut archive, session) = context.change(args.about.wanted()?)?;
     let (n, operation, notices) = ops::checkpoint(&mut archive, &session, args.message.as_deref())?;
     context.tell(&notices);
     if context.json {
         let fields = json!({ "checkpoint": n, "operation": operation });
-        json::line(&mut context.output, "checkpoint", &fields)?;
+        context.write_changed("checkpoint", (&archive, &session), fields)?;
     } else {
+        context.say_session((&archive, &session))?;
         let already = if operation.is_none() { " stands here already" } else { "" };
         context.say(&format!("Checkpoint {n}{already}"))?;
-        context.output.hint(&format!("come back to it: undertext revert {n}"));
+        context.output.hint(Line::about("revert").with(n.to_string()).to("to come back to it"));
     }
     Ok(Exit::Yes)
 }

@@ -4,8 +4,9 @@ use serde_json::json;
 use undertext::ops;
 
 use super::Context;
-use super::common::{self, About};
+use super::common;
 use super::error::{CommandError, Exit};
+use super::words::About;
 use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -28,7 +29,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.about.session.as_deref())?;
+    let (archive, session) = context.look(args.about.wanted()?)?;
     context.output.page()?;
     let mut table = Table::new([Align::Right, Align::Left, Align::Left]);
     for shown in ops::checkpoints(&archive, &session)? {

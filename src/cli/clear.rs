@@ -4,12 +4,13 @@ use serde_json::json;
 use undertext::ops;
 
 use super::Context;
-use super::common::{About, Writing, tell_back};
+use super::common::{Writing, tell_back};
 use super::error::{CommandError, Exit};
+use super::words::About;
 
-/// Go back to before the first entry: the agent begins anew
+/// Go back to before the first entry, from where the agent starts over
 ///
-/// Nothing is lost: what was left is kept as a branch, and the old live file is set aside.
+/// Nothing is lost: the old end is kept as a branch, and the previous live file under another name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -17,9 +18,9 @@ Examples:
   undertext clear 8f14e45f
 
 JSON: one object
-  {\"type\":\"clear\", \"branch\":NAME, \"left\":the branch that keeps what was left or null,
-   \"dropped\":entries that are left behind, \"note\":null,
-   \"rotated\":PATH of the old live file or null, \"written\":PATH of the agent's own file or null, \"operation\":N or null if nothing had to change}")]
+  {\"type\":\"clear\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"branch\":NAME,
+   \"left\":the branch that keeps the old end or null, \"dropped\":entries that are only there, \"note\":null,
+   \"rotated\":PATH of the previous live file or null, \"written\":PATH of the agent's own file or null, \"operation\":N or null if nothing had to change}")]
 pub(crate) struct Args {
     #[command(flatten)]
     writing: Writing,
@@ -29,9 +30,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (mut archive, session) = context.change(args.about.session.as_deref())?;
+    let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(args.writing.manner(context));
     let workspace = context.workspace();
     let cleared = ops::clear(&mut archive, &session, &workspace)?;
-    tell_back(context, "clear", "the start", json!({}), &cleared)
+    tell_back(context, ("clear", "the start"), (&archive, &session), json!({}), &cleared)
 }

@@ -1,35 +1,33 @@
-//! What several commands share: which session they work on, ids of entries, and how a change is told.
+//! What several commands share: ids of entries, numbers, and how a change is told.
 
-use std::ffi::OsString;
 use std::path::Path;
+use std::str::FromStr;
 
 use serde_json::{Value, json};
 use undertext::model::EntryId;
-use undertext::ops::{Archive, Kin, Manner, Reverted, Session, Undone};
+use undertext::ops::{self, Archive, Kin, Manner, Reverted, Session, Undone};
 
 use super::Context;
 use super::archive::shown;
 use super::error::{CommandError, Exit};
-use crate::render::json;
+use super::hint::Line;
 use crate::render::table::Table;
+use crate::render::{json, safe};
 
 /// How many digits of an entry's id people are shown.
 pub(crate) const DIGITS: usize = 12;
+/// However wide the terminal, the line that names a session is not wider.
+const WIDEST: usize = 80;
 
-/// The session of a command that has a noun of its own.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Of {
-    /// Work on this session: an id, its beginning, or a title; left out, the newest of this folder
-    #[arg(short, long = "session", value_name = "SESSION")]
-    pub(crate) session: Option<OsString>,
+/// Reads a number.
+pub(crate) fn number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "it must be a whole number from 0 on".to_owned())
 }
 
-/// The session of a command about a session.
-#[derive(Debug, clap::Args)]
-pub(crate) struct About {
-    /// An id, its beginning, or a title; left out, the newest session of this folder
-    #[arg(value_name = "SESSION")]
-    pub(crate) session: Option<OsString>,
+/// Reads a number that is not 0.
+pub(crate) fn count<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| *number != T::default());
+    number.ok_or_else(|| "it must be a whole number from 1 on".to_owned())
 }
 
 /// How an agent's own file is written.
@@ -118,11 +116,11 @@ pub(crate) fn first_line(text: &str) -> &str {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
-/// Tells what going back did; `place` is what programs are told of where to.
+/// Tells what going back did; `to` is where, and `place` what programs are told of that.
 pub(crate) fn tell_back(
     context: &mut Context,
-    kind: &str,
-    to: &str,
+    (kind, to): (&str, &str),
+    changed: (&Archive, &Session),
     mut place: Value,
     reverted: &Reverted,
 ) -> Result<Exit, CommandError> {
@@ -136,39 +134,41 @@ pub(crate) fn tell_back(
         place["rotated"] = path(rotated);
         place["written"] = path(reverted.written.as_deref());
         place["operation"] = json!(reverted.operation);
-        json::line(&mut context.output, kind, &place)?;
+        context.write_changed(kind, changed, place)?;
         return Ok(Exit::Yes);
     }
+    context.say_session(changed)?;
     if reverted.operation.is_none() {
         context.say(&format!("{branch} stands at {to} already, and nothing is changed"))?;
         return Ok(Exit::Yes);
     }
-    let dropped = match reverted.dropped {
-        0 => String::new(),
-        1 => "; 1 entry is left behind".to_owned(),
-        n => format!("; {n} entries are left behind"),
-    };
-    context.say(&format!("{branch} is back at {to}{dropped}"))?;
+    context.say(&format!("{branch} is back at {to}"))?;
     if let Some(note) = reverted.note {
         context.say(&format!("The note for the model is {note:.DIGITS$}"))?;
     }
     if let Some(left) = &reverted.left {
-        context.say(&format!("What was left is branch {left}"))?;
+        let dropped = match reverted.dropped {
+            0 => String::new(),
+            n => format!(", with {} that came after", counted(n, "entry", "entries")),
+        };
+        context.say(&format!("The old end is kept as branch {left}{dropped}"))?;
     }
     context.say_written(reverted.written.as_deref(), rotated)?;
     if rotated.is_none() && reverted.written.is_none() {
-        let note = "The agent's own file is not changed; to have this state in a file: undertext export -o FILE";
-        context.output.note(note);
+        context.output.note("The agent's own file is not changed");
+        let file = context.free_name(changed)?;
+        let export = Line::about("export").option("-o", file);
+        context.output.hint(export.to("to write this state to a file"));
     }
-    context.output.hint("take it back: undertext undo");
+    context.output.hint(Line::about("undo").to("to undo"));
     Ok(Exit::Yes)
 }
 
-/// Tells what an undo or a redo did, and by which command it is taken back.
+/// Tells what an undo or a redo did, and by which command it is undone in turn.
 pub(crate) fn tell_undone(
     context: &mut Context,
-    kind: &str,
-    back: &str,
+    (kind, back): (&str, &str),
+    changed: (&Archive, &Session),
     undone: &Undone,
 ) -> Result<Exit, CommandError> {
     context.tell(&undone.notices);
@@ -182,20 +182,71 @@ pub(crate) fn tell_undone(
             "rotated": path(rotated),
             "written": path(undone.written.as_deref()),
         });
-        json::line(&mut context.output, kind, &fields)?;
+        context.write_changed(kind, changed, fields)?;
         return Ok(Exit::Yes);
     }
-    context.say(&format!("Took back operation {} ({})", undone.undoes, undone.command))?;
+    context.say_session(changed)?;
+    context.say(&format!("Undid operation {} ({})", undone.undoes, undone.command))?;
     if !undone.left.is_empty() {
         let branches = if undone.left.len() == 1 { "branch" } else { "branches" };
-        context.say(&format!("What had come since is {branches} {}", undone.left.join(", ")))?;
+        let left = undone.left.join(", ");
+        context.say(&format!("What came after it is kept as {branches} {left}"))?;
     }
     context.say_written(undone.written.as_deref(), rotated)?;
-    context.output.hint(&format!("change your mind: undertext {back}"));
+    context.output.hint(Line::about(back).to(format!("to {back}")));
     Ok(Exit::Yes)
 }
 
 impl Context {
+    /// Tells people which session was changed, before all else about the change.
+    pub(crate) fn say_session(
+        &mut self,
+        (archive, session): (&Archive, &Session),
+    ) -> Result<(), CommandError> {
+        if self.output.is_quiet() {
+            return Ok(());
+        }
+        let title = archive.store().card(session.key)?.title.unwrap_or_default();
+        let title = safe::line(first_line(&title)).into_owned();
+        let name = safe::line(&self.short_name(archive, session)?).into_owned();
+        let (head, tail) = (format!("Session {name}"), format!("({})", session.name.format));
+        let taken = safe::width(&head) + safe::width(&tail) + "    ".len();
+        let room = self.output.columns().min(WIDEST).saturating_sub(taken);
+        let title = safe::clip(&title, room);
+        let parts = [head.as_str(), &title, &tail].into_iter().filter(|part| !part.is_empty());
+        self.say(&parts.collect::<Vec<_>>().join("  "))
+    }
+
+    /// Tells programs what a change did, and of which session.
+    pub(crate) fn write_changed(
+        &mut self,
+        kind: &str,
+        (archive, session): (&Archive, &Session),
+        fields: Value,
+    ) -> Result<(), CommandError> {
+        let mut told = json!({
+            "session": session.name.id,
+            "title": archive.store().card(session.key)?.title,
+            "format": session.name.format,
+        });
+        if let (Some(told), Value::Object(fields)) = (told.as_object_mut(), fields) {
+            told.extend(fields);
+        }
+        Ok(json::line(&mut self.output, kind, &told)?)
+    }
+
+    /// Returns the name of a file that is not there yet, for a session.
+    pub(crate) fn free_name(
+        &self,
+        (archive, session): (&Archive, &Session),
+    ) -> Result<String, CommandError> {
+        let stem = ops::short_name(archive, session)?.replace(['/', ':'], "-");
+        let names = (1..).map(|n| if n == 1 { String::new() } else { format!("-{n}") });
+        let mut names = names.map(|n| format!("{stem}{n}.jsonl"));
+        let is_free = |name: &String| !self.env.current_dir.join(name).exists();
+        Ok(names.find(is_free).unwrap_or_default())
+    }
+
     /// Prints a table for people.
     pub(crate) fn show<const N: usize>(&mut self, table: &Table<N>) -> Result<(), CommandError> {
         let (styles, width) = (self.output.styles(), self.output.width());
@@ -216,8 +267,10 @@ impl Context {
     ) -> Result<(), CommandError> {
         if let Some(path) = written {
             let path = self.env.homely(path);
-            self.say(&format!("The agent resumes there: {path}"))?;
+            self.say(&format!("The agent resumes from {path}"))?;
         }
-        rotated.map_or(Ok(()), |path| self.say(&format!("The old live file is {}", shown(path))))
+        rotated.map_or(Ok(()), |path| {
+            self.say(&format!("The previous file is kept as {}", shown(path)))
+        })
     }
 }

@@ -5,9 +5,11 @@ use undertext::context::event::Cause;
 use undertext::ops::{self, Compacting, Part, Planned};
 
 use super::Context;
-use super::common::{About, Writing, capital};
+use super::common::{Writing, capital};
 use super::error::{CommandError, Exit};
+use super::hint::Line;
 use super::models::{self, Kit, Summing};
+use super::words::About;
 use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -29,8 +31,8 @@ Settings: [compaction] and [provider.NAME] in config.toml; every key, explained:
 The commands before and after are told as JSON on stdin; before stops it by failing.
 
 JSON: one object
-  {\"type\":\"compact\", \"operation\":N or null if nothing is changed, \"nothing\":why there was nothing to do or null,
-   \"branch\":NAME, \"left\":NAME of the branch with the state before, where the file is written anew, or null,
+  {\"type\":\"compact\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"operation\":N or null if nothing is changed, \"nothing\":why there was nothing to do or null,
+   \"branch\":NAME, \"left\":NAME of the branch with the state before, where the file is written again, or null,
    \"summary\":ID or null, \"summarised\":MESSAGES, \"kept\":MESSAGES, \"carried\":earlier summaries in it N,
    \"pre_tokens\":N, \"post_tokens\":N, \"window\":N, \"files\":[PATH], \"model\":NAME or null, \"duration_ms\":N,
    \"fallback\":why no model wrote it though one should have, or null, \"rotated\":PATH or null, \"written\":PATH or null}
@@ -67,17 +69,20 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let settings = context.settings()?;
     let cause = if args.trigger == Trigger::Auto { Cause::Auto } else { Cause::Manual };
     if args.dry_run {
-        let (archive, session) = context.look(args.about.session.as_deref())?;
+        let (archive, session) = context.look(args.about.wanted()?)?;
         let kit = context.kit(&args.summing, &settings, &archive, &session)?;
         let plan = ops::plan_compaction(&archive, &session, &kit.compacting())?;
         show(context, &plan)?;
         return Ok(Exit::Yes);
     }
-    let (mut archive, session) = context.change(args.about.session.as_deref())?;
+    let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(args.writing.manner(context));
     let kit = context.kit(&args.summing, &settings, &archive, &session)?;
     let wanted = Compacting { cause, ..kit.compacting() };
     if cause == Cause::Auto && !is_due(&archive, &session, &kit)? {
+        if !context.json {
+            context.say_session((&archive, &session))?;
+        }
         context.say("It is not due, and nothing is changed")?;
         return Ok(Exit::Yes);
     }
@@ -86,16 +91,17 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let done = ops::compact(&mut archive, &session, &workspace, &wanted, &mut emit)?;
     context.tell(&done.notices);
     if context.json {
-        json::line(&mut context.output, "compact", &models::compacted(&done))?;
+        context.write_changed("compact", (&archive, &session), models::compacted(&done))?;
         return Ok(Exit::Yes);
     }
+    context.say_session((&archive, &session))?;
     if let Some(why) = done.nothing {
         context.say(&capital(&format!("{why}; nothing is changed")))?;
         return Ok(Exit::Yes);
     }
     models::tell(context, &done)?;
-    context.output.hint("see what a model would be sent: undertext context");
-    context.output.hint("take it back: undertext undo");
+    context.output.hint(Line::about("context").to("to see what a model would be sent"));
+    context.output.hint(Line::about("undo").to("to undo"));
     Ok(Exit::Yes)
 }
 

@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use clap_complete::Shell;
 
 use super::error::{CommandError, Exit};
+use super::hint::Line;
 use super::{Context, NAME};
 
 /// Print a script that completes commands and options in a shell
@@ -24,7 +25,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let own = || context.env.shell.as_ref().and_then(Shell::from_shell_path);
     let shell = args.shell.or_else(own).ok_or_else(|| {
         CommandError::user(anyhow!("cannot tell the shell from $SHELL"))
-            .hinted("name it: undertext completions bash")
+            .hinted(Line::new("completions").with("bash").to("name it, such as"))
     })?;
     // The generator panics if its writer fails, and memory does not.
     let mut script = Vec::new();

@@ -1,7 +1,6 @@
 //! `context`: what a model would be sent, and why.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io::Write as _;
 
 use serde::Serialize;
@@ -16,8 +15,9 @@ use undertext::model::{Block, Role, Timestamp};
 use undertext::ops::{self, Archive, Asked, Session};
 use undertext::settings::Settings;
 
-use super::common::{capital, counted, first_line};
+use super::common::{capital, count, counted, first_line, number};
 use super::error::{CommandError, Exit};
+use super::words::About;
 use super::{Context, models};
 use crate::render::json;
 use crate::render::style::Label;
@@ -62,8 +62,8 @@ and with --settings one a value that a file sets
 ORIGIN is said, summary, kept, replayed, synthetic or merged. With --explain instead
   {\"type\":\"explained\", \"entry\":ID, \"messages\":[N], \"why\":TEXT, \"changes\":[CHANGE]}")]
 pub(crate) struct Args {
-    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
-    session: Option<OsString>,
+    #[command(flatten)]
+    about: About,
 
     /// Show what led to this entry: HEAD, HEAD~2, @7, a branch, or the beginning of an id
     #[arg(long, value_name = "ENTRY")]
@@ -81,20 +81,20 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOW", default_value = "estimate")]
     tokens: TokensArg,
 
-    /// The window is of so many tokens
-    #[arg(long, value_name = "TOKENS")]
+    /// Context window, in tokens
+    #[arg(long, value_name = "TOKENS", value_parser = number::<u64>, allow_negative_numbers = true)]
     window: Option<u64>,
 
     /// Send at most the newest N turns of the user
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     turns: Option<u32>,
 
     /// Send at most N messages, in whole turns
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     max_messages: Option<u32>,
 
     /// Send at most N tokens, in whole turns
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
     max_tokens: Option<u64>,
 
     /// Send only turns that began so long ago at most: 30m, 12h, 7d, 2w
@@ -102,7 +102,7 @@ pub(crate) struct Args {
     since: Option<i64>,
 
     /// Cut each tool's result to N characters for this request, and fit all of them into three quarters of the window
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     max_tool_result: Option<u32>,
 
     /// Send no pictures
@@ -147,7 +147,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return context.show_settings();
     }
     let settings = context.settings()?;
-    let (archive, session) = context.look(args.session.as_deref())?;
+    let (archive, session) = context.look(args.about.wanted()?)?;
     let at = args.at.as_deref().map(|at| ops::find_entry(&archive, &session, at)).transpose()?;
     let asked = asked(context, args, &settings, &archive, &session)?;
     let found = ops::context(&archive, &session, at.as_ref(), &asked)?;

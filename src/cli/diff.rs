@@ -1,6 +1,6 @@
 //! `diff`: how two branches differ, from where they part.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 
 use serde_json::json;
@@ -10,6 +10,8 @@ use undertext::ops::{self, Diff, Difference, Line, Side};
 use super::Context;
 use super::common::{counted, short, whole};
 use super::error::{CommandError, Exit};
+use super::hint;
+use super::words::{About, Noun};
 use crate::render::conversation::{self, Manner};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -39,21 +41,20 @@ with --stat only the fork and
   {\"type\":\"stat\", \"same\":N, \"renewed\":N, \"changed\":N, \"one\":{\"entries\":N, \"characters\":N} on this side only,
    \"other\":{..}}")]
 pub(crate) struct Args {
-    /// An entry: HEAD, HEAD~2, @7, a branch, or the beginning of an id
-    #[arg(default_value = "HEAD", value_name = "ENTRY")]
-    one: String,
+    /// An entry: HEAD, HEAD~2, @7, a branch, or the beginning of an id [default: HEAD]
+    #[arg(value_name = "ENTRY")]
+    one: Option<OsString>,
 
-    /// The entry to compare it with
-    #[arg(default_value = "HEAD", value_name = "OTHER")]
-    other: String,
+    /// The entry to compare it with [default: HEAD]
+    #[arg(value_name = "OTHER")]
+    other: Option<OsString>,
 
-    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
-    #[arg(short, long)]
-    session: Option<OsString>,
+    #[command(flatten)]
+    about: About,
 
     /// Look for the other entry in this session of the store
     #[arg(long, value_name = "SESSION")]
-    with: Option<String>,
+    with: Option<OsString>,
 
     /// Count only
     #[arg(long)]
@@ -65,13 +66,17 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.session.as_deref())?;
+    let nouns = [args.one.as_deref(), args.other.as_deref()];
+    let least = usize::from(args.one.is_some());
+    let words = context.words(Noun::Entry, (least, 2), &nouns, &args.about)?;
+    let noun = |n: usize| words.nouns.get(n).copied().unwrap_or("HEAD");
+    let (archive, session) = context.look(words.session)?;
     let other = match &args.with {
         Some(with) => context.session(&archive, Some(with))?,
         None => session.clone(),
     };
-    let one = ops::find_entry(&archive, &session, &args.one)?;
-    let two = ops::find_entry(&archive, &other, &args.other)?;
+    let one = ops::find_entry(&archive, &session, noun(0))?;
+    let two = ops::find_entry(&archive, &other, noun(1))?;
     let found = ops::diff(&archive, (&session, &one), (&other, &two))?;
     let differs =
         found.rows.iter().any(|row| matches!(row, Difference::Only(..) | Difference::Changed(..)));
@@ -88,12 +93,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         stat(context, &found)?;
         return Ok(exit);
     }
-    let option = super::archive::option(args.session.as_deref());
+    // What the other session has alone is shown from there.
+    let there = match &args.with {
+        Some(_) => Some(context.short_name(&archive, &other)?.into()),
+        None => context.output.naming().session.clone(),
+    };
     for row in &found.rows {
         if context.json {
             tell(context, row)?;
         } else {
-            show(context, row, args.full, &option)?;
+            show(context, row, args.full, there.as_deref())?;
         }
     }
     Ok(exit)
@@ -136,15 +145,20 @@ fn show(
     context: &mut Context,
     row: &Difference,
     full: bool,
-    session: &str,
+    there: Option<&OsStr>,
 ) -> Result<(), CommandError> {
     let styles = context.output.styles();
+    let mut naming = context.output.naming().clone();
+    if matches!(row, Difference::Only(Side::Other, _)) {
+        naming.session = there.map(OsStr::to_owned);
+    }
+    let command = |entry: &str| naming.spell(&hint::Line::about("show").with(entry));
     let manner = Manner {
         styles,
         zone: context.env.zone,
         columns: context.output.width().map(|columns| columns.saturating_sub(1)),
         full,
-        session,
+        command: &command,
     };
     match row {
         Difference::Same(n) => {

@@ -8,6 +8,7 @@ use super::Context;
 use super::archive::shown;
 use super::common;
 use super::error::{CommandError, Exit};
+use super::hint::Line;
 use crate::render::json;
 
 /// Look at the folder of the store: its place, its modes, its owner, and what crashes left behind
@@ -47,7 +48,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     } else if ok {
         context.say(&format!("{} is in order", shown(&root)))?;
     } else if left.iter().any(|ailment| ailment.cure != Cure::Person) {
-        context.output.hint("mend what can be mended: undertext doctor --fix");
+        context.output.hint(Line::new("doctor").with("--fix").to("to mend what can be mended"));
     }
     Ok(if ok { Exit::Yes } else { Exit::No })
 }

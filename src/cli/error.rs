@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use undertext::store::StoreError;
 
+use super::hint::{Hint, Naming};
 use crate::render::safe;
 use crate::render::style::{Label, Styles};
 
@@ -43,7 +44,7 @@ pub(crate) enum Kind {
 pub(crate) struct CommandError {
     kind: Kind,
     error: anyhow::Error,
-    hints: Vec<String>,
+    hints: Vec<Hint>,
 }
 
 impl CommandError {
@@ -58,7 +59,7 @@ impl CommandError {
     }
 
     /// Adds a hint at the next step.
-    pub(crate) fn hinted(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hinted(mut self, hint: impl Into<Hint>) -> Self {
         self.hints.push(hint.into());
         self
     }
@@ -88,7 +89,7 @@ impl CommandError {
     }
 
     /// Returns the error, its causes and its hints, a line or more each, safe to show.
-    pub(crate) fn render(&self, styles: Styles) -> String {
+    pub(crate) fn render(&self, styles: Styles, naming: &Naming) -> String {
         let mut shown = String::new();
         let mut tell = |label, title: &str, text: &str| {
             shown.push_str(&styles.paint(label, title));
@@ -103,7 +104,7 @@ impl CommandError {
             tell(Label::Error, title, &error.to_string());
         }
         for hint in &self.hints {
-            tell(Label::Hint, "hint:", hint);
+            tell(Label::Hint, "hint:", &hint.spell(naming));
         }
         if self.kind == Kind::Internal {
             tell(Label::Hint, "hint:", "this is a defect of undertext; please report it");
@@ -156,17 +157,18 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::cli::hint::Line;
 
     #[test]
     fn an_error_tells_its_causes_then_the_next_step() {
         let cause = Err::<(), _>(anyhow!("permission denied")).context("cannot open \x1b]0;x\x07");
         let error = CommandError::from(cause.context("cannot import").unwrap_err())
-            .hinted("run `undertext doctor`");
-        assert_snapshot!(error.render(Styles::new(false)), @r"
+            .hinted(Line::new("doctor").to("look at the store"));
+        assert_snapshot!(error.render(Styles::new(false), &Naming::default()), @r"
         error: cannot import
         caused by: cannot open \x1b]0;x\x07
         caused by: permission denied
-        hint: run `undertext doctor`
+        hint: look at the store: undertext doctor
         ");
     }
 

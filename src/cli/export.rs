@@ -1,6 +1,5 @@
 //! `export`: a session's file, byte for byte.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -12,6 +11,8 @@ use undertext::ops::{self, Archive, Session};
 
 use super::Context;
 use super::error::{CommandError, Exit};
+use super::hint::Line;
+use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::{json, safe, units};
@@ -32,8 +33,8 @@ and with --list one a state
   {\"type\":\"generation\", \"generation\":N, \"file\":PATH or null, \"entries\":N, \"bytes\":N,
    \"operation\":N that began it, \"container\":N bytes of the compressed file that held it or null, \"current\":whether the current branch stands in it BOOL}")]
 pub(crate) struct Args {
-    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
-    session: Option<OsString>,
+    #[command(flatten)]
+    about: About,
 
     /// Write to this file, which must not exist, instead of to the standard output
     #[arg(short, long, value_name = "FILE")]
@@ -44,7 +45,7 @@ pub(crate) struct Args {
     force: bool,
 
     /// Write this state of the file; left out, the one in which the current branch stands
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::common::number::<u64>, allow_negative_numbers = true)]
     generation: Option<u64>,
 
     /// Write the newest state of this file, by its name or path
@@ -61,7 +62,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.session.as_deref())?;
+    let (archive, session) = context.look(args.about.wanted()?)?;
     if args.list {
         list(context, &archive, &session)?;
         return Ok(Exit::Yes);
@@ -77,7 +78,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let mut write = |part: &[u8]| context.output.write_all(part);
         export(&archive, &session, generation, &mut write)?;
         if context.env.terminal.stdout {
-            context.output.hint("to write a file: undertext export -o FILE");
+            let file = context.free_name((&archive, &session))?;
+            context.output.hint(Line::about("export").option("-o", file).to("to write a file"));
         }
         return Ok(Exit::Yes);
     };
@@ -143,7 +145,7 @@ fn write_file(
 ) -> Result<(), CommandError> {
     let exists = || {
         CommandError::user(anyhow!("{} exists already", safe::path(path)))
-            .hinted("replace it: --force")
+            .hinted("replace it with --force")
     };
     let name = path.file_name().filter(|_| !path.is_dir());
     let name =

@@ -1,20 +1,19 @@
 //! `graph`: where a session's paths part, and what stands at their ends.
 
-use std::ffi::OsString;
-
 use serde_json::json;
 use undertext::ops;
 
 use super::Context;
 use super::common;
 use super::error::{CommandError, Exit};
+use super::words::About;
 use crate::render::{graph, json};
 
 /// Show branches, checkpoints, boundaries, and what was left without a name
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The newest is on top. A line is a turn of the user with the entries behind it, up to the next fork.
-What ends without a name is kept all the same; name it: undertext branch NAME ENTRY
+What ends without a name is kept all the same; `branch` gives it one.
 
 Examples:
   undertext graph
@@ -37,8 +36,8 @@ and before them one of each branch that stands before the first entry
 and behind them, of a session that was made of another one, as sessions has it
   {\"type\":\"kin\", ...}")]
 pub(crate) struct Args {
-    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
-    session: Option<OsString>,
+    #[command(flatten)]
+    about: About,
 
     /// Show every entry, also what no path comes to: the talk of commands, and records that others took the place of
     #[arg(long)]
@@ -46,7 +45,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.session.as_deref())?;
+    let (archive, session) = context.look(args.about.wanted()?)?;
     let graph = ops::graph(&archive, &session, args.all)?;
     if context.json {
         for branch in &graph.empty {

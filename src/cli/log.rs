@@ -1,12 +1,14 @@
 //! `log`: the conversation of a branch.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 
 use undertext::ops;
 
 use super::Context;
+use super::common::number;
 use super::error::{CommandError, Exit};
+use super::hint::Line;
+use super::words::About;
 use crate::render::conversation::{self, Manner};
 use crate::render::json;
 
@@ -34,15 +36,15 @@ KIND is user, note, assistant, result, system, boundary, summary, meta or opaque
   {\"block\":\"image\", \"bytes\":N}
   {\"block\":\"other\", \"name\":NAME}")]
 pub(crate) struct Args {
-    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
-    session: Option<OsString>,
+    #[command(flatten)]
+    about: About,
 
     /// Show what led to this entry: HEAD, HEAD~2, @7, a branch, or the beginning of an id
     #[arg(long, value_name = "ENTRY")]
     at: Option<String>,
 
     /// Show the last N entries only
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = number::<usize>, allow_negative_numbers = true)]
     count: Option<usize>,
 
     /// Show also the records that are no part of the conversation
@@ -55,7 +57,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.session.as_deref())?;
+    let (archive, session) = context.look(args.about.wanted()?)?;
     let target =
         args.at.as_deref().map(|at| ops::find_entry(&archive, &session, at)).transpose()?;
     let read = if args.all { ops::log_all } else { ops::log };
@@ -82,12 +84,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.note("Nothing has been said yet");
     }
     context.output.page()?;
+    let naming = context.output.naming().clone();
+    let command = |entry: &str| naming.spell(&Line::about("show").with(entry));
     let manner = Manner {
         styles: context.output.styles(),
         zone: context.env.zone,
         columns: context.output.width(),
         full: args.full,
-        session: &super::archive::option(args.session.as_deref()),
+        command: &command,
     };
     conversation::write(&mut context.output, &log.lines, manner)?;
     Ok(Exit::Yes)

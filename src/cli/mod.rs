@@ -1,5 +1,5 @@
 //! The command line: the flags that every command has, the list of commands, and the way from the
-//! arguments to an exit code.
+//! arguments to an exit code. Without a command it says what there is.
 //!
 //! A command is a thin file: its `Args`, whose doc comments are the help, and a `run` that parses what
 //! the user named, calls one verb of the library and renders what it returned.
@@ -26,6 +26,8 @@ mod env;
 mod error;
 mod export;
 mod graph;
+mod help;
+mod hint;
 mod import;
 mod log;
 mod man;
@@ -51,13 +53,12 @@ mod trust;
 mod turn;
 mod undo;
 mod verify;
+mod words;
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::anyhow;
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _};
 
@@ -76,6 +77,8 @@ pub(crate) struct Context {
     pub(crate) output: Output,
     /// Whether data is to be JSON Lines.
     pub(crate) json: bool,
+    /// The command, as it is typed.
+    pub(crate) verb: String,
     /// The store that was typed.
     asked: Option<PathBuf>,
     /// The folder of the store, once it was chosen.
@@ -88,7 +91,6 @@ pub(crate) struct Context {
     name = NAME,
     version,
     disable_help_subcommand = true,
-    arg_required_else_help = true,
     after_help = "\
 Examples:
   undertext graph ~/.claude/projects/-home-ann-app/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
@@ -105,7 +107,7 @@ struct Cli {
     #[command(flatten)]
     global: Global,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -127,7 +129,7 @@ struct Global {
     #[arg(long, global = true)]
     no_pager: bool,
 
-    /// Say nothing but warnings and errors beside the data
+    /// Print only data, warnings and errors
     #[arg(short, long, global = true)]
     quiet: bool,
 }
@@ -148,6 +150,7 @@ enum Command {
     Doctor(doctor::Args),
     Export(export::Args),
     Graph(graph::Args),
+    Help(help::Args),
     Import(import::Args),
     Log(log::Args),
     Man(man::Args),
@@ -187,6 +190,7 @@ impl Command {
             Self::Doctor(args) => doctor::run(context, args),
             Self::Export(args) => export::run(context, args),
             Self::Graph(args) => graph::run(context, args),
+            Self::Help(args) => help::run(context, args),
             Self::Import(args) => import::run(context, args),
             Self::Log(args) => log::run(context, args),
             Self::Man(args) => man::run(context, args),
@@ -215,7 +219,7 @@ impl Command {
 pub(crate) fn main() -> ExitCode {
     let env = Env::read();
     match parse(&env.args, env.columns) {
-        Ok(cli) => run(env, &cli),
+        Ok((cli, verb)) => run(env, &cli, verb),
         Err(answer) => explain(&env, &answer),
     }
 }
@@ -225,21 +229,35 @@ fn command() -> clap::Command {
     Cli::command()
 }
 
-fn parse(args: &[OsString], columns: Option<usize>) -> Result<Cli, clap::Error> {
+/// Returns what was typed, and the command in it.
+fn parse(args: &[OsString], columns: Option<usize>) -> Result<(Cli, String), clap::Error> {
     let width = columns.map_or(WIDEST_HELP, |columns| columns.min(WIDEST_HELP));
-    let mut command = command().term_width(width);
+    let command = command().term_width(width);
+    let groups = help::groups(&command, width);
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\nOptions:\n{{options}}{{after-help}}"
+    );
+    let mut command = command.help_template(template);
     let mut matches = command.try_get_matches_from_mut(args)?;
-    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    let verb = matches.subcommand_name().unwrap_or_default().to_owned();
+    let cli =
+        Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))?;
+    Ok((cli, verb))
 }
 
-fn run(env: Env, cli: &Cli) -> ExitCode {
+fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
     let Global { store, json, color, no_pager, quiet } = &cli.global;
     // Programs read JSON, and none of them sits behind a pager.
     let manners = Manners { colour: *color, paged: !no_pager && !json, quiet: *quiet };
-    let output = Output::new(&env, manners);
-    let mut context = Context { env, output, json: *json, asked: store.clone(), store: None };
+    let mut output = Output::new(&env, manners);
+    output.naming().store.clone_from(store);
+    let asked = store.clone();
+    let mut context = Context { env, output, json: *json, verb, asked, store: None };
 
-    let answer = cli.command.run(&mut context);
+    let answer = match &cli.command {
+        Some(command) => command.run(&mut context),
+        None => help::overview(&mut context),
+    };
     let written = context.output.finish().map_err(CommandError::from);
     conclude(&mut context.output, answer.and_then(|exit| written.map(|()| exit)))
 }
@@ -248,21 +266,13 @@ fn run(env: Env, cli: &Cli) -> ExitCode {
 fn explain(env: &Env, answer: &clap::Error) -> ExitCode {
     let manners = Manners { colour: ColorChoice::Auto, paged: false, quiet: false };
     let mut output = Output::new(env, manners);
-    let text = answer.render();
+    output.naming().store = help::typed_store(&env.args);
     let told = match answer.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            let styled = output.styles().is_coloured();
-            let text = if styled { text.ansi().to_string() } else { text.to_string() };
-            let printed = output.write_all(text.as_bytes()).and_then(|()| output.finish());
-            printed.map(|()| Exit::Yes).map_err(CommandError::from)
-        }
-        _ => {
-            let text = text.to_string();
-            let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
-            Err(CommandError::user(anyhow!("{text}")))
-        }
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => help::print(&mut output, answer),
+        _ => Err(help::misuse(&env.args, answer)),
     };
-    conclude(&mut output, told)
+    let written = output.finish().map_err(CommandError::from);
+    conclude(&mut output, told.and_then(|exit| written.map(|()| exit)))
 }
 
 fn conclude(output: &mut Output, answer: Result<Exit, CommandError>) -> ExitCode {

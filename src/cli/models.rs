@@ -25,10 +25,10 @@ use undertext::provider::{
 };
 use undertext::settings::{Provider, ProviderKind, Settings};
 
-use super::Context;
 use super::common::{counted, path, whole};
 use super::context::{limits, windows};
 use super::error::{CommandError, Kind};
+use super::{Context, archive};
 
 /// How long a hook may take unless the settings say so, in seconds.
 const HOOK_LIMIT: u64 = 30;
@@ -42,7 +42,7 @@ const EXTRACT: &str = "extract";
 /// How a context is compacted, where a command may do so.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Summing {
-    /// Keep so many of the newest messages, or a share of all such as 20% [default: 20%]
+    /// Keep this many of the newest messages, or a share of all such as 20% [default: 20%]
     #[arg(long, value_name = "N|P%")]
     keep: Option<Keep>,
 
@@ -67,8 +67,8 @@ pub(crate) struct Summing {
     #[arg(long)]
     outside: bool,
 
-    /// The window is of so many tokens
-    #[arg(long, value_name = "TOKENS")]
+    /// Context window, in tokens
+    #[arg(long, value_name = "TOKENS", value_parser = super::common::number::<u64>, allow_negative_numbers = true)]
     pub(crate) window: Option<u64>,
 
     /// Print what happens on stderr, as JSON Lines
@@ -213,7 +213,7 @@ impl Context {
         let provider = provider(settings, name)?;
         let missing = |key: &str| {
             CommandError::user(anyhow!("provider.{name} in the settings has no {key}"))
-                .hinted("all keys, explained: undertext context --settings")
+                .hinted(archive::settings(""))
         };
         let limit = provider.timeout.map(Duration::from_secs);
         let api = match provider.kind {
@@ -298,7 +298,7 @@ pub(crate) fn provider<'s>(
             [] => error,
             names => error.hinted(format!("there are {}", names.join(", "))),
         };
-        error.hinted("set one in config.toml; all keys, explained: undertext context --settings")
+        error.hinted(archive::settings("set one in config.toml"))
     })
 }
 
@@ -373,7 +373,7 @@ pub(crate) fn tell(context: &mut Context, done: &Compacted) -> Result<(), Comman
         done.pre_tokens, done.post_tokens, done.window
     ))?;
     if let Some(left) = &done.left {
-        context.say(&format!("The state before is branch {left}"))?;
+        context.say(&format!("The state before is kept as branch {left}"))?;
     }
     context.say_written(done.written.as_deref(), done.rotated.as_deref())
 }

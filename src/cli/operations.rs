@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 use undertext::model::Operation;
 use undertext::ops;
 
-use super::common::{About, counted};
+use super::common::{DIGITS, counted};
 use super::error::{CommandError, Exit};
+use super::words::About;
 use super::{Context, env};
 use crate::render::json;
 use crate::render::style::Label;
@@ -27,12 +28,12 @@ pub(crate) struct Args {
     about: About,
 
     /// List only so many
-    #[arg(short, long = "number", value_name = "N")]
+    #[arg(short, long = "number", value_name = "N", value_parser = super::common::number::<usize>, allow_negative_numbers = true)]
     number: Option<usize>,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.about.session.as_deref())?;
+    let (archive, session) = context.look(args.about.wanted()?)?;
     context.output.page()?;
     let mut table = Table::new([Align::Right, Align::Left, Align::Left, Align::Left, Align::Left]);
     for view in ops::operations(&archive, &session, args.number.unwrap_or(usize::MAX))? {
@@ -70,7 +71,7 @@ fn words(operation: &Operation, detail: &Value) -> String {
     let number = |key: &str| detail.get(key).and_then(Value::as_u64).unwrap_or(0);
     let entries = counted(operation.count, "entry", "entries");
     let left = || detail.get("left").and_then(Value::as_str);
-    let kept = left().map_or_else(String::new, |left| format!("; what was left is {left}"));
+    let kept = left().map_or_else(String::new, |left| format!("; the old end is {left}"));
     match operation.command.as_str() {
         "new" => detail
             .pointer("/system/folder")
@@ -90,7 +91,15 @@ fn words(operation: &Operation, detail: &Value) -> String {
         "checkpoint" => format!("gave {}", number("checkpoint")),
         "revert" => {
             let note = if text("message") == "?" { "" } else { " with a note" };
-            format!("to checkpoint {}{note}{kept}", number("checkpoint"))
+            let named = |key: &str| detail.get(key).and_then(Value::as_str);
+            let checkpoint = detail.get("checkpoint").and_then(Value::as_u64);
+            let to = match (checkpoint, named("branch"), named("entry")) {
+                (Some(n), _, _) => format!("checkpoint {n}"),
+                (_, Some(branch), _) => format!("branch {branch}"),
+                (.., Some(entry)) => format!("entry {entry:.DIGITS$}"),
+                (..) => "the start".to_owned(),
+            };
+            format!("to {to}{note}{kept}")
         }
         "clear" => format!("to the start{kept}"),
         "undo" | "redo" => {
@@ -100,9 +109,9 @@ fn words(operation: &Operation, detail: &Value) -> String {
             let kept = if left.is_empty() {
                 String::new()
             } else {
-                format!("; what had come since is {}", left.join(", "))
+                format!("; what came after it is {}", left.join(", "))
             };
-            format!("took back {undoes} ({}){kept}", text("command"))
+            format!("undid {undoes} ({}){kept}", text("command"))
         }
         "hide" if detail.get("hidden").and_then(Value::as_bool) == Some(false) => {
             "shown in lists again".to_owned()

@@ -15,6 +15,7 @@ use clap::ColorChoice;
 
 use super::env::Env;
 use super::error::CommandError;
+use super::hint::{Hint, Line, Naming};
 use crate::render::style::{Label, Styles};
 use crate::render::{safe, units};
 
@@ -41,6 +42,7 @@ pub(crate) struct Output {
     data_styles: Styles,
     talk_styles: Styles,
     quiet: bool,
+    naming: Naming,
     columns: usize,
     data_is_terminal: bool,
     progress: Option<Drawing>,
@@ -92,6 +94,7 @@ impl Output {
             data_styles: styles(env.terminal.stdout),
             talk_styles: styles(env.terminal.stderr),
             quiet: manners.quiet,
+            naming: Naming::default(),
             columns: env.columns.unwrap_or(UNKNOWN_WIDTH),
             data_is_terminal: env.terminal.stdout,
             progress: (env.terminal.stderr && !manners.quiet).then(Drawing::default),
@@ -106,6 +109,26 @@ impl Output {
     /// Returns the width to clip data to: only a terminal has one.
     pub(crate) fn width(&self) -> Option<usize> {
         self.data_is_terminal.then_some(self.columns)
+    }
+
+    /// Returns whether only data, warnings and errors are wanted.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Returns the width that a line for people should not exceed.
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Returns what command lines must name, to be set when that is known.
+    pub(crate) fn naming(&mut self) -> &mut Naming {
+        &mut self.naming
+    }
+
+    /// Returns a command line as it can be typed.
+    pub(crate) fn spell(&self, line: &Line) -> String {
+        self.naming.spell(line)
     }
 
     /// Sends all further data through the pager, if there is one and stdout is a terminal.
@@ -142,9 +165,10 @@ impl Output {
     }
 
     /// Hints at a next step.
-    pub(crate) fn hint(&mut self, text: &str) {
+    pub(crate) fn hint(&mut self, hint: impl Into<Hint>) {
         if !self.quiet {
-            self.say_titled(Label::Hint, "hint:", text);
+            let text = hint.into().spell(&self.naming);
+            self.say_titled(Label::Hint, "hint:", &text);
         }
     }
 
@@ -156,7 +180,7 @@ impl Output {
     /// Tells of an error.
     pub(crate) fn error(&mut self, error: &CommandError) {
         if !error.is_silent() {
-            self.say(&error.render(self.talk_styles));
+            self.say(&error.render(self.talk_styles, &self.naming));
         }
     }
 
@@ -272,6 +296,7 @@ mod tests {
                 data_styles: Styles::new(false),
                 talk_styles: Styles::new(false),
                 quiet,
+                naming: Naming::default(),
                 columns: 20,
                 data_is_terminal: true,
                 progress: (!quiet).then(Drawing::default),

@@ -13,7 +13,7 @@ use undertext::trust::Files;
 
 use super::Context;
 use super::error::CommandError;
-use super::store::quoted;
+use super::hint::{Hint, Line};
 
 impl Context {
     /// Returns the folders in which agents keep their sessions on this machine.
@@ -61,15 +61,18 @@ impl Context {
 }
 
 /// Returns what can be done next where a file may not be written.
-pub(crate) fn advice(error: &OpsError) -> Vec<String> {
+pub(crate) fn advice(error: &OpsError) -> Vec<Hint> {
     match error {
         OpsError::Denied { session, path, why: Denied::Outside } => vec![
-            format!("if it is the session's own file: undertext attach {}", quoted(path)),
-            format!("or leave it alone from now on: undertext attach {session} --off"),
+            Line::new("attach").with(path).to("if it is the session's own file"),
+            Line::new("attach")
+                .option("-s", session)
+                .with("--off")
+                .to("or leave it alone from now on"),
         ],
         OpsError::Foreign { owner, .. } => vec![
-            format!("run this as {owner}, without sudo"),
-            "reading commands still work".to_owned(),
+            format!("run this as {owner}, without sudo").into(),
+            "reading commands still work".into(),
         ],
         _ => Vec::new(),
     }

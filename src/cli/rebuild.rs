@@ -1,6 +1,5 @@
-//! `rebuild`: makes derived rows anew.
+//! `rebuild`: rebuilds derived rows.
 
-use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use serde_json::json;
@@ -9,11 +8,12 @@ use undertext::store::StoreError;
 
 use super::Context;
 use super::error::{CommandError, Exit};
+use super::words::OneOrAll;
 use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
-/// Make the derived rows of the sessions anew from their facts, and tell whether they were equal
+/// Rebuild the derived rows of the sessions from their facts, and tell whether they were equal
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,14 +23,13 @@ Examples:
 JSON: one object a session
   {\"type\":\"rebuilt\", \"session\":ID, \"equal\":whether the rows were right BOOL, \"records\":N, \"digest\":HEX of the rows}")]
 pub(crate) struct Args {
-    /// An id, its beginning, or a title; left out, all sessions
-    #[arg(value_name = "SESSION")]
-    session: Option<OsString>,
+    #[command(flatten)]
+    about: OneOrAll,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (mut archive, sessions) = if args.session.is_some() {
-        let (archive, session) = context.change(args.session.as_deref())?;
+    let (mut archive, sessions) = if args.about.wanted()?.is_some() {
+        let (archive, session) = context.change(args.about.wanted()?)?;
         (archive, vec![session])
     } else {
         let path = context.root()?.join("store.db");
@@ -56,7 +55,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             continue;
         }
         let (label, equal) =
-            if rebuilt.equal { (Label::Plain, "equal") } else { (Label::Warning, "made anew") };
+            if rebuilt.equal { (Label::Plain, "equal") } else { (Label::Warning, "rebuilt") };
         table.row([
             Cell::new(Label::Id, &session.name.id),
             Cell::new(label, equal),

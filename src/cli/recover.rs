@@ -7,12 +7,13 @@ use undertext::context::overflow::{self, Figures, Verdict};
 use undertext::ops;
 
 use super::Context;
-use super::common::{About, Writing};
+use super::common::Writing;
 use super::error::{CommandError, Exit};
+use super::hint::Line;
 use super::models::Summing;
-use crate::render::json;
+use super::words::About;
 
-/// Bring a session under its window again
+/// Shrink a session until it fits its model
 ///
 /// For a session whose agent was told that it does not fit: its context is compacted, at most three times and each time
 /// keeping less, then large results are cut once, until it fits. What the provider said tells how much it counted. If
@@ -25,7 +26,7 @@ Examples:
   undertext recover --window 128000 --events
 
 JSON: one object
-  {\"type\":\"recover\", \"operations\":[N], \"pre_tokens\":N, \"post_tokens\":N, \"window\":N}
+  {\"type\":\"recover\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"operations\":[N], \"pre_tokens\":N, \"post_tokens\":N, \"window\":N}
 With --events, one object an event on stderr, tagged with its \"event\".")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -45,7 +46,7 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let settings = context.settings()?;
     let mut refusal = args.error.as_deref().map(refused).transpose()?;
-    let (mut archive, session) = context.change(args.about.session.as_deref())?;
+    let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(args.writing.manner(context));
     let kit = context.kit(&args.summing, &settings, &archive, &session)?;
     let wanted = kit.compacting();
@@ -81,18 +82,23 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             "post_tokens": done.post_tokens,
             "window": window,
         });
-        json::line(&mut context.output, "recover", &fields)?;
-    } else if done.operations.is_empty() {
+        context.write_changed("recover", (&archive, &session), fields)?;
+        return Ok(Exit::Yes);
+    }
+    context.say_session((&archive, &session))?;
+    if done.operations.is_empty() {
         let tokens = done.post_tokens;
         context
             .say(&format!("It fits: about {tokens} tokens of {window}, and nothing is changed"))?;
-        context.output.hint("if a provider refused it, say how: undertext recover --error TEXT");
+        let help = Line::new("recover").with("--help");
+        context.output.hint(help.to("if a provider refused it, pass its words with --error"));
     } else {
         let (pre, post) = (done.pre_tokens, done.post_tokens);
         context.say(&format!("About {pre} tokens are {post} now, of a window of {window}"))?;
         let list: Vec<String> = done.operations.iter().map(u64::to_string).collect();
-        context.say(&format!("What was done is operation {}", list.join(", ")))?;
-        context.output.hint("take the last of it back: undertext undo");
+        let noun = if list.len() == 1 { "operation" } else { "operations" };
+        context.say(&format!("This took {noun} {}", list.join(", ")))?;
+        context.output.hint(Line::about("undo").to("to undo the last one"));
     }
     Ok(Exit::Yes)
 }
@@ -104,6 +110,6 @@ fn refused(said: &str) -> Result<(String, Figures), CommandError> {
         Verdict::RateLimited => Err(CommandError::user(anyhow!("that is no overflow"))
             .hinted("the provider asks for a pause; the session fits")),
         _ => Err(CommandError::user(anyhow!("that is no overflow"))
-            .hinted("leave it out to go by the window alone: undertext recover")),
+            .hinted("leave --error out to go by the window alone")),
     }
 }

@@ -1,31 +1,41 @@
-//! `revert`: goes back to a checkpoint.
+//! `revert`: goes back to a place.
+
+use std::ffi::OsString;
 
 use serde_json::json;
 use undertext::ops;
 
 use super::Context;
-use super::common::{Of, Writing, tell_back};
+use super::common::{Writing, short, tell_back, whole};
 use super::error::{CommandError, Exit};
+use super::words::{About, Noun};
 
-/// Go back to a checkpoint, and perhaps leave the model a note from the future
+/// Go back to a checkpoint or an entry, and perhaps leave the model a note from the future
 ///
-/// Nothing is lost: what was left is kept as a branch, and the old live file is set aside. With a message the model is
-/// told that it has been further already, and reads the message.
+/// Nothing is lost: the old end is kept as a branch, and the previous live file under another name. With a message the
+/// model is told that it has been further already, and reads the message.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext revert 3
   undertext revert 3 -m 'The parser is fine; look at the lexer first'
+  undertext revert main.1                where an earlier revert left from
+  undertext revert HEAD~2 7c2a51de       two entries back, in the session 7c2a51de
   undertext checkpoints
 
+PLACE is the number of a checkpoint, with or without @, an id or a uuid, or its beginning, HEAD, a branch, or one of
+these with ~N for N entries before it
+
 JSON: one object
-  {\"type\":\"revert\", \"checkpoint\":N, \"branch\":NAME, \"left\":the branch that keeps what was left or null,
-   \"dropped\":entries that are left behind, \"note\":ID of the note or null,
-   \"rotated\":PATH of the old live file or null, \"written\":PATH of the agent's own file or null, \"operation\":N or null if nothing had to change}")]
+  {\"type\":\"revert\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"checkpoint\":N or null if another place was
+   named, \"entry\":ID where the branch stands or null at the start, \"branch\":NAME, \"left\":the branch that keeps the old
+   end or null, \"dropped\":entries that are only there, \"note\":ID of the note or null,
+   \"rotated\":PATH of the previous live file or null, \"written\":PATH of the agent's own file or null,
+   \"operation\":N or null if nothing had to change}")]
 pub(crate) struct Args {
-    /// The number of the checkpoint
-    #[arg(value_name = "N", allow_negative_numbers = true)]
-    checkpoint: String,
+    /// Where to: a checkpoint, an entry or a branch
+    #[arg(value_name = "PLACE", allow_negative_numbers = true)]
+    place: OsString,
 
     /// Leave this for the model to read
     #[arg(short, long, allow_hyphen_values = true)]
@@ -35,15 +45,21 @@ pub(crate) struct Args {
     writing: Writing,
 
     #[command(flatten)]
-    of: Of,
+    about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (mut archive, session) = context.change(args.of.session.as_deref())?;
+    let words = context.words(Noun::Place, (1, 1), &[Some(&args.place)], &args.about)?;
+    let (mut archive, session) = context.change(words.session)?;
     archive.set_manner(args.writing.manner(context));
-    let (wanted, message) = (args.checkpoint.as_str(), args.message.as_deref());
     let workspace = context.workspace();
+    let wanted = words.nouns.first().copied().unwrap_or_default();
+    let message = args.message.as_deref();
     let reverted = ops::revert(&mut archive, &session, &workspace, wanted, message)?;
-    let place = json!({ "checkpoint": wanted.parse::<u64>().ok() });
-    tell_back(context, "revert", &format!("checkpoint {wanted}"), place, &reverted)
+    let to = match reverted.checkpoint {
+        Some(n) => format!("checkpoint {n}"),
+        None => format!("{wanted} ({})", short(reverted.entry)),
+    };
+    let place = json!({ "checkpoint": reverted.checkpoint, "entry": whole(reverted.entry) });
+    tell_back(context, ("revert", &to), (&archive, &session), place, &reverted)
 }

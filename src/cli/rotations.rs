@@ -4,8 +4,9 @@ use serde_json::json;
 use undertext::ops::{self, RotatedState};
 
 use super::Context;
-use super::common::{self, About};
+use super::common;
 use super::error::{CommandError, Exit};
+use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::{json, units};
@@ -29,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.about.session.as_deref())?;
+    let (archive, session) = context.look(args.about.wanted()?)?;
     let mut table = Table::new([Align::Right, Align::Left, Align::Left, Align::Right, Align::Left]);
     let all = ops::rotations(&archive, &session)?;
     if all.is_empty() {

@@ -10,7 +10,9 @@ use undertext::model::{SessionName, Timestamp};
 use undertext::ops::{self, Archive, Bond, Kin};
 use undertext::store::{Listed, SessionFilter};
 
+use super::archive::beginnings;
 use super::error::{CommandError, Exit};
+use super::hint::Line;
 use super::{Context, common, env};
 use crate::render::json;
 use crate::render::style::Label;
@@ -36,7 +38,7 @@ JSON: one object a session
     \"continues\":whether nothing was copied and its history begins there BOOL, \"shown\":whether that history is shown BOOL,
     \"here\":ID of the last entry that was taken over or null, \"there\":ID of that entry in the other or null}}
 and with --hide or --show
-  {\"type\":\"hide\", \"session\":ID, \"hidden\":BOOL, \"operation\":N}")]
+  {\"type\":\"hide\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"hidden\":BOOL, \"operation\":N}")]
 pub(crate) struct Args {
     /// List only the sessions of this agent, by the name of its format
     #[arg(long, value_name = "FORMAT")]
@@ -63,7 +65,7 @@ pub(crate) struct Args {
     all: bool,
 
     /// List at most so many
-    #[arg(short, long = "number", value_name = "N", default_value_t = 50)]
+    #[arg(short, long = "number", value_name = "N", default_value_t = 50, value_parser = common::number::<usize>, allow_negative_numbers = true)]
     number: usize,
 
     /// Leave a session out of lists from now on
@@ -87,15 +89,18 @@ fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, Com
     let (mut archive, session) = context.change(Some(wanted))?;
     let outcome = ops::hide(&mut archive, &session, hidden)?;
     context.tell(&outcome.notices);
-    let id = &session.name.id;
     if context.json {
-        let fields = json!({ "session": id, "hidden": hidden, "operation": outcome.operation });
-        json::line(&mut context.output, "hide", &fields)?;
-    } else if hidden {
-        context.say(&format!("Hid session {id}"))?;
-        context.output.hint(&format!("show it again: undertext sessions --show {id}"));
+        let fields = json!({ "hidden": hidden, "operation": outcome.operation });
+        context.write_changed("hide", (&archive, &session), fields)?;
+        return Ok(Exit::Yes);
+    }
+    context.say_session((&archive, &session))?;
+    if hidden {
+        context.say("Lists leave it out from now on")?;
+        let name = context.short_name(&archive, &session)?;
+        context.output.hint(Line::new("sessions").option("--show", name).to("to show it again"));
     } else {
-        context.say(&format!("Session {id} is shown again"))?;
+        context.say("Lists show it again")?;
     }
     Ok(Exit::Yes)
 }
@@ -103,7 +108,10 @@ fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, Com
 fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let archive = match context.reader() {
         Err(error) if error.is_absence() => {
-            context.output.note("There is no store yet; a session makes one: undertext new");
+            context.output.note("There is no store yet");
+            for hint in beginnings() {
+                context.output.hint(hint);
+            }
             return Ok(Exit::Yes);
         }
         other => other?,

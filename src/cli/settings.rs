@@ -8,7 +8,7 @@ use undertext::disk;
 use undertext::settings::{Author, File, Read, Setting, Settings};
 
 use super::Context;
-use super::archive::shown;
+use super::archive::{settings, shown};
 use super::error::{CommandError, Exit};
 use crate::render::{json, safe};
 
@@ -55,10 +55,8 @@ impl Context {
         }
         let files: Vec<File<'_>> =
             texts.iter().map(|(name, author, text)| File { name, author: *author, text }).collect();
-        Settings::read(&files).map_err(|error| {
-            CommandError::user(anyhow!(error))
-                .hinted("all keys, explained: undertext context --settings")
-        })
+        Settings::read(&files)
+            .map_err(|error| CommandError::user(anyhow!(error)).hinted(settings("")))
     }
 
     /// Prints the settings in force, each with its file and line. Of files that cannot be read it only says why: whoever

@@ -11,6 +11,7 @@ use undertext::ops::{self, Hidden, Line, OpsError};
 
 use super::Context;
 use super::error::{CommandError, Exit};
+use super::words::{About, Noun};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::{conversation, diff, json, safe};
@@ -24,6 +25,7 @@ use crate::render::{conversation, diff, json, safe};
 Examples:
   undertext show HEAD
   undertext show 3f2a91c0 --lines 40:60
+  undertext show HEAD 7c2a51de           the last entry of the session 7c2a51de
   undertext show 3f2a91c0 --hidden --grep 'error|warning'
   undertext show @7 -s session.jsonl --raw | jq .
 
@@ -39,11 +41,11 @@ with --hidden or --diff one a text, in order
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
     /// The entry: HEAD, HEAD~2, @7 (the turn of checkpoint 7), a branch, or the beginning of an id
-    entry: String,
+    #[arg(value_name = "ENTRY")]
+    entry: OsString,
 
-    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
-    #[arg(short, long)]
-    session: Option<OsString>,
+    #[command(flatten)]
+    about: About,
 
     /// Print the bytes of the record as they arrived; unlike all else, they are not made safe to show
     #[arg(long, conflicts_with_all = ["lines", "grep", "diff", "json"])]
@@ -114,8 +116,10 @@ impl Lines {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.session.as_deref())?;
-    let mut target = ops::find_entry(&archive, &session, &args.entry)?;
+    let words = context.words(Noun::Entry, (1, 1), &[Some(&args.entry)], &args.about)?;
+    let (archive, session) = context.look(words.session)?;
+    let wanted = words.nouns.first().copied().unwrap_or_default();
+    let mut target = ops::find_entry(&archive, &session, wanted)?;
     if args.hidden || args.diff {
         let hidden = ops::hidden(&archive, &session, &target)?;
         return show_hidden(context, args, &hidden);
@@ -124,7 +128,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         target = ops::original(&archive, &session, &target)?;
     }
     let shown = ops::show(&archive, &session, &target)?;
-    let (line, bytes) = shown.ok_or_else(|| OpsError::NoEntry(args.entry.clone()))?;
+    let (line, bytes) = shown.ok_or_else(|| OpsError::NoEntry(wanted.to_owned()))?;
     if args.raw {
         context.output.write_all(&bytes)?;
         return Ok(Exit::Yes);

@@ -1,6 +1,6 @@
 //! `stats`: how much the store holds, and what it takes up.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 
 use serde_json::json;
 use undertext::ops::{self, Stats};
@@ -8,6 +8,7 @@ use undertext::ops::{self, Stats};
 use super::Context;
 use super::common::counted;
 use super::error::{CommandError, Exit};
+use super::words::OneOrAll;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::{json, units};
@@ -29,12 +30,12 @@ and of a session
   {\"type\":\"session\", \"session\":ID, \"agent\":NAME, \"entries\":N, \"bytes\":N, \"turns\":N, \"branches\":N,
    \"checkpoints\":N, \"states\":N of its files}")]
 pub(crate) struct Args {
-    /// Count only this session: an id or its beginning, a title, or a session file
-    session: Option<OsString>,
+    #[command(flatten)]
+    about: OneOrAll,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    if let Some(wanted) = &args.session {
+    if let Some(wanted) = args.about.wanted()? {
         return one(context, wanted);
     }
     let archive = context.reader()?;

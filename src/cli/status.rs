@@ -1,6 +1,5 @@
 //! `status`: where a session stands.
 
-use std::ffi::OsString;
 use std::io::Write as _;
 
 use serde_json::{Value, json};
@@ -10,6 +9,7 @@ use undertext::ops::{self, Fullness, Session, Status};
 
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
+use super::words::About;
 use super::{Context, models};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -36,8 +36,8 @@ and with --layers
   {\"type\":\"layers\", \"session\":ID, \"layers\":{\"system\":OBJECT or null, \"session\":OBJECT or null,
    \"conversation\":OBJECT, \"tools\":[OBJECT], \"workspace\":OBJECT or null}}")]
 pub(crate) struct Args {
-    /// The session: an id or its beginning, a title, or a session file; left out, the newest of this folder
-    session: Option<OsString>,
+    #[command(flatten)]
+    about: About,
 
     /// Show what the session knows of its system, itself, its conversation, its tools and its workspace
     #[arg(long)]
@@ -45,7 +45,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.find(args.session.as_deref())?;
+    let (archive, session) = context.find(args.about.wanted()?)?;
     if args.layers {
         layers(context, &session, &ops::layers(&archive, &session)?)?;
         return Ok(Exit::Yes);

@@ -20,6 +20,7 @@ use undertext::trust::{self, Stores, Strange, Trusted};
 use super::Context;
 use super::archive::shown;
 use super::error::CommandError;
+use super::hint::{Line, quoted};
 
 /// The name of a store that lies in a folder.
 pub(crate) const NAME: &str = ".undertext";
@@ -37,7 +38,7 @@ impl Context {
             CommandError::user(anyhow!(
                 "there is no place for a store: neither --store nor a home folder"
             ))
-            .hinted("name a folder: --store DIR")
+            .hinted("name a folder with --store")
         })?;
         if Some(&chosen) != own.as_ref() {
             let name = self.env.homely(&chosen);
@@ -61,12 +62,13 @@ impl Context {
                 Err(why) => {
                     warned = true;
                     let name = self.env.homely(&folder);
-                    let typed = quoted(&folder);
-                    let cure = match (&why, folder.parent()) {
-                        (Strange::Empty, Some(above)) => {
-                            format!("to make one: cd {} && undertext new --here", quoted(above))
-                        }
-                        _ => format!("if you know where it comes from: undertext trust {typed}"),
+                    let above = folder.parent().filter(|_| matches!(why, Strange::Empty));
+                    let cure = if let Some(above) = above {
+                        let new = self.output.spell(&Line::new("new").with("--here"));
+                        format!("to make one: cd {} && {new}", quoted(above.as_os_str()))
+                    } else {
+                        let trust = self.output.spell(&Line::new("trust").with(&folder));
+                        format!("if you know where it comes from: {trust}")
                     };
                     self.output.warn(&format!("{name} is not used: {why}; {cure}"));
                 }
@@ -104,9 +106,8 @@ impl Context {
             place = trust::examine(folder);
         }
         let place = place.map_err(|why| match why {
-            Strange::Empty => {
-                refused(why).hinted("make a store in this folder: undertext new --here")
-            }
+            Strange::Empty => refused(why)
+                .hinted(Line::new("new").with("--here").to("make a store in this folder")),
             _ => refused(why),
         })?;
         let store = self.id_of(folder)?.ok_or_else(|| {
@@ -148,9 +149,9 @@ impl Context {
                         let there = anyhow!("{} is there already, and {why}", shown(&folder));
                         return Err(CommandError::user(there).hinted(match why {
                             Strange::Empty => {
-                                "remove it first, or make the store in another folder".to_owned()
+                                "remove it first, or make the store in another folder".into()
                             }
-                            _ => format!("use it: undertext trust {}", quoted(&folder)),
+                            _ => Line::new("trust").with(&folder).to("use it"),
                         }));
                     }
                 }
@@ -181,11 +182,4 @@ fn close(folder: &Path) -> Result<(), CommandError> {
 fn is_unused(folder: &Path) -> bool {
     let names = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     names.is_ok_and(|names| names.iter().all(|entry| entry.file_name() == OsStr::new(IGNORE)))
-}
-
-/// Returns a path as a shell takes it.
-pub(crate) fn quoted(path: &Path) -> String {
-    let path = shown(path);
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./@+:,".contains(c);
-    if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }

@@ -1,16 +1,19 @@
 //! `switch`: makes a branch the current one.
 
+use std::ffi::OsString;
+
 use serde_json::json;
-use undertext::ops;
+use undertext::ops::{self, OpsError};
 
 use super::Context;
-use super::common::{self, Of, Writing};
+use super::common::{self, Writing};
 use super::error::{CommandError, Exit};
-use crate::render::json;
+use super::hint::Line;
+use super::words::{About, Noun};
 
 /// Make a branch the current one: the live file holds it from now on
 ///
-/// The old live file is set aside, not overwritten.
+/// The previous live file is kept under another name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,23 +21,33 @@ Examples:
   undertext switch main -s 8f14e45f
 
 JSON: one object
-  {\"type\":\"switch\", \"branch\":NAME, \"entry\":ID or null at the start, \"rotated\":PATH or null, \"written\":PATH of the agent's own file or null,
+  {\"type\":\"switch\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"branch\":NAME,
+   \"entry\":ID or null at the start, \"rotated\":PATH or null, \"written\":PATH of the agent's own file or null,
    \"operation\":N or null if it was current}")]
 pub(crate) struct Args {
     /// The branch
-    name: String,
+    #[arg(value_name = "BRANCH")]
+    name: OsString,
 
     #[command(flatten)]
     writing: Writing,
 
     #[command(flatten)]
-    of: Of,
+    about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (mut archive, session) = context.change(args.of.session.as_deref())?;
+    let words = context.words(Noun::Branch, (1, 1), &[Some(&args.name)], &args.about)?;
+    let (mut archive, session) = context.change(words.session)?;
     archive.set_manner(args.writing.manner(context));
-    let switched = ops::switch(&mut archive, &session, &args.name)?;
+    let name = words.nouns.first().copied().unwrap_or_default();
+    let switched = ops::switch(&mut archive, &session, name);
+    let is_place = ops::find_place(&archive, &session, name).is_ok();
+    let switched = switched.map_err(|error| match error {
+        error @ OpsError::NoBranch { .. } if is_place => CommandError::from(error)
+            .hinted(Line::about("revert").with(name).to("to go back there on the current branch")),
+        error => error.into(),
+    })?;
     context.tell(&switched.notices);
     let head = common::entry_id(&archive, &session, switched.position.head)?;
     let rotated = switched.rotated.as_deref();
@@ -46,13 +59,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             "written": common::path(switched.written.as_deref()),
             "operation": switched.operation,
         });
-        json::line(&mut context.output, "switch", &fields)?;
-    } else if switched.operation.is_none() {
+        context.write_changed("switch", (&archive, &session), fields)?;
+        return Ok(Exit::Yes);
+    }
+    context.say_session((&archive, &session))?;
+    if switched.operation.is_none() {
         context.say(&format!("{} is the current branch already", switched.branch))?;
     } else {
         context.say(&format!("Now on branch {} at {}", switched.branch, common::short(head)))?;
         context.say_written(switched.written.as_deref(), rotated)?;
-        context.output.hint("take it back: undertext undo");
+        context.output.hint(Line::about("undo").to("to undo"));
     }
     Ok(Exit::Yes)
 }

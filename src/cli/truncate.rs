@@ -6,14 +6,16 @@ use undertext::ops::{self, Archive, Asked, Bound, Manner, Oversized, Session, Tr
 use undertext::settings::Settings;
 
 use super::Context;
-use super::common::{About, DIGITS, counted, path};
+use super::common::{DIGITS, count, counted, path};
 use super::error::{CommandError, Exit};
+use super::hint::Line;
 use super::models::usual;
+use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::{json, units};
 
-/// Cut the tool results that are too long for a model, and keep all of each under what is left
+/// Cut the tool results that are too long for a model, and keep the whole of each beneath
 ///
 /// Results on the current context are looked at, each on its own. One may have three tenths of the window, at four
 /// characters a token and at most 400000; of a longer one the beginning stays, at least 2000 characters, and words that
@@ -30,19 +32,19 @@ JSON: one object a result, in order
   {\"type\":\"result\", \"entry\":ID on the path, \"origin\":ID of the entry that holds all of it, \"tool\":NAME or null,
    \"characters\":N, \"left\":CHARACTERS that it has then, \"tokens\":about N, \"tokens_left\":N}
 and then
-  {\"type\":\"truncate\", \"operation\":N or null, \"limit\":CHARACTERS, \"window\":TOKENS or null, \"results\":N,
+  {\"type\":\"truncate\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"operation\":N or null, \"limit\":CHARACTERS, \"window\":TOKENS or null, \"results\":N,
    \"branch\":NAME or null if nothing is changed, \"left\":NAME of the branch with the state before or null, \"saved\":BYTES,
    \"rotated\":PATH of the old file or null, \"written\":PATH of the agent's own file or null}")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Reckon with a window of so many tokens [default: the one that `context` shows]
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Assume a window of this many tokens [default: the one that `context` shows]
+    #[arg(long, value_name = "TOKENS", value_parser = count::<u64>, allow_negative_numbers = true)]
     window: Option<u64>,
 
-    /// Let a result have so many characters
-    #[arg(long, value_name = "N", conflicts_with = "window")]
+    /// Let a result have this many characters
+    #[arg(long, value_name = "N", conflicts_with = "window", value_parser = count::<usize>, allow_negative_numbers = true)]
     max_chars: Option<usize>,
 
     /// Write the agent's file even if a process has its session loaded
@@ -57,13 +59,13 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let settings = context.settings()?;
     if args.dry_run {
-        let (archive, session) = context.look(args.about.session.as_deref())?;
+        let (archive, session) = context.look(args.about.wanted()?)?;
         let bound = bound(context, args, &settings, &archive, &session)?;
         let results = ops::oversized(&archive, &session, bound)?;
         show(context, &results)?;
         if context.json {
             let done = Truncated { results, ..Truncated::default() };
-            tell(context, bound, &done)?;
+            tell(context, (&archive, &session), bound, &done)?;
             return Ok(Exit::Yes);
         }
         let count = counted(results.len() as u64, "result", "results");
@@ -73,14 +75,17 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         return Ok(Exit::Yes);
     }
-    let (mut archive, session) = context.change(args.about.session.as_deref())?;
+    let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(Manner { force: args.force, ..Manner::default() });
     let bound = bound(context, args, &settings, &archive, &session)?;
     let done = ops::truncate(&mut archive, &session, bound)?;
     context.tell(&done.notices);
+    if !context.json {
+        context.say_session((&archive, &session))?;
+    }
     show(context, &done.results)?;
     if context.json {
-        tell(context, bound, &done)?;
+        tell(context, (&archive, &session), bound, &done)?;
         return Ok(Exit::Yes);
     }
     let Some(left) = &done.left else {
@@ -93,10 +98,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         saved => format!("; its file is {} shorter", units::size(saved)),
     };
     context.say(&format!("{count} cut on {}{saved}", done.branch))?;
-    context.say(&format!("The state before is branch {left}"))?;
+    context.say(&format!("The state before is kept as branch {left}"))?;
     context.say_written(done.written.as_deref(), done.rotated.as_deref())?;
-    context.output.hint("see what was cut: undertext audit");
-    context.output.hint("take it back: undertext undo");
+    context.output.hint(Line::about("audit").to("to see what was cut"));
+    context.output.hint(Line::about("undo").to("to undo"));
     Ok(Exit::Yes)
 }
 
@@ -121,7 +126,12 @@ fn bound(
     Ok(Bound { limit, window })
 }
 
-fn tell(context: &mut Context, bound: Bound, done: &Truncated) -> Result<(), CommandError> {
+fn tell(
+    context: &mut Context,
+    changed: (&Archive, &Session),
+    bound: Bound,
+    done: &Truncated,
+) -> Result<(), CommandError> {
     let fields = json!({
         "operation": done.operation,
         "limit": bound.limit.chars(),
@@ -133,7 +143,7 @@ fn tell(context: &mut Context, bound: Bound, done: &Truncated) -> Result<(), Com
         "rotated": path(done.rotated.as_deref()),
         "written": path(done.written.as_deref()),
     });
-    Ok(json::line(&mut context.output, "truncate", &fields)?)
+    context.write_changed("truncate", changed, fields)
 }
 
 fn nothing(context: &mut Context, limit: Limit) -> Result<(), CommandError> {

@@ -7,7 +7,8 @@ use anyhow::anyhow;
 use serde_json::json;
 
 use super::error::{CommandError, Exit};
-use super::store::{NAME, quoted};
+use super::hint::Line;
+use super::store::NAME;
 use super::{Context, common};
 use crate::render::json;
 use crate::render::style::Label;
@@ -67,8 +68,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     context.say(&format!("{name} is trusted on this machine"))?;
-    let typed = quoted(&folder);
-    context.output.hint(&format!("to trust it no longer: undertext trust --off {typed}"));
+    let off = Line::new("trust").with("--off").with(&folder);
+    context.output.hint(off.to("to trust it no longer"));
     Ok(Exit::Yes)
 }
 
@@ -89,7 +90,7 @@ fn folder(context: &Context, named: Option<&Path>) -> Result<PathBuf, CommandErr
         let found = found.find(|folder| fs::symlink_metadata(folder).is_ok());
         return found.ok_or_else(|| {
             CommandError::user(anyhow!("there is no {NAME} at or above this folder"))
-                .hinted("make one: undertext new --here")
+                .hinted(Line::new("new").with("--here").to("make one"))
         });
     };
     let named = current.join(named);

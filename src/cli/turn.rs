@@ -12,11 +12,13 @@ use undertext::ops::{self, Answer, Call, Turning};
 use undertext::provider::process::{self, Task};
 use undertext::settings::ProviderKind;
 
-use super::common::{Of, Writing, counted};
+use super::common::{Writing, counted};
 use super::error::{CommandError, Exit};
+use super::hint::Line;
 use super::models::{self, Summing, said};
-use super::{Context, env};
-use crate::render::{json, safe};
+use super::words::About;
+use super::{Context, archive, env};
+use crate::render::safe;
 
 /// How long a tool may take unless the settings say so, in seconds.
 const TOOLS_LIMIT: u64 = 120;
@@ -41,7 +43,7 @@ The command of --tools gets one JSON object on stdin and prints one:
   {\"type\":\"call\", \"id\":ID, \"name\":NAME, \"input\":JSON}  {\"output\":TEXT, \"error\":TEXT if it failed}
 
 JSON: one object
-  {\"type\":\"turn\", \"said\":TEXT, \"pending\":[{\"id\":ID, \"name\":NAME, \"input\":JSON}], \"steps\":how often it was asked N,
+  {\"type\":\"turn\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"said\":TEXT, \"pending\":[{\"id\":ID, \"name\":NAME, \"input\":JSON}], \"steps\":how often it was asked N,
    \"answered\":calls N, \"usage\":{\"input\":N, \"output\":N, \"cache_read\":N, \"cache_write\":N}, \"tokens\":N of the context now,
    \"window\":N, \"operations\":[N]}
 With --events, one object an event on stderr, tagged with its \"event\".")]
@@ -59,7 +61,7 @@ pub(crate) struct Args {
     tools: Option<String>,
 
     #[command(flatten)]
-    of: Of,
+    about: About,
 
     #[command(flatten)]
     summing: Summing,
@@ -72,9 +74,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let settings = context.settings()?;
     let name = args.provider.as_deref().or(said(settings.turn.provider.as_deref()));
     let name = name.ok_or_else(|| {
-        CommandError::user(anyhow!("no provider is named")).hinted(
-            "name one of the settings: --provider NAME; how to set one: undertext context --settings",
-        )
+        CommandError::user(anyhow!("no provider is named"))
+            .hinted(archive::settings("name one of the settings with --provider"))
     })?;
     let prompt = if args.prompt == "-" {
         String::from_utf8(env::read_stdin()?)
@@ -82,7 +83,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     } else {
         args.prompt.clone()
     };
-    let (mut archive, session) = context.change(args.of.session.as_deref())?;
+    let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(args.writing.manner(context));
     let mut kit = context.kit(&args.summing, &settings, &archive, &session)?;
     let provider = models::provider(&settings, name)?;
@@ -130,9 +131,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             "window": done.window,
             "operations": done.operations,
         });
-        json::line(&mut context.output, "turn", &fields)?;
+        context.write_changed("turn", (&archive, &session), fields)?;
         return Ok(Exit::Yes);
     }
+    context.say_session((&archive, &session))?;
     if !done.said.is_empty() {
         use std::io::Write as _;
         writeln!(context.output, "{}", safe::text(&done.said))?;
@@ -140,8 +142,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for call in &done.pending {
         context.say(&format!("Pending: {} {} {}", call.id, call.name, call.input))?;
     }
-    if !done.pending.is_empty() {
-        context.output.hint("answer a call: undertext append --result ID OUTPUT");
+    for call in &done.pending {
+        let append = Line::about("append").option("--result", &call.id).with("-");
+        context.output.hint(append.to(format!("to answer {} from stdin", call.name)));
     }
     let answered = match done.answered {
         0 => String::new(),
@@ -186,7 +189,7 @@ impl Tools {
         let failed = |why: &str| {
             let program = Path::new(self.line.split_whitespace().next().unwrap_or("tools"));
             models::failed(anyhow!("{} does not list its tools: {why}", safe::path(program)))
-                .hinted("what it is asked, and what it must print: undertext turn --help")
+                .hinted(Line::new("turn").with("--help").to("what it is asked, and must print"))
         };
         let listed = self.ask(r#"{"type":"list"}"#).map_err(|why| failed(&why))?;
         let list = listed.get("tools").and_then(Value::as_array);

@@ -1,40 +1,55 @@
-//! `undo`: takes an operation back.
+//! `undo`: undoes an operation.
 
+use std::ffi::OsString;
+
+use anyhow::anyhow;
 use undertext::ops;
 
 use super::Context;
-use super::common::{Of, Writing, tell_undone};
+use super::common::{Writing, tell_undone};
 use super::error::{CommandError, Exit};
+use super::hint::Line;
+use super::words::{About, Noun};
 
-/// Take back the newest operation, or the one of a number
+/// Undo the newest operation, or the one of a number
 ///
-/// What the operation moved goes back to where it was, the live file too. What has come since is kept as a branch.
-/// Nothing is erased: an undo is an operation itself.
+/// What the operation moved goes back to where it was, the live file too. What came after it is kept as a branch. Nothing
+/// is erased: an undo is an operation itself.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext undo
   undertext undo 7
+  undertext undo 7c2a51de                the newest operation of the session 7c2a51de
   undertext operations
 
 JSON: one object
-  {\"type\":\"undo\", \"operation\":N, \"undoes\":N, \"command\":the command of that operation,
-   \"left\":[branches that keep what had come since], \"rotated\":PATH of the old live file or null, \"written\":PATH of the agent's own file or null}")]
+  {\"type\":\"undo\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"operation\":N, \"undoes\":N, \"command\":the command of that operation,
+   \"left\":[branches that keep what came after it], \"rotated\":PATH of the previous live file or null,
+   \"written\":PATH of the agent's own file or null}")]
 pub(crate) struct Args {
     /// The number of the operation
     #[arg(value_name = "OP", allow_negative_numbers = true)]
-    operation: Option<u64>,
+    operation: Option<OsString>,
 
     #[command(flatten)]
     writing: Writing,
 
     #[command(flatten)]
-    of: Of,
+    about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (mut archive, session) = context.change(args.of.session.as_deref())?;
+    let nouns = [args.operation.as_deref()];
+    let words = context.words(Noun::Operation, (0, 1), &nouns, &args.about)?;
+    let (mut archive, session) = context.change(words.session)?;
+    let number = |word: &&str| {
+        let error = || CommandError::user(anyhow!("{word} is neither an operation nor a session"));
+        word.parse()
+            .map_err(|_| error().hinted(Line::about("operations").to("list the operations")))
+    };
+    let operation = words.nouns.first().map(number).transpose()?;
     archive.set_manner(args.writing.manner(context));
-    let undone = ops::undo(&mut archive, &session, args.operation)?;
-    tell_undone(context, "undo", "redo", &undone)
+    let undone = ops::undo(&mut archive, &session, operation)?;
+    tell_undone(context, ("undo", "redo"), (&archive, &session), &undone)
 }

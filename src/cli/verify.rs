@@ -1,6 +1,5 @@
 //! `verify`: computes again everything that a hash vouches for.
 
-use std::ffi::OsString;
 use std::io::{self, Write as _};
 
 use serde_json::json;
@@ -9,7 +8,9 @@ use undertext::ops::{self, Finding, Severity, Verified};
 use super::Context;
 use super::common::counted;
 use super::error::{CommandError, Exit};
+use super::hint::Line;
 use super::output::Output;
+use super::words::OneOrAll;
 use crate::render::style::Label;
 use crate::render::{json, safe};
 
@@ -28,13 +29,12 @@ JSON: one object a finding
 and at last
   {\"type\":\"verified\", \"ok\":BOOL, \"sessions\":N, \"operations\":N, \"entries\":N, \"damaged\":N, \"notes\":N}")]
 pub(crate) struct Args {
-    /// An id, its beginning, or a title; left out, all sessions
-    #[arg(value_name = "SESSION")]
-    session: Option<OsString>,
+    #[command(flatten)]
+    about: OneOrAll,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let opened = match &args.session {
+    let opened = match args.about.wanted()? {
         None => context.reader().map(|archive| (archive, None)),
         Some(wanted) => {
             context.look(Some(wanted)).map(|(archive, session)| (archive, Some(session)))
@@ -84,7 +84,7 @@ fn tell(output: &mut Output, json: bool, finding: &Finding) -> io::Result<()> {
 }
 
 fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandError> {
-    let Verified { sessions, operations, entries, damaged, notes } = verified;
+    let Verified { sessions, operations, entries, damaged, notes, outdated } = verified;
     let ok = damaged == 0;
     if context.json {
         let fields = json!({
@@ -98,7 +98,7 @@ fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandEr
         json::line(&mut context.output, "verified", &fields)?;
     } else {
         let found = if ok {
-            "all is as it was written".to_owned()
+            "no damage found".to_owned()
         } else {
             format!("{} damaged", counted(damaged, "thing is", "things are"))
         };
@@ -106,6 +106,10 @@ fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandEr
         let operations = counted(operations, "operation", "operations");
         let entries = counted(entries, "entry", "entries");
         context.say(&format!("Verified {sessions}, {operations}, {entries}: {found}"))?;
+        if outdated > 0 {
+            let rebuild = Line::about("rebuild").to("to rebuild the derived rows from the facts");
+            context.output.hint(rebuild);
+        }
     }
     Ok(if ok { Exit::Yes } else { Exit::No })
 }

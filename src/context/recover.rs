@@ -229,30 +229,6 @@ fn list(largest: &[Large]) -> String {
     if names.is_empty() { String::new() } else { format!("; largest: {}", names.join(", ")) }
 }
 
-impl Unrecovered {
-    /// Returns what a person can do, the likeliest first.
-    pub fn advice(&self) -> Vec<String> {
-        match self {
-            Self::Blocked { least, .. } => vec![format!(
-                "set a window of at least {least} tokens, or take a model that has one"
-            )],
-            Self::DoesNotFit { largest, .. } => {
-                let cut = largest.first().map(|large| {
-                    format!(
-                        "see what `show {}` holds, and go back to before it with `revert`",
-                        large.entry
-                    )
-                });
-                let rest = [
-                    "take a model with a larger window",
-                    "begin anew with `clear`; what is there stays readable",
-                ];
-                cut.into_iter().chain(rest.map(str::to_owned)).collect()
-            }
-        }
-    }
-}
-
 /// Makes a request, and as often as the ladder allows makes it fit.
 pub fn recover<P: Patient>(
     room: &Room,
@@ -472,7 +448,6 @@ mod tests {
         let (answer, _) = run(&mut patient);
         let Err(Failed::Unrecovered(error)) = answer else { unreachable!("{answer:?}") };
         insta::assert_snapshot!(error, @"session s1 does not fit in 16000 tokens (it has 66499), after 3 compactions; largest: 1a2b3c (Bash, 3999 tokens)");
-        assert_eq!(error.advice().len(), 3);
         assert_eq!(patient.n_attempts, 4);
     }
 

@@ -1,6 +1,6 @@
 //! Appending: new records at the head of the current branch, one operation a batch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use uuid::{Builder, Uuid};
@@ -23,8 +23,8 @@ pub struct Appended {
     pub entries: Vec<AppendedEntry>,
     /// The checkpoints that were given to turns.
     pub checkpoints: Vec<u64>,
-    /// How many entries were cut.
-    pub cut: u64,
+    /// The entries that were cut.
+    pub cut: Vec<EntryId>,
     /// What was noticed on the way.
     pub notices: Vec<Notice>,
 }
@@ -77,6 +77,7 @@ pub(super) fn append_told(
     let mut batch = Batch {
         parent: position.head.map(|head| change.record_name(head)).transpose()?.flatten(),
         fresh: BTreeMap::new(),
+        calls: BTreeSet::new(),
         lines: Vec::new(),
         start: line_start(&growth),
     };
@@ -97,6 +98,8 @@ pub(super) fn append_told(
         return Ok(Appended { entries, notices, ..Appended::default() });
     }
     let (bytes, cuts) = batch.write(&mut change, &mut growth, limit)?;
+    let (cut, cuts): (Vec<u64>, Vec<Value>) = cuts.into_iter().unzip();
+    let cut = cut.into_iter().map(|n| change.id_of(n)).collect::<Result<_, _>>()?;
     let last = growth.last.map(|(n, _)| n);
     // An agent may well resume elsewhere than at the last record.
     let is_attached = change.live_file()?.is_some_and(|live| live.attached);
@@ -109,8 +112,7 @@ pub(super) fn append_told(
     change.append_live(bytes, end)?;
     let checkpoints = change.given();
     let mut detail = json!({ "branch": branch });
-    let cut = cuts.len() as u64;
-    if let Some(limit) = limit.filter(|_| cut > 0) {
+    if let Some(limit) = limit.filter(|_| !cuts.is_empty()) {
         detail["limit"] = json!(limit.chars());
         detail["replaced"] = json!(cuts);
     }
@@ -143,11 +145,16 @@ struct Batch {
     parent: Option<String>,
     /// Where each record stands among the new ones, by its name.
     fresh: BTreeMap<String, usize>,
+    /// The calls that were drafted.
+    calls: BTreeSet<String>,
     /// The new records, and which entries they became.
     lines: Vec<(Vec<u8>, u64)>,
     /// What must stand before the first of them.
     start: Vec<u8>,
 }
+
+/// An entry that was cut, and what is told of it.
+type Told = (u64, Value);
 
 /// What became of a draft.
 enum Met {
@@ -166,6 +173,15 @@ impl Batch {
         draft: &Draft,
     ) -> Result<Met, OpsError> {
         let invalid = |why: String| OpsError::Invalid { line: None, why };
+        match draft {
+            Draft::Call { id, .. } => {
+                self.calls.insert(id.clone());
+            }
+            Draft::Result { id, .. } if !self.is_called(change, id)? => {
+                return Err(invalid(format!("no call on the current path has the id {id:?}")));
+            }
+            _ => {}
+        }
         let mut setting = setting(change, workspace, self.parent.clone())?;
         if change.format.beside() == Beside::Last {
             let last = self.lines.last().map(|(line, _)| line.clone());
@@ -207,6 +223,26 @@ impl Batch {
         Ok(Met::Fresh(at, name))
     }
 
+    /// Returns whether a call of this id stands among the new records, or on the current path.
+    fn is_called(&self, change: &Change<'_>, call: &str) -> Result<bool, OpsError> {
+        if self.calls.contains(call) {
+            return Ok(true);
+        }
+        // A call stands shortly before its result; what is refused may well take longer.
+        if let Some(view) = change.position().and_then(|position| change.view(position)) {
+            for within in [truncate::CALL_WITHIN, usize::MAX] {
+                let path = view.path(within)?.entries;
+                if truncate::tool(&view, change.format, &path, call)?.is_some() {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(self.lines.iter().any(|(line, _)| {
+            let messages = Raw::object(line).map(|record| change.format.messages(record));
+            truncate::called(&messages.unwrap_or_default(), call).is_some()
+        }))
+    }
+
     /// Adds the records at the end of a growth, and returns the bytes by which the file grows and what is told of those
     /// that were cut.
     fn write(
@@ -214,7 +250,7 @@ impl Batch {
         change: &mut Change<'_>,
         growth: &mut Growth,
         limit: Option<Limit>,
-    ) -> Result<(Vec<u8>, Vec<Value>), OpsError> {
+    ) -> Result<(Vec<u8>, Vec<Told>), OpsError> {
         let mut bytes = Vec::new();
         let mut told = Vec::new();
         let mut part = std::mem::take(&mut self.start);
@@ -238,7 +274,7 @@ impl Batch {
             if let (Some((origin, whole)), Some((cut, sizes))) = (origin, &cut) {
                 change.replace(*n, origin, whole);
                 let tool = tool(change, before, &cut.cuts)?;
-                told.push(origin::told(*n, tool.as_deref(), &cut.cuts, sizes.tokens));
+                told.push((*n, origin::told(*n, tool.as_deref(), &cut.cuts, sizes.tokens)));
             }
         }
         Ok((bytes, told))

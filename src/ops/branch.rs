@@ -91,7 +91,12 @@ pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Br
     Ok(branched)
 }
 
-/// Refuses names that a person could not tell from other selectors.
+/// Returns whether a branch may have a name.
+pub fn is_branch_name(name: &str) -> bool {
+    check_name(name).is_ok()
+}
+
+/// Refuses names that a person could not tell from other selectors, or from a session.
 fn check_name(name: &str) -> Result<(), OpsError> {
     let bad = |why| Err(OpsError::BadName { name: name.to_owned(), why });
     if name.is_empty() || name.chars().count() > 100 {
@@ -103,7 +108,7 @@ fn check_name(name: &str) -> Result<(), OpsError> {
     if name.starts_with('-') || name.starts_with('.') {
         return bad("it begins with a dash or a dot");
     }
-    if name == "HEAD" || name.chars().all(|c| c.is_ascii_hexdigit()) {
+    if name == "HEAD" || name.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
         return bad("it reads like an id");
     }
     Ok(())

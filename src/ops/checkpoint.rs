@@ -32,6 +32,9 @@ pub fn checkpoint(
     session: &Session,
     note: Option<&str>,
 ) -> Result<(u64, Option<u64>, Vec<Notice>), OpsError> {
+    if note.is_some_and(|note| note.trim().is_empty()) {
+        return Err(OpsError::Invalid { line: None, why: "the note is empty".to_owned() });
+    }
     let mut change = Change::begin(archive, session, "checkpoint")?;
     let Some(place) = change.position() else {
         return Err(OpsError::Nothing("put a checkpoint on"));

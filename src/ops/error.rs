@@ -7,7 +7,7 @@ use crate::{
     live::Denied,
     model::{SessionName, Timestamp},
     ops::Elsewhere,
-    store::StoreError,
+    store::{Listed, StoreError},
     wire::Failure,
 };
 
@@ -117,8 +117,8 @@ pub enum OpsError {
     AmbiguousSession {
         /// What was asked for.
         wanted: String,
-        /// Their ids.
-        matches: Vec<String>,
+        /// They.
+        matches: Vec<Listed>,
     },
     /// There is no such entry.
     #[error("no entry matches {0:?}")]

@@ -1,4 +1,4 @@
-//! Going back: to a checkpoint, perhaps with a note for the model, or to nothing at all.
+//! Going back: to a checkpoint or an entry, perhaps with a note for the model, or to before the first entry.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::{
     change::Change,
-    checkpoint,
     reach::{Note, reach},
+    select,
 };
 use crate::{
     model::{EntryId, Position},
@@ -19,6 +19,10 @@ use crate::{
 pub struct Reverted {
     /// The operation; none if the branch stood there already.
     pub operation: Option<u64>,
+    /// The checkpoint that it went back to, if one was named.
+    pub checkpoint: Option<u64>,
+    /// Where the branch stands now; none before the first entry.
+    pub entry: Option<EntryId>,
     /// The branch that went back.
     pub branch: String,
     /// The branch that holds what was left.
@@ -35,7 +39,7 @@ pub struct Reverted {
     pub notices: Vec<Notice>,
 }
 
-/// Goes back to a checkpoint; with a message, the model is told that it was further already.
+/// Goes back to a checkpoint by its number, or to an entry; with a message, the model is told that it was further already.
 pub fn revert(
     archive: &mut Archive,
     session: &Session,
@@ -43,10 +47,23 @@ pub fn revert(
     wanted: &str,
     message: Option<&str>,
 ) -> Result<Reverted, OpsError> {
+    if message.is_some_and(|message| message.trim().is_empty()) {
+        return Err(OpsError::Invalid { line: None, why: "the note is empty".to_owned() });
+    }
     let change = Change::begin(archive, session, "revert")?;
-    let target = checkpoint::find(change.archive, session, wanted)?;
-    let detail = json!({ "checkpoint": target.n, "message": message });
-    go_back(change, workspace, target.place, message, detail)
+    let target = select::find_place(change.archive, session, wanted)?;
+    let mut detail = json!({ "checkpoint": null, "message": message });
+    match (&target.checkpoint, target.position.head) {
+        (Some(checkpoint), _) => detail["checkpoint"] = json!(checkpoint.n),
+        (None, Some(head)) => {
+            detail["entry"] = json!(change.id_of(head)?.to_string());
+            detail["branch"] = json!(target.branch);
+        }
+        (None, None) => detail["branch"] = json!(target.branch),
+    }
+    let checkpoint = target.checkpoint.map(|checkpoint| checkpoint.n);
+    let reverted = go_back(change, workspace, target.position, message, detail)?;
+    Ok(Reverted { checkpoint, ..reverted })
 }
 
 /// Goes back to before the first entry.
@@ -73,6 +90,8 @@ fn go_back(
     let from = change.position();
     let mut reverted = Reverted {
         operation: None,
+        checkpoint: None,
+        entry: from.and_then(|from| from.head).map(|head| change.id_of(head)).transpose()?,
         branch: branch.clone(),
         left: None,
         dropped: 0,
@@ -99,9 +118,8 @@ fn go_back(
         reverted.left = Some(left);
     }
     change.set_branch(&branch, Some(position))?;
-    if note.is_some() {
-        reverted.note = position.head.map(|head| change.id_of(head)).transpose()?;
-    }
+    reverted.entry = position.head.map(|head| change.id_of(head)).transpose()?;
+    reverted.note = reverted.entry.filter(|_| note.is_some());
     (reverted.rotated, reverted.written) = (reached.aside, reached.written);
     let outcome = change.commit(&detail)?;
     (reverted.operation, reverted.notices) = (Some(outcome.operation), outcome.notices);

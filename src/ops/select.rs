@@ -1,7 +1,9 @@
 //! Selecting: what a person types, as a session or an entry.
 //!
 //! An entry is `HEAD`, `@N` (checkpoint N), `kimi:N` (the agent's own checkpoint N on the current path), a branch, one of these with `~N` (N entries before it), or the first digits of
-//! an entry's id or of its record's uuid.
+//! an entry's id or of its record's uuid. Where one goes back to, a bare number is a checkpoint.
+//!
+//! A session is the beginning of its id, behind its format and a colon where two formats share the id, or its title.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -10,11 +12,15 @@ use crate::{
     model::{Checkpoint, IdPrefix, NameTag, Position, json::Raw},
     ops::{Archive, OpsError, Session, View},
     store::{Find, Listed, SessionFilter},
-    wire::Graph,
+    wire::{self, Graph},
 };
 
 /// How many matches an error lists.
 const LISTED: usize = 8;
+/// The shortest beginning of a session's id that names it to a person.
+const SHORT: usize = 8;
+/// A number is the beginning of an entry's id from so many digits on, as ids are shown.
+const DIGITS: usize = 8;
 
 /// What a selector named: an entry, and the position from which it is seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,9 +61,37 @@ pub fn find_session(
         return Err(OpsError::NoSession(String::new()));
     }
     let all = SessionFilter { hidden: true, ..SessionFilter::default() };
+    if let Some((format, id)) =
+        wanted.split_once(':').filter(|(name, _)| wire::by_name(name).is_some())
+        && let Some(found) = alone(by_beginning(archive, id, Some(format))?, wanted)?
+    {
+        return known(found);
+    }
+    if let Some(found) = alone(by_beginning(archive, wanted, None)?, wanted)? {
+        return known(found);
+    }
+    let titled =
+        archive.store.sessions(&SessionFilter { title: Some(wanted.to_owned()), ..all })?;
+    known(alone(titled, wanted)?.ok_or_else(|| OpsError::NoSession(wanted.to_owned()))?)
+}
+
+/// Returns the sessions whose id begins so: the one that is called so if there is one, and sub-agents only if nothing else
+/// is meant.
+fn by_beginning(
+    archive: &Archive,
+    wanted: &str,
+    format: Option<&str>,
+) -> Result<Vec<Listed>, OpsError> {
     let (prefix, agent) = wanted.rsplit_once('/').unwrap_or((wanted, ""));
-    let prefix = Some(prefix.to_owned());
-    let beginning = SessionFilter { prefix, ..all.clone() };
+    if prefix.is_empty() {
+        return Ok(Vec::new());
+    }
+    let beginning = SessionFilter {
+        prefix: Some(prefix.to_owned()),
+        format: format.map(str::to_owned),
+        hidden: true,
+        ..SessionFilter::default()
+    };
     let mut found = archive.store.sessions(&beginning)?;
     if !found.iter().any(|listed| listed.name.id == wanted) {
         // The ids of sub-agents begin as their session's does.
@@ -70,14 +104,37 @@ pub fn find_session(
     if found.iter().any(|listed| listed.name.id == wanted) {
         found.retain(|listed| listed.name.id == wanted);
     }
-    if found.is_empty() {
-        found = archive.store.sessions(&SessionFilter { title: Some(wanted.to_owned()), ..all })?;
-    }
+    Ok(found)
+}
+
+/// Returns the only session that was found.
+fn alone(mut found: Vec<Listed>, wanted: &str) -> Result<Option<Listed>, OpsError> {
     if found.len() > 1 {
-        let matches = found.into_iter().map(|listed| listed.name.id).collect();
-        return Err(OpsError::AmbiguousSession { wanted: wanted.to_owned(), matches });
+        return Err(OpsError::AmbiguousSession { wanted: wanted.to_owned(), matches: found });
     }
-    known(found.pop().ok_or_else(|| OpsError::NoSession(wanted.to_owned()))?)
+    Ok(found.pop())
+}
+
+/// Returns the shortest word of at least eight characters that names a session to [`find_session`].
+pub fn short_name(archive: &Archive, session: &Session) -> Result<String, OpsError> {
+    let id = &session.name.id;
+    let is_it = |word: &str| match find_session(archive, Some(word), Path::new("")) {
+        Ok(found) => Ok(found.key == session.key),
+        Err(OpsError::AmbiguousSession { .. } | OpsError::NoSession(_)) => Ok(false),
+        Err(error) => Err(error),
+    };
+    let beginning: String = id.chars().take(SHORT).collect();
+    let others = by_beginning(archive, &beginning, None)?;
+    let shared = |other: &str| id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let others = others.iter().filter(|other| other.key != session.key);
+    let shared = others.map(|other| shared(&other.name.id)).max().unwrap_or(0);
+    let short: String = id.chars().take(SHORT.max(shared + 1)).collect();
+    for word in [short, id.clone()] {
+        if is_it(&word)? {
+            return Ok(word);
+        }
+    }
+    Ok(format!("{}:{id}", session.name.format))
 }
 
 /// Returns whether an id begins so; of a sub-agent's both its session's and its own may be cut short.
@@ -91,6 +148,22 @@ fn is_meant(id: &str, wanted: &str) -> bool {
 
 fn known(listed: Listed) -> Result<Session, OpsError> {
     Archive::known(listed.key, listed.name)
+}
+
+/// Finds a place to go back to: an entry, or a checkpoint by its bare number.
+pub fn find_place(archive: &Archive, session: &Session, wanted: &str) -> Result<Target, OpsError> {
+    let is_number = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_digit());
+    let is_checkpoint = is_number || wanted.parse::<i128>().is_ok();
+    if !is_checkpoint {
+        return find_entry(archive, session, wanted);
+    }
+    match find_base(archive, session, &format!("@{wanted}")) {
+        // The beginning of an id may have no other digits.
+        Err(OpsError::NoCheckpoint { .. }) if is_number && wanted.len() >= DIGITS => {
+            find_entry(archive, session, wanted)
+        }
+        found => found,
+    }
 }
 
 /// Finds an entry.
@@ -134,6 +207,10 @@ fn find_base(archive: &Archive, session: &Session, wanted: &str) -> Result<Targe
         archive.store.branches(session.key)?.into_iter().find(|(name, _)| name == wanted)
     {
         return Ok(Target { position, checkpoint: None, branch: Some(branch) });
+    }
+    if wanted.is_empty() {
+        // Every id begins so.
+        return Err(missing());
     }
     let found = by_id(archive, session, wanted)?;
     match found.as_slice() {

@@ -31,7 +31,7 @@ const REDACTED: &str = "[redacted_thinking]";
 const LEAST: usize = 16;
 
 /// How a conversation is shown.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Manner<'a> {
     pub(crate) styles: Styles,
     pub(crate) zone: Zone,
@@ -39,8 +39,8 @@ pub(crate) struct Manner<'a> {
     pub(crate) columns: Option<usize>,
     /// Whether texts are shown whole.
     pub(crate) full: bool,
-    /// What `undertext show ID` needs to find the session, with a leading space.
-    pub(crate) session: &'a str,
+    /// The command line that shows an entry whole, given its id.
+    pub(crate) command: &'a dyn Fn(&str) -> String,
 }
 
 /// Writes entries, the first one first.
@@ -207,7 +207,7 @@ impl Manner<'_> {
             0 | 1 => units::size(rest.len() as u64),
             lines => format!("{lines} lines"),
         };
-        let mark = format!("… {left} more: undertext show {:.8}{}", line.id, self.session);
+        let mark = format!("… {left} more: {}", (self.command)(&format!("{:.8}", line.id)));
         writeln!(out, "  {}", self.styles.paint(Label::Hint, &mark))
     }
 }

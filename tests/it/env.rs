@@ -94,6 +94,26 @@ impl TestEnv {
         command
     }
 
+    /// Returns a shell that runs a line in which `undertext` is this build, as the next command.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the shell's own commands lie where the machine says"
+    )]
+    pub(crate) fn shell(&self, program: &str, line: &str) -> Command {
+        let undertext = self.command();
+        let folder = Path::new(undertext.get_program()).parent().unwrap();
+        let system = std::env::var_os("PATH").unwrap();
+        let path = [folder.to_owned()].into_iter().chain(std::env::split_paths(&system));
+        let mut shell = Command::new(program);
+        shell
+            .args(["-c", line])
+            .current_dir(self.project())
+            .env_clear()
+            .envs(undertext.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .env("PATH", std::env::join_paths(path).unwrap());
+        shell
+    }
+
     fn anonymous(&self, output: &[u8]) -> String {
         let home = self.home().to_str().unwrap();
         let canonical = self.home().canonicalize().unwrap();

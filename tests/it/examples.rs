@@ -142,20 +142,24 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
 
     The beans flower. Write me a plan for the whole week.
     ");
-    assert_snapshot!(env.run(&["revert", "1", "-s", "7c2a"]), @"
-    main is back at checkpoint 1; 20 entries are left behind
-    What was left is branch main.1
+    assert_snapshot!(env.run(&["revert", "1", "-s", "7c2a"]), @r"
+    Session 7c2a51de  Which beds need water today? The notes are in beds.…  (claude)
+    main is back at checkpoint 1
+    The old end is kept as branch main.1, with 20 entries that came after
     ------- stderr -------
-    The agent's own file is not changed; to have this state in a file: undertext export -o FILE
-    hint: take it back: undertext undo
+    The agent's own file is not changed
+    hint: to write this state to a file: undertext export -o 7c2a51de.jsonl -s 7c2a51de
+    hint: to undo: undertext undo -s 7c2a51de
     ");
     assert_snapshot!(env.run(&["log", "-n", "1", "7c2a"]), @"system  5cc143f6  2026-08-20 09:00:56");
-    assert_snapshot!(env.run(&["revert", "kimi:3", "-s", "6f1d"]), @"
-    main is back at checkpoint kimi:3; 11 entries are left behind
-    What was left is branch main.1
+    assert_snapshot!(env.run(&["revert", "kimi:3", "-s", "6f1d"]), @r"
+    Session 6f1d2c3b  The lamp flickers. What is wrong?  (kimi)
+    main is back at checkpoint 3
+    The old end is kept as branch main.1, with 11 entries that came after
     ------- stderr -------
-    The agent's own file is not changed; to have this state in a file: undertext export -o FILE
-    hint: take it back: undertext undo
+    The agent's own file is not changed
+    hint: to write this state to a file: undertext export -o 6f1d2c3b.jsonl -s 6f1d2c3b
+    hint: to undo: undertext undo -s 6f1d2c3b
     ");
     assert_snapshot!(env.run(&["graph", "6f1d"]), @"
     ○  @4  kimi:4  54b83731  from later:  Trim by 2 mm only; 5 mm is too short.  (6 entries)  [main.1]

@@ -28,11 +28,32 @@ fn every_command_explains_itself() {
     settings.bind(|| assert_snapshot!("help", all));
 }
 
-/// Returns the names that a help text lists under "Commands:".
+#[test]
+fn no_word_of_any_help_is_broken() {
+    let env = TestEnv::new();
+    let said = |columns: &str, args: &[&str]| {
+        let output = env.command().env("COLUMNS", columns).args(args).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let overview = said("100", &[]);
+    for name in subcommands(&said("100", &["--help"])) {
+        let names = |line: &str| line.contains(&format!(" {name}"));
+        assert!(overview.lines().any(names), "{name} stands in the overview");
+        for args in [&["help", &name][..], &[&name, "-h"], &["--help"], &[]] {
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            let whole = words(&said("1000", args));
+            for columns in ["80", "100"] {
+                assert_eq!(words(&said(columns, args)), whole, "{args:?} at {columns}");
+            }
+        }
+    }
+}
+
+/// Returns the names that a help text lists in groups.
 fn subcommands(help: &str) -> Vec<String> {
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    listed
-        .take_while(|line| !line.is_empty())
+    let groups = help.lines().skip_while(|line| *line != "Look:");
+    groups
+        .take_while(|line| *line != "Options:")
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
         .collect()

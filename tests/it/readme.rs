@@ -3,7 +3,7 @@
 //! What follows a command is what it says, stderr included; a line `...` stands for any number of lines. Ids are not
 //! compared, because they cover the path of the home folder.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
 use crate::env::TestEnv;
 
@@ -58,23 +58,9 @@ fn transcript(readme: &str) -> Vec<(&str, Vec<&str>)> {
 }
 
 /// Runs the n-th command and returns what it says on both streams.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the shell's own commands lie where the machine says"
-)]
 fn said(env: &TestEnv, n: u64, command: &str) -> String {
-    let undertext = env.command();
-    let folder = Path::new(undertext.get_program()).parent().unwrap();
-    let system = std::env::var_os("PATH").unwrap();
-    let path = [folder.to_owned()].into_iter().chain(std::env::split_paths(&system));
-    let mut shell = Command::new("bash");
-    shell
-        .args(["-c", &format!("{PRELUDE}{command}")])
-        .current_dir(env.project())
-        .env_clear()
-        .envs(undertext.get_envs().filter_map(|(name, value)| Some((name, value?))))
-        .env("PATH", std::env::join_paths(path).unwrap())
-        .env("UNDERTEXT_TEST_CLOCK", (START + 1000 * n).to_string());
+    let mut shell = env.shell("bash", &format!("{PRELUDE}{command}"));
+    shell.env("UNDERTEXT_TEST_CLOCK", (START + 1000 * n).to_string());
     let output = shell.output().unwrap();
     let home = env.home().canonicalize().unwrap();
     let said = String::from_utf8(output.stdout).unwrap().replace(home.to_str().unwrap(), HOME);

@@ -107,6 +107,19 @@ fn a_test_that_cannot_run_says_so() {
 }
 
 #[test]
+fn command_lines_are_spelt_in_one_file() {
+    // What the model reads in a result that was cut is no hint of a command.
+    let elsewhere = ["cli/hint.rs", "context/cut.rs"];
+    let sources = sources().into_iter().filter(|(path, _)| !elsewhere.contains(&path.as_str()));
+    let faults = sources.flat_map(|(path, text)| {
+        let spelt = |line: &&str| spells_a_command(line);
+        let lines: Vec<String> = said(&text).lines().filter(spelt).map(str::to_owned).collect();
+        lines.into_iter().map(move |line| format!("{path}: {}", line.trim()))
+    });
+    none(faults);
+}
+
+#[test]
 fn a_planted_fault_is_found() {
     let silent = |text: &str| silent_returns("crash.rs", text).len();
     assert_eq!(silent("    if std::env::var_os(\"CORPUS\").is_none() {"), 1);
@@ -119,6 +132,14 @@ fn a_planted_fault_is_found() {
         0
     );
     assert_eq!(silent("fn helper() {\n    return;\n}"), 0);
+    let planted = |text: &str| said(text).lines().any(spells_a_command);
+    assert!(planted("output.hint(\"take it back: undertext undo\");"));
+    assert!(planted("error.hinted(format!(\"{NAME} undo\"))"));
+    assert!(!planted("/// Runs `undertext undo`.\n//! undertext undo"));
+    assert!(!planted("#[command(after_help = \"\\\n  undertext undo\")]\nlet x;"));
+    assert!(planted(
+        "#[command(after_help = \"\\\n  undertext log\")]\nlet x = \"undertext undo\";"
+    ));
     assert_eq!(upward_imports("dag", "use crate::store::Store;"), ["store"]);
     let group = "use crate::{\n    model::{Entry, Run},\n    provider::{self, http},\n};";
     assert_eq!(upward_imports("ops", group), ["provider"]);
@@ -163,6 +184,35 @@ fn silent_returns<'a>(path: &str, text: &'a str) -> Vec<&'a str> {
 fn looks_at_the_machine(code: &str) -> bool {
     ["env::var", "env::vars", "option_env!"].iter().any(|look| code.contains(look))
         && !code.contains("env::var_os(\"PATH\")")
+}
+
+/// Returns a source without comments, help texts and unit tests.
+fn said(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let mut parts = text.split("after_help = \"");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let code =
+        parts.fold(first, |code, part| code + part.split_once("\")]").map_or("", |(_, code)| code));
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns whether a word is a command: it has a file, which says what it takes.
+fn is_command(word: &str) -> bool {
+    let sources = sources();
+    let file = sources.iter().find(|(path, _)| *path == format!("cli/{word}.rs"));
+    file.is_some_and(|(_, text)| text.contains("struct Args {"))
+}
+
+/// Returns whether a line of code spells a command line in a text.
+fn spells_a_command(line: &str) -> bool {
+    ["undertext ", "{NAME} "].iter().any(|name| {
+        line.match_indices(name).any(|(at, _)| {
+            let is_text = line[..at].contains('"');
+            let word = leading_ident(&line[at + name.len()..]);
+            is_text && is_command(word)
+        })
+    })
 }
 
 /// Returns the folders outside what `layer` may import that a source imports all the same.

@@ -8,10 +8,120 @@ use insta::assert_snapshot;
 use crate::env::TestEnv;
 
 #[test]
-fn no_command_shows_help_and_fails() {
-    let output = TestEnv::new().run::<&str>(&[]);
-    assert!(output.stdout.is_empty());
-    assert!(output.to_string().ends_with("[exit status: 2]\n"), "{output}");
+fn no_command_says_what_there_is_and_what_to_type_next() {
+    let env = TestEnv::new();
+    assert_snapshot!(env.run::<&str>(&[]), @r"
+    Keep everything a coding agent ever saw, and go back to any of it
+
+    Look            sessions, log, graph, show, diff, status, help
+    Go back         checkpoints, revert, undo, redo, switch, branch, checkpoint
+    Fit the window  context, truncate, compact, clear
+    Prove           audit, verify, doctor, operations, rotations
+    In and out      export, import
+    Set up          stats, attach, trust, rebuild
+    For programs    completions, man, new, append, turn, recover
+
+      undertext import       take in the sessions of your agents
+      undertext help revert  explain a command
+    ");
+    env.run(&["new", "-q"]).success();
+    env.run(&["append", "-q", "Why does the kettle not whistle?"]).success();
+    assert_snapshot!(env.run::<&str>(&[]), @r"
+    Keep everything a coding agent ever saw, and go back to any of it
+
+    Look            sessions, log, graph, show, diff, status, help
+    Go back         checkpoints, revert, undo, redo, switch, branch, checkpoint
+    Fit the window  context, truncate, compact, clear
+    Prove           audit, verify, doctor, operations, rotations
+    In and out      export, import
+    Set up          stats, attach, trust, rebuild
+    For programs    completions, man, new, append, turn, recover
+
+    Session 17eb9c06  Why does the kettle not whistle?  (native)
+      undertext graph        see the turns and branches of this session
+      undertext log          read it
+      undertext checkpoints  list the places to go back to, with revert
+      undertext undo         undo what was done to it last
+      undertext sessions     list all sessions
+      undertext import       take in the sessions of your agents
+      undertext help revert  explain a command
+    ");
+    let elsewhere = env.command().current_dir(env.home()).arg("--store=my store").output().unwrap();
+    let said = String::from_utf8(elsewhere.stdout).unwrap();
+    assert!(said.contains("  undertext import --store 'my store'  "), "{said}");
+}
+
+#[test]
+fn help_is_a_command_too() {
+    let env = TestEnv::new();
+    let said = |args: &[&str]| env.run(args).success().stdout;
+    assert_eq!(said(&["help"]), said(&["--help"]));
+    assert_eq!(said(&["help", "revert"]), said(&["revert", "--help"]));
+    assert_eq!(said(&["help", "help"]), said(&["help", "--help"]));
+    assert!(said(&["-h"]).contains("Go back:\n"));
+    assert_snapshot!(env.run(&["help", "nosuch"]), @r#"
+    ------- stderr -------
+    error: there is no command "nosuch"
+    hint: list the sessions: undertext sessions
+    hint: list the commands: undertext help
+    [exit status: 2]
+    "#);
+}
+
+#[test]
+fn a_word_that_is_no_command_never_suggests_a_change() {
+    let env = TestEnv::new();
+    let help = env.run(&["--help"]).success().stdout;
+    let changing = [
+        "revert",
+        "undo",
+        "redo",
+        "switch",
+        "branch",
+        "checkpoint",
+        "truncate",
+        "compact",
+        "clear",
+        "import",
+        "attach",
+        "rebuild",
+        "new",
+        "append",
+        "turn",
+        "recover",
+    ];
+    for name in changing {
+        assert!(help.contains(&format!("\n  {name} ")), "{name} is a command");
+        let slips =
+            [format!("{name}s"), name[1..].to_owned(), format!("{name}{name}"), format!("x{name}")];
+        for slip in slips {
+            let said = env.run(&[&slip]).to_string();
+            if said.contains("there is no command") {
+                let commands = said.lines().filter_map(|line| line.split_once(": undertext "));
+                for (_, command) in commands {
+                    assert!(
+                        !changing.iter().any(|name| command.split(' ').any(|w| w == *name)),
+                        "{slip}: {said}"
+                    );
+                }
+            }
+        }
+    }
+    assert_snapshot!(env.run(&["stauts"]), @r#"
+    ------- stderr -------
+    error: there is no command "stauts"
+    hint: perhaps you mean: undertext help status
+    hint: perhaps you mean: undertext help stats
+    hint: list the commands: undertext help
+    [exit status: 2]
+    "#);
+    assert_snapshot!(env.run(&["search"]), @r#"
+    ------- stderr -------
+    error: there is no command "search"
+    hint: list the sessions: undertext sessions
+    hint: list the commands: undertext help
+    [exit status: 2]
+    "#);
 }
 
 #[test]
@@ -21,17 +131,13 @@ fn the_version_is_data() {
 
 #[test]
 fn wrong_use_is_explained_on_stderr() {
-    assert_snapshot!(TestEnv::new().run(&["revret"]), @r"
+    assert_snapshot!(TestEnv::new().run(&["revret"]), @r#"
     ------- stderr -------
-    error: unrecognized subcommand 'revret'
-
-      tip: some similar subcommands exist: 'recover', 'revert'
-
-    Usage: undertext [OPTIONS] <COMMAND>
-
-    For more information, try '--help'.
+    error: there is no command "revret"
+    hint: list the sessions: undertext sessions
+    hint: list the commands: undertext help
     [exit status: 2]
-    ");
+    "#);
 }
 
 #[test]
@@ -42,8 +148,7 @@ fn control_characters_that_were_typed_are_not_sent_back() {
     error: unexpected argument '\u{202e}' found
 
     Usage: undertext man [OPTIONS]
-
-    For more information, try '--help'.
+    hint: how it is used: undertext man --help
     [exit status: 2]
     ");
 }
@@ -60,8 +165,7 @@ fn an_argument_that_is_not_utf8_is_no_panic() {
     ------- stderr -------
     error: invalid value 'odd�' for '[SHELL]'
       [possible values: bash, elvish, fish, powershell, zsh]
-
-    For more information, try '--help'.
+    hint: how it is used: undertext completions --help
     [exit status: 2]
     ");
     let output = env.run(&[OsStr::new("man"), OsStr::new("--out"), odd]).success();
@@ -84,7 +188,7 @@ fn colour_is_for_terminals_unless_asked_for() {
     assert_snapshot!(env.run(&["completions"]), @r"
     ------- stderr -------
     error: cannot tell the shell from $SHELL
-    hint: name it: undertext completions bash
+    hint: name it, such as: undertext completions bash
     [exit status: 2]
     ");
     let coloured = env.run(&["completions", "--color=always"]).stderr;

@@ -95,12 +95,13 @@ fn an_import_attaches_what_lies_in_its_place_and_a_revert_is_appended() {
     let before = kept.read();
     kept.env.run(&["import"]).success();
     assert_snapshot!(kept.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).masked(), @r"
-    main is back at checkpoint 1; 2 entries are left behind
+    Session 6b0a1c52  Build a boat.  (claude)
+    main is back at checkpoint 1
     The note for the model is entry-id----
-    What was left is branch main.1
-    The agent resumes there: ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
+    The old end is kept as branch main.1, with 2 entries that came after
+    The agent resumes from ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
     ------- stderr -------
-    hint: take it back: undertext undo
+    hint: to undo: undertext undo -s 6b0a1c52
     ");
     let after = kept.read();
     assert!(after.starts_with(&before));
@@ -110,17 +111,18 @@ fn an_import_attaches_what_lies_in_its_place_and_a_revert_is_appended() {
     let file = kept.file.to_str().unwrap();
     let pointed = |env: &TestEnv, store: &str| {
         let shown = env.run(&["--store", store, "audit", file]).success();
-        shown.stderr.contains(&format!("the store has its branches and what was cut: {BOAT}"))
+        shown.stderr.contains("was cut: undertext graph -s 6b0a1c52 --store ")
     };
     assert!(pointed(&kept.env, store(&kept.env).to_str().unwrap()));
     assert!(!pointed(&kept.env, "none"));
     // The file alone says the same.
     assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), kept.said(&["6b0a"]));
     assert_snapshot!(kept.env.run(&["undo", "-s", "6b0a"]), @r"
-    Took back operation 2 (revert)
-    The agent resumes there: ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
+    Session 6b0a1c52  Build a boat.  (claude)
+    Undid operation 2 (revert)
+    The agent resumes from ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
     ------- stderr -------
-    hint: change your mind: undertext redo
+    hint: to redo: undertext redo -s 6b0a1c52
     ");
     assert_eq!(
         kept.said(&[kept.file.to_str().unwrap()]),
@@ -146,12 +148,16 @@ fn a_detached_session_leaves_the_file_alone() {
     kept.env.run(&["revert", "1", "-s", "6b0a"]).success();
     assert_eq!(kept.read(), before);
     assert_snapshot!(kept.env.run(&["attach", "6b0a"]), @r"
-    Session 6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e is attached to ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
-    main follows the file; where it stood is branch main.2
+    Session 6b0a1c52  Build a boat.  (claude)
+    It is attached to ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
+    main follows the file; where it stood is kept as branch main.2
     ");
-    assert_snapshot!(kept.env.run(&["attach", "6b0a"]), @"Session 6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e is attached to ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl");
+    assert_snapshot!(kept.env.run(&["attach", "6b0a"]), @r"
+    Session 6b0a1c52  Build a boat.  (claude)
+    It is attached to ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
+    ");
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Of wood? | Of steel. | It floats.");
-    assert_snapshot!(kept.env.run(&["attach", "6b0a", "--off", "--json"]), @r#"{"type":"attach","session":"6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e","path":"$HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl","attached":false,"left":null,"operation":4}"#);
+    assert_snapshot!(kept.env.run(&["attach", "6b0a", "--off", "--json"]), @r#"{"type":"attach","session":"6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e","title":"Build a boat.","format":"claude","path":"$HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl","attached":false,"left":null,"operation":4}"#);
     assert_snapshot!(kept.env.run(&["attach", "6b0a", "--off"]), @r"
     ------- stderr -------
     error: there is nothing to detach
@@ -184,7 +190,7 @@ fn a_session_that_a_process_has_loaded_is_not_written() {
     ------- stderr -------
     error: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl is in use: NAME (process PID) keeps it open
     hint: end the agent first: it would not see what is written, and go on from what it knows
-    hint: or insist: --force
+    hint: or insist, with --force
     [exit status: 3]
     ");
     assert_eq!(kept.read(), before);
@@ -235,10 +241,11 @@ fn an_agent_that_goes_on_is_followed_and_one_that_went_on_from_the_old_state_joi
     kept.env.run(&["import"]).success();
     kept.append(&pi_entry("e", Some("d"), "user", "Paint it."));
     assert_snapshot!(kept.env.run(&["checkpoint", "-s", "boat"]), @r"
+    Session boat  Build a boat.  (pi)
     Checkpoint 3
     ------- stderr -------
     warning: took in 1 entry that another program appended to the live file
-    hint: come back to it: undertext revert 3
+    hint: to come back to it: undertext revert 3 -s boat
     ");
     kept.env.run(&["revert", "1", "--rotate", "-s", "boat"]).success();
     assert_eq!(kept.said(&["boat"]), "Build a boat. | Of wood?");
@@ -247,10 +254,11 @@ fn an_agent_that_goes_on_is_followed_and_one_that_went_on_from_the_old_state_joi
     // The agent has the old conversation in memory, and its file is a new one.
     kept.append(&pi_entry("f", Some("e"), "assistant", "It is red."));
     assert_snapshot!(kept.env.run(&["checkpoint", "-s", "boat"]), @r"
+    Session boat  Build a boat.  (pi)
     Checkpoint 4
     ------- stderr -------
     warning: 1 entry from an agent that knew only the old state joined branch main.1
-    hint: come back to it: undertext revert 4
+    hint: to come back to it: undertext revert 4 -s boat
     ");
     assert_eq!(kept.said(&["boat"]), "Build a boat. | Of wood?");
     assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), "Build a boat. | Of wood?");
@@ -272,20 +280,23 @@ fn a_file_that_was_rewritten_or_is_gone_is_told() {
     ];
     fs::write(&kept.file, other.concat()).unwrap();
     assert_snapshot!(kept.env.run(&["checkpoint", "-s", "6b0a"]), @r"
+    Session 6b0a1c52  Build a boat.  (claude)
     Checkpoint 2
     ------- stderr -------
     warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl was rewritten; its state is followed, 1 new entry; what stood there is branch main.2
-    hint: come back to it: undertext revert 2
+    hint: to come back to it: undertext revert 2 -s 6b0a1c52
     ");
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Or a raft?");
     fs::remove_file(&kept.file).unwrap();
     assert_snapshot!(kept.env.run(&["revert", "0", "-s", "6b0a"]), @r"
-    main is back at checkpoint 0; 2 entries are left behind
-    What was left is branch main.3
+    Session 6b0a1c52  Build a boat.  (claude)
+    main is back at checkpoint 0
+    The old end is kept as branch main.3, with 2 entries that came after
     ------- stderr -------
     warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl is gone; the session goes on without it
-    The agent's own file is not changed; to have this state in a file: undertext export -o FILE
-    hint: take it back: undertext undo
+    The agent's own file is not changed
+    hint: to write this state to a file: undertext export -o 6b0a1c52.jsonl -s 6b0a1c52
+    hint: to undo: undertext undo -s 6b0a1c52
     ");
     assert!(!kept.file.exists());
     kept.env.run(&["verify"]).success();
@@ -304,7 +315,7 @@ fn derived_rows_of_older_rules_are_made_anew() {
     drop(db);
     let stale = kept.env.run(&["status", "6b0a"]);
     assert!(stale.success().stderr.is_empty());
-    assert_snapshot!(kept.env.run(&["log", "-q", "6b0a"]).success().stderr, @"warning: an older version has left the store's derived rows; the next change makes them anew");
+    assert_snapshot!(kept.env.run(&["log", "-q", "6b0a"]).success().stderr, @"warning: an older version has left the store's derived rows; the next change rebuilds them");
     kept.env.run(&["checkpoint", "-s", "6b0a"]).success();
     assert_eq!(kept.env.run(&["log", "6b0a"]).success().stderr, "");
     kept.env.run(&["verify"]).success();

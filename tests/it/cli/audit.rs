@@ -35,12 +35,12 @@ fn what_is_odd_in_a_file_is_a_note_as_the_import_named_it() {
     1 file read, 0 unchanged: 1 session (1 new), 5 new entries, 676 B
     Oddities: 1 glued, 1 mended, 1 opaque, 1 repeated
     ");
-    assert_snapshot!(env.run(&["verify"]), @"
+    assert_snapshot!(env.run(&["verify"]), @r"
     note: odd: entry 19ff0a0eb93c: a record behind another on one line
     note: odd: entry 9998193e99ec: a record of the same name stands before it
     note: odd: entry 4e4648f37870: its parent is missing
     note: odd: entry f286ae3202de: no JSON object
-    Verified 1 session, 1 operation, 5 entries: all is as it was written
+    Verified 1 session, 1 operation, 5 entries: no damage found
     ");
 }
 
@@ -48,13 +48,14 @@ fn what_is_odd_in_a_file_is_a_note_as_the_import_named_it() {
 fn a_sound_store_is_verified() {
     let env = TestEnv::new();
     conversation(&env);
-    assert_snapshot!(env.run(&["verify"]), @"Verified 1 session, 5 operations, 4 entries: all is as it was written");
+    assert_snapshot!(env.run(&["verify"]), @"Verified 1 session, 5 operations, 4 entries: no damage found");
     assert_snapshot!(env.run(&["verify", "--json"]), @r#"{"type":"verified","ok":true,"sessions":1,"operations":5,"entries":4,"damaged":0,"notes":0}"#);
     assert_snapshot!(env.run(&["verify", "no such session"]), @r#"
     ------- stderr -------
     error: no session matches "no such session"
     hint: list the sessions: undertext sessions
-    hint: or begin one: undertext new; or take in those of your agents: undertext import
+    hint: take in the sessions of your agents: undertext import
+    hint: begin a session of undertext's own: undertext new
     [exit status: 2]
     "#);
 }
@@ -69,19 +70,20 @@ fn damage_is_told_from_notes() {
     writeln!(held, r#"{{"type":"system","uuid":"late","parentUuid":null}}"#).unwrap();
     assert_snapshot!(env.run(&["verify"]), @r"
     note: e572dff8-2304-400b-856a-555ac3a4558d: $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1: it was set aside and has grown since; the next change takes that in
-    Verified 1 session, 6 operations, 4 entries: all is as it was written
+    Verified 1 session, 6 operations, 4 entries: no damage found
     ");
     assert_snapshot!(env.run(&["checkpoint"]), @r"
+    Session e572dff8  Why does the build fail?  (native)
     Checkpoint 2
     ------- stderr -------
     warning: 1 entry came late to $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1 and joined branch main.1
-    hint: come back to it: undertext revert 2
+    hint: to come back to it: undertext revert 2
     ");
-    assert_snapshot!(env.run(&["verify"]), @"Verified 1 session, 8 operations, 5 entries: all is as it was written");
+    assert_snapshot!(env.run(&["verify"]), @"Verified 1 session, 8 operations, 5 entries: no damage found");
     fs::remove_file(&aside).unwrap();
     assert_snapshot!(env.run(&["verify"]), @r"
     note: e572dff8-2304-400b-856a-555ac3a4558d: $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1: it was set aside and has been deleted since
-    Verified 1 session, 8 operations, 5 entries: all is as it was written
+    Verified 1 session, 8 operations, 5 entries: no damage found
     ");
     fs::write(&aside, "something else\n").unwrap();
     assert_snapshot!(env.run(&["verify", "--json"]), @r#"
@@ -101,11 +103,13 @@ fn derived_rows_are_made_anew() {
         .execute_batch("UPDATE record SET kind = 5 WHERE n = 2")
         .unwrap();
     assert_snapshot!(env.run(&["verify"]), @r"
-    damage: e572dff8-2304-400b-856a-555ac3a4558d: derived rows: they are not those of the facts; `undertext rebuild` makes them anew
+    damage: e572dff8-2304-400b-856a-555ac3a4558d: derived rows: they are not those of the facts
     Verified 1 session, 5 operations, 4 entries: 1 thing is damaged
+    ------- stderr -------
+    hint: to rebuild the derived rows from the facts: undertext rebuild
     [exit status: 1]
     ");
-    assert_snapshot!(env.run(&["rebuild"]).masked(), @"e572dff8-2304-400b-856a-555ac3a4558d  made anew  4 records  entry-id----");
+    assert_snapshot!(env.run(&["rebuild"]).masked(), @"e572dff8-2304-400b-856a-555ac3a4558d  rebuilt  4 records  entry-id----");
     env.run(&["verify"]).success();
     assert_eq!(env.run(&["rebuild", "--json"]).success().stdout, equal.stdout);
     assert_snapshot!(equal.masked(), @r#"{"type":"rebuilt","session":"e572dff8-2304-400b-856a-555ac3a4558d","equal":true,"records":4,"digest":"entry-id----"}"#);
@@ -118,8 +122,10 @@ fn a_session_that_no_list_shows_is_found() {
     let db = Connection::open(store(&env).join("store.db")).unwrap();
     db.execute_batch("DELETE FROM card").unwrap();
     assert_snapshot!(env.run(&["verify"]), @r"
-    damage: e572dff8-2304-400b-856a-555ac3a4558d: derived rows: they are not those of the facts; `undertext rebuild` makes them anew
+    damage: e572dff8-2304-400b-856a-555ac3a4558d: derived rows: they are not those of the facts
     Verified 1 session, 5 operations, 4 entries: 1 thing is damaged
+    ------- stderr -------
+    hint: to rebuild the derived rows from the facts: undertext rebuild
     [exit status: 1]
     ");
     env.run(&["rebuild"]).success();
@@ -156,7 +162,7 @@ fn the_doctor_mends_modes_and_remainders() {
     $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl: its mode is 0644: others can reach it
     $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-new: a change that was cut short left it behind
     ------- stderr -------
-    hint: mend what can be mended: undertext doctor --fix
+    hint: to mend what can be mended: undertext doctor --fix
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["doctor", "--fix", "--json"]), @r#"

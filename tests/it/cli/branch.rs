@@ -13,15 +13,17 @@ fn a_branch_is_made_listed_and_switched_to() {
     let session = conversation(&env);
     let before = live(&env, &session);
     assert_snapshot!(env.run(&["branch", "again", "@1"]).masked(), @r"
+    Session e572dff8  Why does the build fail?  (native)
     Made branch again at entry-id----
     ------- stderr -------
-    hint: go on there: undertext switch again
+    hint: to go on there: undertext switch again
     ");
     assert_snapshot!(env.run(&["switch", "again"]).masked(), @r"
+    Session e572dff8  Why does the build fail?  (native)
     Now on branch again at entry-id----
-    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
-    hint: take it back: undertext undo
+    hint: to undo: undertext undo
     ");
     assert!(before.starts_with(&live(&env, &session)));
     assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 3);
@@ -34,19 +36,22 @@ fn a_branch_is_made_listed_and_switched_to() {
     assert!(live(&env, &session) == before);
     let aside = format!("{}.undertext-1", live_path(&env, &session).display());
     assert!(fs::read(aside).unwrap() == before);
-    assert_snapshot!(env.run(&["switch", "main"]), @"main is the current branch already");
+    assert_snapshot!(env.run(&["switch", "main"]), @r"
+    Session e572dff8  Why does the build fail?  (native)
+    main is the current branch already
+    ");
 }
 
 #[test]
 fn branches_are_json_too() {
     let env = TestEnv::new();
     conversation(&env);
-    assert_snapshot!(env.run(&["branch", "start", "HEAD~2", "--json"]).masked(), @r#"{"type":"branch","branch":"start","entry":"entry-id----","operation":6}"#);
+    assert_snapshot!(env.run(&["branch", "start", "HEAD~2", "--json"]).masked(), @r#"{"type":"branch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"start","entry":"entry-id----","operation":6}"#);
     assert_snapshot!(env.run(&["branch", "--json"]).masked(), @r#"
     {"type":"branch","branch":"main","entry":"entry-id----","current":true}
     {"type":"branch","branch":"start","entry":"entry-id----","current":false}
     "#);
-    assert_snapshot!(env.run(&["switch", "main", "--json"]).masked(), @r#"{"type":"switch","branch":"main","entry":"entry-id----","rotated":null,"written":null,"operation":null}"#);
+    assert_snapshot!(env.run(&["switch", "main", "--json"]).masked(), @r#"{"type":"switch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"main","entry":"entry-id----","rotated":null,"written":null,"operation":null}"#);
 }
 
 #[test]
@@ -56,7 +61,7 @@ fn names_and_places_that_cannot_be_are_refused() {
     assert_snapshot!(env.run(&["branch", "main"]), @r#"
     ------- stderr -------
     error: a branch is called "main" already
-    hint: go to it: undertext switch NAME
+    hint: go to it: undertext switch main
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["branch", "../up"]), @r#"

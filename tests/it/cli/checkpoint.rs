@@ -10,11 +10,12 @@ fn turns_have_checkpoints_and_a_place_has_one() {
     let env = TestEnv::new();
     conversation(&env);
     assert_snapshot!(env.run(&["checkpoint", "-m", "before the refactoring"]), @r"
+    Session e572dff8  Why does the build fail?  (native)
     Checkpoint 2
     ------- stderr -------
-    hint: come back to it: undertext revert 2
+    hint: to come back to it: undertext revert 2
     ");
-    assert_snapshot!(env.run(&["checkpoint", "--json"]), @r#"{"type":"checkpoint","checkpoint":2,"operation":null}"#);
+    assert_snapshot!(env.run(&["checkpoint", "--json"]), @r#"{"type":"checkpoint","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":2,"operation":null}"#);
     assert_snapshot!(env.run(&["checkpoint", "-m", "other words"]), @r"
     ------- stderr -------
     error: checkpoint 2 stands here already, and what a checkpoint says is never changed
@@ -42,7 +43,7 @@ fn an_undone_number_is_hidden_and_never_given_again() {
     ------- stderr -------
     error: no checkpoint matches "2"
     hint: the nearest are 0 (Why does the build fail?), 1 (Then mend it.)
-    hint: all of them: undertext checkpoints
+    hint: list all of them: undertext checkpoints
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["checkpoint", "-q"]), @"Checkpoint 3");

@@ -56,19 +56,24 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     ------- stderr -------
     Nothing is changed
     ");
-    assert_snapshot!(env.run(&["compact", "--keep", "3"]).masked(), @"
+    assert_snapshot!(env.run(&["compact", "--keep", "3"]).masked(), @r"
+    Session e572dff8  0 all work and no play all work and no play all wor…  (native)
     Compacted main: a summary stands for 17 messages, 3 messages kept
     About 4320 tokens are 1994 now, of a window of 32000
     ------- stderr -------
-    hint: see what a model would be sent: undertext context
-    hint: take it back: undertext undo
+    hint: to see what a model would be sent: undertext context
+    hint: to undo: undertext undo
     ");
-    assert_snapshot!(env.run(&["compact"]), @"Nothing to compact: nothing was said since the last compaction; nothing is changed");
-    assert_snapshot!(env.run(&["undo"]).masked(), @"
-    Took back operation 3 (compact)
-    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    assert_snapshot!(env.run(&["compact"]), @r"
+    Session e572dff8  0 all work and no play all work and no play all wor…  (native)
+    Nothing to compact: nothing was said since the last compaction; nothing is changed
+    ");
+    assert_snapshot!(env.run(&["undo"]).masked(), @r"
+    Session e572dff8  0 all work and no play all work and no play all wor…  (native)
+    Undid operation 3 (compact)
+    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
-    hint: change your mind: undertext redo
+    hint: to redo: undertext redo
     ");
     let context = env.run(&["context", "--json"]).success().stdout;
     assert_eq!(json(context.lines().next().unwrap())["messages"], 20);
@@ -78,7 +83,10 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
 #[test]
 fn an_automatic_compaction_waits_until_it_is_due() {
     let env = talked(20);
-    assert_snapshot!(env.run(&["compact", "--trigger", "auto"]), @"It is not due, and nothing is changed");
+    assert_snapshot!(env.run(&["compact", "--trigger", "auto"]), @r"
+    Session e572dff8  0 all work and no play all work and no play all wor…  (native)
+    It is not due, and nothing is changed
+    ");
     let args = ["compact", "--trigger", "auto", "--window", "16000", "--json", "--events"];
     settings(&env, "[compaction]\npercent = 20\n");
     let done = env.run(&args).success();
@@ -152,20 +160,21 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
         );
     }
     let done = env.run(&["compact", "--summarizer", "dies"]).masked();
-    assert_snapshot!(done, @"
+    assert_snapshot!(done, @r"
+    Session e572dff8  0 all work and no play all work and no play all wor…  (native)
     Compacted main: a summary stands for 14 messages, 6 messages kept
     About 4320 tokens are 1670 now, of a window of 32000
     ------- stderr -------
     warning: no summary could be had: dies: refused: exit code 7:
     Statistics and the last requests stand for it
-    hint: see what a model would be sent: undertext context
-    hint: take it back: undertext undo
+    hint: to see what a model would be sent: undertext context
+    hint: to undo: undertext undo
     ");
     assert_snapshot!(env.run(&["compact", "--summarizer", "nobody"]), @r#"
     ------- stderr -------
     error: the settings have no provider "nobody"
     hint: there are binary, dies, empty, long, slow
-    hint: set one in config.toml; all keys, explained: undertext context --settings
+    hint: set one in config.toml; every key, explained: undertext context --settings
     [exit status: 2]
     "#);
     env.run(&["verify"]).success();
@@ -207,17 +216,19 @@ fn an_endpoint_writes_the_summary_and_its_key_is_kept_nowhere() {
 #[test]
 fn a_session_that_a_provider_refused_is_recovered() {
     let env = talked(60);
-    assert_snapshot!(env.run(&["recover"]), @"
+    assert_snapshot!(env.run(&["recover"]), @r"
+    Session e572dff8  0 all work and no play all work and no play all wor…  (native)
     It fits: about 12962 tokens of 32000, and nothing is changed
     ------- stderr -------
-    hint: if a provider refused it, say how: undertext recover --error TEXT
+    hint: if a provider refused it, pass its words with --error: undertext recover --help
     ");
     let said = "prompt is too long: 30000 tokens > 16000 maximum";
-    assert_snapshot!(env.run(&["recover", "--error", said]), @"
+    assert_snapshot!(env.run(&["recover", "--error", said]), @r"
+    Session e572dff8  0 all work and no play all work and no play all wor…  (native)
     About 12962 tokens are 3938 now, of a window of 16000
-    What was done is operation 3
+    This took operation 3
     ------- stderr -------
-    hint: take the last of it back: undertext undo
+    hint: to undo the last one: undertext undo
     ");
     assert_snapshot!(env.run(&["recover", "--error", "Rate limit reached"]), @"
     ------- stderr -------
@@ -253,7 +264,8 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
         "tools",
         r#"case "$(cat)" in *'"list"'*) echo '{"tools":[{"name":"add","description":"Adds.","schema":{"type":"object"}}]}';; *) echo '{"output":"3"}';; esac"#,
     );
-    assert_snapshot!(env.run(&["turn", "What is 1 + 2?", "--tools", &tools]), @"
+    assert_snapshot!(env.run(&["turn", "What is 1 + 2?", "--tools", &tools]), @r"
+    Session e572dff8  What is 1 + 2?  (native)
     It is 3.
     ------- stderr -------
     2 requests, 1 call; the context has about 52 tokens of 32000
@@ -273,7 +285,7 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     ------- stderr -------
     error: the settings have no provider "nobody"
     hint: there are local
-    hint: set one in config.toml; all keys, explained: undertext context --settings
+    hint: set one in config.toml; every key, explained: undertext context --settings
     [exit status: 2]
     "#);
     server.queue(vec![Reply::Raw(

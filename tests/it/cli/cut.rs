@@ -88,14 +88,13 @@ fn what_is_hidden_is_read_in_parts() {
     99:99: some "words" of a tool
     "#);
     assert_snapshot!(show(&["--hidden", "--grep", "nowhere"]), @"[exit status: 1]");
-    assert_snapshot!(show(&["--grep", "("]), @"
+    assert_snapshot!(show(&["--grep", "("]), @r"
     ------- stderr -------
     error: invalid value '(' for '--grep <PATTERN>': regex parse error:
         (
         ^
     error: unclosed group
-
-    For more information, try '--help'.
+    hint: how it is used: undertext show --help
     [exit status: 2]
     ");
     let told = json(&show(&["--hidden", "--json", "--lines", "1"]).success().stdout);
@@ -146,13 +145,14 @@ fn oversized_results_are_cut_in_place_and_undo_restores_them() {
     ");
     assert_eq!(live(&env, &id), before);
     assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]).masked(), @r"
+    Session e572dff8  Look.  (native)
     entry-id----  Bash  56893  to  19992  characters, about 14224 to 4998 tokens
     1 result is cut on main; its file is 40.7 kB shorter
-    The state before is branch main.1
-    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    The state before is kept as branch main.1
+    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
-    hint: see what was cut: undertext audit
-    hint: take it back: undertext undo
+    hint: to see what was cut: undertext audit
+    hint: to undo: undertext undo
     ");
     let cut: Vec<Value> = log().lines().map(json).collect();
     for (cut, whole) in cut.iter().zip(whole.lines().map(json)) {
@@ -171,7 +171,10 @@ fn oversized_results_are_cut_in_place_and_undo_restores_them() {
     env.run(&["verify"]).success();
     assert!(live(&env, &id).len() < 40_000);
 
-    assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]), @r"Nothing is oversized: no result on the context has more than 20000 characters");
+    assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]), @r"
+    Session e572dff8  Look.  (native)
+    Nothing is oversized: no result on the context has more than 20000 characters
+    ");
     env.run(&["append", "-q", "Go on."]).success();
     env.run(&["undo"]).success();
     env.run(&["undo"]).success();
@@ -211,16 +214,20 @@ fn a_limit_that_is_no_limit_is_refused_or_explained() {
         let refused = env.run(&["truncate", "--window", window]);
         assert!(refused.to_string().ends_with("[exit status: 2]\n"), "{refused}");
     }
-    assert_snapshot!(env.run(&["truncate", "--window", "18446744073709551615"]), @r"Nothing is oversized: no result on the context has more than 400000 characters");
+    assert_snapshot!(env.run(&["truncate", "--window", "18446744073709551615"]), @r"
+    Session e572dff8  Look.  (native)
+    Nothing is oversized: no result on the context has more than 400000 characters
+    ");
     assert_snapshot!(env.run(&["truncate", "--max-chars", "1"]).masked(), @r"
+    Session e572dff8  Look.  (native)
     entry-id----  Bash  400000  to  2222  characters, about 100000 to 556 tokens
     1 result is cut on main; its file is 397.7 kB shorter
-    The state before is branch main.1
-    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    The state before is kept as branch main.1
+    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
     Of each result at least 2000 characters are kept
-    hint: see what was cut: undertext audit
-    hint: take it back: undertext undo
+    hint: to see what was cut: undertext audit
+    hint: to undo: undertext undo
     ");
 }
 
@@ -242,7 +249,7 @@ fn an_audit_tells_what_was_cut_by_whom_and_where() {
     12  2001-02-03 04:05  truncate  entry-id----  Bash  11092  to 3975   66%  hidden, cut at 3756, limit 4000, undone
     2 entries cut from 67985 to 16967 characters, about 16997 to 4242 tokens; 75% is hidden, and kept
     ------- stderr -------
-    hint: read what is hidden: undertext show ID --hidden
+    hint: to read what the last one hides: undertext show entry-id---- --hidden
     ");
     let told: Vec<Value> =
         env.run(&["audit", "--json"]).success().stdout.lines().map(json).collect();
@@ -280,7 +287,7 @@ fn what_agents_cut_before_is_told_apart() {
     let lines: Vec<String> = claude.iter().map(|line| format!("{line}\n")).collect();
     fs::write(env.project().join("claude.jsonl"), lines.concat()).unwrap();
     assert_snapshot!(env.run(&["audit", "claude.jsonl"]).masked(), @r"
-    Cut before it reached us:
+    Cut by the agent before import:
     entry-id----  2026-08-01 10:00  file                      98.1KB  /w/out.txt
     entry-id----  2026-08-01 10:00  cleared
     entry-id----  2026-08-01 10:00  compaction         155000 tokens
@@ -301,7 +308,7 @@ fn what_agents_cut_before_is_told_apart() {
     let lines: Vec<String> = codex.iter().map(|line| format!("{line}\n")).collect();
     fs::write(env.project().join("codex.jsonl"), lines.concat()).unwrap();
     assert_snapshot!(env.run(&["audit", "codex.jsonl"]).masked(), @r"
-    Cut before it reached us:
+    Cut by the agent before import:
     entry-id----  2026-08-01 10:00  cut             5709 tokens
     entry-id----  2026-08-01 10:00  cut         12 of 268 lines
     entry-id----  2026-08-01 10:00  compaction
@@ -326,7 +333,7 @@ fn what_agents_cut_before_is_told_apart() {
     let lines: Vec<String> = pi.iter().map(|line| format!("{line}\n")).collect();
     fs::write(env.project().join("pi.jsonl"), lines.concat()).unwrap();
     assert_snapshot!(env.run(&["audit", "pi.jsonl"]).masked(), @r"
-    Cut before it reached us:
+    Cut by the agent before import:
     entry-id----  2026-08-01 10:00  cut
     entry-id----  2026-08-01 10:00  file                     /tmp/pi.log
     entry-id----  2026-08-01 10:00  compaction  9000 tokens

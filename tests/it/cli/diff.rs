@@ -76,7 +76,7 @@ fn a_fork_that_writes_its_own_session_id_says_the_same() {
     -  9. Step 9 of the repair
     -  10. Step 10 of the repair
     -  11. Step 11 of the repair
-    -  … 9 lines more: undertext show 8dc0e23b -s 9c2d7f34-11aa-4f6b-8d2e-6a1b0c3d4e5f
+    -  … 9 lines more: undertext show 8dc0e23b -s 9c2d7f34
     -@1  user  7447073b  2026-03-14 09:00:09
     -  My note:\x1b[2J\x1b]52;c;cm0gLXJmIC8=\x07 over\x0dwritten, admin\u{202e}txt.exe
     -assistant  e91b5097  2026-03-14 09:00:10
@@ -96,10 +96,13 @@ fn a_change_within_a_long_text_is_shown_alone() {
     env.run(&["new"]).success();
     env.run(&["append", "-q", "Look."]).success();
     let lines = |from: u32| (from..300).map(|n| format!("{n}\n")).collect::<Vec<_>>().concat();
+    let call = ["append", "-q", "--call", "Read", "--input", "{}", "--id", "c"];
     let args = ["append", "-q", "--result", "c", "-"];
+    env.run(&call).success();
     env.run_with_stdin(&args, lines(1).as_bytes()).success();
     env.run(&["revert", "0", "-q"]).success();
     env.run(&["append", "-q", "Look."]).success();
+    env.run(&call).success();
     env.run_with_stdin(&args, lines(2).replace("\n150\n", "\nhalf\n").as_bytes()).success();
     let shown = env.run(&["diff", "main.1"]).stdout;
     let (_, changed) = shown.split_once("~ result").unwrap();

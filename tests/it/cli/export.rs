@@ -49,10 +49,10 @@ fn a_compressed_file_comes_back_as_it_lay_on_the_disk() {
     1  27 entries  9.8 kB  current  by operation 1  $HOME/project/clock.jsonl.zst  (1.6 kB compressed)
     ");
     env.run(&["verify"]).success();
-    assert_snapshot!(env.run(&["export", "native-tools.jsonl", "--container"]), @"
+    assert_snapshot!(env.run(&["export", "native-tools.jsonl", "--container"]), @r"
     ------- stderr -------
     error: generation 1 was not compressed
-    hint: write it as it is: undertext export -o FILE.jsonl
+    hint: write it as it is, without --container and under another name
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["export", "4b6f", "--file", "no.jsonl"]), @"
@@ -72,10 +72,10 @@ fn a_file_is_never_replaced_unasked() {
     let _ = export(&[]).success();
     assert!(fs::read(&out).unwrap() == live);
     fs::write(&out, "mine").unwrap();
-    assert_snapshot!(export(&[]), @"
+    assert_snapshot!(export(&[]), @r"
     ------- stderr -------
     error: $HOME/project/out.jsonl exists already
-    hint: replace it: --force
+    hint: replace it with --force
     [exit status: 2]
     ");
     assert_eq!(fs::read(&out).unwrap(), b"mine");

@@ -60,7 +60,7 @@ fn a_newer_store_is_refused_before_anything_is_written() {
     assert_snapshot!(env.run(&["append", "text"]), @r"
     ------- stderr -------
     error: the store at $HOME/.local/share/undertext/store.db has version 99, and this program knows versions up to 1
-    hint: update undertext, or use another store: --store DIR
+    hint: update undertext, or name another store with --store
     [exit status: 4]
     ");
     for command in ["new", "sessions", "undo", "verify", "rebuild", "branch"] {
@@ -79,7 +79,7 @@ fn a_store_that_is_none_is_refused() {
     ------- stderr -------
     Store: ~/project/store
     error: $HOME/project/store/store.db is not an undertext store
-    hint: use another folder: --store DIR
+    hint: name another folder with --store
     [exit status: 2]
     ");
     assert_eq!(fs::read_dir(env.project().join("store")).unwrap().count(), 1);

@@ -12,8 +12,10 @@ mod diff;
 mod export;
 mod faults;
 mod graph;
+mod hints;
 mod import;
 mod log;
+mod places;
 mod pointed;
 mod revert;
 mod sessions;
@@ -22,6 +24,7 @@ mod status;
 mod strange;
 mod trust;
 mod undo;
+mod wrong;
 
 use std::fs;
 use std::path::{Path, PathBuf};

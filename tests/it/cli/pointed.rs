@@ -83,11 +83,11 @@ fn all_refused(env: &TestEnv) {
 fn a_store_that_came_from_elsewhere_writes_no_file_that_its_facts_name() {
     let (env, file) = copied(".bashrc", &[]);
     fs::write(&file, MINE).unwrap();
-    assert_snapshot!(env.run(&["revert", "1", "-s", "boat"]), @"
+    assert_snapshot!(env.run(&["revert", "1", "-s", "boat"]), @r"
     ------- stderr -------
     error: $HOME/.bashrc is not written: it lies outside of its agent's folders, and nobody pointed at it on this machine
     hint: if it is the session's own file: undertext attach $HOME/.bashrc
-    hint: or leave it alone from now on: undertext attach boat --off
+    hint: or leave it alone from now on: undertext attach --off -s boat
     [exit status: 3]
     ");
     all_refused(&env);
@@ -134,11 +134,11 @@ fn a_file_that_was_named_is_written_until_it_is_detached() {
     fs::write(&file, records()).unwrap();
     // An import reads it, and gives nobody leave to write it.
     env.run(&["import", "boat.jsonl"]).success();
-    assert_snapshot!(env.run(&["attach", "boat"]), @"
+    assert_snapshot!(env.run(&["attach", "boat"]), @r"
     ------- stderr -------
     error: $HOME/project/boat.jsonl is not written: it lies outside of its agent's folders, and nobody pointed at it on this machine
     hint: if it is the session's own file: undertext attach $HOME/project/boat.jsonl
-    hint: or leave it alone from now on: undertext attach boat --off
+    hint: or leave it alone from now on: undertext attach --off -s boat
     [exit status: 3]
     ");
     env.run(&["revert", "1", "-s", "boat"]).success();

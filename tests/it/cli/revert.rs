@@ -13,11 +13,12 @@ fn revert_keeps_what_was_left_and_says_where() {
     let session = conversation(&env);
     let before = live(&env, &session);
     assert_snapshot!(env.run(&["revert", "1"]), @r"
-    main is back at checkpoint 1; 2 entries are left behind
-    What was left is branch main.1
-    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    Session e572dff8  Why does the build fail?  (native)
+    main is back at checkpoint 1
+    The old end is kept as branch main.1, with 2 entries that came after
+    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
-    hint: take it back: undertext undo
+    hint: to undo: undertext undo
     ");
     let kept = live(&env, &session);
     assert!(before.starts_with(&kept) && kept.len() < before.len());
@@ -25,7 +26,10 @@ fn revert_keeps_what_was_left_and_says_where() {
     *  main    entry-id----
        main.1  entry-id----
     ");
-    assert_snapshot!(env.run(&["revert", "1"]), @"main stands at checkpoint 1 already, and nothing is changed");
+    assert_snapshot!(env.run(&["revert", "1"]), @r"
+    Session e572dff8  Why does the build fail?  (native)
+    main stands at checkpoint 1 already, and nothing is changed
+    ");
     let aside = format!("{}.undertext-1", live_path(&env, &session).display());
     assert!(fs::read(aside).unwrap() == before);
 }
@@ -35,7 +39,7 @@ fn a_message_reaches_the_model_as_a_note_from_later() {
     let env = TestEnv::new();
     let session = conversation(&env);
     let reverted = env.run(&["revert", "1", "-m", "Look at the linker.", "--json"]).success();
-    assert_snapshot!(reverted.masked(), @r#"{"type":"revert","checkpoint":1,"branch":"main","left":"main.1","dropped":2,"note":"entry-id----","rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","written":null,"operation":6}"#);
+    assert_snapshot!(reverted.masked(), @r#"{"type":"revert","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":1,"entry":"entry-id----","branch":"main","left":"main.1","dropped":2,"note":"entry-id----","rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","written":null,"operation":6}"#);
     let live = String::from_utf8(live(&env, &session)).unwrap();
     let note = json(live.lines().last().unwrap());
     assert_eq!((&note["type"], &note["subtype"]), (&"user".into(), &"note".into()));
@@ -52,21 +56,20 @@ fn a_checkpoint_that_is_not_there_changes_nothing() {
     ------- stderr -------
     error: no checkpoint matches "7"
     hint: the nearest are 0 (Why does the build fail?), 1 (Then mend it.)
-    hint: all of them: undertext checkpoints
+    hint: list all of them: undertext checkpoints
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["revert", "-1"]), @r#"
     ------- stderr -------
     error: no checkpoint matches "-1"
     hint: the nearest are 0 (Why does the build fail?), 1 (Then mend it.)
-    hint: all of them: undertext checkpoints
+    hint: list all of them: undertext checkpoints
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["revert", "1; DROP TABLE entry"]), @r#"
     ------- stderr -------
-    error: no checkpoint matches "1; DROP TABLE entry"
-    hint: the nearest are 0 (Why does the build fail?), 1 (Then mend it.)
-    hint: all of them: undertext checkpoints
+    error: no entry matches "1; DROP TABLE entry"
+    hint: list the entries with their ids: undertext log
     [exit status: 2]
     "#);
     assert!(before == state());
@@ -78,14 +81,15 @@ fn clear_begins_anew_and_rotations_are_checked() {
     let env = TestEnv::new();
     let session = conversation(&env);
     assert_snapshot!(env.run(&["clear"]), @r"
-    main is back at the start; 4 entries are left behind
-    What was left is branch main.1
-    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    Session e572dff8  Why does the build fail?  (native)
+    main is back at the start
+    The old end is kept as branch main.1, with 4 entries that came after
+    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
-    hint: take it back: undertext undo
+    hint: to undo: undertext undo
     ");
     assert!(live(&env, &session).is_empty());
-    assert_snapshot!(env.run(&["clear", "--json"]), @r#"{"type":"clear","branch":"main","left":null,"dropped":0,"note":null,"rotated":null,"written":null,"operation":null}"#);
+    assert_snapshot!(env.run(&["clear", "--json"]), @r#"{"type":"clear","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"main","left":null,"dropped":0,"note":null,"rotated":null,"written":null,"operation":null}"#);
     env.run(&["undo"]).success();
     env.run(&["revert", "0"]).success();
 

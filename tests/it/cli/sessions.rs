@@ -18,8 +18,7 @@ fn a_new_session_says_its_id_and_its_live_file() {
     assert_snapshot!(env.run(&["new", "--prefer", "language"]), @r"
     ------- stderr -------
     error: invalid value 'language' for '--prefer <KEY=VALUE>': it has the form KEY=VALUE
-
-    For more information, try '--help'.
+    hint: how it is used: undertext new --help
     [exit status: 2]
     ");
 }
@@ -41,19 +40,23 @@ fn lists_are_made_without_a_store() {
     let env = TestEnv::new();
     assert_snapshot!(env.run(&["sessions"]), @r"
     ------- stderr -------
-    There is no store yet; a session makes one: undertext new
+    There is no store yet
+    hint: take in the sessions of your agents: undertext import
+    hint: begin a session of undertext's own: undertext new
     ");
     assert!(!store(&env).exists());
     assert_snapshot!(env.run(&["checkpoints"]), @r"
     ------- stderr -------
     error: there is no store at $HOME/.local/share/undertext/store.db
-    hint: begin a session, which makes the store: undertext new
+    hint: take in the sessions of your agents: undertext import
+    hint: begin a session of undertext's own: undertext new
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["append", "text"]), @r"
     ------- stderr -------
     error: there is no store at $HOME/.local/share/undertext/store.db
-    hint: begin a session, which makes the store: undertext new
+    hint: take in the sessions of your agents: undertext import
+    hint: begin a session of undertext's own: undertext new
     [exit status: 2]
     ");
     assert!(!store(&env).exists());
@@ -80,24 +83,25 @@ fn sessions_are_narrowed_and_hidden() {
     assert_snapshot!(env.run(&["sessions", "--since", "yesterday"]), @r"
     ------- stderr -------
     error: invalid value 'yesterday' for '--since <AGE>': it is a number and m, h, d or w, such as 7d
-
-    For more information, try '--help'.
+    hint: how it is used: undertext sessions --help
     [exit status: 2]
     ");
 
     assert_snapshot!(env.run(&["sessions", "--hide", &first[..8]]), @r"
-    Hid session e572dff8-2304-400b-856a-555ac3a4558d
+    Session e572dff8  Why does the build fail?  (native)
+    Lists leave it out from now on
     ------- stderr -------
-    hint: show it again: undertext sessions --show e572dff8-2304-400b-856a-555ac3a4558d
+    hint: to show it again: undertext sessions --show e572dff8
     ");
     assert_eq!(env.run(&["sessions"]).success().stdout, folder);
     assert_eq!(env.run(&["sessions", "--hidden"]).success().stdout.lines().count(), 2);
-    assert_snapshot!(env.run(&["sessions", "--json", "--show", "Why does the build fail?"]), @r#"{"type":"hide","session":"e572dff8-2304-400b-856a-555ac3a4558d","hidden":false,"operation":7}"#);
+    assert_snapshot!(env.run(&["sessions", "--json", "--show", "Why does the build fail?"]), @r#"{"type":"hide","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","hidden":false,"operation":7}"#);
     assert_snapshot!(env.run(&["sessions", "--hide", "nothing"]), @r#"
     ------- stderr -------
     error: no session matches "nothing"
     hint: list the sessions: undertext sessions
-    hint: or begin one: undertext new; or take in those of your agents: undertext import
+    hint: take in the sessions of your agents: undertext import
+    hint: begin a session of undertext's own: undertext new
     [exit status: 2]
     "#);
 }

@@ -45,11 +45,10 @@ fn some_lines_are_shown_alone() {
     error: the text has 40 lines, and not 39:41
     [exit status: 2]
     ");
-    assert_snapshot!(lines("0"), @"
+    assert_snapshot!(lines("0"), @r"
     ------- stderr -------
     error: invalid value '0' for '--lines <A:B>': lines are counted from 1
-
-    For more information, try '--help'.
+    hint: how it is used: undertext show --help
     [exit status: 2]
     ");
 }
@@ -82,13 +81,13 @@ fn an_entry_that_is_not_there_is_an_error() {
     assert_snapshot!(env.run(&["show", "HEAD~99", "-s", "native-tools.jsonl"]), @r#"
     ------- stderr -------
     error: no entry matches "HEAD~99"
-    hint: list the entries with their ids: undertext log
+    hint: list the entries with their ids: undertext log -s native-tools.jsonl
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["show", "../x\x1b[2J", "-s", "native-tools.jsonl"]), @r#"
     ------- stderr -------
     error: no entry matches "../x\u{1b}[2J"
-    hint: list the entries with their ids: undertext log
+    hint: list the entries with their ids: undertext log -s native-tools.jsonl
     [exit status: 2]
     "#);
     assert_snapshot!(Stored::new().run(&["show", "HEAD"]), @r#"

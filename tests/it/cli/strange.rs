@@ -83,11 +83,11 @@ fn records_and_exports_are_files() {
     let env = TestEnv::new();
     let session = conversation(&env);
     pipe(&env.project().join("pipe"));
-    assert_snapshot!(env.run(&["append", "--jsonl", "pipe", "-s", &session]), @"
+    assert_snapshot!(env.run(&["append", "--jsonl", "pipe", "-s", &session]), @r"
     ------- stderr -------
     error: cannot read pipe
     caused by: it is a pipe, not a file
-    hint: what a program prints is read from stdin: undertext append --jsonl -
+    hint: what a program prints is read from stdin: undertext append --jsonl - -s e572dff8
     [exit status: 2]
     ");
     for out in ["pipe", "/dev/null"] {

@@ -16,26 +16,28 @@ fn undo_and_redo_restore_the_live_file_to_the_byte() {
     env.run(&["revert", "1", "-m", "Look at the linker."]).success();
     let reverted = live(&env, &session);
     assert_snapshot!(env.run(&["undo"]), @r"
-    Took back operation 6 (revert)
-    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-2
+    Session e572dff8  Why does the build fail?  (native)
+    Undid operation 6 (revert)
+    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-2
     ------- stderr -------
-    hint: change your mind: undertext redo
+    hint: to redo: undertext redo
     ");
     assert!(live(&env, &session) == before);
     assert_snapshot!(env.run(&["redo"]), @r"
-    Took back operation 7 (undo)
-    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-3
+    Session e572dff8  Why does the build fail?  (native)
+    Undid operation 7 (undo)
+    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-3
     ------- stderr -------
-    hint: change your mind: undertext undo
+    hint: to undo: undertext undo
     ");
     assert!(live(&env, &session) == reverted);
-    assert_snapshot!(env.run(&["undo", "--json"]).masked(), @r#"{"type":"undo","operation":9,"undoes":6,"command":"revert","left":[],"rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-4","written":null}"#);
+    assert_snapshot!(env.run(&["undo", "--json"]).masked(), @r#"{"type":"undo","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","operation":9,"undoes":6,"command":"revert","left":[],"rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-4","written":null}"#);
     assert!(live(&env, &session) == before);
     assert_snapshot!(env.run(&["operations"]), @r"
-    9  2001-02-03 04:05  undo            took back 6 (revert)
-    8  2001-02-03 04:05  redo            took back 7 (undo)
-    7  2001-02-03 04:05  undo    undone  took back 6 (revert)
-    6  2001-02-03 04:05  revert  undone  to checkpoint 1 with a note; what was left is main.1
+    9  2001-02-03 04:05  undo            undid 6 (revert)
+    8  2001-02-03 04:05  redo            undid 7 (undo)
+    7  2001-02-03 04:05  undo    undone  undid 6 (revert)
+    6  2001-02-03 04:05  revert  undone  to checkpoint 1 with a note; the old end is main.1
     5  2001-02-03 04:05  append          1 entry on main
     4  2001-02-03 04:05  append          1 entry on main
     3  2001-02-03 04:05  append          1 entry on main
@@ -50,11 +52,12 @@ fn undo_of_an_older_operation_keeps_what_came_since() {
     let env = TestEnv::new();
     let session = conversation(&env);
     assert_snapshot!(env.run(&["undo", "4"]), @r"
-    Took back operation 4 (append)
-    What had come since is branch main.1
-    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    Session e572dff8  Why does the build fail?  (native)
+    Undid operation 4 (append)
+    What came after it is kept as branch main.1
+    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
-    hint: change your mind: undertext redo
+    hint: to redo: undertext redo
     ");
     assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 3);
     assert_snapshot!(env.run(&["branch"]).masked(), @r"
@@ -71,12 +74,13 @@ fn undo_takes_in_first_what_another_program_appended() {
     writeln!(file, r#"{{"type":"user","uuid":"x","parentUuid":null,"sessionId":"{session}"}}"#)
         .unwrap();
     assert_snapshot!(env.run(&["undo"]), @r"
-    Took back operation 5 (append)
-    What had come since is branch main.1
-    The old live file is $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    Session e572dff8  Why does the build fail?  (native)
+    Undid operation 5 (append)
+    What came after it is kept as branch main.1
+    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
     warning: took in 1 entry that another program appended to the live file
-    hint: change your mind: undertext redo
+    hint: to redo: undertext redo
     ");
     assert_snapshot!(env.run(&["operations", "-n", "2", "--json"]).masked(), @r#"
     {"type":"operation","operation":7,"at":"2001-02-03T04:05:11.001Z","command":"undo","detail":{"command":"append","left":["main.1"]},"entries":0,"undoes":5,"undone":false,"hash":"entry-id----"}
@@ -102,9 +106,8 @@ fn what_cannot_be_undone_is_refused() {
     ");
     assert_snapshot!(env.run(&["undo", "-1"]), @r"
     ------- stderr -------
-    error: invalid value '-1' for '[OP]': invalid digit found in string
-
-    For more information, try '--help'.
+    error: -1 is neither an operation nor a session
+    hint: list the operations: undertext operations
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["redo"]), @r"

@@ -1,0 +1,271 @@
+//! `help`, and what the bare program says: the commands in groups, and what to type next.
+//!
+//! Invariant: every command stands in one group. Nothing that changes a session is suggested for a word that is no command.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use undertext::ops;
+
+use super::error::{CommandError, Exit};
+use super::hint::{Hint, Line};
+use super::output::Output;
+use super::{Context, NAME};
+use crate::render::safe;
+
+/// The groups of the commands: a title, the commands that read, and those that may change something.
+const GROUPS: [(&str, &[&str], &[&str]); 7] = [
+    ("Look", &["sessions", "log", "graph", "show", "diff", "status", "help"], &[]),
+    ("Go back", &["checkpoints"], &["revert", "undo", "redo", "switch", "branch", "checkpoint"]),
+    ("Fit the window", &["context"], &["truncate", "compact", "clear"]),
+    ("Prove", &["audit", "verify", "doctor", "operations", "rotations"], &[]),
+    ("In and out", &["export"], &["import"]),
+    ("Set up", &["stats"], &["attach", "trust", "rebuild"]),
+    ("For programs", &["completions", "man"], &["new", "append", "turn", "recover"]),
+];
+
+/// A word of this distance from a command is taken for a slip.
+const SLIP: usize = 2;
+
+/// Explain undertext, or a command
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext help
+  undertext help revert")]
+pub(crate) struct Args {
+    /// The command
+    command: Option<String>,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let words = [Some(NAME), args.command.as_deref(), Some("--help")];
+    let words: Vec<OsString> = words.into_iter().flatten().map(OsString::from).collect();
+    match super::parse(&words, context.env.columns) {
+        Err(answer) if answer.kind() == ErrorKind::DisplayHelp => {
+            print(&mut context.output, &answer)
+        }
+        Err(answer) => Err(misuse(&words, &answer)),
+        Ok(_) => Ok(Exit::Yes),
+    }
+}
+
+/// Prints a help text.
+pub(crate) fn print(output: &mut Output, answer: &clap::Error) -> Result<Exit, CommandError> {
+    let text = answer.render();
+    let is_coloured = output.styles().is_coloured();
+    let text = if is_coloured { text.ansi().to_string() } else { text.to_string() };
+    output.write_all(text.as_bytes())?;
+    Ok(Exit::Yes)
+}
+
+/// Says what undertext is, which commands there are, and what to type next.
+pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
+    let about = super::command().get_about().map(ToString::to_string).unwrap_or_default();
+    writeln!(context.output, "{about}\n")?;
+    let width = context.output.columns();
+    let column = GROUPS.iter().map(|(title, ..)| title.len()).max().unwrap_or(0) + 2;
+    for (title, reading, changing) in GROUPS {
+        let names = [reading, changing].concat().join(", ");
+        let lines = wrapped(&names, width.saturating_sub(column));
+        for (n, line) in lines.iter().enumerate() {
+            let title = if n == 0 { title } else { "" };
+            writeln!(context.output, "{title:column$}{line}")?;
+        }
+    }
+    writeln!(context.output)?;
+    let steps = steps(context)?;
+    let lines: Vec<String> = steps.iter().map(|(line, _)| context.output.spell(line)).collect();
+    let column = lines.iter().map(|line| safe::width(line)).max().unwrap_or(0) + 2;
+    for (line, (_, words)) in lines.iter().zip(&steps) {
+        let room = " ".repeat(column.saturating_sub(safe::width(line)));
+        writeln!(context.output, "  {line}{room}{words}")?;
+    }
+    Ok(Exit::Yes)
+}
+
+/// Returns what to type next, as far as the store and the folder tell.
+fn steps(context: &mut Context) -> Result<Vec<(Line, &'static str)>, CommandError> {
+    let import = (Line::new("import"), "take in the sessions of your agents");
+    let explain = (Line::new("help").with("revert"), "explain a command");
+    let Ok(archive) = context.reader() else {
+        return Ok(vec![import, explain]);
+    };
+    let Ok(session) = context.session(&archive, None) else {
+        let sessions = (Line::new("sessions"), "list the sessions; none works in this folder");
+        return Ok(vec![sessions, import, explain]);
+    };
+    context.say_session((&archive, &session))?;
+    let mut steps = vec![
+        (Line::new("graph"), "see the turns and branches of this session"),
+        (Line::new("log"), "read it"),
+        (Line::new("checkpoints"), "list the places to go back to, with revert"),
+    ];
+    let newest = ops::operations(&archive, &session, 1)?;
+    let is_undoable =
+        |command: &str| !["new", "import", "catch-up", "undo", "redo"].contains(&command);
+    if newest.iter().any(|newest| is_undoable(&newest.operation.command)) {
+        steps.push((Line::new("undo"), "undo what was done to it last"));
+    }
+    steps.extend([(Line::new("sessions"), "list all sessions"), import, explain]);
+    Ok(steps)
+}
+
+/// Returns the commands in their groups, each with what it does.
+pub(crate) fn groups(command: &clap::Command, width: usize) -> String {
+    let column = GROUPS.iter().flat_map(|(_, a, b)| a.iter().chain(*b));
+    let column = column.map(|name| name.len()).max().unwrap_or(0) + 4;
+    let mut lines: Vec<String> = Vec::new();
+    for (title, reading, changing) in GROUPS {
+        lines.push(format!("{title}:"));
+        for name in reading.iter().chain(changing) {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            for (n, line) in wrapped(&about, width.saturating_sub(column)).iter().enumerate() {
+                let name = if n == 0 { format!("  {name}") } else { String::new() };
+                lines.push(format!("{name:column$}{line}"));
+            }
+        }
+        lines.push(String::new());
+    }
+    lines.join("\n")
+}
+
+/// Returns a text in lines that are no wider, unless one word is.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if safe::width(line) + 1 + safe::width(word) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Returns the error that arguments cannot be understood, with what may help.
+pub(crate) fn misuse(args: &[OsString], answer: &clap::Error) -> CommandError {
+    let said = |kind| match answer.get(kind) {
+        Some(ContextValue::String(word)) => vec![word.clone()],
+        Some(ContextValue::Strings(words)) => words.clone(),
+        _ => Vec::new(),
+    };
+    if answer.kind() == ErrorKind::InvalidSubcommand {
+        let word = said(ContextKind::InvalidSubcommand).concat();
+        let error = CommandError::user(anyhow!("there is no command {word:?}"));
+        return similar(&word).into_iter().fold(error, CommandError::hinted);
+    }
+    let text = answer.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    // What clap suggests may change a session, or be no better; its last words stand in a hint.
+    let is_kept = |line: &&str| {
+        !line.trim_start().starts_with("tip: ") && !line.starts_with("For more information")
+    };
+    let kept: Vec<&str> = text.lines().filter(is_kept).collect();
+    let text = kept.join("\n").replace("\n\n\n", "\n\n");
+    let mut error = CommandError::user(anyhow!("{}", text.trim_end()));
+    for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
+        let words = said(kind);
+        if !words.is_empty() {
+            error = error.hinted(format!("similar: {}", words.join(", ")));
+        }
+    }
+    let verb = args.iter().skip(1).filter_map(|word| word.to_str());
+    let verb = verb.into_iter().find(|word| is_command(word));
+    let help = verb.map_or_else(|| Line::new("help"), |verb| Line::new(verb).with("--help"));
+    error.hinted(help.to("how it is used"))
+}
+
+fn is_command(word: &str) -> bool {
+    GROUPS.iter().any(|(_, reading, changing)| reading.contains(&word) || changing.contains(&word))
+}
+
+/// Returns reading commands that may have been meant, and where all commands are listed.
+fn similar(word: &str) -> Vec<Hint> {
+    let reading = GROUPS.iter().flat_map(|(_, reading, _)| *reading);
+    let mut near: Vec<(usize, &&str)> = reading.map(|name| (distance(word, name), name)).collect();
+    near.retain(|(distance, _)| *distance <= SLIP);
+    let least = near.iter().map(|(distance, _)| *distance).min();
+    near.retain(|(distance, _)| Some(*distance) == least);
+    let perhaps =
+        |(_, name): &(usize, &&str)| Line::new("help").with(**name).to("perhaps you mean");
+    let mut hints: Vec<Hint> = near.iter().map(perhaps).collect();
+    if hints.is_empty() {
+        hints.push(Line::new("sessions").to("list the sessions"));
+    }
+    hints.push(Line::new("help").to("list the commands"));
+    hints
+}
+
+/// Returns how many letters must be put in, left out, changed or exchanged with the next to make one word of another.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
+    let at = |rows: &[Vec<usize>], i: usize, j: usize| {
+        rows.get(i).and_then(|row| row.get(j)).copied().unwrap_or(usize::MAX / 2)
+    };
+    for (i, a) in (1..).zip(&one) {
+        rows.push(vec![i]);
+        for (j, b) in (1..).zip(&other) {
+            let mut least = at(&rows, i - 1, j - 1) + usize::from(a != b);
+            least = least.min(at(&rows, i - 1, j) + 1).min(at(&rows, i, j - 1) + 1);
+            if i > 1 && j > 1 && one.get(i - 2) == Some(b) && other.get(j - 2) == Some(a) {
+                least = least.min(at(&rows, i - 2, j - 2) + 1);
+            }
+            if let Some(row) = rows.last_mut() {
+                row.push(least);
+            }
+        }
+    }
+    at(&rows, one.len(), other.len())
+}
+
+/// Returns the store that was typed, where the arguments cannot be understood as a whole.
+pub(crate) fn typed_store(args: &[OsString]) -> Option<PathBuf> {
+    let at = args.iter().position(|arg| arg.as_encoded_bytes().starts_with(b"--store"))?;
+    let joined = args.get(at)?.to_str().and_then(|arg| arg.strip_prefix("--store="));
+    joined.map(PathBuf::from).or_else(|| args.get(at + 1).map(PathBuf::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_stands_in_one_group() {
+        let command = crate::cli::command();
+        let mut commands: Vec<&str> =
+            command.get_subcommands().map(clap::Command::get_name).collect();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, reading, changing)| [*reading, *changing].concat())
+            .collect();
+        commands.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, commands);
+    }
+
+    #[test]
+    fn a_slip_is_told_from_another_word() {
+        let check = |one, other, expected| assert_eq!(distance(one, other), expected);
+        check("log", "log", 0);
+        check("lgo", "log", 1);
+        check("stauts", "status", 1);
+        check("statu", "status", 1);
+        check("", "log", 3);
+        check("search", "clear", 4);
+    }
+
+    #[test]
+    fn lines_are_wrapped_between_words() {
+        assert_eq!(wrapped("a bb ccc dddd", 6), ["a bb", "ccc", "dddd"]);
+        assert_eq!(wrapped("abcdefgh", 3), ["abcdefgh"]);
+        assert!(wrapped("", 3).is_empty());
+    }
+}

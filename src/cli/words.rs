@@ -1,0 +1,247 @@
+//! Which session a command is about, and how words are told apart that may name places and a session.
+//!
+//! Every command about a session takes it as `-s SESSION`, or as a word: alone, or with the places that the command takes.
+//!
+//! ```text
+//! revert 3 7c2a      a place, then a session: the order of the help
+//! revert 7c2a 3      the same, where only this order makes sense
+//! show main 7c2a     refused if main is also a session in which 7c2a is an entry: only -s tells
+//! ```
+//!
+//! Invariant: a number, `@N` and what is relative to `HEAD` are never taken for a session; a path never for a place.
+
+use std::ffi::{OsStr, OsString};
+
+use anyhow::anyhow;
+use undertext::ops::{self, Archive, Session};
+
+use super::Context;
+use super::error::CommandError;
+use super::hint::Line;
+
+/// The session of a command about one.
+#[derive(Debug, clap::Args)]
+pub(crate) struct About {
+    /// The session: an id or its beginning, a title, or a session file [default: the newest of this folder]
+    #[arg(value_name = "SESSION")]
+    session: Option<OsString>,
+
+    /// Name the session apart from all other words
+    #[arg(short = 's', long = "session", value_name = "SESSION")]
+    named: Option<OsString>,
+}
+
+/// The session of a command that is about all of them unless it names one.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OneOrAll {
+    /// The session: an id or its beginning, a title, or a session file [default: all sessions]
+    #[arg(value_name = "SESSION")]
+    session: Option<OsString>,
+
+    /// Name the session apart from all other words
+    #[arg(short = 's', long = "session", value_name = "SESSION")]
+    named: Option<OsString>,
+}
+
+impl About {
+    /// Returns the session that is named.
+    pub(crate) fn wanted(&self) -> Result<Option<&OsStr>, CommandError> {
+        one(self.session.as_deref(), self.named.as_deref())
+    }
+
+    /// Returns what stands behind a word that no branch can be called, if that names the session.
+    pub(crate) fn behind<'w>(
+        &'w self,
+        context: &mut Context,
+        first: &OsStr,
+        second: Option<&'w OsStr>,
+    ) -> Option<(Option<&'w OsStr>, Option<&'w OsStr>)> {
+        let is_name = first.to_str().is_some_and(ops::is_branch_name);
+        let mut is_session = || context.fits(Noun::Entry, &(Vec::new(), Some(first)));
+        let is_alone = self.named.as_deref().is_none_or(|named| named == first);
+        (is_alone && !is_name && is_session()).then_some((second, self.session.as_deref()))
+    }
+}
+
+impl OneOrAll {
+    /// Returns the session that is named.
+    pub(crate) fn wanted(&self) -> Result<Option<&OsStr>, CommandError> {
+        one(self.session.as_deref(), self.named.as_deref())
+    }
+}
+
+fn one<'w>(
+    word: Option<&'w OsStr>,
+    named: Option<&'w OsStr>,
+) -> Result<Option<&'w OsStr>, CommandError> {
+    match (word, named) {
+        (Some(word), Some(named)) if word != named => {
+            let (word, named) = (word.display(), named.display());
+            Err(CommandError::user(anyhow!("two sessions are named: {word} and {named}")))
+        }
+        (word, named) => Ok(word.or(named)),
+    }
+}
+
+/// What a word may name in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Noun {
+    /// An entry, in any form.
+    Entry,
+    /// An entry, or the number of a checkpoint.
+    Place,
+    /// A branch.
+    Branch,
+    /// The number of an operation.
+    Operation,
+}
+
+impl Noun {
+    fn is_in(self, archive: &Archive, session: &Session, word: &str) -> bool {
+        match self {
+            Self::Entry => ops::find_entry(archive, session, word).is_ok(),
+            Self::Place => ops::find_place(archive, session, word).is_ok(),
+            Self::Branch => ops::branches(archive, session)
+                .is_ok_and(|(branches, _)| branches.iter().any(|(name, _)| name == word)),
+            Self::Operation => word.parse::<u64>().is_ok(),
+        }
+    }
+}
+
+/// A way to read words: the nouns, and the session.
+type Reading<'w> = (Vec<&'w OsStr>, Option<&'w OsStr>);
+
+/// The words of a command: what they name in a session, and the session.
+#[derive(Debug)]
+pub(crate) struct Words<'w> {
+    pub(crate) nouns: Vec<&'w str>,
+    pub(crate) session: Option<&'w OsStr>,
+}
+
+impl Context {
+    /// Tells the words of a command apart, of which `least` to `most` are nouns.
+    pub(crate) fn words<'w>(
+        &mut self,
+        noun: Noun,
+        (least, most): (usize, usize),
+        nouns: &[Option<&'w OsStr>],
+        about: &'w About,
+    ) -> Result<Words<'w>, CommandError> {
+        let nouns = nouns.iter().copied().flatten();
+        let words: Vec<&OsStr> = nouns.chain(about.session.as_deref()).collect();
+        let split = |n: usize| match words.as_slice() {
+            // The session is the last word, or the first, or none of them.
+            [nouns @ .., last] if n == 1 => Some((nouns.to_vec(), Some(*last))),
+            [first, nouns @ ..] if n == 2 && !nouns.is_empty() => {
+                Some((nouns.to_vec(), Some(*first)))
+            }
+            _ if n == 0 => Some((words.clone(), None)),
+            _ => None,
+        };
+        let readings = (0..3).filter_map(split).filter(|(nouns, session)| {
+            (least..=most).contains(&nouns.len()) && !session.is_some_and(is_place_only)
+        });
+        let mut readings: Vec<Reading<'_>> = readings.collect();
+        if let Some(named) = about.named.as_deref() {
+            // With -s, no other word is a session, unless it is the same again.
+            readings.retain(|(_, session)| session.is_none_or(|session| session == named));
+            readings.sort_by_key(|(_, session)| session.is_none());
+            readings.truncate(1);
+            for (_, session) in &mut readings {
+                *session = Some(named);
+            }
+            if readings.is_empty() {
+                let named = named.display();
+                return Err(CommandError::user(anyhow!(
+                    "-s names {named}, and a word is too many"
+                )));
+            }
+        } else if let ([word], 1) = (words.as_slice(), least) {
+            self.refuse_session_alone(noun, word)?;
+        }
+        if readings.len() > 1 {
+            let fits = readings.iter().filter(|reading| self.fits(noun, reading));
+            let fits: Vec<Reading<'_>> = fits.cloned().collect();
+            match fits.len() {
+                0 => {}
+                1 => readings = fits,
+                _ => return Err(self.ambiguous(&fits)),
+            }
+        }
+        let Some((nouns, session)) = readings.into_iter().next() else {
+            let words: Vec<_> = words.iter().map(|word| word.display().to_string()).collect();
+            let words = words.join(" ");
+            return Err(CommandError::user(anyhow!(
+                "cannot tell a session from the rest in: {words}"
+            ))
+            .hinted("name the session with -s"));
+        };
+        let nouns = nouns.into_iter().map(text).collect::<Result<_, _>>()?;
+        Ok(Words { nouns, session })
+    }
+
+    /// Refuses a session where a place is wanted.
+    fn refuse_session_alone(&mut self, noun: Noun, word: &OsStr) -> Result<(), CommandError> {
+        if is_place_only(word) || self.fits(noun, &(vec![word], None)) {
+            return Ok(());
+        }
+        let is_session = self.fits(noun, &(Vec::new(), Some(word)));
+        let error = || {
+            let list = if noun == Noun::Branch { "branch" } else { "checkpoints" };
+            let hint = Line::new(list).option("-s", word).to("list the places in it");
+            let word = word.display();
+            CommandError::user(anyhow!("{word} is a session; which place in it?")).hinted(hint)
+        };
+        if is_session { Err(error()) } else { Ok(()) }
+    }
+
+    /// Returns whether a reading names a session that is there, and what is in it.
+    fn fits(&mut self, noun: Noun, (nouns, session): &Reading<'_>) -> bool {
+        let found = match self.file(*session) {
+            Some(path) => ops::peek(&path, self.env.ambient()).ok(),
+            None => self.reader().ok().and_then(|archive| {
+                let session = self.session(&archive, *session).ok()?;
+                Some((archive, session))
+            }),
+        };
+        let is_noun = |archive: &Archive, session: &Session, word: &OsStr| {
+            word.to_str().is_some_and(|word| noun.is_in(archive, session, word))
+        };
+        found.is_some_and(|(archive, session)| {
+            nouns.iter().all(|word| is_noun(&archive, &session, word))
+        })
+    }
+
+    /// Returns the error that words can be read in several ways, each spelt out with -s.
+    fn ambiguous(&mut self, readings: &[Reading<'_>]) -> CommandError {
+        let verb = self.verb.clone();
+        let mut bare = || {
+            let archive = self.reader().ok()?;
+            let session = self.session(&archive, None).ok()?;
+            self.short_name(&archive, &session).ok().map(OsString::from)
+        };
+        let error = CommandError::user(anyhow!("the words can be read in more than one way"));
+        readings.iter().fold(error, |error, (nouns, session)| {
+            let line = nouns.iter().fold(Line::new(&verb), Line::with);
+            match session.map(OsStr::to_owned).or_else(&mut bare) {
+                Some(session) => error.hinted(line.option("-s", session).to("either")),
+                None => error,
+            }
+        })
+    }
+}
+
+/// Returns a word that must be text.
+pub(crate) fn text(word: &OsStr) -> Result<&str, CommandError> {
+    word.to_str().ok_or_else(|| CommandError::user(anyhow!("{} is no text", word.display())))
+}
+
+/// Returns whether a word can be a place, and no session.
+fn is_place_only(word: &OsStr) -> bool {
+    word.to_str().is_some_and(|word| {
+        word.starts_with('@')
+            || word == "HEAD"
+            || word.contains('~')
+            || word.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}

@@ -1,0 +1,328 @@
+//! Places and sessions: every form of either is accepted by every command that takes one, and each change names its
+//! session first.
+
+use std::fs;
+use std::path::Path;
+
+use insta::assert_snapshot;
+
+use super::{conversation, json};
+use crate::env::TestEnv;
+
+/// Returns the entry at which a session stands.
+fn head(env: &TestEnv, session: &[&str]) -> String {
+    let status = env.run(&[&["status", "--json"], session].concat()).success().stdout;
+    json(&status)["head"].as_str().unwrap_or("start").to_owned()
+}
+
+/// Returns the id of the last entry that a place leads to.
+fn entry(env: &TestEnv, place: &str, session: &[&str]) -> String {
+    let log = env.run(&[&["log", "--json", "--at", place], session].concat()).success().stdout;
+    json(log.lines().last().unwrap())["entry"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_revert_goes_to_any_place() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let first = entry(&env, "HEAD~3", &[]);
+    let second = entry(&env, "HEAD~2", &[]);
+    let uuid = env.run(&["show", &second, "--json"]).success().stdout;
+    let uuid = json(&uuid)["uuid"].as_str().unwrap().to_owned();
+    env.run(&["branch", "start", &first]).success();
+    for place in ["1", "@1", &second, &second[..12], &uuid, "HEAD~2", "start"] {
+        let expected = if place == "start" { &first } else { &second };
+        let reverted = env.run(&["revert", place, "--json"]).success().stdout;
+        let reverted = json(&reverted);
+        assert_eq!(head(&env, &[]), *expected, "{place}");
+        assert_eq!(reverted["entry"], **expected, "{place}");
+        let number = ["1", "@1"].contains(&place).then_some(1);
+        assert_eq!(reverted["checkpoint"], serde_json::json!(number), "{place}");
+        // The old end is a branch, and what was current still is.
+        let left = reverted["left"].as_str().unwrap();
+        assert_ne!(entry(&env, left, &[]), *expected);
+        assert_eq!(reverted["branch"], "main");
+        env.run(&["undo"]).success();
+    }
+    env.run(&["revert", "HEAD~1"]).success();
+    env.run(&["revert", "main.1"]).success();
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn what_a_revert_was_to_is_recorded() {
+    let env = TestEnv::new();
+    conversation(&env);
+    env.run(&["branch", "end"]).success();
+    assert_snapshot!(env.run(&["revert", "HEAD~3"]).masked(), @r"
+    Session e572dff8  Why does the build fail?  (native)
+    main is back at HEAD~3 (entry-id----)
+    The old end is kept as branch main.1, with 3 entries that came after
+    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    ------- stderr -------
+    hint: to undo: undertext undo
+    ");
+    assert_snapshot!(env.run(&["revert", "end", "-m", "Go on."]).masked(), @r"
+    Session e572dff8  Why does the build fail?  (native)
+    main is back at end (entry-id----)
+    The note for the model is entry-id----
+    The old end is kept as branch main.2
+    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-2
+    ------- stderr -------
+    hint: to undo: undertext undo
+    ");
+    assert_snapshot!(env.run(&["revert", "@0"]).masked(), @r"
+    Session e572dff8  Why does the build fail?  (native)
+    main is back at checkpoint 0
+    The old end is kept as branch main.3, with 5 entries that came after
+    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-3
+    ------- stderr -------
+    hint: to undo: undertext undo
+    ");
+    assert_snapshot!(env.run(&["operations", "-n", "3"]).masked(), @r"
+    9  2001-02-03 04:05  revert    to checkpoint 0; the old end is main.3
+    8  2001-02-03 04:05  revert    to branch end with a note; the old end is main.2
+    7  2001-02-03 04:05  revert    to branch main; the old end is main.1
+    ");
+}
+
+#[test]
+fn an_empty_note_is_refused() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let before = env.run(&["operations", "--json"]).success().stdout;
+    assert_snapshot!(env.run(&["revert", "1", "-m", ""]), @r"
+    ------- stderr -------
+    error: the note is empty
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["checkpoint", "-m", " \n"]), @r"
+    ------- stderr -------
+    error: the note is empty
+    [exit status: 2]
+    ");
+    assert_eq!(env.run(&["operations", "--json"]).success().stdout, before);
+}
+
+#[test]
+fn an_agent_resumes_from_any_place() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for (example, file) in [
+        ("claude-garden.jsonl", ".claude/projects/-g/7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl"),
+        ("codex-weather.jsonl", ".codex/sessions/2026/08/20/rollout-weather.jsonl"),
+        ("pi-boat.jsonl", ".pi/agent/sessions/--boat--/boat.jsonl"),
+        (
+            "kimi-lighthouse/6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c/context.jsonl",
+            ".kimi/sessions/f00d/6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c/context.jsonl",
+        ),
+    ] {
+        let env = TestEnv::new();
+        let path = env.home().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::copy(examples.join(example), &path).unwrap();
+        let path = path.to_str().unwrap();
+        env.run(&["attach", path]).success();
+        let id = json(env.run(&["sessions", "--json"]).success().stdout.lines().next().unwrap());
+        let session = ["-s", id["session"].as_str().unwrap()];
+        // A turn is a place for every agent; its last checkpoint tells where one is.
+        let checkpoints =
+            env.run(&[&["checkpoints", "--json"], &session[..]].concat()).success().stdout;
+        let last = json(checkpoints.lines().last().unwrap());
+        let place = last["entry"].as_str().unwrap().to_owned();
+        env.run(&[&["branch", "there", &place], &session[..]].concat()).success();
+        for place in [&place[..], &place[..12], "there"] {
+            let said =
+                |what: &[&str]| env.run(&[&["log", "--json"], what].concat()).success().stdout;
+            let expected = said(&[&["--at", place], &session[..]].concat());
+            let reverted = env.run(&[&["revert", place], &session[..]].concat());
+            assert!(
+                reverted.stdout.contains("The agent resumes from "),
+                "{example} {place}: {reverted}"
+            );
+            // The agent's own file alone says the same as the store does of that place.
+            let texts = |log: &str| {
+                let blocks = log.lines().map(|line| json(line)["blocks"].clone());
+                blocks.filter(|blocks| blocks != &serde_json::json!([])).collect::<Vec<_>>()
+            };
+            assert_eq!(texts(&said(&[path])), texts(&expected), "{example} {place}");
+            env.run(&[&["undo"], &session[..]].concat()).success();
+            assert_eq!(texts(&said(&[path])), texts(&said(&session)), "{example} {place}");
+        }
+        env.run(&["verify"]).success();
+    }
+}
+
+#[test]
+fn a_session_is_named_in_either_way_by_every_command() {
+    let env = TestEnv::new();
+    let older = conversation(&env);
+    env.run(&["branch", "kept", "HEAD~1"]).success();
+    // What is undone below is done here.
+    env.run(&["append", "-q", "Go on."]).success();
+    env.run(&["append", "-q", "And on."]).success();
+    env.run(&["new", "-q"]).success();
+    env.run(&["append", "-q", "Another one."]).success();
+    let short = &older[..8];
+    let commands: [&[&str]; 25] = [
+        &["log"],
+        &["graph"],
+        &["status"],
+        &["context"],
+        &["export"],
+        &["audit"],
+        &["checkpoints"],
+        &["rotations"],
+        &["operations"],
+        &["verify"],
+        &["stats"],
+        &["rebuild"],
+        &["show", "HEAD"],
+        &["show", "kept"],
+        &["diff", "kept"],
+        &["diff", "@0", "kept"],
+        &["branch"],
+        &["checkpoint"],
+        &["truncate", "--dry-run"],
+        &["compact", "--dry-run"],
+        &["revert", "kept"],
+        &["undo"],
+        &["redo"],
+        &["switch", "kept"],
+        &["clear"],
+    ];
+    for command in commands {
+        for named in [vec!["-s", short], vec![short], vec![short, "-s", short]] {
+            let json_of = |args: &[&str]| env.run(&[args, &["--json"]].concat());
+            let said = json_of(&[command, &named].concat());
+            assert!(!said.to_string().contains("error:"), "{command:?} {named:?}: {said}");
+            let name = said.stdout.lines().next().map(serde_json::from_str::<serde_json::Value>);
+            if let Some(Ok(line)) = name
+                && let Some(session) = line.get("session").and_then(|session| session.as_str())
+            {
+                assert_eq!(session, older, "{command:?} {named:?}");
+            }
+        }
+    }
+    for (place, session) in [("main", short), (short, "main")] {
+        let shown = env.run(&["show", place, session, "--json"]).success().stdout;
+        assert_eq!(json(&shown)["entry"], entry(&env, "main", &["-s", short]).as_str());
+    }
+    let made = env.run(&["branch", "made", "@0", short, "--json"]).success().stdout;
+    assert_eq!(json(&made)["session"], older.as_str());
+    let made = env.run(&["branch", short, "made-too", "@0", "--json"]).success().stdout;
+    assert_eq!(json(&made)["session"], older.as_str());
+    let appended = env.run(&["append", "Hello", short, "--json"]).success().stdout;
+    assert_eq!(json(&appended)["session"], older.as_str());
+}
+
+#[test]
+fn words_that_can_be_read_in_two_ways_are_refused_with_both() {
+    let env = TestEnv::new();
+    let sessions: Vec<String> = ["one", "two"]
+        .into_iter()
+        .map(|title| {
+            let made = env.run(&["new", "--json"]).success().stdout;
+            env.run(&["append", "-q", title]).success();
+            env.run(&["branch", "one"]).success();
+            env.run(&["branch", "two"]).success();
+            json(&made)["session"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let refused = env.run(&["show", "one", "two"]);
+    let hints = [("one", &sessions[1]), ("two", &sessions[0])];
+    for (place, session) in hints {
+        // Either word is a branch in the session of the other's title.
+        assert!(
+            refused.stderr.contains(&format!("hint: either: undertext show {place} -s ")),
+            "{refused}"
+        );
+        env.run(&["show", place, "-s", session]).success();
+    }
+    assert!(refused.to_string().ends_with("[exit status: 2]\n"), "{refused}");
+    assert_snapshot!(env.run(&["revert", "nowhere", "one", "-s", "two"]), @r"
+    ------- stderr -------
+    error: -s names two, and a word is too many
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["log", "one", "-s", "two"]), @r"
+    ------- stderr -------
+    error: two sessions are named: one and two
+    [exit status: 2]
+    ");
+    let short = &sessions[0][..8];
+    let alone = env.run(&["revert", short]).to_string();
+    assert!(alone.contains(&format!("{short} is a session; which place in it?")), "{alone}");
+    assert!(alone.contains(&format!("undertext checkpoints -s {short}\n")), "{alone}");
+}
+
+#[test]
+fn ids_that_two_formats_share_are_told_apart_by_the_format() {
+    let env = TestEnv::new();
+    let id = conversation(&env);
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let garden = fs::read_to_string(examples.join("claude-garden.jsonl")).unwrap();
+    let garden = garden.replace("7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40", &id);
+    fs::write(env.project().join(format!("{id}.jsonl")), garden).unwrap();
+    env.run(&["import", "."]).success();
+    fs::remove_file(env.project().join(format!("{id}.jsonl"))).unwrap();
+    assert_snapshot!(env.run(&["log", &id]), @r#"
+    ------- stderr -------
+    error: "e572dff8-2304-400b-856a-555ac3a4558d" matches 2 sessions
+    hint: type more of one of these
+    hint: claude:e572dff8-2304-400b-856a-555ac3a4558d  Which beds need water today? The notes are in beds.md, the r  (claude, 2026-08-20 09:02)
+    hint: native:e572dff8-2304-400b-856a-555ac3a4558d  Why does the build fail?  (native, 2001-02-03 04:05)
+    [exit status: 2]
+    "#);
+    let said = env.run(&["checkpoint", &format!("claude:{}", &id[..8])]).success().to_string();
+    assert!(said.contains(&format!("-s claude:{id}\n")), "{said}");
+    assert!(said.starts_with(&format!("Session claude:{id}  Which beds")), "{said}");
+    assert!(said.lines().next().unwrap().chars().count() <= 80, "{said}");
+    env.run(&["log", &format!("native:{}", &id[..8])]).success();
+}
+
+#[test]
+fn the_line_that_names_a_session_is_short_and_safe() {
+    let env = TestEnv::new();
+    env.run(&["new", "-q"]).success();
+    let title = format!("\u{1b}]0;x\u{7} 日本語 {}\nsecond line", "long ".repeat(40));
+    let said = env.run(&["append", &title]).success();
+    let line = said.stdout.lines().next().unwrap();
+    assert_snapshot!(line, @r"Session e572dff8  \x1b]0;x\x07 日本語 long long long long long long l…  (native)");
+    let quiet = env.run(&["append", "-q", "More."]).success().stdout;
+    assert_eq!(quiet.lines().count(), 1, "{quiet}");
+    let batch = "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"a\"}}\n".repeat(3);
+    let said = env.run_with_stdin(&["append"], batch.as_bytes()).success().stdout;
+    assert_eq!(said.matches("Session ").count(), 1, "{said}");
+    assert!(said.starts_with("Session "), "{said}");
+}
+
+#[test]
+fn programs_are_told_which_session_was_changed() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let commands: [&[&str]; 16] = [
+        &["append", "Go on."],
+        &["checkpoint"],
+        &["branch", "made"],
+        &["switch", "made"],
+        &["switch", "main"],
+        &["revert", "0"],
+        &["undo"],
+        &["redo"],
+        &["undo"],
+        &["clear"],
+        &["undo"],
+        &["truncate"],
+        &["compact", "--keep", "1"],
+        &["recover"],
+        &["sessions", "--hide", &session],
+        &["sessions", "--show", &session],
+    ];
+    for command in commands {
+        let said = env.run(&[command, &["--json"]].concat()).success().stdout;
+        let told = json(said.lines().last().unwrap());
+        assert_eq!(told["session"], session.as_str(), "{command:?}");
+        assert_eq!(told["title"], "Why does the build fail?", "{command:?}");
+        assert_eq!(told["format"], "native", "{command:?}");
+    }
+}
