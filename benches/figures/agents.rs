@@ -17,17 +17,17 @@ use undertext::{
 };
 
 use crate::{
-    Arguments, UNDERTEXT, bytes, compare, folder,
+    Arguments, bytes, compare_programs, folder,
     generator::{self, Chance, Repeats, Sources},
-    timed,
+    own, timed, within_programs,
 };
 
 /// How many files the sessions of an import lie in.
 const FILES: u64 = 100;
 
-/// Runs `undertext` over a store and returns how long that took and the most memory it had, in bytes.
-fn run(store: &Path, args: &[&str], paths: &[&Path]) -> (Duration, u64) {
-    let mut command = Command::new(UNDERTEXT);
+/// Runs a program over a store and returns how long that took and the most memory it had, in bytes.
+fn run(program: &Path, store: &Path, args: &[&str], paths: &[&Path]) -> (Duration, u64) {
+    let mut command = Command::new(program);
     command.args(["-q", "--store"]).arg(store).args(args).args(paths).stdout(Stdio::null());
     let start = Instant::now();
     let mut child = command.spawn().unwrap();
@@ -83,10 +83,12 @@ pub(crate) fn import(arguments: &Arguments) {
     );
     let store = folder.path().join("store");
     let mut peak = 0;
-    let mut ours = || {
+    let mut ours = |program: &Path| {
         let _ = fs::remove_dir_all(&store);
-        let (took, most) = run(&store, &["import"], &[&source]);
-        peak = peak.max(most);
+        let (took, most) = run(program, &store, &["import"], &[&source]);
+        if program == own() {
+            peak = peak.max(most);
+        }
         took
     };
     if is_there("git") {
@@ -103,7 +105,13 @@ pub(crate) fn import(arguments: &Arguments) {
             command.stdin(File::open(&stream).unwrap()).stdout(Stdio::null());
             timed(|| assert!(command.status().unwrap().success()))
         };
-        compare("import", 0.15, 3, ("all", &mut ours), ("git fast-import of the lines", git));
+        compare_programs(
+            "import",
+            0.15,
+            3,
+            ("all", &mut ours),
+            ("git fast-import of the lines", git),
+        );
         fs::remove_file(&stream).unwrap();
     }
     if is_there("jq") {
@@ -112,9 +120,9 @@ pub(crate) fn import(arguments: &Arguments) {
             command.args(["-c", "."]).args(&files).stdout(Stdio::null());
             timed(|| assert!(command.status().unwrap().success()))
         };
-        compare("import", 0.22, 3, ("all", &mut ours), ("jq -c .", jq));
+        compare_programs("import", 0.22, 3, ("all", &mut ours), ("jq -c .", jq));
     }
-    let took = ours();
+    let took = ours(own());
     println!("                 {:.0} MB/s", bytes(size) / 1e6 / took.as_secs_f64());
     println!("import memory    {:.0} MB at its peak (limit 1000)", bytes(peak) / 1e6);
     println!("import store     {:.1}% of the raw bytes", percent(size_of(&store), size));
@@ -149,12 +157,11 @@ pub(crate) fn unchanged(arguments: &Arguments) {
     let source = folder.path().join("sessions");
     let (_, size) = sessions(arguments, &source);
     let store = folder.path().join("store");
-    run(&store, &["import"], &[&source]);
-    let took = median(15, || run(&store, &["import"], &[&source]).0);
-    println!(
-        "unchanged        {took:?} (limit 50 ms)   {:.0} MB in {FILES} files again",
-        bytes(size) / 1e6
-    );
+    run(own(), &store, &["import"], &[&source]);
+    println!("                 {:.0} MB in {FILES} files again", bytes(size) / 1e6);
+    within_programs("unchanged", Duration::from_millis(50), 15, |program| {
+        run(program, &store, &["import"], &[&source]).0
+    });
 }
 
 /// Returns the middle one of so many times.
@@ -182,13 +189,15 @@ pub(crate) fn path(_: &Arguments) {
     let Some(largest) = found.last() else { return };
     let folder = folder();
     let store = folder.path().join("store");
-    run(&store, &["import"], &[&largest.path]);
+    run(own(), &store, &["import"], &[&largest.path]);
     let SessionName { id, .. } = &largest.session;
     for args in [["log", "-n", "1"], ["log", "-n", "20"]] {
         let args: Vec<&str> = args.into_iter().chain([id.as_str()]).collect();
-        let took = median(51, || run(&store, &args, &[]).0);
         let file = largest.path.file_name().unwrap().to_string_lossy();
-        println!("path             {took:?} (limit 10 ms)   {} of {file}", args[..3].join(" "));
+        println!("                 {} of {file}", args[..3].join(" "));
+        within_programs("path", Duration::from_millis(10), 51, |program| {
+            run(program, &store, &args, &[]).0
+        });
     }
     let archive = Archive::open(&store, Access::Read, Box::new(Machine)).unwrap();
     let session = archive.session(&largest.session).unwrap().unwrap();
@@ -209,7 +218,7 @@ pub(crate) fn forks(_: &Arguments) {
     let enough = |_, records| records >= 5000;
     generator::session_file(&sources, Chance::new(7), &name(0), &path(0), enough);
     let store = folder.path().join("store");
-    run(&store, &["import"], &[&path(0)]);
+    run(own(), &store, &["import"], &[&path(0)]);
     let before = stored(&store);
     let original = fs::read_to_string(path(0)).unwrap();
     let mut copies = 0;
@@ -217,7 +226,7 @@ pub(crate) fn forks(_: &Arguments) {
         let fork = original.replace(&name(0), &name(n));
         fs::write(path(n), &fork).unwrap();
         copies += fork.len() as u64;
-        run(&store, &["import"], &[&path(n)]);
+        run(own(), &store, &["import"], &[&path(n)]);
     }
     let grown = stored(&store) - before;
     println!(
@@ -240,7 +249,7 @@ pub(crate) fn size(_: &Arguments) {
     let store = folder.path().join("store");
     let parts = [corpus.join("claude"), corpus.join("codex")];
     let parts: Vec<&Path> = parts.iter().map(PathBuf::as_path).collect();
-    let (took, _) = run(&store, &["import"], &parts);
+    let (took, _) = run(own(), &store, &["import"], &parts);
     let raw: u64 = parts.iter().map(|part| size_of(part)).sum();
     println!(
         "size             {:.1}% (limit 30)   {:.1} MB of real sessions, taken in in {took:?}",

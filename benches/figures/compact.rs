@@ -2,7 +2,7 @@
 //!
 //! Sizes: 5,000 messages are a week of an agent's work in one session; 1,000 messages fill a large window.
 
-use std::{process::Command, time::Duration};
+use std::{path::Path, process::Command, time::Duration};
 
 use undertext::{
     context::{
@@ -18,7 +18,7 @@ use undertext::{
     wire::Draft,
 };
 
-use crate::{Arguments, UNDERTEXT, begin, folder, open, text, timed, within};
+use crate::{Arguments, begin, folder, open, text, timed, within, within_programs};
 
 fn talked(archive: &mut Archive, messages: usize) -> (Session, Workspace) {
     let (session, workspace) = begin(archive);
@@ -52,14 +52,14 @@ pub(crate) fn extract(_: &Arguments) {
     let mut archive = open(folder.path());
     let (session, _) = talked(&mut archive, 5_000);
     drop(archive);
-    let run = |args: &[&str]| {
-        let mut command = Command::new(UNDERTEXT);
+    let run = |program: &Path, args: &[&str]| {
+        let mut command = Command::new(program);
         command.args(args).arg("--store").arg(folder.path());
         assert!(command.output().unwrap().status.success());
     };
-    within("compact", Duration::from_millis(500), 9, || {
-        let time = timed(|| run(&["compact", &session.name.id]));
-        run(&["undo", "-s", &session.name.id]);
+    within_programs("compact", Duration::from_millis(500), 9, |program| {
+        let time = timed(|| run(program, &["compact", &session.name.id]));
+        run(program, &["undo", "-s", &session.name.id]);
         time
     });
 }

@@ -15,7 +15,7 @@ use undertext::{
     wire::Draft,
 };
 
-use crate::{Arguments, UNDERTEXT, begin, compare, folder, open, text, timed, within};
+use crate::{Arguments, begin, compare, folder, open, text, timed, within, within_programs};
 
 /// Messages of turns with two calls each, of which some results are missing, double or late.
 fn items(messages: usize) -> Vec<Item> {
@@ -69,9 +69,9 @@ pub(crate) fn context(_: &Arguments) {
     let said: Vec<Draft> = (0..1000).map(|n| Draft::Message(roles[n % 2], text(n, 1000))).collect();
     ops::append(&mut archive, &session, &workspace, &said).unwrap();
     drop(archive);
-    within("context", Duration::from_millis(30), 15, || {
+    within_programs("context", Duration::from_millis(30), 15, |program| {
         timed(|| {
-            let mut command = Command::new(UNDERTEXT);
+            let mut command = Command::new(program);
             command.args(["context", "--json", "--as", "anthropic", &session.name.id]);
             command.arg("--store").arg(folder.path());
             assert!(command.output().unwrap().status.success());

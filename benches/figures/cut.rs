@@ -15,7 +15,9 @@ use undertext::{
     wire::Draft,
 };
 
-use crate::{Arguments, UNDERTEXT, begin, bytes, compare, folder, open, text, timed, within};
+use crate::{
+    Arguments, begin, bytes, compare_programs, folder, open, own, text, timed, within_programs,
+};
 
 /// How many messages a session has that is truncated, and every how manyeth is a result that is too long.
 const MESSAGES: usize = 5_000;
@@ -46,8 +48,8 @@ fn filled(archive: &mut Archive) -> Session {
     session
 }
 
-fn run(store: &Path, args: &[&str]) {
-    let mut command = Command::new(UNDERTEXT);
+fn run(program: &Path, store: &Path, args: &[&str]) {
+    let mut command = Command::new(program);
     command.arg("--store").arg(store).args(args).stdout(Stdio::null()).stderr(Stdio::null());
     assert!(command.status().unwrap().success());
 }
@@ -68,13 +70,13 @@ pub(crate) fn truncate(_: &Arguments) {
     let live = whole.join("transcripts").join(format!("{id}.jsonl"));
     let content = fs::read(&live).unwrap();
     let other = folder.path().join("other");
-    compare(
+    compare_programs(
         "truncate",
         3.0,
         7,
-        ("cut", || {
+        ("cut", |program| {
             copy(&whole, &copied);
-            timed(|| run(&copied, &["truncate", &id]))
+            timed(|| run(program, &copied, &["truncate", &id]))
         }),
         ("write and sync", || {
             timed(|| {
@@ -84,6 +86,8 @@ pub(crate) fn truncate(_: &Arguments) {
             })
         }),
     );
+    copy(&whole, &copied);
+    run(own(), &copied, &["truncate", &id]);
     let before = open(&whole).store().sizes().unwrap();
     let after = open(&copied).store().sizes().unwrap();
     let grown = bytes(after.stored - before.stored) / bytes(content.len() as u64) * 100.0;
@@ -112,7 +116,7 @@ pub(crate) fn audit(_: &Arguments) {
     }
     drop(archive);
     let id = session.name.id;
-    within("audit", Duration::from_millis(100), 9, || {
-        timed(|| run(folder.path(), &["audit", "--json", &id]))
+    within_programs("audit", Duration::from_millis(100), 9, |program| {
+        timed(|| run(program, folder.path(), &["audit", "--json", &id]))
     });
 }

@@ -56,7 +56,7 @@ impl Chance {
         n.min(most)
     }
 
-    fn uuid(&mut self) -> String {
+    pub(crate) fn uuid(&mut self) -> String {
         let (a, b) = (self.next(), self.next());
         let (time, high) = (a >> 32, (a >> 16) & 0xffff);
         let (version, variant) = (a & 0xfff, (b >> 48) & 0x3fff | 0x8000);

@@ -1,8 +1,10 @@
 //! The figures that undertext claims, each as a ratio against a named yardstick measured in the same run.
 //!
-//! Both sides run in turn, A B A B, and the ratio is that of the medians, because machines are noisy. Name figures to run
-//! only these: `cargo bench -- append revert`; `--mb=100` makes the agents' sessions of that size instead of 1,000 MB,
-//! `--into=FOLDER` makes them there and measures nothing.
+//! Both sides run in turn, A B A B, and the ratio is that of the medians, and of the tenth percentiles, because machines
+//! are noisy. Name figures, or the files that they stand in, to run only these: `cargo bench -- append growth`; `--mb=100`
+//! makes the agents' sessions of that size instead of 1,000 MB, `--into=FOLDER` makes them there and measures nothing.
+//! Where `UNDERTEXT_BASELINE` names another binary, each figure of a process is paired with it. What each figure is:
+//! `benches/README.md`.
 //!
 //! Invariant: figures write into a temporary folder beside the build.
 
@@ -20,10 +22,12 @@ mod compact;
 mod context;
 mod cut;
 mod generator;
+mod growth;
 mod native;
+mod plain;
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -54,37 +58,80 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, Figure); 22] = [
-        ("append", native::append),
-        ("batch", native::batch),
-        ("process", native::process),
-        ("tail", native::tail),
-        ("revert", native::revert),
-        ("sessions", native::sessions),
-        ("verify-ids", native::verify_ids),
-        ("verify-bytes", native::verify_bytes),
-        ("import", agents::import),
-        ("unchanged", agents::unchanged),
-        ("path", agents::path),
-        ("forks", agents::forks),
-        ("size", agents::size),
-        ("pairs", context::pairs),
-        ("context", context::context),
-        ("tokens", context::tokens),
-        ("tokens-again", context::tokens_again),
-        ("truncate", cut::truncate),
-        ("audit", cut::audit),
-        ("compact", compact::extract),
-        ("compact-store", compact::store),
-        ("turn", compact::turn),
+    let figures: [(&str, &str, Figure); 27] = [
+        ("native", "append", native::append),
+        ("native", "batch", native::batch),
+        ("native", "process", native::process),
+        ("native", "tail", native::tail),
+        ("native", "revert", native::revert),
+        ("native", "sessions", native::sessions),
+        ("native", "verify-ids", native::verify_ids),
+        ("native", "verify-bytes", native::verify_bytes),
+        ("agents", "import", agents::import),
+        ("agents", "unchanged", agents::unchanged),
+        ("agents", "path", agents::path),
+        ("agents", "forks", agents::forks),
+        ("agents", "size", agents::size),
+        ("context", "pairs", context::pairs),
+        ("context", "context", context::context),
+        ("context", "tokens", context::tokens),
+        ("context", "tokens-again", context::tokens_again),
+        ("cut", "truncate", cut::truncate),
+        ("cut", "audit", cut::audit),
+        ("compact", "compact", compact::extract),
+        ("compact", "compact-store", compact::store),
+        ("compact", "turn", compact::turn),
+        ("growth", "lists", growth::lists),
+        ("growth", "log", growth::log),
+        ("growth", "status", growth::status),
+        ("growth", "late", growth::late),
+        ("growth", "deep", growth::deep),
     ];
-    for (name, figure) in figures {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+    for (group, name, figure) in figures {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name || wanted == group) {
             figure(&arguments);
         }
     }
     let size = std::fs::metadata(UNDERTEXT).unwrap().len();
     println!("binary           {:.1} MB (limit 18)", bytes(size) / 1e6);
+}
+
+/// What takes longer is ended, and not measured again.
+const LONG: Duration = Duration::from_secs(20);
+
+/// Returns the program that is measured.
+fn own() -> &'static Path {
+    Path::new(UNDERTEXT)
+}
+
+/// Returns the program with which figures of processes are paired, if there is one.
+#[expect(clippy::disallowed_methods, reason = "another binary lies outside of the project")]
+fn baseline() -> Option<PathBuf> {
+    std::env::var_os("UNDERTEXT_BASELINE").map(PathBuf::from)
+}
+
+/// How long one side took, the shortest time first.
+struct Times(Vec<Duration>);
+
+impl Times {
+    fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        Self(times)
+    }
+
+    fn median(&self) -> Duration {
+        self.0[self.0.len() / 2]
+    }
+
+    fn tenth(&self) -> Duration {
+        self.0[self.0.len() / 10]
+    }
+
+    /// Returns the ratios of the medians and of the tenth percentiles.
+    fn over(&self, other: &Self) -> (f64, f64) {
+        let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
+        (ratio(self.median(), other.median()), ratio(self.tenth(), other.tenth()))
+    }
 }
 
 /// Runs both sides in turn and prints the ratio of their medians; each side says what a part of its time is.
@@ -93,30 +140,118 @@ fn compare(
     limit: f64,
     rounds: usize,
     (ours, mut a): (&str, impl FnMut() -> Duration),
+    yardstick: (&str, impl FnMut() -> Duration),
+) {
+    measure(name, limit, rounds, None, (ours, |_: &Path| a()), yardstick);
+}
+
+/// Does the same of a program, and pairs it with the baseline.
+fn compare_programs(
+    name: &str,
+    limit: f64,
+    rounds: usize,
+    ours: (&str, impl FnMut(&Path) -> Duration),
+    yardstick: (&str, impl FnMut() -> Duration),
+) {
+    measure(name, limit, rounds, baseline().as_deref(), ours, yardstick);
+}
+
+fn measure(
+    name: &str,
+    limit: f64,
+    rounds: usize,
+    baseline: Option<&Path>,
+    (ours, mut a): (&str, impl FnMut(&Path) -> Duration),
     (yardstick, mut b): (&str, impl FnMut() -> Duration),
 ) {
-    let (mut times, mut others) = (Vec::new(), Vec::new());
-    a();
+    a(own());
     b();
+    let mut pairs = Pairs::begin(baseline, &mut a);
+    let (mut times, mut others) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        times.push(a());
+        times.push(a(own()));
         others.push(b());
+        pairs.run(&mut a);
     }
-    times.sort_unstable();
-    others.sort_unstable();
-    let (ours_is, other_is) = (times[rounds / 2], others[rounds / 2]);
-    let ratio = ours_is.as_secs_f64() / other_is.as_secs_f64();
+    let (times, others) = (Times::of(times), Times::of(others));
+    let (ratio, tenth) = times.over(&others);
     println!(
-        "{name:<16} {ratio:>6.2} x (limit {limit})   {ours} {ours_is:?}, {yardstick} {other_is:?}, {rounds} rounds"
+        "{name:<16} {ratio:>6.2} x, {tenth:.2} x (limit {limit})   {ours} {:?}, {yardstick} {:?}, {rounds} rounds",
+        times.median(),
+        others.median()
     );
+    pairs.tell(&times);
 }
 
 /// Runs one side and prints its median against a limit in time.
 fn within(name: &str, limit: Duration, rounds: usize, mut ours: impl FnMut() -> Duration) {
-    ours();
-    let mut times: Vec<Duration> = (0..rounds).map(|_| ours()).collect();
-    times.sort_unstable();
-    println!("{name:<16} {:?} (limit {limit:?})   {rounds} rounds", times[rounds / 2]);
+    limited(name, limit, rounds, None, |_: &Path| ours());
+}
+
+/// Does the same of a program, and pairs it with the baseline.
+fn within_programs(
+    name: &str,
+    limit: Duration,
+    rounds: usize,
+    ours: impl FnMut(&Path) -> Duration,
+) {
+    limited(name, limit, rounds, baseline().as_deref(), ours);
+}
+
+fn limited(
+    name: &str,
+    limit: Duration,
+    rounds: usize,
+    baseline: Option<&Path>,
+    mut ours: impl FnMut(&Path) -> Duration,
+) {
+    ours(own());
+    let mut pairs = Pairs::begin(baseline, &mut ours);
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        times.push(ours(own()));
+        pairs.run(&mut ours);
+    }
+    let times = Times::of(times);
+    println!(
+        "{name:<16} {:?}, {:?} (limit {limit:?})   {rounds} rounds",
+        times.median(),
+        times.tenth()
+    );
+    pairs.tell(&times);
+}
+
+/// The baseline's side of a figure.
+struct Pairs<'b> {
+    baseline: Option<&'b Path>,
+    times: Vec<Duration>,
+}
+
+impl<'b> Pairs<'b> {
+    fn begin(baseline: Option<&'b Path>, side: &mut impl FnMut(&Path) -> Duration) -> Self {
+        let first = baseline.map(side);
+        let is_long = first.is_some_and(|first| first >= LONG);
+        if is_long {
+            println!("                 the baseline takes more than {LONG:?}");
+        }
+        Self { baseline: baseline.filter(|_| !is_long), times: Vec::new() }
+    }
+
+    fn run(&mut self, side: &mut impl FnMut(&Path) -> Duration) {
+        self.times.extend(self.baseline.map(side));
+    }
+
+    fn tell(self, times: &Times) {
+        if self.times.is_empty() {
+            return;
+        }
+        let baseline = Times::of(self.times);
+        let (ratio, tenth) = times.over(&baseline);
+        println!(
+            "        paired   {ratio:>6.2} x, {tenth:.2} x   the baseline {:?}",
+            baseline.median()
+        );
+    }
 }
 
 fn timed(work: impl FnOnce()) -> Duration {

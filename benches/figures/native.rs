@@ -3,7 +3,7 @@
 //! Sizes: 1 KB is a typical message; 100 is a busy turn's records; 1,000,000 entries is more than any session that was
 //! seen; 5,000 sessions is years of work.
 
-use std::{fs::File, io::Write, process::Command, time::Duration};
+use std::{fs::File, io::Write, path::Path, process::Command, time::Duration};
 
 use undertext::{
     model::{EntryId, LineId, Running},
@@ -12,7 +12,9 @@ use undertext::{
     wire::Draft,
 };
 
-use crate::{Arguments, UNDERTEXT, begin, compare, filled, folder, message, open, text, timed};
+use crate::{
+    Arguments, begin, compare, compare_programs, filled, folder, message, open, own, text, timed,
+};
 
 fn raw_append(file: &mut File, line: &[u8]) -> Duration {
     timed(|| {
@@ -71,11 +73,11 @@ pub(crate) fn process(_: &Arguments) {
     let (session, _) = begin(&mut open(&store));
     let raw = folder.path().join("raw");
     let line = text(1, 700);
-    let shell = |script: &str, count: u32| {
+    let shell = |script: &str, count: u32, program: &Path| {
         let mut command = Command::new("bash");
         command
             .args(["-c", script])
-            .env("UNDERTEXT", UNDERTEXT)
+            .env("UNDERTEXT", program)
             .env("STORE", &store)
             .env("SESSION", &session.name.id);
         command.env("RAW", &raw).env("LINE", &line).current_dir(folder.path());
@@ -84,12 +86,12 @@ pub(crate) fn process(_: &Arguments) {
     let ours = "for i in {1..20}; do \"$UNDERTEXT\" -q --store \"$STORE\" append -s \"$SESSION\" \"$i $LINE\" >/dev/null || exit 1; done";
     let other =
         "for i in {1..20}; do printf '%s\\n' \"$i $LINE\" >> \"$RAW\"; sync -d \"$RAW\"; done";
-    compare(
+    compare_programs(
         "process",
         2.0,
         15,
-        ("undertext append", || shell(ours, 20)),
-        ("printf >> file; sync -d file", || shell(other, 20)),
+        ("undertext append", |program| shell(ours, 20, program)),
+        ("printf >> file; sync -d file", || shell(other, 20, own())),
     );
 }
 
@@ -123,15 +125,15 @@ pub(crate) fn revert(_: &Arguments) {
     drop(archive);
     let live = store.join(format!("transcripts/{}.jsonl", session.name.id));
     let copy = folder.path().join("copy");
-    let run = |args: &[&str]| {
-        let mut command = Command::new(UNDERTEXT);
+    let run = |program: &Path, args: &[&str]| {
+        let mut command = Command::new(program);
         command.args(["-q", "--store"]).arg(&store).args(args).args(["-s", &session.name.id]);
         command.stdout(std::process::Stdio::null());
         timed(|| assert!(command.status().unwrap().success()))
     };
-    let ours = || {
-        let took = run(&["revert", "25000", "-m", "not this way"]);
-        run(&["undo"]);
+    let ours = |program: &Path| {
+        let took = run(program, &["revert", "25000", "-m", "not this way"]);
+        run(program, &["undo"]);
         took
     };
     let kept = std::fs::metadata(&live).unwrap().len() / 2;
@@ -142,7 +144,7 @@ pub(crate) fn revert(_: &Arguments) {
         command.args(["-c", script, &kept.to_string()]).args([&live, &copy]);
         timed(|| assert!(command.status().unwrap().success()))
     };
-    compare(
+    compare_programs(
         "revert",
         4.0,
         7,
@@ -183,8 +185,8 @@ pub(crate) fn sessions(_: &Arguments) {
     }
     drop(stream);
     assert!(import.wait().unwrap().success());
-    let ours = || {
-        let mut command = Command::new(UNDERTEXT);
+    let ours = |program: &Path| {
+        let mut command = Command::new(program);
         command
             .args(["--store"])
             .arg(&store)
@@ -193,7 +195,7 @@ pub(crate) fn sessions(_: &Arguments) {
         timed(|| assert!(command.status().unwrap().success()))
     };
     let other = || timed(|| assert!(git(&["log", "-50", "main"]).status().unwrap().success()));
-    compare("sessions", 0.8, 101, ("50 of 5,000", ours), ("git log -50", other));
+    compare_programs("sessions", 0.8, 101, ("50 of 5,000", ours), ("git log -50", other));
 }
 
 pub(crate) fn verify_ids(_: &Arguments) {

@@ -9,6 +9,7 @@ mod cli;
 mod codex;
 mod compact;
 mod context;
+mod cost;
 mod crash;
 mod cut;
 mod env;

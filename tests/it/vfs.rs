@@ -1,4 +1,5 @@
-//! A SQLite VFS that fails on purpose: the n-th write or sync of the files below a folder, and every one after it.
+//! A SQLite VFS that fails on purpose: the n-th write or sync of the files below a folder, and every one after it. It also
+//! counts what is read of them.
 //!
 //! It is registered as the default one and passes everything on to the one that was, so that the store is opened as ever;
 //! only files below a folder that a test has named are touched.
@@ -19,8 +20,9 @@ use std::{
 };
 
 use rusqlite::ffi::{
-    SQLITE_FULL, SQLITE_IOERR_FSYNC, SQLITE_IOERR_WRITE, SQLITE_OK, sqlite3_file,
-    sqlite3_initialize, sqlite3_io_methods, sqlite3_vfs, sqlite3_vfs_find, sqlite3_vfs_register,
+    SQLITE_FULL, SQLITE_IOERR_FSYNC, SQLITE_IOERR_READ, SQLITE_IOERR_WRITE, SQLITE_OK,
+    sqlite3_file, sqlite3_initialize, sqlite3_io_methods, sqlite3_vfs, sqlite3_vfs_find,
+    sqlite3_vfs_register,
 };
 
 /// What fails.
@@ -46,6 +48,8 @@ struct Countdown {
     failure: Failure,
     left: AtomicI64,
     forever: bool,
+    /// How often a file was read.
+    reads: AtomicI64,
 }
 
 impl Countdown {
@@ -89,9 +93,20 @@ impl Faults {
     pub(crate) fn arm(folder: &Path, failure: Failure, n: i64, forever: bool) -> Self {
         VFS.get_or_init(register);
         let folder = folder.canonicalize().unwrap();
-        let countdown = Arc::new(Countdown { failure, left: AtomicI64::new(n), forever });
+        let (left, reads) = (AtomicI64::new(n), AtomicI64::new(0));
+        let countdown = Arc::new(Countdown { failure, left, forever, reads });
         WATCHED.lock().unwrap().folders.push((folder.clone(), Arc::clone(&countdown)));
         Self { folder, countdown }
+    }
+
+    /// Lets nothing fail, and counts.
+    pub(crate) fn none(folder: &Path) -> Self {
+        Self::arm(folder, Failure::Write, i64::MAX, false)
+    }
+
+    /// Returns how often a file was read: mostly a page at a time.
+    pub(crate) fn reads(&self) -> i64 {
+        self.countdown.reads.load(Ordering::SeqCst)
     }
 
     /// Returns whether any call has failed.
@@ -144,6 +159,7 @@ unsafe extern "C" fn open(
             // Files differ in their methods; a table lives for as long as the process, because SQLite may hold on to it.
             let methods = *(*file).pMethods;
             let ours = Box::leak(Box::new(methods));
+            ours.xRead = Some(read);
             ours.xWrite = Some(write);
             ours.xSync = Some(sync);
             ours.xClose = Some(close);
@@ -156,6 +172,18 @@ unsafe extern "C" fn open(
 
 fn opened(file: *mut sqlite3_file) -> Option<Opened> {
     WATCHED.lock().unwrap().files.get(&(file as usize)).cloned()
+}
+
+unsafe extern "C" fn read(
+    file: *mut sqlite3_file,
+    bytes: *mut c_void,
+    count: c_int,
+    at: i64,
+) -> c_int {
+    let Some(Opened { countdown, methods }) = opened(file) else { return SQLITE_IOERR_READ };
+    countdown.reads.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: every argument is handed on as it came.
+    methods.xRead.map_or(SQLITE_IOERR_READ, |own| unsafe { own(file, bytes, count, at) })
 }
 
 unsafe extern "C" fn write(

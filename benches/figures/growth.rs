@@ -1,0 +1,176 @@
+//! Figures of what must not grow with what lies beside it, each as a process: a command on much against the same on little.
+//!
+//! Sizes: 10,000 sessions are what several agents leave behind in some years, 100,000 entries the longest session that
+//! was seen, and 20,000 parents behind their children what a file holds whose lines were sorted the wrong way; nothing
+//! nests 1,000,000 deep by itself.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::{Arguments, LONG, compare_programs, folder, own, plain::Agent, text, timed};
+
+const FEW_SESSIONS: usize = 1_000;
+const MANY_SESSIONS: usize = 10_000;
+const FEW_ENTRIES: usize = 1_000;
+const MANY_ENTRIES: usize = 100_000;
+const LATE: usize = 20_000;
+const DEPTH: usize = 1_000_000;
+
+/// Runs a program over a store and returns how long that took; what takes too long is ended.
+fn run(program: &Path, store: &Path, args: &[&str]) -> Duration {
+    let mut command = Command::new("timeout");
+    command.arg(LONG.as_secs().to_string()).arg(program).args(["-q", "--store"]).arg(store);
+    command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut code = None;
+    let took = timed(|| code = command.status().unwrap().code());
+    assert!(matches!(code, Some(0 | 124)), "{args:?}: {code:?}");
+    took
+}
+
+/// Takes a folder of sessions into a store of its own.
+fn taken_in(sessions: &Path, store: &Path) {
+    run(own(), store, &["import", sessions.to_str().unwrap()]);
+}
+
+/// `sessions -n 50` of many sessions of Claude Code against few.
+pub(crate) fn lists(_: &Arguments) {
+    let folder = folder();
+    let store = |count: usize| {
+        let (sessions, store) =
+            (folder.path().join("sessions"), folder.path().join(count.to_string()));
+        for seed in 0..count as u64 {
+            let (session, records) = Agent::Claude.records(seed, 6);
+            Agent::Claude.write(&sessions, &session, &records);
+        }
+        taken_in(&sessions, &store);
+        fs::remove_dir_all(&sessions).unwrap();
+        store
+    };
+    let (few, many) = (store(FEW_SESSIONS), store(MANY_SESSIONS));
+    let list = ["sessions", "-n", "50"];
+    compare_programs(
+        "lists",
+        1.6,
+        51,
+        ("50 of 10,000 sessions", |program| run(program, &many, &list)),
+        ("of 1,000", || run(own(), &few, &list)),
+    );
+}
+
+/// A session of each agent, long and short.
+struct Lengths {
+    folder: tempfile::TempDir,
+}
+
+impl Lengths {
+    fn of(agent: Agent) -> Self {
+        let folder = folder();
+        for count in [FEW_ENTRIES, MANY_ENTRIES] {
+            let sessions = folder.path().join(format!("{count} sessions"));
+            let (session, records) = agent.records(1, count);
+            agent.write(&sessions, &session, &records);
+            taken_in(&sessions, &folder.path().join(count.to_string()));
+        }
+        Self { folder }
+    }
+
+    fn store(&self, count: usize) -> PathBuf {
+        self.folder.path().join(count.to_string())
+    }
+}
+
+/// A command on the only session of a store, which is long, against the same on a short one.
+fn of_lengths(name: &str, args: &[&str]) {
+    for agent in Agent::ALL {
+        let lengths = Lengths::of(agent);
+        let (session, _) = agent.records(1, 0);
+        let args: Vec<&str> = args.iter().copied().chain([session.as_str()]).collect();
+        compare_programs(
+            &format!("{name}-{}", agent.name()),
+            1.6,
+            51,
+            ("of 100,000 entries", |program| run(program, &lengths.store(MANY_ENTRIES), &args)),
+            ("of 1,000", || run(own(), &lengths.store(FEW_ENTRIES), &args)),
+        );
+    }
+}
+
+pub(crate) fn log(_: &Arguments) {
+    of_lengths("log", &["log", "-n", "1"]);
+}
+
+pub(crate) fn status(_: &Arguments) {
+    of_lengths("status", &["status"]);
+}
+
+/// The graph of a session whose parents stand behind their children, against that of the same records in order.
+pub(crate) fn late(_: &Arguments) {
+    for agent in [Agent::Claude, Agent::Pi] {
+        let folder = folder();
+        let (session, mut records) = agent.records(1, LATE);
+        let store = |name: &str, records: &[Value]| {
+            let sessions = folder.path().join(format!("{name} sessions"));
+            agent.write(&sessions, &session, records);
+            taken_in(&sessions, &folder.path().join(name));
+            folder.path().join(name)
+        };
+        let in_order = store("in order", &records);
+        let heading = usize::from(agent != Agent::Claude);
+        records[heading..].reverse();
+        let late = store("late", &records);
+        let graph = |program: &Path, store: &Path| run(program, store, &["graph", &session]);
+        compare_programs(
+            &format!("late-{}", agent.name()),
+            3.0,
+            9,
+            ("graph of 20,000 late parents", |program| graph(program, &late)),
+            ("in order", || graph(own(), &in_order)),
+        );
+    }
+}
+
+/// Truncates a session whose result repeats itself for the agent, nested deep, against one of as many bytes that is flat.
+pub(crate) fn deep(_: &Arguments) {
+    let folder = folder();
+    let flat = "x".repeat(2 * DEPTH);
+    let deep = format!("{}1{}", "[".repeat(DEPTH), "]".repeat(DEPTH));
+    let (session, mut records) = Agent::Claude.records(1, 3);
+    records.pop();
+    records[1]["message"]["content"] =
+        json!([{ "type": "tool_use", "id": "toolu_1", "name": "Read", "input": {} }]);
+    let mut result = records[0].clone();
+    result["parentUuid"] = records[1]["uuid"].clone();
+    result["uuid"] = json!("00000000-0000-4000-8000-000000000001");
+    result["message"]["content"] =
+        json!([{ "type": "tool_result", "tool_use_id": "toolu_1", "content": text(1, 400_000) }]);
+    let store = |name: &str, nested: &str| {
+        let sessions = folder.path().join(format!("{name} sessions"));
+        Agent::Claude.write(&sessions, &session, &records);
+        let path = sessions.join(format!("{session}.jsonl"));
+        let line = result.to_string();
+        let line = format!("{},\"toolUseResult\":{nested}}}\n", line.strip_suffix('}').unwrap());
+        fs::write(&path, fs::read_to_string(&path).unwrap() + &line).unwrap();
+        taken_in(&sessions, &folder.path().join(name));
+        folder.path().join(name)
+    };
+    let (deep, flat) = (store("deep", &deep), store("flat", &format!("\"{flat}\"")));
+    let copy = folder.path().join("copy");
+    let truncate = |program: &Path, store: &Path| {
+        let _ = fs::remove_dir_all(&copy);
+        assert!(Command::new("cp").arg("-a").args([store, &copy]).status().unwrap().success());
+        run(program, &copy, &["truncate", &session])
+    };
+    compare_programs(
+        "deep",
+        3.0,
+        9,
+        ("a line 1,000,000 deep", |program| truncate(program, &deep)),
+        ("a flat one", || truncate(own(), &flat)),
+    );
+}

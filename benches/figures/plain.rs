@@ -1,0 +1,157 @@
+//! Plain sessions as agents write them: messages of about 560 bytes, as many as are asked for.
+//!
+//! What grows with the number of entries shows best where the entries are small and alike; [`crate::generator`] makes
+//! sessions that are like real ones in what they hold.
+//!
+//! Invariant: the same agent, seed and count give the same bytes.
+
+use std::{
+    fs,
+    io::{BufWriter, Write as _},
+    path::Path,
+};
+
+use serde_json::{Value, json};
+
+use crate::{generator::Chance, text};
+
+/// An agent that writes sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Agent {
+    Claude,
+    Codex,
+    Pi,
+}
+
+impl Agent {
+    pub(crate) const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Pi];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Pi => "pi",
+        }
+    }
+
+    /// Returns so many records of a session, the last of which is an answer or tells what it took.
+    pub(crate) fn records(self, seed: u64, count: usize) -> (String, Vec<Value>) {
+        let mut chance = Chance::new(seed);
+        let session = chance.uuid();
+        let mut records = Vec::with_capacity(count);
+        if self != Self::Claude {
+            records.push(self.heading(&session));
+        }
+        let mut last = None;
+        while records.len() < count {
+            let n = records.len();
+            let name = chance.uuid();
+            records.push(self.message(&session, n, last.as_deref(), &name));
+            last = Some(name);
+        }
+        (session, records)
+    }
+
+    fn heading(self, session: &str) -> Value {
+        let time = time(0);
+        match self {
+            Self::Codex => json!({
+                "timestamp": time, "type": "session_meta",
+                "payload": {
+                    "id": session, "timestamp": time, "cwd": "/srv/project", "originator": "codex_cli_rs",
+                    "cli_version": "0.100.0", "instructions": null,
+                },
+            }),
+            _ => json!({
+                "type": "session", "version": 3, "id": session, "timestamp": time, "cwd": "/srv/project",
+            }),
+        }
+    }
+
+    fn message(self, session: &str, n: usize, parent: Option<&str>, name: &str) -> Value {
+        let is_answer = n % 2 == 1;
+        let read = 20_000 + n % 1000;
+        let words = text(n, 120);
+        match self {
+            Self::Claude => {
+                let message = if is_answer {
+                    json!({
+                        "model": "claude-opus-4-5-20251101", "id": format!("msg_{n}"), "type": "message",
+                        "role": "assistant", "content": [{ "type": "text", "text": words }],
+                        "stop_reason": null, "stop_sequence": null,
+                        "usage": { "input_tokens": 3, "cache_read_input_tokens": read, "output_tokens": 40 },
+                    })
+                } else {
+                    json!({ "role": "user", "content": words })
+                };
+                json!({
+                    "parentUuid": parent, "isSidechain": false, "userType": "external", "cwd": "/srv/project",
+                    "sessionId": session, "version": "2.1.20", "gitBranch": "main",
+                    "type": if is_answer { "assistant" } else { "user" }, "message": message,
+                    "uuid": name, "timestamp": time(n),
+                })
+            }
+            Self::Codex => {
+                let (kind, payload) = match n % 4 {
+                    1 => ("response_item", said("user", "input_text", &text(n, 400))),
+                    2 => ("response_item", said("assistant", "output_text", &text(n, 400))),
+                    3 => ("turn_context", json!({ "cwd": "/srv/project", "model": "gpt-5-codex" })),
+                    _ => ("event_msg", token_count(read)),
+                };
+                json!({ "timestamp": time(n), "type": kind, "payload": payload })
+            }
+            Self::Pi => {
+                let content = json!([{ "type": "text", "text": words }]);
+                let message = if is_answer {
+                    json!({ "role": "user", "content": content, "timestamp": n })
+                } else {
+                    json!({
+                        "role": "assistant", "content": content, "api": "anthropic-messages",
+                        "provider": "anthropic", "model": "claude-sonnet-4-5", "stopReason": "stop",
+                        "usage": { "input": 3, "output": 40, "cacheRead": read, "cacheWrite": 0 }, "timestamp": n,
+                    })
+                };
+                json!({ "type": "message", "id": name, "parentId": parent, "timestamp": time(n), "message": message })
+            }
+        }
+    }
+
+    /// Writes records into a folder, in a file of the name that the agent gives it.
+    pub(crate) fn write(self, folder: &Path, session: &str, records: &[Value]) {
+        fs::create_dir_all(folder).unwrap();
+        let name = match self {
+            Self::Claude => format!("{session}.jsonl"),
+            Self::Codex => format!("rollout-2025-06-15T15-06-40-{session}.jsonl"),
+            Self::Pi => format!("2025-06-15T15-06-40-000Z_{session}.jsonl"),
+        };
+        let mut file = BufWriter::new(fs::File::create(folder.join(name)).unwrap());
+        for record in records {
+            writeln!(file, "{record}").unwrap();
+        }
+        file.flush().unwrap();
+    }
+}
+
+fn said(role: &str, class: &str, words: &str) -> Value {
+    json!({ "type": "message", "role": role, "content": [{ "type": class, "text": words }] })
+}
+
+fn token_count(input: usize) -> Value {
+    let used = json!({
+        "input_tokens": input, "cached_input_tokens": input, "output_tokens": 40,
+        "reasoning_output_tokens": 0, "total_tokens": input + 40,
+    });
+    let info = json!({
+        "total_token_usage": used, "last_token_usage": used, "model_context_window": 258_400,
+    });
+    json!({ "type": "token_count", "info": info })
+}
+
+/// Returns a moment, three seconds behind the one before.
+fn time(n: usize) -> String {
+    let second = n * 3;
+    let (day, second) = (second / 86_400, second % 86_400);
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    let (month, day) = (1 + day / 28, 1 + day % 28);
+    format!("2025-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}.000Z", second % 60)
+}

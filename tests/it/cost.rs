@@ -1,0 +1,408 @@
+//! What an answer costs, counted and never timed: pages that are read of a store, questions that are asked of a graph, and
+//! inputs of a size that only work in proportion to it can go through.
+
+use std::{
+    cell::Cell,
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use undertext::{
+    context::{Shape, cut::Limit, history::Limits, tokens::Counting, window::Windows},
+    model::{NameTag, Record, SessionName, json::Raw},
+    ops::{self, Archive, Asked, Bound, Machine, Session},
+    store::{Access, SessionFilter},
+    wire::{self, Claude, Codex, Failure, Format, Graph, Native, Pi},
+};
+
+use crate::{fixture, graph::FileGraph, vfs::Faults};
+
+const AGENTS: [&dyn Format; 3] = [&Claude, &Codex, &Pi];
+
+fn uuid(session: u64, n: u64) -> String {
+    format!("{session:08x}-0000-4000-8000-{n:012x}")
+}
+
+fn time(n: u64) -> String {
+    format!("2026-08-{:02}T{:02}:{:02}:00.000Z", 1 + n / 1440, n / 60 % 24, n % 60)
+}
+
+/// Returns a record of a session; an odd one is an answer of the model.
+fn record(format: &dyn Format, session: u64, n: u64, parent: Option<u64>) -> Value {
+    let words = format!("{} {n}", "some words of a message ".repeat(12));
+    let (id, is_answer) = (uuid(session, 0), n % 2 == 1);
+    let role = if is_answer { "assistant" } else { "user" };
+    let parent = parent.map(|parent| uuid(session, parent));
+    match format.name() {
+        "claude" => {
+            let mut message =
+                json!({ "role": role, "content": [{ "type": "text", "text": words }] });
+            if is_answer {
+                message["id"] = json!(format!("m{n}"));
+                message["model"] = json!("claude-opus-4");
+                message["usage"] = json!({ "input_tokens": 1000 + n, "output_tokens": 1 });
+            }
+            json!({
+                "parentUuid": parent, "isSidechain": false, "type": role, "message": message,
+                "uuid": uuid(session, n), "timestamp": time(n), "cwd": "/w", "sessionId": id, "version": "2.1.226",
+            })
+        }
+        "codex" if n == 1 => json!({
+            "timestamp": time(n), "type": "session_meta",
+            "payload": { "id": id, "timestamp": time(n), "cwd": "/w", "originator": "o", "cli_version": "1" },
+        }),
+        "codex" => {
+            let class = if is_answer { "output_text" } else { "input_text" };
+            let content = json!([{ "type": class, "text": words }]);
+            let message = json!({ "type": "message", "role": role, "content": content });
+            json!({ "timestamp": time(n), "type": "response_item", "payload": message })
+        }
+        "pi" if n == 1 => json!({
+            "type": "session", "version": 3, "id": id, "timestamp": time(n), "cwd": "/w",
+        }),
+        "pi" => {
+            let mut message =
+                json!({ "role": role, "content": [{ "type": "text", "text": words }] });
+            if is_answer {
+                message["model"] = json!("claude-sonnet-4-5");
+                message["usage"] =
+                    json!({ "input": 1000 + n, "output": 1, "cacheRead": 0, "cacheWrite": 0 });
+            }
+            json!({
+                "type": "message", "id": uuid(session, n), "parentId": parent.filter(|_| n > 2),
+                "timestamp": time(n), "message": message,
+            })
+        }
+        _ => json!({
+            "type": role, "uuid": uuid(session, n), "parentUuid": parent, "sessionId": id, "timestamp": time(n),
+            "cwd": "/w", "version": "0.1.0", "message": { "role": role, "content": words },
+        }),
+    }
+}
+
+/// Returns the lines of a session of so many records, each of which follows the one before.
+fn lines(format: &dyn Format, session: u64, count: u64) -> Vec<String> {
+    let record = |n: u64| record(format, session, n, n.checked_sub(1).filter(|n| *n > 0));
+    (1..=count).map(|n| record(n).to_string()).collect()
+}
+
+fn write(folder: &Path, session: u64, lines: &[String]) -> PathBuf {
+    let path = folder.join(format!("rollout-2026-08-01T00-00-00-{}.jsonl", uuid(session, 0)));
+    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    path
+}
+
+/// Takes session files into a store and returns its folder, with everything in the database and nothing in its WAL.
+fn stored(format: &dyn Format, sessions: u64, count: u64) -> TempDir {
+    let (store, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    for session in 1..=sessions {
+        write(folder.path(), session, &lines(format, session, count));
+    }
+    let mut archive = fixture::open(store.path(), 1);
+    ops::import(&mut archive, &[folder.path().to_owned()], &[], &mut |_| ()).unwrap();
+    drop(archive);
+    let db = Connection::open(store.path().join("store.db")).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    store
+}
+
+/// Returns how many pages a question reads of a store.
+fn reads(store: &TempDir, ask: impl FnOnce(&Archive)) -> i64 {
+    let watch = Faults::none(store.path());
+    ask(&Archive::open(store.path(), Access::Read, Box::new(Machine)).unwrap());
+    watch.reads()
+}
+
+fn named(archive: &Archive, session: u64) -> Session {
+    ops::find_session(archive, Some(&uuid(session, 0)), Path::new("/")).unwrap()
+}
+
+fn asked() -> Asked {
+    Asked {
+        shape: Shape::Messages,
+        model: None,
+        window: None,
+        windows: Windows::default(),
+        limits: Limits::default(),
+        images: true,
+        results: None,
+        counting: Some(Counting::Estimate),
+    }
+}
+
+#[test]
+fn the_end_of_a_long_session_is_read_as_that_of_a_short_one() {
+    for format in AGENTS {
+        let [short, long] = [1_500, 9_000].map(|count| stored(format, 1, count));
+        let check = |what: &str, ask: &dyn Fn(&Archive, &Session)| {
+            let [few, many] = [&short, &long]
+                .map(|store| reads(store, |archive| ask(archive, &named(archive, 1))));
+            // A tree that holds fifteen times as much is a level or two higher.
+            assert!(many <= few + 24, "{} {what}: {few} pages, then {many}", format.name());
+        };
+        check("log", &|archive, session| {
+            assert_eq!(ops::log(archive, session, None, 1).unwrap().lines.len(), 1);
+        });
+        check("status", &|archive, session| {
+            ops::status(archive, session).unwrap();
+            assert!(ops::fullness(archive, session, &asked()).unwrap().tokens > 1000);
+        });
+    }
+}
+
+#[test]
+fn a_page_of_many_sessions_is_read_as_one_of_few() {
+    let [few, many] = [150, 1_500].map(|sessions| stored(&Claude, sessions, 2));
+    let check = |what: &str, ask: &dyn Fn(&Archive)| {
+        let [few, many] = [&few, &many].map(|store| reads(store, ask));
+        assert!(many <= few + 24, "{what}: {few} pages, then {many}");
+    };
+    check("a session by its id", &|archive| {
+        assert_eq!(named(archive, 7).name.id, uuid(7, 0));
+        let beginning = ops::find_session(archive, Some("00000007"), Path::new("/")).unwrap();
+        assert_eq!(beginning.name.id, uuid(7, 0));
+    });
+    check("the newest sessions", &|archive| {
+        let page = SessionFilter { limit: Some(20), ..SessionFilter::default() };
+        let listed = archive.sessions(&page).unwrap();
+        assert_eq!(listed.len(), 20);
+        for found in listed {
+            let session = archive.session(&found.name).unwrap().unwrap();
+            assert_eq!(ops::kin(archive, &session).unwrap(), None);
+        }
+    });
+}
+
+/// A graph that counts what it is asked.
+struct Counted<'g> {
+    graph: &'g FileGraph,
+    asked: Cell<u64>,
+}
+
+impl Counted<'_> {
+    fn ask(&self) -> &FileGraph {
+        self.asked.set(self.asked.get() + 1);
+        self.graph
+    }
+}
+
+impl Graph for Counted<'_> {
+    fn len(&self) -> u64 {
+        self.graph.len()
+    }
+
+    fn at(&self, place: u64) -> Result<Option<u64>, Failure> {
+        self.ask().at(place)
+    }
+
+    fn place(&self, entry: u64) -> Result<Option<u64>, Failure> {
+        self.ask().place(entry)
+    }
+
+    fn record(&self, entry: u64) -> Result<Record, Failure> {
+        self.ask().record(entry)
+    }
+
+    fn parent(&self, entry: u64) -> Result<Option<u64>, Failure> {
+        self.ask().parent(entry)
+    }
+
+    fn line(&self, entry: u64) -> Result<Vec<u8>, Failure> {
+        self.ask().line(entry)
+    }
+
+    fn named(&self, name: NameTag) -> Result<Option<u64>, Failure> {
+        self.ask().named(name)
+    }
+
+    fn boundary(&self, before: u64) -> Result<Option<(u64, u64)>, Failure> {
+        self.ask().boundary(before)
+    }
+
+    fn is_glued(&self, place: u64) -> Result<bool, Failure> {
+        self.ask().is_glued(place)
+    }
+
+    fn bytes(&self) -> Result<u64, Failure> {
+        self.ask().bytes()
+    }
+}
+
+/// Returns how many questions it takes to find every path of a file, and how many entries they have in all.
+fn asked_for_paths(format: &'static dyn Format, lines: &[String]) -> (u64, usize) {
+    let graph = FileGraph::read(format, (lines.join("\n") + "\n").as_bytes());
+    let counted = Counted { graph: &graph, asked: Cell::new(0) };
+    let mut known = BTreeSet::new();
+    let mut paths = format.paths(&counted).unwrap();
+    let head = format.head(&counted).unwrap();
+    for leaf in head.into_iter().chain(format.leaves(&counted).unwrap()) {
+        wire::added(&mut paths, leaf, &mut known).unwrap();
+    }
+    (counted.asked.get(), known.len())
+}
+
+#[test]
+fn the_paths_of_a_file_take_questions_in_proportion_to_it() {
+    type Shape = fn(&'static dyn Format, u64) -> Vec<String>;
+    let late: Shape = |format, count| {
+        let mut lines = lines(format, 1, count);
+        lines[usize::from(format.name() == "pi")..].reverse();
+        lines
+    };
+    let fan: Shape = |format, count| {
+        let line = |n: u64| match n {
+            1..=50 => record(format, 1, n, n.checked_sub(1).filter(|n| *n > 0)),
+            _ => record(format, 1, n, Some(50)),
+        };
+        (1..=count).map(|n| line(n).to_string()).collect()
+    };
+    let repeated: Shape = |format, count| {
+        let line = |n: u64| record(format, 1, 2 + n % 7, n.checked_sub(1).map(|n| 2 + n % 5));
+        (0..count).map(|n| line(n).to_string().replace("words of", &n.to_string())).collect()
+    };
+    // Their parents are missing, and all were written in the same second.
+    let orphans: Shape = |format, count| {
+        let at = |n: u64| record(format, 1, n, Some(n + 1_000_000));
+        (2..=count).map(|n| at(n).to_string().replace(&time(n), &time(2))).collect()
+    };
+    // A message whose blocks and their results hang beside each other.
+    let parallel: Shape = |format, count| {
+        let mut lines = lines(format, 1, 3);
+        for n in 4..=count {
+            let mut record = record(format, 1, n | 1, Some(3));
+            if format.name() == "claude" {
+                record["uuid"] = json!(uuid(1, n));
+                record["message"]["id"] = json!("m3");
+            }
+            lines.push(record.to_string());
+        }
+        lines
+    };
+    let formats: [&'static dyn Format; 3] = [&Claude, &Pi, &Native];
+    for (name, shape) in [
+        ("late", late),
+        ("fan", fan),
+        ("repeated", repeated),
+        ("orphans", orphans),
+        ("parallel", parallel),
+    ] {
+        for format in formats {
+            let [few, many] =
+                [500, 2_000].map(|count| asked_for_paths(format, &shape(format, count)));
+            let told = format!("{name} of {}: {few:?} then {many:?}", format.name());
+            // Four times as much, and somewhat more for what is sorted.
+            assert!(many.0 <= 6 * few.0 + 1_000, "{told}");
+        }
+    }
+}
+
+/// Takes a file into a store and returns its graph.
+fn graph(folder: &TempDir, lines: &[String]) -> ops::GraphView {
+    let path = write(folder.path(), 1, lines);
+    let (archive, session) = ops::peek(&path, Box::new(Machine)).unwrap();
+    ops::graph(&archive, &session, true).unwrap()
+}
+
+#[test]
+fn parents_behind_their_children_make_the_graph_that_they_make_in_order() {
+    let formats: [&dyn Format; 3] = [&Claude, &Pi, &Native];
+    for format in formats {
+        let folder = TempDir::new().unwrap();
+        let mut lines = lines(format, 1, 3_000);
+        let in_order = graph(&folder, &lines);
+        lines[usize::from(format.name() == "pi")..].reverse();
+        let late = graph(&folder, &lines);
+        let outline = |graph: &ops::GraphView| {
+            let nodes = graph.nodes.iter();
+            nodes.map(|node| (node.uuid.clone(), node.parents.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(outline(&late), outline(&in_order), "{}", format.name());
+    }
+}
+
+#[test]
+fn a_line_that_nests_a_million_deep_is_cut() {
+    let words = "a word ".repeat(1_000);
+    let depth = 1_000_000;
+    for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+        let nested = format!("{}\"{words}\"{}", open.repeat(depth), close.repeat(depth));
+        let mut result = record(&Claude, 1, 2, Some(1));
+        result["message"]["content"] =
+            json!([{ "type": "tool_result", "tool_use_id": "c", "content": words }]);
+        let line =
+            format!("{},\"toolUseResult\":{nested}}}", result.to_string().trim_end_matches('}'));
+        let folder = TempDir::new().unwrap();
+        let path =
+            write(folder.path(), 1, &[record(&Claude, 1, 1, None).to_string(), line.clone()]);
+        let (mut archive, session) = ops::peek(&path, Box::new(Machine)).unwrap();
+        let bound = Bound { limit: Limit::of_chars(2_000), window: None };
+        let found = ops::oversized(&archive, &session, bound).unwrap();
+        assert_eq!(found.len(), 1);
+        let cut = ops::truncate(&mut archive, &session, bound).unwrap();
+        assert!(cut.saved > 8_000, "{}", cut.saved);
+    }
+}
+
+#[test]
+fn results_that_nest_a_million_deep_are_read() {
+    let depth = 1_000_000;
+    let open = r#"{"type":"tool_result","tool_use_id":"c","content":["#.repeat(depth);
+    let line = format!(
+        r#"{{"type":"user","uuid":"u","parentUuid":null,"message":{{"role":"user","content":[{open}{}]}}}}"#,
+        "]}".repeat(depth)
+    );
+    let record = Raw::object(line.as_bytes()).unwrap();
+    assert_eq!(Claude.messages(record).len(), 1);
+}
+
+#[test]
+fn fullness_is_what_the_whole_context_says() {
+    let mut dice = fixture::Dice(0x51de);
+    let mut told = [0, 0, 0];
+    for round in 0..60 {
+        let count = 40 + dice.below(500);
+        let mut lines = Vec::new();
+        let format: &dyn Format = if dice.below(3) == 0 { &Pi } else { &Claude };
+        for n in 1..=count {
+            let mut record = record(format, 1, n, (n > 1).then(|| n - 1));
+            // Some sessions never say what was used, and in others some answers do not.
+            if round % 3 == 0 || round % 3 == 1 && dice.below(200) > 0 {
+                record["message"]["usage"] = json!({});
+            }
+            if format.name() == "claude" && dice.below(150) == 0 {
+                record["type"] = json!("system");
+                record["subtype"] = json!("compact_boundary");
+            }
+            lines.push(record.to_string());
+        }
+        let folder = TempDir::new().unwrap();
+        let (archive, session) =
+            ops::peek(&write(folder.path(), 1, &lines), Box::new(Machine)).unwrap();
+        let whole = ops::context(&archive, &session, None, &asked()).unwrap();
+        let found = ops::fullness(&archive, &session, &asked()).unwrap();
+        assert_eq!(found.window, whole.window);
+        if found.is_more {
+            assert!(found.tokens > found.window.tokens && whole.tokens() >= found.tokens);
+            told[0] += 1;
+        } else {
+            assert_eq!(found.tokens, whole.reported.unwrap_or_else(|| whole.tokens()));
+            told[1 + usize::from(whole.reported.is_some())] += 1;
+        }
+    }
+    assert!(told[1..].iter().all(|n| *n > 5), "{told:?}");
+}
+
+#[test]
+fn a_session_is_found_by_what_its_id_begins_with() {
+    let store = stored(&Claude, 20, 2);
+    let archive = Archive::open(store.path(), Access::Read, Box::new(Machine)).unwrap();
+    for wild in ["%", "_", "0000000_", "*", "[0]"] {
+        assert!(ops::find_session(&archive, Some(wild), Path::new("/")).is_err(), "{wild}");
+    }
+    let name = SessionName { format: "claude".into(), id: uuid(20, 0) };
+    assert_eq!(named(&archive, 20).name, name);
+}
