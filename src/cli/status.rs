@@ -30,7 +30,7 @@ JSON: one object
    \"elsewhere\":null or where the history begins that is not shown {\"session\":ID of the parent or null, \"file\":ID of the file,
    \"why\":\"parent\", \"missing\", \"short\" or \"endless\", \"words\":TEXT}, \"live\":PATH or null, \"behind\":whether that differs from the store BOOL,
    \"context\":{\"tokens\":about N, \"window\":N, \"compact_at\":N tokens it is compacted, \"due\":BOOL,
-    \"more\":whether it has more tokens, not counted because the window is full BOOL,
+    \"at_least\":whether it may have more tokens, not counted because the window is full BOOL,
     \"source\":by whose word the window is as context has it, \"model\":NAME or null} or null if the window is too small}
 and with --layers
   {\"type\":\"layers\", \"session\":ID, \"layers\":{\"system\":OBJECT or null, \"session\":OBJECT or null,
@@ -95,7 +95,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if let Some((near, full)) = &full {
         let (tokens, window) = (near.tokens, near.window);
-        let about = if full.is_more { "more than" } else { "about" };
+        let about = if full.is_least { "at least" } else { "about" };
         let near = models::nearness(near);
         row("context", Label::Plain, &format!("{about} {tokens} tokens of {window}; {near}"));
         if full.window.source == Source::File {
@@ -147,7 +147,7 @@ fn fields(session: &Session, status: &Status, full: Option<&(Nearness, Fullness)
         "behind": status.behind,
         "context": full.map(|(near, full)| json!({
             "tokens": near.tokens, "window": near.window, "compact_at": near.at, "due": near.is_due,
-            "more": full.is_more, "source": full.window.source.as_str(), "model": full.model,
+            "at_least": full.is_least, "source": full.window.source.as_str(), "model": full.model,
         })),
     })
 }

@@ -807,6 +807,19 @@ mod tests {
     }
 
     #[test]
+    fn strings_of_a_value_are_its_own_and_no_keys() {
+        let check = |json, expected: &[&str]| {
+            let strings = raw(json).strings(|key| key == b"left out");
+            assert_eq!(strings.map(|found| found.text().unwrap()).collect::<Vec<_>>(), expected);
+        };
+        check(r#""x""#, &["x"]);
+        check(r#"{"a" : "x" , "b":[ "y", {"c":1,"d":"z"}, ":" ]}"#, &["x", "y", "z", ":"]);
+        check(r#"["x",{"left out" : {"a":["y"]},"b":"z"},{"left out":"y"},"w"]"#, &["x", "z", "w"]);
+        check("[]", &[]);
+        check("1", &[]);
+    }
+
+    #[test]
     fn text_is_decoded_and_mended() {
         let check = |inner: &[u8], expected: &str| {
             let json = [b"\"", inner, b"\""].concat();
@@ -945,6 +958,26 @@ mod tests {
                 }
                 Err(_) => {}
             }
+        }
+
+        #[test]
+        fn strings_are_those_of_every_level_in_order(json in nearly_json()) {
+            /// The same by its definition, a level at a time.
+            fn strings<'a>(value: Raw<'a>, found: &mut Vec<Raw<'a>>) {
+                match value.kind() {
+                    Kind::String => found.push(value),
+                    Kind::Array => value.items().for_each(|item| strings(item, found)),
+                    Kind::Object => {
+                        let stays = value.fields().filter(|(key, _)| *key != b"k");
+                        stays.for_each(|(_, value)| strings(value, found));
+                    }
+                    _ => {}
+                }
+            }
+            let Some(value) = Raw::value(&json) else { return Ok(()) };
+            let mut expected = Vec::new();
+            strings(value, &mut expected);
+            prop_assert_eq!(value.strings(|key| key == b"k").collect::<Vec<_>>(), expected);
         }
 
         #[test]

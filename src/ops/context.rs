@@ -109,8 +109,8 @@ pub struct Fullness {
     pub window: Window,
     /// How many tokens the context has: by the word of the newest answer, else as they are counted.
     pub tokens: u64,
-    /// Whether there are more, which were not counted because the window is full without them.
-    pub is_more: bool,
+    /// Whether there may be more, which were not counted because the window is full without them.
+    pub is_least: bool,
 }
 
 /// How many entries of a path are looked at first for what says how full the window is.
@@ -128,12 +128,12 @@ pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<F
         let found = self::prepared(archive, session, None, asked, limit)?;
         let is_whole = found.path.len() < limit;
         let tokens = found.reported.unwrap_or_else(|| found.tokens());
-        let is_more = !is_whole && found.reported.is_none();
+        let is_least = !is_whole && found.reported.is_none();
         // Where a file names its model, it tells the window too.
         let has_window = found.told.model.is_none() || found.told.window.is_some();
         let has_model = found.model.is_some() && has_window || limit >= MODEL_WITHIN;
-        if is_whole || has_model && (!is_more || tokens > found.window.tokens) {
-            return Ok(Fullness { model: found.model, window: found.window, tokens, is_more });
+        if is_whole || has_model && (!is_least || tokens > found.window.tokens) {
+            return Ok(Fullness { model: found.model, window: found.window, tokens, is_least });
         }
         limit = limit.saturating_mul(4);
     }

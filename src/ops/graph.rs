@@ -601,6 +601,8 @@ fn first_line(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn order(entries: &[u64], edges: &[(u64, u64)]) -> Vec<u64> {
@@ -628,5 +630,125 @@ mod tests {
         let web = Web::new(vec![1, 2], vec![(2, 1), (1, 2)]);
         assert_eq!(web.order, [1, 0]);
         assert_eq!(web.parents, [vec![], vec![0]]);
+    }
+
+    /// The same by its definition: each looks for itself, and is known to those behind it.
+    fn by_definition(met: &[u64], known: &BTreeSet<u64>, parents: &[Option<u64>]) -> Vec<Vec<u64>> {
+        let parent = |entry: u64| parents[usize::try_from(entry).unwrap()];
+        let mut known = known.clone();
+        let mut paths = Vec::new();
+        for &entry in met {
+            let mut passed = BTreeSet::from([entry]);
+            let mut above = parent(entry);
+            while let Some(at) = above.filter(|at| !known.contains(at)) {
+                above = if passed.insert(at) { parent(at) } else { None };
+            }
+            paths.push(above.into_iter().chain([entry]).collect());
+            known.insert(entry);
+        }
+        paths
+    }
+
+    proptest! {
+        #[test]
+        fn what_no_path_comes_to_stands_behind_what_was_known(
+            parents in proptest::collection::vec(proptest::option::of(0u64..24), 24),
+            known in proptest::collection::btree_set(0u64..24, 0..8),
+            met in Just((0..24).collect::<Vec<u64>>()).prop_shuffle(),
+            skipped in proptest::collection::btree_set(0u64..24, 0..8),
+        ) {
+            let met: Vec<u64> = met
+                .into_iter()
+                .filter(|entry| !known.contains(entry) && !skipped.contains(entry))
+                .collect();
+            let mut all: BTreeSet<u64> = known.iter().chain(&met).copied().collect();
+            let parent = |entry: u64| {
+                Ok::<_, std::convert::Infallible>(parents[usize::try_from(entry).unwrap()])
+            };
+            let mut found = unreached(&met, &mut all, parent).unwrap();
+            found.reverse();
+            prop_assert_eq!(found, by_definition(&met, &known, &parents));
+            prop_assert_eq!(all, known);
+        }
+
+        #[test]
+        fn a_bare_stretch_goes_into_the_only_one_that_follows_it(
+            stretches in proptest::collection::vec(
+                (proptest::collection::btree_set(0usize..40, 0..3), any::<bool>(), any::<bool>()),
+                1..40,
+            ),
+        ) {
+            let stretch = |(n, (parents, is_bare, _)): (usize, &(BTreeSet<usize>, bool, bool))| {
+                let n = u64::try_from(n).unwrap();
+                let parents = parents.iter().copied().filter(|parent| *parent < n as usize);
+                Stretch {
+                    said: n, last: n, entries: 1, cut: 0, parents: parents.collect(),
+                    is_leaf: false, is_bare: *is_bare,
+                }
+            };
+            let before: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
+            let mut after: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
+            let mut owner: Vec<usize> = (0..before.len()).collect();
+            let is_end = |n: u64| stretches[usize::try_from(n).unwrap()].2;
+            fold_bare(&mut after, &mut owner, &is_end);
+            let children = |n: usize| -> Vec<usize> {
+                (0..before.len()).filter(|child| before[*child].parents.contains(&n)).collect()
+            };
+            for n in 0..before.len() {
+                // Where it goes, one step after the other.
+                let mut into = n;
+                while let ([child], true, false) =
+                    (children(into).as_slice(), before[into].is_bare, is_end(into as u64))
+                {
+                    into = *child;
+                }
+                prop_assert_eq!(owner[n], into);
+            }
+            for n in (0..before.len()).filter(|n| owner[*n] == *n) {
+                let within: Vec<usize> = (0..before.len()).filter(|m| owner[*m] == n).collect();
+                prop_assert_eq!(after[n].entries, within.len() as u64);
+                let above = within.iter().flat_map(|m| &before[*m].parents);
+                let above: BTreeSet<usize> = above.copied().filter(|m| owner[*m] != n).collect();
+                prop_assert_eq!(after[n].parents.iter().copied().collect::<BTreeSet<_>>(), above);
+            }
+        }
+    }
+
+    #[test]
+    fn ways_over_what_is_not_known_are_gone_once() {
+        // Each stands before the one that it follows, so that the first one met has the longest way.
+        let count = 200_000;
+        let met: Vec<u64> = (0..count).collect();
+        let mut known: BTreeSet<u64> = (0..=count).collect();
+        let asked = std::cell::Cell::new(0);
+        let parent = |entry: u64| {
+            asked.set(asked.get() + 1);
+            Ok::<_, std::convert::Infallible>(Some(entry + 1))
+        };
+        let found = unreached(&met, &mut known, parent).unwrap();
+        assert_eq!(found.last(), Some(&vec![count, 0]));
+        assert_eq!(asked.get(), count);
+    }
+
+    #[test]
+    fn many_bare_stretches_are_folded_in_one_pass() {
+        // A root, and 100,000 bare stretches behind it that all lead to the last one.
+        let count = 100_000;
+        let bare = |parents| Stretch {
+            said: 0,
+            last: 0,
+            entries: 1,
+            cut: 0,
+            parents,
+            is_leaf: false,
+            is_bare: true,
+        };
+        let mut stretches = vec![bare(Vec::new())];
+        stretches.extend((0..count).map(|_| bare(vec![0])));
+        stretches.push(bare((1..=count).collect()));
+        let mut owner: Vec<usize> = (0..stretches.len()).collect();
+        fold_bare(&mut stretches, &mut owner, &|_| false);
+        assert_eq!(stretches.last().unwrap().entries, 1 + count as u64);
+        assert!(owner[1..].iter().all(|owner| *owner == count + 1));
     }
 }

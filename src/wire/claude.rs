@@ -138,7 +138,7 @@ impl Format for Claude {
     }
 
     fn paths<'g>(&'g self, graph: &'g dyn Graph) -> Result<Paths<'g>, Failure> {
-        let mut paths = chain::Paths::new(graph)?;
+        let mut paths = chain::Paths::shared(graph)?;
         Ok(Box::new(move |head, limit| paths.path(head, limit)))
     }
 

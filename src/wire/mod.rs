@@ -497,7 +497,7 @@ pub struct Back<'a> {
 pub const TIED: u64 = 256;
 
 /// How much of a path is read first, to see whether the rest is known.
-const STEP: usize = 16;
+const STEP: usize = 64;
 
 /// How many records are enough to tell a format that knows some of them; to ask is to read each several times.
 const SURE: usize = 8;

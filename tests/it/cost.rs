@@ -385,7 +385,7 @@ fn fullness_is_what_the_whole_context_says() {
         let whole = ops::context(&archive, &session, None, &asked()).unwrap();
         let found = ops::fullness(&archive, &session, &asked()).unwrap();
         assert_eq!(found.window, whole.window);
-        if found.is_more {
+        if found.is_least {
             assert!(found.tokens > found.window.tokens && whole.tokens() >= found.tokens);
             told[0] += 1;
         } else {
@@ -405,4 +405,86 @@ fn a_session_is_found_by_what_its_id_begins_with() {
     }
     let name = SessionName { format: "claude".into(), id: uuid(20, 0) };
     assert_eq!(named(&archive, 20).name, name);
+}
+
+/// Returns the lines of a file of Claude Code's in which names, parents and messages go wild.
+fn wild(dice: &mut fixture::Dice) -> Vec<String> {
+    let count = 3 + dice.below(70);
+    let names = 2 + dice.below(count);
+    let line = |n: u64, dice: &mut fixture::Dice| {
+        let parent = match dice.below(20) {
+            0 => None,
+            1 => Some(999_999),
+            2..10 => n.checked_sub(1).filter(|n| *n > 0),
+            _ => Some(1 + dice.below(names)),
+        };
+        let mut record = record(&Claude, 1, n, parent);
+        if dice.below(6) == 0 {
+            record["uuid"] = json!(uuid(1, 1 + dice.below(names)));
+        }
+        if dice.below(3) == 0 {
+            record["timestamp"] = json!(time(dice.below(20)));
+        }
+        let words = format!("words {n}");
+        match dice.below(12) {
+            0..4 => {
+                record["type"] = json!("assistant");
+                let content = [
+                    json!({ "type": "tool_use", "id": format!("c{n}"), "name": "R", "input": {} }),
+                ];
+                let id = format!("m{}", dice.below(1 + count / 5));
+                record["message"] = json!({ "role": "assistant", "id": id, "content": content });
+            }
+            4..7 => {
+                record["type"] = json!("user");
+                let content =
+                    [json!({ "type": "tool_result", "tool_use_id": "c", "content": words })];
+                record["message"] = json!({ "role": "user", "content": content });
+            }
+            7 => record["type"] = json!("progress"),
+            8 => {
+                record["type"] = json!("system");
+                record["subtype"] = json!("turn_duration");
+            }
+            9 if dice.below(3) == 0 => {
+                let kept: Vec<String> = (0..3).map(|_| uuid(1, 1 + dice.below(names))).collect();
+                record["type"] = json!("system");
+                record["subtype"] = json!("compact_boundary");
+                record["compactMetadata"] =
+                    json!({ "preservedMessages": { "anchorUuid": kept[0], "uuids": kept[1..] } });
+            }
+            10 => record["isSidechain"] = json!(dice.below(2) == 0),
+            _ => {}
+        }
+        record.to_string()
+    };
+    (1..=count).map(|n| line(n, dice)).collect()
+}
+
+#[test]
+fn paths_that_share_what_they_read_add_what_whole_paths_add() {
+    let mut dice = fixture::Dice(0x9a75);
+    let mut n_paths = 0;
+    for _ in 0..400 {
+        let file = wild(&mut dice).join("\n") + "\n";
+        let graph = FileGraph::read(&Claude, file.as_bytes());
+        let head = Claude.head(&graph).unwrap();
+        let mut paths = Claude.paths(&graph).unwrap();
+        let (mut known, mut expected_known) = (BTreeSet::new(), BTreeSet::new());
+        for leaf in head.into_iter().chain(Claude.leaves(&graph).unwrap()) {
+            let added = wire::added(&mut paths, leaf, &mut known).unwrap();
+            let whole = graph.path(leaf);
+            assert_eq!(paths(leaf, usize::MAX).unwrap().entries, whole, "{file}");
+            let from = whole.iter().rposition(|entry| expected_known.contains(entry));
+            let expected = &whole[from.unwrap_or(0)..];
+            expected_known.extend(expected);
+            // One entry alone adds nothing but itself.
+            if added.len() > 1 || expected.len() > 1 {
+                assert_eq!(added, expected, "{leaf} of {file}");
+                n_paths += 1;
+            }
+        }
+        assert_eq!(known, expected_known, "{file}");
+    }
+    assert!(n_paths > 400, "{n_paths}");
 }

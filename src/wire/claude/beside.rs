@@ -97,11 +97,16 @@ impl<'g> Index<'g> {
         Ok(())
     }
 
-    /// Finds what belongs to a chain that ends at a head: of what lies before the chain in the file, nothing does.
-    pub(super) fn find(&mut self, chain: &[u64], head: u64) -> Result<Beside, Failure> {
+    /// Finds what belongs to a chain that ends at a head; to a part of one nothing does that lies before it in the file.
+    pub(super) fn find(
+        &mut self,
+        chain: &[u64],
+        head: u64,
+        is_part: bool,
+    ) -> Result<Beside, Failure> {
         let on_chain: BTreeSet<u64> = chain.iter().copied().collect();
         let mut anchors = BTreeMap::new();
-        let mut from = self.graph.len();
+        let mut from = if is_part { self.graph.len() } else { 0 };
         for &entry in chain {
             if let Some(message) = message(&self.graph.record(entry)?) {
                 anchors.insert(message, entry);
@@ -216,4 +221,182 @@ pub(super) fn join(graph: &dyn Graph, entries: Vec<u64>) -> Result<Vec<u64>, Fai
 /// Returns the message of which an entry is a block.
 pub(super) fn message(record: &Record) -> Option<NameTag> {
     Hint::of(record).tags.first().copied().filter(|_| record.kind == Kind::Assistant)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::Parent;
+
+    /// Entries that stand in the order of their numbers, from 1.
+    struct Plain(Vec<Record>);
+
+    impl Graph for Plain {
+        fn len(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn at(&self, place: u64) -> Result<Option<u64>, Failure> {
+            Ok((place < self.len()).then_some(place + 1))
+        }
+
+        fn place(&self, entry: u64) -> Result<Option<u64>, Failure> {
+            Ok(entry.checked_sub(1).filter(|place| *place < self.len()))
+        }
+
+        fn record(&self, entry: u64) -> Result<Record, Failure> {
+            Ok(self.0[usize::try_from(entry)? - 1].clone())
+        }
+
+        fn parent(&self, entry: u64) -> Result<Option<u64>, Failure> {
+            Ok(match self.record(entry)?.parent {
+                Parent::Entry(parent) => Some(parent),
+                Parent::Root | Parent::Missing => None,
+            })
+        }
+
+        fn line(&self, _: u64) -> Result<Vec<u8>, Failure> {
+            Err("a walk reads no line".into())
+        }
+
+        fn named(&self, _: NameTag) -> Result<Option<u64>, Failure> {
+            Ok(None)
+        }
+
+        fn boundary(&self, _: u64) -> Result<Option<(u64, u64)>, Failure> {
+            Ok(None)
+        }
+
+        fn is_glued(&self, place: u64) -> Result<bool, Failure> {
+            Ok(place % 17 == 16)
+        }
+
+        fn bytes(&self) -> Result<u64, Failure> {
+            Ok(0)
+        }
+    }
+
+    /// Finds the same by its definition: the file is read for this chain alone.
+    fn by_definition(graph: &Plain, chain: &[u64], head: u64, is_part: bool) -> Beside {
+        let record = |entry| graph.record(entry).unwrap();
+        let mut anchors = BTreeMap::new();
+        for &entry in chain {
+            anchors.extend(message(&record(entry)).map(|message| (message, entry)));
+        }
+        let first = chain.iter().min().filter(|_| is_part).map_or(0, |first| first - 1);
+        let is_side = Hint::of(&record(head)).has(Hint::SIDE);
+        let mut after = BTreeSet::from([head]);
+        let (mut found, mut tail) = (BTreeMap::<u64, Apart>::new(), Vec::new());
+        for place in first..graph.len() {
+            let entry = place + 1;
+            let (record, hint) = (record(entry), Hint::of(&record(entry)));
+            let is_glued = graph.is_glued(place).unwrap();
+            if chain.contains(&entry) || is_glued || !hint.has(Hint::CHAIN) {
+                continue;
+            }
+            let owner = match record.kind {
+                Kind::Assistant => Some(entry),
+                Kind::Result => graph.parent(entry).unwrap(),
+                _ => None,
+            };
+            if let Some(owner) = owner {
+                let owned = message(&graph.record(owner).unwrap());
+                if let Some(&anchor) = owned.and_then(|message| anchors.get(&message)) {
+                    let apart = found.entry(anchor).or_default();
+                    let group = if owner == entry { &mut apart.blocks } else { &mut apart.results };
+                    group.push((place, entry));
+                }
+            } else if matches!(record.kind, Kind::System | Kind::Meta)
+                && entry > head
+                && hint.has(Hint::SIDE) == is_side
+                && graph.parent(entry).unwrap().is_some_and(|parent| after.contains(&parent))
+            {
+                after.insert(entry);
+                tail.push(entry);
+            }
+        }
+        Beside { found, tail }
+    }
+
+    /// Joins the same by its definition: each block moves over what stands between it and those before it.
+    fn joined(graph: &Plain, mut entries: Vec<u64>) -> Vec<u64> {
+        let mut open: Option<(NameTag, usize)> = None;
+        for at in 0..entries.len() {
+            let record = graph.record(entries[at]).unwrap();
+            match (message(&record), open) {
+                (Some(message), Some((same, end))) if message == same => {
+                    entries[end..=at].rotate_right(1);
+                    open = Some((message, end + 1));
+                }
+                (Some(message), _) => open = Some((message, at + 1)),
+                (None, _) if is_message(record.kind) && record.kind != Kind::Result => open = None,
+                (None, _) => {}
+            }
+        }
+        entries
+    }
+
+    /// Records of a few messages, each of which follows any other or none.
+    fn records() -> impl Strategy<Value = Vec<Record>> {
+        let kinds =
+            [Kind::User, Kind::Assistant, Kind::Assistant, Kind::Result, Kind::System, Kind::Meta];
+        let one = (prop::sample::select(kinds.to_vec()), 0u64..40, 0u64..5, 0u8..8);
+        prop::collection::vec(one, 1..40).prop_map(|all| {
+            let count = all.len() as u64;
+            let record = |(n, (kind, parent, tag, flags)): (u64, (Kind, u64, u64, u8))| {
+                let mut hint = vec![match flags {
+                    0 => 0,
+                    1 => Hint::CHAIN | Hint::SIDE,
+                    _ => Hint::CHAIN,
+                }];
+                if kind == Kind::Assistant && tag > 0 {
+                    hint.extend(tag.to_le_bytes());
+                }
+                let parent =
+                    if parent == 0 { Parent::Root } else { Parent::Entry(1 + parent % count) };
+                Record { n, kind, name: None, parent, time: None, hint }
+            };
+            (1..).zip(all).map(record).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_hangs_beside_chains_is_found_as_if_each_were_alone(
+            records in records(),
+            chains in prop::collection::vec((prop::collection::vec(any::<prop::sample::Index>(), 1..9), any::<bool>()), 1..5),
+        ) {
+            let graph = Plain(records);
+            let mut index = Index::new(&graph);
+            for (chain, is_part) in chains {
+                let mut unique = BTreeSet::new();
+                let entries = chain.iter().map(|at| at.index(graph.0.len()) as u64 + 1);
+                let chain: Vec<u64> = entries.filter(|entry| unique.insert(*entry)).collect();
+                let head = *chain.last().unwrap();
+                let expected = by_definition(&graph, &chain, head, is_part);
+                prop_assert_eq!(index.find(&chain, head, is_part).unwrap(), expected);
+                prop_assert_eq!(join(&graph, chain.clone()).unwrap(), joined(&graph, chain));
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_that_results_stand_between_are_joined_in_one_pass() {
+        let count = 100_000;
+        let tag = [&[Hint::CHAIN][..], &7u64.to_le_bytes()].concat();
+        let record = |n: u64| match n % 2 {
+            1 => (Kind::Assistant, tag.clone()),
+            _ => (Kind::Result, vec![Hint::CHAIN]),
+        };
+        let records = (1..=2 * count).map(|n| {
+            let (kind, hint) = record(n);
+            Record { n, kind, name: None, parent: Parent::Root, time: None, hint }
+        });
+        let graph = Plain(records.collect());
+        let joined = join(&graph, (1..=2 * count).collect()).unwrap();
+        let expected = (0..count).map(|n| 2 * n + 1).chain((1..=count).map(|n| 2 * n));
+        assert!(joined.into_iter().eq(expected));
+    }
 }

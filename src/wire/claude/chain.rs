@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::{
-    beside::{Index, join},
+    beside::{Index, join, message},
     read::Hint,
 };
 use crate::{
@@ -91,34 +91,64 @@ pub(super) struct Paths<'g> {
     graph: &'g dyn Graph,
     ground: Rc<Ground>,
     beside: Index<'g>,
+    /// Whether many paths share what is read.
+    is_shared: bool,
 }
 
 impl<'g> Paths<'g> {
-    /// Prepares to find paths.
+    /// Prepares to find one path.
     pub(super) fn new(graph: &'g dyn Graph) -> Result<Self, Failure> {
-        Ok(Self { graph, ground: Rc::new(Ground::of(graph)?), beside: Index::new(graph) })
+        let ground = Rc::new(Ground::of(graph)?);
+        Ok(Self { graph, ground, beside: Index::new(graph), is_shared: false })
     }
 
-    /// Returns the entries from the beginning to a head.
+    /// Prepares to find many paths.
+    pub(super) fn shared(graph: &'g dyn Graph) -> Result<Self, Failure> {
+        Ok(Self { is_shared: true, ..Self::new(graph)? })
+    }
+
+    /// Returns the entries from the beginning to a head; of many the last `limit`.
+    ///
+    /// The walk goes on behind those to where nothing of a message before them can come among them.
     pub(super) fn path(&mut self, head: u64, limit: usize) -> Result<Path, Failure> {
         let mut walk = Walk::over(self.graph, Rc::clone(&self.ground));
         let mut entries = Vec::new();
+        let mut open = None;
+        let mut told = usize::MAX;
         let mut at = Some(head);
         while let Some(entry) = at {
-            if entries.len() >= limit {
-                break;
-            }
             entries.push(entry);
             at = walk.step(entry)?;
+            if entries.len() < limit {
+                continue;
+            }
+            told = told.min(walk.repairs.len());
+            let record = self.graph.record(entry)?;
+            if is_message(record.kind) && record.kind != Kind::Result {
+                match message(&record) {
+                    Some(message) if open.is_none_or(|open| open == message) => {
+                        open = Some(message);
+                    }
+                    _ => break,
+                }
+            }
         }
         entries.reverse();
         let mut repairs = walk.repairs;
+        repairs.truncate(told);
         repairs.reverse();
-        let beside = self.beside.find(&entries, head)?;
-        let what = "its message goes on without it";
-        repairs.extend(beside.apart().map(|entry| Repair { entry, what }));
+        // Of a path that is not whole no more of the file is read than it takes.
+        let is_part = at.is_some() && !self.is_shared;
+        let beside = self.beside.find(&entries, head, is_part)?;
+        let apart: Vec<u64> = beside.apart().collect();
         let mut entries = join(self.graph, beside.insert(self.graph, entries)?)?;
         entries.drain(..entries.len().saturating_sub(limit));
+        if !apart.is_empty() {
+            let shown: BTreeSet<u64> = entries.iter().copied().collect();
+            let what = "its message goes on without it";
+            let apart = apart.into_iter().filter(|entry| shown.contains(entry));
+            repairs.extend(apart.map(|entry| Repair { entry, what }));
+        }
         Ok(Path { entries, repairs })
     }
 }
