@@ -679,12 +679,10 @@ mod tests {
             ),
         ) {
             let stretch = |(n, (parents, is_bare, _)): (usize, &(BTreeSet<usize>, bool, bool))| {
-                let n = u64::try_from(n).unwrap();
-                let parents = parents.iter().copied().filter(|parent| *parent < n as usize);
-                Stretch {
-                    said: n, last: n, entries: 1, cut: 0, parents: parents.collect(),
-                    is_leaf: false, is_bare: *is_bare,
-                }
+                let parents = parents.iter().copied().filter(|parent| *parent < n).collect();
+                let n = n as u64;
+                let is_bare = *is_bare;
+                Stretch { said: n, last: n, entries: 1, cut: 0, parents, is_leaf: false, is_bare }
             };
             let before: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
             let mut after: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
@@ -694,7 +692,7 @@ mod tests {
             let children = |n: usize| -> Vec<usize> {
                 (0..before.len()).filter(|child| before[*child].parents.contains(&n)).collect()
             };
-            for n in 0..before.len() {
+            for (n, owner) in owner.iter().enumerate() {
                 // Where it goes, one step after the other.
                 let mut into = n;
                 while let ([child], true, false) =
@@ -702,7 +700,7 @@ mod tests {
                 {
                     into = *child;
                 }
-                prop_assert_eq!(owner[n], into);
+                prop_assert_eq!(*owner, into);
             }
             for n in (0..before.len()).filter(|n| owner[*n] == *n) {
                 let within: Vec<usize> = (0..before.len()).filter(|m| owner[*m] == n).collect();

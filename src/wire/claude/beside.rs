@@ -224,6 +224,7 @@ pub(super) fn message(record: &Record) -> Option<NameTag> {
 }
 
 #[cfg(test)]
+#[expect(clippy::indexing_slicing, reason = "a test stops at the first surprise")]
 mod tests {
     use proptest::prelude::*;
 
