@@ -17,6 +17,14 @@ use undertext::{
     },
 };
 
+/// Commits two entries with a run whose running hash is wrong, and which the operation's hash covers all the same.
+pub(crate) fn commit_wrong_running_hash(store: &std::path::Path) {
+    let mut writer = Writer::new("s");
+    writer.running = Running::EMPTY.then(b"x", EntryId::of(None, LineId::of(b"y")));
+    let mut store = SqliteStore::open(store, Access::Write).unwrap();
+    store.commit(writer.begin()).unwrap();
+}
+
 /// A session as its writer knows it: makes the commits that follow one another.
 struct Writer {
     name: SessionName,

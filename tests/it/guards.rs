@@ -1,0 +1,459 @@
+//! What is refused, noticed or waited for when something goes wrong: each guard has a test that fails without it.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use undertext::{
+    context::cut::Limit,
+    model::{Message, Timestamp, json::Raw},
+    ops::{self, Ambient, Archive, Bound, Compacting, Notice, OpsError, Session},
+    store::{Access, SessionFilter, StoreError},
+    wire::{
+        Answers, Draft, Envelope, Failure, Format, Graph, Invalid, Native, Path as Steps, Setting,
+        compaction::{Compaction, Lines},
+    },
+};
+use uuid::Uuid;
+
+use crate::{
+    fixture::{self, Seeded, exported, said, say, workspace},
+    needs,
+};
+
+/// Returns an archive with a session of three messages.
+fn begun(root: &Path) -> (Archive, Session) {
+    let mut archive = fixture::open(root, 1);
+    let session = fixture::session(&mut archive);
+    for text in ["one", "two", "three"] {
+        say(&mut archive, &session, text);
+    }
+    (archive, session)
+}
+
+#[test]
+fn an_undo_of_a_switch_switches_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut archive, session) = begun(folder.path());
+    let second = ops::find_entry(&archive, &session, "HEAD~1").unwrap();
+    ops::branch(&mut archive, &session, "older", Some(&second)).unwrap();
+    ops::switch(&mut archive, &session, "older").unwrap();
+    assert_eq!(said(&archive, &session, None), ["one", "two"]);
+    let undone = ops::undo(&mut archive, &session, None).unwrap();
+    assert_eq!(undone.command, "switch");
+    assert_eq!(ops::branches(&archive, &session).unwrap().1, "main");
+    assert_eq!(said(&archive, &session, None), ["one", "two", "three"]);
+    say(&mut archive, &session, "four");
+    let older = ops::find_entry(&archive, &session, "older").unwrap();
+    assert_eq!(said(&archive, &session, Some(&older)), ["one", "two"]);
+    fixture::assert_sound(&mut archive, &session);
+}
+
+#[test]
+fn an_undo_of_a_hiding_shows_the_session_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut archive, session) = begun(folder.path());
+    let listed = |archive: &Archive| archive.sessions(&SessionFilter::default()).unwrap().len();
+    ops::hide(&mut archive, &session, true).unwrap();
+    assert_eq!(listed(&archive), 0);
+    ops::undo(&mut archive, &session, None).unwrap();
+    assert_eq!(listed(&archive), 1);
+}
+
+/// A clock that goes back by a minute with every look.
+struct Backward(i64);
+
+impl Ambient for Backward {
+    fn now(&mut self) -> Timestamp {
+        self.0 -= 60_000;
+        Timestamp(self.0)
+    }
+
+    fn uuid(&mut self) -> Uuid {
+        self.0 -= 1;
+        Uuid::from_u128(u128::from(self.0.unsigned_abs()) << 64)
+    }
+}
+
+#[test]
+fn operations_follow_one_another_in_time_though_the_clock_goes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Box::new(Backward(981_173_106_000));
+    let mut archive = Archive::open(folder.path(), Access::Write, clock).unwrap();
+    let session = fixture::session(&mut archive);
+    for text in ["one", "two", "three"] {
+        say(&mut archive, &session, text);
+    }
+    let operations = archive.store().operations(session.key, 0..u64::MAX).unwrap();
+    let times: Vec<Timestamp> = operations.iter().map(|operation| operation.at).collect();
+    assert_eq!(times.len(), 4);
+    assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "{times:?}");
+    fixture::assert_sound(&mut archive, &session);
+}
+
+#[test]
+fn a_change_waits_until_the_archive_is_not_locked() {
+    let Some(proc) = needs::proc() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (archive, session) = begun(folder.path());
+    drop(archive);
+    let path = folder.path().join("lock");
+    let held = fs::File::options().write(true).open(&path).unwrap();
+    held.lock().unwrap();
+    let inode = fs::metadata(&path).unwrap().ino();
+    // The kernel lists who waits for a lock: "1: -> FLOCK  ADVISORY  WRITE 123 08:01:456 0 EOF".
+    let is_waited_for = || {
+        let locks = fs::read_to_string(proc.join("locks")).unwrap();
+        locks.lines().any(|line| line.contains("->") && line.contains(&format!(":{inode} ")))
+    };
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| say(&mut fixture::open(folder.path(), 2), &session, "four"));
+        while !is_waited_for() {
+            assert!(!writer.is_finished(), "it wrote while another program had the lock");
+            thread::sleep(Duration::from_millis(1));
+        }
+        drop(held);
+        writer.join().unwrap();
+    });
+    let archive = fixture::open(folder.path(), 3);
+    assert_eq!(said(&archive, &session, None).last().unwrap(), "four");
+}
+
+const GARDEN: &str = "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40";
+
+/// A record of Claude Code.
+fn claude(n: u32, parent: Option<u32>, text: &str) -> String {
+    let role = if n % 2 == 1 { "user" } else { "assistant" };
+    let record = json!({
+        "parentUuid": parent.map(|n| format!("u{n}")), "isSidechain": false, "userType": "external", "cwd": "/w",
+        "sessionId": GARDEN, "version": "2.1.20", "type": role, "message": {"role": role, "content": text},
+        "uuid": format!("u{n}"), "timestamp": format!("2026-01-01T00:00:{n:02}.000Z"),
+    });
+    format!("{record}\n")
+}
+
+/// Returns an archive with the session of an agent's file that holds these lines.
+fn attached(root: &Path, content: &str) -> (Archive, Session, PathBuf) {
+    let file = root.join(format!("{GARDEN}.jsonl"));
+    fs::write(&file, content).unwrap();
+    let mut archive = fixture::open(&root.join("store"), 1);
+    let (session, _) = ops::take_up(&mut archive, &file).unwrap();
+    (archive, session, file)
+}
+
+#[test]
+fn a_file_that_was_written_again_and_is_longer_is_not_taken_for_an_append() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = claude(1, None, "one") + &claude(2, Some(1), "two");
+    let (mut archive, session, file) = attached(folder.path(), &before);
+    let after = claude(11, None, "another")
+        + &claude(12, Some(11), "answer")
+        + &claude(13, Some(12), "more");
+    assert!(after.len() > before.len());
+    fs::write(&file, &after).unwrap();
+    let (.., notices) = ops::checkpoint(&mut archive, &session, None).unwrap();
+    assert!(matches!(notices.as_slice(), [Notice::Followed { .. }]), "{notices:?}");
+    assert_eq!(said(&archive, &session, None), ["another", "answer", "more"]);
+    assert!(exported(&archive, &session, None) == after.as_bytes());
+    assert!(exported(&archive, &session, Some(1)) == before.as_bytes());
+}
+
+#[test]
+fn what_is_appended_to_an_agents_file_moves_the_head_as_the_agent_reads_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let content = claude(1, None, "one") + &claude(2, Some(1), "two");
+    let (mut archive, session, file) = attached(folder.path(), &content);
+    // A record that an agent writes beside the conversation, and one of a sub-agent.
+    let snapshot = json!({ "type": "file-history-snapshot", "messageId": "u2", "snapshot": {}, "isSnapshotUpdate": false });
+    let aside =
+        claude(21, Some(2), "aside").replace("\"isSidechain\":false", "\"isSidechain\":true");
+    for line in [snapshot.to_string(), aside] {
+        let drafts = [Draft::Record(line.trim_end().as_bytes().to_vec())];
+        ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+        assert_eq!(said(&archive, &session, None), ["one", "two"]);
+        let (alone, there) = ops::peek(&file, Seeded::boxed(2)).unwrap();
+        assert_eq!(said(&alone, &there, None), ["one", "two"]);
+    }
+    say(&mut archive, &session, "three");
+    let (alone, there) = ops::peek(&file, Seeded::boxed(2)).unwrap();
+    assert_eq!(said(&alone, &there, None), ["one", "two", "three"]);
+}
+
+/// An agent that writes as the native format does, and sends no record that holds a word: at all, or behind a boundary.
+#[derive(Debug)]
+struct Deaf {
+    word: &'static str,
+    is_behind: bool,
+}
+
+impl Format for Deaf {
+    fn name(&self) -> &'static str {
+        Native.name()
+    }
+
+    fn knows(&self, record: Raw<'_>) -> bool {
+        Native.knows(record)
+    }
+
+    fn session(&self, record: Raw<'_>) -> Option<String> {
+        Native.session(record)
+    }
+
+    fn folder(&self, record: Raw<'_>) -> Option<String> {
+        Native.folder(record)
+    }
+
+    fn envelope(&self, record: Raw<'_>) -> Envelope {
+        Native.envelope(record)
+    }
+
+    fn messages(&self, record: Raw<'_>) -> Vec<Message> {
+        Native.messages(record)
+    }
+
+    fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
+        Native.answers(record)
+    }
+
+    fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+        Native.head(graph)
+    }
+
+    fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Steps, Failure> {
+        Native.path(graph, head, limit)
+    }
+
+    fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+        let is_deaf = !self.is_behind || !graph.boundaries()?.is_empty();
+        let mut sent = Vec::new();
+        for entry in Native.context(graph, path)? {
+            let line = graph.line(entry)?;
+            if !(is_deaf && String::from_utf8_lossy(&line).contains(self.word)) {
+                sent.push(entry);
+            }
+        }
+        Ok(sent)
+    }
+
+    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+        Native.leaves(graph)
+    }
+
+    fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
+        Native.write(draft, setting)
+    }
+
+    fn compaction(
+        &self,
+        graph: &dyn Graph,
+        compaction: &Compaction<'_>,
+        settings: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
+        Native.compaction(graph, compaction, settings)
+    }
+}
+
+/// Asserts that a change of a session is refused, and leaves its store and its file as they were.
+#[track_caller]
+fn assert_refused<T: std::fmt::Debug>(
+    archive: &mut Archive,
+    session: &Session,
+    why: &str,
+    change: impl FnOnce(&mut Archive) -> Result<T, OpsError>,
+) {
+    let live = fixture::live(archive, session);
+    let state = |archive: &Archive| {
+        (archive.store().tip(session.key).unwrap().hash(), fs::read(&live).unwrap())
+    };
+    let before = state(archive);
+    let refused = change(archive);
+    assert!(matches!(&refused, Err(error) if error.to_string().contains(why)), "{refused:?}");
+    assert!(state(archive) == before);
+}
+
+#[test]
+fn a_compaction_that_the_agent_would_not_resume_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    for n in 0..20 {
+        say(&mut archive, &session, &format!("message {n}. {}", "word ".repeat(200)));
+    }
+    let asked = crate::compact::asked(200_000);
+    let wanted = || Compacting::of(&asked, &|| Timestamp(0));
+    let here = workspace();
+    for (word, why) in [
+        ("isCompactSummary", "the agent would not read all that is kept"),
+        ("message 19.", "the agent would not read all that is kept"),
+        ("message 18.", "the agent would read another context there"),
+    ] {
+        let format: &'static Deaf = Box::leak(Box::new(Deaf { word, is_behind: true }));
+        let session = Session { format, ..session.clone() };
+        assert_refused(&mut archive, &session, why, |archive| {
+            ops::compact(archive, &session, &here, &wanted(), &mut |_| ())
+        });
+    }
+    let made = ops::compact(&mut archive, &session, &here, &wanted(), &mut |_| ()).unwrap();
+    assert!(made.operation.is_some());
+}
+
+#[test]
+fn a_truncation_that_the_agent_would_not_resume_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    say(&mut archive, &session, "Read it.");
+    let (id, name, input) = ("c1".to_owned(), "Read".to_owned(), "{}".to_owned());
+    let drafts = [
+        Draft::Call { id: id.clone(), name, input },
+        Draft::Result { id, output: "a line of what a tool said\n".repeat(200), error: None },
+    ];
+    ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+    let bound = || Bound { limit: Limit::of_chars(0), window: None };
+    let deaf = Session {
+        format: &Deaf { word: "characters are cut off here", is_behind: false },
+        ..session.clone()
+    };
+    let why = "the agent would read another context in the new file";
+    assert_refused(&mut archive, &deaf, why, |archive| ops::truncate(archive, &deaf, bound()));
+    assert!(ops::truncate(&mut archive, &session, bound()).unwrap().operation.is_some());
+}
+
+#[test]
+fn a_line_that_was_changed_in_the_store_is_an_error_and_is_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let (archive, session) = begun(folder.path());
+    drop(archive);
+    let db = Connection::open(folder.path().join("store.db")).unwrap();
+    let changed = db
+        .execute(
+            "UPDATE fresh SET body = CAST(replace(CAST(body AS TEXT), 'three', 'THREE') AS BLOB)
+             WHERE instr(body, CAST('three' AS BLOB)) > 0",
+            [],
+        )
+        .unwrap();
+    assert_eq!(changed, 1);
+    drop(db);
+    let archive = Archive::open(folder.path(), Access::Read, Seeded::boxed(2)).unwrap();
+    let log = ops::log(&archive, &session, None, usize::MAX);
+    let is_corrupt =
+        |error: &OpsError| matches!(error, OpsError::Store(StoreError::Corrupt { .. }));
+    assert!(log.as_ref().is_err_and(is_corrupt), "{log:?}");
+    let mut bytes = Vec::new();
+    let exported = ops::export(&archive, &session, None, &mut |part| {
+        bytes.extend_from_slice(part);
+        Ok(())
+    });
+    assert!(exported.as_ref().is_err_and(is_corrupt), "{exported:?}");
+    assert!(!String::from_utf8_lossy(&bytes).contains("THREE"));
+}
+
+#[test]
+fn a_trigger_that_is_missing_or_was_changed_is_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let (archive, _) = begun(folder.path());
+    let db = Connection::open(folder.path().join("store.db")).unwrap();
+    assert_eq!(fixture::damage(&archive), [""; 0]);
+    db.execute_batch(
+        "DROP TRIGGER entry_is_not_updated; DROP TRIGGER line_is_not_deleted;
+         CREATE TRIGGER line_is_not_deleted BEFORE DELETE ON line WHEN OLD.key = 0
+         BEGIN SELECT RAISE(ABORT, 'append-only: line'); END;",
+    )
+    .unwrap();
+    assert_eq!(
+        fixture::damage(&archive),
+        [
+            "trigger entry_is_not_updated: it is not there",
+            "trigger line_is_not_deleted: it was changed"
+        ]
+    );
+}
+
+#[test]
+fn a_running_hash_that_is_wrong_is_damage_though_its_operation_covers_it() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(fixture::open(folder.path(), 1));
+    crate::store::commit_wrong_running_hash(&folder.path().join("store.db"));
+    let archive = fixture::open(folder.path(), 2);
+    let found = fixture::damage(&archive);
+    let wanted = "generation 1: its running hash is not the recorded one at entry 2".to_owned();
+    assert!(found.contains(&wanted), "{found:?}");
+    assert!(!found.iter().any(|problem| problem.starts_with("operation ")), "{found:?}");
+    assert!(!ops::verify_ids(&archive, &fixture::only_session(&archive)).unwrap());
+}
+
+/// Two texts whose hashes begin with the same six bytes, found by trying 70 million.
+fn twins() -> [String; 2] {
+    let twins = [39_410_587, 69_936_611]
+        .map(|n| format!("{n:08x} {}", "a text of 256 bytes or more is kept once. ".repeat(7)));
+    let [one, other] = twins.each_ref().map(|text| *blake3::hash(text.as_bytes()).as_bytes());
+    assert_eq!(one[..6], other[..6]);
+    twins
+}
+
+#[test]
+fn texts_that_have_the_same_tag_are_kept_apart() {
+    let [one, other] = twins();
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    say(&mut archive, &session, &one);
+    drop(archive);
+    // A program that has not seen the first text finds it by its tag.
+    let mut archive = fixture::open(folder.path(), 2);
+    say(&mut archive, &session, &other);
+    say(&mut archive, &session, &one);
+    assert_eq!(said(&archive, &session, None), [one.clone(), other, one]);
+    fixture::assert_sound(&mut archive, &session);
+}
+
+#[test]
+fn a_node_names_the_nodes_that_it_follows_from_the_newest_to_the_oldest() {
+    let folder = tempfile::tempdir().unwrap();
+    let content: String =
+        (1..=4).map(|n| claude(n, (n > 1).then(|| n - 1), &format!("words {n}"))).collect();
+    let (mut archive, session, file) = attached(folder.path(), &content);
+    ops::branch(&mut archive, &session, "older", None).unwrap();
+    // The agent compacts and keeps the last turn, which then follows the summary, and in the older state what it did.
+    let segment = json!({ "headUuid": "u3", "anchorUuid": "u6", "tailUuid": "u4" });
+    let boundary = json!({
+        "parentUuid": null, "logicalParentUuid": "u4", "isSidechain": false, "type": "system",
+        "subtype": "compact_boundary", "content": "Conversation compacted", "sessionId": GARDEN,
+        "compactMetadata": { "trigger": "manual", "preTokens": 9, "preservedSegment": segment },
+        "uuid": "u5", "timestamp": "2026-01-01T00:00:05.000Z",
+    });
+    let mut summary: Value = serde_json::from_str(&claude(6, Some(5), "the summary")).unwrap();
+    summary["type"] = json!("user");
+    summary["message"]["role"] = json!("user");
+    summary["isCompactSummary"] = json!(true);
+    let more = format!("{boundary}\n{summary}\n{}", claude(7, Some(6), "words 7"));
+    fs::write(&file, content + &more).unwrap();
+    ops::checkpoint(&mut archive, &session, None).unwrap();
+    let graph = ops::graph(&archive, &session, true).unwrap();
+    let follows: Vec<String> = graph
+        .nodes
+        .iter()
+        .map(|node| {
+            let parents = node.parents.iter().map(|parent| graph.nodes[*parent].words.as_str());
+            format!("{} follows {}", node.words, parents.collect::<Vec<_>>().join(" and "))
+        })
+        .collect();
+    assert_eq!(
+        follows,
+        [
+            "words 7 follows words 4",
+            "words 4 follows words 3",
+            "words 3 follows the summary and words 2",
+            "the summary follows Conversation compacted",
+            "Conversation compacted follows words 2",
+            "words 2 follows words 1",
+            "words 1 follows ",
+        ]
+    );
+}

@@ -1,0 +1,193 @@
+//! Syncs: what is on the disk, and when. A power cut cannot be tried here; what can is that a file was synced when it was
+//! whole, and a folder after its names had changed.
+//!
+//! This binary has an `fsync` and an `fdatasync` of its own, which the standard library and SQLite call in the place of
+//! libc's: each says which file it was asked to sync, and asks the kernel. Nothing in the program knows of it.
+//!
+//! Invariant: each thread sees its own syncs only, so that tests do not see those of others.
+
+#![cfg(target_os = "linux")]
+#![expect(unsafe_code, reason = "the two functions have the names and the interface of C")]
+
+use std::{
+    cell::RefCell,
+    ffi::c_int,
+    fs,
+    os::fd::BorrowedFd,
+    path::{Path, PathBuf},
+};
+
+use undertext::{
+    model::Role,
+    ops::{self, Archive, Manner, Session},
+    wire::Draft,
+};
+
+use crate::fixture::{self, say, workspace};
+
+/// What was synced: a file and how long it was, or a folder and what was in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Synced {
+    File(PathBuf, u64),
+    Folder(PathBuf, Vec<String>),
+}
+
+thread_local! {
+    static SEEN: RefCell<Vec<Synced>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Returns what this thread has synced since it was asked last.
+fn seen() -> Vec<Synced> {
+    SEEN.take()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn fsync(fd: c_int) -> c_int {
+    note(fd);
+    // SAFETY: the caller has the descriptor open until this returns.
+    let file = unsafe { BorrowedFd::borrow_raw(fd) };
+    rustix::fs::fsync(file).map_or(-1, |()| 0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn fdatasync(fd: c_int) -> c_int {
+    note(fd);
+    // SAFETY: the caller has the descriptor open until this returns.
+    let file = unsafe { BorrowedFd::borrow_raw(fd) };
+    rustix::fs::fdatasync(file).map_or(-1, |()| 0)
+}
+
+fn note(fd: c_int) {
+    let Ok(path) = fs::read_link(format!("/proc/self/fd/{fd}")) else { return };
+    let Ok(meta) = fs::metadata(&path) else { return };
+    let synced = if meta.is_dir() {
+        let names = fs::read_dir(&path).into_iter().flatten().flatten();
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        Synced::Folder(path, names)
+    } else {
+        Synced::File(path, meta.len())
+    };
+    // A thread that ends has nowhere to note it.
+    let _ = SEEN.try_with(|seen| seen.borrow_mut().push(synced));
+}
+
+/// Returns where the first of these is that holds.
+#[track_caller]
+fn place(seen: &[Synced], what: &str, holds: impl Fn(&Synced) -> bool) -> usize {
+    let found = seen.iter().position(holds);
+    found.unwrap_or_else(|| panic!("{what} was not synced: {seen:#?}"))
+}
+
+fn is_store(synced: &Synced) -> bool {
+    matches!(synced, Synced::File(path, _) if path.ends_with("store.db-wal"))
+}
+
+fn is_file(path: &Path, length: u64) -> impl Fn(&Synced) -> bool {
+    let wanted = Synced::File(path.to_owned(), length);
+    move |synced| *synced == wanted
+}
+
+/// Returns a session of an agent's own file, and that file.
+fn attached(root: &Path) -> (Archive, Session, PathBuf) {
+    let file = root.join("7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    fs::copy(example, &file).unwrap();
+    let mut archive = fixture::open(&root.join("store"), 1);
+    let (session, _) = ops::take_up(&mut archive, &file).unwrap();
+    (archive, session, file)
+}
+
+#[test]
+fn an_append_is_safe_in_the_store_before_it_is_in_an_agents_file_and_there_before_it_is_acknowledged()
+ {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let (mut archive, session, file) = attached(&root);
+    seen();
+    say(&mut archive, &session, "What about the roses?");
+    let seen = seen();
+    let whole = fs::metadata(&file).unwrap().len();
+    let store = place(&seen, "the store", is_store);
+    let there = place(&seen, "the file", is_file(&file, whole));
+    assert!(store < there, "{seen:#?}");
+}
+
+#[test]
+fn a_successor_is_safe_before_the_store_says_so_and_its_name_is_before_it_is_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let mut archive = fixture::open(&root, 1);
+    let session = fixture::session(&mut archive);
+    for n in 0..3 {
+        say(&mut archive, &session, &format!("beginning {n}"));
+    }
+    let live = fixture::live(&archive, &session);
+    seen();
+    ops::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
+    assert_rotated(&live);
+    // The same holds for an agent's file that is set aside.
+    let (mut archive, session, file) = attached(&root);
+    archive.set_manner(Manner { rotate: true, ..Manner::default() });
+    seen();
+    ops::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
+    assert_rotated(&file);
+}
+
+/// Asserts that a file was put in the place of another: the file, its name, the store, and the exchange of the names.
+#[track_caller]
+fn assert_rotated(live: &Path) {
+    let seen = seen();
+    let whole = fs::metadata(live).unwrap().len();
+    let fresh = undertext::live::fresh_path(live);
+    let folder = live.parent().unwrap();
+    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let names = |is_exchanged: bool| {
+        let (live, fresh) = (name(live), name(&fresh));
+        move |synced: &Synced| {
+            let Synced::Folder(path, names) = synced else { return false };
+            let asides = names.iter().filter(|name| **name != fresh && name.starts_with(&live));
+            path == folder
+                && names.contains(&fresh) != is_exchanged
+                && (asides.count() > 1) == is_exchanged
+        }
+    };
+    let order = [
+        place(&seen, "the successor", is_file(&fresh, whole)),
+        place(&seen, "the successor's name", names(false)),
+        place(&seen, "the store", is_store),
+        place(&seen, "the exchange", names(true)),
+    ];
+    assert!(order.is_sorted(), "{order:?} {seen:#?}");
+}
+
+#[test]
+fn a_new_live_file_has_a_name_on_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let mut archive = fixture::open(&root, 1);
+    seen();
+    let session = fixture::session(&mut archive);
+    let live = fixture::live(&archive, &session);
+    let name = live.file_name().unwrap().to_str().unwrap().to_owned();
+    let seen = seen();
+    place(
+        &seen,
+        "the folder",
+        |synced| matches!(synced, Synced::Folder(path, names) if *path == live.parent().unwrap() && names.contains(&name)),
+    );
+}
+
+#[test]
+fn each_commit_is_on_the_disk_before_it_is_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    for n in 0..5 {
+        seen();
+        let drafts = [Draft::Message(Role::User, format!("message {n}"))];
+        ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+        place(&seen(), "the store", is_store);
+    }
+}
