@@ -1,0 +1,46 @@
+"""claude.py PROGRAM FILE: resumes a copy of a session file in Claude Code, and prints what it sends."""
+
+import collections
+import json
+import os
+import re
+import shutil
+import sys
+
+import agent
+import parts
+from mock_model import Model
+
+
+def session(path):
+    """Returns the id that most records name."""
+    named = collections.Counter(r["sessionId"] for r in agent.records(path) if isinstance(r.get("sessionId"), str))
+    return named.most_common(1)[0][0] if named else "5e555e55-0000-4000-8000-000000000001"
+
+
+def main(program, path):
+    agent.raise_loopback()
+    with agent.home() as folder, Model() as model:
+        kept, name = os.path.join(folder, "home", ".claude"), session(path)
+        project = re.sub("[^A-Za-z0-9]", "-", os.path.join(folder, "project"))
+        os.makedirs(os.path.join(kept, "projects", project))
+        shutil.copy(path, os.path.join(kept, "projects", project, f"{name}.jsonl"))
+        with open(os.path.join(folder, "home", ".claude.json"), "w", encoding="utf-8") as settings:
+            json.dump({"hasCompletedOnboarding": True, "projects": {}}, settings)
+        agent.run(
+            folder, [program, "-p", parts.PROMPT, "--resume", name, "--model", "claude-sonnet-4-5"],
+            {
+                "CLAUDE_CONFIG_DIR": kept, "ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "mock",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "IS_SANDBOX": "1",
+            },
+        )
+        sent = [body.get("messages", []) for asked, body in model.asked if asked.endswith("/messages")]
+    # It asks for other things too, such as a title.
+    sent = max((m for m in sent if parts.PROMPT in json.dumps(m)), key=len, default=None)
+    if sent is None:
+        agent.refuse("the agent sent no conversation")
+    for message in sent:
+        parts.show(parts.blocks(message["role"], message["content"]))
+
+
+main(*sys.argv[1:])

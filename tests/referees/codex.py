@@ -1,0 +1,98 @@
+"""codex.py PROGRAM FILE: resumes a copy of a rollout in Codex, and prints what it sends.
+
+Codex says its own instructions and the environment again at each start: a message counts if the file holds its texts, and
+not as what the session began with (`base_instructions`).
+"""
+
+import json
+import os
+import re
+import sys
+
+import agent
+import parts
+from mock_model import Model
+
+CONFIG = """
+model = "mock"
+model_provider = "mock"
+approval_policy = "never"
+sandbox_mode = "read-only"
+check_for_update_on_startup = false
+[model_providers.mock]
+name = "mock"
+base_url = "{url}/v1"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+[analytics]
+enabled = false
+"""
+
+
+def strings(value):
+    """Returns every string in a value."""
+    if isinstance(value, str):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from strings(inner)
+
+
+def thread(path):
+    """Returns the id of the thread that a rollout holds."""
+    for record in agent.records(path):
+        if record.get("type") == "session_meta" or "instructions" in record:
+            return record.get("payload", record).get("id")
+    return None
+
+
+def item(given, known):
+    """Returns the parts of an item that was sent."""
+    kind = given.get("type", "message")
+    if kind == "message":
+        role = "system" if given["role"] == "developer" else given["role"]
+        found = []
+        for block in given.get("content") or []:
+            if not block["type"].endswith("text"):
+                found.append(f"{role} image")
+            elif block["text"] in known:
+                found += parts.text(role, block["text"])
+            else:
+                return []
+        return found
+    if kind.endswith("_call_output"):
+        return [] if given.get("output") == "aborted" else parts.result(given["call_id"])
+    if kind.endswith("_call") and given.get("call_id"):
+        return parts.call(given["call_id"])
+    return []
+
+
+def main(program, path):
+    agent.raise_loopback()
+    with agent.home() as folder, Model() as model:
+        kept = os.path.join(folder, "home", ".codex")
+        day = os.path.join(kept, "sessions", "2026", "08", "01")
+        os.makedirs(day)
+        with open(os.path.join(kept, "config.toml"), "w", encoding="utf-8") as config:
+            config.write(CONFIG.format(url=model.url))
+        name = thread(path)
+        rollout = os.path.join(day, f"rollout-2026-08-01T10-00-00-{name}.jsonl")
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as source:
+            # A thread is resumed with the provider that it was begun with.
+            told = re.sub(r'"model_provider":\s*"[^"]*"', '"model_provider":"mock"', source.read())
+        with open(rollout, "w", encoding="utf-8", errors="surrogateescape", newline="") as copy:
+            copy.write(told)
+        agent.run(folder, [program, "exec", "--skip-git-repo-check", "resume", str(name), parts.PROMPT], {})
+        sent = [body.get("input", []) for asked, body in model.asked if asked.endswith("/responses")]
+    sent = next((items for items in sent if parts.PROMPT in json.dumps(items)), None)
+    if sent is None:
+        agent.refuse("the agent sent no conversation")
+    known = {text for record in agent.records(path) for text in strings(record)}
+    for record in agent.records(path):
+        if record.get("type") == "session_meta":
+            known.discard(((record["payload"].get("base_instructions")) or {}).get("text"))
+    for given in sent:
+        parts.show(item(given, known))
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,35 @@
+"""kimi.py FILE: restores a copy of a context.jsonl with Kimi CLI's own Context, and prints what it holds. Run by its Python."""
+
+import asyncio
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import parts
+from kimi_cli.soul.context import Context
+
+
+def blocks(message):
+    """Returns the parts of a message."""
+    if message.role == "tool":
+        return parts.result(message.tool_call_id)
+    content = message.content if isinstance(message.content, list) else [message.content]
+    texts = [part if isinstance(part, str) else getattr(part, "text", "") for part in content]
+    found = [p for text in texts if text for p in parts.text(message.role, text)]
+    return found + [p for call in message.tool_calls or [] for p in parts.call(call.id)]
+
+
+async def main(file):
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "context.jsonl"
+        shutil.copy(file, copy)
+        context = Context(copy)
+        await context.restore()
+        if context.system_prompt:
+            parts.show(parts.text("system", context.system_prompt))
+        for message in context.history:
+            parts.show(blocks(message))
+
+
+asyncio.run(main(sys.argv[1]))

@@ -1,0 +1,312 @@
+"""play.py [--all] [--seconds N] [--corpus DIR] AGENT=PROGRAM..: has undertext change copies of session files, has each agent
+resume them, and compares what the agent sends with what `undertext context` shows.
+
+AGENT is claude or codex with its program, pi with the folder it is installed in, or kimi with the Python that has it.
+UNDERTEXT names the program that is judged. Prints a table for each agent and verb, and exits with 1 when something that is
+not in known.txt disagrees, or when an agent compared too little.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import difflib
+import fnmatch
+import itertools
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import parts
+
+HERE = pathlib.Path(__file__).resolve().parent
+EXAMPLES = HERE.parents[1] / "examples"
+FILES = {
+    "claude": ["claude/*.jsonl", "claude-shapes/*.jsonl"],
+    "codex": ["codex/*.jsonl", "codex-shapes/*.jsonl", "codex-made/*.jsonl"],
+    "pi": ["pi/*.jsonl"],
+    "kimi": ["kimi/*/context.jsonl"],
+}
+OWN = {
+    "claude": "claude-garden.jsonl", "codex": "codex-weather.jsonl",
+    "pi": "pi-boat.jsonl", "kimi": "kimi-lighthouse/6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c/context.jsonl",
+}
+NOTE = "Look at the tests first."
+# Each line is one copy of a file, changed step by step.
+PLAYS = [
+    ["append"],
+    ["revert", "undo", "redo"],
+    ["switch"],
+    ["truncate", "undo"],
+    ["compact", "undo"],
+    ["clear", "undo"],
+]
+# How many comparisons must agree at the least, and how long an agent may take for one.
+LEAST = 4
+SECONDS = 45
+
+
+class Refused(Exception):
+    """A program would not do it, and says why."""
+
+
+class Nothing(Exception):
+    """There is nothing that a verb could change."""
+
+
+class Session:
+    """A copy of a session file that a store of its own follows."""
+
+    def __init__(self, folder, source):
+        self.file = folder / source.name
+        self.file.write_bytes(source.read_bytes())
+        self.env = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+        self.folder, self.id = folder, None
+        self.id = self.ask("attach", str(self.file))[0]["session"]
+
+    def ask(self, *arguments):
+        """Runs a command and returns the objects that it prints."""
+        program = os.environ["UNDERTEXT"]
+        command = [program, "--store", str(self.folder / "store"), "--json", *arguments]
+        done = subprocess.run(command, cwd=self.folder, env=self.env, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Refused(cause(done.stderr))
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def change(self, verb):
+        """Changes the session; the first object that is printed names the operation, unless there was nothing to change."""
+        told = getattr(self, verb)()
+        if told and told[0].get("operation", 0) is None:
+            raise Nothing
+
+    def append(self):
+        return self.ask("append", "-s", self.id, "--role", "user", "One thing more.")
+
+    def revert(self):
+        numbers = [told["checkpoint"] for told in self.ask("checkpoints", self.id) if told["type"] == "checkpoint"]
+        if not numbers:
+            raise Nothing
+        return self.ask("revert", "-s", self.id, "-m", NOTE, str(numbers[len(numbers) // 2]))
+
+    def undo(self):
+        return self.ask("undo", "-s", self.id)
+
+    def redo(self):
+        return self.ask("redo", "-s", self.id)
+
+    def switch(self):
+        for entry in ("HEAD~9", "HEAD~3", "HEAD~1"):
+            try:
+                self.ask("branch", "-s", self.id, "try", entry)
+            except Refused:
+                continue
+            return self.ask("switch", "-s", self.id, "try")
+        raise Nothing
+
+    def truncate(self):
+        return self.ask("truncate", "--max-chars", "300", self.id)
+
+    def compact(self):
+        return self.ask("compact", "--keep", "4", self.id)
+
+    def clear(self):
+        return self.ask("clear", self.id)
+
+    def context(self):
+        """Returns the parts that undertext shows of what would be sent."""
+        told = self.ask("context", "--window", "100000000", self.id)
+        made_up = {message["n"] for message in told if message["type"] == "message" and message["origin"] == "synthetic"}
+        sent = told[0]["request"]["messages"]
+        return [p for n, m in enumerate(sent) if n not in made_up for p in parts.blocks(m["role"], m["content"])]
+
+
+def cause(errors, at=0):
+    """Returns the first line of an error, or another, without what differs from file to file."""
+    line = ([line for line in errors.splitlines() if line.strip()] or ["no word"])[at]
+    line = re.sub(r"(/[^\s:]+)+", "PATH", line)
+    return re.sub(r"[0-9a-f]{8}(-?[0-9a-f]{4,})*", "ID", line)[:110]
+
+
+def sent(agent, program, file, work):
+    """Returns the parts that an agent sends."""
+    script = str(HERE / f"{agent}.py")
+    command = {
+        "claude": [sys.executable, script, program, file],
+        "codex": [sys.executable, script, program, file],
+        "pi": ["node", str(HERE / "pi.mjs"), program, file],
+        "kimi": [program, script, file],
+    }[agent]
+    env = {"HOME": work, "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "REFEREES_WORK": work, "PYTHONDONTWRITEBYTECODE": "1"}
+    asked = subprocess.Popen(
+        ["unshare", "-rn", *command], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )
+    try:
+        told, errors = asked.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        # With all that it started.
+        os.killpg(asked.pid, signal.SIGKILL)
+        asked.communicate()
+        raise Refused("the agent did not end") from None
+    if asked.returncode == 3:
+        # Warnings come first.
+        raise Refused("by the agent: " + cause(errors, -1))
+    if asked.returncode != 0:
+        raise RuntimeError(f"{agent} of {file}: {errors}")
+    return [json.loads(line) for line in told.splitlines()]
+
+
+def difference(ours, theirs):
+    """Returns the first part in which two contexts differ, or None.
+
+    No difference are: an answer that an agent puts in for a call without one; the order of answers that come together; where
+    the rules of a system stand, because undertext shows them first as most models want them; and rules that an agent says
+    again behind the history.
+    """
+    answered = {part for part in ours if part.startswith("tool result ")}
+    nothing_asked = parts.text("assistant", "No response requested.")
+    theirs = [p for p in theirs if p not in nothing_asked and not (p.startswith("tool result ") and p not in answered)]
+    ours = [p for p in ours if p not in nothing_asked]
+    rules = [[part for part in of if part.startswith("system ")] for of in (ours, theirs)]
+    if rules[0] != rules[1][:len(rules[0])]:
+        return f"rules: sent {rules[1][:3]}, shown {rules[0][:3]}"
+    ours, theirs = in_order(ours), in_order(theirs)
+    for tag, left, left_end, right, right_end in difflib.SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        if tag != "equal":
+            return f"part {left}: sent {theirs[right:right_end][:2]}, shown {ours[left:left_end][:2]}"
+    return None
+
+
+def in_order(given):
+    """Returns the parts of a conversation, with the answers that come together in one order."""
+    given = [part for part in given if not part.startswith("system ")]
+    groups = itertools.groupby(given, lambda part: part.startswith("tool result "))
+    return [part for is_result, group in groups for part in (sorted(group) if is_result else group)]
+
+
+def judge(agent, program, session, work):
+    """Compares a session as it stands."""
+    theirs = sent(agent, program, str(session.file), work)
+    wrong = difference(session.context(), theirs)
+    return ("disagreed", wrong) if wrong else ("agreed", len(theirs))
+
+
+def play(agent, program, source, work):
+    """Plays every verb on copies of a file; yields verb, what came of it, and more of that."""
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        try:
+            outcome = judge(agent, program, Session(pathlib.Path(folder), source), work)
+        except Refused as why:
+            outcome = ("refused", str(why))
+    if outcome == ("agreed", 0):
+        outcome = ("nothing", "")
+    yield ("as it is", *outcome)
+    # What is not resumed alike before a change tells nothing of the change.
+    if outcome[0] != "agreed":
+        return
+    for steps in PLAYS:
+        with tempfile.TemporaryDirectory(dir=work) as folder:
+            session = Session(pathlib.Path(folder), source)
+            for verb in steps:
+                try:
+                    session.change(verb)
+                    outcome = judge(agent, program, session, work)
+                except Refused as why:
+                    outcome = ("refused", str(why))
+                except Nothing:
+                    outcome = ("nothing", "")
+                yield (verb, *outcome)
+                if outcome[0] in ("refused", "nothing"):
+                    break
+
+
+def sources(agent, corpus):
+    """Returns the files of an agent, in an order that is the same each time and mixes large and small ones."""
+    if not corpus:
+        return [EXAMPLES / OWN[agent]]
+    files = [file for pattern in FILES[agent] for file in corpus.glob(pattern)]
+    return sorted(files, key=lambda file: parts.text("", str(file.relative_to(corpus))))
+
+
+def known():
+    """Returns the disagreements that are known: agent, verb, pattern of files, and why."""
+    lines = (HERE / "known.txt").read_text(encoding="utf-8").splitlines()
+    return [[field.strip() for field in line.split("|")] for line in lines if line.strip() and not line.startswith("#")]
+
+
+def main():
+    asked = argparse.ArgumentParser()
+    asked.add_argument("--all", action="store_true")
+    asked.add_argument("--seconds", type=float, default=540)
+    asked.add_argument("--corpus", type=pathlib.Path)
+    asked.add_argument("agents", nargs="+")
+    asked = asked.parse_args()
+    listed, failed = known(), False
+    with tempfile.TemporaryDirectory(dir=os.environ.get("REFEREES_WORK")) as work:
+        for left, named in zip(range(len(asked.agents), 0, -1), asked.agents):
+            began = time.monotonic()
+            agent, program = named.split("=", 1)
+            failed |= referee(agent, program, asked, asked.seconds / left, listed, work)
+            asked.seconds -= time.monotonic() - began
+    sys.exit(failed)
+
+
+def referee(agent, program, asked, seconds, listed, work):
+    """Lets one agent judge, prints its table, and returns whether it failed."""
+    files = sources(agent, asked.corpus)
+    end = None if asked.all else time.monotonic() + seconds
+    counts, causes, wrong, late = collections.defaultdict(collections.Counter), collections.Counter(), [], []
+
+    def one(source):
+        if end is not None and time.monotonic() > end:
+            return source, None
+        return source, list(play(agent, program, source, work))
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for source, outcomes in pool.map(one, files):
+            if outcomes is None:
+                late.append(source.name)
+                continue
+            for verb, outcome, more in outcomes:
+                counts[verb][outcome] += 1
+                if outcome == "refused":
+                    causes[f"{verb}: {more}"] += 1
+                if outcome == "disagreed":
+                    wrong.append((verb, name_of(source), more))
+    columns = ["agreed", "refused", "nothing", "disagreed"]
+    print(f"\n{agent:12}{'tried':>8}" + "".join(f"{column:>11}" for column in columns))
+    for verb in ["as it is", *dict.fromkeys(verb for steps in PLAYS for verb in steps)]:
+        row = counts[verb]
+        print(f"  {verb:10}{row.total():8}" + "".join(f"{row[column]:11}" for column in columns))
+    for why, n in causes.most_common():
+        print(f"  refused {n}: {why}")
+    failed = False
+    for verb, name, more in wrong:
+        why = next((why for a, v, f, why in listed if a == agent and v in (verb, "*") and fnmatch.fnmatch(name, f)), None)
+        print(f"  {'known' if why else 'DISAGREED'}: {verb} {name}: {why or more}")
+        failed |= why is None
+    for a, verb, pattern, why in listed:
+        held = [name for name in map(name_of, files) if fnmatch.fnmatch(name, pattern)]
+        if a == agent and held and not late and not any(v == verb and n in held for v, n, _ in wrong):
+            print(f"  known, and did not happen: {verb} {pattern}: {why}")
+    if late:
+        print(f"  left out, because the time was up: {len(late)} of {len(files)} files: {' '.join(late)}")
+    n_agreed = sum(row["agreed"] for row in counts.values())
+    if n_agreed < LEAST:
+        print(f"  FAILED: {n_agreed} comparisons agreed, fewer than {LEAST}")
+        failed = True
+    return failed
+
+
+def name_of(source):
+    """Returns the name under which a file is known."""
+    return f"{source.parent.name}/{source.name}"
+
+
+if __name__ == "__main__":
+    main()
