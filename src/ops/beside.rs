@@ -27,20 +27,19 @@ pub(super) fn name(format: &dyn Format, path: &Path) -> Option<FileName> {
 /// Returns the files from which a file goes on, the first one of the session first; those that are not there, or belong
 /// to another session, are left out.
 pub(super) fn bases(format: &dyn Format, session: &SessionName, path: &Path) -> Vec<PathBuf> {
+    let Some(mut wanted) = base(format, path) else { return Vec::new() };
+    let found = find(format, path, None, &|_| true);
     let mut bases: Vec<PathBuf> = Vec::new();
     let mut met: BTreeSet<String> = name(format, path).into_iter().map(|own| own.id).collect();
-    let mut at = path.to_owned();
-    while let Some(base) = base(format, &at).filter(|_| bases.len() < FOLLOWED) {
-        if !met.insert(base.file.clone()) {
+    while bases.len() < FOLLOWED && met.insert(wanted.file.clone()) {
+        let is_meant = |(name, _): &&(FileName, PathBuf)| name.id == wanted.file;
+        let Some((_, file)) = found.iter().find(is_meant) else { break };
+        if !sources::identify(file).is_ok_and(|(_, name)| name == *session) {
             break;
         }
-        let is_meant = |name: &FileName| name.id == base.file;
-        let found = find(format, path, None, &is_meant).into_iter().next();
-        let is_ours =
-            |path: &PathBuf| sources::identify(path).is_ok_and(|(_, name)| name == *session);
-        let Some((_, found)) = found.filter(|(_, path)| is_ours(path)) else { break };
-        bases.push(found.clone());
-        at = found;
+        bases.push(file.clone());
+        let Some(next) = base(format, file) else { break };
+        wanted = next;
     }
     bases.reverse();
     bases

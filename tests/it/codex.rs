@@ -528,12 +528,7 @@ fn a_result_of_a_fork_is_not_cut_by_putting_its_context_in_the_place_of_all() {
     let (home, _, child) = fork();
     let mut more =
         Rollout { bytes: fs::read_to_string(&child).unwrap(), next: 40, has_ordinals: true };
-    let call =
-        json!({ "type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c" });
-    more.line("response_item", call);
-    let output = "word ".repeat(20_000);
-    let output = json!({ "type": "function_call_output", "call_id": "c", "output": output });
-    more.line("response_item", output);
+    more.long_answer();
     fs::write(&child, &more.bytes).unwrap();
     let root = home.0.path().join("store");
     let mut archive = crate::fixture::open(&root, 8);

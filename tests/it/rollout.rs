@@ -80,6 +80,19 @@ impl Rollout {
         self.event(json!({ "type": "task_complete", "turn_id": words }));
     }
 
+    /// Adds a call and a long answer of its tool: 100,000 characters.
+    pub(crate) fn long_answer(&mut self) {
+        self.line(
+            "response_item",
+            json!({ "type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c" }),
+        );
+        let output = "word ".repeat(20_000);
+        self.line(
+            "response_item",
+            json!({ "type": "function_call_output", "call_id": "c", "output": output }),
+        );
+    }
+
     /// Returns the place behind the last line.
     pub(crate) fn end(&self) -> (u64, u64) {
         (self.next, self.bytes.len() as u64)

@@ -32,12 +32,7 @@ fn the_window_and_the_model_that_a_file_names_are_used_unless_something_else_is_
     let codex = env.home().join(".codex/sessions/2026/08/01");
     let name = format!("rollout-2026-08-01T10-00-00-{THREAD}.jsonl");
     let mut rollout = telling();
-    let call =
-        json!({ "type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c" });
-    rollout.line("response_item", call);
-    let output = "word ".repeat(20_000);
-    let output = json!({ "type": "function_call_output", "call_id": "c", "output": output });
-    rollout.line("response_item", output);
+    rollout.long_answer();
     write(&codex.join(name), rollout.bytes.as_bytes());
     env.run(&["import"]).success();
     let context = |more: &[&str]| {

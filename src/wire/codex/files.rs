@@ -36,19 +36,25 @@ pub(super) fn base(meta: Raw<'_>) -> Option<Base> {
     Some(Base { file: string(file)?, bytes: number(bytes), ordinal, session })
 }
 
-/// Reads the name of a file.
+/// Reads the name of a file: one whose ids are no UUIDs is none of Codex's, such as a copy that somebody keeps beside it.
 pub(super) fn name(name: &str) -> Option<FileName> {
     const TIME: &str = "0000-00-00T00-00-00";
+    const ID: &str = "00000000-0000-0000-0000-000000000000";
     let stem = name.strip_suffix(".zst").unwrap_or(name).strip_suffix(".jsonl")?;
     let (begun, ids) = stem.strip_prefix("rollout-")?.split_at_checked(TIME.len())?;
-    let is_time = begun.bytes().zip(TIME.bytes()).all(|(found, wanted)| match wanted {
-        b'0' => found.is_ascii_digit(),
-        _ => found == wanted,
-    });
-    let ids = ids.strip_prefix('-').filter(|_| is_time)?;
-    let (session, id) = ids.split_once('_').unwrap_or((ids, ids));
-    let is_whole = !session.is_empty() && !id.is_empty();
+    let (session, id) =
+        ids.strip_prefix('-').map(|ids| ids.split_once('_').unwrap_or((ids, ids)))?;
+    let is_whole = is_like(begun, TIME) && is_like(session, ID) && is_like(id, ID);
     is_whole.then(|| FileName { begun: begun.into(), id: id.into(), session: session.into() })
+}
+
+/// Returns whether a text has digits, hexadecimal ones too, where a shape has zeros, and is the same elsewhere.
+fn is_like(text: &str, shape: &str) -> bool {
+    let is_like = |(found, wanted): (u8, u8)| match wanted {
+        b'0' => found.is_ascii_hexdigit(),
+        _ => found == wanted,
+    };
+    text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(is_like)
 }
 
 /// Returns the folders in which the other files of a thread may lie: the file's own, and those of the Codex that it is in.
@@ -68,24 +74,28 @@ mod tests {
 
     #[test]
     fn a_name_says_when_a_file_was_begun_which_it_is_and_of_which_thread() {
+        const A: &str = "019f0000-0000-7000-8000-00000000000a";
+        const B: &str = "019f0000-0000-7000-8000-00000000000b";
+        let time = "2026-08-01T10-00-00";
         let check = |text: &str, expected: Option<[&str; 3]>| {
             let found = name(text).map(|name| [name.begun, name.id, name.session]);
             assert_eq!(found, expected.map(|all| all.map(str::to_owned)), "{text}");
         };
-        let time = "2026-08-01T10-00-00";
-        check("rollout-2026-08-01T10-00-00-a-b.jsonl", Some([time, "a-b", "a-b"]));
-        check("rollout-2026-08-01T10-00-00-a-b_c.jsonl.zst", Some([time, "c", "a-b"]));
+        check(&format!("rollout-{time}-{A}.jsonl"), Some([time, A, A]));
+        check(&format!("rollout-{time}-{A}_{B}.jsonl.zst"), Some([time, B, A]));
         for none in [
-            "rollout-2026-08-01T10-00-00.jsonl",
-            "rollout-2026-08-01T10-00-00-.jsonl",
-            "rollout-2026-08-01T10-00-00-a_.jsonl",
-            "rollout-2026-08-01 10:00:00-a.jsonl",
-            "rollout-2026-08-01T10-00-00-a.json",
-            "rollout-1.jsonl",
-            "rollout-2026-08-01T10-00-0é-a.jsonl",
-            "a.jsonl",
+            format!("rollout-{time}.jsonl"),
+            format!("rollout-{time}-.jsonl"),
+            format!("rollout-{time}-{A}_.jsonl"),
+            format!("rollout-{time}-{A}_backup.jsonl"),
+            format!("rollout-{time}-{A} (2).jsonl"),
+            format!("rollout-{time}-{A}.json"),
+            format!("rollout-2026-08-01 10:00:00-{A}.jsonl"),
+            format!("rollout-2026-08-01T10-00-0é-{A}.jsonl"),
+            "rollout-1.jsonl".to_owned(),
+            "a.jsonl".to_owned(),
         ] {
-            check(none, None);
+            check(&none, None);
         }
     }
 
