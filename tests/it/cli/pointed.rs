@@ -87,7 +87,7 @@ fn a_store_that_came_from_elsewhere_writes_no_file_that_its_facts_name() {
     ------- stderr -------
     error: $HOME/.bashrc is not written: it lies outside of its agent's folders, and nobody pointed at it on this machine
     hint: if it is the session's own file: undertext attach $HOME/.bashrc
-    hint: or leave it alone from now on: undertext attach --off -s boat
+    hint: or leave it alone from now on: undertext attach -s boat --off
     [exit status: 3]
     ");
     all_refused(&env);
@@ -138,7 +138,7 @@ fn a_file_that_was_named_is_written_until_it_is_detached() {
     ------- stderr -------
     error: $HOME/project/boat.jsonl is not written: it lies outside of its agent's folders, and nobody pointed at it on this machine
     hint: if it is the session's own file: undertext attach $HOME/project/boat.jsonl
-    hint: or leave it alone from now on: undertext attach --off -s boat
+    hint: or leave it alone from now on: undertext attach -s boat --off
     [exit status: 3]
     ");
     env.run(&["revert", "1", "-s", "boat"]).success();
