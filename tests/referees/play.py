@@ -125,9 +125,10 @@ class Session:
         return [p for n, m in enumerate(sent) if n not in made_up for p in parts.blocks(m["role"], m["content"])]
 
 
-def cause(errors, at=0):
-    """Returns the first line of an error, or another, without what differs from file to file."""
-    line = ([line for line in errors.splitlines() if line.strip()] or ["no word"])[at]
+def cause(errors):
+    """Returns the line of an error, or else the last one, without what differs from file to file."""
+    lines = [line for line in errors.splitlines() if line.strip()] or ["no word"]
+    line = next((line for line in lines if line.startswith("error:")), lines[-1])
     line = re.sub(r"(/[^\s:]+)+", "PATH", line)
     return re.sub(r"[0-9a-f]{8}(-?[0-9a-f]{4,})*", "ID", line)[:110]
 
@@ -152,10 +153,9 @@ def sent(agent, program, file, work):
         # With all that it started.
         os.killpg(asked.pid, signal.SIGKILL)
         asked.communicate()
-        raise Refused("the agent did not end") from None
+        raise Refused("by the agent: it did not end") from None
     if asked.returncode == 3:
-        # Warnings come first.
-        raise Refused("by the agent: " + cause(errors, -1))
+        raise Refused("by the agent: " + cause(errors))
     if asked.returncode != 0:
         raise RuntimeError(f"{agent} of {file}: {errors}")
     return [json.loads(line) for line in told.splitlines()]
