@@ -136,9 +136,12 @@ impl Stores {
     /// Returns what is trusted at a folder, if it still lies there as it was trusted: whether it is that store, only its own id
     /// tells.
     pub fn at(&self, folder: &Path) -> Result<Trusted, Strange> {
-        let place = examine(folder)?;
         let listed = self.all()?.into_iter().find(|store| store.path == folder);
-        let listed = listed.ok_or(Strange::Unknown)?;
+        let (listed, place) = match (listed, examine(folder)) {
+            (None, Err(Strange::Empty)) => return Err(Strange::Empty),
+            (None, _) => return Err(Strange::Unknown),
+            (Some(listed), place) => (listed, place?),
+        };
         if listed.place == place { Ok(listed) } else { Err(Strange::Replaced) }
     }
 }

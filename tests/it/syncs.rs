@@ -1,19 +1,10 @@
 //! Syncs: what is on the disk, and when. A power cut cannot be tried here; what can is that a file was synced when it was
 //! whole, and a folder after its names had changed.
-//!
-//! This binary has an `fsync` and an `fdatasync` of its own, which the standard library and SQLite call in the place of
-//! libc's: each says which file it was asked to sync, and asks the kernel. Nothing in the program knows of it.
-//!
-//! Invariant: each thread sees its own syncs only, so that tests do not see those of others.
 
 #![cfg(target_os = "linux")]
-#![expect(unsafe_code, reason = "the two functions have the names and the interface of C")]
 
 use std::{
-    cell::RefCell,
-    ffi::c_int,
     fs,
-    os::fd::BorrowedFd,
     path::{Path, PathBuf},
 };
 
@@ -23,55 +14,10 @@ use undertext::{
     wire::Draft,
 };
 
-use crate::fixture::{self, say, workspace};
-
-/// What was synced: a file and how long it was, or a folder and what was in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Synced {
-    File(PathBuf, u64),
-    Folder(PathBuf, Vec<String>),
-}
-
-thread_local! {
-    static SEEN: RefCell<Vec<Synced>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Returns what this thread has synced since it was asked last.
-fn seen() -> Vec<Synced> {
-    SEEN.take()
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn fsync(fd: c_int) -> c_int {
-    note(fd);
-    // SAFETY: the caller has the descriptor open until this returns.
-    let file = unsafe { BorrowedFd::borrow_raw(fd) };
-    rustix::fs::fsync(file).map_or(-1, |()| 0)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn fdatasync(fd: c_int) -> c_int {
-    note(fd);
-    // SAFETY: the caller has the descriptor open until this returns.
-    let file = unsafe { BorrowedFd::borrow_raw(fd) };
-    rustix::fs::fdatasync(file).map_or(-1, |()| 0)
-}
-
-fn note(fd: c_int) {
-    let Ok(path) = fs::read_link(format!("/proc/self/fd/{fd}")) else { return };
-    let Ok(meta) = fs::metadata(&path) else { return };
-    let synced = if meta.is_dir() {
-        let names = fs::read_dir(&path).into_iter().flatten().flatten();
-        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let mut names: Vec<String> = names.collect();
-        names.sort();
-        Synced::Folder(path, names)
-    } else {
-        Synced::File(path, meta.len())
-    };
-    // A thread that ends has nowhere to note it.
-    let _ = SEEN.try_with(|seen| seen.borrow_mut().push(synced));
-}
+use crate::{
+    fixture::{self, say, workspace},
+    vfs::{Synced, synced as seen},
+};
 
 /// Returns where the first of these is that holds.
 #[track_caller]

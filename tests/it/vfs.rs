@@ -2,7 +2,7 @@
 //! counts what is read of them.
 //!
 //! It is registered as the default one and passes everything on to the one that was, so that the store is opened as ever;
-//! only files below a folder that a test has named are touched.
+//! only files below a folder that a test has named are touched. Below it stand the syncs of all files, which are noted.
 //!
 //! Invariant: this is the only unsafe code; a file's table of methods is replaced by one that asks first.
 
@@ -222,3 +222,63 @@ unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
     // SAFETY: the file is closed by what has opened it.
     own.map_or(SQLITE_OK, |own| unsafe { own(file) })
 }
+
+/// What was synced, by whichever part of the program: this binary has an `fsync` and an `fdatasync` of its own, which the
+/// standard library and SQLite call in the place of libc's. Each says which file it was asked to sync, and asks the kernel.
+///
+/// Invariant: each thread sees its own syncs only, so that tests do not see those of others.
+#[cfg(target_os = "linux")]
+mod syncs {
+    use std::{cell::RefCell, ffi::c_int, fs, os::fd::BorrowedFd, path::PathBuf};
+
+    /// What was synced: a file and how long it was, or a folder and what was in it.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) enum Synced {
+        File(PathBuf, u64),
+        Folder(PathBuf, Vec<String>),
+    }
+
+    thread_local! {
+        static SEEN: RefCell<Vec<Synced>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// Returns what this thread has synced since it was asked last.
+    pub(crate) fn synced() -> Vec<Synced> {
+        SEEN.take()
+    }
+
+    #[unsafe(no_mangle)]
+    extern "C" fn fsync(fd: c_int) -> c_int {
+        note(fd);
+        // SAFETY: the caller has the descriptor open until this returns.
+        let file = unsafe { BorrowedFd::borrow_raw(fd) };
+        rustix::fs::fsync(file).map_or(-1, |()| 0)
+    }
+
+    #[unsafe(no_mangle)]
+    extern "C" fn fdatasync(fd: c_int) -> c_int {
+        note(fd);
+        // SAFETY: the caller has the descriptor open until this returns.
+        let file = unsafe { BorrowedFd::borrow_raw(fd) };
+        rustix::fs::fdatasync(file).map_or(-1, |()| 0)
+    }
+
+    fn note(fd: c_int) {
+        let Ok(path) = fs::read_link(format!("/proc/self/fd/{fd}")) else { return };
+        let Ok(meta) = fs::metadata(&path) else { return };
+        let synced = if meta.is_dir() {
+            let names = fs::read_dir(&path).into_iter().flatten().flatten();
+            let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            let mut names: Vec<String> = names.collect();
+            names.sort();
+            Synced::Folder(path, names)
+        } else {
+            Synced::File(path, meta.len())
+        };
+        // A thread that ends has nowhere to note it.
+        let _ = SEEN.try_with(|seen| seen.borrow_mut().push(synced));
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) use syncs::{Synced, synced};
