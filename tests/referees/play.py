@@ -112,7 +112,7 @@ class Session:
         return self.ask("truncate", "--max-chars", "300", self.id)
 
     def compact(self):
-        return self.ask("compact", "--keep", "4", self.id)
+        return self.ask("compact", "--window", "200000", "--keep", "4", self.id)
 
     def clear(self):
         return self.ask("clear", self.id)
