@@ -195,7 +195,7 @@ impl Context {
         let Some(word) = wanted else {
             return Ok(ops::find_session(archive, None, &self.env.current_dir)?);
         };
-        // A name that is no text is none of a session.
+        // A session has no name that is not text.
         let word = word.to_str().unwrap_or_default();
         match ops::find_session(archive, Some(word), &self.env.current_dir) {
             Err(error @ OpsError::NoSession(_)) => {

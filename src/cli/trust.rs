@@ -24,9 +24,9 @@ use crate::render::table::{Align, Cell, Table};
 #[command(after_help = "\
 Examples:
   undertext trust                 the nearest .undertext at or above this folder
-  undertext trust ~/work/app
+  undertext trust ~/app
   undertext trust --list
-  undertext trust --off ~/work/app
+  undertext trust --off ~/app
 
 JSON: one object
   {\"type\":\"trust\", \"path\":PATH, \"trusted\":BOOL, \"store\":ID of the store or null}

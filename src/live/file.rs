@@ -42,7 +42,7 @@ impl WritableFile {
         Ok(Self { folder: Arc::new(open.into()), name: name.to_owned(), path: folder.join(name) })
     }
 
-    /// Returns another file of the folder; a name that leads elsewhere is none.
+    /// Returns another file of the folder; a name that leads elsewhere is an error.
     pub fn sibling(&self, name: &OsStr) -> io::Result<Self> {
         let mut parts = Path::new(name).components();
         match (parts.next(), parts.next()) {
@@ -237,7 +237,7 @@ impl Fresh {
         self.file.write_all(bytes)
     }
 
-    /// Adds bytes of the live file from an offset on, if it has so many.
+    /// Adds bytes of the live file from an offset on; a file that ends before is an error.
     pub fn copy(&mut self, offset: u64, length: u64) -> io::Result<()> {
         self.file.flush()?;
         let mut from = self.live.open()?;

@@ -134,15 +134,14 @@ mod tests {
     fn a_file_is_written_below_its_agents_folders_or_where_it_was_pointed_at() {
         let home = tempfile::tempdir().unwrap();
         let home = home.path().canonicalize().unwrap();
-        for folder in ["claude/work", "codex", "elsewhere", "claude-2", "store/transcripts"] {
+        for folder in ["claude/app", "codex", "elsewhere", "claude-2", "store/transcripts"] {
             fs::create_dir_all(home.join(folder)).unwrap();
         }
-        let files =
-            ["claude/work/a", "elsewhere/b", "claude-2/a", "profile", "store/transcripts/t"];
+        let files = ["claude/app/a", "elsewhere/b", "claude-2/a", "profile", "store/transcripts/t"];
         for file in files {
             fs::write(home.join(file), "said").unwrap();
         }
-        symlink(home.join("profile"), home.join("claude/work/link")).unwrap();
+        symlink(home.join("profile"), home.join("claude/app/link")).unwrap();
         symlink(home.join("elsewhere"), home.join("claude/out")).unwrap();
         symlink(home.join("claude"), home.join("linked")).unwrap();
         let mut writable = Writable::default();
@@ -154,18 +153,18 @@ mod tests {
         };
         let outside = Denied::Outside.to_string();
         let crooked = Denied::Crooked.to_string();
-        check(&writable, "claude", "claude/work/a", "a");
-        check(&writable, "claude", "linked/work/a", "a");
-        check(&writable, "claude", "claude/work/new", "new");
-        check(&writable, "codex", "claude/work/a", &outside);
+        check(&writable, "claude", "claude/app/a", "a");
+        check(&writable, "claude", "linked/app/a", "a");
+        check(&writable, "claude", "claude/app/new", "new");
+        check(&writable, "codex", "claude/app/a", &outside);
         check(&writable, "claude", "claude-2/a", &outside);
         check(&writable, "claude", "profile", &outside);
         check(&writable, "claude", "claude/out/b", &outside);
-        check(&writable, "claude", "claude/work/link", "it is a link, not a file");
-        check(&writable, "claude", "claude/work", "it is a folder, not a file");
-        check(&writable, "claude", "claude/work/../../profile", &crooked);
-        check(&writable, "claude", "claude/work/..", &crooked);
-        let relative = writable.agents_file("claude", Path::new("claude/work/a"));
+        check(&writable, "claude", "claude/app/link", "it is a link, not a file");
+        check(&writable, "claude", "claude/app", "it is a folder, not a file");
+        check(&writable, "claude", "claude/app/../../profile", &crooked);
+        check(&writable, "claude", "claude/app/..", &crooked);
+        let relative = writable.agents_file("claude", Path::new("claude/app/a"));
         assert_eq!(word(&relative), crooked);
         assert_eq!(
             word(&Writable::default().agents_file("claude", &home.join("profile"))),
