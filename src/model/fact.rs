@@ -1,12 +1,24 @@
 //! Facts: what an operation adds to a session, for ever.
 //!
 //! Everything is numbered within its session, so that no number of a store's own enters a hash: entries, operations,
-//! files and generations from 1, checkpoints from 0. The canonical encoding of an operation is
-//! [`Operation::seal`]; it is frozen with the store's version 1.
+//! files and generations from 1, checkpoints from 0. Small facts ([`Facts`]) stand in the operation's record; those of
+//! which there may be many ([`Bulk`]) are named there by their number and digest, and stand beside it.
 //!
 //! Invariant: no fact is ever updated or deleted; each belongs to one operation, whose hash covers it.
+//!
+//! # Taking bytes out
+//!
+//! `redact` is not built; this is how it will be, and nothing here stands in its way. A [`Tombstone`] names an entry and
+//! says how long its line was. Every hash stays: the entry keeps its id, and with it running hashes, digests and the
+//! chain of operations; only the id can no longer be computed from the line, and `verify` says so (`intact, N redacted`).
+//! What goes with the line: the literal bytes of its texts, moved to the first other line that refers to them, or gone
+//! with the last; its tag among lines without names, so that the same bytes are not taken for it when they come again;
+//! words of persons ([`super::Text`]) by their rows; what was derived (card, hints, counts), made anew. The segment is
+//! written anew without it, then the file is vacuumed and its log truncated, so that no page holds the bytes.
 
-use crate::model::{Canon, EntryId, OperationId, Running, Timestamp};
+mod encoding;
+
+use super::{Command, Digest, EntryId, MachineId, Running, Tagged, Text};
 
 /// What names a session for ever: the agent's format and the agent's id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,17 +40,28 @@ pub struct Entry {
     pub link: Option<u64>,
 }
 
+/// Where a file lies.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// Below the store's folder.
+    Store(Vec<u8>),
+    /// Below the home folder of this user on this computer.
+    Home(MachineId, Vec<u8>),
+    /// Anywhere on this computer.
+    Path(MachineId, Vec<u8>),
+}
+
 /// A file that holds, or held, generations of a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
     /// Its number.
     pub n: u64,
-    /// Where it was met; relative paths are below the store's folder.
-    pub path: Vec<u8>,
+    /// Where it was met.
+    pub place: Place,
 }
 
 /// One state of one file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generation {
     /// Its number.
     pub n: u64,
@@ -47,7 +70,7 @@ pub struct Generation {
 }
 
 /// A stretch of a generation: entries with consecutive numbers, and the state of the file after them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
     /// Which generation grew.
     pub generation: u64,
@@ -72,7 +95,7 @@ pub struct Run {
 pub struct Gaps(pub Vec<(u64, Vec<u8>)>);
 
 /// A place in a generation from which a path is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The generation.
     pub generation: u64,
@@ -83,40 +106,27 @@ pub struct Position {
 }
 
 /// A branch that was made, moved, or (with nowhere to go) hidden.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Move {
     /// The branch.
-    pub branch: String,
+    pub branch: Text,
     /// Where it stood.
     pub from: Option<Position>,
     /// Where it stands now.
     pub to: Option<Position>,
 }
 
-/// A named value of the session that was set, such as the current branch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// The name: one of the constants of this type.
-    pub name: String,
+/// A value of the session that was set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step<T> {
     /// The value before.
-    pub from: Option<String>,
+    pub from: Option<T>,
     /// The value now.
-    pub to: Option<String>,
-}
-
-impl Mark {
-    /// Names the current branch.
-    pub const CURRENT: &'static str = "current";
-    /// Names the live file, by its number.
-    pub const LIVE: &'static str = "live";
-    /// Says that the session is hidden from lists.
-    pub const HIDDEN: &'static str = "hidden";
-    /// With a generation's number behind it, names the generation whose tail is the compressed file that held it.
-    pub const CONTAINER: &'static str = "container.";
+    pub to: Option<T>,
 }
 
 /// A numbered place to go back to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The number, given once.
     pub n: u64,
@@ -128,20 +138,50 @@ pub struct Checkpoint {
     /// The format's own number.
     pub own: Option<String>,
     /// A person's words.
-    pub note: Option<String>,
+    pub note: Option<Text>,
 }
 
 /// An entry that stands in the place of another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The entry.
     pub entry: u64,
     /// What it replaced.
     pub origin: u64,
+    /// What was cut, if it was replaced for that.
+    pub cut: Option<Cutting>,
+}
+
+/// What was cut of the answers in a line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cutting {
+    /// The tool.
+    pub tool: Option<String>,
+    /// About how many tokens the answers were.
+    pub tokens_before: u64,
+    /// About how many they are.
+    pub tokens_after: u64,
+    /// The texts.
+    pub texts: Vec<CutOff>,
+}
+
+/// A text that was cut, in characters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CutOff {
+    /// The call that it answers.
+    pub call: String,
+    /// Which text of the answer, from 0.
+    pub text: u64,
+    /// How many it has.
+    pub whole: u64,
+    /// Behind how many it was cut.
+    pub kept: u64,
+    /// How many the words have that stand there instead.
+    pub suffix: u64,
 }
 
 /// The intent to put a new file in the place of the live one. Whether it is done, the folder itself says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rotation {
     /// The live file.
     pub file: u64,
@@ -157,140 +197,167 @@ pub struct Rotation {
     pub length: u64,
 }
 
-/// The facts of one operation, or those that a question selected.
+/// A compressed file, whose bytes are kept as they lay: no compressor is sure to give the same ones for ever.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Container {
+    /// The generation that it holds.
+    pub generation: u64,
+    /// The digest of its bytes.
+    pub digest: Digest,
+    /// How many they are.
+    pub size: u64,
+}
+
+/// A file that an agent keeps beside a session's own, such as a tool's long answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sidecar {
+    /// The file.
+    pub file: u64,
+    /// The digest of its bytes.
+    pub digest: Digest,
+    /// How many they are.
+    pub size: u64,
+}
+
+/// Where the path of a generation begins: in another session, or in another file of this one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Base {
+    /// The generation that goes on from there.
+    pub generation: u64,
+    /// The other session's format.
+    pub format: String,
+    /// The other session's id.
+    pub id: String,
+    /// The last entry that belongs to the path; none if the agent's file does not tell.
+    pub entry: Option<EntryId>,
+}
+
+/// A change that was asked for while an agent had the session loaded, and that waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// What is to be done.
+    pub command: Command,
+    /// Where the branch is to stand.
+    pub to: Option<Position>,
+}
+
+/// A line that was taken out: its entry keeps its id.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tombstone {
+    /// The entry.
+    pub entry: u64,
+    /// How many bytes its line had.
+    pub size: u64,
+}
+
+/// The facts that stand in an operation's record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Lines that are new in the session.
-    pub entries: Vec<Entry>,
     /// Files met for the first time.
     pub files: Vec<File>,
     /// Generations begun.
     pub generations: Vec<Generation>,
-    /// Stretches that generations grew by.
-    pub runs: Vec<Run>,
     /// Branches moved.
     pub moves: Vec<Move>,
-    /// Values set.
-    pub marks: Vec<Mark>,
+    /// The current branch, if it became another.
+    pub current: Option<Step<Text>>,
+    /// The number of the live file, if it became another.
+    pub live: Option<Step<u64>>,
+    /// Whether lists leave the session out, if that changed.
+    pub hidden: Option<Step<u64>>,
+    /// Live files to be exchanged.
+    pub rotations: Vec<Rotation>,
+    /// Compressed files.
+    pub containers: Vec<Container>,
+    /// Files beside the session's own.
+    pub sidecars: Vec<Sidecar>,
+    /// The numbers of files that their agent deleted.
+    pub gone: Vec<u64>,
+    /// Where generations begin elsewhere.
+    pub bases: Vec<Base>,
+    /// Changes that wait.
+    pub pending: Vec<Pending>,
+    /// The operations whose waiting changes were carried out.
+    pub carried: Vec<u64>,
+    /// Lines that were taken out.
+    pub tombstones: Vec<Tombstone>,
+}
+
+/// The facts of which an operation may have many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bulk {
+    /// Lines that are new in the session.
+    pub entries: Vec<Entry>,
+    /// Stretches that generations grew by.
+    pub runs: Vec<Run>,
     /// Checkpoints given.
     pub checkpoints: Vec<Checkpoint>,
     /// Entries replaced.
     pub origins: Vec<Origin>,
-    /// Live files to be exchanged.
-    pub rotations: Vec<Rotation>,
 }
 
-/// One command that changed a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operation {
-    /// Its number in the session.
-    pub n: u64,
-    /// When.
-    pub at: Timestamp,
-    /// The command's name.
-    pub command: String,
-    /// What a person or a program should know of it, as a JSON object.
-    pub detail: String,
-    /// The operation that this one undoes.
-    pub undoes: Option<u64>,
-    /// The number of the first entry it added.
-    pub first: u64,
-    /// How many entries it added.
+/// How a record names facts that stand beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// How many.
     pub count: u64,
-    /// Its hash.
-    pub hash: OperationId,
+    /// The digest of their encodings, in order; of an entry, that is its id.
+    pub digest: Digest,
 }
 
-impl Operation {
-    /// Returns the hash that this operation must have, given the one before it and its facts.
-    ///
-    /// Encoded are, in this order: the hash before (32 zero bytes for the first); the session's format and id; `n`,
-    /// `at`, `command`, `detail`, `undoes`, `first`, `count`; then for each kind of fact its number and its rows, in the
-    /// order of [`Facts`]'s fields and each row's fields in the order of its type. An entry is its id alone, which covers
-    /// the rest.
-    pub fn seal(
-        &self,
-        before: Option<OperationId>,
-        session: &SessionName,
-        facts: &Facts,
-    ) -> OperationId {
-        let mut canon = Canon::operation();
-        canon.hash(before.as_ref().map_or(&[0; 32], OperationId::as_bytes));
-        canon.bytes(session.format.as_bytes()).bytes(session.id.as_bytes());
-        canon.number(self.n).number(self.at.0.cast_unsigned());
-        canon.bytes(self.command.as_bytes()).bytes(self.detail.as_bytes());
-        canon.maybe(self.undoes).number(self.first).number(self.count);
-        facts.encode(&mut canon);
-        canon.finish()
+impl Place {
+    /// Returns the path, relative to whatever it lies below.
+    pub fn path(&self) -> &[u8] {
+        match self {
+            Self::Store(path) | Self::Home(_, path) | Self::Path(_, path) => path,
+        }
+    }
+}
+
+impl Named {
+    /// Names facts by their encodings.
+    fn of<T: Tagged>(facts: &[T]) -> Option<Self> {
+        let encoded: Vec<Vec<u8>> = facts.iter().map(Tagged::to_bytes).collect();
+        let digest = Digest::of_facts(encoded.iter().map(Vec::as_slice));
+        (!facts.is_empty()).then_some(Self { count: facts.len() as u64, digest })
+    }
+
+    /// Names checkpoints.
+    pub fn checkpoints(checkpoints: &[Checkpoint]) -> Option<Self> {
+        Self::of(checkpoints)
+    }
+
+    /// Names runs.
+    pub fn runs(runs: &[Run]) -> Option<Self> {
+        Self::of(runs)
+    }
+
+    /// Names origins.
+    pub fn origins(origins: &[Origin]) -> Option<Self> {
+        Self::of(origins)
+    }
+
+    /// Names entries: the id of one covers its link and its line.
+    pub fn entries(entries: &[Entry]) -> Option<Self> {
+        let digest = Digest::of_facts(entries.iter().map(|entry| entry.id.as_bytes().as_slice()));
+        (!entries.is_empty()).then_some(Self { count: entries.len() as u64, digest })
     }
 }
 
 impl Facts {
-    /// Puts every kind in the order of its keys, which is the order in which a store gives them back.
+    /// Puts every kind in the order of its keys.
     pub fn sort(&mut self) {
-        self.runs.sort_by_key(|run| (run.generation, run.start));
-        self.moves.sort_by(|a, b| a.branch.cmp(&b.branch));
-        self.marks.sort_by(|a, b| a.name.cmp(&b.name));
-        self.origins.sort_by_key(|origin| origin.entry);
+        self.moves.sort_by_key(|step| step.branch.to_text());
         self.rotations.sort_by_key(|rotation| rotation.file);
-    }
-
-    fn encode(&self, canon: &mut Canon) {
-        canon.number(self.entries.len() as u64);
-        for entry in &self.entries {
-            canon.hash(entry.id.as_bytes());
-        }
-        canon.number(self.files.len() as u64);
-        for file in &self.files {
-            canon.number(file.n).bytes(&file.path);
-        }
-        canon.number(self.generations.len() as u64);
-        for generation in &self.generations {
-            canon.number(generation.n).maybe(generation.file);
-        }
-        canon.number(self.runs.len() as u64);
-        for run in &self.runs {
-            canon.number(run.generation).number(run.start).number(run.first).number(run.count);
-            canon.bytes(&run.gaps.encode()).number(run.bytes);
-            canon.hash(run.running.as_bytes()).bytes(&run.tail);
-        }
-        canon.number(self.moves.len() as u64);
-        for step in &self.moves {
-            canon.bytes(step.branch.as_bytes());
-            encode_place(canon, step.from);
-            encode_place(canon, step.to);
-        }
-        canon.number(self.marks.len() as u64);
-        for mark in &self.marks {
-            canon.bytes(mark.name.as_bytes()).text(mark.from.as_deref()).text(mark.to.as_deref());
-        }
-        canon.number(self.checkpoints.len() as u64);
-        for checkpoint in &self.checkpoints {
-            canon.number(checkpoint.n);
-            encode_place(canon, Some(checkpoint.place));
-            canon.maybe(checkpoint.before);
-            canon.text(checkpoint.own.as_deref()).text(checkpoint.note.as_deref());
-        }
-        canon.number(self.origins.len() as u64);
-        for origin in &self.origins {
-            canon.number(origin.entry).number(origin.origin);
-        }
-        canon.number(self.rotations.len() as u64);
-        for rotation in &self.rotations {
-            canon.number(rotation.file).bytes(&rotation.aside);
-            canon.number(rotation.old).number(rotation.new);
-            canon.number(rotation.inode).number(rotation.length);
-        }
     }
 }
 
-fn encode_place(canon: &mut Canon, place: Option<Position>) {
-    match place {
-        None => canon.number(0),
-        Some(place) => {
-            canon.number(1).number(place.generation).maybe(place.head).number(place.horizon)
-        }
-    };
+impl Bulk {
+    /// Puts every kind in the order of its keys, which is the order in which a store gives them back.
+    pub fn sort(&mut self) {
+        self.runs.sort_by_key(|run| (run.generation, run.start));
+        self.origins.sort_by_key(|origin| origin.entry);
+    }
 }
 
 impl Run {
@@ -439,58 +506,5 @@ mod tests {
         gaps.push(0, 0, b"");
         gaps.push(1, 1, b"\n");
         assert_eq!(gaps.encode(), b"");
-    }
-
-    /// Pins the encoding of an operation with a fact of every kind.
-    #[test]
-    fn an_operations_hash_is_pinned_for_ever() {
-        let place = Position { generation: 1, head: Some(1), horizon: 1 };
-        let facts = Facts {
-            entries: vec![Entry { n: 1, id: EntryId::new([1; 32]), link: None }],
-            files: vec![File { n: 1, path: b"transcripts/a.jsonl".to_vec() }],
-            generations: vec![Generation { n: 1, file: Some(1) }],
-            runs: vec![Run {
-                generation: 1,
-                start: 0,
-                first: 1,
-                count: 1,
-                gaps: Gaps(vec![(1, b" ".to_vec())]),
-                bytes: 13,
-                running: Running::EMPTY,
-                tail: b"\n".to_vec(),
-            }],
-            moves: vec![Move { branch: "main".into(), from: None, to: Some(place) }],
-            marks: vec![Mark { name: Mark::CURRENT.into(), from: None, to: Some("main".into()) }],
-            checkpoints: vec![Checkpoint {
-                n: 0,
-                place,
-                before: Some(1),
-                own: None,
-                note: Some("n".into()),
-            }],
-            origins: vec![Origin { entry: 1, origin: 1 }],
-            rotations: vec![Rotation {
-                file: 1,
-                aside: b"a.1".to_vec(),
-                old: 1,
-                new: 2,
-                inode: 3,
-                length: 4,
-            }],
-        };
-        let operation = Operation {
-            n: 1,
-            at: Timestamp(1),
-            command: "new".into(),
-            detail: "{}".into(),
-            undoes: None,
-            first: 1,
-            count: 1,
-            hash: OperationId::new([0; 32]),
-        };
-        let name = SessionName { format: "native".into(), id: "s".into() };
-        insta::assert_snapshot!(operation.seal(None, &name, &facts), @"d904adae5244c42f94f941ed286e3b8224158d85d2fdf593c551efc73efeae26");
-        let later = Operation { undoes: Some(1), ..operation };
-        insta::assert_snapshot!(later.seal(Some(OperationId::new([9; 32])), &name, &facts), @"b5d6191fc6d4e8d359db9b2ab608827c912a81f895f9356f0a68c340f63997c3");
     }
 }

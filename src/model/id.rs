@@ -7,7 +7,10 @@
 //! | [`LineId`] | none (plain BLAKE3) | the bytes of the line |
 //! | [`EntryId`] | `undertext entry 1` | the link's id (32 bytes, or nothing), then the line's id |
 //! | [`Running`] | `undertext running 1` | the running hash so far, the entry's id, the separator before it |
-//! | [`OperationId`] | `undertext operation 1` | see [`crate::model::Operation::seal`] |
+//! | [`OperationId`] | `undertext operation 2` | see [`crate::model::Operation`] |
+//! | [`Digest`] of facts | `undertext facts 2` | their encodings, each behind its length |
+//! | [`Digest`] of words | `undertext words 2` | the salt (16 bytes), then the text |
+//! | [`Digest`] of bytes | none (plain BLAKE3) | the bytes of a file that is kept as it lay |
 //!
 //! The link is empty where the line carries a name of its own (see [`crate::model::line::Shape::name`]), else it is the
 //! entry that stands before this one in its file. The running hash of nothing is 32 zero bytes.
@@ -29,12 +32,16 @@ const fn domain(name: &str) -> [u8; 32] {
 
 const ENTRY: [u8; 32] = domain("undertext entry 1");
 const RUNNING: [u8; 32] = domain("undertext running 1");
-const OPERATION: [u8; 32] = domain("undertext operation 1");
+const OPERATION: [u8; 32] = domain("undertext operation 2");
+const FACTS: [u8; 32] = domain("undertext facts 2");
+const WORDS: [u8; 32] = domain("undertext words 2");
+/// How many bytes of facts are hashed in one piece.
+const PIECE: usize = 1 << 16;
 
 macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name([u8; 32]);
 
         impl $name {
@@ -104,6 +111,118 @@ id_type! {
     OperationId
 }
 
+id_type! {
+    /// The hash by which an operation's record names what stands beside it.
+    Digest
+}
+
+/// What tells a store from every other one: a number that is drawn when it is made.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StoreId([u8; 16]);
+
+impl StoreId {
+    /// Wraps the 16 bytes of an id.
+    pub const fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the 16 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    /// Returns the id whose 32 hexadecimal digits `text` is.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let is_hex = text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let number = is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten();
+        number.map(|number| Self(number.to_be_bytes()))
+    }
+}
+
+impl fmt::Display for StoreId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for StoreId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoreId({self})")
+    }
+}
+
+/// A user's account on one computer: a number that is drawn once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MachineId(u64);
+
+impl MachineId {
+    /// Wraps a number that was drawn.
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl OperationId {
+    /// Returns the hash of an operation: of the one before it, of what it belongs to, and of its record.
+    pub(crate) fn of(
+        before: Option<OperationId>,
+        store: StoreId,
+        (format, id): (&str, &str),
+        n: u64,
+        record: &[u8],
+    ) -> Self {
+        let mut input = Vec::with_capacity(128 + id.len() + record.len());
+        input.extend_from_slice(before.unwrap_or_default().as_bytes());
+        input.extend_from_slice(store.as_bytes());
+        for text in [format, id] {
+            input.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            input.extend_from_slice(text.as_bytes());
+        }
+        input.extend_from_slice(&n.to_le_bytes());
+        input.extend_from_slice(record);
+        Self(*blake3::keyed_hash(&OPERATION, &input).as_bytes())
+    }
+}
+
+impl Digest {
+    /// The digest of what there is none of.
+    pub(crate) const NONE: Self = Self([0; 32]);
+
+    /// Returns the digest of the encodings of facts.
+    pub(crate) fn of_facts<'a>(encodings: impl Iterator<Item = &'a [u8]>) -> Self {
+        // Few facts are hashed in one piece, which is many times as fast.
+        let (mut piece, mut many) = (Vec::with_capacity(256), None);
+        for bytes in encodings {
+            piece.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            piece.extend_from_slice(bytes);
+            if piece.len() > PIECE {
+                many.get_or_insert_with(|| blake3::Hasher::new_keyed(&FACTS)).update(&piece);
+                piece.clear();
+            }
+        }
+        Self(match many {
+            None => *blake3::keyed_hash(&FACTS, &piece).as_bytes(),
+            Some(mut hasher) => *hasher.update(&piece).finalize().as_bytes(),
+        })
+    }
+
+    /// Returns the digest of words under a salt.
+    pub fn of_words(salt: &[u8; 16], text: &str) -> Self {
+        let mut hasher = blake3::Hasher::new_keyed(&WORDS);
+        Self(*hasher.update(salt).update(text.as_bytes()).finalize().as_bytes())
+    }
+
+    /// Returns the digest of bytes.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+}
+
 impl LineId {
     /// Returns the id of a line.
     pub fn of(line: &[u8]) -> Self {
@@ -148,56 +267,6 @@ impl Running {
     }
 }
 
-/// The canonical encoding under an operation's hash: integers as 8 bytes, little end first; bytes behind their length.
-pub struct Canon(blake3::Hasher);
-
-impl Canon {
-    /// Starts the encoding of an operation.
-    pub fn operation() -> Self {
-        Self(blake3::Hasher::new_keyed(&OPERATION))
-    }
-
-    /// Adds an integer.
-    pub fn number(&mut self, value: u64) -> &mut Self {
-        self.0.update(&value.to_le_bytes());
-        self
-    }
-
-    /// Adds an integer or its absence: 0, or 1 and the integer.
-    pub fn maybe(&mut self, value: Option<u64>) -> &mut Self {
-        match value {
-            Some(value) => self.number(1).number(value),
-            None => self.number(0),
-        }
-    }
-
-    /// Adds bytes behind their length.
-    pub fn bytes(&mut self, value: &[u8]) -> &mut Self {
-        self.number(value.len() as u64);
-        self.0.update(value);
-        self
-    }
-
-    /// Adds a text or its absence: 0, or 1 and the text.
-    pub fn text(&mut self, value: Option<&str>) -> &mut Self {
-        match value {
-            Some(value) => self.number(1).bytes(value.as_bytes()),
-            None => self.number(0),
-        }
-    }
-
-    /// Adds 32 bytes as they are.
-    pub fn hash(&mut self, value: &[u8; 32]) -> &mut Self {
-        self.0.update(value);
-        self
-    }
-
-    /// Ends the encoding.
-    pub fn finish(&self) -> OperationId {
-        OperationId(*self.0.finalize().as_bytes())
-    }
-}
-
 /// The first digits of an id, as a person types them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdPrefix {
@@ -219,6 +288,11 @@ impl IdPrefix {
             high[i / 2] = (high[i / 2] & keep) | (digit << shift);
         }
         Some(Self { low, high })
+    }
+
+    /// Returns the prefix that one id alone has.
+    pub fn whole(id: &EntryId) -> Self {
+        Self { low: id.0, high: id.0 }
     }
 
     /// Returns whether an id begins with these digits.

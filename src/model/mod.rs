@@ -1,23 +1,37 @@
 //! Values: the vocabulary of the store. No I/O, no clock, no SQL.
 //!
 //! Read in this order: `id` (what a hash covers), [`mod@line`] (how bytes become lines), `fact` (what is kept for ever),
-//! `record` (what is derived from a line), `message` (what a line says).
+//! `command`, `text` and `operation` (how a command puts its facts on record), `tagged` (how that is written), `state` (what
+//! operations make of a session), `record` (what is derived from a line), `message` (what a line says).
 
+mod command;
 mod cut;
 mod fact;
 mod id;
 pub mod json;
 pub mod line;
 mod message;
+mod operation;
 mod record;
+mod state;
+mod tagged;
+mod text;
 mod time;
 
+pub use command::Command;
 pub use cut::Cut;
 pub use fact::{
-    Checkpoint, Entry, Facts, File, Gaps, Generation, Mark, Move, Operation, Origin, Position,
-    Rotation, Run, SessionName, put_varint, take_varint,
+    Base, Bulk, Checkpoint, Container, CutOff, Cutting, Entry, Facts, File, Gaps, Generation, Move,
+    Named, Origin, Pending, Place, Position, Rotation, Run, SessionName, Sidecar, Step, Tombstone,
+    put_varint, take_varint,
 };
-pub use id::{Canon, EntryId, IdPrefix, LineId, NameTag, OperationId, Running};
+pub use id::{
+    Digest, EntryId, IdPrefix, LineId, MachineId, NameTag, OperationId, Running, StoreId,
+};
 pub use message::{Block, Image, Message, Role, Source, Stop, Thinking, Usage};
+pub use operation::Operation;
 pub use record::{Card, Kind, Parent, Record, Tie, TieKind};
+pub use state::{Newest, State};
+pub use tagged::{Malformed, Tagged};
+pub use text::{Text, Words};
 pub use time::Timestamp;

@@ -1,0 +1,324 @@
+//! Commands: what an operation was, with what a person or a program should know of it.
+//!
+//! Invariant: the number of a command, and of each of its fields, never gets another meaning.
+
+use serde_json::{Map, Value};
+
+use super::{
+    Text,
+    tagged::{Field, Malformed, Tagged, put_field, take_field},
+};
+
+macro_rules! commands {
+    ($($(#[$doc:meta])* $code:literal $name:ident $word:literal {
+        $($(#[$field_doc:meta])* $tag:literal $field:ident: $type:ty,)*
+    })+) => {
+        /// What an operation was.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Command {
+            $($(#[$doc])* $name { $($(#[$field_doc])* $field: $type,)* },)+
+            /// A command of a newer program.
+            Unknown {
+                /// Its number.
+                code: u64,
+            },
+        }
+
+        impl Command {
+            /// Returns the word by which people know it.
+            pub fn as_str(&self) -> &'static str {
+                match self {
+                    $(Self::$name { .. } => $word,)+
+                    Self::Unknown { .. } => "unknown",
+                }
+            }
+
+            /// Returns what it says as a JSON object: a field where it holds something.
+            pub fn to_json(&self) -> Value {
+                if let Self::New { about } = self {
+                    return parsed("about", about.to_text().into());
+                }
+                let mut object = Map::new();
+                match self {
+                    $(Self::$name { $($field,)* } => {
+                        $(object.extend(Shown::shown($field).map(|value| {
+                            (stringify!($field).to_owned(), parsed(stringify!($field), value))
+                        }));)*
+                    })+
+                    Self::Unknown { code } => {
+                        object.insert("code".to_owned(), (*code).into());
+                    }
+                }
+                Value::Object(object)
+            }
+        }
+
+        impl Tagged for Command {
+            fn write(&self, out: &mut Vec<u8>) {
+                match self {
+                    $(Self::$name { $($field,)* } => {
+                        #[allow(unused_mut, clippy::allow_attributes, reason = "some have no field")]
+                        let mut fields = Vec::new();
+                        $(Field::put($field, $tag, &mut fields);)*
+                        put_field($code, &fields, out);
+                    })+
+                    // A program never writes what it does not know.
+                    Self::Unknown { code } => put_field(*code, &Vec::new(), out),
+                }
+            }
+
+            fn read(mut bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
+                let (code, mut fields) = take_field(&mut bytes)?;
+                if !bytes.is_empty() {
+                    return Err(Malformed("a command stands twice"));
+                }
+                match code {
+                    $($code => {
+                        $(let mut $field = <$type>::default();)*
+                        let mut last = 0;
+                        while !fields.is_empty() {
+                            #[allow(unused_variables, clippy::allow_attributes, reason = "some have no field")]
+                            let (tag, payload) = take_field(&mut fields)?;
+                            if tag < std::mem::replace(&mut last, tag) {
+                                return Err(Malformed("a field stands behind its place"));
+                            }
+                            match tag {
+                                $($tag => Field::take(&mut $field, payload, unknown)?,)*
+                                other => unknown.push(other),
+                            }
+                        }
+                        Ok(Self::$name { $($field,)* })
+                    })+
+                    code => {
+                        unknown.push(code);
+                        Ok(Self::Unknown { code })
+                    }
+                }
+            }
+
+            fn texts(&mut self, each: &mut dyn FnMut(&mut Text)) {
+                match self {
+                    $(Self::$name { $($field,)* } => {
+                        let _ = &each;
+                        $(Field::texts($field, each);)*
+                    })+
+                    Self::Unknown { .. } => {}
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    /// A session begins.
+    1 New "new" {
+        /// Its surroundings, as a JSON object: system, session, workspace.
+        1 about: Text,
+    }
+    /// Records were appended.
+    2 Append "append" {
+        /// The branch.
+        1 branch: Text,
+        /// How many characters a tool's answer was let have.
+        2 limit: Option<u64>,
+        /// What happened on the way, as a JSON list.
+        3 events: Option<Text>,
+    }
+    /// A branch was made.
+    3 Branch "branch" {
+        /// The branch.
+        1 branch: Text,
+    }
+    /// Another branch became the current one.
+    4 Switch "switch" {
+        /// The branch that was.
+        1 from: Text,
+        /// The branch that is.
+        2 branch: Text,
+    }
+    /// A checkpoint was put where the session stood.
+    5 Checkpoint "checkpoint" {
+        /// Its number.
+        1 checkpoint: u64,
+    }
+    /// The current branch went back.
+    6 Revert "revert" {
+        /// To this checkpoint.
+        1 checkpoint: Option<u64>,
+        /// To this entry.
+        2 entry: Option<super::EntryId>,
+        /// To the end of this branch.
+        3 branch: Option<Text>,
+        /// And this was said there.
+        4 message: Option<Text>,
+        /// The branch that keeps where it stood.
+        5 left: Option<Text>,
+    }
+    /// The current branch went back to before its first entry.
+    7 Clear "clear" {
+        /// The branch that keeps where it stood.
+        1 left: Option<Text>,
+    }
+    /// What tools answered was cut.
+    8 Truncate "truncate" {
+        /// The branch.
+        1 branch: Text,
+        /// The branch that keeps the uncut state.
+        2 left: Option<Text>,
+        /// The window that the limit was made of, in tokens.
+        3 window: Option<u64>,
+        /// How many characters an answer may have.
+        4 limit: u64,
+    }
+    /// A summary took the place of the older part.
+    9 Compact "compact" {
+        /// The branch.
+        1 branch: Text,
+        /// Who asked for it.
+        2 trigger: Option<String>,
+        /// How many tokens the context had.
+        3 pre_tokens: u64,
+        /// How many it has.
+        4 post_tokens: Option<u64>,
+        /// How many fit.
+        5 window: u64,
+        /// How many messages were summarised.
+        6 summarised: u64,
+        /// How many stay as they are.
+        7 kept: u64,
+        /// Which model wrote the summary.
+        8 model: Option<String>,
+        /// How long that took.
+        9 duration_ms: Option<u64>,
+        /// Why there is only the fallback.
+        10 fallback: Option<Text>,
+        /// The branch that keeps the state before.
+        11 left: Option<Text>,
+        /// What happened on the way, as a JSON list.
+        12 events: Option<Text>,
+        /// The files that the summary names, as a JSON list.
+        13 files: Option<Text>,
+    }
+    /// An operation was taken back.
+    10 Undo "undo" {
+        /// Which.
+        1 undoes: u64,
+        /// Its command's word.
+        2 command: String,
+        /// The branches that keep what had come since.
+        3 left: Vec<Text>,
+    }
+    /// An undo was taken back.
+    11 Redo "redo" {
+        /// Which.
+        1 undoes: u64,
+        /// Its command's word.
+        2 command: String,
+        /// The branches that keep what had come since.
+        3 left: Vec<Text>,
+    }
+    /// The session was left out of lists, or shown in them again.
+    12 Hide "hide" {
+        /// Whether it is left out.
+        1 hidden: bool,
+    }
+    /// An agent's file became the live file.
+    13 Attach "attach" {
+        /// Its number; none when the live file was let go.
+        1 file: Option<u64>,
+        /// The branch that keeps where the session stood.
+        2 left: Option<Text>,
+    }
+    /// Files of an agent were taken in.
+    14 Import "import" {
+        /// How many files.
+        1 files: u64,
+        /// Whether more of the same import follows.
+        2 part: bool,
+    }
+    /// What another program did to the live file, or to one that was set aside, was taken in.
+    15 CatchUp "catch-up" {
+        /// How many entries are new.
+        1 entries: u64,
+        /// The branch that they joined, or that keeps what another program wrote.
+        2 branch: Option<Text>,
+        /// The branch that keeps where the current one stood.
+        3 left: Option<Text>,
+    }
+}
+
+/// What a field says, if it holds something.
+trait Shown {
+    fn shown(&self) -> Option<Value>;
+}
+
+impl Shown for u64 {
+    fn shown(&self) -> Option<Value> {
+        Some((*self).into())
+    }
+}
+
+impl Shown for bool {
+    fn shown(&self) -> Option<Value> {
+        Some((*self).into())
+    }
+}
+
+impl Shown for String {
+    fn shown(&self) -> Option<Value> {
+        Some(self.as_str().into())
+    }
+}
+
+impl Shown for Text {
+    fn shown(&self) -> Option<Value> {
+        Some(self.to_text().into())
+    }
+}
+
+impl Shown for super::EntryId {
+    fn shown(&self) -> Option<Value> {
+        Some(self.to_string().into())
+    }
+}
+
+impl<T: Shown> Shown for Option<T> {
+    fn shown(&self) -> Option<Value> {
+        self.as_ref()?.shown()
+    }
+}
+
+impl<T: Shown> Shown for Vec<T> {
+    fn shown(&self) -> Option<Value> {
+        Some(self.iter().filter_map(Shown::shown).collect())
+    }
+}
+
+/// Returns the JSON that the text of some fields is.
+fn parsed(field: &str, value: Value) -> Value {
+    let is_json = matches!(field, "about" | "events" | "files");
+    let text = value.as_str().filter(|_| is_json);
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or(value)
+}
+
+impl Command {
+    /// Returns the operation that this one takes back.
+    pub fn undoes(&self) -> Option<u64> {
+        match self {
+            Self::Undo { undoes, .. } | Self::Redo { undoes, .. } => Some(*undoes),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it only took in what another program wrote.
+    pub fn takes_in(&self) -> bool {
+        matches!(self, Self::Import { .. } | Self::CatchUp { .. })
+    }
+}
+
+impl Default for Command {
+    fn default() -> Self {
+        Self::Unknown { code: 0 }
+    }
+}

@@ -1,0 +1,188 @@
+//! The encoding of facts: the numbers of their fields, frozen with the store's version 2.
+//!
+//! Invariant: the number of a field never gets another meaning.
+
+use super::{
+    Base, Checkpoint, Container, CutOff, Cutting, Facts, File, Gaps, Generation, Move, Named,
+    Origin, Pending, Place, Position, Rotation, Run, Sidecar, Step, Tombstone,
+};
+use crate::model::{
+    Command, MachineId, Text,
+    tagged::{Field, Malformed, Payload, Tagged, put_field, tagged, take_field},
+};
+
+tagged!(File { 1: n, 2: place });
+tagged!(Generation { 1: n, 2: file });
+tagged!(Run {
+    1: generation,
+    2: start,
+    3: first,
+    4: count,
+    5: gaps,
+    6: bytes,
+    7: running,
+    8: tail
+});
+tagged!(Position { 1: generation, 2: head, 3: horizon });
+tagged!(Move { 1: branch, 2: from, 3: to });
+tagged!(Checkpoint { 1: n, 2: place, 3: before, 4: own, 5: note });
+tagged!(Origin { 1: entry, 2: origin, 3: cut });
+tagged!(Cutting { 1: tool, 2: tokens_before, 3: tokens_after, 4: texts });
+tagged!(CutOff { 1: call, 2: text, 3: whole, 4: kept, 5: suffix });
+tagged!(Rotation { 1: file, 2: aside, 3: old, 4: new, 5: inode, 6: length });
+tagged!(Container { 1: generation, 2: digest, 3: size });
+tagged!(Sidecar { 1: file, 2: digest, 3: size });
+tagged!(Base { 1: generation, 2: format, 3: id, 4: entry });
+tagged!(Pending { 1: command, 2: to });
+tagged!(Tombstone { 1: entry, 2: size });
+tagged!(Named { 1: count, 2: digest });
+tagged!(Facts {
+    1: files,
+    2: generations,
+    3: moves,
+    4: current,
+    5: live,
+    6: hidden,
+    7: rotations,
+    8: containers,
+    9: sidecars,
+    10: gone,
+    11: bases,
+    12: pending,
+    13: carried,
+    14: tombstones,
+});
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::Store(Vec::new())
+    }
+}
+
+/// The fields of a [`Place`].
+#[derive(Default)]
+struct PlaceFields {
+    /// 0 below the store's folder, 1 below the home folder, 2 anywhere.
+    root: u64,
+    machine: Option<MachineId>,
+    path: Vec<u8>,
+}
+
+tagged!(PlaceFields { 1: root, 2: machine, 3: path });
+
+impl Tagged for Place {
+    fn write(&self, out: &mut Vec<u8>) {
+        let (root, machine, path) = match self {
+            Self::Store(path) => (0, None, path),
+            Self::Home(machine, path) => (1, Some(*machine), path),
+            Self::Path(machine, path) => (2, Some(*machine), path),
+        };
+        PlaceFields { root, machine, path: path.clone() }.write(out);
+    }
+
+    fn read(bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
+        let PlaceFields { root, machine, path } = Tagged::read(bytes, unknown)?;
+        match (root, machine) {
+            (0, None) => Ok(Self::Store(path)),
+            (1, Some(machine)) => Ok(Self::Home(machine, path)),
+            (2, Some(machine)) => Ok(Self::Path(machine, path)),
+            (0..=2, _) => Err(Malformed("a place is nowhere")),
+            (other, _) => {
+                unknown.push(other);
+                Ok(Self::default())
+            }
+        }
+    }
+
+    fn texts(&mut self, _: &mut dyn FnMut(&mut Text)) {}
+}
+
+/// A value that a struct holds once, under its own fields.
+macro_rules! whole_field {
+    ($($type:ty),+) => {$(
+        impl Field for $type {
+            fn put(&self, tag: u64, out: &mut Vec<u8>) {
+                if *self != Self::default() {
+                    put_field(tag, self, out);
+                }
+            }
+
+            fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
+                let known = unknown.len();
+                let before = std::mem::replace(self, Payload::unpack(payload, unknown)?);
+                // What holds nothing that is known here may hold what a newer program wrote.
+                let holds = *self != Self::default() || unknown.len() > known;
+                if before == Self::default() && holds {
+                    Ok(())
+                } else {
+                    Err(Malformed("a field holds nothing, or stands twice"))
+                }
+            }
+
+            fn texts(&mut self, each: &mut dyn FnMut(&mut Text)) {
+                Tagged::texts(self, each);
+            }
+        }
+    )+};
+}
+
+whole_field!(Place, Position, Text, Command, Facts);
+
+impl<T: Payload> Tagged for Step<T> {
+    fn write(&self, out: &mut Vec<u8>) {
+        Field::put(&self.from, 1, out);
+        Field::put(&self.to, 2, out);
+    }
+
+    fn read(mut bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
+        let mut step = Self { from: None, to: None };
+        let mut last = 0;
+        while !bytes.is_empty() {
+            let (tag, payload) = take_field(&mut bytes)?;
+            if tag < std::mem::replace(&mut last, tag) {
+                return Err(Malformed("a field stands behind its place"));
+            }
+            match tag {
+                1 => Field::take(&mut step.from, payload, unknown)?,
+                2 => Field::take(&mut step.to, payload, unknown)?,
+                other => unknown.push(other),
+            }
+        }
+        Ok(step)
+    }
+
+    fn texts(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        Field::texts(&mut self.from, each);
+        Field::texts(&mut self.to, each);
+    }
+}
+
+impl Field for String {
+    fn put(&self, tag: u64, out: &mut Vec<u8>) {
+        if !self.is_empty() {
+            put_field(tag, self, out);
+        }
+    }
+
+    fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
+        if !self.is_empty() || payload.is_empty() {
+            return Err(Malformed("a field holds nothing, or stands twice"));
+        }
+        *self = Payload::unpack(payload, unknown)?;
+        Ok(())
+    }
+}
+
+impl Field for Gaps {
+    fn put(&self, tag: u64, out: &mut Vec<u8>) {
+        Field::put(&self.encode(), tag, out);
+    }
+
+    fn take(&mut self, payload: &[u8], _: &mut Vec<u64>) -> Result<(), Malformed> {
+        if !self.0.is_empty() || payload.is_empty() {
+            return Err(Malformed("a field holds nothing, or stands twice"));
+        }
+        *self = Self::decode(payload).ok_or(Malformed("separators are damaged"))?;
+        if self.encode() == payload { Ok(()) } else { Err(Malformed("separators are damaged")) }
+    }
+}

@@ -1,0 +1,328 @@
+//! The state of a session: what all its operations have made of it, by one fold in one place.
+//!
+//! Invariant: the state after an operation is a function of the state before and of the operation, so that one that was
+//! kept goes on from where it was kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    Base, Bulk, Container, Generation, Malformed, Operation, OperationId, Pending, Place, Position,
+    Rotation, Run, Tagged, Text, Timestamp, Tombstone, tagged::tagged,
+};
+
+/// The newest operation of a session, the token of compare-and-swap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Newest {
+    /// Its number.
+    pub n: u64,
+    /// Its hash.
+    pub hash: OperationId,
+    /// When it was.
+    pub at: Timestamp,
+    /// How many entries there are since.
+    pub entries: u64,
+}
+
+/// Where a session stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// The newest operation.
+    pub newest: Option<Newest>,
+    /// Where the files lie, in the order of their numbers.
+    pub files: Vec<Place>,
+    /// The generations in the order of their numbers, each behind the operation that began it.
+    pub generations: Vec<(u64, Generation)>,
+    /// The newest run of each generation that has one.
+    pub ends: BTreeMap<u64, Run>,
+    /// How many checkpoints have been given.
+    pub checkpoints: u64,
+    /// The newest checkpoint's operation and place.
+    pub checkpoint: Option<(u64, Position)>,
+    /// Where every branch stands that is not hidden.
+    pub branches: BTreeMap<String, Position>,
+    /// The current branch, if it was ever said.
+    pub current: Option<String>,
+    /// The number of the live file.
+    pub live: Option<u64>,
+    /// Whether lists leave the session out.
+    pub hidden: bool,
+    /// The operations that take back another, each with the one that it takes back.
+    pub undos: Vec<(u64, u64)>,
+    /// The rotations, each behind its operation.
+    pub rotations: Vec<(u64, Rotation)>,
+    /// The compressed files, each behind its operation and its place among what that keeps.
+    pub containers: Vec<(u64, u64, Container)>,
+    /// The numbers of the files that their agent deleted.
+    pub gone: BTreeSet<u64>,
+    /// Where generations begin elsewhere.
+    pub bases: Vec<Base>,
+    /// The changes that wait, each behind its operation, which has the words that persons gave.
+    pub pending: Vec<(u64, Pending)>,
+    /// The lines that were taken out.
+    pub tombstones: Vec<Tombstone>,
+    /// The first operation of which a newer program wrote something that is not known here.
+    pub unknown: Option<u64>,
+}
+
+impl State {
+    /// Takes in the next operation.
+    pub fn apply(&mut self, operation: &Operation, bulk: &Bulk) {
+        let n = operation.n;
+        let entries = self.entries() + operation.count();
+        self.newest = Some(Newest { n, hash: operation.hash, at: operation.at, entries });
+        let facts = &operation.facts;
+        self.files.extend(facts.files.iter().map(|file| file.place.clone()));
+        self.generations.extend(facts.generations.iter().map(|generation| (n, *generation)));
+        for run in &bulk.runs {
+            self.ends.insert(run.generation, run.clone());
+        }
+        self.checkpoints += bulk.checkpoints.len() as u64;
+        if let Some(last) = bulk.checkpoints.last() {
+            self.checkpoint = Some((n, last.place));
+        }
+        for step in &facts.moves {
+            match step.to {
+                Some(to) => self.branches.insert(step.branch.to_text(), to),
+                None => self.branches.remove(&step.branch.to_text()),
+            };
+        }
+        if let Some(step) = &facts.current {
+            self.current = step.to.as_ref().map(Text::to_text);
+        }
+        if let Some(step) = &facts.live {
+            self.live = step.to;
+        }
+        if let Some(step) = &facts.hidden {
+            self.hidden = step.to.is_some();
+        }
+        self.undos.extend(operation.undoes().map(|undoes| (n, undoes)));
+        self.rotations.extend(facts.rotations.iter().map(|rotation| (n, rotation.clone())));
+        let containers = (0..).zip(&facts.containers);
+        self.containers.extend(containers.map(|(at, container)| (n, at, container.clone())));
+        self.gone.extend(&facts.gone);
+        for step in facts.live.iter().filter_map(|step| step.to) {
+            self.gone.remove(&step);
+        }
+        self.bases.extend(facts.bases.iter().cloned());
+        self.pending.extend(facts.pending.iter().cloned().map(|mut pending| {
+            // A state that is kept holds no words of persons but the names of branches; the operation has them.
+            Tagged::texts(&mut pending, &mut Text::forget);
+            (n, pending)
+        }));
+        self.pending.retain(|(n, _)| !facts.carried.contains(n));
+        self.tombstones.extend(facts.tombstones.iter().cloned());
+        if !operation.unknown.is_empty() {
+            self.unknown = self.unknown.or(Some(n));
+        }
+    }
+
+    /// Returns how many operations there are.
+    pub fn operations(&self) -> u64 {
+        self.newest.map_or(0, |newest| newest.n)
+    }
+
+    /// Returns how many entries there are.
+    pub fn entries(&self) -> u64 {
+        self.newest.map_or(0, |newest| newest.entries)
+    }
+
+    /// Returns when the newest operation was.
+    pub fn at(&self) -> Timestamp {
+        self.newest.map_or(Timestamp::default(), |newest| newest.at)
+    }
+
+    /// Returns the hash of the newest operation.
+    pub fn hash(&self) -> Option<OperationId> {
+        self.newest.map(|newest| newest.hash)
+    }
+
+    /// Returns the name of the current branch.
+    pub fn current(&self) -> &str {
+        self.current.as_deref().unwrap_or("main")
+    }
+
+    /// Returns where the current branch stands.
+    pub fn position(&self) -> Option<Position> {
+        self.branches.get(self.current()).copied()
+    }
+
+    /// Returns the newest run of the generation in which the current branch stands.
+    pub fn growth(&self) -> Option<&Run> {
+        self.ends.get(&self.position()?.generation)
+    }
+
+    /// Returns where a file lies.
+    pub fn file(&self, n: u64) -> Option<&Place> {
+        self.files.get(usize::try_from(n.checked_sub(1)?).ok()?)
+    }
+
+    /// Returns the file of a generation.
+    pub fn file_of(&self, generation: u64) -> Option<u64> {
+        let index = usize::try_from(generation.checked_sub(1)?).ok()?;
+        self.generations.get(index).and_then(|(_, generation)| generation.file)
+    }
+
+    /// Returns the operations that are undone: those that an operation takes back which is not undone itself.
+    pub fn undone(&self) -> BTreeSet<u64> {
+        let mut undone = BTreeSet::new();
+        for (n, undoes) in self.undos.iter().rev() {
+            if !undone.contains(n) {
+                undone.insert(*undoes);
+            }
+        }
+        undone
+    }
+}
+
+tagged!(Newest { 1: n, 2: hash, 3: at, 4: entries });
+
+/// A fact behind the operation that it belongs to, and behind its place there if it has one.
+#[derive(Default)]
+struct Of<T> {
+    operation: u64,
+    at: u64,
+    fact: Option<T>,
+}
+
+/// A branch and where it stands.
+#[derive(Default)]
+struct Branch {
+    name: Option<String>,
+    position: Position,
+}
+
+/// The state as fields.
+#[derive(Default)]
+struct Fields {
+    newest: Option<Newest>,
+    files: Vec<Place>,
+    generations: Vec<Of<Generation>>,
+    ends: Vec<Run>,
+    checkpoints: u64,
+    checkpoint: Option<Of<Position>>,
+    branches: Vec<Branch>,
+    current: Option<String>,
+    live: Option<u64>,
+    hidden: bool,
+    undos: Vec<Of<u64>>,
+    rotations: Vec<Of<Rotation>>,
+    containers: Vec<Of<Container>>,
+    gone: Vec<u64>,
+    bases: Vec<Base>,
+    pending: Vec<Of<Pending>>,
+    tombstones: Vec<Tombstone>,
+    unknown: Option<u64>,
+}
+
+tagged!(Of<Generation> { 1: operation, 2: at, 3: fact });
+tagged!(Of<Position> { 1: operation, 2: at, 3: fact });
+tagged!(Of<Rotation> { 1: operation, 2: at, 3: fact });
+tagged!(Of<Container> { 1: operation, 2: at, 3: fact });
+tagged!(Of<Pending> { 1: operation, 2: at, 3: fact });
+tagged!(Of<u64> { 1: operation, 2: at, 3: fact });
+tagged!(Branch { 1: name, 2: position });
+tagged!(Fields {
+    1: newest,
+    2: files,
+    3: generations,
+    4: ends,
+    5: checkpoints,
+    6: checkpoint,
+    7: branches,
+    8: current,
+    9: live,
+    10: hidden,
+    11: undos,
+    12: rotations,
+    13: containers,
+    14: gone,
+    15: bases,
+    16: pending,
+    17: tombstones,
+    18: unknown,
+});
+
+fn of<T: Clone>((operation, fact): &(u64, T)) -> Of<T> {
+    Of { operation: *operation, at: 0, fact: Some(fact.clone()) }
+}
+
+fn back<T>(of: Vec<Of<T>>) -> Vec<(u64, T)> {
+    of.into_iter().filter_map(|of| Some((of.operation, of.fact?))).collect()
+}
+
+impl Tagged for State {
+    fn write(&self, out: &mut Vec<u8>) {
+        let containers = self.containers.iter().map(|(operation, at, container)| Of {
+            operation: *operation,
+            at: *at,
+            fact: Some(container.clone()),
+        });
+        let branches = self
+            .branches
+            .iter()
+            .map(|(name, position)| Branch { name: Some(name.clone()), position: *position });
+        let fields = Fields {
+            newest: self.newest,
+            files: self.files.clone(),
+            generations: self.generations.iter().map(of).collect(),
+            ends: self.ends.values().cloned().collect(),
+            checkpoints: self.checkpoints,
+            checkpoint: self.checkpoint.as_ref().map(of),
+            branches: branches.collect(),
+            current: self.current.clone(),
+            live: self.live,
+            hidden: self.hidden,
+            undos: self.undos.iter().map(of).collect(),
+            rotations: self.rotations.iter().map(of).collect(),
+            containers: containers.collect(),
+            gone: self.gone.iter().copied().collect(),
+            bases: self.bases.clone(),
+            pending: self.pending.iter().map(of).collect(),
+            tombstones: self.tombstones.clone(),
+            unknown: self.unknown,
+        };
+        fields.write(out);
+    }
+
+    fn read(bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
+        let fields: Fields = Tagged::read(bytes, unknown)?;
+        let containers = fields.containers.into_iter();
+        let branches = fields.branches.into_iter();
+        Ok(Self {
+            newest: fields.newest,
+            files: fields.files,
+            generations: back(fields.generations),
+            ends: fields.ends.into_iter().map(|run| (run.generation, run)).collect(),
+            checkpoints: fields.checkpoints,
+            checkpoint: fields.checkpoint.and_then(|of| Some((of.operation, of.fact?))),
+            branches: branches.filter_map(|b| Some((b.name?, b.position))).collect(),
+            current: fields.current,
+            live: fields.live,
+            hidden: fields.hidden,
+            undos: back(fields.undos),
+            rotations: back(fields.rotations),
+            containers: containers.filter_map(|of| Some((of.operation, of.at, of.fact?))).collect(),
+            gone: fields.gone.into_iter().collect(),
+            bases: fields.bases,
+            pending: back(fields.pending),
+            tombstones: fields.tombstones,
+            unknown: fields.unknown,
+        })
+    }
+
+    fn texts(&mut self, _: &mut dyn FnMut(&mut Text)) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_undo_that_is_undone_undoes_nothing() {
+        let undone =
+            |undos: &[(u64, u64)]| State { undos: undos.to_vec(), ..State::default() }.undone();
+        assert_eq!(undone(&[(3, 1)]), BTreeSet::from([1]));
+        assert_eq!(undone(&[(3, 1), (4, 3)]), BTreeSet::from([3]));
+        assert_eq!(undone(&[(3, 1), (4, 3), (5, 1)]), BTreeSet::from([1, 3]));
+    }
+}

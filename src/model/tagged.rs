@@ -1,0 +1,413 @@
+//! Tagged values: the canonical encoding of records, in which a field is written only if it holds something.
+//!
+//! ```text
+//! value     field field ...                         in the order of their tags
+//! field     tag, length of the payload, payload     tag and length are varints
+//! payload   a number: a varint; a signed one: zigzag; bytes and texts: as they are; a value: its fields
+//! list      its field once for each item
+//! ```
+//!
+//! A reader keeps the tags that it does not know, so that a program can tell what a newer one wrote.
+//!
+//! Invariant: equal values have equal encodings, and what [`Tagged::read`] accepts is what [`Tagged::write`] wrote.
+
+use super::{Text, put_varint, take_varint};
+
+/// Why bytes are no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(pub &'static str);
+
+/// A value that is written as fields.
+pub trait Tagged: Sized {
+    /// Appends the fields.
+    fn write(&self, out: &mut Vec<u8>);
+
+    /// Reads fields; the tags that are not known are added to `unknown`.
+    fn read(bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed>;
+
+    /// Hands over every text in the value.
+    fn texts(&mut self, each: &mut dyn FnMut(&mut Text));
+
+    /// Returns the encoding.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write(&mut out);
+        out
+    }
+}
+
+/// What a field may hold.
+pub(crate) trait Field: Sized + Default {
+    /// Writes the field under its tag, unless it holds nothing.
+    fn put(&self, tag: u64, out: &mut Vec<u8>);
+
+    /// Takes a payload that stood under the field's tag.
+    fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed>;
+
+    /// Hands over every text in what it holds.
+    fn texts(&mut self, _: &mut dyn FnMut(&mut Text)) {}
+}
+
+/// What the payload of a field may be.
+pub(crate) trait Payload: Sized {
+    /// Appends the payload.
+    fn pack(&self, out: &mut Vec<u8>);
+
+    /// Reads the whole payload.
+    fn unpack(payload: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed>;
+
+    /// Hands over every text in it.
+    fn texts(&mut self, _: &mut dyn FnMut(&mut Text)) {}
+}
+
+/// Writes a field with a payload.
+pub(crate) fn put_field(tag: u64, payload: &impl Payload, out: &mut Vec<u8>) {
+    put_varint(out, tag);
+    let start = out.len();
+    payload.pack(out);
+    let length = out.len() - start;
+    let mut prefix = Vec::with_capacity(10);
+    put_varint(&mut prefix, length as u64);
+    out.splice(start..start, prefix);
+}
+
+/// Takes the next field from the front: its tag and its payload.
+pub(crate) fn take_field<'a>(bytes: &mut &'a [u8]) -> Result<(u64, &'a [u8]), Malformed> {
+    let cut_short = Malformed("a field is cut short");
+    let tag = take_number(bytes)?;
+    let length = usize::try_from(take_number(bytes)?).map_err(|_| cut_short)?;
+    let (payload, rest) = bytes.split_at_checked(length).ok_or(cut_short)?;
+    *bytes = rest;
+    Ok((tag, payload))
+}
+
+/// Takes a varint that is written in as few bytes as it needs.
+fn take_number(bytes: &mut &[u8]) -> Result<u64, Malformed> {
+    let before = *bytes;
+    let value = take_varint(bytes).ok_or(Malformed("a number is cut short"))?;
+    let mut again = Vec::with_capacity(10);
+    put_varint(&mut again, value);
+    if before.starts_with(&again) && before.len() - bytes.len() == again.len() {
+        Ok(value)
+    } else {
+        Err(Malformed("a number is longer than it needs to be"))
+    }
+}
+
+impl Payload for u64 {
+    fn pack(&self, out: &mut Vec<u8>) {
+        put_varint(out, *self);
+    }
+
+    fn unpack(mut payload: &[u8], _: &mut Vec<u64>) -> Result<Self, Malformed> {
+        let value = take_number(&mut payload)?;
+        if payload.is_empty() { Ok(value) } else { Err(Malformed("a number has a rest")) }
+    }
+}
+
+impl Payload for i64 {
+    fn pack(&self, out: &mut Vec<u8>) {
+        put_varint(out, ((self << 1) ^ (self >> 63)).cast_unsigned());
+    }
+
+    fn unpack(payload: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
+        let value = u64::unpack(payload, unknown)?;
+        Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
+    }
+}
+
+impl Payload for Vec<u8> {
+    fn pack(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self);
+    }
+
+    fn unpack(payload: &[u8], _: &mut Vec<u64>) -> Result<Self, Malformed> {
+        Ok(payload.to_vec())
+    }
+}
+
+impl Payload for String {
+    fn pack(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.as_bytes());
+    }
+
+    fn unpack(payload: &[u8], _: &mut Vec<u64>) -> Result<Self, Malformed> {
+        String::from_utf8(payload.to_vec()).map_err(|_| Malformed("a text is no UTF-8"))
+    }
+}
+
+impl<const N: usize> Payload for [u8; N] {
+    fn pack(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self);
+    }
+
+    fn unpack(payload: &[u8], _: &mut Vec<u64>) -> Result<Self, Malformed> {
+        payload.try_into().map_err(|_| Malformed("a hash has another length"))
+    }
+}
+
+impl<T: Tagged> Payload for T {
+    fn pack(&self, out: &mut Vec<u8>) {
+        self.write(out);
+    }
+
+    fn unpack(payload: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
+        T::read(payload, unknown)
+    }
+
+    fn texts(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        Tagged::texts(self, each);
+    }
+}
+
+impl Field for u64 {
+    fn put(&self, tag: u64, out: &mut Vec<u8>) {
+        if *self != 0 {
+            put_field(tag, self, out);
+        }
+    }
+
+    fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
+        if *self != 0 {
+            return Err(Malformed("a field stands twice"));
+        }
+        *self = Payload::unpack(payload, unknown)?;
+        if *self == 0 { Err(Malformed("a field holds nothing")) } else { Ok(()) }
+    }
+}
+
+impl Field for bool {
+    fn put(&self, tag: u64, out: &mut Vec<u8>) {
+        u64::from(*self).put(tag, out);
+    }
+
+    fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
+        let mut number = u64::from(*self);
+        Field::take(&mut number, payload, unknown)?;
+        *self = true;
+        if number == 1 { Ok(()) } else { Err(Malformed("a truth is neither yes nor no")) }
+    }
+}
+
+impl<T: Payload> Field for Option<T> {
+    fn put(&self, tag: u64, out: &mut Vec<u8>) {
+        if let Some(value) = self {
+            put_field(tag, value, out);
+        }
+    }
+
+    fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
+        match self.replace(T::unpack(payload, unknown)?) {
+            None => Ok(()),
+            Some(_) => Err(Malformed("a field stands twice")),
+        }
+    }
+
+    fn texts(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        if let Some(value) = self {
+            value.texts(each);
+        }
+    }
+}
+
+impl<T: Payload> Field for Vec<T> {
+    fn put(&self, tag: u64, out: &mut Vec<u8>) {
+        for item in self {
+            put_field(tag, item, out);
+        }
+    }
+
+    fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
+        self.push(T::unpack(payload, unknown)?);
+        Ok(())
+    }
+
+    fn texts(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        for item in self {
+            item.texts(each);
+        }
+    }
+}
+
+impl Field for Vec<u8> {
+    fn put(&self, tag: u64, out: &mut Vec<u8>) {
+        if !self.is_empty() {
+            put_field(tag, self, out);
+        }
+    }
+
+    fn take(&mut self, payload: &[u8], _: &mut Vec<u64>) -> Result<(), Malformed> {
+        if !self.is_empty() || payload.is_empty() {
+            return Err(Malformed("a field holds nothing, or stands twice"));
+        }
+        *self = payload.to_vec();
+        Ok(())
+    }
+}
+
+/// Makes a struct a tagged value: its fields, each behind its tag, in the order of the tags.
+macro_rules! tagged {
+    ($type:ty { $($tag:literal: $field:ident),+ $(,)? }) => {
+        impl $crate::model::tagged::Tagged for $type {
+            fn write(&self, out: &mut Vec<u8>) {
+                $($crate::model::tagged::Field::put(&self.$field, $tag, out);)+
+            }
+
+            fn read(
+                mut bytes: &[u8],
+                unknown: &mut Vec<u64>,
+            ) -> Result<Self, $crate::model::tagged::Malformed> {
+                let mut value = Self::default();
+                let mut last = 0;
+                while !bytes.is_empty() {
+                    let (tag, payload) = $crate::model::tagged::take_field(&mut bytes)?;
+                    if tag < std::mem::replace(&mut last, tag) {
+                        return Err($crate::model::tagged::Malformed("a field stands behind its place"));
+                    }
+                    match tag {
+                        $($tag => $crate::model::tagged::Field::take(&mut value.$field, payload, unknown)?,)+
+                        other => unknown.push(other),
+                    }
+                }
+                Ok(value)
+            }
+
+            fn texts(&mut self, each: &mut dyn FnMut(&mut $crate::model::Text)) {
+                $($crate::model::tagged::Field::texts(&mut self.$field, each);)+
+            }
+        }
+    };
+}
+
+pub(crate) use tagged;
+
+macro_rules! hash_field {
+    ($($type:ident),+) => {$(
+        impl Payload for crate::model::$type {
+            fn pack(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(self.as_bytes());
+            }
+
+            fn unpack(payload: &[u8], _: &mut Vec<u64>) -> Result<Self, Malformed> {
+                Self::from_slice(payload).ok_or(Malformed("a hash has another length"))
+            }
+        }
+    )+};
+}
+
+hash_field!(Digest, EntryId, OperationId, Running);
+
+macro_rules! zero_is_nothing {
+    ($($type:ident: $zero:expr),+) => {$(
+        impl Field for crate::model::$type {
+            fn put(&self, tag: u64, out: &mut Vec<u8>) {
+                if *self != $zero {
+                    put_field(tag, self, out);
+                }
+            }
+
+            fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
+                if *self != $zero {
+                    return Err(Malformed("a field stands twice"));
+                }
+                *self = Payload::unpack(payload, unknown)?;
+                if *self == $zero { Err(Malformed("a field holds nothing")) } else { Ok(()) }
+            }
+        }
+    )+};
+}
+
+zero_is_nothing!(
+    Digest: crate::model::Digest::NONE,
+    Running: crate::model::Running::EMPTY,
+    OperationId: crate::model::OperationId::default(),
+    Timestamp: crate::model::Timestamp(0)
+);
+
+impl Payload for crate::model::Timestamp {
+    fn pack(&self, out: &mut Vec<u8>) {
+        self.0.pack(out);
+    }
+
+    fn unpack(payload: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
+        Ok(Self(Payload::unpack(payload, unknown)?))
+    }
+}
+
+impl Payload for crate::model::MachineId {
+    fn pack(&self, out: &mut Vec<u8>) {
+        self.get().pack(out);
+    }
+
+    fn unpack(payload: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
+        Ok(Self::new(Payload::unpack(payload, unknown)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq)]
+    struct Inner {
+        number: u64,
+        bytes: Vec<u8>,
+    }
+
+    tagged!(Inner { 1: number, 2: bytes });
+
+    #[derive(Debug, Default, PartialEq)]
+    struct Outer {
+        flag: bool,
+        maybe: Option<u64>,
+        signed: Option<i64>,
+        text: Option<String>,
+        one: Option<Inner>,
+        many: Vec<Inner>,
+    }
+
+    tagged!(Outer { 1: flag, 2: maybe, 3: signed, 5: text, 6: one, 9: many });
+
+    fn inner() -> impl Strategy<Value = Inner> {
+        (any::<u64>(), any::<Vec<u8>>()).prop_map(|(number, bytes)| Inner { number, bytes })
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_reads_what_it_wrote_and_nothing_else(
+            flag: bool, maybe: Option<u64>, signed: Option<i64>, text: Option<String>,
+            one in proptest::option::of(inner()), many in proptest::collection::vec(inner(), 0..4),
+            at: prop::sample::Index, byte: u8,
+        ) {
+            let value = Outer { flag, maybe, signed, text, one, many };
+            let mut bytes = value.to_bytes();
+            let mut unknown = Vec::new();
+            prop_assert_eq!(Outer::read(&bytes, &mut unknown), Ok(value));
+            prop_assert!(unknown.is_empty());
+            // Whatever is read of changed bytes is written as those bytes again.
+            if let Some(changed) = (!bytes.is_empty()).then(|| at.index(bytes.len())) {
+                bytes[changed] = byte;
+                if let (Ok(value), []) = (Outer::read(&bytes, &mut unknown), unknown.as_slice()) {
+                    prop_assert_eq!(value.to_bytes(), bytes);
+                }
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_a_reader_fail_otherwise(bytes: Vec<u8>) {
+            let _ = Outer::read(&bytes, &mut Vec::new());
+        }
+    }
+
+    #[test]
+    fn an_unknown_tag_is_told() {
+        let mut bytes = Outer { flag: true, ..Outer::default() }.to_bytes();
+        put_field(7, &"new".to_owned(), &mut bytes);
+        let mut unknown = Vec::new();
+        assert_eq!(Outer::read(&bytes, &mut unknown).map(|value| value.flag), Ok(true));
+        assert_eq!(unknown, [7]);
+    }
+}

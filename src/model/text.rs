@@ -1,0 +1,137 @@
+//! Texts in records: undertext's own words, and those that a person gave.
+//!
+//! What a person gave (a note, a message, a branch's name) is in the record by a salted digest; the words stand beside
+//! it. So they can be taken out one day, and the chain of operations still verifies.
+//!
+//! Invariant: the digest of given words says nothing about them without their salt.
+
+use super::{
+    Digest,
+    tagged::{Malformed, Tagged, put_field, take_field},
+};
+
+/// A text in a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// Undertext's own: in the record as it is.
+    Own(String),
+    /// Given by a person: in the record by its digest.
+    Given(Words),
+    /// Given by a person, and not at hand: taken out, or not looked up yet.
+    Absent(Digest),
+}
+
+/// Words that a person gave, as they stand beside a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// Drawn for these words alone.
+    pub salt: [u8; 16],
+    /// The words.
+    pub text: String,
+}
+
+impl Words {
+    /// Returns the digest that stands for them in the record.
+    pub fn digest(&self) -> Digest {
+        Digest::of_words(&self.salt, &self.text)
+    }
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self::Own(String::new())
+    }
+}
+
+impl Text {
+    /// Returns the text; what was taken out shows by the first digits of its digest.
+    pub fn to_text(&self) -> String {
+        match self {
+            Self::Own(text) | Self::Given(Words { text, .. }) => text.clone(),
+            Self::Absent(digest) => format!("removed-{digest:.8}"),
+        }
+    }
+
+    /// Returns the words and their digest, if a person gave them and they are at hand.
+    pub fn words(&self) -> Option<&Words> {
+        match self {
+            Self::Given(words) => Some(words),
+            Self::Own(_) | Self::Absent(_) => None,
+        }
+    }
+
+    /// Puts the digest in the place of the words that a person gave.
+    pub fn forget(&mut self) {
+        if let Self::Given(words) = self {
+            *self = Self::Absent(words.digest());
+        }
+    }
+
+    /// Puts the words in the place of their digest.
+    pub fn fill(&mut self, words: &[Words]) {
+        if let Self::Absent(digest) = self
+            && let Some(found) = words.iter().find(|words| words.digest() == *digest)
+        {
+            *self = Self::Given(found.clone());
+        }
+    }
+}
+
+impl Tagged for Text {
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Own(text) => put_field(1, text, out),
+            Self::Given(words) => put_field(2, &words.digest(), out),
+            Self::Absent(digest) => put_field(2, digest, out),
+        }
+    }
+
+    fn read(mut bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
+        use super::tagged::Payload;
+        let (tag, payload) = take_field(&mut bytes)?;
+        if !bytes.is_empty() {
+            return Err(Malformed("a text stands twice"));
+        }
+        Ok(match tag {
+            1 => Self::Own(Payload::unpack(payload, unknown)?),
+            2 => Self::Absent(Payload::unpack(payload, unknown)?),
+            other => {
+                unknown.push(other);
+                Self::default()
+            }
+        })
+    }
+
+    fn texts(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        each(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn given_words_are_written_by_their_digest_and_found_again() {
+        let words = Words { salt: [7; 16], text: "not this way".into() };
+        let given = Text::Given(words.clone());
+        let bytes = given.to_bytes();
+        assert!(!bytes.windows(3).any(|part| part == b"not"));
+        let mut read = Text::read(&bytes, &mut Vec::new()).unwrap();
+        assert_eq!(read, Text::Absent(words.digest()));
+        assert!(read.to_text().starts_with("removed-"));
+        read.fill(&[Words { salt: [0; 16], text: "not this way".into() }]);
+        assert_eq!(read.words(), None);
+        read.fill(&[words]);
+        assert_eq!(read, given);
+        assert_eq!(read.to_bytes(), bytes);
+    }
+
+    #[test]
+    fn own_words_are_written_as_they_are() {
+        for text in ["", "main"] {
+            let own = Text::Own(text.into());
+            assert_eq!(Text::read(&own.to_bytes(), &mut Vec::new()), Ok(own));
+        }
+    }
+}
