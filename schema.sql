@@ -1,10 +1,13 @@
--- The tables of an undertext store, version 1.
+-- The tables of an undertext store, version 2.
 --
 -- Part 1 holds facts: they belong to an operation, and triggers refuse every update, delete and replacement.
--- Part 2 holds bytes: addressed by content; they may be packed differently, but never become others.
+-- Part 2 holds bytes: lines, which may be packed differently, but never become others.
 -- Part 3 holds derived rows: they can be made anew from parts 1 and 2.
 --
--- Hashes are stored whole and indexed by their first 6 bytes; what an index finds is compared in full.
+-- An operation lies in the journal or in the other tables, never in both. Small facts (files, generations, moves, marks,
+-- rotations) stand in its record only. Facts that come in bulk have rows; the record names them by count and digest.
+--
+-- Ids are stored whole and indexed by their first 6 bytes; what an index finds is compared in full.
 --
 -- A refused insert needs a trigger of its own: INSERT OR REPLACE fires no delete trigger.
 
@@ -23,69 +26,62 @@ BEGIN SELECT RAISE(ABORT, 'append-only: this session exists'); END;
 CREATE TRIGGER session_is_not_updated BEFORE UPDATE ON session BEGIN SELECT RAISE(ABORT, 'append-only: session'); END;
 CREATE TRIGGER session_is_not_deleted BEFORE DELETE ON session BEGIN SELECT RAISE(ABORT, 'append-only: session'); END;
 
--- One command that changed a session. Its hash covers its facts and the operation before it.
+-- A store whose operations are here: this one, and those that it was given operations of.
+CREATE TABLE store (
+  key INTEGER PRIMARY KEY,                           -- 1: this store
+  id  BLOB NOT NULL CHECK (length(id) = 16)          -- drawn when the store was made
+) STRICT;
+CREATE UNIQUE INDEX store_id ON store (id);
+CREATE TRIGGER store_is_not_replaced BEFORE INSERT ON store WHEN EXISTS (SELECT 1 FROM store WHERE key = NEW.key)
+  OR EXISTS (SELECT 1 FROM store WHERE id = NEW.id)
+BEGIN SELECT RAISE(ABORT, 'append-only: this store exists'); END;
+CREATE TRIGGER store_is_not_updated BEFORE UPDATE ON store BEGIN SELECT RAISE(ABORT, 'append-only: store'); END;
+CREATE TRIGGER store_is_not_deleted BEFORE DELETE ON store BEGIN SELECT RAISE(ABORT, 'append-only: store'); END;
+
+-- One command that changed a session. Its hash covers its record and the operation before it.
 CREATE TABLE operation (
-  session INTEGER NOT NULL,
-  n       INTEGER NOT NULL CHECK (n > 0),            -- 1, 2, 3 ... in the session
-  at      INTEGER NOT NULL,                          -- milliseconds since 1970, UTC
-  command TEXT NOT NULL,
-  detail  TEXT NOT NULL,                             -- a JSON object
-  undoes  INTEGER CHECK (undoes < n),                -- the operation that it undoes
-  first   INTEGER NOT NULL,                          -- the first entry it added
-  count   INTEGER NOT NULL,                          -- how many it added
+  seq     INTEGER PRIMARY KEY,                       -- 1, 2, 3 ... in this store; in no hash
+  session INTEGER NOT NULL,                          -- session.key
+  store   INTEGER NOT NULL,                          -- store.key: whose chain it belongs to
+  n       INTEGER NOT NULL CHECK (n > 0),            -- 1, 2, 3 ... in the chain
   hash    BLOB NOT NULL CHECK (length(hash) = 32),
-  PRIMARY KEY (session, n)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX operation_undoes ON operation (session, n, undoes) WHERE undoes IS NOT NULL;
-CREATE TRIGGER operation_is_not_replaced BEFORE INSERT ON operation WHEN EXISTS (SELECT 1 FROM operation WHERE session = NEW.session AND n = NEW.n)
-BEGIN SELECT RAISE(ABORT, 'append-only: this operation exists'); END;
+  record  BLOB NOT NULL                              -- what it did, in its canonical form
+) STRICT;
+CREATE UNIQUE INDEX operation_chain ON operation (session, store, n);
+CREATE TRIGGER operation_is_not_replaced BEFORE INSERT ON operation
+  WHEN NEW.seq <> 1 + (SELECT ifnull(max(seq), 0) FROM operation)
+  OR EXISTS (SELECT 1 FROM operation WHERE session = NEW.session AND store = NEW.store AND n = NEW.n)
+BEGIN SELECT RAISE(ABORT, 'append-only: this operation exists, or does not follow'); END;
 CREATE TRIGGER operation_is_not_updated BEFORE UPDATE ON operation BEGIN SELECT RAISE(ABORT, 'append-only: operation'); END;
 CREATE TRIGGER operation_is_not_deleted BEFORE DELETE ON operation BEGIN SELECT RAISE(ABORT, 'append-only: operation'); END;
+
+-- A small operation as it was committed, with all that it brings; it waits to be settled in the other tables.
+CREATE TABLE journal (
+  seq  INTEGER PRIMARY KEY,                          -- operation.seq
+  body BLOB NOT NULL
+) STRICT;
+CREATE TRIGGER journal_is_not_replaced BEFORE INSERT ON journal
+  WHEN NEW.seq <> 1 + max((SELECT ifnull(max(seq), 0) FROM journal), (SELECT ifnull(max(seq), 0) FROM operation))
+BEGIN SELECT RAISE(ABORT, 'append-only: this operation exists, or does not follow'); END;
+CREATE TRIGGER journal_is_not_updated BEFORE UPDATE ON journal BEGIN SELECT RAISE(ABORT, 'append-only: journal'); END;
+CREATE TRIGGER journal_is_not_lost BEFORE DELETE ON journal WHEN NOT EXISTS (SELECT 1 FROM operation WHERE seq = OLD.seq)
+BEGIN SELECT RAISE(ABORT, 'append-only: this operation is nowhere else'); END;
 
 -- A line in a session. The id covers the line and the link.
 CREATE TABLE entry (
   session INTEGER NOT NULL,
   n       INTEGER NOT NULL CHECK (n > 0),
   id      BLOB NOT NULL CHECK (length(id) = 32),
-  link    INTEGER CHECK (link < n),                  -- the entry that the id is linked to, if the line has no name
-  line    INTEGER NOT NULL,                          -- line.key
+  link    INTEGER CHECK (link > 0 AND link < n),     -- n minus the entry that the id is linked to; none: it covers the line alone
+  line    INTEGER NOT NULL,                          -- the line's number in this store
   PRIMARY KEY (session, n)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX entry_id ON entry (session, substr(id, 1, 6));
+CREATE INDEX entry_id ON entry (substr(id, 1, 6));
 CREATE TRIGGER entry_is_not_replaced BEFORE INSERT ON entry WHEN EXISTS (SELECT 1 FROM entry WHERE session = NEW.session AND n = NEW.n)
-  OR EXISTS (SELECT 1 FROM entry WHERE session = NEW.session AND id = NEW.id
-    -- A range, because the planner takes an equality here for a reason to walk the session.
-    AND substr(id, 1, 6) BETWEEN substr(NEW.id, 1, 6) AND substr(NEW.id, 1, 6))
+  OR EXISTS (SELECT 1 FROM entry WHERE substr(id, 1, 6) = substr(NEW.id, 1, 6) AND session = NEW.session AND id = NEW.id)
 BEGIN SELECT RAISE(ABORT, 'append-only: this entry exists'); END;
 CREATE TRIGGER entry_is_not_updated BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'append-only: entry'); END;
 CREATE TRIGGER entry_is_not_deleted BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'append-only: entry'); END;
-
--- A file that holds, or held, generations of a session.
-CREATE TABLE file (
-  session   INTEGER NOT NULL,
-  n         INTEGER NOT NULL CHECK (n > 0),
-  operation INTEGER NOT NULL,
-  path      BLOB NOT NULL,                           -- relative: below the store's folder
-  PRIMARY KEY (session, n)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX file_path ON file (path);
-CREATE TRIGGER file_is_not_replaced BEFORE INSERT ON file WHEN EXISTS (SELECT 1 FROM file WHERE session = NEW.session AND n = NEW.n)
-BEGIN SELECT RAISE(ABORT, 'append-only: this file exists'); END;
-CREATE TRIGGER file_is_not_updated BEFORE UPDATE ON file BEGIN SELECT RAISE(ABORT, 'append-only: file'); END;
-CREATE TRIGGER file_is_not_deleted BEFORE DELETE ON file BEGIN SELECT RAISE(ABORT, 'append-only: file'); END;
-
--- One state of one file, as an ordered list of entries.
-CREATE TABLE generation (
-  session   INTEGER NOT NULL,
-  n         INTEGER NOT NULL CHECK (n > 0),
-  operation INTEGER NOT NULL,
-  file      INTEGER,
-  PRIMARY KEY (session, n)
-) STRICT, WITHOUT ROWID;
-CREATE TRIGGER generation_is_not_replaced BEFORE INSERT ON generation WHEN EXISTS (SELECT 1 FROM generation WHERE session = NEW.session AND n = NEW.n)
-BEGIN SELECT RAISE(ABORT, 'append-only: this generation exists'); END;
-CREATE TRIGGER generation_is_not_updated BEFORE UPDATE ON generation BEGIN SELECT RAISE(ABORT, 'append-only: generation'); END;
-CREATE TRIGGER generation_is_not_deleted BEFORE DELETE ON generation BEGIN SELECT RAISE(ABORT, 'append-only: generation'); END;
 
 -- A stretch by which a generation grew: entries first .. first + count at the positions start .. start + count.
 CREATE TABLE run (
@@ -106,38 +102,6 @@ BEGIN SELECT RAISE(ABORT, 'append-only: this run exists'); END;
 CREATE TRIGGER run_is_not_updated BEFORE UPDATE ON run BEGIN SELECT RAISE(ABORT, 'append-only: run'); END;
 CREATE TRIGGER run_is_not_deleted BEFORE DELETE ON run BEGIN SELECT RAISE(ABORT, 'append-only: run'); END;
 
--- A branch that was made, moved or hidden. A position is a generation, a head in it and a horizon.
-CREATE TABLE move (
-  session         INTEGER NOT NULL,
-  branch          TEXT NOT NULL,
-  operation       INTEGER NOT NULL,
-  from_generation INTEGER,
-  from_head       INTEGER,
-  from_horizon    INTEGER,
-  to_generation   INTEGER,
-  to_head         INTEGER,
-  to_horizon      INTEGER,
-  PRIMARY KEY (session, branch, operation)
-) STRICT, WITHOUT ROWID;
-CREATE TRIGGER move_is_not_replaced BEFORE INSERT ON move WHEN EXISTS (SELECT 1 FROM move WHERE session = NEW.session AND branch = NEW.branch AND operation = NEW.operation)
-BEGIN SELECT RAISE(ABORT, 'append-only: this move exists'); END;
-CREATE TRIGGER move_is_not_updated BEFORE UPDATE ON move BEGIN SELECT RAISE(ABORT, 'append-only: move'); END;
-CREATE TRIGGER move_is_not_deleted BEFORE DELETE ON move BEGIN SELECT RAISE(ABORT, 'append-only: move'); END;
-
--- A named value of the session that was set: the current branch, the live file, hidden.
-CREATE TABLE mark (
-  session    INTEGER NOT NULL,
-  name       TEXT NOT NULL,
-  operation  INTEGER NOT NULL,
-  from_value TEXT,
-  to_value   TEXT,
-  PRIMARY KEY (session, name, operation)
-) STRICT, WITHOUT ROWID;
-CREATE TRIGGER mark_is_not_replaced BEFORE INSERT ON mark WHEN EXISTS (SELECT 1 FROM mark WHERE session = NEW.session AND name = NEW.name AND operation = NEW.operation)
-BEGIN SELECT RAISE(ABORT, 'append-only: this mark exists'); END;
-CREATE TRIGGER mark_is_not_updated BEFORE UPDATE ON mark BEGIN SELECT RAISE(ABORT, 'append-only: mark'); END;
-CREATE TRIGGER mark_is_not_deleted BEFORE DELETE ON mark BEGIN SELECT RAISE(ABORT, 'append-only: mark'); END;
-
 -- A numbered place to go back to.
 CREATE TABLE checkpoint (
   session    INTEGER NOT NULL,
@@ -148,7 +112,7 @@ CREATE TABLE checkpoint (
   horizon    INTEGER NOT NULL,
   before     INTEGER,                                -- the turn, or the agent's own record, that it stands before
   own        TEXT,                                   -- the format's own number
-  note       TEXT,
+  note       BLOB,                                   -- words, as they stand in a record
   PRIMARY KEY (session, n)
 ) STRICT, WITHOUT ROWID;
 CREATE TRIGGER checkpoint_is_not_replaced BEFORE INSERT ON checkpoint WHEN EXISTS (SELECT 1 FROM checkpoint WHERE session = NEW.session AND n = NEW.n)
@@ -162,6 +126,7 @@ CREATE TABLE origin (
   entry     INTEGER NOT NULL,
   operation INTEGER NOT NULL,
   origin    INTEGER NOT NULL,
+  cut       BLOB,                                    -- what was cut of it, if it was replaced for that
   PRIMARY KEY (session, entry)
 ) STRICT, WITHOUT ROWID;
 CREATE TRIGGER origin_is_not_replaced BEFORE INSERT ON origin WHEN EXISTS (SELECT 1 FROM origin WHERE session = NEW.session AND entry = NEW.entry)
@@ -169,52 +134,55 @@ BEGIN SELECT RAISE(ABORT, 'append-only: this origin exists'); END;
 CREATE TRIGGER origin_is_not_updated BEFORE UPDATE ON origin BEGIN SELECT RAISE(ABORT, 'append-only: origin'); END;
 CREATE TRIGGER origin_is_not_deleted BEFORE DELETE ON origin BEGIN SELECT RAISE(ABORT, 'append-only: origin'); END;
 
--- The intent to put a new file in the place of a live one. Whether it is done, the folder itself says.
-CREATE TABLE rotation (
+-- Words of a person: the record holds their salted digest, so that the chain still verifies without them.
+CREATE TABLE words (
   session   INTEGER NOT NULL,
   operation INTEGER NOT NULL,
-  file      INTEGER NOT NULL,
-  aside     BLOB NOT NULL,                           -- the name that the old file gets
-  old       INTEGER NOT NULL,                        -- the generation in the old file
-  new       INTEGER NOT NULL,                        -- the generation in the new file
-  inode     INTEGER NOT NULL,                        -- of the old file
-  length    INTEGER NOT NULL,                        -- of the old file
-  PRIMARY KEY (session, operation, file)
+  digest    BLOB NOT NULL CHECK (length(digest) = 32),
+  salt      BLOB NOT NULL CHECK (length(salt) = 16),
+  text      TEXT NOT NULL,
+  PRIMARY KEY (session, operation, digest)
 ) STRICT, WITHOUT ROWID;
-CREATE TRIGGER rotation_is_not_replaced BEFORE INSERT ON rotation WHEN EXISTS (SELECT 1 FROM rotation WHERE session = NEW.session AND operation = NEW.operation AND file = NEW.file)
-BEGIN SELECT RAISE(ABORT, 'append-only: this rotation exists'); END;
-CREATE TRIGGER rotation_is_not_updated BEFORE UPDATE ON rotation BEGIN SELECT RAISE(ABORT, 'append-only: rotation'); END;
-CREATE TRIGGER rotation_is_not_deleted BEFORE DELETE ON rotation BEGIN SELECT RAISE(ABORT, 'append-only: rotation'); END;
+CREATE TRIGGER words_are_not_replaced BEFORE INSERT ON words WHEN EXISTS (SELECT 1 FROM words WHERE session = NEW.session AND operation = NEW.operation AND digest = NEW.digest)
+BEGIN SELECT RAISE(ABORT, 'append-only: these words exist'); END;
+CREATE TRIGGER words_are_not_updated BEFORE UPDATE ON words BEGIN SELECT RAISE(ABORT, 'append-only: words'); END;
+CREATE TRIGGER words_are_not_deleted BEFORE DELETE ON words BEGIN SELECT RAISE(ABORT, 'append-only: words'); END;
+
+-- A file that is kept whole, such as one that was compressed or lies beside a session's own. Its bytes are kept as a line's.
+CREATE TABLE kept (
+  session   INTEGER NOT NULL,
+  operation INTEGER NOT NULL,
+  n         INTEGER NOT NULL,                        -- its containers, then its sidecars, from 0
+  line      INTEGER NOT NULL,                        -- the line's number in this store
+  PRIMARY KEY (session, operation, n)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER kept_is_not_replaced BEFORE INSERT ON kept WHEN EXISTS (SELECT 1 FROM kept WHERE session = NEW.session AND operation = NEW.operation AND n = NEW.n)
+BEGIN SELECT RAISE(ABORT, 'append-only: this file is kept'); END;
+CREATE TRIGGER kept_is_not_updated BEFORE UPDATE ON kept BEGIN SELECT RAISE(ABORT, 'append-only: kept'); END;
+CREATE TRIGGER kept_is_not_deleted BEFORE DELETE ON kept BEGIN SELECT RAISE(ABORT, 'append-only: kept'); END;
 
 ---------------------------------------------------------------------------------------------------- Part 2: bytes
 
--- A line, by its hash.
-CREATE TABLE line (
-  key  INTEGER PRIMARY KEY,                          -- without gaps, from 1
-  hash BLOB NOT NULL CHECK (length(hash) = 32),
-  size INTEGER NOT NULL                              -- as it arrived
+-- Lines have numbers without gaps, from 1. The first ones lie in segments, the others in rows of their own.
+
+-- Bodies of consecutive lines, packed together: each body's length, a varint, then the bodies.
+CREATE TABLE segment (
+  key   INTEGER PRIMARY KEY,                         -- the first line's number
+  count INTEGER NOT NULL,                            -- how many lines
+  size  INTEGER NOT NULL,                            -- before compression
+  codec INTEGER NOT NULL,                            -- how it is packed; 1: zstd
+  sum   BLOB NOT NULL CHECK (length(sum) = 8),       -- of the BLAKE3 of the rest of the row
+  sizes BLOB NOT NULL,                               -- each line's length as it arrived, a varint
+  body  BLOB NOT NULL
 ) STRICT;
-CREATE INDEX line_hash ON line (substr(hash, 1, 6));
-CREATE TRIGGER line_is_not_replaced BEFORE INSERT ON line WHEN EXISTS (SELECT 1 FROM line WHERE key = NEW.key)
-  OR EXISTS (SELECT 1 FROM line WHERE substr(hash, 1, 6) = substr(NEW.hash, 1, 6) AND hash = NEW.hash)
-BEGIN SELECT RAISE(ABORT, 'append-only: this line exists'); END;
-CREATE TRIGGER line_is_not_updated BEFORE UPDATE ON line BEGIN SELECT RAISE(ABORT, 'append-only: line'); END;
-CREATE TRIGGER line_is_not_deleted BEFORE DELETE ON line BEGIN SELECT RAISE(ABORT, 'append-only: line'); END;
 
 -- The body of a line that lies in no segment yet: the number of references; for each the length of the literal bytes
 -- before it, then the line, the offset in that line's literal bytes and the length that it stands for; then the literal
 -- bytes. Numbers are varints.
 CREATE TABLE fresh (
-  key  INTEGER PRIMARY KEY,                          -- line.key
+  key  INTEGER PRIMARY KEY,                          -- the line's number
+  size INTEGER NOT NULL,                             -- as it arrived
   body BLOB NOT NULL
-) STRICT;
-
--- Bodies of consecutive lines, packed together: zstd over each body's length, then the bodies.
-CREATE TABLE segment (
-  key   INTEGER PRIMARY KEY,                         -- the first line's key
-  count INTEGER NOT NULL,                            -- how many lines
-  size  INTEGER NOT NULL,                            -- before compression
-  body  BLOB NOT NULL
 ) STRICT;
 
 -- Where a string of 256 bytes or more was met first: in the literal bytes of a line's body.
@@ -226,6 +194,13 @@ CREATE TABLE text (
   PRIMARY KEY (tag, line, at)
 ) STRICT, WITHOUT ROWID;
 
+-- Where an equal line is found that has no name. One that has is found by its entry's id.
+CREATE TABLE tag (
+  tag  BLOB NOT NULL CHECK (length(tag) = 6),        -- of the BLAKE3 of the line
+  line INTEGER NOT NULL,
+  PRIMARY KEY (tag, line)
+) STRICT, WITHOUT ROWID;
+
 ---------------------------------------------------------------------------------------------------- Part 3: derived
 
 -- What a format makes of an entry.
@@ -234,7 +209,7 @@ CREATE TABLE record (
   n       INTEGER NOT NULL,
   kind    INTEGER NOT NULL,
   name    INTEGER,                                   -- the tag of the record's own name
-  parent  INTEGER,                                   -- none: a root; 0: missing
+  parent  INTEGER,                                   -- n minus the entry that it follows; none: a root; 0: missing
   time    INTEGER,
   hint    BLOB,                                      -- what else the format's path rule must know
   PRIMARY KEY (session, n)
@@ -249,20 +224,6 @@ CREATE TABLE twin (
   PRIMARY KEY (session, name)
 ) STRICT, WITHOUT ROWID;
 
--- What lists show of a session.
-CREATE TABLE card (
-  session INTEGER PRIMARY KEY,
-  format  TEXT NOT NULL,                             -- again, so that a list needs no other table
-  id      TEXT NOT NULL,
-  title   TEXT,
-  folder  TEXT,
-  started INTEGER NOT NULL,
-  active  INTEGER NOT NULL,
-  turns   INTEGER NOT NULL,
-  hidden  INTEGER NOT NULL
-) STRICT;
-CREATE INDEX card_active ON card (active);
-
 -- What a state of a file shows of other sessions. All states of all sessions that begin alike have one beginning.
 CREATE TABLE tie (
   session    INTEGER NOT NULL,
@@ -272,6 +233,30 @@ CREATE TABLE tie (
   PRIMARY KEY (session, generation, kind, other)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tie_other ON tie (other, kind);
+
+-- Where a file of a session lies.
+CREATE TABLE place (
+  place   BLOB NOT NULL,
+  session INTEGER NOT NULL,
+  file    INTEGER NOT NULL,
+  PRIMARY KEY (place, session, file)
+) STRICT, WITHOUT ROWID;
+
+-- What lists show of a session, and what its next operation must know.
+CREATE TABLE card (
+  session INTEGER PRIMARY KEY,
+  format  TEXT NOT NULL,                             -- again, so that a list needs no other table
+  id      TEXT NOT NULL,
+  title   TEXT,
+  folder  TEXT,
+  started INTEGER NOT NULL,
+  active  INTEGER NOT NULL,
+  turns   INTEGER NOT NULL,
+  hidden  INTEGER NOT NULL,
+  settled INTEGER NOT NULL,                          -- the newest operation in this store's chain that is no row of the journal
+  state   BLOB NOT NULL                              -- the session's state after it
+) STRICT;
+CREATE INDEX card_active ON card (active);
 
 -- A cache: a file as it was when all of it was in the store, so that an unchanged one is not read again.
 CREATE TABLE sighting (
@@ -284,7 +269,7 @@ CREATE TABLE sighting (
 
 -- A cache: how many tokens the messages of a line take, each a varint, under a rule of counting.
 CREATE TABLE count (
-  line   INTEGER NOT NULL,                           -- line.key
+  line   INTEGER NOT NULL,                           -- the line's number
   rule   INTEGER NOT NULL,
   tokens BLOB NOT NULL,
   PRIMARY KEY (line, rule)

@@ -10,7 +10,7 @@ use std::{
     fmt,
     fs::File,
     io::{self, Read},
-    os::fd::AsFd,
+    os::{fd::AsFd, unix::fs::FileExt},
     path::Path,
 };
 
@@ -131,6 +131,16 @@ pub(crate) fn make_at(folder: impl AsFd, path: &Path, mode: Mode) -> io::Result<
 pub(crate) fn is_made_up_folder(folder: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(folder, flags, Mode::empty()).is_ok_and(is_made_up)
+}
+
+/// Writes bytes at a place in a file, which grows if it ends before that.
+pub(crate) fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    file.write_all_at(bytes, at)
+}
+
+/// Waits until what was written to a file is on the disk.
+pub(crate) fn sync_data(file: &File) -> io::Result<()> {
+    file.sync_data()
 }
 
 /// Waits until the names in a folder are on the disk.

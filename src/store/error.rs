@@ -22,7 +22,9 @@ pub enum StoreError {
     },
     /// The store was written by a newer version of the program.
     #[error(
-        "the store at {path} has version {found}, and this program knows versions up to {known}"
+        "the store at {path} has version {}, and this program knows versions up to {}",
+        spelt(*found),
+        spelt(*known)
     )]
     Newer {
         /// Where the store is.
@@ -31,6 +33,32 @@ pub enum StoreError {
         found: i64,
         /// The newest that is known.
         known: i64,
+    },
+    /// The store was written by an older version of the program that never was released.
+    #[error("the store at {path} has version {}, which was never released", spelt(*found))]
+    Old {
+        /// Where the store is.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+    },
+    /// A newer version of the program has written facts that this one does not know.
+    #[error("operation {operation} of the session was written by a newer undertext")]
+    NewerFacts {
+        /// The first of the session's operations that has any.
+        operation: u64,
+    },
+    /// The store has lost operations that it had, or an older copy lies in its place.
+    #[error(
+        "the store at {path} has lost what it held: it had come to change {witnessed}, and holds {newest}"
+    )]
+    Forgotten {
+        /// Where the store is.
+        path: PathBuf,
+        /// How many operations it had, by the word of its witness.
+        witnessed: u64,
+        /// How many it has.
+        newest: u64,
     },
     /// The file is there but is no store.
     #[error("{path} is not an undertext store")]
@@ -74,6 +102,14 @@ pub enum StoreError {
     /// The database failed.
     #[error("the database failed")]
     Database(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Returns a version as people read it: while it is developed, it has a number behind its own.
+fn spelt(version: i64) -> String {
+    match (version / 1000, version % 1000) {
+        (0, version) => version.to_string(),
+        (version, development) => format!("{version} (development {development})"),
+    }
 }
 
 impl StoreError {

@@ -1,76 +1,135 @@
-//! The default store: one SQLite file in WAL mode.
+//! The default store: one SQLite file in WAL mode, with a journal in it and a witness beside it.
 //!
-//! What is where: `sqlite/open.rs` finds, makes and refuses files; `sqlite/rows.rs` turns rows into facts,
-//! `sqlite/add.rs` facts into rows; `sqlite/list.rs` lists sessions; `sqlite/bytes.rs` keeps lines; `sqlite/pack.rs` packs them; this file puts them
-//! together.
+//! ```text
+//! small operation   one row of the journal, synced; laid over the tables in memory
+//! settling          64 rows become rows of the tables, in a transaction that is not synced: until its pages reach the
+//!                   disk with the next operation's, the rows of the journal stand there instead
+//! large operation   settles the journal and adds its own rows in one transaction, synced
+//! ```
 //!
-//! Invariant: a commit is one transaction with one sync. What follows it (packing lines, emptying the WAL) may fail
-//! without harm and is done again later.
+//! What is where: `sqlite/open.rs` finds, makes and refuses files; `sqlite/write.rs` is the transaction, `sqlite/journal.rs`
+//! the form of its rows; `sqlite/rows.rs` reads the tables, `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows;
+//! `sqlite/bytes.rs` keeps lines, `sqlite/body.rs` writes them down, `sqlite/pack.rs` packs them, `sqlite/check.rs` checks
+//! them; `sqlite/witness.rs` says beside the database how far it had come. This file puts them together.
+//!
+//! Invariant: a transaction is one step with one sync. What follows it (settling, packing, emptying the WAL) may fail without
+//! harm and is done again later; after a sync that failed nothing more is written.
+//! Invariant: an operation is in the journal or in the tables, never in both; each question is answered by one snapshot.
 
 mod add;
+mod body;
 mod bytes;
+mod check;
+mod journal;
 mod list;
 mod open;
 mod pack;
 mod rows;
+mod witness;
+mod write;
 
 use std::{
+    cell::{Cell, RefCell},
+    collections::{BTreeMap, btree_map},
     ops::Range,
     path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicI32, Ordering},
     },
-    time::Duration,
 };
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, ffi, params};
+use rusqlite::{Connection, ffi};
 
 pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
+pub use witness::Witness;
 
 use crate::{
     model::{
-        Card, Checkpoint, Entry, EntryId, Facts, LineId, NameTag, Operation, OperationId, Origin,
-        Position, Record, Run, SessionName, Tie,
+        Card, Checkpoint, Entry, IdPrefix, NameTag, Operation, OperationId, Origin, Place, Record,
+        Run, SessionName, State, StoreId, Tie,
     },
     store::{
-        Commit, Derived, FactKind, Fault, Find, Listed, SessionFilter, SessionKey, Sighting, Sizes,
-        Store, StoreError, Tip,
+        ByteStore, CacheStore, Cursor, FactStore, Fault, Listed, SessionFilter, SessionKey,
+        Sighting, Sizes, Store, StoreError, Transaction,
+        answer::answer_by_look,
+        overlay::{Laid, Overlay},
     },
 };
-use bytes::Bytes;
+use rows::Tables;
+use witness::WitnessFile;
 
 /// How many pages of WAL are let grow before they are moved into the database, for a program that stays open.
 const WAL_PAGES: i32 = 1000;
 /// The same for a program that ends after one command: the next one has to read them all.
 const WAL_PAGES_BRIEF: i32 = 256;
+/// How many operations the journal holds before they are settled.
+const JOURNAL_ROWS: u64 = 64;
+/// How many bytes of them.
+const JOURNAL_BYTES: u64 = 1 << 20;
 
 /// A store in a file.
 pub struct SqliteStore {
-    db: Connection,
+    tables: Tables,
+    journal: RefCell<Journal>,
+    witness: RefCell<WitnessFile>,
     path: PathBuf,
     access: Access,
-    bytes: Bytes,
     wal_pages: Arc<AtomicI32>,
-    /// Whether commits are gathered in one transaction.
-    gathers: bool,
+    /// How many operations, and how many bytes of them, the journal may hold.
+    limits: (u64, u64),
     /// Whether a commit failed in writing or syncing: what is on the disk is unknown until it is read anew.
-    failed: bool,
+    failed: Cell<bool>,
+}
+
+/// The journal as this connection knows it.
+#[derive(Default)]
+struct Journal {
+    /// Its operations, to be laid over the tables.
+    overlay: Overlay,
+    /// How many there are, and their bytes.
+    rows: u64,
+    bytes: u64,
+    /// The newest operation of the store: its number, and its hash.
+    newest: Option<(u64, OperationId)>,
+    /// What SQLite counts up when another connection has written; none: not read yet, or no longer true.
+    version: Option<i64>,
 }
 
 impl SqliteStore {
     /// Opens the store in a file; with [`Access::Write`] it is made if it is not there.
     pub fn open(path: &Path, access: Access) -> Result<Self, StoreError> {
-        let (db, wal_pages) = open::open(path, access)?;
-        Ok(Self {
-            db,
+        let opened = open::open(path, access)?;
+        let store = Self {
+            tables: Tables::new(opened.db, opened.id, path),
+            journal: RefCell::default(),
+            witness: RefCell::new(WitnessFile::new(witness::path_of(path))),
             path: path.to_owned(),
             access,
-            bytes: Bytes::default(),
-            wal_pages,
-            gathers: false,
-            failed: false,
-        })
+            wal_pages: opened.wal_pages,
+            limits: (JOURNAL_ROWS, JOURNAL_BYTES),
+            failed: Cell::new(false),
+        };
+        if access != Access::Read
+            && let Some((witnessed, newest)) = store.forgotten()?
+        {
+            return Err(StoreError::Forgotten { path: path.to_owned(), witnessed, newest });
+        }
+        Ok(store)
+    }
+
+    /// Returns how far the store had come, and how far it has, if it lost operations, or has others in their place.
+    pub fn forgotten(&self) -> Result<Option<(u64, u64)>, StoreError> {
+        // What was witnessed was there before: so the store is looked at after the witness. One that cannot be read says nothing.
+        let Ok(Some(witness)) = self.witness() else { return Ok(None) };
+        let _snapshot = self.begin_look()?;
+        let newest = self.tables.newest_seq()?;
+        let is_other = || {
+            Ok::<_, StoreError>(
+                self.tables.hash_at(witness.seq)?.is_some_and(|hash| hash != witness.hash),
+            )
+        };
+        Ok((witness.seq > newest || is_other()?).then_some((witness.seq, newest)))
     }
 
     /// Returns where the store is.
@@ -78,413 +137,202 @@ impl SqliteStore {
         &self.path
     }
 
-    /// Moves the WAL into the database when it has grown long; a reader in the way only puts it off.
-    fn tidy(&mut self) -> Result<(), StoreError> {
-        let limit = if self.access == Access::Brief { WAL_PAGES_BRIEF } else { WAL_PAGES };
-        self.bytes.pack(&mut self.db)?;
-        if self.wal_pages.load(Ordering::Relaxed) >= limit {
-            let mode = if self.access == Access::Brief { "TRUNCATE" } else { "RESTART" };
-            // Waiting for a reader would hold up every commit for as long as somebody reads.
-            self.db.busy_timeout(Duration::ZERO)?;
-            let moved =
-                self.db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()));
-            self.db.busy_timeout(open::PATIENCE)?;
-            moved?;
-            self.wal_pages.store(0, Ordering::Relaxed);
+    /// Says after how many operations, or bytes of them, the journal is settled; with none of either, it is not used.
+    pub fn set_journal(&mut self, rows: u64, bytes: u64) {
+        self.limits = (rows, bytes);
+    }
+
+    /// Returns the newest operation of the store: its number in the store, and its hash.
+    pub fn newest(&self) -> Result<Option<(u64, OperationId)>, StoreError> {
+        let _snapshot = self.snapshot()?;
+        Ok(self.journal.borrow().newest)
+    }
+
+    /// Returns how far the store had come by the word of the file beside it, if there is one.
+    pub fn witness(&self) -> Result<Option<Witness>, StoreError> {
+        let path = witness::path_of(&self.path);
+        let read = witness::read(&path, self.own_id()?);
+        read.map_err(|source| StoreError::Io { path, source })
+    }
+
+    fn db(&self) -> &Connection {
+        &self.tables.db
+    }
+
+    /// Asks the journal laid over the tables, as both are at one moment.
+    fn look<T>(
+        &self,
+        ask: impl FnOnce(&Laid<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let _snapshot = self.snapshot()?;
+        let journal = self.journal.borrow();
+        ask(&Laid { beneath: Some(&self.tables), over: &journal.overlay })
+    }
+
+    fn own_id(&self) -> Result<StoreId, StoreError> {
+        self.tables.id()
+    }
+
+    fn seen(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
+        self.tables.sighting(path)
+    }
+
+    /// Checks the tables even where the journal cannot be read.
+    fn check_all(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
+        self.check_witness(report)?;
+        let _look = self.begin_look()?;
+        match self.refresh() {
+            Ok(()) => {
+                let over = &self.journal.borrow().overlay;
+                Laid { beneath: Some(&self.tables), over }.check(report)
+            }
+            Err(StoreError::Corrupt { item, problem }) => {
+                report(Fault { session: None, item, problem });
+                self.tables.check(report)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Compares the store as it is now, whichever moment is looked at here, with what the witness says.
+    fn check_witness(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
+        let problem = match self.witness() {
+            Ok(None) => return Ok(()),
+            Err(error) => error.to_string(),
+            Ok(Some(witness)) => {
+                let Ok(now) = Self::open(&self.path, Access::Read) else { return Ok(()) };
+                match now.forgotten()? {
+                    None => return Ok(()),
+                    Some((witnessed, newest)) if newest < witnessed => {
+                        format!("it has seen change {witnessed}, and the store holds {newest}")
+                    }
+                    Some(_) => format!("it has seen another change {} of the store", witness.seq),
+                }
+            }
+        };
+        report(Fault { session: None, item: "store.witness".to_owned(), problem });
+        Ok(())
+    }
+
+    /// Has what is read until the answer is dropped be of one moment, and the journal be that of the same moment.
+    fn snapshot(&self) -> Result<Look<'_>, StoreError> {
+        let look = self.begin_look()?;
+        self.refresh()?;
+        Ok(look)
+    }
+
+    fn begin_look(&self) -> Result<Look<'_>, StoreError> {
+        let db = self.db();
+        if !db.is_autocommit() {
+            return Ok(Look(None));
+        }
+        db.prepare_cached("BEGIN")?.execute([])?;
+        Ok(Look(Some(db)))
+    }
+
+    /// Reads the journal if another connection has written since it was read.
+    fn refresh(&self) -> Result<(), StoreError> {
+        let known = self.journal.borrow().version;
+        if known.is_some() && self.tables.is_writing.get() {
+            return Ok(());
+        }
+        let version =
+            self.db().prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        if known != Some(version) {
+            self.tables.forget_standing();
+            let read = self.read_journal(version)?;
+            *self.journal.try_borrow_mut().map_err(|_| StoreError::Busy)? = read;
         }
         Ok(())
     }
 
-    /// Adds an operation within the transaction that is open.
-    fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
-        let key = self.key(&commit.session)?;
-        let newest = key.map(|key| rows::newest(&self.db, key)).transpose()?.flatten();
-        let link = |n| self.entry_id(key?, n).ok().flatten();
-        if let Some(fault) = commit.fault(newest.as_ref(), link) {
-            return Err(fault);
+    fn read_journal(&self, version: i64) -> Result<Journal, StoreError> {
+        let (tables, mut overlay) = (&self.tables, Overlay::default());
+        let (mut rows, mut bytes) = (0, 0);
+        let mut newest = tables.newest()?;
+        let mut tails: BTreeMap<SessionKey, (SessionName, OperationId, u64, u64)> = BTreeMap::new();
+        let mut query = self.db().prepare_cached("SELECT seq, body FROM journal ORDER BY seq")?;
+        let mut found = query.query([])?;
+        while let Some(row) = found.next()? {
+            let seq: u64 = row.get(0)?;
+            let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+            let journal::Row { session, mut commit } = journal::decode(seq, body, false)?;
+            let operation = &commit.operation;
+            let (mut state, mut card) = (State::default(), Card::default());
+            let tail = match tails.entry(session) {
+                btree_map::Entry::Occupied(there) => there.into_mut(),
+                btree_map::Entry::Vacant(place) => {
+                    (state, card) = tables.standing(session)?;
+                    let hash = state.hash().unwrap_or_default();
+                    let name = tables.name(session)?;
+                    place.insert((name, hash, state.operations(), state.entries()))
+                }
+            };
+            let (name, hash, operations, entries) = tail;
+            let follows = newest.map_or(1, |(seq, _)| seq + 1) == seq
+                && operation.n == *operations + 1
+                && operation.first == *entries + 1
+                && operation.hash == operation.hash_after(Some(*hash), self.own_id()?, name);
+            if !follows {
+                let item = format!("row {seq} of the journal");
+                return Err(StoreError::corrupt(item, "it does not follow the one before it"));
+            }
+            (*hash, *operations) = (operation.hash, operation.n);
+            *entries += operation.count();
+            newest = Some((seq, operation.hash));
+            (rows, bytes) = (rows + 1, bytes + body.len() as u64);
+            commit.session = name.clone();
+            overlay.add(session, seq, commit, || Ok((state, card)))?;
         }
-        let key = match key {
-            Some(key) => key,
-            None => add::add_session(&self.db, &commit.session)?,
-        };
-        let lines = self.bytes.add(&self.db, commit.lines)?;
-        add::add_facts(&self.db, key, &commit.operation, &commit.facts, &lines)?;
-        let (records, twins, ties) = (&commit.records, &commit.twins, &commit.ties);
-        add::add_derived(&self.db, key, records, twins, ties, commit.card.as_ref())?;
-        Ok(key)
+        Ok(Journal { overlay, rows, bytes, newest, version: Some(version) })
     }
 
     fn writable(&self) -> Result<(), StoreError> {
         let path = self.path.clone();
         match self.access {
             Access::Read => Err(StoreError::ReadOnly { path }),
-            _ if self.failed => Err(StoreError::Unsure { path }),
+            _ if self.failed.get() => Err(StoreError::Unsure { path }),
             _ => Ok(()),
         }
     }
+}
 
-    /// Makes what was added durable.
-    fn end(&mut self) -> Result<(), StoreError> {
-        let committed = self.db.prepare_cached("COMMIT")?.execute([]);
-        let io = Some(rusqlite::ErrorCode::SystemIoFailure);
-        self.failed = committed.as_ref().is_err_and(|error| error.sqlite_error_code() == io);
-        committed?;
-        Ok(())
-    }
+/// A look at one moment of the database, if it was begun here.
+struct Look<'a>(Option<&'a Connection>);
 
-    /// Takes back all that is not durable.
-    fn abandon(&mut self) {
-        self.gathers = false;
-        self.bytes.forget();
-        self.roll_back();
-    }
-
-    fn roll_back(&self) {
-        if !self.db.is_autocommit() {
-            // Whatever cannot be rolled back now is rolled back when the connection closes.
-            let _ = self.db.execute_batch("ROLLBACK");
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        if let Some(db) = self.0 {
+            // There is nothing to be lost: whatever cannot be ended now ends when the connection closes.
+            let _ = db.prepare_cached("COMMIT").and_then(|mut end| end.execute([]));
         }
     }
+}
 
-    fn key(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
-        let mut find =
-            self.db.prepare_cached("SELECT key FROM session WHERE format = ? AND id = ?")?;
-        Ok(find.query_row([&name.format, &name.id], |row| row.get(0)).optional()?.map(SessionKey))
+answer_by_look!(SqliteStore);
+
+impl Store for SqliteStore {
+    fn begin(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
+        Ok(Box::new(self.write()?))
     }
 
-    fn entry_id(&self, session: SessionKey, n: u64) -> Result<Option<EntryId>, StoreError> {
-        let mut find =
-            self.db.prepare_cached("SELECT id FROM entry WHERE session = ? AND n = ?")?;
-        let id =
-            find.query_row(params![session.0, n], |row| row.get::<_, [u8; 32]>(0)).optional()?;
-        Ok(id.map(EntryId::new))
-    }
-
-    /// Returns the numbers up to `range.end` that a query may bind.
-    fn bounds(range: &Range<u64>) -> (i64, i64) {
-        (
-            i64::try_from(range.start).unwrap_or(i64::MAX),
-            i64::try_from(range.end).unwrap_or(i64::MAX),
-        )
+    fn is_stale(&self) -> Result<bool, StoreError> {
+        Ok(self.tables.rules()? != RULES_VERSION)
     }
 }
 
 impl Drop for SqliteStore {
-    /// Leaves a short WAL behind: whoever opens the store next has to read it all.
+    /// Leaves a short WAL behind, because whoever opens the store next has to read it all, and a witness that is safe. A program
+    /// that ends after one command waits for neither: what it wrote is witnessed when operations are settled.
     fn drop(&mut self) {
+        if self.access == Access::Write {
+            let _ = self.witness.get_mut().sync();
+        }
         let long = self.wal_pages.load(Ordering::Relaxed) >= WAL_PAGES_BRIEF;
-        if self.access == Access::Write && long && self.db.is_autocommit() {
-            let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let is_sure = !self.failed.get() && self.db().is_autocommit();
+        if self.access == Access::Write && long && is_sure {
+            let _ = self.db().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         }
-    }
-}
-
-impl Store for SqliteStore {
-    fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
-        list::sessions(&self.db, filter)
-    }
-
-    fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
-        let mut query =
-            self.db.prepare_cached("SELECT key, format, id FROM session ORDER BY key")?;
-        let rows = query.query_map([], |row| {
-            let name = SessionName { format: row.get(1)?, id: row.get(2)? };
-            Ok((SessionKey(row.get(0)?), name))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    fn id(&self) -> Result<Option<OperationId>, StoreError> {
-        rows::first_operation(&self.db)
-    }
-
-    fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
-        self.key(name)
-    }
-
-    fn tip(&self, session: SessionKey) -> Result<Tip, StoreError> {
-        rows::tip(&self.db, session)
-    }
-
-    fn operations(
-        &self,
-        session: SessionKey,
-        range: Range<u64>,
-    ) -> Result<Vec<Operation>, StoreError> {
-        rows::operations(&self.db, session, Self::bounds(&range))
-    }
-
-    fn undos(&self, session: SessionKey) -> Result<Vec<(u64, u64)>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT n, undoes FROM operation WHERE session = ? AND undoes IS NOT NULL ORDER BY n",
-        )?;
-        let rows = query.query_map([session.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    fn facts(
-        &self,
-        session: SessionKey,
-        range: Range<u64>,
-        kinds: &[FactKind],
-    ) -> Result<Vec<(u64, Facts)>, StoreError> {
-        rows::facts(&self.db, session, Self::bounds(&range), kinds)
-    }
-
-    fn checkpoints(
-        &self,
-        session: SessionKey,
-        range: Range<u64>,
-    ) -> Result<Vec<(u64, Checkpoint)>, StoreError> {
-        rows::checkpoints(&self.db, session, Self::bounds(&range))
-    }
-
-    fn origins(
-        &self,
-        session: SessionKey,
-        entries: Range<u64>,
-    ) -> Result<Vec<(u64, Origin)>, StoreError> {
-        rows::origins(&self.db, session, Self::bounds(&entries))
-    }
-
-    fn branches(&self, session: SessionKey) -> Result<Vec<(String, Position)>, StoreError> {
-        rows::branches(&self.db, session)
-    }
-
-    fn files(&self, path: &[u8]) -> Result<Vec<(SessionKey, SessionName, u64)>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT key, format, id, n FROM file JOIN session ON key = session WHERE path = ? ORDER BY key, n",
-        )?;
-        let files = query.query_map([path], |row| {
-            let name = SessionName { format: row.get(1)?, id: row.get(2)? };
-            Ok((SessionKey(row.get(0)?), name, row.get(3)?))
-        })?;
-        Ok(files.collect::<Result<_, _>>()?)
-    }
-
-    fn runs(
-        &self,
-        session: SessionKey,
-        generation: u64,
-        from: u64,
-    ) -> Result<Vec<Run>, StoreError> {
-        rows::runs(&self.db, session, generation, from)
-    }
-
-    fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError> {
-        rows::entries(&self.db, session, Self::bounds(&range))
-    }
-
-    fn line_ids(
-        &self,
-        session: SessionKey,
-        range: Range<u64>,
-    ) -> Result<Vec<(LineId, u64)>, StoreError> {
-        rows::line_ids(&self.db, session, Self::bounds(&range))
-    }
-
-    fn find(&self, session: SessionKey, find: &Find) -> Result<Vec<u64>, StoreError> {
-        rows::find(&self.db, session, find)
-    }
-
-    fn lines(
-        &self,
-        session: SessionKey,
-        entries: &[u64],
-        each: &mut dyn FnMut(u64, Vec<u8>),
-    ) -> Result<(), StoreError> {
-        let look = self.db.is_autocommit().then(|| self.db.unchecked_transaction()).transpose()?;
-        self.bytes.lines(&self.db, session, entries, each)?;
-        look.map_or(Ok(()), |look| Ok(look.finish()?))
-    }
-
-    fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError> {
-        rows::records(&self.db, session, Self::bounds(&range))
-    }
-
-    fn boundary(&self, session: SessionKey, range: Range<u64>) -> Result<Option<u64>, StoreError> {
-        rows::boundary(&self.db, session, Self::bounds(&range))
-    }
-
-    fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError> {
-        let mut query =
-            self.db.prepare_cached("SELECT name FROM twin WHERE session = ? ORDER BY name")?;
-        let names = query.query_map([session.0], |row| Ok(NameTag::new(row.get(0)?)))?;
-        Ok(names.collect::<Result<_, _>>()?)
-    }
-
-    fn ties(&self, session: SessionKey) -> Result<Vec<(u64, Vec<Tie>)>, StoreError> {
-        rows::ties(&self.db, session)
-    }
-
-    fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
-        list::tied(&self.db, format, tie)
-    }
-
-    fn card(&self, session: SessionKey) -> Result<Card, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT title, folder, started, active, turns, hidden FROM card WHERE session = ?",
-        )?;
-        Ok(query.query_row([session.0], |row| rows::card(row, 0)).optional()?.unwrap_or_default())
-    }
-
-    fn hold(&self) -> Result<(), StoreError> {
-        if self.db.is_autocommit() {
-            self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        }
-        Ok(())
-    }
-
-    fn release(&self) {
-        if self.access != Access::Read && !self.gathers {
-            self.roll_back();
-        }
-    }
-
-    fn commit(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
-        self.writable()?;
-        self.hold()?;
-        let ends = !self.gathers;
-        let added = self.add(commit).and_then(|key| {
-            if ends {
-                self.end()?;
-            }
-            Ok(key)
-        });
-        let key = added.inspect_err(|_| self.abandon())?;
-        if ends {
-            // The operation is safe; packing and emptying the WAL are housekeeping that the next commit does again.
-            let _ = self.tidy();
-        }
-        Ok(key)
-    }
-
-    fn gather(&mut self) -> Result<(), StoreError> {
-        self.writable()?;
-        self.hold()?;
-        self.gathers = true;
-        self.bytes.gather(&self.db).inspect_err(|_| self.gathers = false)
-    }
-
-    fn settle(&mut self) -> Result<(), StoreError> {
-        if !std::mem::take(&mut self.gathers) {
-            return Ok(());
-        }
-        let settled = self.bytes.settle(&self.db).and_then(|()| self.end());
-        settled.inspect_err(|_| self.abandon())?;
-        let _ = self.tidy();
-        Ok(())
-    }
-
-    fn is_stale(&self) -> Result<bool, StoreError> {
-        let mut query = self.db.prepare_cached("SELECT version FROM rules")?;
-        Ok(query.query_row([], |row| row.get::<_, i64>(0))? != RULES_VERSION)
-    }
-
-    fn freshened(&mut self) -> Result<(), StoreError> {
-        self.db.execute("UPDATE rules SET version = ?", [RULES_VERSION])?;
-        Ok(())
-    }
-
-    fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
-        let transaction =
-            rusqlite::Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
-        for table in ["record", "twin", "tie"] {
-            transaction.execute(&format!("DELETE FROM {table} WHERE session = ?"), [session.0])?;
-        }
-        add::add_derived(
-            &transaction,
-            session,
-            &derived.records,
-            &derived.twins,
-            &derived.ties,
-            Some(&derived.card),
-        )?;
-        Ok(transaction.commit()?)
-    }
-
-    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
-        let mut query = self.db.prepare_cached(
-            "SELECT inode, length, modified, changed FROM sighting WHERE path = ?",
-        )?;
-        let sighting = query.query_row([path], |row| {
-            Ok(Sighting {
-                path: path.to_owned(),
-                inode: row.get::<_, i64>(0)?.cast_unsigned(),
-                length: row.get(1)?,
-                modified: row.get(2)?,
-                changed: row.get(3)?,
-            })
-        });
-        Ok(sighting.optional()?)
-    }
-
-    fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError> {
-        // While the store is held, they go with the next commit; without one they are only compared again.
-        let alone = self.db.is_autocommit();
-        self.hold()?;
-        let mut keep = self.db.prepare_cached(
-            "INSERT OR REPLACE INTO sighting (path, inode, length, modified, changed) VALUES (?, ?, ?, ?, ?)",
-        )?;
-        for seen in sightings {
-            let inode = seen.inode.cast_signed();
-            keep.execute(params![seen.path, inode, seen.length, seen.modified, seen.changed])?;
-        }
-        drop(keep);
-        if alone { self.end() } else { Ok(()) }
-    }
-
-    fn counts(
-        &self,
-        session: SessionKey,
-        range: Range<u64>,
-        rule: u64,
-    ) -> Result<Vec<(u64, Vec<u64>)>, StoreError> {
-        if !open::has_counts(&self.db)? {
-            return Ok(Vec::new());
-        }
-        rows::counts(&self.db, session, Self::bounds(&range), rule)
-    }
-
-    fn keep_counts(
-        &mut self,
-        session: SessionKey,
-        rule: u64,
-        counts: &[(u64, Vec<u64>)],
-    ) -> Result<(), StoreError> {
-        if self.access == Access::Read {
-            return Err(StoreError::ReadOnly { path: self.path.clone() });
-        }
-        let transaction =
-            rusqlite::Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
-        // Stores that are older than this cache get it when it is first filled.
-        if !open::has_counts(&transaction)? {
-            transaction.execute_batch(open::COUNTS)?;
-        }
-        rows::keep_counts(&transaction, session, rule, counts)?;
-        Ok(transaction.commit()?)
-    }
-
-    fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
-        let mut fault = |item: &str, problem: String| {
-            report(Fault { session: None, item: item.to_owned(), problem });
-        };
-        let mut integrity = self.db.prepare("PRAGMA integrity_check")?;
-        let mut rows = integrity.query([])?;
-        while let Some(row) = rows.next()? {
-            let problem: String = row.get(0)?;
-            if problem != "ok" {
-                fault("store.db", problem);
-            }
-        }
-        for (name, problem) in open::altered(&self.db)? {
-            fault(&name, problem.to_owned());
-        }
-        bytes::check(&self.db, &self.path, &mut fault)
-    }
-
-    fn sizes(&self) -> Result<Sizes, StoreError> {
-        bytes::sizes(&self.db)
     }
 }
 
@@ -524,9 +372,4 @@ fn extended(error: &rusqlite::Error) -> Option<i32> {
 /// Reads a column that holds 32 bytes.
 fn hash(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<[u8; 32]> {
     row.get(column)
-}
-
-/// Reads a column that holds an operation's hash.
-fn operation_id(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<OperationId> {
-    Ok(OperationId::new(hash(row, column)?))
 }

@@ -1,49 +1,62 @@
 //! Adding: how facts and derived rows become rows.
 //!
 //! A statement that fires a trigger costs a place to go back to, with copies of the pages that it touches: so many rows of
-//! such a table are added by few statements.
+//! such a table are added by few statements, those of several operations together.
 
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
 use crate::{
-    model::{Card, Facts, NameTag, Operation, Parent, Record, SessionName, Tie},
-    store::{SessionKey, StoreError},
+    model::{
+        Bulk, Card, NameTag, Operation, Parent, Place, Record, SessionName, State, Tagged, Tie,
+    },
+    store::{Derived, SessionKey, StoreError},
 };
 
-/// How many rows a statement adds, of a table with triggers, where there are many.
-pub(super) const MANY: usize = 32;
+/// How many rows a statement adds where there are many.
+const MANY: usize = 32;
+/// The store's own chain: `store.key`.
+pub(super) const OWN: i64 = 1;
+
+/// An operation that is about to become rows, with the numbers of its lines and of its kept files.
+pub(super) struct Placed<'a> {
+    pub(super) session: SessionKey,
+    pub(super) seq: u64,
+    pub(super) operation: &'a Operation,
+    pub(super) bulk: &'a Bulk,
+    pub(super) lines: Vec<i64>,
+    pub(super) kept: Vec<i64>,
+}
 
 /// A row whose columns are set in their order.
-pub(super) struct Row<'a, 's> {
+struct Row<'a, 's> {
     statement: &'a mut CachedStatement<'s>,
     column: usize,
 }
 
 impl Row<'_, '_> {
     /// Sets the next column.
-    pub(super) fn set(&mut self, value: impl ToSql) -> rusqlite::Result<&mut Self> {
+    fn set(&mut self, value: impl ToSql) -> rusqlite::Result<&mut Self> {
         self.column += 1;
         self.statement.raw_bind_parameter(self.column, value)?;
         Ok(self)
     }
 }
 
-/// Adds rows to a table of so many columns that has triggers.
-pub(super) fn add_all<T>(
+/// Adds so many rows to a table; `what` is its name and its columns.
+fn add_all<T>(
     db: &Connection,
-    table: &str,
-    columns: usize,
-    rows: impl ExactSizeIterator<Item = T>,
+    what: &str,
+    mut left: usize,
+    mut rows: impl Iterator<Item = T>,
     set: impl Fn(&mut Row<'_, '_>, T) -> rusqlite::Result<()>,
 ) -> Result<(), StoreError> {
-    let mut left = rows.len();
-    let mut rows = rows.peekable();
+    let columns = what.matches(',').count() + 1;
     while left > 0 {
         let count = if left >= MANY { MANY } else { 1 };
         let values = format!("({})", vec!["?"; columns].join(","));
-        let sql = format!("INSERT INTO {table} VALUES {}", vec![values; count].join(","));
+        let sql = format!("INSERT INTO {what} VALUES {}", vec![values; count].join(","));
         let mut statement = db.prepare_cached(&sql)?;
-        while left >= count && rows.peek().is_some() {
+        while left >= count {
             let mut row = Row { statement: &mut statement, column: 0 };
             for values in rows.by_ref().take(count) {
                 set(&mut row, values)?;
@@ -61,168 +74,204 @@ pub(super) fn add_session(db: &Connection, name: &SessionName) -> Result<Session
     Ok(SessionKey(db.last_insert_rowid()))
 }
 
-/// Adds the facts of an operation; `lines` are the keys of the lines of its entries.
-#[expect(clippy::too_many_lines, reason = "one statement a table, each with its columns")]
-pub(super) fn add_facts(
-    db: &Connection,
-    session: SessionKey,
-    operation: &Operation,
-    facts: &Facts,
-    lines: &[i64],
-) -> Result<(), StoreError> {
-    let (key, n) = (session.0, operation.n);
-    db.prepare_cached("INSERT INTO operation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
-        params![
-            key,
-            n,
-            operation.at.0,
-            operation.command,
-            operation.detail,
-            operation.undoes,
-            operation.first,
-            operation.count,
-            operation.hash.as_bytes()
-        ],
+/// Adds the facts of operations.
+pub(super) fn add_facts(db: &Connection, all: &[Placed<'_>]) -> Result<(), StoreError> {
+    add_all(
+        db,
+        "operation (seq, session, store, n, hash, record)",
+        all.len(),
+        all.iter(),
+        |row, Placed { seq, session, operation, .. }| {
+            row.set(seq)?.set(session.0)?.set(OWN)?.set(operation.n)?;
+            row.set(operation.hash.as_bytes())?.set(&operation.record)?;
+            Ok(())
+        },
     )?;
-    add_all(db, "entry", 5, facts.entries.iter().zip(lines), |row, (entry, line)| {
-        row.set(key)?.set(entry.n)?.set(entry.id.as_bytes())?.set(entry.link)?.set(line)?;
-        Ok(())
-    })?;
-    for file in &facts.files {
-        db.prepare_cached("INSERT INTO file VALUES (?, ?, ?, ?)")?
-            .execute(params![key, file.n, n, file.path])?;
-    }
-    for generation in &facts.generations {
-        db.prepare_cached("INSERT INTO generation VALUES (?, ?, ?, ?)")?.execute(params![
-            key,
-            generation.n,
-            n,
-            generation.file
-        ])?;
-    }
-    for run in &facts.runs {
-        db.prepare_cached("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
-            params![
-                key,
-                run.generation,
-                run.start,
-                n,
-                run.first,
-                run.count,
-                run.gaps.encode(),
-                run.bytes,
-                run.running.as_bytes(),
-                run.tail
-            ],
-        )?;
-    }
-    for step in &facts.moves {
-        let (from, to) = (step.from, step.to);
-        db.prepare_cached("INSERT INTO move VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
-            params![
-                key,
-                step.branch,
-                n,
-                from.map(|at| at.generation),
-                from.and_then(|at| at.head),
-                from.map(|at| at.horizon),
-                to.map(|at| at.generation),
-                to.and_then(|at| at.head),
-                to.map(|at| at.horizon)
-            ],
-        )?;
-    }
-    for mark in &facts.marks {
-        db.prepare_cached("INSERT INTO mark VALUES (?, ?, ?, ?, ?)")?
-            .execute(params![key, mark.name, n, mark.from, mark.to])?;
-    }
-    for checkpoint in &facts.checkpoints {
-        let place = checkpoint.place;
-        db.prepare_cached("INSERT INTO checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
-            params![
-                key,
-                checkpoint.n,
-                n,
-                place.generation,
-                place.head,
-                place.horizon,
-                checkpoint.before,
-                checkpoint.own,
-                checkpoint.note
-            ],
-        )?;
-    }
-    for origin in &facts.origins {
-        db.prepare_cached("INSERT INTO origin VALUES (?, ?, ?, ?)")?.execute(params![
-            key,
-            origin.entry,
-            n,
-            origin.origin
-        ])?;
-    }
-    for rotation in &facts.rotations {
-        db.prepare_cached("INSERT INTO rotation VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
-            params![
-                key,
-                n,
-                rotation.file,
-                rotation.aside,
-                rotation.old,
-                rotation.new,
-                rotation.inode.cast_signed(),
-                rotation.length
-            ],
-        )?;
+    add_all(
+        db,
+        "entry (session, n, id, link, line)",
+        all.iter().map(|placed| placed.bulk.entries.len()).sum(),
+        all.iter().flat_map(|placed| {
+            placed.bulk.entries.iter().zip(&placed.lines).map(|pair| (placed.session.0, pair))
+        }),
+        |row, (session, (entry, line))| {
+            let link = entry.link.map(|link| entry.n - link);
+            row.set(session)?.set(entry.n)?.set(entry.id.as_bytes())?.set(link)?.set(line)?;
+            Ok(())
+        },
+    )?;
+    add_growth(db, all)?;
+    for Placed { session, operation, bulk, kept, .. } in all {
+        for words in operation.words(bulk) {
+            db.prepare_cached(
+                "INSERT INTO words (session, operation, digest, salt, text) VALUES (?, ?, ?, ?, ?)",
+            )?
+            .execute(params![
+                session.0,
+                operation.n,
+                words.digest().as_bytes(),
+                words.salt,
+                words.text
+            ])?;
+        }
+        for (at, line) in kept.iter().enumerate() {
+            db.prepare_cached(
+                "INSERT INTO kept (session, operation, n, line) VALUES (?, ?, ?, ?)",
+            )?
+            .execute(params![session.0, operation.n, at, line])?;
+        }
     }
     Ok(())
 }
 
-pub(super) fn add_derived(
+/// Adds the runs, checkpoints and origins of operations.
+fn add_growth(db: &Connection, all: &[Placed<'_>]) -> Result<(), StoreError> {
+    add_all(
+        db,
+        "run (session, generation, start, operation, first, count, gaps, bytes, running, tail)",
+        all.iter().map(|placed| placed.bulk.runs.len()).sum(),
+        all.iter().flat_map(|placed| placed.bulk.runs.iter().map(move |run| (placed, run))),
+        |row, (placed, run)| {
+            row.set(placed.session.0)?.set(run.generation)?.set(run.start)?;
+            row.set(placed.operation.n)?.set(run.first)?.set(run.count)?.set(run.gaps.encode())?;
+            row.set(run.bytes)?.set(run.running.as_bytes())?.set(&run.tail)?;
+            Ok(())
+        },
+    )?;
+    add_all(
+        db,
+        "checkpoint (session, n, operation, generation, head, horizon, before, own, note)",
+        all.iter().map(|placed| placed.bulk.checkpoints.len()).sum(),
+        all.iter()
+            .flat_map(|placed| placed.bulk.checkpoints.iter().map(move |given| (placed, given))),
+        |row, (placed, given)| {
+            let place = given.place;
+            row.set(placed.session.0)?.set(given.n)?.set(placed.operation.n)?;
+            row.set(place.generation)?.set(place.head)?.set(place.horizon)?.set(given.before)?;
+            row.set(&given.own)?.set(given.note.as_ref().map(Tagged::to_bytes))?;
+            Ok(())
+        },
+    )?;
+    add_all(
+        db,
+        "origin (session, entry, operation, origin, cut)",
+        all.iter().map(|placed| placed.bulk.origins.len()).sum(),
+        all.iter()
+            .flat_map(|placed| placed.bulk.origins.iter().map(move |origin| (placed, origin))),
+        |row, (placed, origin)| {
+            row.set(placed.session.0)?.set(origin.entry)?.set(placed.operation.n)?;
+            row.set(origin.origin)?.set(origin.cut.as_ref().map(Tagged::to_bytes))?;
+            Ok(())
+        },
+    )
+}
+
+/// Adds records, those of each session behind its key.
+pub(super) fn add_records(
+    db: &Connection,
+    all: &[(SessionKey, &[Record])],
+) -> Result<(), StoreError> {
+    add_all(
+        db,
+        "record (session, n, kind, name, parent, time, hint)",
+        all.iter().map(|(_, records)| records.len()).sum(),
+        all.iter().flat_map(|(key, records)| records.iter().map(move |record| (key.0, record))),
+        |row, (session, record)| {
+            let parent = match record.parent {
+                Parent::Root => None,
+                Parent::Missing => Some(0),
+                Parent::Entry(parent) => Some(record.n.wrapping_sub(parent).cast_signed()),
+            };
+            row.set(session)?.set(record.n)?.set(record.kind.code())?;
+            row.set(record.name.map(NameTag::get))?.set(parent)?;
+            row.set(record.time.map(|time| time.0))?;
+            row.set(Some(&record.hint).filter(|hint| !hint.is_empty()))?;
+            Ok(())
+        },
+    )
+}
+
+/// Adds names that have become twins, and puts the ties of generations in the place of those that they had.
+pub(super) fn add_twins_and_ties(
     db: &Connection,
     session: SessionKey,
-    records: &[Record],
     twins: &[NameTag],
     ties: &[(u64, Vec<Tie>)],
-    card: Option<&Card>,
 ) -> Result<(), StoreError> {
-    let key = session.0;
-    let mut add = db.prepare_cached("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)")?;
-    for record in records {
-        let parent = match record.parent {
-            Parent::Root => None,
-            Parent::Missing => Some(0),
-            Parent::Entry(n) => Some(n),
-        };
-        let (name, time) = (record.name.map(NameTag::get), record.time.map(|time| time.0));
-        let hint = Some(&record.hint).filter(|hint| !hint.is_empty());
-        add.execute(params![key, record.n, record.kind.code(), name, parent, time, hint])?;
-    }
     for twin in twins {
-        db.prepare_cached("INSERT OR IGNORE INTO twin VALUES (?, ?)")?
-            .execute(params![key, twin.get()])?;
+        db.prepare_cached("INSERT OR IGNORE INTO twin (session, name) VALUES (?, ?)")?
+            .execute(params![session.0, twin.get()])?;
     }
     for (generation, ties) in ties {
         db.prepare_cached("DELETE FROM tie WHERE session = ? AND generation = ?")?
-            .execute(params![key, generation])?;
+            .execute(params![session.0, generation])?;
         for Tie { kind, other } in ties {
-            db.prepare_cached("INSERT OR IGNORE INTO tie VALUES (?, ?, ?, ?)")?
-                .execute(params![key, generation, kind.code(), other])?;
+            db.prepare_cached(
+                "INSERT OR IGNORE INTO tie (session, generation, kind, other) VALUES (?, ?, ?, ?)",
+            )?
+            .execute(params![session.0, generation, kind.code(), other])?;
         }
     }
-    if let Some(card) = card {
-        db.prepare_cached(
-            "INSERT OR REPLACE INTO card SELECT key, format, id, ?2, ?3, ?4, ?5, ?6, ?7
-             FROM session WHERE key = ?1",
-        )?
-        .execute(params![
-            key,
-            card.title,
-            card.folder,
-            card.started.0,
-            card.active.0,
-            card.turns,
-            card.hidden
-        ])?;
+    Ok(())
+}
+
+/// Adds where files of a session lie; they have consecutive numbers from `first` on.
+pub(super) fn add_places<'a>(
+    db: &Connection,
+    session: SessionKey,
+    first: u64,
+    places: impl Iterator<Item = &'a Place>,
+) -> Result<(), StoreError> {
+    for (file, place) in (first..).zip(places) {
+        db.prepare_cached("INSERT OR IGNORE INTO place (place, session, file) VALUES (?, ?, ?)")?
+            .execute(params![place.to_bytes(), session.0, file])?;
     }
     Ok(())
+}
+
+/// Says what lists show of a session, and where it stands.
+pub(super) fn put_card(
+    db: &Connection,
+    session: SessionKey,
+    card: &Card,
+    state: &State,
+) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "INSERT OR REPLACE INTO card
+           (session, format, id, title, folder, started, active, turns, hidden, settled, state)
+         SELECT key, format, id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM session WHERE key = ?1",
+    )?
+    .execute(params![
+        session.0,
+        card.title,
+        card.folder,
+        card.started.0,
+        card.active.0,
+        card.turns,
+        card.hidden,
+        state.operations(),
+        state.to_bytes()
+    ])?;
+    Ok(())
+}
+
+/// Puts all derived rows of a session in the place of those that it has; `before` is the state that they were made for.
+pub(super) fn derive(
+    db: &Connection,
+    session: SessionKey,
+    before: &State,
+    derived: &Derived,
+) -> Result<(), StoreError> {
+    for table in ["record", "twin", "tie"] {
+        db.prepare_cached(&format!("DELETE FROM {table} WHERE session = ?"))?
+            .execute([session.0])?;
+    }
+    for place in &before.files {
+        db.prepare_cached("DELETE FROM place WHERE place = ? AND session = ?")?
+            .execute(params![place.to_bytes(), session.0])?;
+    }
+    add_records(db, &[(session, &derived.records)])?;
+    add_twins_and_ties(db, session, &derived.twins, &derived.ties)?;
+    add_places(db, session, 1, derived.state.files.iter())?;
+    put_card(db, session, &derived.card, &derived.state)
 }

@@ -1,9 +1,10 @@
 //! Opening: which file is a store, of which version, and with what settings it is read and written.
 //!
-//! Invariant: a store that is newer, or a file that is none, is refused before anything is written.
+//! Invariant: a store that is newer, or older than any that was released, or a file that is none, is refused before anything
+//! is written.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs,
     io::Read,
     path::{Path, PathBuf},
@@ -18,11 +19,16 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use crate::{
     disk::{self, Links},
+    model::StoreId,
     store::StoreError,
 };
 
-/// The version of parts 1 and 2 of the schema, kept as `user_version`.
-pub const FORMAT_VERSION: i64 = 1;
+/// The version of the schema, kept as `user_version`: 1000 times the version that is to be released next, and how many
+/// changes it has seen; once it is released, the bare number.
+pub const FORMAT_VERSION: i64 = 2001;
+/// How a store comes to be of this version: each step's number is the version behind it. A store whose version is none of
+/// these was never released, or is newer.
+const STEPS: [(i64, &str); 1] = [(FORMAT_VERSION, include_str!("../../../schema.sql"))];
 /// The version of the rules by which derived rows are made.
 pub const RULES_VERSION: i64 = 3;
 /// Marks a file as a store: "uTXT".
@@ -31,7 +37,6 @@ const APPLICATION_ID: i64 = 0x7554_5854;
 const OLDEST_SQLITE: i32 = 3_051_003;
 /// For how long a program waits for another one that writes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-const SCHEMA: &str = include_str!("../../../schema.sql");
 
 /// What a store is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,11 +49,17 @@ pub enum Access {
     Brief,
 }
 
-/// Opens a store's file and returns the connection, with the number of pages in its WAL as commits tell it.
-pub(super) fn open(
-    path: &Path,
-    access: Access,
-) -> Result<(Connection, Arc<AtomicI32>), StoreError> {
+/// A store's file that was opened.
+pub(super) struct Opened {
+    pub(super) db: Connection,
+    /// The store's own id.
+    pub(super) id: StoreId,
+    /// The number of pages in its WAL, as commits tell it.
+    pub(super) wal_pages: Arc<AtomicI32>,
+}
+
+/// Opens a store's file.
+pub(super) fn open(path: &Path, access: Access) -> Result<Opened, StoreError> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         let found = rusqlite::version();
         return Err(StoreError::Database(
@@ -57,12 +68,13 @@ pub(super) fn open(
     }
     let present = refuse_header(path)?;
     refuse_companions(path)?;
-    let pages = Arc::new(AtomicI32::new(0));
+    let wal_pages = Arc::new(AtomicI32::new(0));
     if access == Access::Read {
         if !present {
             return Err(StoreError::Absent { path: path.to_owned() });
         }
-        return Ok((open_to_read(path)?, pages));
+        let db = open_to_read(path)?;
+        return Ok(Opened { id: own_id(&db)?, db, wal_pages });
     }
     if !present {
         // SQLite would make the file readable by others; it gives its companions the mode of the file itself.
@@ -81,15 +93,8 @@ pub(super) fn open(
     }
     configure(&db)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    if !present || version(&db, path)? == 0 {
-        create(&mut db)?;
-    }
-    for statement in missing(&db)? {
-        // Another program may make it meanwhile.
-        let [table, index] = ["CREATE TABLE ", "CREATE INDEX "].map(|begin| {
-            statement.strip_prefix(begin).map(|rest| format!("{begin}IF NOT EXISTS {rest}"))
-        });
-        db.execute_batch(&table.or(index).unwrap_or_default())?;
+    if !present || version(&db, path)? != FORMAT_VERSION {
+        make(&mut db, path)?;
     }
     if !has_wal {
         // The names of new files have to reach the disk too, once and not with each first commit of a program.
@@ -98,27 +103,30 @@ pub(super) fn open(
         disk::sync_folder(folder)
             .map_err(|source| StoreError::Io { path: folder.to_owned(), source })?;
     }
-    let told = Arc::clone(&pages);
+    let told = Arc::clone(&wal_pages);
     db.wal_hook(Some(move |_: &'_ mut rusqlite::hooks::Wal, n| {
         told.store(n, Ordering::Relaxed);
         Ok(())
     }))?;
-    Ok((db, pages))
+    Ok(Opened { id: own_id(&db)?, db, wal_pages })
+}
+
+/// Returns the number that was drawn when the store was made.
+fn own_id(db: &Connection) -> Result<StoreId, StoreError> {
+    Ok(StoreId::new(db.query_row("SELECT id FROM store WHERE key = 1", [], |row| row.get(0))?))
 }
 
 fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let look = |db: Connection| {
         configure(&db)?;
-        if version(&db, path)? == 0 {
-            return Err(StoreError::Absent { path: path.to_owned() });
+        match version(&db, path)? {
+            0 => return Err(StoreError::Absent { path: path.to_owned() }),
+            FORMAT_VERSION => {}
+            // Who writes next brings it to this version.
+            found => return Err(StoreError::Old { path: path.to_owned(), found }),
         }
-        for statement in missing(&db)? {
-            if let Some(table) = statement.strip_prefix("CREATE TABLE ") {
-                db.execute_batch(&format!("CREATE TEMP TABLE {table}"))?;
-            }
-        }
-        db.execute_batch("BEGIN; SELECT count(*) FROM rules")?;
+        db.execute_batch("BEGIN; SELECT version FROM rules")?;
         Ok(db)
     };
     let first = Connection::open_with_flags(path, flags).map_err(StoreError::from).and_then(look);
@@ -165,37 +173,28 @@ fn configure(db: &Connection) -> Result<(), StoreError> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     // One plan a statement, whatever is bound: otherwise each new value prepares it anew.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    db.set_prepared_statement_cache_capacity(64);
+    db.set_prepared_statement_cache_capacity(128);
     Ok(())
 }
 
-/// What makes the table of token counts in a store that was made without it.
-pub(super) const COUNTS: &str = "CREATE TABLE count (
-  line   INTEGER NOT NULL,
-  rule   INTEGER NOT NULL,
-  tokens BLOB NOT NULL,
-  PRIMARY KEY (line, rule)
-) STRICT, WITHOUT ROWID;";
-
-/// Returns whether the table of token counts is there.
-pub(super) fn has_counts(db: &Connection) -> Result<bool, StoreError> {
-    let mut find = db.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'count')",
-    )?;
-    Ok(find.query_row([], |row| row.get(0))?)
-}
-
-fn create(db: &mut Connection) -> Result<(), StoreError> {
+/// Brings a store to this version, step by step, from whichever it has; an empty file becomes a new store.
+fn make(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     // Another program may have made it meanwhile.
-    let made: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if made == 0 {
-        transaction.execute_batch(SCHEMA)?;
+    let found = version(&transaction, path)?;
+    let done = STEPS.iter().position(|(number, _)| *number == found).map_or(0, |at| at + 1);
+    for (number, sql) in STEPS.iter().skip(done) {
+        transaction.execute_batch(sql)?;
+        transaction.execute_batch(&format!("PRAGMA user_version = {number}"))?;
+    }
+    if found == 0 {
         transaction.execute("INSERT INTO rules (version) VALUES (?)", [RULES_VERSION])?;
-        transaction.execute_batch(&format!(
-            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION}"
-        ))?;
+        transaction.execute(
+            "INSERT INTO store (key, id) VALUES (1, ?)",
+            [uuid::Uuid::new_v4().into_bytes()],
+        )?;
+        transaction.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}"))?;
     }
     transaction.commit()?;
     // The header is now where the next program looks for it without opening a database.
@@ -203,38 +202,28 @@ fn create(db: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns the statements that make the derived tables and indexes which a store of an older program lacks: what is
-/// derived can be made anew, so they change no version.
-fn missing(db: &Connection) -> Result<Vec<String>, StoreError> {
-    let mut query = db.prepare("SELECT name FROM sqlite_schema")?;
-    let names: BTreeSet<String> =
-        query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let (_, derived) = SCHEMA.split_once("Part 3: derived\n").unwrap_or_default();
-    let is_code = |line: &&str| !line.starts_with("--");
-    let derived = derived.lines().filter(is_code).collect::<Vec<_>>().join("\n");
-    let lacks = |statement: &&str| {
-        let name = statement.split_whitespace().nth(2);
-        name.is_some_and(|name| !names.contains(name))
-    };
-    let statements = derived.split(";\n").map(str::trim);
-    Ok(statements.filter(lacks).map(str::to_owned).collect())
-}
-
-/// Returns the triggers that are not there, or not as they were made: without them facts could be changed.
+/// Returns the tables, indexes and triggers that are not there, or not as they were made, and triggers that nobody here made:
+/// with others than these, facts could be changed, or rows be read as what they are not.
 pub(super) fn altered(db: &Connection) -> Result<Vec<(String, &'static str)>, StoreError> {
-    let triggers = |db: &Connection| -> rusqlite::Result<BTreeMap<String, String>> {
-        let mut query = db.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")?;
+    let parts = |db: &Connection| -> rusqlite::Result<BTreeMap<String, String>> {
+        let mut query =
+            db.prepare("SELECT type || ' ' || name, sql FROM sqlite_schema WHERE sql IS NOT NULL")?;
         query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
     };
     let made = Connection::open_in_memory()?;
-    made.execute_batch(SCHEMA)?;
-    let found = triggers(db)?;
-    let compare = |(name, sql): (String, String)| match found.get(&name) {
-        None => Some((format!("trigger {name}"), "it is not there")),
-        Some(other) if *other != sql => Some((format!("trigger {name}"), "it was changed")),
+    for (_, sql) in STEPS {
+        made.execute_batch(sql)?;
+    }
+    let (made, found) = (parts(&made)?, parts(db)?);
+    let compare = |(name, sql): (&String, &String)| match found.get(name) {
+        None => Some((name.clone(), "it is not there")),
+        Some(other) if other != sql => Some((name.clone(), "it was changed")),
         Some(_) => None,
     };
-    Ok(triggers(&made)?.into_iter().filter_map(compare).collect())
+    let is_strange = |name: &&String| name.starts_with("trigger ") && !made.contains_key(*name);
+    let strange = found.keys().filter(is_strange);
+    let strange = strange.map(|name| (name.clone(), "it does not belong to a store"));
+    Ok(made.iter().filter_map(compare).chain(strange).collect())
 }
 
 /// Looks at the first bytes of the file and returns whether it holds anything.
@@ -283,14 +272,19 @@ fn refuse_version(
     if !ours {
         return Err(StoreError::Foreign { path: path.to_owned() });
     }
-    if version > FORMAT_VERSION {
-        return Err(StoreError::Newer {
-            path: path.to_owned(),
-            found: version,
-            known: FORMAT_VERSION,
-        });
+    let (path, found) = (path.to_owned(), version);
+    if found == 0 || STEPS.iter().any(|(number, _)| *number == found) {
+        Ok(())
+    } else if order(found) > order(FORMAT_VERSION) {
+        Err(StoreError::Newer { path, found, known: FORMAT_VERSION })
+    } else {
+        Err(StoreError::Old { path, found })
     }
-    Ok(())
+}
+
+/// Returns what of two versions is greater for the newer one: a released version is newer than all that led to it.
+fn order(version: i64) -> (i64, i64) {
+    if version < 1000 { (version, i64::MAX) } else { (version / 1000, version % 1000) }
 }
 
 /// Returns the version as the database itself tells it, newer headers in the WAL included.

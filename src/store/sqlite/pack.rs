@@ -1,16 +1,17 @@
-//! Packing: bodies of consecutive lines become compressed segments, beside the thread that inserts if there is much to do.
+//! Packing: bodies of consecutive lines become compressed segments, next to the thread that inserts if there is much to do.
 //!
 //! ```text
 //! bodies      of lines that are being added
 //! full        a segment's worth of them: with the thread that compresses, or about to be
-//! segment     zstd( lengths of the bodies, bodies ), a row
+//! segment     zstd( lengths of the bodies, bodies ), a row, with the lengths of the lines and a checksum
 //! ```
 //!
 //! Invariant: a body can be read at every moment between its line's insertion and its segment's.
+//! Invariant: nothing of a segment is believed before its checksum was compared.
 
 use std::{
     collections::VecDeque,
-    io::{Read, Write},
+    io::Write,
     ops::Range,
     sync::{
         Arc,
@@ -19,7 +20,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::{
     model::{put_varint, take_varint},
@@ -28,57 +29,95 @@ use crate::{
 
 /// How many bytes of bodies make a segment.
 pub(super) const SEGMENT: usize = 1 << 20;
+/// How many bytes of bodies are worth a segment of their own at the end of a transaction.
+pub(super) const REST: usize = SEGMENT / 4;
 /// How many bytes of bodies may wait to be compressed by another thread.
 const WAITING: usize = 16 << 20;
-/// Import is bound by the work, not the bytes: a twentieth more of them than at level 3.
-const LEVEL: i32 = 1;
+/// Level 1 leaves a twentieth more bytes; from here on each level costs more time than it saves bytes.
+const LEVEL: i32 = 3;
+/// The codec that this program writes: zstd.
+const ZSTD: i64 = 1;
 
 /// Bodies that were packed together.
 pub(super) struct Segment {
     pub(super) first: i64,
-    pub(super) bodies: Vec<Range<usize>>,
+    /// Of each line, where its body lies and how long the line is.
+    pub(super) lines: Vec<(Range<usize>, u64)>,
     pub(super) data: Vec<u8>,
 }
 
+/// What unpacks, kept from segment to segment.
+pub(super) type Unpacker = Option<zstd::bulk::Decompressor<'static>>;
+
 impl Segment {
-    pub(super) fn read(first: i64, count: u64, size: u64, body: &[u8]) -> Result<Self, StoreError> {
+    /// The columns that [`Segment::read`] reads.
+    pub(super) const COLUMNS: &str = "key, count, size, codec, sum, sizes, body";
+
+    /// Reads a segment from its row.
+    pub(super) fn read(row: &Row<'_>, unpacker: &mut Unpacker) -> Result<Self, StoreError> {
+        let (first, count, size, codec) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
         let torn = |problem: &str| StoreError::corrupt(format!("segment {first}"), problem);
-        let size = usize::try_from(size).map_err(|_| torn("its length is damaged"))?;
+        let blob = |column| row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from);
+        let (sum, sizes, body) = (blob(4)?, blob(5)?, blob(6)?);
+        if sum != checksum(first, [count, size, codec], sizes, body) {
+            return Err(torn("its bytes are not those of its checksum"));
+        }
+        if codec != ZSTD {
+            return Err(torn(&format!("it is packed by the codec {codec}, which is not known")));
+        }
+        let unpacker = match unpacker {
+            Some(unpacker) => unpacker,
+            none => none.insert(zstd::bulk::Decompressor::new().map_err(failed)?),
+        };
         let mut data = Vec::new();
         // Decoding is bounded by the recorded length, whatever the frame claims.
-        zstd::Decoder::new(body)
-            .and_then(|decoder| decoder.take(size as u64 + 1).read_to_end(&mut data))
+        let room = usize::try_from(size).ok().filter(|&size| data.try_reserve_exact(size).is_ok());
+        let room = room.ok_or_else(|| torn("its length is damaged"))?;
+        unpacker
+            .decompress_to_buffer(body, &mut data)
             .map_err(|error| torn(&format!("it cannot be unpacked: {error}")))?;
-        if data.len() != size {
+        if data.len() != room {
             return Err(torn("its length is not what it was"));
         }
-        let mut header = data.as_slice();
-        let mut lengths = Vec::new();
-        for _ in 0..count {
-            let length = take_varint(&mut header).and_then(|length| usize::try_from(length).ok());
-            lengths.push(length.ok_or_else(|| torn("its list of lengths is damaged"))?);
-        }
-        let mut at = size - header.len();
-        let bodies = lengths.into_iter().map(|length| {
-            let start = at;
-            at = at.saturating_add(length);
-            start..at
-        });
-        let bodies = bodies.collect();
-        if at == size {
-            Ok(Self { first, bodies, data })
-        } else {
-            Err(torn("its bodies do not fill it"))
-        }
+        let lines = Self::lines(count, sizes, &data);
+        lines.map(|lines| Self { first, lines, data }).ok_or_else(|| torn("its lists are damaged"))
     }
+
+    fn lines(count: i64, mut sizes: &[u8], data: &[u8]) -> Option<Vec<(Range<usize>, u64)>> {
+        let mut header = data;
+        let mut lines = Vec::with_capacity(sizes.len().min(usize::try_from(count).ok()?));
+        for _ in 0..count {
+            let length = usize::try_from(take_varint(&mut header)?).ok()?;
+            lines.push((0..length, take_varint(&mut sizes)?));
+        }
+        let mut at = data.len() - header.len();
+        for (body, _) in &mut lines {
+            *body = at..at.checked_add(body.end)?;
+            at = body.end;
+        }
+        (at == data.len() && sizes.is_empty()).then_some(lines)
+    }
+}
+
+/// Returns what vouches for a segment's row: the checksum of its numbers, the lengths of its lines, and its body.
+fn checksum(first: i64, numbers: [i64; 3], sizes: &[u8], body: &[u8]) -> [u8; 8] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&first.to_le_bytes());
+    for number in numbers {
+        hasher.update(&number.to_le_bytes());
+    }
+    hasher.update(&(sizes.len() as u64).to_le_bytes()).update(sizes).update(body);
+    let mut sum = [0; 8];
+    sum.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+    sum
 }
 
 /// Bodies of consecutive lines, in order.
 #[derive(Default)]
 struct Bodies {
     first: i64,
-    /// Where each ends.
-    ends: Vec<usize>,
+    /// Where each ends, and how long its line is.
+    ends: Vec<(usize, u64)>,
     data: Vec<u8>,
 }
 
@@ -87,27 +126,29 @@ impl Bodies {
         self.first.saturating_add(i64::try_from(self.ends.len()).unwrap_or(i64::MAX))
     }
 
-    fn get(&self, key: i64) -> Option<&[u8]> {
+    /// Returns a body and the length of its line.
+    fn get(&self, key: i64) -> Option<(&[u8], u64)> {
         let index = usize::try_from(key.checked_sub(self.first)?).ok()?;
-        let end = *self.ends.get(index)?;
-        let start = index.checked_sub(1).and_then(|before| self.ends.get(before));
-        self.data.get(start.copied().unwrap_or(0)..end)
+        let &(end, size) = self.ends.get(index)?;
+        let before = index.checked_sub(1).and_then(|before| self.ends.get(before));
+        Some((self.data.get(before.map_or(0, |&(end, _)| end)..end)?, size))
     }
 
-    fn add(&mut self, body: Vec<u8>) {
+    fn add(&mut self, size: u64, body: Vec<u8>) {
         if body.len() >= 4 * SEGMENT && self.data.is_empty() {
             // A long line is not copied once more.
             self.data = body;
         } else {
             self.data.extend_from_slice(&body);
         }
-        self.ends.push(self.data.len());
+        self.ends.push((self.data.len(), size));
     }
 
-    fn all(&self) -> impl Iterator<Item = (i64, &[u8])> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let ranges = starts.zip(&self.ends).map(|(start, &end)| start..end);
-        (self.first..).zip(ranges.map(|range| self.data.get(range).unwrap_or_default()))
+    fn all(&self) -> impl Iterator<Item = (i64, &[u8], u64)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|&(end, _)| end));
+        (self.first..).zip(starts.zip(&self.ends)).map(|(key, (start, &(end, size)))| {
+            (key, self.data.get(start..end).unwrap_or_default(), size)
+        })
     }
 }
 
@@ -125,8 +166,10 @@ impl Compressor {
 
     fn compress(&mut self, bodies: &Bodies) -> std::io::Result<Packed> {
         self.segment.clear();
-        for (_, body) in bodies.all() {
+        let mut sizes = Vec::with_capacity(2 * bodies.ends.len());
+        for (_, body, size) in bodies.all() {
             put_varint(&mut self.segment, body.len() as u64);
+            put_varint(&mut sizes, size);
         }
         let size = self.segment.len() + bodies.data.len();
         let body = if size > 4 * SEGMENT {
@@ -147,27 +190,34 @@ impl Compressor {
             context.compress_to_buffer(&self.segment, &mut self.frame)?;
             self.frame.clone()
         };
-        Ok(Packed { first: bodies.first, end: bodies.end(), size: size as u64, body })
+        let first = bodies.first;
+        let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        let (count, size) = (number(bodies.ends.len()), number(size));
+        let sum = checksum(first, [count, size, ZSTD], &sizes, &body);
+        Ok(Packed { first, count, size, sum, sizes, body })
     }
 }
 
 /// A segment as it is stored.
 struct Packed {
     first: i64,
-    end: i64,
-    size: u64,
+    count: i64,
+    size: i64,
+    sum: [u8; 8],
+    sizes: Vec<u8>,
     body: Vec<u8>,
 }
 
 impl Packed {
     fn insert(self, db: &Connection) -> Result<(), StoreError> {
-        db.prepare_cached("INSERT INTO segment VALUES (?, ?, ?, ?)")?.execute(params![
-            self.first,
-            self.end - self.first,
-            self.size,
-            self.body
+        db.prepare_cached(
+            "INSERT INTO segment (key, count, size, codec, sum, sizes, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            self.first, self.count, self.size, ZSTD, self.sum, self.sizes, self.body
         ])?;
-        db.prepare_cached("DELETE FROM fresh WHERE key < ?")?.execute([self.end])?;
+        let end = self.first + self.count;
+        db.prepare_cached("DELETE FROM fresh WHERE key < ?")?.execute([end])?;
         Ok(())
     }
 }
@@ -185,26 +235,28 @@ pub(super) struct Packing {
     compressor: Compressor,
     /// Room in which bodies lay that are in segments now: given back, it would have to be asked for again.
     room: Vec<Vec<u8>>,
+    /// Whether any segment was made.
+    is_large: bool,
 }
 
 impl Packing {
-    /// Takes up the lines that lie inline.
+    /// Takes up the lines that lie in rows of their own.
     pub(super) fn begin(db: &Connection) -> Result<Self, StoreError> {
-        let bodies = Bodies { first: first_inline(db)?, ..Bodies::default() };
-        let (full, compressor) = (VecDeque::new(), Compressor::new());
-        let mut packing = Self { bodies, full, beside: None, compressor, room: Vec::new() };
-        let mut query = db.prepare_cached("SELECT key, body FROM fresh ORDER BY key")?;
+        let mut packing = Self {
+            bodies: Bodies { first: last_packed(db)? + 1, ..Bodies::default() },
+            full: VecDeque::new(),
+            beside: None,
+            compressor: Compressor::new(),
+            room: Vec::new(),
+            is_large: false,
+        };
+        let mut query = db.prepare_cached("SELECT key, size, body FROM fresh ORDER BY key")?;
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
-            packing.push(db, row.get(0)?, row.get(1)?)?;
+            let (key, size, body) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            packing.push(db, key, size, body)?;
         }
         Ok(packing)
-    }
-
-    /// Has another thread compress from now on.
-    pub(super) fn beside(mut self) -> Self {
-        self.beside = Beside::begin();
-        self
     }
 
     /// Adds the body of the next line.
@@ -212,28 +264,39 @@ impl Packing {
         &mut self,
         db: &Connection,
         key: i64,
+        size: u64,
         body: Vec<u8>,
     ) -> Result<(), StoreError> {
         if body.len() >= 4 * SEGMENT {
             self.write(db)?;
         }
-        if self.bodies.ends.is_empty() {
-            self.bodies.first = key;
+        if key != self.bodies.end() {
+            // A line that went by under the number of another would take all that follow with it.
+            let missing = format!("line {}", self.bodies.end());
+            return Err(StoreError::corrupt(missing, "it is not there"));
         }
-        self.bodies.add(body);
+        self.bodies.add(size, body);
         if self.bodies.data.len() >= SEGMENT { self.write(db) } else { Ok(()) }
     }
 
-    /// Returns the body of a line that is on its way.
-    pub(super) fn get(&self, key: i64) -> Option<&[u8]> {
+    /// Returns the body of a line that is on its way, and the line's length.
+    pub(super) fn get(&self, key: i64) -> Option<(&[u8], u64)> {
         let full = self.full.iter().find(|bodies| bodies.first <= key && key < bodies.end());
         full.map_or(&self.bodies, |bodies| bodies).get(key)
     }
 
+    /// Returns the lines that are on their way.
+    pub(super) fn lines(&self) -> Range<i64> {
+        self.full.front().map_or(self.bodies.first, |bodies| bodies.first)..self.bodies.end()
+    }
+
     /// Makes a segment of what has gathered.
-    pub(super) fn write(&mut self, db: &Connection) -> Result<(), StoreError> {
+    fn write(&mut self, db: &Connection) -> Result<(), StoreError> {
         if self.bodies.ends.is_empty() {
             return Ok(());
+        }
+        if !std::mem::replace(&mut self.is_large, true) {
+            self.beside = Beside::begin();
         }
         let mut data = self.room.pop().unwrap_or_default();
         data.clear();
@@ -265,16 +328,22 @@ impl Packing {
         }
     }
 
-    /// Waits for what is compressed, and leaves what makes no segment inline.
+    /// Waits for what is compressed, and packs the rest too where it is worth a segment.
     pub(super) fn finish(mut self, db: &Connection) -> Result<(), StoreError> {
+        if self.is_large || self.bodies.data.len() >= REST {
+            // One more segment is sooner made here than by a thread that would have to begin.
+            self.is_large = true;
+            self.write(db)?;
+        }
         while let Some(beside) = self.beside.as_ref().filter(|_| !self.full.is_empty()) {
             let Some(packed) = beside.take(true)? else { break };
             self.full.pop_front();
             packed.insert(db)?;
         }
-        let mut leave = db.prepare_cached("INSERT OR IGNORE INTO fresh VALUES (?, ?)")?;
-        for (key, body) in self.bodies.all() {
-            leave.execute(params![key, body])?;
+        let mut leave =
+            db.prepare_cached("INSERT OR IGNORE INTO fresh (key, size, body) VALUES (?, ?, ?)")?;
+        for (key, body, size) in self.bodies.all() {
+            leave.execute(params![key, size, body])?;
         }
         Ok(())
     }
@@ -329,9 +398,9 @@ impl Drop for Beside {
     }
 }
 
-/// Returns the key behind the last line that lies in a segment.
-fn first_inline(db: &Connection) -> Result<i64, StoreError> {
+/// Returns the number of the last line that lies in a segment, 0 if there is none.
+pub(super) fn last_packed(db: &Connection) -> Result<i64, StoreError> {
     let mut last =
-        db.prepare_cached("SELECT key + count FROM segment ORDER BY key DESC LIMIT 1")?;
-    Ok(last.query_row([], |row| row.get(0)).optional()?.unwrap_or(1))
+        db.prepare_cached("SELECT key + count - 1 FROM segment ORDER BY key DESC LIMIT 1")?;
+    Ok(last.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
 }

@@ -1,18 +1,50 @@
-//! Rows: what is read of facts and derived rows; `sqlite/add.rs` adds them. Nobody else knows the names of their columns.
+//! Rows: the store as its tables tell it, without the operations that wait in the journal; `sqlite/add.rs` adds rows. Nobody
+//! else knows the names of their columns.
 
-use std::collections::BTreeMap;
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    ops::Range,
+    path::{Path, PathBuf},
+};
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
-use super::{hash, operation_id};
+use super::{
+    add::{self, OWN},
+    bytes::{self, Bytes},
+    check, hash, list,
+};
 use crate::{
     model::{
-        Card, Checkpoint, Entry, EntryId, Facts, File, Gaps, Generation, Kind, LineId, Mark, Move,
-        NameTag, Operation, OperationId, Origin, Parent, Position, Record, Rotation, Run, Running,
-        Tie, TieKind, Timestamp, put_varint, take_varint,
+        Bulk, Card, Checkpoint, Cutting, Digest, Entry, EntryId, Gaps, IdPrefix, Kind, NameTag,
+        Operation, OperationId, Origin, Parent, Place, Position, Record, Run, Running, SessionName,
+        State, StoreId, Tagged, Text, Tie, TieKind, Timestamp, Words, put_varint, take_varint,
     },
-    store::{FactKind, Find, Newest, SessionKey, StoreError, Tip},
+    store::{
+        ByteStore, CacheStore, Cursor, FactStore, Fault, Listed, SessionFilter, SessionKey,
+        Sighting, Sizes, StoreError,
+    },
 };
+
+/// How many sessions are remembered by their names.
+const NAMES: usize = 1 << 12;
+/// Of how many sessions it is remembered where they stand.
+const STANDING: usize = 16;
+
+/// The tables.
+pub(super) struct Tables {
+    pub(super) db: Connection,
+    pub(super) bytes: RefCell<Bytes>,
+    /// Whether a transaction is open that writes.
+    pub(super) is_writing: Cell<bool>,
+    id: StoreId,
+    path: PathBuf,
+    /// Sessions by their names: none is ever deleted, and none gets another key.
+    keys: RefCell<BTreeMap<SessionName, SessionKey>>,
+    /// Where sessions stand that are written to, until another connection writes.
+    standing: RefCell<BTreeMap<SessionKey, (State, Card)>>,
+}
 
 /// Collects the rows of a cached query.
 fn collect<T>(
@@ -34,463 +66,645 @@ fn first<T>(
     Ok(db.prepare_cached(sql)?.query_row(params, read).optional()?)
 }
 
-pub(super) fn newest(db: &Connection, session: SessionKey) -> Result<Option<Newest>, StoreError> {
-    first(
-        db,
-        "SELECT n, hash, at, first + count - 1 FROM operation WHERE session = ?
-         ORDER BY n DESC LIMIT 1",
-        [session.0],
-        |row| {
-            Ok(Newest {
-                n: row.get(0)?,
-                hash: operation_id(row, 1)?,
-                at: Timestamp(row.get(2)?),
-                entries: row.get(3)?,
-            })
-        },
-    )
+/// Returns the numbers of a range as a query may bind them.
+fn bounds(range: &Range<u64>) -> (i64, i64) {
+    let bound = |n| i64::try_from(n).unwrap_or(i64::MAX);
+    (bound(range.start), bound(range.end))
 }
 
-pub(super) fn tip(db: &Connection, session: SessionKey) -> Result<Tip, StoreError> {
-    let key = session.0;
-    let last = |sql| Ok::<u64, StoreError>(first(db, sql, [key], |row| row.get(0))?.unwrap_or(0));
-    let mut tip = Tip {
-        newest: newest(db, session)?,
-        files: last("SELECT n FROM file WHERE session = ? ORDER BY n DESC LIMIT 1")?,
-        generations: last("SELECT n FROM generation WHERE session = ? ORDER BY n DESC LIMIT 1")?,
-        marks: marks(db, session)?,
-        ..Tip::default()
-    };
-    let checkpoint = first(
-        db,
-        "SELECT n + 1, operation, generation, head, horizon FROM checkpoint WHERE session = ? ORDER BY n DESC LIMIT 1",
-        [key],
-        |row| Ok((row.get(0)?, row.get(1)?, position(row, 2)?)),
-    )?;
-    if let Some((checkpoints, operation, place)) = checkpoint {
-        tip.checkpoints = checkpoints;
-        tip.checkpoint = place.map(|place| (operation, place));
-    }
-    tip.position = head(db, session, tip.current())?;
-    if let Some(position) = tip.position {
-        tip.growth = first(
+/// Says that a column holds what it may not.
+fn damaged(column: usize, problem: &str) -> rusqlite::Error {
+    let kind = rusqlite::types::Type::Blob;
+    rusqlite::Error::FromSqlConversionFailure(column, kind, problem.into())
+}
+
+/// Reads a column that holds a tagged value.
+fn tagged<T: Tagged>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let bytes = row.get_ref(column)?.as_blob()?;
+    T::read(bytes, &mut Vec::new()).map_err(|malformed| damaged(column, malformed.0))
+}
+
+impl Tables {
+    pub(super) fn new(db: Connection, id: StoreId, path: &Path) -> Self {
+        Self {
             db,
+            bytes: RefCell::default(),
+            is_writing: Cell::new(false),
+            id,
+            path: path.to_owned(),
+            keys: RefCell::default(),
+            standing: RefCell::default(),
+        }
+    }
+
+    /// Forgets what a transaction that was undone had added.
+    pub(super) fn forget(&self) {
+        if let Ok(mut bytes) = self.bytes.try_borrow_mut() {
+            bytes.forget();
+        }
+        self.keys.borrow_mut().clear();
+        self.forget_standing();
+    }
+
+    /// Forgets what another connection may have changed.
+    pub(super) fn forget_standing(&self) {
+        self.standing.borrow_mut().clear();
+    }
+
+    /// Returns the newest operation: its number in the store, and its hash.
+    pub(super) fn newest(&self) -> Result<Option<(u64, OperationId)>, StoreError> {
+        first(&self.db, "SELECT seq, hash FROM operation ORDER BY seq DESC LIMIT 1", [], |row| {
+            Ok((row.get(0)?, OperationId::new(hash(row, 1)?)))
+        })
+    }
+
+    /// Returns the number of the newest operation, in the journal or in the tables.
+    pub(super) fn newest_seq(&self) -> Result<u64, StoreError> {
+        let sql = "SELECT max((SELECT ifnull(max(seq), 0) FROM journal),
+                              (SELECT ifnull(max(seq), 0) FROM operation))";
+        Ok(first(&self.db, sql, [], |row| row.get(0))?.unwrap_or(0))
+    }
+
+    /// Returns the hash of an operation in the tables, by its number in the store.
+    pub(super) fn hash_at(&self, seq: u64) -> Result<Option<OperationId>, StoreError> {
+        let sql = "SELECT hash FROM operation WHERE seq = ?";
+        first(&self.db, sql, [bounds(&(seq..seq)).0], |row| Ok(OperationId::new(hash(row, 0)?)))
+    }
+
+    /// Returns the name of a session.
+    pub(super) fn name(&self, session: SessionKey) -> Result<SessionName, StoreError> {
+        let found =
+            first(&self.db, "SELECT format, id FROM session WHERE key = ?", [session.0], |row| {
+                Ok(SessionName { format: row.get(0)?, id: row.get(1)? })
+            })?;
+        found.ok_or_else(|| unknown(session))
+    }
+
+    /// Returns where a session stands, and what lists show of it. What is damaged of that is made of the operations, because
+    /// it is derived, and nothing could be added to the session otherwise.
+    pub(super) fn standing(&self, session: SessionKey) -> Result<(State, Card), StoreError> {
+        if let Some(known) = self.standing.borrow().get(&session) {
+            return Ok(known.clone());
+        }
+        let state = match self.state(session) {
+            Err(StoreError::Corrupt { .. }) => self.fold(session)?,
+            other => other?,
+        };
+        let card = match self.card(session) {
+            Err(StoreError::Corrupt { .. }) => Card::default(),
+            other => other?,
+        };
+        self.remember(session, &(state.clone(), card.clone()));
+        Ok((state, card))
+    }
+
+    fn remember(&self, session: SessionKey, standing: &(State, Card)) {
+        let mut known = self.standing.borrow_mut();
+        if known.len() >= STANDING {
+            known.clear();
+        }
+        known.insert(session, standing.clone());
+    }
+
+    /// Says where a session stands, and what lists show of it.
+    pub(super) fn stand(
+        &self,
+        session: SessionKey,
+        standing: &(State, Card),
+    ) -> Result<(), StoreError> {
+        let (state, card) = standing;
+        add::put_card(&self.db, session, card, state)?;
+        self.remember(session, standing);
+        Ok(())
+    }
+
+    /// Makes the state of a session of its operations.
+    fn fold(&self, session: SessionKey) -> Result<State, StoreError> {
+        let mut bulks: BTreeMap<u64, Bulk> = BTreeMap::new();
+        for (operation, run) in self.growths(session, 0..u64::MAX)? {
+            bulks.entry(operation).or_default().runs.push(run);
+        }
+        for (operation, given) in self.checkpoints(session, 0..u64::MAX)? {
+            bulks.entry(operation).or_default().checkpoints.push(given);
+        }
+        let mut state = State::default();
+        for operation in self.operations(session, 0..u64::MAX)? {
+            state.apply(&operation, &bulks.remove(&operation.n).unwrap_or_default());
+        }
+        Ok(state)
+    }
+
+    /// Returns the words of persons that operations brought, each behind its operation.
+    fn words(
+        &self,
+        session: SessionKey,
+        (from, to): (i64, i64),
+    ) -> Result<BTreeMap<u64, Vec<Words>>, StoreError> {
+        let all = collect(
+            &self.db,
+            "SELECT operation, salt, text FROM words
+             WHERE session = ? AND operation >= ? AND operation < ?",
+            params![session.0, from, to],
+            |row| Ok((row.get(0)?, Words { salt: row.get(1)?, text: row.get(2)? })),
+        )?;
+        let mut words: BTreeMap<u64, Vec<Words>> = BTreeMap::new();
+        for (operation, given) in all {
+            words.entry(operation).or_default().push(given);
+        }
+        Ok(words)
+    }
+
+    /// Keeps token counts of entries.
+    pub(super) fn keep_counts(
+        &self,
+        session: SessionKey,
+        rule: u64,
+        counts: &[(u64, Vec<u64>)],
+    ) -> Result<(), StoreError> {
+        let mut keep = self.db.prepare_cached(
+            "INSERT OR REPLACE INTO count (line, rule, tokens)
+             SELECT line, ?, ? FROM entry WHERE session = ? AND n = ?",
+        )?;
+        for (n, tokens) in counts {
+            let mut packed = Vec::new();
+            for &tokens in tokens {
+                put_varint(&mut packed, tokens);
+            }
+            keep.execute(params![rule, packed, session.0, n])?;
+        }
+        Ok(())
+    }
+
+    /// Keeps sightings of files.
+    pub(super) fn keep_sightings(&self, sightings: &[Sighting]) -> Result<(), StoreError> {
+        let mut keep = self.db.prepare_cached(
+            "INSERT OR REPLACE INTO sighting (path, inode, length, modified, changed) VALUES (?, ?, ?, ?, ?)",
+        )?;
+        for seen in sightings {
+            let inode = seen.inode.cast_signed();
+            keep.execute(params![seen.path, inode, seen.length, seen.modified, seen.changed])?;
+        }
+        Ok(())
+    }
+
+    /// Returns the version of the rules under which derived rows were made.
+    pub(super) fn rules(&self) -> Result<i64, StoreError> {
+        let found = first(&self.db, "SELECT version FROM rules", [], |row| row.get(0))?;
+        found.ok_or_else(|| StoreError::corrupt("store.db", "it has no rules"))
+    }
+
+    pub(super) fn set_rules(&self, version: i64) -> Result<(), StoreError> {
+        self.db.prepare_cached("UPDATE rules SET version = ?")?.execute([version])?;
+        Ok(())
+    }
+}
+
+fn unknown(session: SessionKey) -> StoreError {
+    StoreError::corrupt("a session", format!("no session has the key {}", session.0))
+}
+
+impl FactStore for Tables {
+    fn id(&self) -> Result<StoreId, StoreError> {
+        Ok(self.id)
+    }
+
+    fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
+        collect(&self.db, "SELECT key, format, id FROM session ORDER BY key", [], |row| {
+            Ok((SessionKey(row.get(0)?), SessionName { format: row.get(1)?, id: row.get(2)? }))
+        })
+    }
+
+    fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
+        if let Some(key) = self.keys.borrow().get(name) {
+            return Ok(Some(*key));
+        }
+        let found = first(
+            &self.db,
+            "SELECT key FROM session WHERE format = ? AND id = ?",
+            [&name.format, &name.id],
+            |row| row.get(0).map(SessionKey),
+        )?;
+        if let Some(key) = found {
+            let mut keys = self.keys.borrow_mut();
+            if keys.len() >= NAMES {
+                keys.clear();
+            }
+            keys.insert(name.clone(), key);
+        }
+        Ok(found)
+    }
+
+    fn operations(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<Operation>, StoreError> {
+        let (from, to) = bounds(&range);
+        let words = self.words(session, (from, to))?;
+        let rows = collect(
+            &self.db,
+            "SELECT n, record, hash FROM operation
+             WHERE session = ? AND store = ? AND n >= ? AND n < ? ORDER BY n",
+            params![session.0, OWN, from, to],
+            |row| Ok((row.get(0)?, row.get(1)?, OperationId::new(hash(row, 2)?))),
+        )?;
+        let open = |(n, record, hash)| {
+            let words = words.get(&n).map(Vec::as_slice).unwrap_or_default();
+            Operation::open(n, record, hash, words)
+                .map_err(|malformed| StoreError::corrupt(format!("operation {n}"), malformed.0))
+        };
+        rows.into_iter().map(open).collect()
+    }
+
+    fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError> {
+        let (from, to) = bounds(&range);
+        collect(
+            &self.db,
+            "SELECT n, id, n - link FROM entry WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
+            params![session.0, from, to],
+            |row| Ok(Entry { n: row.get(0)?, id: EntryId::new(hash(row, 1)?), link: row.get(2)? }),
+        )
+    }
+
+    /// The order is made here: asked for in SQL, it leads the planner to walk the whole session.
+    fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<u64>, StoreError> {
+        let (low, high) = prefix.bounds();
+        let (low, high) = (low.as_bytes(), high.as_bytes());
+        let mut found = if low == high {
+            collect(
+                &self.db,
+                "SELECT n FROM entry INDEXED BY entry_id
+                 WHERE substr(id, 1, 6) = substr(?2, 1, 6) AND session = ?1 AND id = ?2",
+                params![session.0, low],
+                |row| row.get(0),
+            )?
+        } else {
+            // The index is that of all sessions: few digits are sooner looked for in the session itself.
+            let sql = if low.get(..2) == high.get(..2) {
+                "SELECT n FROM entry INDEXED BY entry_id WHERE +session = ?1 AND id BETWEEN ?2 AND ?3
+                   AND substr(id, 1, 6) BETWEEN substr(?2, 1, 6) AND substr(?3, 1, 6)"
+            } else {
+                "SELECT n FROM entry WHERE session = ?1 AND id BETWEEN ?2 AND ?3"
+            };
+            collect(&self.db, sql, params![session.0, low, high], |row| row.get(0))?
+        };
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    fn runs(
+        &self,
+        session: SessionKey,
+        generation: u64,
+        from: u64,
+    ) -> Result<Vec<Run>, StoreError> {
+        let mut runs = collect(
+            &self.db,
             "SELECT generation, start, first, count, gaps, bytes, running, tail FROM run
-             WHERE session = ? AND generation = ? ORDER BY start DESC, operation DESC LIMIT 1",
-            params![key, position.generation],
+             WHERE session = ?1 AND generation = ?2 AND start >= ifnull(
+               (SELECT start FROM run WHERE session = ?1 AND generation = ?2 AND start <= ?3 ORDER BY start DESC LIMIT 1), 0)
+             ORDER BY start, operation",
+            params![session.0, generation, from],
             |row| run(row, 0),
         )?;
+        runs.retain(|run| from == 0 || run.end() > from);
+        Ok(runs)
     }
-    Ok(tip)
+
+    fn growths(
+        &self,
+        session: SessionKey,
+        operations: Range<u64>,
+    ) -> Result<Vec<(u64, Run)>, StoreError> {
+        let (from, to) = bounds(&operations);
+        let mut found = collect(
+            &self.db,
+            "SELECT operation, generation, start, first, count, gaps, bytes, running, tail FROM run
+             WHERE session = ? AND operation >= ? AND operation < ?",
+            params![session.0, from, to],
+            |row| Ok((row.get(0)?, run(row, 1)?)),
+        )?;
+        found.sort_by_key(|(operation, run)| (*operation, run.generation, run.start));
+        Ok(found)
+    }
+
+    fn checkpoints(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<(u64, Checkpoint)>, StoreError> {
+        let (from, to) = bounds(&range);
+        let mut found = collect(
+            &self.db,
+            "SELECT operation, n, generation, head, horizon, before, own, note FROM checkpoint
+             WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
+            params![session.0, from, to],
+            |row| {
+                let given = Checkpoint {
+                    n: row.get(1)?,
+                    place: Position {
+                        generation: row.get(2)?,
+                        head: row.get(3)?,
+                        horizon: row.get(4)?,
+                    },
+                    before: row.get(5)?,
+                    own: row.get(6)?,
+                    note: if row.get_ref(7)? == rusqlite::types::ValueRef::Null {
+                        None
+                    } else {
+                        Some(tagged(row, 7)?)
+                    },
+                };
+                Ok((row.get(0)?, given))
+            },
+        )?;
+        // Few of them have words of a person.
+        for (operation, given) in &mut found {
+            if let Some(note @ Text::Absent(_)) = &mut given.note {
+                let (from, to) = bounds(&(*operation..operation.saturating_add(1)));
+                let words = self.words(session, (from, to))?.remove(operation);
+                note.fill(&words.unwrap_or_default());
+            }
+        }
+        Ok(found)
+    }
+
+    fn origins(
+        &self,
+        session: SessionKey,
+        entries: Range<u64>,
+    ) -> Result<Vec<(u64, Origin)>, StoreError> {
+        let (from, to) = bounds(&entries);
+        collect(
+            &self.db,
+            "SELECT operation, entry, origin, cut FROM origin
+             WHERE session = ? AND entry >= ? AND entry < ? ORDER BY entry",
+            params![session.0, from, to],
+            |row| {
+                let cut: Option<Cutting> = if row.get_ref(3)? == rusqlite::types::ValueRef::Null {
+                    None
+                } else {
+                    Some(tagged(row, 3)?)
+                };
+                Ok((row.get(0)?, Origin { entry: row.get(1)?, origin: row.get(2)?, cut }))
+            },
+        )
+    }
+
+    fn since(&self, cursor: Option<&Cursor>) -> Result<(Vec<SessionKey>, Cursor), StoreError> {
+        let seen = cursor.and_then(|cursor| cursor.as_bytes().try_into().ok());
+        let seen = seen.map_or(0, u64::from_le_bytes);
+        let newest = self.newest()?.map_or(0, |(seq, _)| seq);
+        // The order is made here: asked for in SQL, it leads the planner to walk all operations.
+        let mut found: Vec<i64> = if seen == 0 {
+            collect(&self.db, "SELECT key FROM session", [], |row| row.get(0))?
+        } else {
+            collect(
+                &self.db,
+                "SELECT session FROM operation NOT INDEXED WHERE seq > ?",
+                [bounds(&(seen..seen)).0],
+                |row| row.get(0),
+            )?
+        };
+        found.sort_unstable();
+        found.dedup();
+        let cursor = Cursor::new(newest.to_le_bytes().to_vec());
+        Ok((found.into_iter().map(SessionKey).collect(), cursor))
+    }
 }
 
-const BRANCHES: &str =
-    "SELECT branch FROM move WHERE session = ? AND branch > ? ORDER BY branch LIMIT 1";
-const MARKS: &str = "SELECT name FROM mark WHERE session = ? AND name > ? ORDER BY name LIMIT 1";
-
-/// Steps from name to name of an index, so that the cost follows the names and not the history.
-fn names(db: &Connection, session: SessionKey, sql: &str) -> Result<Vec<String>, StoreError> {
-    let mut names: Vec<String> = Vec::new();
-    while let Some(next) =
-        first(db, sql, params![session.0, names.last().map_or("", String::as_str)], |row| {
-            row.get(0)
-        })?
-    {
-        names.push(next);
+impl ByteStore for Tables {
+    fn lines(
+        &self,
+        session: SessionKey,
+        entries: &[u64],
+        each: &mut dyn FnMut(u64, Vec<u8>),
+    ) -> Result<(), StoreError> {
+        self.bytes.borrow().lines(&self.db, session, entries, each)
     }
-    Ok(names)
-}
 
-fn marks(db: &Connection, session: SessionKey) -> Result<Vec<(String, String)>, StoreError> {
-    let mut marks = Vec::new();
-    for name in names(db, session, MARKS)? {
-        let value: Option<Option<String>> = first(
-            db,
-            "SELECT to_value FROM mark WHERE session = ? AND name = ? ORDER BY operation DESC LIMIT 1",
-            params![session.0, name],
+    fn lengths(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<u64>, StoreError> {
+        let (from, to) = bounds(&range);
+        let lines: Vec<i64> = collect(
+            &self.db,
+            "SELECT line FROM entry WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
+            params![session.0, from, to],
             |row| row.get(0),
         )?;
-        marks.extend(value.flatten().map(|value| (name, value)));
+        let bytes = self.bytes.borrow();
+        lines.into_iter().map(|line| bytes.size_of(&self.db, line)).collect()
     }
-    Ok(marks)
-}
 
-fn head(
-    db: &Connection,
-    session: SessionKey,
-    branch: &str,
-) -> Result<Option<Position>, StoreError> {
-    let found = first(
-        db,
-        "SELECT to_generation, to_head, to_horizon FROM move WHERE session = ? AND branch = ?
-         ORDER BY operation DESC LIMIT 1",
-        params![session.0, branch],
-        |row| position(row, 0),
-    )?;
-    Ok(found.flatten())
-}
-
-pub(super) fn branches(
-    db: &Connection,
-    session: SessionKey,
-) -> Result<Vec<(String, Position)>, StoreError> {
-    let mut branches = Vec::new();
-    for name in names(db, session, BRANCHES)? {
-        branches.extend(head(db, session, &name)?.map(|at| (name, at)));
-    }
-    Ok(branches)
-}
-
-pub(super) fn first_operation(db: &Connection) -> Result<Option<OperationId>, StoreError> {
-    let first = "SELECT hash FROM operation ORDER BY session, n LIMIT 1";
-    Ok(collect(db, first, [], |row| operation_id(row, 0))?.pop())
-}
-
-pub(super) fn operations(
-    db: &Connection,
-    session: SessionKey,
-    (from, to): (i64, i64),
-) -> Result<Vec<Operation>, StoreError> {
-    collect(
-        db,
-        "SELECT n, at, command, detail, undoes, first, count, hash FROM operation
-         WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
-        params![session.0, from, to],
-        |row| {
-            Ok(Operation {
-                n: row.get(0)?,
-                at: Timestamp(row.get(1)?),
-                command: row.get(2)?,
-                detail: row.get(3)?,
-                undoes: row.get(4)?,
-                first: row.get(5)?,
-                count: row.get(6)?,
-                hash: operation_id(row, 7)?,
-            })
-        },
-    )
-}
-
-#[expect(clippy::too_many_lines, reason = "one arm a table, each with its columns")]
-pub(super) fn facts(
-    db: &Connection,
-    session: SessionKey,
-    (from, to): (i64, i64),
-    kinds: &[FactKind],
-) -> Result<Vec<(u64, Facts)>, StoreError> {
-    let mut all: BTreeMap<u64, Facts> = BTreeMap::new();
-    macro_rules! gather {
-        ($field:ident, $table:literal, $columns:literal, $read:expr) => {
-            gather!($field, $table, $columns, "?4 IS NULL AND session = ?3", None::<&str>, $read)
-        };
-        ($field:ident, $table:literal, $columns:literal, $of:literal, $name:expr, $read:expr) => {
-            let sql = concat!(
-                "SELECT operation, ",
-                $columns,
-                " FROM ",
-                $table,
-                " WHERE operation >= ?1 AND operation < ?2 AND ",
-                $of
-            );
-            let read: fn(&Row<'_>) -> rusqlite::Result<_> = $read;
-            for (n, fact) in collect(db, sql, params![from, to, session.0, $name], |row| {
-                Ok((row.get(0)?, read(row)?))
-            })? {
-                all.entry(n).or_default().$field.push(fact);
-            }
-        };
-    }
-    for kind in kinds {
-        match kind {
-            FactKind::Entries => {
-                for operation in operations(db, session, (from, to))? {
-                    if operation.count > 0 {
-                        let bounds = super::SqliteStore::bounds(
-                            &(operation.first..operation.first + operation.count),
-                        );
-                        all.entry(operation.n).or_default().entries = entries(db, session, bounds)?;
-                    }
-                }
-            }
-            FactKind::Files => {
-                gather!(files, "file", "n, path", |row| Ok(File {
-                    n: row.get(1)?,
-                    path: row.get(2)?
-                }));
-            }
-            FactKind::Generations => {
-                gather!(generations, "generation", "n, file", |row| {
-                    Ok(Generation { n: row.get(1)?, file: row.get(2)? })
-                });
-            }
-            FactKind::Runs => {
-                gather!(
-                    runs,
-                    "run",
-                    "generation, start, first, count, gaps, bytes, running, tail",
-                    |row| run(row, 1)
-                );
-            }
-            FactKind::Moves => {
-                for branch in names(db, session, BRANCHES)? {
-                    gather!(
-                        moves,
-                        "move",
-                        "branch, from_generation, from_head, from_horizon, to_generation, to_head, to_horizon",
-                        "session = ?3 AND branch = ?4",
-                        branch,
-                        |row| Ok(Move {
-                            branch: row.get(1)?,
-                            from: position(row, 2)?,
-                            to: position(row, 5)?
-                        })
-                    );
-                }
-            }
-            FactKind::Marks => {
-                for name in names(db, session, MARKS)? {
-                    gather!(
-                        marks,
-                        "mark",
-                        "name, from_value, to_value",
-                        "session = ?3 AND name = ?4",
-                        name,
-                        |row| Ok(Mark { name: row.get(1)?, from: row.get(2)?, to: row.get(3)? })
-                    );
-                }
-            }
-            FactKind::Checkpoints => {
-                gather!(
-                    checkpoints,
-                    "checkpoint",
-                    "n, generation, head, horizon, before, own, note",
-                    checkpoint
-                );
-            }
-            FactKind::Origins => {
-                gather!(origins, "origin", "entry, origin", |row| {
-                    Ok(Origin { entry: row.get(1)?, origin: row.get(2)? })
-                });
-            }
-            FactKind::Rotations => {
-                gather!(rotations, "rotation", "file, aside, old, new, inode, length", |row| {
-                    Ok(Rotation {
-                        file: row.get(1)?,
-                        aside: row.get(2)?,
-                        old: row.get(3)?,
-                        new: row.get(4)?,
-                        inode: row.get::<_, i64>(5)?.cast_unsigned(),
-                        length: row.get(6)?,
-                    })
-                });
-            }
-        }
-    }
-    Ok(all.into_iter().collect())
-}
-
-pub(super) fn checkpoints(
-    db: &Connection,
-    session: SessionKey,
-    (from, to): (i64, i64),
-) -> Result<Vec<(u64, Checkpoint)>, StoreError> {
-    collect(
-        db,
-        "SELECT operation, n, generation, head, horizon, before, own, note FROM checkpoint
-         WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
-        params![session.0, from, to],
-        |row| Ok((row.get(0)?, checkpoint(row)?)),
-    )
-}
-
-pub(super) fn origins(
-    db: &Connection,
-    session: SessionKey,
-    (from, to): (i64, i64),
-) -> Result<Vec<(u64, Origin)>, StoreError> {
-    collect(
-        db,
-        "SELECT operation, entry, origin FROM origin
-         WHERE session = ? AND entry >= ? AND entry < ? ORDER BY entry",
-        params![session.0, from, to],
-        |row| Ok((row.get(0)?, Origin { entry: row.get(1)?, origin: row.get(2)? })),
-    )
-}
-
-/// Reads the columns of a checkpoint that follow its operation.
-fn checkpoint(row: &Row<'_>) -> rusqlite::Result<Checkpoint> {
-    Ok(Checkpoint {
-        n: row.get(1)?,
-        place: Position { generation: row.get(2)?, head: row.get(3)?, horizon: row.get(4)? },
-        before: row.get(5)?,
-        own: row.get(6)?,
-        note: row.get(7)?,
-    })
-}
-
-pub(super) fn runs(
-    db: &Connection,
-    session: SessionKey,
-    generation: u64,
-    from: u64,
-) -> Result<Vec<Run>, StoreError> {
-    let mut runs = collect(
-        db,
-        "SELECT generation, start, first, count, gaps, bytes, running, tail FROM run
-         WHERE session = ?1 AND generation = ?2 AND start >= ifnull(
-           (SELECT start FROM run WHERE session = ?1 AND generation = ?2 AND start <= ?3 ORDER BY start DESC LIMIT 1), 0)
-         ORDER BY start, operation",
-        params![session.0, generation, from],
-        |row| run(row, 0),
-    )?;
-    runs.retain(|run| from == 0 || run.end() > from);
-    Ok(runs)
-}
-
-pub(super) fn entries(
-    db: &Connection,
-    session: SessionKey,
-    (from, to): (i64, i64),
-) -> Result<Vec<Entry>, StoreError> {
-    collect(
-        db,
-        "SELECT n, id, link FROM entry WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
-        params![session.0, from, to],
-        |row| Ok(Entry { n: row.get(0)?, id: EntryId::new(hash(row, 1)?), link: row.get(2)? }),
-    )
-}
-
-pub(super) fn line_ids(
-    db: &Connection,
-    session: SessionKey,
-    (from, to): (i64, i64),
-) -> Result<Vec<(LineId, u64)>, StoreError> {
-    collect(
-        db,
-        "SELECT l.hash, l.size FROM entry e JOIN line l ON l.key = e.line
-         WHERE e.session = ? AND e.n >= ? AND e.n < ? ORDER BY e.n",
-        params![session.0, from, to],
-        |row| Ok((LineId::new(hash(row, 0)?), row.get(1)?)),
-    )
-}
-
-pub(super) fn counts(
-    db: &Connection,
-    session: SessionKey,
-    (from, to): (i64, i64),
-    rule: u64,
-) -> Result<Vec<(u64, Vec<u64>)>, StoreError> {
-    collect(
-        db,
-        "SELECT e.n, c.tokens FROM entry e JOIN count c ON c.line = e.line AND c.rule = ?
-         WHERE e.session = ? AND e.n >= ? AND e.n < ? ORDER BY e.n",
-        params![rule, session.0, from, to],
-        |row| {
-            let packed: Vec<u8> = row.get(1)?;
-            let mut rest = packed.as_slice();
-            Ok((row.get(0)?, std::iter::from_fn(|| take_varint(&mut rest)).collect()))
-        },
-    )
-}
-
-pub(super) fn keep_counts(
-    db: &Connection,
-    session: SessionKey,
-    rule: u64,
-    counts: &[(u64, Vec<u64>)],
-) -> Result<(), StoreError> {
-    let mut keep = db.prepare_cached(
-        "INSERT OR REPLACE INTO count (line, rule, tokens)
-         SELECT line, ?, ? FROM entry WHERE session = ? AND n = ?",
-    )?;
-    for (n, tokens) in counts {
-        let mut packed = Vec::new();
-        for &tokens in tokens {
-            put_varint(&mut packed, tokens);
-        }
-        keep.execute(params![rule, packed, session.0, n])?;
-    }
-    Ok(())
-}
-
-/// The order is made here: asked for in SQL, it leads the planner to walk the whole session.
-pub(super) fn find(
-    db: &Connection,
-    session: SessionKey,
-    find: &Find,
-) -> Result<Vec<u64>, StoreError> {
-    let within = |low: &EntryId, high: &EntryId| {
-        collect(
-            db,
-            "SELECT n FROM entry WHERE session = ?1 AND id BETWEEN ?2 AND ?3
-               AND substr(id, 1, 6) BETWEEN substr(?2, 1, 6) AND substr(?3, 1, 6)",
-            params![session.0, low.as_bytes(), high.as_bytes()],
+    fn kept(&self, session: SessionKey, operation: u64, at: u64) -> Result<Vec<u8>, StoreError> {
+        let item = || format!("operation {operation}");
+        let line = first(
+            &self.db,
+            "SELECT line FROM kept WHERE session = ? AND operation = ? AND n = ?",
+            params![session.0, operation, bounds(&(at..at)).0],
             |row| row.get(0),
-        )
-    };
-    let mut found = match find {
-        Find::Id(id) => within(id, id)?,
-        Find::Prefix(prefix) => {
-            let (low, high) = prefix.bounds();
-            within(&low, &high)?
+        )?;
+        let wanted = self.operations(session, operation..operation.saturating_add(1))?;
+        let wanted = wanted.first().and_then(|operation| kept_digest(operation, at));
+        let (Some(line), Some(wanted)) = (line, wanted) else {
+            return Err(StoreError::corrupt(item(), "it keeps no such file"));
+        };
+        let bytes = self.bytes.borrow().line(&self.db, line)?;
+        if Digest::of_bytes(&bytes) == wanted {
+            Ok(bytes)
+        } else {
+            Err(StoreError::corrupt(item(), "a file that it keeps is not what it was"))
         }
-        Find::Name(low, high) => collect(
-            db,
+    }
+
+    fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
+        if self.is_writing.get() {
+            // What is not committed can be seen by this connection only.
+            check::check(&self.db, &self.bytes.borrow(), None, report)
+        } else {
+            // Nothing that is at hand is taken for what lies on the disk.
+            check::check(&self.db, &Bytes::default(), Some(&self.path), report)
+        }
+    }
+
+    fn sizes(&self) -> Result<Sizes, StoreError> {
+        bytes::sizes(&self.db)
+    }
+}
+
+/// Returns the digest of a file that an operation keeps.
+pub(super) fn kept_digest(operation: &Operation, at: u64) -> Option<Digest> {
+    let containers = operation.facts.containers.iter().map(|container| container.digest);
+    let sidecars = operation.facts.sidecars.iter().map(|sidecar| sidecar.digest);
+    containers.chain(sidecars).nth(usize::try_from(at).ok()?)
+}
+
+impl CacheStore for Tables {
+    fn state(&self, session: SessionKey) -> Result<State, StoreError> {
+        if let Some((state, _)) = self.standing.borrow().get(&session) {
+            return Ok(state.clone());
+        }
+        let found = first(
+            &self.db,
+            "SELECT state, settled FROM card WHERE session = ?",
+            [session.0],
+            |row| Ok((tagged::<State>(row, 0)?, row.get::<_, u64>(1)?)),
+        )?;
+        let (state, settled) = found.ok_or_else(|| unknown(session))?;
+        if state.operations() == settled {
+            Ok(state)
+        } else {
+            Err(StoreError::corrupt("a session's state", "it is not that of its operations"))
+        }
+    }
+
+    fn card(&self, session: SessionKey) -> Result<Card, StoreError> {
+        if let Some((_, card)) = self.standing.borrow().get(&session) {
+            return Ok(card.clone());
+        }
+        let found = first(
+            &self.db,
+            "SELECT title, folder, started, active, turns, hidden FROM card WHERE session = ?",
+            [session.0],
+            |row| card(row, 0),
+        )?;
+        found.ok_or_else(|| unknown(session))
+    }
+
+    fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
+        list::sessions(&self.db, filter)
+    }
+
+    fn files(&self, place: &Place) -> Result<Vec<(SessionKey, SessionName, u64)>, StoreError> {
+        collect(
+            &self.db,
+            "SELECT key, format, id, file FROM place JOIN session ON key = session
+             WHERE place = ? ORDER BY key, file",
+            [place.to_bytes()],
+            |row| {
+                let name = SessionName { format: row.get(1)?, id: row.get(2)? };
+                Ok((SessionKey(row.get(0)?), name, row.get(3)?))
+            },
+        )
+    }
+
+    fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError> {
+        let (from, to) = bounds(&range);
+        collect(
+            &self.db,
+            "SELECT n, kind, name, parent, time, hint FROM record
+             WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
+            params![session.0, from, to],
+            record,
+        )
+    }
+
+    fn named(
+        &self,
+        session: SessionKey,
+        low: NameTag,
+        high: NameTag,
+    ) -> Result<Vec<u64>, StoreError> {
+        let mut found = collect(
+            &self.db,
             "SELECT n FROM record WHERE session = ? AND name BETWEEN ? AND ?",
             params![session.0, low.get(), high.get()],
             |row| row.get(0),
-        )?,
-    };
-    found.sort_unstable();
-    Ok(found)
+        )?;
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// The kind stands in the query as it does in the index, which only then is taken.
+    fn boundary(&self, session: SessionKey, range: Range<u64>) -> Result<Option<u64>, StoreError> {
+        let (from, to) = bounds(&range);
+        let kind = Kind::Boundary.code();
+        let sql = format!(
+            "SELECT n FROM record WHERE session = ? AND n >= ? AND n < ? AND kind = {kind} ORDER BY n DESC LIMIT 1"
+        );
+        first(&self.db, &sql, params![session.0, from, to], |row| row.get(0))
+    }
+
+    fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError> {
+        let sql = "SELECT name FROM twin WHERE session = ? ORDER BY name";
+        collect(&self.db, sql, [session.0], |row| Ok(NameTag::new(row.get(0)?)))
+    }
+
+    fn ties(&self, session: SessionKey) -> Result<Vec<(u64, Vec<Tie>)>, StoreError> {
+        let all = collect(
+            &self.db,
+            "SELECT generation, kind, other FROM tie WHERE session = ? ORDER BY generation, kind, other",
+            [session.0],
+            |row| Ok((row.get(0)?, TieKind::from_code(row.get(1)?), row.get(2)?)),
+        )?;
+        let mut found: Vec<(u64, Vec<Tie>)> = Vec::new();
+        for (generation, kind, other) in all {
+            let Some(kind) = kind else { continue };
+            let tie = Tie { kind, other };
+            match found.last_mut() {
+                Some((last, ties)) if *last == generation => ties.push(tie),
+                _ => found.push((generation, vec![tie])),
+            }
+        }
+        Ok(found)
+    }
+
+    fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
+        list::tied(&self.db, format, tie)
+    }
+
+    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
+        first(
+            &self.db,
+            "SELECT inode, length, modified, changed FROM sighting WHERE path = ?",
+            [path],
+            |row| {
+                Ok(Sighting {
+                    path: path.to_owned(),
+                    inode: row.get::<_, i64>(0)?.cast_unsigned(),
+                    length: row.get(1)?,
+                    modified: row.get(2)?,
+                    changed: row.get(3)?,
+                })
+            },
+        )
+    }
+
+    fn counts(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+        rule: u64,
+    ) -> Result<Vec<(u64, Vec<u64>)>, StoreError> {
+        let (from, to) = bounds(&range);
+        collect(
+            &self.db,
+            "SELECT e.n, c.tokens FROM entry e JOIN count c ON c.line = e.line AND c.rule = ?
+             WHERE e.session = ? AND e.n >= ? AND e.n < ? ORDER BY e.n",
+            params![rule, session.0, from, to],
+            |row| {
+                let mut rest = row.get_ref(1)?.as_blob()?;
+                Ok((row.get(0)?, std::iter::from_fn(|| take_varint(&mut rest)).collect()))
+            },
+        )
+    }
 }
 
-pub(super) fn records(
-    db: &Connection,
-    session: SessionKey,
-    (from, to): (i64, i64),
-) -> Result<Vec<Record>, StoreError> {
-    collect(
-        db,
-        "SELECT n, kind, name, parent, time, hint FROM record WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
-        params![session.0, from, to],
-        |row| {
-            let code: u8 = row.get(1)?;
-            let unknown = || {
-                let problem = format!("an entry is of the unknown kind {code}");
-                rusqlite::Error::FromSqlConversionFailure(
-                    1,
-                    rusqlite::types::Type::Integer,
-                    problem.into(),
-                )
-            };
-            Ok(Record {
-                n: row.get(0)?,
-                kind: Kind::from_code(code).ok_or_else(unknown)?,
-                name: row.get::<_, Option<u64>>(2)?.map(NameTag::new),
-                parent: match row.get(3)? {
-                    None => Parent::Root,
-                    Some(0) => Parent::Missing,
-                    Some(n) => Parent::Entry(n),
-                },
-                time: row.get::<_, Option<i64>>(4)?.map(Timestamp),
-                hint: row.get::<_, Option<Vec<u8>>>(5)?.unwrap_or_default(),
-            })
+fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
+    let n: u64 = row.get(0)?;
+    let code: u8 = row.get(1)?;
+    let unknown = || damaged(1, &format!("an entry is of the unknown kind {code}"));
+    Ok(Record {
+        n,
+        kind: Kind::from_code(code).ok_or_else(unknown)?,
+        name: row.get::<_, Option<u64>>(2)?.map(NameTag::new),
+        parent: match row.get::<_, Option<i64>>(3)? {
+            None => Parent::Root,
+            Some(0) => Parent::Missing,
+            Some(distance) => Parent::Entry(n.wrapping_sub(distance.cast_unsigned())),
         },
-    )
-}
-
-/// The kind stands in the query as it does in the index, which only then is taken.
-pub(super) fn boundary(
-    db: &Connection,
-    session: SessionKey,
-    (from, to): (i64, i64),
-) -> Result<Option<u64>, StoreError> {
-    let kind = Kind::Boundary.code();
-    let sql = format!(
-        "SELECT n FROM record WHERE session = ? AND n >= ? AND n < ? AND kind = {kind} ORDER BY n DESC LIMIT 1"
-    );
-    first(db, &sql, params![session.0, from, to], |row| row.get(0))
+        time: row.get::<_, Option<i64>>(4)?.map(Timestamp),
+        hint: row.get::<_, Option<Vec<u8>>>(5)?.unwrap_or_default(),
+    })
 }
 
 pub(super) fn card(row: &Row<'_>, at: usize) -> rusqlite::Result<Card> {
@@ -505,49 +719,15 @@ pub(super) fn card(row: &Row<'_>, at: usize) -> rusqlite::Result<Card> {
 }
 
 fn run(row: &Row<'_>, at: usize) -> rusqlite::Result<Run> {
-    let gaps: Vec<u8> = row.get(at + 4)?;
-    let torn = || {
-        let problem = "the separators of a run are damaged".into();
-        rusqlite::Error::FromSqlConversionFailure(at + 4, rusqlite::types::Type::Blob, problem)
-    };
+    let torn = || damaged(at + 4, "the separators of a run are damaged");
     Ok(Run {
         generation: row.get(at)?,
         start: row.get(at + 1)?,
         first: row.get(at + 2)?,
         count: row.get(at + 3)?,
-        gaps: Gaps::decode(&gaps).ok_or_else(torn)?,
+        gaps: Gaps::decode(row.get_ref(at + 4)?.as_blob()?).ok_or_else(torn)?,
         bytes: row.get(at + 5)?,
         running: Running::new(hash(row, at + 6)?),
         tail: row.get(at + 7)?,
     })
-}
-
-fn position(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Position>> {
-    let generation: Option<u64> = row.get(at)?;
-    generation
-        .map(|generation| {
-            Ok(Position { generation, head: row.get(at + 1)?, horizon: row.get(at + 2)? })
-        })
-        .transpose()
-}
-
-pub(super) fn ties(
-    db: &Connection,
-    session: SessionKey,
-) -> Result<Vec<(u64, Vec<Tie>)>, StoreError> {
-    let mut query = db.prepare_cached(
-        "SELECT generation, kind, other FROM tie WHERE session = ? ORDER BY generation, kind, other",
-    )?;
-    let mut rows = query.query([session.0])?;
-    let mut found: Vec<(u64, Vec<Tie>)> = Vec::new();
-    while let Some(row) = rows.next()? {
-        let generation = row.get(0)?;
-        let Some(kind) = TieKind::from_code(row.get(1)?) else { continue };
-        let tie = Tie { kind, other: row.get(2)? };
-        match found.last_mut() {
-            Some((last, ties)) if *last == generation => ties.push(tie),
-            _ => found.push((generation, vec![tie])),
-        }
-    }
-    Ok(found)
 }

@@ -1,0 +1,73 @@
+//! Answering: a store that is an overlay over something answers every question by a look at both.
+//!
+//! Such a store has `look`, which asks the two as they are at one moment, and what it answers by itself: `own_id`, `seen`
+//! and `check_all`.
+
+/// Answers one question.
+macro_rules! answer {
+    ($store:ident, id) => {
+        $store.own_id()
+    };
+    ($store:ident, sighting, $path:ident) => {
+        $store.seen($path)
+    };
+    ($store:ident, check, $report:ident) => {
+        $store.check_all($report)
+    };
+    ($store:ident, $question:ident $(, $argument:ident)*) => {
+        $store.look(|laid| laid.$question($($argument),*))
+    };
+}
+
+/// Answers the questions of one trait.
+macro_rules! answers {
+    ($trait:ident for $store:ty { $(fn $question:ident($($argument:ident: $type:ty),*) -> $answer:ty;)+ }) => {
+        impl $crate::store::$trait for $store {
+            $(fn $question(&self, $($argument: $type),*) -> Result<$answer, $crate::store::StoreError> {
+                $crate::store::answer::answer!(self, $question $(, $argument)*)
+            })+
+        }
+    };
+}
+
+/// Answers every question.
+macro_rules! answer_by_look {
+    ($store:ty) => {
+        $crate::store::answer::answers!(FactStore for $store {
+            fn id() -> StoreId;
+            fn names() -> Vec<(SessionKey, SessionName)>;
+            fn session(name: &SessionName) -> Option<SessionKey>;
+            fn operations(session: SessionKey, range: Range<u64>) -> Vec<Operation>;
+            fn entries(session: SessionKey, range: Range<u64>) -> Vec<Entry>;
+            fn find(session: SessionKey, prefix: &IdPrefix) -> Vec<u64>;
+            fn runs(session: SessionKey, generation: u64, from: u64) -> Vec<Run>;
+            fn growths(session: SessionKey, operations: Range<u64>) -> Vec<(u64, Run)>;
+            fn checkpoints(session: SessionKey, range: Range<u64>) -> Vec<(u64, Checkpoint)>;
+            fn origins(session: SessionKey, entries: Range<u64>) -> Vec<(u64, Origin)>;
+            fn since(cursor: Option<&Cursor>) -> (Vec<SessionKey>, Cursor);
+        });
+        $crate::store::answer::answers!(ByteStore for $store {
+            fn lines(session: SessionKey, entries: &[u64], each: &mut dyn FnMut(u64, Vec<u8>)) -> ();
+            fn lengths(session: SessionKey, range: Range<u64>) -> Vec<u64>;
+            fn kept(session: SessionKey, operation: u64, at: u64) -> Vec<u8>;
+            fn check(report: &mut dyn FnMut(Fault)) -> ();
+            fn sizes() -> Sizes;
+        });
+        $crate::store::answer::answers!(CacheStore for $store {
+            fn state(session: SessionKey) -> State;
+            fn card(session: SessionKey) -> Card;
+            fn sessions(filter: &SessionFilter) -> Vec<Listed>;
+            fn files(place: &Place) -> Vec<(SessionKey, SessionName, u64)>;
+            fn records(session: SessionKey, range: Range<u64>) -> Vec<Record>;
+            fn named(session: SessionKey, low: NameTag, high: NameTag) -> Vec<u64>;
+            fn boundary(session: SessionKey, range: Range<u64>) -> Option<u64>;
+            fn twins(session: SessionKey) -> Vec<NameTag>;
+            fn ties(session: SessionKey) -> Vec<(u64, Vec<Tie>)>;
+            fn tied(format: &str, tie: &Tie) -> Vec<(SessionKey, SessionName)>;
+            fn sighting(path: &[u8]) -> Option<Sighting>;
+            fn counts(session: SessionKey, range: Range<u64>, rule: u64) -> Vec<(u64, Vec<u64>)>;
+        });
+    };
+}
+
+pub(super) use {answer, answer_by_look, answers};

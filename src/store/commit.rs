@@ -1,0 +1,307 @@
+//! Commits: one operation with all that it brings, and why a store refuses it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use crate::{
+    model::{
+        Bulk, Card, Digest, EntryId, LineId, NameTag, Operation, OperationId, Parent, Record, Run,
+        SessionName, State, StoreId, Tagged, Tie, line::TEXT_MIN,
+    },
+    store::StoreError,
+};
+
+/// A line to be kept, in the order of the facts' entries.
+///
+/// Invariant: the id is that of the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewLine {
+    pub(super) bytes: Vec<u8>,
+    pub(super) id: LineId,
+    pub(super) texts: Vec<Range<usize>>,
+    /// The hashes of the texts, once they were asked for.
+    pub(super) text_ids: Vec<[u8; 32]>,
+    /// For each of these strings what it was cut from, if that is known.
+    pub(super) wholes: Vec<Option<Whole>>,
+}
+
+/// A string of which another one holds the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Whole {
+    pub(super) hash: [u8; 32],
+    pub(super) size: usize,
+    /// How many bytes both begin with.
+    pub(super) common: usize,
+}
+
+impl NewLine {
+    /// Makes a line of its bytes and of where its long strings lie in them.
+    pub fn new(bytes: Vec<u8>, texts: Vec<Range<usize>>) -> Self {
+        Self { id: LineId::of(&bytes), bytes, texts, text_ids: Vec::new(), wholes: Vec::new() }
+    }
+
+    /// Hashes the long strings, which a store that keeps them once asks for.
+    pub fn hash_texts(&mut self) {
+        if self.text_ids.is_empty() {
+            let texts = self.texts.iter().map(|text| self.bytes.get(text.clone()));
+            let hash = |text: Option<&[u8]>| *blake3::hash(text.unwrap_or_default()).as_bytes();
+            self.text_ids = texts.map(hash).collect();
+        }
+    }
+
+    /// Says from which line this one was made by cutting strings, so that what is left of them need not be kept again.
+    pub fn cut_from(&mut self, whole: &[u8], texts: &[Range<usize>]) {
+        if texts.len() != self.texts.len() {
+            return;
+        }
+        let pair = |(own, whole): (Option<&[u8]>, Option<&[u8]>)| {
+            let (own, whole) = (own?, whole?);
+            let common = own.iter().zip(whole).take_while(|(a, b)| a == b).count();
+            let is_cut = common >= TEXT_MIN && own != whole;
+            is_cut.then(|| Whole {
+                hash: *blake3::hash(whole).as_bytes(),
+                size: whole.len(),
+                common,
+            })
+        };
+        let own = self.texts.iter().map(|text| self.bytes.get(text.clone()));
+        let wholes = texts.iter().map(|text| whole.get(text.clone()));
+        self.wholes = own.zip(wholes).map(pair).collect();
+    }
+
+    /// Returns the bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the bytes, and nothing else of the line.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Returns the id.
+    pub fn id(&self) -> LineId {
+        self.id
+    }
+}
+
+/// One operation with all that it brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// The session.
+    pub session: SessionName,
+    /// The newest operation that the caller knows of; another one is a conflict.
+    pub expected: Option<OperationId>,
+    /// The operation, sealed.
+    pub operation: Operation,
+    /// The facts beside its record.
+    pub bulk: Bulk,
+    /// The lines of its entries.
+    pub lines: Vec<NewLine>,
+    /// The bytes of its containers, then of its sidecars.
+    pub kept: Vec<Vec<u8>>,
+    /// The records of its entries.
+    pub records: Vec<Record>,
+    /// Names that have become twins.
+    pub twins: Vec<NameTag>,
+    /// The ties of generations, in the place of those that they had.
+    pub ties: Vec<(u64, Vec<Tie>)>,
+    /// What lists show of the session from now on; none leaves it as it is.
+    pub card: Option<Card>,
+}
+
+/// What a store knows of a session when something is added to it.
+pub trait Known {
+    /// Returns the id of an entry.
+    fn entry(&self, n: u64) -> Result<Option<EntryId>, StoreError>;
+
+    /// Returns whether an entry has this id. A store that finds that out as it inserts may say no.
+    fn holds(&self, id: &EntryId) -> Result<bool, StoreError>;
+
+    /// Returns whether an entry stands in the place of another. A store that finds that out as it inserts may say no.
+    fn is_replaced(&self, entry: u64) -> Result<bool, StoreError>;
+}
+
+impl Commit {
+    /// Refuses what cannot follow where a session stands; `state` is empty for a session that is not there.
+    ///
+    /// Every store asks before it adds anything, so that no fault of a caller becomes a fact.
+    pub fn check(
+        &self,
+        store: StoreId,
+        state: &State,
+        known: &dyn Known,
+    ) -> Result<(), StoreError> {
+        if self.expected != state.hash() {
+            return Err(StoreError::Conflict);
+        }
+        if let Some(operation) = state.unknown {
+            return Err(StoreError::NewerFacts { operation });
+        }
+        self.fits(state)?;
+        self.is_sealed(store)?;
+        self.has_lines(known)
+    }
+
+    /// Refuses numbers that do not follow.
+    fn fits(&self, state: &State) -> Result<(), StoreError> {
+        let operation = &self.operation;
+        let follow = |numbers: &mut dyn Iterator<Item = u64>, first: u64, what: &str| {
+            if (first..).zip(numbers).all(|(wanted, n)| wanted == n) {
+                Ok(())
+            } else {
+                Err(refused(&format!("the numbers of its {what} do not follow")))
+            }
+        };
+        let (facts, bulk) = (&operation.facts, &self.bulk);
+        if operation.n != state.operations() + 1 {
+            return Err(refused("the operation's number does not follow"));
+        }
+        if operation.first != state.entries() + 1 {
+            return Err(refused("the operation's entries do not follow"));
+        }
+        follow(&mut bulk.entries.iter().map(|entry| entry.n), operation.first, "entries")?;
+        let checkpoints = bulk.checkpoints.iter().map(|checkpoint| checkpoint.n);
+        follow(&mut { checkpoints }, state.checkpoints, "checkpoints")?;
+        let files = facts.files.iter().map(|file| file.n);
+        follow(&mut { files }, state.files.len() as u64 + 1, "files")?;
+        let generations = facts.generations.iter().map(|generation| generation.n);
+        follow(&mut { generations }, state.generations.len() as u64 + 1, "generations")?;
+        let records = self.records.iter().map(|record| record.n);
+        follow(&mut { records }, operation.first, "records")?;
+        if self.numbers().any(|number| i64::try_from(number).is_err()) {
+            return Err(refused("a number is greater than a store can hold"));
+        }
+        let begun = state.generations.len() + facts.generations.len();
+        let (mut last, mut ends) = (None, BTreeMap::new());
+        for run in &bulk.runs {
+            let place = Some((run.generation, run.start));
+            let end = ends.get(&run.generation).copied();
+            let end = end.or_else(|| state.ends.get(&run.generation).map(Run::end)).unwrap_or(0);
+            if place <= last
+                || run.generation == 0
+                || run.generation > begun as u64
+                || run.start != end
+            {
+                return Err(refused("a run does not follow the one before it"));
+            }
+            last = place;
+            ends.insert(run.generation, run.end());
+        }
+        if !bulk.origins.is_sorted_by_key(|origin| origin.entry) {
+            return Err(refused("the origins are not in the order of their entries"));
+        }
+        let is_there =
+            |entry: u64| (1..=state.entries() + bulk.entries.len() as u64).contains(&entry);
+        let last_of = |run: &Run| run.first + run.count - 1;
+        let mut runs = bulk.runs.iter().filter(|run| run.count > 0);
+        let mut origins = bulk.origins.iter().flat_map(|origin| [origin.entry, origin.origin]);
+        if !runs.all(|run| is_there(run.first) && is_there(last_of(run))) || !origins.all(is_there)
+        {
+            return Err(refused("a fact is about an entry that is not there"));
+        }
+        Ok(())
+    }
+
+    /// Returns the numbers of the rows that it brings which nothing else bounds.
+    fn numbers(&self) -> impl Iterator<Item = u64> {
+        let runs = self.bulk.runs.iter().flat_map(|run| {
+            let ends = [run.start.saturating_add(run.count), run.first.saturating_add(run.count)];
+            [run.generation, run.bytes].into_iter().chain(ends)
+        });
+        let checkpoints = self.bulk.checkpoints.iter().flat_map(|checkpoint| {
+            let place = checkpoint.place;
+            [Some(place.generation), place.head, Some(place.horizon), checkpoint.before]
+        });
+        let origins = self.bulk.origins.iter().flat_map(|origin| [origin.entry, origin.origin]);
+        let names = self.records.iter().filter_map(|record| record.name).chain(self.twins.clone());
+        let turns = self.card.iter().map(|card| card.turns);
+        let ties = self.ties.iter().map(|(generation, _)| *generation);
+        runs.chain(checkpoints.flatten())
+            .chain(origins)
+            .chain(names.map(NameTag::get))
+            .chain(turns)
+            .chain(ties)
+    }
+
+    /// Refuses a record or a hash that does not cover what it should.
+    fn is_sealed(&self, store: StoreId) -> Result<(), StoreError> {
+        let operation = &self.operation;
+        if !operation.names(&self.bulk)
+            || operation.record != operation.to_bytes()
+            || operation.hash != operation.hash_after(self.expected, store, &self.session)
+        {
+            return Err(refused("the operation's hash does not cover it"));
+        }
+        // So nothing is written that this program does not know itself.
+        let words = operation.words(&self.bulk);
+        let read = Operation::open(operation.n, operation.record.clone(), operation.hash, &words);
+        if !read.is_ok_and(|read| read == *operation) {
+            return Err(refused("the operation is not read as it was put together"));
+        }
+        let facts = &operation.facts;
+        let containers = facts.containers.iter().map(|kept| (kept.digest, kept.size));
+        let sidecars = facts.sidecars.iter().map(|kept| (kept.digest, kept.size));
+        let found = self.kept.iter().map(|bytes| (Digest::of_bytes(bytes), bytes.len() as u64));
+        if containers.chain(sidecars).eq(found) {
+            Ok(())
+        } else {
+            Err(refused("the bytes of a kept file are not those of its digest"))
+        }
+    }
+
+    /// Refuses entries that are there already, or whose ids are not those of their lines.
+    fn has_lines(&self, known: &dyn Known) -> Result<(), StoreError> {
+        let (entries, first) = (&self.bulk.entries, self.operation.first);
+        if self.lines.len() != entries.len() || self.records.len() != entries.len() {
+            return Err(refused("an entry has no line or no record, or one too many"));
+        }
+        for (n, record) in (first..).zip(&self.records) {
+            if let Parent::Entry(parent) = record.parent
+                && !(1..n).contains(&parent)
+            {
+                return Err(refused("a record follows one that is not before it"));
+            }
+        }
+        for ((n, entry), line) in (first..).zip(entries).zip(&self.lines) {
+            let before = match entry.link {
+                None => None,
+                Some(at) if at >= n => {
+                    return Err(refused("an entry is linked to a later one"));
+                }
+                Some(at) => match at.checked_sub(first) {
+                    Some(new) => {
+                        usize::try_from(new).ok().and_then(|i| entries.get(i)).map(|e| e.id)
+                    }
+                    None => known.entry(at)?,
+                },
+            };
+            if entry.link.is_some() != before.is_some()
+                || entry.id != EntryId::of(before, line.id())
+            {
+                return Err(refused("an entry's id is not that of its line"));
+            }
+            if known.holds(&entry.id)? {
+                return Err(refused("this entry exists"));
+            }
+        }
+        let mut ids: Vec<&EntryId> = entries.iter().map(|entry| &entry.id).collect();
+        ids.sort_unstable();
+        if ids.windows(2).any(|pair| matches!(pair, [a, b] if a == b)) {
+            return Err(refused("an entry stands twice"));
+        }
+        let mut replaced = BTreeSet::new();
+        for origin in &self.bulk.origins {
+            if !replaced.insert(origin.entry) || known.is_replaced(origin.entry)? {
+                return Err(refused("an entry stands in the place of two"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(why: &str) -> StoreError {
+    StoreError::Refused(why.to_owned())
+}

@@ -1,0 +1,185 @@
+//! Overlays: operations that came lately, laid over what a store holds beneath.
+//!
+//! ```text
+//! beneath    entries 1 ... 900, their records, checkpoints, ...
+//! sheet      entries 901 ... 903 and all that came with them; what it says of the whole session (state, card, ties of a
+//!            generation) stands in the place of what is said beneath
+//! ```
+//!
+//! Invariant: what is beneath ends where the sheet begins, and an answer is what one store that held all of it would say.
+
+mod laid;
+
+pub(super) use laid::{KnownOf, Laid};
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use crate::{
+    model::{
+        Card, Checkpoint, Entry, EntryId, NameTag, Operation, Origin, Record, Run, SessionName,
+        State, Tie,
+    },
+    store::{ByteStore, CacheStore, Commit, Derived, FactStore, NewLine, SessionKey, StoreError},
+};
+
+/// What a store answers, all three parts of it.
+pub(super) trait Reading: FactStore + ByteStore + CacheStore {}
+
+impl<T: FactStore + ByteStore + CacheStore> Reading for T {}
+
+/// The operations of one session that came lately.
+#[derive(Clone, Debug)]
+struct Sheet {
+    name: SessionName,
+    /// How many operations and entries lie beneath.
+    operations_beneath: u64,
+    entries_beneath: u64,
+    state: State,
+    /// Each behind its number in the store.
+    operations: Vec<(u64, Operation)>,
+    entries: Vec<(Entry, Arc<Vec<u8>>)>,
+    ids: BTreeMap<EntryId, u64>,
+    runs: Vec<(u64, Run)>,
+    checkpoints: Vec<(u64, Checkpoint)>,
+    origins: BTreeMap<u64, (u64, Origin)>,
+    kept: BTreeMap<(u64, u64), Arc<Vec<u8>>>,
+    records: Vec<Record>,
+    names: BTreeMap<NameTag, Vec<u64>>,
+    twins: BTreeSet<NameTag>,
+    ties: BTreeMap<u64, Vec<Tie>>,
+    card: Card,
+    counts: BTreeMap<(u64, u64), Vec<u64>>,
+}
+
+/// The operations that came lately, of all sessions. A clone is cheap: it is what a transaction goes back to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Overlay {
+    sheets: BTreeMap<SessionKey, Arc<Sheet>>,
+}
+
+impl Overlay {
+    /// Takes in a commit that was checked; `seq` is the operation's number in the store.
+    ///
+    /// `state` and `card` are those before it, of a session that came up only now.
+    pub(super) fn add(
+        &mut self,
+        key: SessionKey,
+        seq: u64,
+        commit: Commit,
+        beneath: impl FnOnce() -> Result<(State, Card), StoreError>,
+    ) -> Result<(), StoreError> {
+        let sheet = match self.sheets.entry(key) {
+            std::collections::btree_map::Entry::Occupied(there) => there.into_mut(),
+            std::collections::btree_map::Entry::Vacant(place) => {
+                let (state, card) = beneath()?;
+                place.insert(Arc::new(Sheet::new(commit.session.clone(), state, card)))
+            }
+        };
+        Arc::make_mut(sheet).add(seq, commit);
+        Ok(())
+    }
+
+    /// Replaces the derived rows of a session of which nothing lies beneath.
+    pub(super) fn derive(&mut self, key: SessionKey, derived: &Derived) {
+        if let Some(sheet) = self.sheets.get_mut(&key) {
+            let sheet = Arc::make_mut(sheet);
+            sheet.names.clear();
+            sheet.records.clear();
+            sheet.add_records(derived.records.clone());
+            sheet.twins = derived.twins.iter().copied().collect();
+            sheet.ties.clear();
+            sheet.tie(derived.ties.clone());
+            (sheet.card, sheet.state) = (derived.card.clone(), derived.state.clone());
+        }
+    }
+
+    /// Keeps token counts of entries that came lately, and returns whether there are others.
+    pub(super) fn count(&mut self, key: SessionKey, rule: u64, counts: &[(u64, Vec<u64>)]) -> bool {
+        let Some(sheet) = self.sheets.get_mut(&key) else { return !counts.is_empty() };
+        let mut others = false;
+        for (n, tokens) in counts {
+            if sheet.entry(*n).is_some() {
+                Arc::make_mut(sheet).counts.insert((rule, *n), tokens.clone());
+            } else {
+                others = true;
+            }
+        }
+        others
+    }
+
+    /// Returns the greatest number in the store of an operation that came lately.
+    pub(super) fn seq(&self) -> Option<u64> {
+        let newest = |sheet: &Arc<Sheet>| sheet.operations.last().map(|(seq, _)| *seq);
+        self.sheets.values().filter_map(newest).max()
+    }
+}
+
+impl Sheet {
+    fn new(name: SessionName, state: State, card: Card) -> Self {
+        Self {
+            name,
+            operations_beneath: state.operations(),
+            entries_beneath: state.entries(),
+            state,
+            operations: Vec::new(),
+            entries: Vec::new(),
+            ids: BTreeMap::new(),
+            runs: Vec::new(),
+            checkpoints: Vec::new(),
+            origins: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            records: Vec::new(),
+            names: BTreeMap::new(),
+            twins: BTreeSet::new(),
+            ties: BTreeMap::new(),
+            card,
+            counts: BTreeMap::new(),
+        }
+    }
+
+    fn add(&mut self, seq: u64, commit: Commit) {
+        let Commit { operation, bulk, lines, kept, records, twins, ties, card, .. } = commit;
+        self.state.apply(&operation, &bulk);
+        let n = operation.n;
+        self.operations.push((seq, operation));
+        for (entry, line) in bulk.entries.into_iter().zip(lines) {
+            self.ids.insert(entry.id, entry.n);
+            self.entries.push((entry, Arc::new(NewLine::into_bytes(line))));
+        }
+        self.runs.extend(bulk.runs.into_iter().map(|run| (n, run)));
+        self.checkpoints.extend(bulk.checkpoints.into_iter().map(|given| (n, given)));
+        self.origins.extend(bulk.origins.into_iter().map(|origin| (origin.entry, (n, origin))));
+        self.kept.extend((0..).zip(kept).map(|(at, bytes)| ((n, at), Arc::new(bytes))));
+        self.add_records(records);
+        self.twins.extend(twins);
+        self.tie(ties);
+        if let Some(card) = card {
+            self.card = card;
+        }
+    }
+
+    fn add_records(&mut self, records: Vec<Record>) {
+        for record in records {
+            if let Some(name) = record.name {
+                self.names.entry(name).or_default().push(record.n);
+            }
+            self.records.push(record);
+        }
+    }
+
+    fn tie(&mut self, ties: Vec<(u64, Vec<Tie>)>) {
+        for (generation, mut ties) in ties {
+            ties.sort();
+            ties.dedup();
+            self.ties.insert(generation, ties);
+        }
+    }
+
+    fn entry(&self, n: u64) -> Option<&(Entry, Arc<Vec<u8>>)> {
+        let index = n.checked_sub(self.entries_beneath + 1)?;
+        self.entries.get(usize::try_from(index).ok()?)
+    }
+}

@@ -1,0 +1,487 @@
+//! Answering from both: what lies beneath, then what came lately.
+//!
+//! Invariant: nothing is asked twice of what lies beneath, and nothing at all of what the overlay says alone.
+
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
+
+use super::{Overlay, Reading, Sheet};
+use crate::{
+    model::{
+        Card, Checkpoint, Entry, EntryId, IdPrefix, Kind, LineId, NameTag, Operation, Origin,
+        Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
+    },
+    store::{
+        ByteStore, CacheStore, Cursor, FactStore, Fault, Known, Listed, SessionFilter, SessionKey,
+        Sighting, Sizes, StoreError,
+    },
+};
+
+/// What lies beneath, with an overlay over it.
+pub(in crate::store) struct Laid<'a> {
+    /// What a memory store has: nothing.
+    pub(in crate::store) beneath: Option<&'a dyn Reading>,
+    pub(in crate::store) over: &'a Overlay,
+}
+
+/// Returns the part of `items` whose numbers lie in `range`; the first one has the number behind `beneath`.
+fn numbered<'a, T>(
+    items: &'a [T],
+    beneath: u64,
+    range: &Range<u64>,
+) -> impl Iterator<Item = &'a T> + use<'a, T> {
+    let at = |n: u64| usize::try_from(n.saturating_sub(beneath + 1)).unwrap_or(usize::MAX);
+    items.iter().take(at(range.end)).skip(at(range.start))
+}
+
+impl Laid<'_> {
+    fn sheet(&self, session: SessionKey) -> Option<&Sheet> {
+        self.over.sheets.get(&session).map(Arc::as_ref)
+    }
+
+    /// Asks what lies beneath.
+    fn beneath<T: Default>(
+        &self,
+        ask: impl FnOnce(&dyn Reading) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.beneath.map_or_else(|| Ok(T::default()), ask)
+    }
+
+    /// Returns a session that is only in the overlay, or refuses its key.
+    fn known(&self, session: SessionKey) -> Result<(), StoreError> {
+        if self.beneath.is_some() || self.sheet(session).is_some() {
+            return Ok(());
+        }
+        Err(StoreError::corrupt("a session", format!("no session has the key {}", session.0)))
+    }
+
+    /// Asks for what is numbered as entries are: what lies beneath of it, then what came lately.
+    fn by_entry<T>(
+        &self,
+        session: SessionKey,
+        range: &Range<u64>,
+        beneath: impl FnOnce(&dyn Reading, Range<u64>) -> Result<Vec<T>, StoreError>,
+        late: impl FnOnce(&Sheet, &mut Vec<T>),
+    ) -> Result<Vec<T>, StoreError> {
+        self.known(session)?;
+        let sheet = self.sheet(session);
+        let end = sheet.map_or(range.end, |sheet| range.end.min(sheet.entries_beneath + 1));
+        let mut found = if range.start < end {
+            self.beneath(|store| beneath(store, range.start..end))?
+        } else {
+            Vec::new()
+        };
+        if let Some(sheet) = sheet {
+            late(sheet, &mut found);
+        }
+        Ok(found)
+    }
+
+    /// Returns whether a session is a sub-agent of one that is there.
+    fn is_sub_agent(&self, listed: &Listed) -> Result<bool, StoreError> {
+        for (_, ties) in self.ties(listed.key)? {
+            for tie in ties.into_iter().filter(|tie| tie.kind == TieKind::SubAgent) {
+                let parent = SessionName { format: listed.name.format.clone(), id: tie.other };
+                if self.session(&parent)?.is_some() {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl FactStore for Laid<'_> {
+    fn id(&self) -> Result<StoreId, StoreError> {
+        self.beneath(|store| store.id().map(Some))?
+            .ok_or_else(|| StoreError::corrupt("the store", "it has no id"))
+    }
+
+    fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
+        if self.beneath.is_some() {
+            return self.beneath(|store| store.names());
+        }
+        let sheets = self.over.sheets.iter();
+        Ok(sheets.map(|(key, sheet)| (*key, sheet.name.clone())).collect())
+    }
+
+    fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
+        if self.beneath.is_some() {
+            return self.beneath(|store| store.session(name));
+        }
+        let mut sheets = self.over.sheets.iter();
+        Ok(sheets.find(|(_, sheet)| sheet.name == *name).map(|(key, _)| *key))
+    }
+
+    fn operations(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<Operation>, StoreError> {
+        self.known(session)?;
+        let Some(sheet) = self.sheet(session) else {
+            return self.beneath(|store| store.operations(session, range));
+        };
+        let end = range.end.min(sheet.operations_beneath + 1);
+        let mut found = Vec::new();
+        if range.start < end {
+            found = self.beneath(|store| store.operations(session, range.start..end))?;
+        }
+        let late = numbered(&sheet.operations, sheet.operations_beneath, &range);
+        found.extend(late.map(|(_, operation)| operation.clone()));
+        Ok(found)
+    }
+
+    fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError> {
+        self.by_entry(
+            session,
+            &range,
+            |store, range| store.entries(session, range),
+            |sheet, found| {
+                let late = numbered(&sheet.entries, sheet.entries_beneath, &range);
+                found.extend(late.map(|(entry, _)| *entry));
+            },
+        )
+    }
+
+    fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<u64>, StoreError> {
+        self.known(session)?;
+        let mut found = self.beneath(|store| store.find(session, prefix))?;
+        if let Some(sheet) = self.sheet(session) {
+            let (low, high) = prefix.bounds();
+            let mut late: Vec<u64> = sheet.ids.range(low..=high).map(|(_, n)| *n).collect();
+            late.sort_unstable();
+            found.extend(late);
+        }
+        Ok(found)
+    }
+
+    fn runs(
+        &self,
+        session: SessionKey,
+        generation: u64,
+        from: u64,
+    ) -> Result<Vec<Run>, StoreError> {
+        self.known(session)?;
+        let mut found = self.beneath(|store| store.runs(session, generation, from))?;
+        if let Some(sheet) = self.sheet(session) {
+            let wanted =
+                |run: &&Run| run.generation == generation && (from == 0 || run.end() > from);
+            found.extend(sheet.runs.iter().map(|(_, run)| run).filter(wanted).cloned());
+        }
+        Ok(found)
+    }
+
+    fn growths(
+        &self,
+        session: SessionKey,
+        operations: Range<u64>,
+    ) -> Result<Vec<(u64, Run)>, StoreError> {
+        self.known(session)?;
+        let mut found = self.beneath(|store| store.growths(session, operations.clone()))?;
+        if let Some(sheet) = self.sheet(session) {
+            let late = sheet.runs.iter().filter(|(n, _)| operations.contains(n));
+            found.extend(late.cloned());
+        }
+        Ok(found)
+    }
+
+    fn checkpoints(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<(u64, Checkpoint)>, StoreError> {
+        self.known(session)?;
+        let mut found = self.beneath(|store| store.checkpoints(session, range.clone()))?;
+        if let Some(sheet) = self.sheet(session) {
+            let late = sheet.checkpoints.iter().filter(|(_, given)| range.contains(&given.n));
+            found.extend(late.cloned());
+        }
+        Ok(found)
+    }
+
+    fn origins(
+        &self,
+        session: SessionKey,
+        entries: Range<u64>,
+    ) -> Result<Vec<(u64, Origin)>, StoreError> {
+        self.known(session)?;
+        let mut found = self.beneath(|store| store.origins(session, entries.clone()))?;
+        if let Some(sheet) = self.sheet(session).filter(|_| entries.start < entries.end) {
+            let late = sheet.origins.range(entries).map(|(_, origin)| origin.clone());
+            found.extend(late);
+            found.sort_by_key(|(_, origin)| origin.entry);
+        }
+        Ok(found)
+    }
+
+    fn since(&self, cursor: Option<&Cursor>) -> Result<(Vec<SessionKey>, Cursor), StoreError> {
+        let seen = cursor.and_then(|cursor| cursor.as_bytes().try_into().ok());
+        let seen = seen.map_or(0, u64::from_le_bytes);
+        let (mut found, beneath) = match self.beneath {
+            Some(store) => store.since(cursor)?,
+            None => (Vec::new(), Cursor::default()),
+        };
+        let is_new = |sheet: &Arc<Sheet>| sheet.operations.iter().any(|(seq, _)| *seq > seen);
+        let late = self.over.sheets.iter().filter(|(_, sheet)| is_new(sheet));
+        found.extend(late.map(|(key, _)| *key));
+        found.sort_unstable();
+        found.dedup();
+        let newest = self.over.seq().map(|seq| Cursor::new(seq.to_le_bytes().to_vec()));
+        Ok((found, newest.unwrap_or(beneath)))
+    }
+}
+
+impl ByteStore for Laid<'_> {
+    fn lines(
+        &self,
+        session: SessionKey,
+        entries: &[u64],
+        each: &mut dyn FnMut(u64, Vec<u8>),
+    ) -> Result<(), StoreError> {
+        self.known(session)?;
+        let sheet = self.sheet(session);
+        let late = |n: u64| sheet.and_then(|sheet| sheet.entry(n));
+        let mut rest = entries;
+        while let Some((&n, more)) = rest.split_first() {
+            if let Some((_, line)) = late(n) {
+                each(n, line.to_vec());
+                rest = more;
+                continue;
+            }
+            let end = rest.iter().position(|n| late(*n).is_some()).unwrap_or(rest.len());
+            let (held, more) = rest.split_at(end);
+            match self.beneath {
+                Some(store) => store.lines(session, held, each)?,
+                None => return Err(StoreError::corrupt(format!("entry {n}"), "it has no line")),
+            }
+            rest = more;
+        }
+        Ok(())
+    }
+
+    fn lengths(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<u64>, StoreError> {
+        self.by_entry(
+            session,
+            &range,
+            |store, range| store.lengths(session, range),
+            |sheet, found| {
+                let late = numbered(&sheet.entries, sheet.entries_beneath, &range);
+                found.extend(late.map(|(_, line)| line.len() as u64));
+            },
+        )
+    }
+
+    fn kept(&self, session: SessionKey, operation: u64, at: u64) -> Result<Vec<u8>, StoreError> {
+        if let Some(bytes) = self.sheet(session).and_then(|sheet| sheet.kept.get(&(operation, at)))
+        {
+            return Ok(bytes.to_vec());
+        }
+        self.beneath(|store| store.kept(session, operation, at).map(Some))?.ok_or_else(|| {
+            StoreError::corrupt(format!("operation {operation}"), "it keeps no such file")
+        })
+    }
+
+    fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
+        self.beneath(|store| store.check(report))?;
+        for (key, sheet) in &self.over.sheets {
+            for (entry, line) in &sheet.entries {
+                let link = match entry.link {
+                    Some(n) => self.entries(*key, n..n + 1)?.first().map(|entry| entry.id),
+                    None => None,
+                };
+                if EntryId::of(link, LineId::of(line)) != entry.id {
+                    report(Fault {
+                        session: Some(*key),
+                        item: format!("entry {}", entry.n),
+                        problem: "its line is not the one that its id was made of".into(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sizes(&self) -> Result<Sizes, StoreError> {
+        let mut sizes = self.beneath(|store| store.sizes())?;
+        for sheet in self.over.sheets.values() {
+            let raw: u64 = sheet.entries.iter().map(|(_, line)| line.len() as u64).sum();
+            sizes.lines += sheet.entries.len() as u64;
+            sizes.raw += raw;
+            sizes.kept += raw;
+            if self.beneath.is_none() {
+                sizes.stored += raw;
+            }
+        }
+        Ok(sizes)
+    }
+}
+
+impl CacheStore for Laid<'_> {
+    fn state(&self, session: SessionKey) -> Result<State, StoreError> {
+        self.known(session)?;
+        match self.sheet(session) {
+            Some(sheet) => Ok(sheet.state.clone()),
+            None => self.beneath(|store| store.state(session)),
+        }
+    }
+
+    fn card(&self, session: SessionKey) -> Result<Card, StoreError> {
+        self.known(session)?;
+        match self.sheet(session) {
+            Some(sheet) => Ok(sheet.card.clone()),
+            None => self.beneath(|store| store.card(session)),
+        }
+    }
+
+    fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
+        // Sessions that came lately may take the place of as many that are listed beneath.
+        let limit = filter.limit.map(|limit| limit.saturating_add(self.over.sheets.len()));
+        let wider = SessionFilter { limit, ..filter.clone() };
+        let mut found = self.beneath(|store| store.sessions(&wider))?;
+        found.retain(|listed| self.sheet(listed.key).is_none());
+        for (key, sheet) in &self.over.sheets {
+            let listed = Listed { key: *key, name: sheet.name.clone(), card: sheet.card.clone() };
+            if filter.matches(&listed) && (filter.sub_agents || !self.is_sub_agent(&listed)?) {
+                found.push(listed);
+            }
+        }
+        found.sort_by_key(|listed| std::cmp::Reverse((listed.card.active, listed.key)));
+        found.truncate(filter.limit.unwrap_or(usize::MAX));
+        Ok(found)
+    }
+
+    fn files(&self, place: &Place) -> Result<Vec<(SessionKey, SessionName, u64)>, StoreError> {
+        let mut found = self.beneath(|store| store.files(place))?;
+        found.retain(|(key, ..)| self.sheet(*key).is_none());
+        for (key, sheet) in &self.over.sheets {
+            let files = (1..).zip(&sheet.state.files).filter(|(_, file)| *file == place);
+            found.extend(files.map(|(n, _)| (*key, sheet.name.clone(), n)));
+        }
+        found.sort_by_key(|(key, _, n)| (*key, *n));
+        Ok(found)
+    }
+
+    fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError> {
+        self.by_entry(
+            session,
+            &range,
+            |store, range| store.records(session, range),
+            |sheet, found| {
+                found.extend(numbered(&sheet.records, sheet.entries_beneath, &range).cloned());
+            },
+        )
+    }
+
+    fn named(
+        &self,
+        session: SessionKey,
+        low: NameTag,
+        high: NameTag,
+    ) -> Result<Vec<u64>, StoreError> {
+        self.known(session)?;
+        let mut found = self.beneath(|store| store.named(session, low, high))?;
+        if let Some(sheet) = self.sheet(session).filter(|_| low <= high) {
+            found.extend(sheet.names.range(low..=high).flat_map(|(_, entries)| entries));
+            found.sort_unstable();
+        }
+        Ok(found)
+    }
+
+    fn boundary(&self, session: SessionKey, range: Range<u64>) -> Result<Option<u64>, StoreError> {
+        self.known(session)?;
+        let mut end = range.end;
+        if let Some(sheet) = self.sheet(session) {
+            let late: Vec<&Record> =
+                numbered(&sheet.records, sheet.entries_beneath, &range).collect();
+            let mut boundaries = late.iter().rev().filter(|record| record.kind == Kind::Boundary);
+            if let Some(record) = boundaries.next() {
+                return Ok(Some(record.n));
+            }
+            end = end.min(sheet.entries_beneath + 1);
+        }
+        if range.start < end {
+            return self.beneath(|store| store.boundary(session, range.start..end));
+        }
+        Ok(None)
+    }
+
+    fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError> {
+        self.known(session)?;
+        let mut found = self.beneath(|store| store.twins(session))?;
+        if let Some(sheet) = self.sheet(session).filter(|sheet| !sheet.twins.is_empty()) {
+            found.extend(&sheet.twins);
+            found.sort_unstable();
+            found.dedup();
+        }
+        Ok(found)
+    }
+
+    fn ties(&self, session: SessionKey) -> Result<Vec<(u64, Vec<Tie>)>, StoreError> {
+        self.known(session)?;
+        let mut found = self.beneath(|store| store.ties(session))?;
+        if let Some(sheet) = self.sheet(session).filter(|sheet| !sheet.ties.is_empty()) {
+            let mut ties: BTreeMap<u64, Vec<Tie>> = found.into_iter().collect();
+            ties.extend(sheet.ties.clone());
+            ties.retain(|_, ties| !ties.is_empty());
+            found = ties.into_iter().collect();
+        }
+        Ok(found)
+    }
+
+    fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
+        let mut found = self.beneath(|store| store.tied(format, tie))?;
+        found.retain(|(key, _)| self.sheet(*key).is_none());
+        for (key, sheet) in self.over.sheets.iter().filter(|(_, s)| s.name.format == format) {
+            if self.ties(*key)?.iter().any(|(_, ties)| ties.contains(tie)) {
+                found.push((*key, sheet.name.clone()));
+            }
+        }
+        found.sort_by(|(_, a), (_, b)| a.cmp(b));
+        Ok(found)
+    }
+
+    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
+        self.beneath(|store| store.sighting(path))
+    }
+
+    fn counts(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+        rule: u64,
+    ) -> Result<Vec<(u64, Vec<u64>)>, StoreError> {
+        self.by_entry(
+            session,
+            &range,
+            |store, range| store.counts(session, range, rule),
+            |sheet, found| {
+                let late = numbered(&sheet.entries, sheet.entries_beneath, &range);
+                let known = |n: u64| sheet.counts.get(&(rule, n)).map(|tokens| (n, tokens.clone()));
+                found.extend(late.filter_map(|(entry, _)| known(entry.n)));
+            },
+        )
+    }
+}
+
+/// What is known of a session when a commit is checked.
+pub(in crate::store) struct KnownOf<'a> {
+    pub(in crate::store) laid: &'a Laid<'a>,
+    pub(in crate::store) session: Option<SessionKey>,
+}
+
+impl Known for KnownOf<'_> {
+    fn entry(&self, n: u64) -> Result<Option<EntryId>, StoreError> {
+        let Some(session) = self.session else { return Ok(None) };
+        Ok(self.laid.entries(session, n..n.saturating_add(1))?.first().map(|entry| entry.id))
+    }
+
+    fn holds(&self, id: &EntryId) -> Result<bool, StoreError> {
+        let Some(session) = self.session else { return Ok(false) };
+        Ok(!self.laid.find(session, &IdPrefix::whole(id))?.is_empty())
+    }
+
+    fn is_replaced(&self, entry: u64) -> Result<bool, StoreError> {
+        let Some(session) = self.session else { return Ok(false) };
+        Ok(!self.laid.origins(session, entry..entry.saturating_add(1))?.is_empty())
+    }
+}

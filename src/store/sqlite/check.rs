@@ -1,0 +1,424 @@
+//! Checking bytes: every line is read once, in the order of their numbers, and compared with the ids of all entries that
+//! hold it; every string that can be referred to is hashed.
+//!
+//! ```text
+//! segments  |------- one thread -------|------- another -------| fresh
+//! windows   |---------|---------|------|---------|---------|-------|   the hashes of a window's lines are at hand
+//! entries   of all sessions, those whose line lies in the window
+//! ```
+//!
+//! Invariant: it never stops at the first fault, and what it remembers is bounded by the window.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    path::Path,
+};
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{
+    add::OWN,
+    body::{Parts, Place},
+    bytes::Bytes,
+    hash,
+    open::{self, Access},
+    rows,
+};
+use crate::{
+    model::{EntryId, LineId, Operation, OperationId},
+    store::{Fault, SessionKey, StoreError},
+};
+
+/// The hashes of how many lines are at hand, and some more.
+const WINDOW: i64 = 1 << 20;
+/// How many segments one thread checks alone.
+const FEW: usize = 2;
+
+/// A segment as its numbers tell it.
+#[derive(Clone, Copy)]
+struct Span {
+    first: i64,
+    count: i64,
+    size: i64,
+}
+
+/// Reports every fault of the database itself, and every line, entry, string and kept file that is not what it was.
+///
+/// Where a path is given, a second connection checks a half.
+pub(super) fn check(
+    db: &Connection,
+    bytes: &Bytes,
+    path: Option<&Path>,
+    report: &mut dyn FnMut(Fault),
+) -> Result<(), StoreError> {
+    let mut fault = |item: &str, problem: &str| {
+        report(Fault { session: None, item: item.to_owned(), problem: problem.to_owned() });
+    };
+    let mut integrity = db.prepare("PRAGMA integrity_check")?;
+    let mut rows = integrity.query([])?;
+    while let Some(row) = rows.next()? {
+        let problem: String = row.get(0)?;
+        if problem != "ok" {
+            fault("store.db", &problem);
+        }
+    }
+    for (name, problem) in open::altered(db)? {
+        fault(&name, problem);
+    }
+    let spans = spans(db, bytes, report)?;
+    // Each half has its own look at the file; a database that cannot be opened twice is read by one alone.
+    let path = path.filter(|_| spans.len() >= FEW);
+    let halves = match path.and_then(|path| open::open(path, Access::Read).ok()) {
+        None => vec![Part::check(db, bytes, &spans, true, i64::MIN..i64::MAX)],
+        Some(other) => std::thread::scope(|scope| {
+            let (first, second) = spans.split_at(middle(&spans));
+            let border = second.first().map_or(i64::MAX, |span| span.first);
+            let second = scope.spawn(move || {
+                // Others may have packed lines meanwhile that came after the border.
+                let bytes = Bytes::default();
+                match self::spans(&other.db, &bytes, &mut |_| {}) {
+                    Ok(mut spans) => {
+                        spans.retain(|span| span.first >= border);
+                        Part::check(&other.db, &bytes, &spans, true, border..i64::MAX)
+                    }
+                    Err(error) => (Vec::new(), Err(error)),
+                }
+            });
+            let first = Part::check(db, bytes, first, false, i64::MIN..border);
+            let failed = |_| (Vec::new(), Err(StoreError::corrupt("store.db", "its check failed")));
+            vec![first, second.join().unwrap_or_else(failed)]
+        }),
+    };
+    for (faults, checked) in halves {
+        faults.into_iter().for_each(&mut *report);
+        checked?;
+    }
+    Ok(())
+}
+
+/// Returns the segments, and reports lines that have no place or two.
+fn spans(
+    db: &Connection,
+    bytes: &Bytes,
+    report: &mut dyn FnMut(Fault),
+) -> Result<Vec<Span>, StoreError> {
+    let mut next = 1;
+    let mut follow = |first: i64, count: i64| {
+        let item = match first.saturating_sub(next) {
+            0 => None,
+            1 => Some((format!("line {next}"), "it is not there")),
+            2.. => Some((format!("lines {next} to {}", first - 1), "they are not there")),
+            _ => Some((format!("line {first}"), "it is there twice")),
+        };
+        if let Some((item, problem)) = item {
+            report(Fault { session: None, item, problem: problem.to_owned() });
+        }
+        next = first.saturating_add(count);
+    };
+    let mut query = db.prepare("SELECT key, count, size FROM segment ORDER BY key")?;
+    let mut rows = query.query([])?;
+    let mut spans = Vec::new();
+    while let Some(row) = rows.next()? {
+        let span = Span { first: row.get(0)?, count: row.get(1)?, size: row.get(2)? };
+        follow(span.first, span.count);
+        spans.push(span);
+    }
+    for line in bytes.loose(db)? {
+        follow(line, 1);
+    }
+    Ok(spans)
+}
+
+/// Returns how many segments hold about half of the bytes.
+fn middle(spans: &[Span]) -> usize {
+    let half = spans.iter().fold(0, |sum: i64, span| sum.saturating_add(span.size)) / 2;
+    let mut before: i64 = 0;
+    let first = spans.iter().take_while(|span| {
+        before = before.saturating_add(span.size);
+        before <= half
+    });
+    first.count()
+}
+
+/// A part of the lines, as one thread checks it.
+struct Part<'a> {
+    db: &'a Connection,
+    bytes: &'a Bytes,
+    faults: Vec<Fault>,
+}
+
+/// What is known of a window of lines: their hashes, by the first line of each stretch, and why some have none.
+#[derive(Default)]
+struct Window {
+    ids: BTreeMap<i64, Vec<LineId>>,
+    damaged: BTreeMap<i64, String>,
+    /// Those of the damaged ones that were named with what holds them.
+    named: BTreeSet<i64>,
+}
+
+impl Window {
+    fn get(&self, line: i64) -> Option<LineId> {
+        let (first, ids) = self.ids.range(..=line).next_back()?;
+        ids.get(usize::try_from(line.checked_sub(*first)?).ok()?).copied()
+    }
+
+    /// Returns what is wrong with a line whose hash is not right for who holds it.
+    fn problem(&mut self, line: i64, wrong: &str) -> String {
+        if let Some(problem) = self.damaged.get(&line) {
+            self.named.insert(line);
+            return problem.clone();
+        }
+        match self.get(line) {
+            None => format!("its line, {line}, is not there"),
+            Some(_) => wrong.to_owned(),
+        }
+    }
+}
+
+/// A string that can be referred to, and the tag by which it is found.
+struct Text {
+    place: Place,
+    tag: [u8; 6],
+}
+
+impl Part<'_> {
+    /// Checks the lines of segments, those of fresh rows too if it is asked to, and the entries whose line has one of the
+    /// numbers that are held by these.
+    fn check(
+        db: &Connection,
+        bytes: &Bytes,
+        spans: &[Span],
+        fresh: bool,
+        held: Range<i64>,
+    ) -> (Vec<Fault>, Result<(), StoreError>) {
+        let mut part = Part { db, bytes, faults: Vec::new() };
+        let checked = part.windows(spans, fresh, held);
+        (part.faults, checked)
+    }
+
+    fn windows(
+        &mut self,
+        mut spans: &[Span],
+        fresh: bool,
+        mut held: Range<i64>,
+    ) -> Result<(), StoreError> {
+        let whole = held.end;
+        let mut sessions: Option<Vec<(i64, Range<i64>)>> = None;
+        loop {
+            let mut lines: i64 = 0;
+            let fits = spans.iter().take_while(|span| {
+                let fits = lines < WINDOW;
+                lines = lines.saturating_add(span.count);
+                fits
+            });
+            let (now, later) = spans.split_at(fits.count());
+            let is_last = later.is_empty();
+            held.end = later.first().map_or(whole, |span| span.first);
+            let mut window = self.read(now, fresh && is_last, &held)?;
+            if is_last && sessions.is_none() {
+                self.entries(&mut window, None, &held)?;
+            } else {
+                // Where there are several windows, it pays off to know which sessions have lines in which.
+                let sessions = match &mut sessions {
+                    Some(sessions) => sessions,
+                    none => none.insert(self.sessions()?),
+                };
+                for (session, lines) in sessions {
+                    if lines.start < held.end && held.start < lines.end {
+                        self.entries(&mut window, Some(*session), &held)?;
+                    }
+                }
+            }
+            self.kept(&mut window, &held)?;
+            for (line, problem) in window.damaged {
+                if !window.named.contains(&line) {
+                    self.fault(None, format!("line {line}"), problem);
+                }
+            }
+            if is_last {
+                return Ok(());
+            }
+            held.start = held.end;
+            spans = later;
+        }
+    }
+
+    fn fault(&mut self, session: Option<SessionKey>, item: String, problem: impl Into<String>) {
+        self.faults.push(Fault { session, item, problem: problem.into() });
+    }
+
+    /// Reads lines, and checks the strings in them.
+    fn read(
+        &mut self,
+        spans: &[Span],
+        fresh: bool,
+        held: &Range<i64>,
+    ) -> Result<Window, StoreError> {
+        let mut window = Window::default();
+        let texts = self.texts(held)?;
+        let mut texts = texts.as_slice();
+        for span in spans {
+            // What cannot be opened is one fault, however many lines it says that it has.
+            match self.bytes.segment(self.db, span.first) {
+                Ok(segment) if segment.first == span.first => {
+                    let lines = span.first..span.first.saturating_add(span.count);
+                    window.ids.insert(span.first, Vec::with_capacity(segment.lines.len()));
+                    for line in lines {
+                        self.line(&mut window, span.first, line, &mut texts);
+                    }
+                }
+                Ok(_) => {}
+                Err(StoreError::Corrupt { item, problem }) => self.fault(None, item, problem),
+                Err(error) => return Err(error),
+            }
+        }
+        if fresh {
+            for line in self.bytes.loose(self.db)? {
+                window.ids.entry(line).or_default();
+                self.line(&mut window, line, line, &mut texts);
+            }
+        }
+        self.astray(texts);
+        Ok(window)
+    }
+
+    fn line(&mut self, window: &mut Window, stretch: i64, line: i64, texts: &mut &[Text]) {
+        let before = texts.partition_point(|text| text.place.line < line);
+        let (astray, rest) = texts.split_at(before);
+        self.astray(astray);
+        let (own, rest) = rest.split_at(rest.partition_point(|text| text.place.line == line));
+        *texts = rest;
+        let mut wrong = 0;
+        let look = |parts: &Parts<'_>| {
+            let is_wrong = |text: &&Text| {
+                let found = parts.slice(text.place);
+                found.is_none_or(|bytes| {
+                    blake3::hash(bytes).as_bytes().get(..6) != Some(text.tag.as_slice())
+                })
+            };
+            wrong = own.iter().filter(is_wrong).count();
+        };
+        let id = match self.bytes.line_with(self.db, line, look) {
+            Ok(bytes) => LineId::of(&bytes),
+            Err(error) => {
+                window.damaged.insert(line, error.to_string());
+                LineId::new([0; 32])
+            }
+        };
+        window.ids.entry(stretch).or_default().push(id);
+        for _ in 0..wrong {
+            let item = format!("text in line {line}");
+            self.fault(None, item, "its bytes are not those of its hash");
+        }
+    }
+
+    /// Reports strings whose line was not met.
+    fn astray(&mut self, texts: &[Text]) {
+        for text in texts {
+            let item = format!("text in line {}", text.place.line);
+            self.fault(None, item, "the line is not there");
+        }
+    }
+
+    /// Returns the strings in lines, in the order of these.
+    fn texts(&self, lines: &Range<i64>) -> Result<Vec<Text>, StoreError> {
+        let mut query =
+            self.db.prepare("SELECT tag, line, at, size FROM text WHERE line >= ? AND line < ?")?;
+        let rows = query.query_map([lines.start, lines.end], |row| {
+            let place = Place { line: row.get(1)?, at: row.get(2)?, size: row.get(3)? };
+            Ok(Text { place, tag: row.get(0)? })
+        })?;
+        let mut texts = rows.collect::<Result<Vec<_>, _>>()?;
+        texts.sort_unstable_by_key(|text| (text.place.line, text.place.at));
+        Ok(texts)
+    }
+
+    /// Returns the numbers of which the lines of each session are.
+    fn sessions(&self) -> Result<Vec<(i64, Range<i64>)>, StoreError> {
+        let mut query =
+            self.db.prepare("SELECT session, min(line), max(line) FROM entry GROUP BY session")?;
+        let rows = query.query_map([], |row| {
+            Ok((row.get(0)?, row.get(1)?..row.get::<_, i64>(2)?.saturating_add(1)))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Compares the ids of entries with their lines.
+    fn entries(
+        &mut self,
+        window: &mut Window,
+        session: Option<i64>,
+        held: &Range<i64>,
+    ) -> Result<(), StoreError> {
+        let which = if session.is_some() { "session = ?3" } else { "?3 IS NULL" };
+        let mut query = self.db.prepare(&format!(
+            "SELECT session, n, id, link, line FROM entry
+             WHERE {which} AND line >= ?1 AND line < ?2 ORDER BY session, n"
+        ))?;
+        let mut linked = self.db.prepare("SELECT id FROM entry WHERE session = ? AND n = ?")?;
+        let mut rows = query.query(params![held.start, held.end, session])?;
+        let mut before: Option<(i64, i64, EntryId)> = None;
+        while let Some(row) = rows.next()? {
+            let (session, n, id): (i64, i64, _) =
+                (row.get(0)?, row.get(1)?, EntryId::new(hash(row, 2)?));
+            let (link, line): (Option<i64>, i64) = (row.get(3)?, row.get(4)?);
+            let link = match (link.map(|distance| n - distance), before) {
+                (None, _) => Some(None),
+                (Some(link), Some((of, last, id))) if (of, last) == (session, link) => {
+                    Some(Some(id))
+                }
+                (Some(link), _) => linked
+                    .query_row([session, link], |row| hash(row, 0))
+                    .optional()?
+                    .map(|id| Some(EntryId::new(id))),
+            };
+            before = Some((session, n, id));
+            let is_right = |line| link.is_some_and(|link| EntryId::of(link, line) == id);
+            let found = window.get(line);
+            if found.is_some_and(is_right) {
+                continue;
+            }
+            let problem = window.problem(line, "its id is not that of its link and line");
+            self.faults.push(Fault {
+                session: Some(SessionKey(session)),
+                item: format!("entry {n}"),
+                problem,
+            });
+        }
+        Ok(())
+    }
+
+    /// Compares the digests of kept files with their bytes.
+    fn kept(&mut self, window: &mut Window, held: &Range<i64>) -> Result<(), StoreError> {
+        let mut query = self.db.prepare(
+            "SELECT kept.session, kept.n, line, operation.n, record, hash FROM kept LEFT JOIN operation
+               ON operation.session = kept.session AND store = ?3 AND operation.n = kept.operation
+             WHERE line >= ?1 AND line < ?2",
+        )?;
+        let mut rows = query.query(params![held.start, held.end, OWN])?;
+        while let Some(row) = rows.next()? {
+            let (session, at, line) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let n: Option<u64> = row.get(3)?;
+            let wanted = match n {
+                Some(n) => {
+                    let hash = OperationId::new(hash(row, 5)?);
+                    let operation = Operation::open(n, row.get(4)?, hash, &[]).ok();
+                    operation.and_then(|operation| rows::kept_digest(&operation, at))
+                }
+                None => None,
+            };
+            let found = window.get(line);
+            if wanted.is_some() && wanted.map(|w| *w.as_bytes()) == found.map(|f| *f.as_bytes()) {
+                continue;
+            }
+            let problem = window.problem(line, "it is not what its operation says");
+            self.faults.push(Fault {
+                session: Some(SessionKey(session)),
+                item: format!("kept file {at} of operation {}", n.unwrap_or_default()),
+                problem,
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,329 @@
+//! The journal: a small operation is one row that holds the whole commit, until it is settled in the other tables.
+//!
+//! ```text
+//! version, session, number, hash, record          what makes the operation
+//! words                                           of persons, which the record names by their digests
+//! entries                                         id, link, line, where its long strings lie, record
+//! runs, checkpoints, origins                      as the record's digests cover them
+//! kept files, twins, ties, card
+//! checksum                                        of all that and of the row's number
+//! ```
+//!
+//! Numbers are varints; a list is its length and its items, bytes are their length and themselves.
+//!
+//! Invariant: what is read is what was written, or an error that names the operation.
+
+use crate::{
+    model::{
+        Bulk, Card, Entry, EntryId, Kind, LineId, NameTag, Operation, OperationId, Parent, Record,
+        SessionName, Tagged, Text, Tie, TieKind, Timestamp, Words, put_varint, take_varint,
+    },
+    store::{Commit, NewLine, SessionKey, StoreError, commit::Whole},
+};
+
+/// The version of the encoding.
+const VERSION: u8 = 1;
+/// The most entries that a small operation adds.
+const ENTRIES: usize = 16;
+/// The most bytes that a row has.
+const BYTES: usize = 64 << 10;
+
+/// A commit as a row holds it: all but the session's name and the operation before.
+pub(super) struct Row {
+    pub(super) session: SessionKey,
+    pub(super) commit: Commit,
+}
+
+/// Returns a small operation as a row, and nothing if it is not small.
+pub(super) fn encode(seq: u64, session: SessionKey, commit: &Commit) -> Option<Vec<u8>> {
+    let bytes = commit.lines.iter().map(|line| line.bytes.len());
+    let kept = commit.kept.iter().map(Vec::len);
+    let size: usize = bytes.chain(kept).chain([commit.operation.record.len()]).sum();
+    if commit.lines.len() > ENTRIES || size > BYTES {
+        return None;
+    }
+    let Commit { operation, bulk, lines, kept, records, twins, ties, card, .. } = commit;
+    let mut out = Out(Vec::with_capacity(size + 256 + 160 * lines.len()));
+    out.0.push(VERSION);
+    out.number(session.0.cast_unsigned()).number(operation.n);
+    out.raw(operation.hash.as_bytes()).bytes(&operation.record);
+    out.list(&operation.words(bulk), |out, words| {
+        out.raw(&words.salt).bytes(words.text.as_bytes());
+    });
+    let entries: Vec<_> = bulk.entries.iter().zip(lines).zip(records).collect();
+    out.list(&entries, |out, ((entry, line), record)| {
+        out.raw(entry.id.as_bytes()).number(entry.link.map_or(0, |link| entry.n - link));
+        put_line(out, line);
+        put_record(out, record);
+    });
+    out.list(&bulk.runs, Out::tagged);
+    out.list(&bulk.checkpoints, Out::tagged);
+    out.list(&bulk.origins, Out::tagged);
+    out.list(kept, |out, kept| {
+        out.bytes(kept);
+    });
+    out.list(twins, |out, twin| {
+        out.number(twin.get());
+    });
+    out.list(ties, |out, (generation, ties)| {
+        out.number(*generation).list(ties, |out, tie| {
+            out.0.push(tie.kind.code());
+            out.bytes(tie.other.as_bytes());
+        });
+    });
+    out.list(card.as_slice(), put_card);
+    let sum = checksum(seq, &out.0);
+    out.raw(&sum);
+    (out.0.len() <= BYTES).then_some(out.0)
+}
+
+/// Reads a row. Who only shows it asks for no hashes of lines: the checksum vouches for them.
+pub(super) fn decode(seq: u64, body: &[u8], hashes: bool) -> Result<Row, StoreError> {
+    let torn = |problem: &str| StoreError::corrupt(format!("row {seq} of the journal"), problem);
+    let (content, sum) = body
+        .len()
+        .checked_sub(8)
+        .and_then(|length| body.split_at_checked(length))
+        .ok_or_else(|| torn("it is cut short"))?;
+    if checksum(seq, content) != *sum {
+        return Err(torn("its bytes are not those of its checksum"));
+    }
+    match content.split_first() {
+        Some((&VERSION, rest)) => read(In(rest), hashes).ok_or_else(|| torn("it cannot be read")),
+        _ => Err(torn("it was written by a newer undertext")),
+    }
+}
+
+/// Returns what vouches for a row.
+fn checksum(seq: u64, content: &[u8]) -> [u8; 8] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&seq.to_le_bytes()).update(content);
+    let mut sum = [0; 8];
+    sum.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+    sum
+}
+
+fn read(mut from: In<'_>, hashes: bool) -> Option<Row> {
+    let session = SessionKey(from.number()?.cast_signed());
+    let (n, hash, record) = (from.number()?, OperationId::new(from.raw()?), from.bytes()?.to_vec());
+    let words = from.list(|from| Some(Words { salt: from.raw()?, text: from.text()? }))?;
+    let operation = Operation::open(n, record, hash, &words).ok()?;
+    let (mut bulk, mut lines, mut records) = (Bulk::default(), Vec::new(), Vec::new());
+    let mut next = operation.first;
+    from.list(|from| {
+        let (id, link) = (EntryId::new(from.raw()?), from.number()?);
+        let link = if link == 0 { None } else { Some(next.checked_sub(link)?) };
+        bulk.entries.push(Entry { n: next, id, link });
+        lines.push(take_line(from, hashes)?);
+        records.push(take_record(from, next)?);
+        next = next.checked_add(1)?;
+        Some(())
+    })?;
+    bulk.runs = from.list(In::tagged)?;
+    bulk.checkpoints = from.list(In::tagged)?;
+    bulk.origins = from.list(In::tagged)?;
+    for checkpoint in &mut bulk.checkpoints {
+        checkpoint.texts(&mut |text: &mut Text| text.fill(&words));
+    }
+    let kept = from.list(|from| Some(from.bytes()?.to_vec()))?;
+    let twins = from.list(|from| from.number().map(NameTag::new))?;
+    let ties = from.list(|from| {
+        let generation = from.number()?;
+        let ties = from.list(|from| {
+            let kind = TieKind::from_code(from.byte()?)?;
+            Some(Tie { kind, other: from.text()? })
+        })?;
+        Some((generation, ties))
+    })?;
+    let card = from.list(take_card)?.pop();
+    let commit = Commit {
+        session: SessionName { format: String::new(), id: String::new() },
+        expected: None,
+        operation,
+        bulk,
+        lines,
+        kept,
+        records,
+        twins,
+        ties,
+        card,
+    };
+    from.0.is_empty().then_some(Row { session, commit })
+}
+
+fn put_line(out: &mut Out, line: &NewLine) {
+    out.bytes(&line.bytes);
+    let mut rest = 0;
+    out.list(&line.texts, |out, text| {
+        out.number((text.start - rest) as u64).number(text.len() as u64);
+        rest = text.end;
+    });
+    out.list(&line.wholes, |out, whole| match whole {
+        None => out.0.push(0),
+        Some(Whole { hash, size, common }) => {
+            out.0.push(1);
+            out.raw(hash).number(*size as u64).number(*common as u64);
+        }
+    });
+}
+
+fn take_line(from: &mut In<'_>, hashes: bool) -> Option<NewLine> {
+    let bytes = from.bytes()?.to_vec();
+    let mut rest: usize = 0;
+    let texts = from.list(|from| {
+        let start = rest.checked_add(from.length()?)?;
+        rest = start.checked_add(from.length()?)?;
+        Some(start..rest)
+    })?;
+    let wholes = from.list(|from| {
+        Some(match from.byte()? {
+            0 => None,
+            _ => Some(Whole { hash: from.raw()?, size: from.length()?, common: from.length()? }),
+        })
+    })?;
+    if rest > bytes.len() {
+        return None;
+    }
+    let id = if hashes { LineId::of(&bytes) } else { LineId::default() };
+    Some(NewLine { bytes, id, texts, text_ids: Vec::new(), wholes })
+}
+
+fn put_record(out: &mut Out, record: &Record) {
+    out.0.push(record.kind.code());
+    out.maybe(record.name.map(NameTag::get));
+    out.number(match record.parent {
+        Parent::Root => 0,
+        Parent::Missing => 1,
+        Parent::Entry(parent) => {
+            zigzag(record.n.wrapping_sub(parent).cast_signed()).saturating_add(2)
+        }
+    });
+    out.maybe(record.time.map(|time| zigzag(time.0))).bytes(&record.hint);
+}
+
+fn take_record(from: &mut In<'_>, n: u64) -> Option<Record> {
+    Some(Record {
+        n,
+        kind: Kind::from_code(from.byte()?)?,
+        name: from.list(In::number)?.pop().map(NameTag::new),
+        parent: match from.number()? {
+            0 => Parent::Root,
+            1 => Parent::Missing,
+            distance => Parent::Entry(n.wrapping_sub(unzigzag(distance - 2).cast_unsigned())),
+        },
+        time: from.list(In::number)?.pop().map(|time| Timestamp(unzigzag(time))),
+        hint: from.bytes()?.to_vec(),
+    })
+}
+
+fn put_card(out: &mut Out, card: &Card) {
+    for text in [&card.title, &card.folder] {
+        out.list(text.as_slice(), |out, text| {
+            out.bytes(text.as_bytes());
+        });
+    }
+    out.number(zigzag(card.started.0)).number(zigzag(card.active.0)).number(card.turns);
+    out.0.push(u8::from(card.hidden));
+}
+
+fn take_card(from: &mut In<'_>) -> Option<Card> {
+    Some(Card {
+        title: from.list(In::text)?.pop(),
+        folder: from.list(In::text)?.pop(),
+        started: Timestamp(unzigzag(from.number()?)),
+        active: Timestamp(unzigzag(from.number()?)),
+        turns: from.number()?,
+        hidden: from.byte()? != 0,
+    })
+}
+
+/// Returns a signed number as one that is small if it is near to zero.
+fn zigzag(number: i64) -> u64 {
+    ((number << 1) ^ (number >> 63)).cast_unsigned()
+}
+
+fn unzigzag(number: u64) -> i64 {
+    (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
+}
+
+/// What is being written.
+struct Out(Vec<u8>);
+
+impl Out {
+    fn number(&mut self, number: u64) -> &mut Self {
+        put_varint(&mut self.0, number);
+        self
+    }
+
+    fn raw(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.number(bytes.len() as u64).raw(bytes)
+    }
+
+    fn tagged(&mut self, value: &impl Tagged) {
+        self.bytes(&value.to_bytes());
+    }
+
+    fn maybe(&mut self, number: Option<u64>) -> &mut Self {
+        self.list(number.as_slice(), |out, number| {
+            out.number(*number);
+        });
+        self
+    }
+
+    fn list<T>(&mut self, items: &[T], mut put: impl FnMut(&mut Self, &T)) {
+        self.number(items.len() as u64);
+        for item in items {
+            put(self, item);
+        }
+    }
+}
+
+/// What is left to be read.
+struct In<'a>(&'a [u8]);
+
+impl<'a> In<'a> {
+    fn number(&mut self) -> Option<u64> {
+        take_varint(&mut self.0)
+    }
+
+    fn length(&mut self) -> Option<usize> {
+        usize::try_from(self.number()?).ok()
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let (&byte, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(byte)
+    }
+
+    fn raw<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*bytes)
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = self.length()?;
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        String::from_utf8(self.bytes()?.to_vec()).ok()
+    }
+
+    fn tagged<T: Tagged>(&mut self) -> Option<T> {
+        let mut unknown = Vec::new();
+        T::read(self.bytes()?, &mut unknown).ok().filter(|_| unknown.is_empty())
+    }
+
+    fn list<T>(&mut self, mut take: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        (0..self.number()?).map(|_| take(self)).collect()
+    }
+}

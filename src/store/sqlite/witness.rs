@@ -1,0 +1,185 @@
+//! The witness: a small file beside the database that says how far it had come, so that a database that has forgotten
+//! something can be told from one that is whole.
+//!
+//! ```text
+//! slot 0 (64 bytes)   the store's id (16), an operation's number in the store (8), its hash (32), a checksum (8)
+//! slot 1 (64 bytes)   the same of an operation before or after that
+//! ```
+//!
+//! Operations take the slots in turn, by their numbers: a write that is cut short leaves the other slot. What is behind the
+//! database is nothing unusual, because nobody waits for the witness; what is ahead of it is damage.
+//!
+//! Invariant: a witness that cannot be written takes nothing with it: a commit is durable without one.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    disk::{self, Links},
+    model::{OperationId, StoreId},
+};
+
+/// How long a slot is: no disk writes less at once.
+const SLOT: usize = 64;
+/// Tells the checksum from that of anything else.
+const KEY: [u8; 32] = *b"undertext witness 1\0\0\0\0\0\0\0\0\0\0\0\0\0";
+
+/// How far a store had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// The store.
+    pub store: StoreId,
+    /// The number of an operation in the store: 1, 2, 3 ...
+    pub seq: u64,
+    /// Its hash.
+    pub hash: OperationId,
+}
+
+impl Witness {
+    fn encode(&self) -> [u8; SLOT] {
+        let mut slot = [0; SLOT];
+        slot[..16].copy_from_slice(self.store.as_bytes());
+        slot[16..24].copy_from_slice(&self.seq.to_le_bytes());
+        slot[24..56].copy_from_slice(self.hash.as_bytes());
+        let sum = blake3::keyed_hash(&KEY, &slot[..56]);
+        slot[56..].copy_from_slice(&sum.as_bytes()[..8]);
+        slot
+    }
+
+    fn decode(slot: &[u8]) -> Option<Self> {
+        let (content, sum) = slot.split_at_checked(56)?;
+        if blake3::keyed_hash(&KEY, content).as_bytes().get(..8) != Some(sum) {
+            return None;
+        }
+        let (store, rest) = content.split_first_chunk()?;
+        let (seq, hash) = rest.split_first_chunk()?;
+        Some(Self {
+            store: StoreId::new(*store),
+            seq: u64::from_le_bytes(*seq),
+            hash: OperationId::from_slice(hash)?,
+        })
+    }
+}
+
+/// Returns where the witness of a database lies.
+pub(super) fn path_of(database: &Path) -> PathBuf {
+    database.with_extension("witness")
+}
+
+/// Returns what is known of a store from the file, the newest; nothing if there is none, or none of this store.
+pub(super) fn read(path: &Path, store: StoreId) -> io::Result<Option<Witness>> {
+    let mut bytes = Vec::new();
+    match disk::open(path, Links::Refuse) {
+        Ok(file) => file.take(2 * SLOT as u64).read_to_end(&mut bytes)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let slots = bytes.chunks_exact(SLOT).filter_map(Witness::decode);
+    Ok(slots.filter(|witness| witness.store == store).max_by_key(|witness| witness.seq))
+}
+
+/// The file as a writer holds it.
+pub(super) struct WitnessFile {
+    path: PathBuf,
+    file: Option<File>,
+    /// Whether something was written and not synced.
+    is_dirty: bool,
+}
+
+impl WitnessFile {
+    /// Makes nothing yet: the file is opened, and made, with the first write.
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, file: None, is_dirty: false }
+    }
+
+    /// Writes how far the store has come, and waits for nothing.
+    pub(super) fn write(&mut self, witness: &Witness) -> io::Result<()> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => disk::open_or_make(&self.path)?,
+        };
+        disk::write_at(&file, &witness.encode(), witness.seq % 2 * SLOT as u64)?;
+        self.is_dirty = true;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Waits until what was written is on the disk, if anything was.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        match &self.file {
+            Some(file) if std::mem::take(&mut self.is_dirty) => disk::sync_data(file),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test damages what was written")]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const OWN: StoreId = StoreId::new([7; 16]);
+
+    fn of(seq: u64) -> Witness {
+        let byte = u8::try_from(seq % 251).unwrap();
+        Witness { store: OWN, seq, hash: OperationId::new([byte; 32]) }
+    }
+
+    #[test]
+    fn the_newest_whole_slot_of_the_store_is_what_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.witness");
+        assert_eq!(read(&path, OWN).unwrap(), None);
+        let mut file = WitnessFile::new(path.clone());
+        assert!(!path.exists());
+        for seq in [1, 2, 3, 400, 401] {
+            file.write(&of(seq)).unwrap();
+            assert_eq!(read(&path, OWN).unwrap(), Some(of(seq)));
+        }
+        file.sync().unwrap();
+        assert_eq!(read(&path, StoreId::new([8; 16])).unwrap(), None);
+        // Another program goes on in the same file.
+        WitnessFile::new(path.clone()).write(&of(402)).unwrap();
+        assert_eq!(read(&path, OWN).unwrap(), Some(of(402)));
+        assert_eq!(fs::metadata(&path).unwrap().len(), 128);
+    }
+
+    #[test]
+    fn a_slot_that_is_cut_short_or_damaged_leaves_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.witness");
+        let mut file = WitnessFile::new(path.clone());
+        file.write(&of(6)).unwrap();
+        file.write(&of(7)).unwrap();
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            fs::write(&path, &damaged).unwrap();
+            let left = if at < SLOT { 7 } else { 6 };
+            assert_eq!(read(&path, OWN).unwrap(), Some(of(left)), "byte {at}");
+        }
+        for length in 0..whole.len() {
+            fs::write(&path, &whole[..length]).unwrap();
+            assert_eq!(read(&path, OWN).unwrap(), (length >= SLOT).then(|| of(6)), "{length}");
+        }
+        fs::write(&path, vec![0; 4096]).unwrap();
+        assert_eq!(read(&path, OWN).unwrap(), None);
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("store.witness"), folder.path().join("other"));
+        fs::write(&other, "what others wrote").unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        assert!(WitnessFile::new(path.clone()).write(&of(1)).is_err());
+        assert!(read(&path, OWN).is_err());
+        assert_eq!(fs::read(&other).unwrap(), b"what others wrote");
+    }
+}

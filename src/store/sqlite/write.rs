@@ -1,0 +1,512 @@
+//! Writing: the transaction, and what follows it when it is durable.
+//!
+//! ```text
+//! begin     the lock of the only writer; the journal is read if another program wrote meanwhile
+//! add       small ones into the journal. With the first that is not, or when so many came together, the journal is
+//!           settled, and from there on everything goes into the tables
+//! commit    one sync; then the witness, and what is due of settling, packing and emptying the WAL
+//! ```
+//!
+//! Invariant: a commit is checked against the journal laid over the tables before any of it is added, so that it is refused
+//! for whatever a trigger would refuse when it is settled.
+//! Invariant: synchronous is FULL whenever something is committed that nobody else holds.
+
+use std::{
+    cell::RefMut,
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::Ordering,
+    time::Duration,
+};
+
+use rusqlite::{Connection, params};
+
+use super::{
+    Journal, RULES_VERSION, SqliteStore, WAL_PAGES, WAL_PAGES_BRIEF, Witness,
+    add::{self, Placed},
+    bytes::Bytes,
+    journal,
+    open::{Access, PATIENCE},
+};
+use crate::{
+    model::{Card, EntryId, IdPrefix, Record, State},
+    store::{
+        CacheStore, Commit, Committed, Derived, FactStore, Known, NewLine, SessionKey, Sighting,
+        StoreError, Transaction,
+        overlay::{Laid, Overlay},
+    },
+};
+
+/// How long settling waits for another program that writes: whoever writes next can settle as well.
+const SETTLING_PATIENCE: Duration = Duration::from_millis(5);
+/// How many times its limit the journal may grow before settling waits as long as any other writer.
+const OVERFULL: u64 = 4;
+
+/// What is being written.
+pub(super) struct Writing<'a> {
+    store: &'a SqliteStore,
+    /// Whether operations go into the tables: the journal is empty then.
+    is_direct: bool,
+    /// Whether anything was added.
+    is_changed: bool,
+    /// How many operations, and how many bytes of them, this transaction has added to the journal.
+    added: (u64, u64),
+    stage: Stage,
+}
+
+/// Whether a transaction can go on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// Something failed half-way.
+    Broken,
+    Ended,
+}
+
+impl SqliteStore {
+    /// Begins to write.
+    pub(super) fn write(&self) -> Result<Writing<'_>, StoreError> {
+        self.writable()?;
+        if !self.db().is_autocommit() {
+            return Err(StoreError::Busy);
+        }
+        self.db().prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let writing = Writing {
+            store: self,
+            is_direct: false,
+            is_changed: false,
+            added: (0, 0),
+            stage: Stage::Open,
+        };
+        self.refresh()?;
+        self.tables.is_writing.set(true);
+        Ok(writing)
+    }
+
+    fn bytes(&self) -> Result<RefMut<'_, Bytes>, StoreError> {
+        self.tables.bytes.try_borrow_mut().map_err(|_| StoreError::Busy)
+    }
+
+    fn journal_mut(&self) -> Result<RefMut<'_, Journal>, StoreError> {
+        self.journal.try_borrow_mut().map_err(|_| StoreError::Busy)
+    }
+
+    /// Moves the operations of the journal into the tables, within the transaction that is open.
+    fn settle(&self) -> Result<(), StoreError> {
+        let db = self.db();
+        let mut rows = Vec::new();
+        let mut query = db.prepare_cached("SELECT seq, body FROM journal ORDER BY seq")?;
+        let mut found = query.query([])?;
+        while let Some(row) = found.next()? {
+            let seq: u64 = row.get(0)?;
+            let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+            rows.push((seq, journal::decode(seq, body, true)?));
+        }
+        drop(found);
+        let Some((last, _)) = rows.last() else { return Ok(()) };
+        let last = *last;
+        let mut standing: BTreeMap<SessionKey, (State, Card)> = BTreeMap::new();
+        let mut lines = Vec::with_capacity(rows.len());
+        {
+            let mut bytes = self.bytes()?;
+            for (_, row) in &mut rows {
+                lines.push(place(db, &mut bytes, &mut row.commit)?);
+            }
+        }
+        for (_, journal::Row { session, commit }) in &mut rows {
+            let (state, card) = match standing.entry(*session) {
+                std::collections::btree_map::Entry::Occupied(there) => there.into_mut(),
+                std::collections::btree_map::Entry::Vacant(place) => {
+                    place.insert(self.tables.standing(*session)?)
+                }
+            };
+            state.apply(&commit.operation, &commit.bulk);
+            if let Some(shown) = commit.card.take() {
+                *card = shown;
+            }
+        }
+        let placed: Vec<Placed<'_>> = rows
+            .iter()
+            .zip(lines)
+            .map(|((seq, row), lines)| placed(row.session, *seq, &row.commit, lines))
+            .collect();
+        add::add_facts(db, &placed)?;
+        let records: Vec<(SessionKey, &[Record])> =
+            rows.iter().map(|(_, row)| (row.session, row.commit.records.as_slice())).collect();
+        add::add_records(db, &records)?;
+        for (_, journal::Row { session, commit }) in &rows {
+            add_rest(db, *session, commit)?;
+        }
+        for (session, standing) in &standing {
+            self.tables.stand(*session, standing)?;
+        }
+        db.prepare_cached("DELETE FROM journal WHERE seq <= ?")?.execute([last])?;
+        let mut journal = self.journal_mut()?;
+        (journal.overlay, journal.rows, journal.bytes) = (Overlay::default(), 0, 0);
+        Ok(())
+    }
+
+    /// Adds an operation to the tables, within the transaction that is open.
+    fn add_direct(
+        &self,
+        session: Option<SessionKey>,
+        seq: u64,
+        mut state: State,
+        mut commit: Commit,
+    ) -> Result<SessionKey, StoreError> {
+        let db = self.db();
+        let (key, mut card) = match session {
+            Some(key) => (key, self.tables.standing(key)?.1),
+            None => (add::add_session(db, &commit.session)?, Card::default()),
+        };
+        let lines = place(db, &mut *self.bytes()?, &mut commit)?;
+        add::add_facts(db, &[placed(key, seq, &commit, lines)])?;
+        add::add_records(db, &[(key, &commit.records)])?;
+        add_rest(db, key, &commit)?;
+        state.apply(&commit.operation, &commit.bulk);
+        if let Some(shown) = commit.card {
+            card = shown;
+        }
+        self.tables.stand(key, &(state, card))?;
+        Ok(key)
+    }
+
+    /// Makes what was added durable.
+    fn end(&self) -> Result<(), StoreError> {
+        let committed = self.db().prepare_cached("COMMIT")?.execute([]);
+        let io = Some(rusqlite::ErrorCode::SystemIoFailure);
+        if committed.as_ref().is_err_and(|error| error.sqlite_error_code() == io) {
+            self.failed.set(true);
+        }
+        committed?;
+        Ok(())
+    }
+
+    /// Takes back what is not durable, and what is remembered of it.
+    fn take_back(&self, is_changed: bool) {
+        if !self.db().is_autocommit() {
+            // Whatever cannot be rolled back now is rolled back when the connection closes.
+            let _ = self.db().execute_batch("ROLLBACK");
+        }
+        self.tables.is_writing.set(false);
+        if is_changed {
+            self.tables.forget();
+            if let Ok(mut journal) = self.journal.try_borrow_mut() {
+                journal.version = None;
+            }
+        }
+    }
+
+    /// Does what was put off and is due now.
+    fn tidy(&self) -> Result<(), StoreError> {
+        let (rows, bytes) = self.limits;
+        let (held, held_bytes) = {
+            let journal = self.journal.borrow();
+            (journal.rows, journal.bytes)
+        };
+        let is_full = held > 0 && (held >= rows || held_bytes >= bytes);
+        if is_full || self.bytes()?.is_due() {
+            let is_overfull = held / OVERFULL > rows || held_bytes / OVERFULL > bytes;
+            self.apart(if is_overfull { PATIENCE } else { SETTLING_PATIENCE }, is_full)?;
+        }
+        self.empty_wal()
+    }
+
+    /// Settles and packs in a transaction that waits for no disk: nothing in it is new.
+    fn apart(&self, patience: Duration, settles: bool) -> Result<(), StoreError> {
+        let db = self.db();
+        db.busy_timeout(patience)?;
+        db.execute_batch("PRAGMA synchronous = NORMAL")?;
+        let done = match db.prepare_cached("BEGIN IMMEDIATE").and_then(|mut s| s.execute([])) {
+            // Who writes now can do it too.
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+            Ok(_) => {
+                let done = self.refresh().and_then(|()| {
+                    self.tables.is_writing.set(true);
+                    if settles {
+                        self.settle()?;
+                        self.bytes()?.settle(db)?;
+                    }
+                    self.bytes()?.pack(db)?;
+                    self.end()
+                });
+                self.tables.is_writing.set(false);
+                if done.is_err() {
+                    self.take_back(true);
+                }
+                done
+            }
+        };
+        let back = db.execute_batch("PRAGMA synchronous = FULL");
+        if back.is_err() || !db.is_autocommit() {
+            // What is committed from here on might not be durable.
+            self.failed.set(true);
+        }
+        db.busy_timeout(PATIENCE)?;
+        done?;
+        back?;
+        if settles {
+            // Nobody waits for the witness, and a commit that follows writes it again.
+            let _ = self.witness.borrow_mut().sync();
+        }
+        Ok(())
+    }
+
+    /// Moves the WAL into the database when it has grown long; a reader in the way only puts it off.
+    fn empty_wal(&self) -> Result<(), StoreError> {
+        let is_brief = self.access == Access::Brief;
+        let limit = if is_brief { WAL_PAGES_BRIEF } else { WAL_PAGES };
+        if self.wal_pages.load(Ordering::Relaxed) < limit {
+            return Ok(());
+        }
+        let mode = if is_brief { "TRUNCATE" } else { "RESTART" };
+        // Waiting for a reader would hold up every commit for as long as somebody reads.
+        self.db().busy_timeout(Duration::ZERO)?;
+        let moved = self.db().query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()));
+        self.db().busy_timeout(PATIENCE)?;
+        match moved {
+            Ok(()) => self.wal_pages.store(0, Ordering::Relaxed),
+            Err(error) => match error.sqlite_error_code() {
+                Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {}
+                Some(rusqlite::ErrorCode::SystemIoFailure) => {
+                    // A sync that failed may have lost pages that a later one does not know of.
+                    self.failed.set(true);
+                    return Err(error.into());
+                }
+                _ => return Err(error.into()),
+            },
+        }
+        Ok(())
+    }
+
+    /// Writes beside the database how far it has come.
+    fn bear_witness(&self) {
+        if let Some((seq, hash)) = self.journal.borrow().newest {
+            let witness = Witness { store: self.tables.id().unwrap_or_default(), seq, hash };
+            // A witness that is behind is nothing unusual.
+            let _ = self.witness.borrow_mut().write(&witness);
+        }
+    }
+}
+
+/// Takes the lines and the kept files out of a commit, and returns the numbers under which they are kept.
+fn place(
+    db: &Connection,
+    bytes: &mut Bytes,
+    commit: &mut Commit,
+) -> Result<(Vec<i64>, Vec<i64>), StoreError> {
+    let entries = commit.bulk.entries.iter().zip(commit.lines.drain(..));
+    let add = |(entry, line): (&crate::model::Entry, NewLine)| {
+        bytes.add(db, line, entry.link.is_none().then_some(&entry.id))
+    };
+    let lines = entries.map(add).collect::<Result<_, _>>()?;
+    let kept =
+        commit.kept.drain(..).map(|kept| bytes.add(db, NewLine::new(kept, Vec::new()), None));
+    Ok((lines, kept.collect::<Result<_, _>>()?))
+}
+
+fn placed(
+    session: SessionKey,
+    seq: u64,
+    commit: &Commit,
+    (lines, kept): (Vec<i64>, Vec<i64>),
+) -> Placed<'_> {
+    Placed { session, seq, operation: &commit.operation, bulk: &commit.bulk, lines, kept }
+}
+
+/// Adds the derived rows of an operation that are few.
+fn add_rest(db: &Connection, session: SessionKey, commit: &Commit) -> Result<(), StoreError> {
+    add::add_twins_and_ties(db, session, &commit.twins, &commit.ties)?;
+    for file in &commit.operation.facts.files {
+        add::add_places(db, session, file.n, std::iter::once(&file.place))?;
+    }
+    Ok(())
+}
+
+/// What is known of a session when a commit is checked.
+struct KnownHere<'a> {
+    laid: &'a Laid<'a>,
+    session: Option<SessionKey>,
+    /// The first entry that is new.
+    first: u64,
+    /// Those of the new entries' ids that are there already.
+    present: BTreeSet<EntryId>,
+}
+
+impl<'a> KnownHere<'a> {
+    fn of(
+        laid: &'a Laid<'a>,
+        session: Option<SessionKey>,
+        commit: &Commit,
+    ) -> Result<Self, StoreError> {
+        let (first, mut present) = (commit.operation.first, BTreeSet::new());
+        for entry in session.iter().flat_map(|_| &commit.bulk.entries) {
+            // Nothing but what comes now can be linked to the newest entry.
+            let is_new = entry.link.is_some_and(|link| link >= first.saturating_sub(1));
+            if let Some(key) = session.filter(|_| !is_new)
+                && !laid.find(key, &IdPrefix::whole(&entry.id))?.is_empty()
+            {
+                present.insert(entry.id);
+            }
+        }
+        Ok(Self { laid, session, first, present })
+    }
+}
+
+impl Known for KnownHere<'_> {
+    fn entry(&self, n: u64) -> Result<Option<EntryId>, StoreError> {
+        let Some(session) = self.session else { return Ok(None) };
+        Ok(self.laid.entries(session, n..n.saturating_add(1))?.first().map(|entry| entry.id))
+    }
+
+    fn holds(&self, id: &EntryId) -> Result<bool, StoreError> {
+        Ok(self.present.contains(id))
+    }
+
+    fn is_replaced(&self, entry: u64) -> Result<bool, StoreError> {
+        match self.session.filter(|_| entry < self.first) {
+            None => Ok(false),
+            Some(key) => Ok(!self.laid.origins(key, entry..entry.saturating_add(1))?.is_empty()),
+        }
+    }
+}
+
+impl Writing<'_> {
+    /// Refuses to go on where a part is missing: SQLite ends a transaction by itself when it has no room.
+    fn alive(&self) -> Result<(), StoreError> {
+        if self.stage != Stage::Open || self.store.db().is_autocommit() {
+            return Err(StoreError::Refused("an earlier part of the transaction failed".into()));
+        }
+        Ok(())
+    }
+
+    /// Does a part of the work; where it fails, the transaction cannot go on.
+    fn work<T>(
+        &mut self,
+        part: impl FnOnce(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.is_changed = true;
+        let done = part(self);
+        if done.is_err() {
+            self.stage = Stage::Broken;
+        }
+        done
+    }
+
+    /// Has all that follows go into the tables.
+    fn go_direct(&mut self) -> Result<(), StoreError> {
+        if !self.is_direct {
+            self.store.settle()?;
+            self.is_direct = true;
+        }
+        Ok(())
+    }
+
+    /// Returns a small operation as a row of the journal, if it goes there.
+    fn row(&self, seq: u64, session: Option<SessionKey>, commit: &Commit) -> Option<Vec<u8>> {
+        let (rows, bytes) = self.store.limits;
+        let has_room = self.added.0 < rows && self.added.1 < bytes;
+        let session = session.filter(|_| !self.is_direct && has_room)?;
+        journal::encode(seq, session, commit)
+    }
+}
+
+impl Transaction for Writing<'_> {
+    fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
+        self.alive()?;
+        let store = self.store;
+        let session = store.session(&commit.session)?;
+        let state = store.look(|laid| {
+            let state = session.map_or_else(|| Ok(State::default()), |key| laid.state(key))?;
+            let known = KnownHere::of(laid, session, &commit)?;
+            commit.check(store.tables.id()?, &state, &known)?;
+            Ok(state)
+        })?;
+        let newest = store.journal.borrow().newest;
+        let seq = newest.map_or(1, |(seq, _)| seq + 1);
+        let hash = commit.operation.hash;
+        self.work(|writing| {
+            let key = if let Some((key, row)) = session.zip(writing.row(seq, session, &commit)) {
+                store
+                    .db()
+                    .prepare_cached("INSERT INTO journal (seq, body) VALUES (?, ?)")?
+                    .execute(params![seq, row])?;
+                let mut journal = store.journal_mut()?;
+                journal
+                    .overlay
+                    .add(key, seq, commit, || Ok((state, store.tables.standing(key)?.1)))?;
+                let bytes = row.len() as u64;
+                (journal.rows, journal.bytes) = (journal.rows + 1, journal.bytes + bytes);
+                writing.added = (writing.added.0 + 1, writing.added.1 + bytes);
+                key
+            } else {
+                writing.go_direct()?;
+                store.add_direct(session, seq, state, commit)?
+            };
+            store.journal_mut()?.newest = Some((seq, hash));
+            Ok(key)
+        })
+    }
+
+    fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
+        self.alive()?;
+        self.work(|writing| {
+            writing.go_direct()?;
+            let (before, _) = writing.store.tables.standing(session)?;
+            writing.store.tables.forget_standing();
+            add::derive(writing.store.db(), session, &before, derived)
+        })
+    }
+
+    fn freshened(&mut self) -> Result<(), StoreError> {
+        self.alive()?;
+        self.work(|writing| writing.store.tables.set_rules(RULES_VERSION))
+    }
+
+    fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError> {
+        self.alive()?;
+        self.work(|writing| writing.store.tables.keep_sightings(sightings))
+    }
+
+    fn count(
+        &mut self,
+        session: SessionKey,
+        rule: u64,
+        counts: &[(u64, Vec<u64>)],
+    ) -> Result<(), StoreError> {
+        self.alive()?;
+        self.is_changed = true;
+        // Those of entries in the journal are kept as long as these are there.
+        if self.store.journal_mut()?.overlay.count(session, rule, counts) {
+            self.work(|writing| writing.store.tables.keep_counts(session, rule, counts))?;
+        }
+        Ok(())
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<Committed, StoreError> {
+        self.alive()?;
+        let store = self.store;
+        if !self.is_changed {
+            return Ok(Committed::default());
+        }
+        if self.is_direct {
+            store.bytes()?.settle(store.db())?;
+        }
+        store.end()?;
+        self.stage = Stage::Ended;
+        store.tables.is_writing.set(false);
+        store.bear_witness();
+        // What was committed is safe whatever becomes of this.
+        Ok(Committed { unsettled: store.tidy().err() })
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        if self.stage != Stage::Ended {
+            self.store.take_back(self.is_changed);
+        }
+    }
+}
