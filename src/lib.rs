@@ -98,7 +98,7 @@
 //! wire      formats, the only way in and out            -> model dag
 //! context   what a model sees of a session              -> model
 //! provider  models, the only code on a network          -> model context
-//! store     persistence: a trait, in memory and SQLite  -> model disk
+//! store     persistence: facts, bytes, caches           -> model disk
 //! live      files that an agent reads                   -> model wire disk
 //! ops       verbs, a function each                      -> model dag wire context store live disk
 //! render    what is shown (of the program)              -> the library
@@ -110,8 +110,8 @@
 //! follows; `render` shows what the verb returned. Reading goes through an [`ops::View`], which is the [`wire::Graph`]
 //! that a [`wire::Format`] walks to find a path.
 //!
-//! To read the code, begin with [`model`], whose `id` and `line` are the contract that is frozen, then `schema.sql`,
-//! [`store::Store`], [`wire::Format`] and [`ops::append`].
+//! To read the code, begin with [`model`], whose `id`, `line` and `operation` are the contract that is frozen, then
+//! `schema.sql`, [`store`], [`wire::Format`] and [`ops::append`].
 //!
 //! # Invariants
 //!
@@ -133,6 +133,9 @@
 //! waiting, to a cap.
 //!
 //! Architecture invariant: no fact is updated or deleted; the schema's triggers refuse it whoever asks.
+//!
+//! Architecture invariant: whatever is written to a store is written in a [`store::Transaction`], which undoes itself unless
+//! it is committed.
 //!
 //! Architecture invariant: no byte of a line is ever made canonical, completed or dropped, however broken it is.
 //!

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -21,7 +20,9 @@ const LISTED: usize = 8;
 impl Context {
     /// Opens the archive to read; nothing is written or made.
     pub(crate) fn reader(&mut self) -> Result<Archive, CommandError> {
-        Ok(Archive::open(&self.root()?, Access::Read, self.env.ambient())?)
+        let mut archive = Archive::open(&self.root()?, Access::Read, self.env.ambient())?;
+        archive.set_here(self.env.here());
+        Ok(archive)
     }
 
     /// Opens the archive to change it; it is made if it is not there.
@@ -39,6 +40,7 @@ impl Context {
         }
         let mut archive = Archive::open(&root, Access::Brief, self.env.ambient())?;
         archive.set_writable(self.writable());
+        archive.set_here(self.env.drawn_here()?);
         Ok(archive)
     }
 
@@ -99,7 +101,7 @@ impl Context {
         let path = wanted.and_then(|wanted| self.env.current_dir.join(wanted).canonicalize().ok());
         let archive = path.as_ref().and_then(|_| self.reader().ok());
         let held = path.zip(archive).and_then(|(path, archive)| {
-            let (_, name, _) = archive.store().files(path.as_os_str().as_bytes()).ok()?.pop()?;
+            let (_, name, _) = archive.store().files(&archive.place_of(&path)).ok()?.pop()?;
             let session = archive.session(&name).ok()??;
             self.short_name(&archive, &session).ok()
         });
@@ -388,7 +390,18 @@ fn about_other_files(error: &OpsError) -> Vec<Hint> {
 fn about_store(error: &StoreError) -> (Kind, Vec<Hint>) {
     let hint = |text: &str| vec![Hint::from(text)];
     match error {
-        StoreError::Newer { .. } => {
+        StoreError::Forgotten { .. } => (
+            Kind::Failed,
+            vec![Line::new("doctor").to("read what that means and what can be done")],
+        ),
+        StoreError::Old { .. } => (
+            Kind::Failed,
+            vec![
+                Line::new("import")
+                    .to("once that file is moved away, take in the sessions of your agents again"),
+            ],
+        ),
+        StoreError::Newer { .. } | StoreError::NewerFacts { .. } => {
             (Kind::NewerStore, hint("update undertext, or name another store with --store"))
         }
         StoreError::Absent { .. } => (Kind::User, beginnings()),

@@ -134,7 +134,7 @@ impl Total {
 }
 
 fn tell(context: &mut Context, one: &Replaced) -> Result<(), CommandError> {
-    let cut = |cut: &ops::Cutting| json!({ "call": cut.call, "part": cut.text, "characters": cut.whole, "kept": cut.kept });
+    let cut = |cut: &undertext::model::CutOff| json!({ "call": cut.call, "part": cut.text, "characters": cut.whole, "kept": cut.kept });
     let fields = json!({
         "operation": one.operation,
         "at": one.at.to_string(),
@@ -164,7 +164,7 @@ fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError
         table.row([
             Cell::new(Label::Id, &one.operation.to_string()),
             Cell::new(Label::Time, &env::local(one.at)),
-            Cell::new(Label::Plain, &one.command),
+            Cell::new(Label::Plain, one.command),
             Cell::new(Label::Id, &format!("{:.DIGITS$}", one.entry)),
             Cell::new(Label::Tool, one.tool.as_deref().unwrap_or("?")),
             Cell::new(Label::Plain, &before.to_string()),

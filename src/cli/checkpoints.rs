@@ -1,6 +1,7 @@
 //! `checkpoints`: lists the places to go back to.
 
 use serde_json::json;
+use undertext::model::Text;
 use undertext::ops;
 
 use super::Context;
@@ -42,14 +43,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                 "entry": common::whole(behind),
                 "before": common::whole(before),
                 "words": shown.words,
-                "note": checkpoint.note,
+                "note": checkpoint.note.as_ref().map(Text::to_text),
                 "own": shown.own,
                 "operation": shown.operation,
             });
             json::line(&mut context.output, "checkpoint", &fields)?;
             continue;
         }
-        let (label, words) = match (&checkpoint.note, &shown.words) {
+        let note = checkpoint.note.as_ref().map(Text::to_text);
+        let (label, words) = match (&note, &shown.words) {
             (Some(note), _) => (Label::Note, note.as_str()),
             (None, words) => (Label::Plain, words.as_deref().unwrap_or_default()),
         };

@@ -16,11 +16,14 @@ use std::io::{self, IsTerminal as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use undertext::disk;
-use undertext::model::Timestamp;
-use undertext::ops::{Ambient, Machine};
+use undertext::model::{MachineId, Timestamp};
+use undertext::ops::{Ambient, Here, Machine};
+use undertext::trust;
 use uuid::Uuid;
 
+use super::error::CommandError;
 use crate::render::safe;
 use crate::render::time::Zone;
 
@@ -101,14 +104,27 @@ impl Ambient for Moment {
         match &mut self.chance {
             Chance::Real => Machine.uuid(),
             Chance::Seeded { seed, drawn } => {
-                let input = (u128::from(*seed) << 64 | u128::from(*drawn)).to_be_bytes();
-                *drawn = drawn.wrapping_add(1);
-                let mut random = [0; 16];
-                blake3::Hasher::new().update(&input).finalize_xof().fill(&mut random);
-                uuid::Builder::from_random_bytes(random).into_uuid()
+                uuid::Builder::from_random_bytes(random(*seed, drawn)).into_uuid()
             }
         }
     }
+
+    fn salt(&mut self) -> [u8; 16] {
+        match &mut self.chance {
+            Chance::Real => Machine.salt(),
+            // A row of its own, so that words change no uuid of a test.
+            Chance::Seeded { seed, drawn } => random(!*seed, &mut drawn.clone()),
+        }
+    }
+}
+
+/// Returns the next of a row of numbers.
+fn random(seed: u64, drawn: &mut u64) -> [u8; 16] {
+    let input = (u128::from(seed) << 64 | u128::from(*drawn)).to_be_bytes();
+    *drawn = drawn.wrapping_add(1);
+    let mut random = [0; 16];
+    blake3::Hasher::new().update(&input).finalize_xof().fill(&mut random);
+    random
 }
 
 impl Env {
@@ -206,6 +222,27 @@ impl Env {
     pub(crate) fn ambient_source(&self) -> impl Fn() -> Box<dyn Ambient> + use<> {
         let moment = self.moment;
         move || Box::new(moment)
+    }
+
+    /// Returns where paths belong; without a number for this computer, all of them lie elsewhere.
+    pub(crate) fn here(&self) -> Here {
+        let machine = self.state_home.as_deref();
+        let machine = machine.and_then(|state| trust::machine(&state.join("undertext")).ok()?);
+        Here { machine: machine.unwrap_or_default(), home: self.home.clone() }
+    }
+
+    /// Returns where paths belong, with a number that is drawn now if there is none.
+    pub(crate) fn drawn_here(&self) -> Result<Here, CommandError> {
+        let here = self.here();
+        if here.machine != MachineId::default() {
+            return Ok(here);
+        }
+        let Some(state) = self.state_home.as_deref() else { return Ok(here) };
+        // Zero is no number of a computer.
+        let drawn = self.ambient().uuid().as_u64_pair().0 | 1;
+        let machine = trust::draw_machine(&state.join("undertext"), MachineId::new(drawn));
+        let machine = machine.context("cannot remember the number of this computer")?;
+        Ok(Here { machine, ..here })
     }
 
     /// Returns time and chance for the verbs of one archive.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use undertext::model::Operation;
 use undertext::ops;
 
 use super::error::{CommandError, Exit};
@@ -105,9 +106,11 @@ fn steps(context: &mut Context) -> Result<Vec<(Line, &'static str)>, CommandErro
         (Line::new("checkpoints"), "list the places to go back to, with revert"),
     ];
     let newest = ops::operations(&archive, &session, 1)?;
-    let is_undoable =
-        |command: &str| !["new", "import", "catch-up", "undo", "redo"].contains(&command);
-    if newest.iter().any(|newest| is_undoable(&newest.operation.command)) {
+    let is_undoable = |operation: &Operation| {
+        let is_first = operation.n == 1;
+        !is_first && !operation.command.takes_in() && operation.undoes().is_none()
+    };
+    if newest.iter().any(|newest| is_undoable(&newest.operation)) {
         steps.push((Line::new("undo"), "undo what was done to it last"));
     }
     steps.extend([(Line::new("sessions"), "list all sessions"), import, explain]);

@@ -1,7 +1,7 @@
 //! `operations`: lists what was done to a session.
 
 use serde_json::{Value, json};
-use undertext::model::Operation;
+use undertext::model::{Command, Operation, Text};
 use undertext::ops;
 
 use super::common::{DIGITS, counted};
@@ -38,15 +38,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut table = Table::new([Align::Right, Align::Left, Align::Left, Align::Left, Align::Left]);
     for view in ops::operations(&archive, &session, args.number.unwrap_or(usize::MAX))? {
         let operation = &view.operation;
-        let detail: Value = serde_json::from_str(&operation.detail).unwrap_or_default();
         if context.json {
             let fields = json!({
                 "operation": operation.n,
                 "at": operation.at.to_string(),
-                "command": operation.command,
-                "detail": detail,
-                "entries": operation.count,
-                "undoes": operation.undoes,
+                "command": operation.command.as_str(),
+                "detail": operation.command.to_json(),
+                "entries": operation.count(),
+                "undoes": operation.undoes(),
                 "undone": view.undone,
                 "hash": operation.hash.to_string(),
             });
@@ -56,9 +55,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         table.row([
             Cell::new(Label::Id, &operation.n.to_string()),
             Cell::new(Label::Time, &env::local(operation.at)),
-            Cell::new(Label::Plain, &operation.command),
+            Cell::new(Label::Plain, operation.command.as_str()),
             Cell::new(Label::Warning, if view.undone { "undone" } else { "" }),
-            Cell::new(Label::Plain, &words(operation, &detail)),
+            Cell::new(Label::Plain, &words(operation)),
         ]);
     }
     context.show(&table)?;
@@ -66,59 +65,64 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 /// Returns what an operation did, in words.
-fn words(operation: &Operation, detail: &Value) -> String {
-    let text = |key: &str| detail.get(key).and_then(Value::as_str).unwrap_or("?");
-    let number = |key: &str| detail.get(key).and_then(Value::as_u64).unwrap_or(0);
-    let entries = counted(operation.count, "entry", "entries");
-    let left = || detail.get("left").and_then(Value::as_str);
-    let kept = left().map_or_else(String::new, |left| format!("; the old end is {left}"));
-    match operation.command.as_str() {
-        "new" => detail
-            .pointer("/system/folder")
-            .and_then(Value::as_str)
-            .map_or_else(String::new, |folder| format!("in {folder}")),
-        "append" => format!("{entries} on {}", text("branch")),
-        "truncate" => {
-            let cut = detail.get("replaced").and_then(Value::as_array).map_or(0, Vec::len);
-            format!(
-                "{} on {}{kept}",
-                counted(cut as u64, "result cut", "results cut"),
-                text("branch")
-            )
+fn words(operation: &Operation) -> String {
+    let entries = counted(operation.count(), "entry", "entries");
+    let kept = |left: &Option<Text>| {
+        left.as_ref()
+            .map_or_else(String::new, |left| format!("; the old end is {}", left.to_text()))
+    };
+    match &operation.command {
+        Command::New { .. } => {
+            let detail = operation.command.to_json();
+            let folder = detail.pointer("/system/folder").and_then(Value::as_str);
+            folder.map_or_else(String::new, |folder| format!("in {folder}"))
         }
-        "branch" => format!("made {}", text("branch")),
-        "switch" => format!("from {} to {}", text("from"), text("branch")),
-        "checkpoint" => format!("gave {}", number("checkpoint")),
-        "revert" => {
-            let note = if text("message") == "?" { "" } else { " with a note" };
-            let named = |key: &str| detail.get(key).and_then(Value::as_str);
-            let checkpoint = detail.get("checkpoint").and_then(Value::as_u64);
-            let to = match (checkpoint, named("branch"), named("entry")) {
+        Command::Append { branch, .. } => format!("{entries} on {}", branch.to_text()),
+        Command::Truncate { branch, left, .. } => {
+            let cut = operation.origins.map_or(0, |origins| origins.count);
+            let results = counted(cut, "result cut", "results cut");
+            format!("{results} on {}{}", branch.to_text(), kept(left))
+        }
+        Command::Compact { branch, summarised, left, .. } => {
+            let messages = counted(*summarised, "message", "messages");
+            format!("summarised {messages} on {}{}", branch.to_text(), kept(left))
+        }
+        Command::Branch { branch } => format!("made {}", branch.to_text()),
+        Command::Switch { from, branch } => {
+            format!("from {} to {}", from.to_text(), branch.to_text())
+        }
+        Command::Checkpoint { checkpoint } => format!("gave {checkpoint}"),
+        Command::Revert { checkpoint, entry, branch, message, left } => {
+            let note = if message.is_some() { " with a note" } else { "" };
+            let to = match (checkpoint, branch, entry) {
                 (Some(n), _, _) => format!("checkpoint {n}"),
-                (_, Some(branch), _) => format!("branch {branch}"),
+                (_, Some(branch), _) => format!("branch {}", branch.to_text()),
                 (.., Some(entry)) => format!("entry {entry:.DIGITS$}"),
                 (..) => "the start".to_owned(),
             };
-            format!("to {to}{note}{kept}")
+            format!("to {to}{note}{}", kept(left))
         }
-        "clear" => format!("to the start{kept}"),
-        "undo" | "redo" => {
-            let undoes = operation.undoes.unwrap_or(0);
-            let left = detail.get("left").and_then(Value::as_array).into_iter().flatten();
-            let left: Vec<&str> = left.filter_map(Value::as_str).collect();
-            let kept = if left.is_empty() {
+        Command::Clear { left } => format!("to the start{}", kept(left)),
+        Command::Undo { undoes, command, left } | Command::Redo { undoes, command, left } => {
+            let names: Vec<String> = left.iter().map(Text::to_text).collect();
+            let kept = if names.is_empty() {
                 String::new()
             } else {
-                format!("; what came after it is {}", left.join(", "))
+                format!("; what came after it is {}", names.join(", "))
             };
-            format!("undid {undoes} ({}){kept}", text("command"))
+            format!("undid {undoes} ({command}){kept}")
         }
-        "hide" if detail.get("hidden").and_then(Value::as_bool) == Some(false) => {
-            "shown in lists again".to_owned()
+        Command::Hide { hidden: false } => "shown in lists again".to_owned(),
+        Command::Hide { .. } => "left out of lists".to_owned(),
+        Command::Attach { file: Some(_), left } => {
+            format!("follows its agent's file{}", kept(left))
         }
-        "hide" => "left out of lists".to_owned(),
-        "catch-up" => format!("took in {entries} that another program wrote"),
-        "import" => format!("took in {entries}"),
-        _ => String::new(),
+        Command::Attach { .. } => "follows no file any more".to_owned(),
+        Command::CatchUp { .. } if !operation.facts.gone.is_empty() => {
+            "noticed that the agent's file is gone".to_owned()
+        }
+        Command::CatchUp { .. } => format!("took in {entries} that another program wrote"),
+        Command::Import { .. } => format!("took in {entries}"),
+        _ => "written by a newer undertext".to_owned(),
     }
 }

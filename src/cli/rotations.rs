@@ -54,7 +54,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         };
         table.row([
             Cell::new(Label::Id, &rotated.operation.to_string()),
-            Cell::new(Label::Plain, &rotated.command),
+            Cell::new(Label::Plain, rotated.command),
             Cell::new(label, rotated.state.as_str()),
             Cell::new(Label::Plain, &units::size(rotated.length)),
             Cell::new(Label::Plain, &super::archive::shown(&rotated.path)),

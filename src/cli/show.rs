@@ -7,6 +7,7 @@ use std::str::FromStr;
 use anyhow::anyhow;
 use regex::Regex;
 use serde_json::json;
+use undertext::model::Text;
 use undertext::ops::{self, Hidden, Line, OpsError};
 
 use super::Context;
@@ -264,7 +265,7 @@ fn head(context: &mut Context, line: &Line, branch: Option<&str>) -> Result<(), 
         row("checkpoint", Label::Checkpoint, &format!("@{n}{own} before it"));
     }
     for mark in &line.marks {
-        let note = mark.note.as_deref().unwrap_or_default();
+        let note = mark.note.as_ref().map(Text::to_text).unwrap_or_default();
         row("checkpoint", Label::Checkpoint, &format!("@{} behind it {note}", mark.n));
     }
     let (styles, columns) = (context.output.styles(), context.output.width());

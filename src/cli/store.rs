@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use undertext::disk;
+use undertext::model::StoreId;
 use undertext::ops::{Archive, OpsError};
 use undertext::store::{Access, StoreError};
 use undertext::trust::{self, Stores, Strange, Trusted};
@@ -82,7 +83,7 @@ impl Context {
         let state = self.env.state_home.as_deref().ok_or(Strange::Unknown)?;
         let listed = Stores::of(&state.join("undertext")).at(folder)?;
         match self.id_of(folder) {
-            Ok(Some(id)) if id == listed.store => Ok(()),
+            Ok(id) if id == listed.store => Ok(()),
             Ok(_) => Err(Strange::Replaced),
             // Every command refuses it, and says why.
             Err(OpsError::Store(StoreError::Newer { .. })) => Ok(()),
@@ -90,7 +91,7 @@ impl Context {
         }
     }
 
-    fn id_of(&self, folder: &Path) -> Result<Option<undertext::model::OperationId>, OpsError> {
+    fn id_of(&self, folder: &Path) -> Result<StoreId, OpsError> {
         let archive = Archive::open(folder, Access::Read, self.env.ambient())?;
         Ok(archive.store().id()?)
     }
@@ -110,10 +111,7 @@ impl Context {
                 .hinted(Line::new("new").with("--here").to("make a store in this folder")),
             _ => refused(why),
         })?;
-        let store = self.id_of(folder)?.ok_or_else(|| {
-            let nothing = anyhow!("{} cannot be trusted: it holds no session", shown(folder));
-            CommandError::user(nothing)
-        })?;
+        let store = self.id_of(folder)?;
         let trusted = Trusted { path: folder.to_owned(), place, store };
         let stores = self.stores()?;
         stores.trust(&trusted).context("cannot write the list of trusted stores")?;

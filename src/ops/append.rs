@@ -8,9 +8,8 @@ use uuid::{Builder, Uuid};
 use super::{change::Change, growth::Growth, origin, truncate};
 use crate::{
     context::{cut::Limit, event::Event},
-    model::{EntryId, NameTag, Position, json::Raw, line},
+    model::{Command, EntryId, NameTag, Position, json::Raw, line},
     ops::{Archive, Notice, OpsError, Session, Workspace},
-    store::Find,
     wire::{Beside, Draft, Link, Setting, cut::CutText},
 };
 
@@ -63,14 +62,14 @@ pub fn append_cut(
 
 /// Appends records as [`append_cut`] does, and keeps with the operation what happened on the way to them.
 pub(super) fn append_told(
-    archive: &mut Archive,
+    archive: &Archive,
     session: &Session,
     workspace: &Workspace,
     drafts: &[Draft],
     limit: Option<Limit>,
     events: &[Event],
 ) -> Result<Appended, OpsError> {
-    let mut change = Change::begin(archive, session, "append")?;
+    let mut change = Change::begin(archive, session)?;
     let position = change.position();
     let Some(position) = position else { return Err(OpsError::Nothing("append to")) };
     let mut growth = change.growth(position.generation)?;
@@ -97,29 +96,23 @@ pub(super) fn append_told(
         let notices = std::mem::take(&mut change.notices);
         return Ok(Appended { entries, notices, ..Appended::default() });
     }
-    let (bytes, cuts) = batch.write(&mut change, &mut growth, limit)?;
-    let (cut, cuts): (Vec<u64>, Vec<Value>) = cuts.into_iter().unzip();
-    let cut = cut.into_iter().map(|n| change.id_of(n)).collect::<Result<_, _>>()?;
+    let (bytes, cut) = batch.write(&mut change, &mut growth, limit)?;
+    let cut: Vec<EntryId> = cut.into_iter().map(|n| change.id_of(n)).collect::<Result<_, _>>()?;
     let last = growth.last.map(|(n, _)| n);
     // An agent may well resume elsewhere than at the last record.
-    let is_attached = change.live_file()?.is_some_and(|live| live.attached);
+    let is_attached = change.live_file().is_some_and(|live| live.attached);
     let head = if is_attached { change.head(&growth)? } else { last };
     let branch = change.tip.current().to_owned();
-    change.set_branch(&branch, Some(Position { head, horizon: growth.entries, ..position }))?;
+    change.set_branch(&branch, Some(Position { head, horizon: growth.entries, ..position }));
     let end = growth.length();
     change.grown(growth);
     let entries = batch.entries(&change, met)?;
     change.append_live(bytes, end)?;
-    let checkpoints = change.given();
-    let mut detail = json!({ "branch": branch });
-    if let Some(limit) = limit.filter(|_| !cuts.is_empty()) {
-        detail["limit"] = json!(limit.chars());
-        detail["replaced"] = json!(cuts);
-    }
-    if !events.is_empty() {
-        detail["events"] = json!(events);
-    }
-    let outcome = change.commit(&detail)?;
+    let checkpoints = change.checkpoints();
+    let limit = limit.filter(|_| !cut.is_empty()).map(|limit| limit.chars() as u64);
+    let branch = change.branch_text(&branch);
+    let events = (!events.is_empty()).then(|| change.given(&json!(events).to_string()));
+    let outcome = change.commit(Command::Append { branch, limit, events })?;
     Ok(Appended {
         operation: Some(outcome.operation),
         entries,
@@ -152,9 +145,6 @@ struct Batch {
     /// What must stand before the first of them.
     start: Vec<u8>,
 }
-
-/// An entry that was cut, and what is told of it.
-type Told = (u64, Value);
 
 /// What became of a draft.
 enum Met {
@@ -243,16 +233,15 @@ impl Batch {
         }))
     }
 
-    /// Adds the records at the end of a growth, and returns the bytes by which the file grows and what is told of those
-    /// that were cut.
+    /// Adds the records at the end of a growth, and returns the bytes by which the file grows and the entries that were cut.
     fn write(
         &mut self,
         change: &mut Change<'_>,
         growth: &mut Growth,
         limit: Option<Limit>,
-    ) -> Result<(Vec<u8>, Vec<Told>), OpsError> {
+    ) -> Result<(Vec<u8>, Vec<u64>), OpsError> {
         let mut bytes = Vec::new();
-        let mut told = Vec::new();
+        let mut shortened = Vec::new();
         let mut part = std::mem::take(&mut self.start);
         for at in 0..self.lines.len() {
             let (before, rest) = self.lines.split_at_mut(at);
@@ -268,16 +257,17 @@ impl Batch {
             };
             part.extend_from_slice(cut.as_ref().map_or(line.as_slice(), |(cut, _)| &cut.line));
             part.push(b'\n');
-            change.read(growth, part.as_slice())?;
+            change.read_bytes(growth, &part)?;
             bytes.append(&mut part);
             *n = growth.last.map_or(0, |(n, _)| n);
             if let (Some((origin, whole)), Some((cut, sizes))) = (origin, &cut) {
                 change.replace(*n, origin, whole);
                 let tool = tool(change, before, &cut.cuts)?;
-                told.push((*n, origin::told(*n, tool.as_deref(), &cut.cuts, sizes.tokens)));
+                change.cut(*n, origin::cutting(tool, &cut.cuts, sizes.tokens));
+                shortened.push(*n);
             }
         }
-        Ok((bytes, told))
+        Ok((bytes, shortened))
     }
 
     /// Returns the entries of drafts, once the records are added.
@@ -346,7 +336,7 @@ pub(super) fn setting(
 fn record_name(change: &mut Change<'_>) -> Uuid {
     let mut random = [0; 10];
     // Bytes 6 and 8 of a random uuid hold its version and variant; these are chance alone.
-    let chance = change.archive.ambient.uuid().into_bytes();
+    let chance = change.archive.uuid().into_bytes();
     random[..6].copy_from_slice(&chance[..6]);
     random[6..].copy_from_slice(&chance[9..13]);
     Builder::from_unix_timestamp_millis(change.at.0.unsigned_abs(), &random).into_uuid()
@@ -356,7 +346,7 @@ fn record_name(change: &mut Change<'_>) -> Uuid {
 fn named(change: &Change<'_>, name: &str) -> Result<Option<u64>, OpsError> {
     let Some(session) = &change.session else { return Ok(None) };
     let tag = NameTag::of(name);
-    for n in change.archive.store.find(session.key, &Find::Name(tag, tag))?.into_iter().rev() {
+    for n in change.archive.store.named(session.key, tag, tag)?.into_iter().rev() {
         if change.record_name(n)?.as_deref() == Some(name) {
             return Ok(Some(n));
         }

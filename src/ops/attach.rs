@@ -2,19 +2,18 @@
 //!
 //! Invariant: attaching and detaching write no file.
 
-use std::{
-    ffi::OsStr,
-    os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
+use std::path::{Path, PathBuf};
+
+use super::{
+    attached::was_moved,
+    beside,
+    change::{Change, MAIN},
+    follow::LiveFile,
+    sources,
 };
-
-use serde_json::json;
-
-use super::{attached::was_moved, beside, change::Change, follow::LiveFile, sources};
 use crate::{
-    model::{Mark, Position, Run},
+    model::{Command, Position, Run},
     ops::{Archive, Notice, OpsError, Session, Step, import},
-    store::FactKind,
 };
 
 /// What attaching or detaching did.
@@ -30,36 +29,30 @@ pub struct Attached {
     pub notices: Vec<Notice>,
 }
 
-/// The branch that the agent's file holds.
-const MAIN: &str = "main";
-
 /// Makes a file of a session its live file: this one, or the one that was taken in last.
 pub fn attach(
     archive: &mut Archive,
     session: &Session,
     file: Option<&Path>,
 ) -> Result<Attached, OpsError> {
-    let mut change = Change::begin(archive, session, "attach")?;
-    if let Some(live) = change.live_file()?.filter(|live| !live.attached) {
+    let mut change = Change::begin_to_attach(archive, session)?;
+    if let Some(live) = change.live_file().filter(|live| !live.attached) {
         return Err(OpsError::Unsupported(format!(
             "the live file of this session is the store's own, {}",
             live.path.display()
         )));
     }
-    let kinds = [FactKind::Files, FactKind::Generations];
-    let facts = change.archive.store.facts(session.key, 0..u64::MAX, &kinds)?;
-    let files = facts.iter().flat_map(|(_, facts)| &facts.files);
-    let newest = facts.iter().flat_map(|(_, facts)| &facts.generations);
     let is_wanted = |path: &Path| match file {
         Some(file) => file == path,
         None => sources::rotation(path, session.format).is_none() && path.is_file(),
     };
-    let paths: Vec<(u64, PathBuf)> =
-        files.map(|file| (file.n, OsStr::from_bytes(&file.path).into())).collect();
-    let found = newest
-        .filter_map(|generation| {
-            let (n, path) = paths.iter().find(|(n, _)| generation.file == Some(*n))?;
-            is_wanted(path).then(|| (*n, path.clone(), generation.n))
+    let tip = &change.tip;
+    let generations = tip.generations.iter();
+    let found = generations
+        .filter_map(|(_, generation)| {
+            let n = generation.file?;
+            let path = change.archive.path_of(tip.file(n)?)?;
+            is_wanted(&path).then_some((n, path, generation.n))
         })
         .max_by_key(|(_, path, generation)| (beside::name(session.format, path), *generation));
     let Some((n, path, generation)) = found else {
@@ -76,26 +69,26 @@ pub fn attach(
     }
     let mut attached =
         Attached { operation: None, path, left: None, notices: change.notices.clone() };
-    if change.tip.mark(Mark::LIVE) == Some(n.to_string().as_str()) {
+    if change.tip.live == Some(n) {
         return Ok(attached);
     }
     let runs = change.archive.store.runs(session.key, generation, 0)?;
     let horizon = runs.last().map_or(0, Run::end);
     let mut position = Position { generation, head: None, horizon };
     position.head = session.format.head(&change.look(position))?;
-    let old = change.branch(MAIN)?;
+    let old = change.branch(MAIN);
     if old != Some(position) && was_moved(&change, MAIN)? {
-        let name = change.left_name(MAIN)?;
-        change.set_branch(&name, old)?;
+        let name = change.left_name(MAIN);
+        change.set_branch(&name, old);
         attached.left = Some(name);
     }
-    change.set_branch(MAIN, Some(position))?;
+    change.set_branch(MAIN, Some(position));
     if change.tip.current() != MAIN {
-        change.mark(Mark::CURRENT, Some(MAIN));
+        change.set_current(MAIN);
     }
-    change.mark(Mark::LIVE, Some(&n.to_string()));
-    let detail = json!({ "file": attached.path.to_string_lossy(), "left": attached.left });
-    let outcome = change.commit(&detail)?;
+    change.set_live(Some(n));
+    let left = attached.left.as_ref().map(|left| change.branch_text(left));
+    let outcome = change.commit(Command::Attach { file: Some(n), left })?;
     (attached.operation, attached.notices) = (Some(outcome.operation), outcome.notices);
     Ok(attached)
 }
@@ -117,7 +110,7 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
     if let Some(why) = skipped {
         return Err(why.of(&path));
     }
-    let holders = archive.store.files(path.as_os_str().as_bytes())?;
+    let holders = archive.store.files(&archive.place_of(&path))?;
     let Some((key, name, _)) = holders.into_iter().next_back() else {
         return Err(OpsError::NoFormat(path));
     };
@@ -129,12 +122,12 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
 
 /// Lets a session go on without the agent's file, which stays as it is.
 pub fn detach(archive: &mut Archive, session: &Session) -> Result<Attached, OpsError> {
-    let mut change = Change::begin(archive, session, "attach")?;
-    let Some(live) = change.live_file()?.filter(|live| live.attached) else {
+    let mut change = Change::begin_to_attach(archive, session)?;
+    let Some(live) = change.live_file().filter(|live| live.attached) else {
         return Err(OpsError::Nothing("detach"));
     };
-    change.mark(Mark::LIVE, None);
-    let outcome = change.commit(&json!({ "detached": live.path.to_string_lossy() }))?;
+    change.set_live(None);
+    let outcome = change.commit(Command::Attach { file: None, left: None })?;
     Ok(Attached {
         operation: Some(outcome.operation),
         path: live.path,

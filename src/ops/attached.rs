@@ -20,17 +20,12 @@
 //!
 //! Invariant: nothing that another program wrote is taken out of the file, and each of its lines is in a generation.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-};
-
-use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     append::line_start,
     catch_up::{self, expected, failed, finish_rotation, from, is_subsequence, pending, saw},
-    change::Change,
+    change::{Change, LATE},
     content,
     follow::LiveFile,
     growth::Growth,
@@ -38,22 +33,23 @@ use super::{
 };
 use crate::{
     live::WritableFile,
-    model::{Facts, Kind, Mark, Parent, Position, Run},
+    model::{Command, Kind, Parent, Position, Run, State},
     ops::{Archive, Notice, OpsError, Session},
-    store::{FactKind, Tip},
     wire::Graph,
 };
 
 /// How many bytes before the known end are compared when the file has grown.
 const COMPARED: usize = 64 << 10;
+/// How many operations are looked at together, from the newest on.
+const BATCH: u64 = 32;
 
 /// Brings a session and its agent's file to agree; the caller holds the lock.
 pub(super) fn agree(
-    archive: &mut Archive,
+    archive: &Archive,
     session: &Session,
     live: &LiveFile,
     target: &WritableFile,
-    tip: &Tip,
+    tip: &State,
 ) -> Result<Vec<Notice>, OpsError> {
     let path = &live.path;
     let meta = target.open().and_then(|file| file.metadata()).map_err(failed(target))?;
@@ -67,7 +63,7 @@ pub(super) fn agree(
     if is_seen && meta.len() == expected(tip) {
         return Ok(Vec::new());
     }
-    let Some(position) = tip.position else { return Ok(Vec::new()) };
+    let Some(position) = tip.position() else { return Ok(Vec::new()) };
     let runs = archive.store.runs(session.key, position.generation, 0)?;
     let notices = if meta.len() > expected(tip) && ends_alike(archive, session, target, &runs, tip)?
     {
@@ -83,14 +79,15 @@ pub(super) fn agree(
 
 /// Says that a session has no live file any more.
 pub(super) fn gone(
-    archive: &mut Archive,
+    archive: &Archive,
     session: &Session,
-    path: &Path,
+    live: &LiveFile,
 ) -> Result<Notice, OpsError> {
-    let mut change = Change::bare(archive, session, "catch-up")?;
-    change.mark(Mark::LIVE, None);
-    change.commit(&json!({ "gone": path.to_string_lossy() }))?;
-    Ok(Notice::Gone { path: path.to_owned() })
+    let mut change = Change::bare(archive, session)?;
+    change.set_live(None);
+    change.set_gone(live.n);
+    change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
+    Ok(Notice::Gone { path: live.path.clone() })
 }
 
 /// Returns whether the bytes before the known end are those that are known.
@@ -99,7 +96,7 @@ fn ends_alike(
     session: &Session,
     live: &WritableFile,
     runs: &[Run],
-    tip: &Tip,
+    tip: &State,
 ) -> Result<bool, OpsError> {
     let known = content::last(archive.store.as_ref(), session, runs, COMPARED)?;
     let end = expected(tip);
@@ -109,12 +106,12 @@ fn ends_alike(
 
 /// Takes in what the agent appended.
 fn take_in(
-    archive: &mut Archive,
+    archive: &Archive,
     session: &Session,
     live: &LiveFile,
     target: &WritableFile,
 ) -> Result<Vec<Notice>, OpsError> {
-    let mut change = Change::bare(archive, session, "catch-up")?;
+    let mut change = Change::bare(archive, session)?;
     let Some(before) = change.position() else { return Ok(Vec::new()) };
     let mut growth = change.growth(before.generation)?;
     let file = from(target, growth.length())?;
@@ -124,7 +121,7 @@ fn take_in(
 
 /// Reads the whole file and decides what it is.
 fn compare(
-    archive: &mut Archive,
+    archive: &Archive,
     session: &Session,
     live: &LiveFile,
     target: &WritableFile,
@@ -143,7 +140,7 @@ fn compare(
             return Ok(vec![Notice::Finished { path: live.path.clone() }]);
         }
     }
-    let mut change = Change::bare(archive, session, "catch-up")?;
+    let mut change = Change::bare(archive, session)?;
     let Some(before) = change.position() else { return Ok(Vec::new()) };
     let mut growth = change.generation(Some(live.n));
     change.read(&mut growth, from(target, 0)?)?;
@@ -158,13 +155,9 @@ fn unsaid(
     known: &[u8],
     there: &[u8],
 ) -> Result<Option<Vec<u8>>, OpsError> {
-    let n = archive.store.tip(session.key)?.operations();
+    let n = archive.store.state(session.key)?.operations();
     let newest = archive.store.operations(session.key, n..n + 1)?.pop();
-    let is_command =
-        newest.is_some_and(|by| !matches!(by.command.as_str(), "import" | "catch-up" | "attach"));
-    let facts = archive.store.facts(session.key, n..n + 1, &[FactKind::Runs])?;
-    let grew = facts.iter().any(|(_, facts)| !facts.runs.is_empty());
-    if !is_command || !grew {
+    if !newest.is_some_and(|by| is_of_a_person(&by.command) && by.runs.is_some()) {
         return Ok(None);
     }
     let said = catch_up::newest(archive, session, runs)?;
@@ -231,12 +224,13 @@ fn follow(
     };
     let mut left = None;
     if !goes_on && was_moved(&change, &current)? {
-        let name = change.left_name(&current)?;
-        change.set_branch(&name, Some(before))?;
+        let name = change.left_name(&current);
+        change.set_branch(&name, Some(before));
         left = Some(name);
     }
-    change.set_branch(&current, Some(position))?;
-    let outcome = change.commit(&json!({ "entries": entries, "left": left }))?;
+    change.set_branch(&current, Some(position));
+    let kept = left.as_ref().map(|left| change.branch_text(left));
+    let outcome = change.commit(Command::CatchUp { entries, branch: None, left: kept })?;
     let operation = outcome.operation;
     let path = live.path.clone();
     let joined: u64 = late.iter().map(|late| late.entries.len() as u64).sum();
@@ -256,7 +250,7 @@ fn ended(mut line: Vec<u8>) -> Vec<u8> {
 /// Adds lines to the file and to its generation.
 fn say(change: &mut Change<'_>, position: Position, more: Vec<u8>) -> Result<Position, OpsError> {
     let mut growth = change.growth(position.generation)?;
-    change.read(&mut growth, more.as_slice())?;
+    change.read_bytes(&mut growth, &more)?;
     let head = change.head(&growth)?;
     let said = Position { head, horizon: growth.entries, ..position };
     let end = growth.length();
@@ -276,15 +270,9 @@ fn late(change: &Change<'_>, position: Position, first: u64) -> Result<Vec<Late>
     let view = change.look(position);
     let mut base: BTreeMap<u64, u64> = BTreeMap::new();
     let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    let heads: BTreeSet<u64> = match &change.session {
-        Some(session) => {
-            let branches = change.archive.store.branches(session.key)?;
-            let current = change.tip.current();
-            let others = branches.into_iter().filter(|(name, _)| name != current);
-            others.filter_map(|(_, at)| at.head).collect()
-        }
-        None => BTreeSet::new(),
-    };
+    let current = change.tip.current();
+    let others = change.tip.branches.iter().filter(|(name, _)| *name != current);
+    let heads: BTreeSet<u64> = others.filter_map(|(_, at)| at.head).collect();
     for place in 0..view.len() {
         let Some(entry) = view.at(place)?.filter(|entry| *entry >= first) else { continue };
         let record = view.record(entry)?;
@@ -325,18 +313,18 @@ fn join(
     current: &str,
 ) -> Result<Option<String>, OpsError> {
     let Some(session) = change.session.clone() else { return Ok(None) };
-    let branches = change.archive.store.branches(session.key)?;
-    let stands = |(name, at): &(String, Position)| name != current && at.head == Some(late.base);
-    let branch = branches.into_iter().find(stands);
+    let stands = |(name, at): &(&String, &Position)| *name != current && at.head == Some(late.base);
+    let branch = change.tip.branches.iter().find(stands);
+    let branch = branch.map(|(name, at)| (name.clone(), *at));
     if change.look(position).place(late.base)?.is_some() {
         let Some((branch, _)) = branch else { return Ok(None) };
         let to = Position { head: late.entries.last().copied(), ..position };
-        change.set_branch(&branch, Some(to))?;
+        change.set_branch(&branch, Some(to));
         return Ok(Some(branch));
     }
     let (branch, at) = match branch {
         Some((branch, at)) => (branch, Some(at)),
-        None => (change.left_name("late")?, holding(change, &session, late.base)?),
+        None => (change.left_name(LATE), holding(change, &session, late.base)?),
     };
     let Some(at) = at else { return Ok(None) };
     // No file ever held the old state with these entries behind it.
@@ -359,7 +347,7 @@ fn join(
         horizon: growth.entries,
     };
     change.grown(growth);
-    change.set_branch(&branch, Some(to))?;
+    change.set_branch(&branch, Some(to));
     Ok(Some(branch))
 }
 
@@ -369,7 +357,7 @@ fn holding(
     session: &Session,
     entry: u64,
 ) -> Result<Option<Position>, OpsError> {
-    for generation in (1..=change.tip.generations).rev() {
+    for generation in (1..=change.tip.generations.len() as u64).rev() {
         let runs = change.archive.store.runs(session.key, generation, 0)?;
         if runs.iter().any(|run| run.first <= entry && entry < run.first + run.count) {
             let horizon = runs.last().map_or(0, Run::end);
@@ -382,12 +370,20 @@ fn holding(
 /// Returns whether a command, and no other program, put a branch where it stands.
 pub(super) fn was_moved(change: &Change<'_>, branch: &str) -> Result<bool, OpsError> {
     let Some(session) = &change.session else { return Ok(false) };
-    let store = change.archive.store();
-    let facts = store.facts(session.key, 0..u64::MAX, &[FactKind::Moves])?;
-    let moved = |(_, facts): &&(u64, Facts)| facts.moves.iter().any(|by| by.branch == branch);
-    let Some((n, _)) = facts.iter().rev().find(moved) else { return Ok(false) };
-    let by = store.operations(session.key, *n..n + 1)?;
-    Ok(by
-        .first()
-        .is_some_and(|by| !matches!(by.command.as_str(), "import" | "catch-up" | "attach")))
+    let mut end = change.number();
+    while end > 1 {
+        let start = end.saturating_sub(BATCH).max(1);
+        for by in change.archive.store.operations(session.key, start..end)?.iter().rev() {
+            if by.facts.moves.iter().any(|step| step.branch.to_text() == branch) {
+                return Ok(is_of_a_person(&by.command));
+            }
+        }
+        end = start;
+    }
+    Ok(false)
+}
+
+/// Returns whether a command says where a session is to stand, and does not only follow a file.
+fn is_of_a_person(command: &Command) -> bool {
+    !command.takes_in() && !matches!(command, Command::Attach { .. })
 }

@@ -4,11 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
-
-use super::derive;
 use crate::{
-    model::{EntryId, Kind, Operation, Timestamp, json::Raw},
+    model::{Command, CutOff, EntryId, Kind, Timestamp, json::Raw},
     ops::{Archive, OpsError, Session},
     wire::cut::Earlier,
 };
@@ -26,7 +23,7 @@ pub struct Replaced {
     /// When.
     pub at: Timestamp,
     /// Its command.
-    pub command: String,
+    pub command: &'static str,
     /// Whether it is undone.
     pub undone: bool,
     /// How many characters a result was let have.
@@ -42,22 +39,7 @@ pub struct Replaced {
     /// About how many tokens it was, and is.
     pub tokens: (u64, u64),
     /// What was cut of it.
-    pub cuts: Vec<Cutting>,
-}
-
-/// A text that was cut, in characters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cutting {
-    /// The call that it answers.
-    pub call: String,
-    /// Which text of the answer, from 0.
-    pub text: u64,
-    /// How many it has.
-    pub whole: u64,
-    /// Behind how many it was cut.
-    pub kept: u64,
-    /// How many the words have that stand there instead.
-    pub suffix: u64,
+    pub cuts: Vec<CutOff>,
 }
 
 impl Replaced {
@@ -91,67 +73,45 @@ impl Audit {
     }
 }
 
-/// What an operation's detail tells of what it replaced; see `origin::told`.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Detail {
-    limit: Option<u64>,
-    window: Option<u64>,
-    replaced: Vec<Told>,
-}
-
-#[derive(Deserialize)]
-struct Told {
-    entry: u64,
-    tool: Option<String>,
-    tokens: (u64, u64),
-    cuts: Vec<(String, u64, u64, u64, u64)>,
-}
-
 /// Returns every entry that was replaced, and what the agent left out by itself.
 pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
     let origins = archive.store.origins(session.key, 0..u64::MAX)?;
-    let undone = derive::undone(&archive.store.undos(session.key)?);
-    let wanted: BTreeSet<u64> = origins.iter().map(|(operation, _)| *operation).collect();
-    let mut told = Vec::new();
+    let undone = archive.store.state(session.key)?.undone();
+    let cut = || origins.iter().filter(|(_, origin)| origin.cut.is_some());
+    let wanted: BTreeSet<u64> = cut().map(|(operation, _)| *operation).collect();
+    let mut by = BTreeMap::new();
     for range in near(&wanted) {
         for operation in archive.store.operations(session.key, range)? {
-            if wanted.contains(&operation.n) {
-                let detail: Detail = serde_json::from_str(&operation.detail).unwrap_or_default();
-                told.extend(detail.replaced.into_iter().map(|one| {
-                    let bound = (detail.limit, detail.window);
-                    (Operation { detail: String::new(), ..operation.clone() }, bound, one)
-                }));
-            }
+            by.insert(operation.n, operation);
         }
     }
-    told.sort_by_key(|(.., one)| one.entry);
-    let replaces: BTreeMap<u64, u64> =
-        origins.iter().map(|(_, origin)| (origin.entry, origin.origin)).collect();
-    let both = told.iter().flat_map(|(.., one)| {
-        [Some(one.entry), replaces.get(&one.entry).copied()].into_iter().flatten()
-    });
+    let both = cut().flat_map(|(_, origin)| [origin.entry, origin.origin]);
     let ids = ids(archive, session, &both.collect())?;
-    let mut replaced = Vec::with_capacity(told.len());
-    for (operation, (limit, window), one) in told {
-        let origin = replaces.get(&one.entry).and_then(|origin| ids.get(origin));
-        let (Some(entry), Some(origin)) = (ids.get(&one.entry), origin) else { continue };
-        let cutting =
-            |(call, text, whole, kept, suffix)| Cutting { call, text, whole, kept, suffix };
+    let mut replaced = Vec::with_capacity(origins.len());
+    for (n, origin) in &origins {
+        let (Some(cut), Some(operation)) = (&origin.cut, by.get(n)) else { continue };
+        let (entry, origin) = (ids.get(&origin.entry), ids.get(&origin.origin));
+        let (Some(entry), Some(origin)) = (entry, origin) else { continue };
+        let (limit, window) = match &operation.command {
+            Command::Append { limit, .. } => (*limit, None),
+            Command::Truncate { limit, window, .. } => (Some(*limit), *window),
+            _ => (None, None),
+        };
         replaced.push(Replaced {
-            operation: operation.n,
+            operation: *n,
             at: operation.at,
-            undone: undone.contains(&operation.n),
-            command: operation.command,
+            undone: undone.contains(n),
+            command: operation.command.as_str(),
             limit,
             window,
             entry: *entry,
             origin: *origin,
-            tool: one.tool,
-            tokens: one.tokens,
-            cuts: one.cuts.into_iter().map(cutting).collect(),
+            tool: cut.tool.clone(),
+            tokens: (cut.tokens_before, cut.tokens_after),
+            cuts: cut.texts.clone(),
         });
     }
+    let replaces = origins.iter().map(|(_, origin)| (origin.entry, origin.origin)).collect();
     Ok(Audit { replaced, earlier: earlier(archive, session, &replaces)? })
 }
 
@@ -189,7 +149,7 @@ fn earlier(
     if !session.format.tells_earlier() {
         return Ok(Vec::new());
     }
-    let total = archive.store.tip(session.key)?.entries();
+    let total = archive.store.state(session.key)?.entries();
     let mut found = Vec::new();
     let mut from = 1;
     while from <= total {

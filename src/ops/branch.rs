@@ -1,10 +1,8 @@
 //! Branches: made, listed, and made current.
 
-use serde_json::json;
-
 use super::{change::Change, reach::reach};
 use crate::{
-    model::{Mark, Position},
+    model::{Command, Position},
     ops::{Archive, Notice, OpsError, Session, Target},
 };
 
@@ -30,8 +28,9 @@ pub fn branches(
     archive: &Archive,
     session: &Session,
 ) -> Result<(Vec<(String, Position)>, String), OpsError> {
-    let tip = archive.store.tip(session.key)?;
-    Ok((archive.store.branches(session.key)?, tip.current().to_owned()))
+    let tip = archive.store.state(session.key)?;
+    let current = tip.current().to_owned();
+    Ok((tip.branches.into_iter().collect(), current))
 }
 
 /// Makes a branch at a target, or where the current one stands.
@@ -42,14 +41,15 @@ pub fn branch(
     target: Option<&Target>,
 ) -> Result<Branched, OpsError> {
     check_name(name)?;
-    let mut change = Change::begin(archive, session, "branch")?;
-    if change.branch(name)?.is_some() {
+    let mut change = Change::begin(archive, session)?;
+    if change.branch(name).is_some() {
         return Err(OpsError::BranchExists(name.to_owned()));
     }
     let here = target.map(|target| target.position).or(change.position());
     let Some(position) = here else { return Err(OpsError::Nothing("branch from")) };
-    change.set_branch(name, Some(position))?;
-    let outcome = change.commit(&json!({ "branch": name }))?;
+    change.set_branch(name, Some(position));
+    let branch = change.branch_text(name);
+    let outcome = change.commit(Command::Branch { branch })?;
     Ok(Branched {
         operation: Some(outcome.operation),
         branch: name.to_owned(),
@@ -62,10 +62,9 @@ pub fn branch(
 
 /// Makes a branch the current one: the live file holds it from now on.
 pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Branched, OpsError> {
-    let mut change = Change::begin(archive, session, "switch")?;
-    let Some(target) = change.branch(name)? else {
-        let branches =
-            change.archive.store.branches(session.key)?.into_iter().map(|(name, _)| name).collect();
+    let mut change = Change::begin(archive, session)?;
+    let Some(target) = change.branch(name) else {
+        let branches = change.tip.branches.keys().cloned().collect();
         return Err(OpsError::NoBranch { wanted: name.to_owned(), branches });
     };
     let mut branched = Branched {
@@ -82,12 +81,13 @@ pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Br
     }
     if change.position() != Some(target) {
         let reached = reach(&mut change, target, None)?;
-        change.set_branch(name, Some(reached.position))?;
+        change.set_branch(name, Some(reached.position));
         branched.position = reached.position;
         (branched.rotated, branched.written) = (reached.aside, reached.written);
     }
-    change.mark(Mark::CURRENT, Some(name));
-    branched.operation = Some(change.commit(&json!({ "from": from, "branch": name }))?.operation);
+    change.set_current(name);
+    let (from, branch) = (change.branch_text(&from), change.branch_text(name));
+    branched.operation = Some(change.commit(Command::Switch { from, branch })?.operation);
     Ok(branched)
 }
 

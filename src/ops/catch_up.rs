@@ -24,14 +24,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::json;
-
-use super::{attached, change::Change, content, follow::LiveFile, sources};
+use super::{
+    attached,
+    change::{Change, OUTSIDE},
+    content,
+    follow::LiveFile,
+    sources,
+};
 use crate::{
     live::{self, WritableFile},
-    model::{Mark, Position, Rotation, Run},
+    model::{Command, Place, Position, Rotation, Run, State},
     ops::{Archive, OpsError, Session, View},
-    store::{FactKind, Tip},
 };
 
 /// How many bytes before the expected end are compared when a file has grown.
@@ -84,6 +87,13 @@ pub enum Notice {
         /// The branch that they joined.
         branch: String,
     },
+    /// What the store puts off until there is more of it could not be done; nothing is lost by it.
+    Unsettled {
+        /// Why.
+        why: String,
+    },
+    /// The live file lies on another computer, or in another account: only the store is changed.
+    Elsewhere,
     /// The agent's file is gone, and the session goes on without it.
     Gone {
         /// Where it was.
@@ -147,6 +157,13 @@ impl fmt::Display for Notice {
                     "{entries} {noun} from an agent that knew only the old state joined branch {branch}"
                 )
             }
+            Self::Unsettled { why } => write!(
+                f,
+                "the change is made, but the store could not be put in order: {why}; it is tried again later"
+            ),
+            Self::Elsewhere => f.write_str(
+                "the session's file lies on another computer or in another account; only the store is changed",
+            ),
             Self::Gone { path } => {
                 write!(f, "{} is gone; the session goes on without it", path.display())
             }
@@ -160,24 +177,20 @@ impl fmt::Display for Notice {
 }
 
 /// Returns a session's live file.
-pub(super) fn live_file(
-    archive: &Archive,
-    session: &Session,
-    tip: &Tip,
-) -> Result<Option<LiveFile>, OpsError> {
-    let Some(n) = tip.mark(Mark::LIVE).and_then(|n| n.parse::<u64>().ok()) else { return Ok(None) };
-    let files = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Files])?;
-    let file = files.iter().flat_map(|(_, facts)| &facts.files).find(|file| file.n == n);
-    Ok(file.and_then(|file| {
-        let attached = file.path.starts_with(b"/");
-        archive.path_of(&file.path).map(|path| LiveFile { n, path, attached })
-    }))
+pub(super) fn live_file(archive: &Archive, tip: &State) -> Option<LiveFile> {
+    let n = tip.live?;
+    let place = tip.file(n)?;
+    let attached = !matches!(place, Place::Store(_));
+    Some(LiveFile { n, path: archive.path_of(place)?, attached })
 }
 
 /// Keeps how an agent's file looks now that all of it is in the store.
-pub(super) fn saw(archive: &mut Archive, live: &WritableFile) -> Result<(), OpsError> {
+pub(super) fn saw(archive: &Archive, live: &WritableFile) -> Result<(), OpsError> {
     let meta = live.open().and_then(|file| file.metadata()).map_err(failed(live))?;
-    Ok(archive.store.sight(&[sources::sighting(live.path(), &meta)])?)
+    let mut writing = archive.store.begin()?;
+    writing.sight(&[sources::sighting(live.path(), &meta)])?;
+    writing.commit()?;
+    Ok(())
 }
 
 /// Returns the error of an access to a live file.
@@ -187,8 +200,8 @@ pub(super) fn failed(live: &WritableFile) -> impl Fn(io::Error) -> OpsError + us
 }
 
 /// What a reading command may say about the live file without touching it.
-pub(super) fn is_behind(archive: &Archive, session: &Session, tip: &Tip) -> Result<bool, OpsError> {
-    let Some(LiveFile { path, attached, .. }) = live_file(archive, session, tip)? else {
+pub(super) fn is_behind(archive: &Archive, tip: &State) -> Result<bool, OpsError> {
+    let Some(LiveFile { path, attached, .. }) = live_file(archive, tip) else {
         return Ok(false);
     };
     let seen = live::look(&path).map_err(|source| OpsError::Io { path, source })?;
@@ -199,29 +212,26 @@ pub(super) fn is_behind(archive: &Archive, session: &Session, tip: &Tip) -> Resu
 }
 
 /// Returns how long the live file should be.
-pub(super) fn expected(tip: &Tip) -> u64 {
-    tip.growth.as_ref().map_or(0, |run| run.bytes + run.tail.len() as u64)
+pub(super) fn expected(tip: &State) -> u64 {
+    tip.growth().map_or(0, |run| run.bytes + run.tail.len() as u64)
 }
 
-/// Brings the store and the live file to agree; the caller holds the lock. Returns where the session stands if nothing
-/// had to be done.
-pub(super) fn catch_up(
-    archive: &mut Archive,
-    session: &Session,
-) -> Result<(Vec<Notice>, Option<Tip>), OpsError> {
+/// Brings the store and the live file to agree; the caller holds the lock.
+pub(super) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError> {
     let mut notices = Vec::new();
-    let tip = archive.store.tip(session.key)?;
-    let Some(live) = live_file(archive, session, &tip)? else { return Ok((notices, Some(tip))) };
+    let tip = archive.store.state(session.key)?;
+    let Some(live) = live_file(archive, &tip) else {
+        let is_elsewhere = archive.root.is_some() && tip.live.is_some();
+        notices.extend(is_elsewhere.then_some(Notice::Elsewhere));
+        return Ok(notices);
+    };
     if live.attached && is_gone(&live.path) {
-        return Ok((vec![attached::gone(archive, session, &live.path)?], None));
+        return Ok(vec![attached::gone(archive, session, &live)?]);
     }
     // What may not be written is not read either: nothing of it comes into the store, and no change is made without it.
     let target = archive.writable_file(&session.name, &live)?;
     let io = failed(&target);
     let seen = target.look().map_err(&io)?;
-    let rotations = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Rotations])?;
-    let rotations: Vec<Rotation> =
-        rotations.into_iter().flat_map(|(_, facts)| facts.rotations).collect();
     let is_as_left =
         |seen: live::Seen| seen.length == expected(&tip) && seen.stamp == Some(tip.at());
     if live.attached {
@@ -238,11 +248,10 @@ pub(super) fn catch_up(
         }
     }
     target.sweep().map_err(&io)?;
-    for rotation in &rotations {
+    for (_, rotation) in &tip.rotations {
         notices.extend(late(archive, session, &target, rotation)?);
     }
-    let unchanged = notices.is_empty().then_some(tip);
-    Ok((notices, unchanged))
+    Ok(notices)
 }
 
 /// Returns whether nothing is at a path; what cannot be looked at may be there.
@@ -257,12 +266,11 @@ pub(super) fn pending(
     archive: &Archive,
     session: &Session,
     live: &WritableFile,
-    tip: &Tip,
+    tip: &State,
 ) -> Result<Option<Rotation>, OpsError> {
     let io = failed(live);
-    let n = tip.operations();
-    let facts = archive.store.facts(session.key, n..n + 1, &[FactKind::Rotations])?;
-    let newest = facts.into_iter().flat_map(|(_, facts)| facts.rotations).next_back();
+    let newest = tip.rotations.last().filter(|(operation, _)| *operation == tip.operations());
+    let newest = newest.map(|(_, rotation)| rotation.clone());
     let Some((rotation, seen)) = newest.zip(live.look().map_err(&io)?) else { return Ok(None) };
     if seen.inode != rotation.inode || seen.length < rotation.length {
         return Ok(None);
@@ -284,11 +292,11 @@ fn write_fresh(
     archive: &Archive,
     session: &Session,
     live: &WritableFile,
-    tip: &Tip,
+    tip: &State,
 ) -> Result<(), OpsError> {
     let io = failed(live);
     let mut fresh = live.fresh().map_err(&io)?;
-    let generation = tip.position.map_or(0, |at| at.generation);
+    let generation = tip.position().map_or(0, |at| at.generation);
     let runs = archive.store.runs(session.key, generation, 0)?;
     content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
     fresh.finish(tip.at()).map_err(io)
@@ -299,7 +307,7 @@ pub(super) fn finish_rotation(
     session: &Session,
     live: &WritableFile,
     rotation: &Rotation,
-    tip: &Tip,
+    tip: &State,
 ) -> Result<(), OpsError> {
     let aside = aside_of(live, rotation)?;
     write_fresh(archive, session, live, tip)?;
@@ -315,7 +323,7 @@ fn restore(
     archive: &Archive,
     session: &Session,
     live: &WritableFile,
-    tip: &Tip,
+    tip: &State,
 ) -> Result<(), OpsError> {
     write_fresh(archive, session, live, tip)?;
     live.install().map_err(failed(live))
@@ -323,13 +331,13 @@ fn restore(
 
 /// Handles a live file that is there and is not as it was left.
 fn agree(
-    archive: &mut Archive,
+    archive: &Archive,
     session: &Session,
     live: &WritableFile,
-    tip: &Tip,
+    tip: &State,
 ) -> Result<Option<Notice>, OpsError> {
     let io = failed(live);
-    let Some(position) = tip.position else { return Ok(None) };
+    let Some(position) = tip.position() else { return Ok(None) };
     let length = live.look().map_err(&io)?.map_or(0, |seen| seen.length);
     let expected = expected(tip);
     let from = position.horizon.saturating_sub(64);
@@ -362,13 +370,9 @@ pub(super) fn newest(archive: &Archive, session: &Session, runs: &[Run]) -> Resu
 }
 
 /// Takes in what another program appended.
-fn take_in(
-    archive: &mut Archive,
-    session: &Session,
-    live: &WritableFile,
-) -> Result<Notice, OpsError> {
-    let mut change = Change::bare(archive, session, "catch-up")?;
-    let Some(position) = change.tip.position else {
+fn take_in(archive: &Archive, session: &Session, live: &WritableFile) -> Result<Notice, OpsError> {
+    let mut change = Change::bare(archive, session)?;
+    let Some(position) = change.tip.position() else {
         return Err(OpsError::Nothing("catch up with"));
     };
     let mut growth = change.growth(position.generation)?;
@@ -378,25 +382,25 @@ fn take_in(
     let entries = growth.entries - before;
     let head = change.head(&growth)?;
     let branch = change.tip.current().to_owned();
-    change.set_branch(&branch, Some(Position { head, horizon: growth.entries, ..position }))?;
+    change.set_branch(&branch, Some(Position { head, horizon: growth.entries, ..position }));
     change.grown(growth);
-    let outcome = change.commit(&json!({ "entries": entries }))?;
+    let outcome = change.commit(Command::CatchUp { entries, branch: None, left: None })?;
     Ok(Notice::Appended { entries, operation: outcome.operation })
 }
 
 /// Reads the whole live file and decides what it is.
 fn compare_whole(
-    archive: &mut Archive,
+    archive: &Archive,
     session: &Session,
     target: &WritableFile,
-    tip: &Tip,
+    tip: &State,
     position: Position,
 ) -> Result<Option<Notice>, OpsError> {
     let io = failed(target);
-    let Some(live) = live_file(archive, session, tip)? else { return Ok(None) };
+    let Some(live) = live_file(archive, tip) else { return Ok(None) };
     let runs = archive.store.runs(session.key, position.generation, 0)?;
     let held = View::new(archive.store.as_ref(), session, position, None).sequence()?;
-    let mut change = Change::bare(archive, session, "catch-up")?;
+    let mut change = Change::bare(archive, session)?;
     let mut growth = change.generation(Some(live.n));
     change.read(&mut growth, from(target, 0)?)?;
     let at_end = runs.last();
@@ -408,22 +412,23 @@ fn compare_whole(
     }
     let head = change.head(&growth)?;
     let taken = Position { generation: growth.generation, head, horizon: growth.entries };
-    let entries = growth.entries;
     let found = growth.sequence();
+    let entries = growth.entries.saturating_sub(held.len() as u64);
     change.grown(growth);
     if is_subsequence(&held, &found) {
         let branch = change.tip.current().to_owned();
-        change.set_branch(&branch, Some(taken))?;
-        let outcome = change.commit(&json!({ "generation": taken.generation }))?;
-        let entries = entries.saturating_sub(held.len() as u64);
+        change.set_branch(&branch, Some(taken));
+        let outcome = change.commit(Command::CatchUp { entries, branch: None, left: None })?;
         return Ok(Some(Notice::Appended { entries, operation: outcome.operation }));
     }
-    let branch = change.left_name("outside")?;
-    change.set_branch(&branch, Some(taken))?;
+    let branch = change.left_name(OUTSIDE);
+    change.set_branch(&branch, Some(taken));
     let mut fresh = target.fresh().map_err(&io)?;
     content::write(change.archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
     let aside = change.exchange_live(&live, fresh, (taken.generation, position.generation))?;
-    let outcome = change.commit(&json!({ "branch": branch }))?;
+    let entries = change.entries() - tip.entries();
+    let kept = Some(change.branch_text(&branch));
+    let outcome = change.commit(Command::CatchUp { entries, branch: kept, left: None })?;
     Ok(Some(Notice::SetAside { aside, branch, operation: outcome.operation }))
 }
 
@@ -434,7 +439,7 @@ pub(super) fn is_subsequence(wanted: &[u64], found: &[u64]) -> bool {
 
 /// Takes in what came to a file after it was set aside.
 fn late(
-    archive: &mut Archive,
+    archive: &Archive,
     session: &Session,
     live: &WritableFile,
     rotation: &Rotation,
@@ -448,7 +453,7 @@ fn late(
     if seen.length <= ends(&archive.store.runs(session.key, rotation.old, 0)?) {
         return Ok(None);
     }
-    let mut change = Change::bare(archive, session, "catch-up")?;
+    let mut change = Change::bare(archive, session)?;
     let mut growth = change.growth(rotation.old)?;
     let before = growth.entries;
     let file = from(&aside, growth.length())?;
@@ -456,14 +461,15 @@ fn late(
     let head = change.head(&growth)?;
     let entries = growth.entries - before;
     // The branch that stood at the end of the file goes on with it.
-    let branches = change.archive.store.branches(session.key)?;
     let at_end = |at: &Position| at.generation == rotation.old && at.horizon == before;
-    let branch = branches.into_iter().find(|(_, at)| at_end(at)).map(|(name, _)| name);
+    let mut branches = change.tip.branches.iter();
+    let branch = branches.find(|(_, at)| at_end(at)).map(|(name, _)| name.clone());
     if let Some(branch) = &branch {
         let to = Position { generation: rotation.old, head, horizon: growth.entries };
-        change.set_branch(branch, Some(to))?;
+        change.set_branch(branch, Some(to));
     }
     change.grown(growth);
-    change.commit(&json!({ "entries": entries, "branch": branch }))?;
+    let joined = branch.as_ref().map(|branch| change.branch_text(branch));
+    change.commit(Command::CatchUp { entries, branch: joined, left: None })?;
     Ok(Some(Notice::Late { aside: aside.path().to_owned(), entries, branch }))
 }

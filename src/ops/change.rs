@@ -13,16 +13,12 @@
 mod settle;
 
 use std::{
-    cell::OnceCell,
-    collections::{BTreeMap, BTreeSet},
-    fs::File,
-    io::Read,
-    os::unix::ffi::OsStrExt,
+    cell::OnceCell, collections::BTreeMap, fs::File, io::Read, os::unix::ffi::OsStrExt,
     path::PathBuf,
 };
 
 use super::{
-    derive::{self, Deriver},
+    derive::Deriver,
     follow::{Follow, LiveFile},
     growth::Growth,
     scan::Scanned,
@@ -30,11 +26,12 @@ use super::{
 use crate::{
     live::{Fresh, WritableFile},
     model::{
-        Checkpoint, Entry, EntryId, Facts, Generation, Kind, Mark, NameTag, Origin, Parent,
-        Position, Rotation, Run, SessionName, Timestamp, json::Raw, line::Line,
+        Bulk, Checkpoint, Container, Cutting, Digest, Entry, EntryId, Facts, Generation, IdPrefix,
+        Kind, NameTag, Origin, Parent, Place, Position, Rotation, Run, SessionName, State, Step,
+        Text, Timestamp, Words, json::Raw, line::Line,
     },
     ops::{Archive, Notice, OpsError, Session, View, catch_up, checkpoint, view::Pending},
-    store::{Find, NewLine, Tip},
+    store::{Commit, NewLine, SessionKey, StoreError, Transaction},
     wire::{
         Envelope, Format, Graph,
         jsonl::{Reader, Tail},
@@ -54,107 +51,117 @@ pub struct Outcome {
 
 /// An operation while it is put together.
 pub(super) struct Change<'a> {
-    pub(super) archive: &'a mut Archive,
+    pub(super) archive: &'a Archive,
     pub(super) name: SessionName,
     pub(super) format: &'static dyn Format,
     /// The session, unless this operation is its first.
     pub(super) session: Option<Session>,
-    pub(super) tip: Tip,
+    /// Where the session stands before it.
+    pub(super) tip: State,
     pub(super) at: Timestamp,
     pub(super) notices: Vec<Notice>,
     /// Whether turns are written again, which have their checkpoints already.
     pub(super) is_replay: bool,
-    command: &'static str,
-    undoes: Option<u64>,
     facts: Facts,
+    bulk: Bulk,
     lines: Vec<NewLine>,
+    kept: Vec<Vec<u8>>,
     /// How many bytes the lines have.
     pub(super) bytes: u64,
     deriver: Deriver,
     fresh_ids: BTreeMap<EntryId, u64>,
     moved: BTreeMap<String, (Option<Position>, Option<Position>)>,
     follow: Follow,
-    lock: Option<File>,
+    writing: Writing<'a>,
+    _lock: Option<File>,
+}
+
+/// The branch with which a session begins.
+pub(super) const MAIN: &str = "main";
+/// What another program wrote in the place of the live file is kept under this name, with a number.
+pub(super) const OUTSIDE: &str = "outside";
+/// What an agent wrote that knew only an older state is kept under this name, with a number.
+pub(super) const LATE: &str = "late";
+
+/// The transaction to which a change belongs.
+enum Writing<'a> {
+    /// One of its own; none once it is committed.
+    Alone(Option<Box<dyn Transaction + 'a>>),
+    /// One in which many changes become durable together.
+    Among(&'a mut dyn Gathering),
+}
+
+/// A transaction in which many changes become durable together.
+pub(super) trait Gathering {
+    /// Adds an operation.
+    fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError>;
+
+    /// Makes durable what was added so far, and begins anew.
+    fn renew(&mut self) -> Result<(), StoreError>;
 }
 
 impl<'a> Change<'a> {
     /// Begins a change of a session: locks the archive, catches up, and sees where the session stands.
-    pub(super) fn begin(
-        archive: &'a mut Archive,
+    pub(super) fn begin(archive: &'a Archive, session: &Session) -> Result<Self, OpsError> {
+        let lock = archive.lock()?;
+        let caught_up = catch_up::catch_up(archive, session)?;
+        Self::locked(archive, session, lock, caught_up)
+    }
+
+    /// Begins to attach another file, or none: the way out where the live file may not be written, so that the session does
+    /// not have to have caught up with it.
+    pub(super) fn begin_to_attach(
+        archive: &'a Archive,
         session: &Session,
-        command: &'static str,
     ) -> Result<Self, OpsError> {
         let lock = archive.lock()?;
-        Self::locked(archive, session, command, lock)
+        let caught_up = match catch_up::catch_up(archive, session) {
+            Err(OpsError::Denied { .. }) => Vec::new(),
+            caught_up => caught_up?,
+        };
+        Self::locked(archive, session, lock, caught_up)
     }
 
     /// Begins a change of a session that may not be there yet.
     pub(super) fn of(
-        archive: &'a mut Archive,
+        archive: &'a Archive,
         name: SessionName,
         format: &'static dyn Format,
-        command: &'static str,
     ) -> Result<Self, OpsError> {
         let lock = archive.lock()?;
         if let Some(session) = archive.session(&name)? {
-            return Self::locked(archive, &session, command, lock);
+            let caught_up = catch_up::catch_up(archive, &session)?;
+            return Self::locked(archive, &session, lock, caught_up);
         }
-        let mut change = Self::within(archive, name, format, command)?;
-        change.lock = lock;
-        Ok(change)
+        Ok(Self { _lock: lock, ..Self::first(archive, name, format)? })
     }
 
-    /// Begins a change of a session that is not there yet; the caller holds the lock.
-    pub(super) fn within(
-        archive: &'a mut Archive,
+    /// Begins the first operation of a session, which becomes durable with others; the caller holds the lock.
+    pub(super) fn among(
+        archive: &'a Archive,
         name: SessionName,
         format: &'static dyn Format,
-        command: &'static str,
-    ) -> Result<Self, OpsError> {
-        let change = Self::first(archive, name, format, command);
-        change.archive.store.hold()?;
-        Ok(change)
+        gathering: &'a mut dyn Gathering,
+    ) -> Self {
+        Self::with(archive, name, format, Writing::Among(gathering))
     }
 
     fn locked(
-        archive: &'a mut Archive,
+        archive: &'a Archive,
         session: &Session,
-        command: &'static str,
         lock: Option<File>,
+        notices: Vec<Notice>,
     ) -> Result<Self, OpsError> {
-        archive.store.hold()?;
-        let caught_up = match catch_up::catch_up(archive, session) {
-            // To attach another file, or none, is the way out where the live file may not be written.
-            Err(OpsError::Denied { .. }) if command == "attach" => Ok((Vec::new(), None)),
-            caught_up => caught_up,
-        };
-        let (notices, tip) = caught_up.inspect_err(|_| archive.store.release())?;
-        let mut change = Self::over(archive, session, command, tip)?;
-        (change.lock, change.notices) = (lock, notices);
-        Ok(change)
+        Ok(Self { _lock: lock, notices, ..Self::bare(archive, session)? })
     }
 
     /// Begins a change that is part of catching up; the caller holds the lock.
-    pub(super) fn bare(
-        archive: &'a mut Archive,
-        session: &Session,
-        command: &'static str,
-    ) -> Result<Self, OpsError> {
-        Self::over(archive, session, command, None)
-    }
-
-    fn over(
-        archive: &'a mut Archive,
-        session: &Session,
-        command: &'static str,
-        tip: Option<Tip>,
-    ) -> Result<Self, OpsError> {
-        let mut change = Self::first(archive, session.name.clone(), session.format, command);
-        change.archive.store.hold()?;
-        change.tip = match tip {
-            Some(tip) => tip,
-            None => change.archive.store.tip(session.key)?,
-        };
+    pub(super) fn bare(archive: &'a Archive, session: &Session) -> Result<Self, OpsError> {
+        let mut change = Self::first(archive, session.name.clone(), session.format)?;
+        change.tip = change.archive.store.state(session.key)?;
+        if let Some(operation) = change.tip.unknown {
+            return Err(StoreError::NewerFacts { operation }.into());
+        }
         change.at = change.at.max(Timestamp(change.tip.at().0 + 1));
         change.session = Some(session.clone());
         Ok(change)
@@ -162,36 +169,51 @@ impl<'a> Change<'a> {
 
     /// Begins the first operation of a session.
     pub(super) fn first(
-        archive: &'a mut Archive,
+        archive: &'a Archive,
         name: SessionName,
         format: &'static dyn Format,
-        command: &'static str,
+    ) -> Result<Self, OpsError> {
+        let writing = Writing::Alone(Some(archive.store.begin()?));
+        Ok(Self::with(archive, name, format, writing))
+    }
+
+    fn with(
+        archive: &'a Archive,
+        name: SessionName,
+        format: &'static dyn Format,
+        writing: Writing<'a>,
     ) -> Self {
         Self {
-            at: archive.ambient.now(),
+            at: archive.now(),
             archive,
             name,
             format,
             session: None,
-            tip: Tip::default(),
+            tip: State::default(),
             notices: Vec::new(),
             is_replay: false,
-            command,
-            undoes: None,
             facts: Facts::default(),
+            bulk: Bulk::default(),
             lines: Vec::new(),
+            kept: Vec::new(),
             bytes: 0,
             deriver: Deriver::default(),
             fresh_ids: BTreeMap::new(),
             moved: BTreeMap::new(),
             follow: Follow::Nothing,
-            lock: None,
+            writing,
+            _lock: None,
         }
     }
 
-    /// Says that this operation undoes another.
-    pub(super) fn undo_of(&mut self, operation: u64) {
-        self.undoes = Some(operation);
+    /// Returns words that a person gave, as a record holds them.
+    pub(super) fn given(&self, text: &str) -> Text {
+        Text::Given(Words { salt: self.archive.salt(), text: text.to_owned() })
+    }
+
+    /// Returns a branch's name as a record holds it: as it is if undertext gave it.
+    pub(super) fn branch_text(&self, name: &str) -> Text {
+        if is_own_name(name) { Text::Own(name.to_owned()) } else { self.given(name) }
     }
 
     /// Returns the number of the operation.
@@ -201,12 +223,12 @@ impl<'a> Change<'a> {
 
     /// Returns where the current branch stands.
     pub(super) fn position(&self) -> Option<Position> {
-        self.tip.position
+        self.tip.position()
     }
 
     /// Returns where a branch will stand, this change included.
-    pub(super) fn planned(&self, branch: &str) -> Result<Option<Position>, OpsError> {
-        self.moved.get(branch).map_or_else(|| self.branch(branch), |(_, to)| Ok(*to))
+    pub(super) fn planned(&self, branch: &str) -> Option<Position> {
+        self.moved.get(branch).map_or_else(|| self.branch(branch), |(_, to)| *to)
     }
 
     /// Returns whether a name was met that has several entries, or had none when it was referred to.
@@ -216,13 +238,13 @@ impl<'a> Change<'a> {
 
     /// Returns how many entries there are, this change's included.
     pub(super) fn entries(&self) -> u64 {
-        self.tip.entries() + self.facts.entries.len() as u64
+        self.tip.entries() + self.bulk.entries.len() as u64
     }
 
     /// Returns the id of an entry.
     pub(super) fn id_of(&self, entry: u64) -> Result<EntryId, OpsError> {
         let fresh = entry.checked_sub(self.tip.entries() + 1).and_then(|i| usize::try_from(i).ok());
-        if let Some(entry) = fresh.and_then(|i| self.facts.entries.get(i)) {
+        if let Some(entry) = fresh.and_then(|i| self.bulk.entries.get(i)) {
             return Ok(entry.id);
         }
         let held = self
@@ -248,48 +270,37 @@ impl<'a> Change<'a> {
     }
 
     /// Adds a file to the session.
-    pub(super) fn file(&mut self, path: Vec<u8>) -> u64 {
-        let n = self.tip.files + self.facts.files.len() as u64 + 1;
-        self.facts.files.push(crate::model::File { n, path });
+    pub(super) fn file(&mut self, place: Place) -> u64 {
+        let n = (self.tip.files.len() + self.facts.files.len()) as u64 + 1;
+        self.facts.files.push(crate::model::File { n, place });
         n
     }
 
     /// Begins a generation.
     pub(super) fn generation(&mut self, file: Option<u64>) -> Growth {
-        let n = self.tip.generations + self.facts.generations.len() as u64 + 1;
+        let n = (self.tip.generations.len() + self.facts.generations.len()) as u64 + 1;
         self.facts.generations.push(Generation { n, file });
         Growth::empty(n)
     }
 
     /// Keeps a compressed file beside the generation that it holds, and returns whether that is new.
-    ///
-    /// No compressor is sure to give the same bytes for ever, so they are kept: as the tail of a generation without entries.
-    pub(super) fn contain(&mut self, generation: u64, bytes: Vec<u8>) -> Result<bool, OpsError> {
-        let name = format!("{}{generation}", Mark::CONTAINER);
-        let held = self.tip.mark(&name).and_then(|n| n.parse::<u64>().ok());
-        if let (Some(held), Some(session)) = (held, &self.session) {
-            let runs = self.archive.store.runs(session.key, held, 0)?;
-            if runs.last().is_some_and(|run| run.tail == bytes) {
-                return Ok(false);
-            }
+    pub(super) fn contain(&mut self, generation: u64, bytes: Vec<u8>) -> bool {
+        let container =
+            Container { generation, digest: Digest::of_bytes(&bytes), size: bytes.len() as u64 };
+        let mut held = self.tip.containers.iter().rev().map(|(.., held)| held);
+        if held.find(|held| held.generation == generation) == Some(&container) {
+            return false;
         }
-        let mut growth = self.generation(None);
-        self.mark(&name, Some(&growth.generation.to_string()));
-        growth.end(bytes);
-        self.grown(growth);
-        Ok(true)
+        self.facts.containers.push(container);
+        self.kept.push(bytes);
+        true
     }
 
     /// Takes up a generation at its end; the current branch's without asking the store for its runs.
     pub(super) fn growth(&self, generation: u64) -> Result<Growth, OpsError> {
         let mut growth = Growth::empty(generation);
-        let fresh = self.facts.runs.iter().rev().find(|run| run.generation == generation);
-        let known = fresh.or(self.tip.growth.as_ref().filter(|run| run.generation == generation));
-        let known = known.cloned();
-        let last = match (known, &self.session) {
-            (None, Some(session)) => self.archive.store.runs(session.key, generation, 0)?.pop(),
-            (known, _) => known,
-        };
+        let fresh = self.bulk.runs.iter().rev().find(|run| run.generation == generation);
+        let last = fresh.or_else(|| self.tip.ends.get(&generation)).cloned();
         if let Some(run) = last {
             (growth.entries, growth.bytes, growth.running) = (run.end(), run.bytes, run.running);
             if run.count > 0 {
@@ -311,7 +322,7 @@ impl<'a> Change<'a> {
 
     /// Returns a view of what the store holds.
     pub(super) fn view(&self, position: Position) -> Option<View<'_>> {
-        let growth = self.tip.growth.clone();
+        let growth = self.tip.ends.get(&position.generation).cloned();
         self.session
             .as_ref()
             .map(|session| View::new(self.archive.store.as_ref(), session, position, growth))
@@ -327,7 +338,7 @@ impl<'a> Change<'a> {
     /// Returns a view of what the store holds and of the growths that have ended.
     pub(super) fn look(&self, position: Position) -> View<'_> {
         let is_there = |run: &&Run| run.generation == position.generation;
-        self.gathered(position, self.facts.runs.iter().filter(is_there).cloned().collect())
+        self.gathered(position, self.bulk.runs.iter().filter(is_there).cloned().collect())
     }
 
     /// Returns a view of what the store holds and of a growth that has not ended.
@@ -341,6 +352,7 @@ impl<'a> Change<'a> {
         view.add(Pending {
             first: self.tip.entries() + 1,
             facts: &self.facts,
+            bulk: &self.bulk,
             records: &self.deriver.records,
             lines: &self.lines,
             twins: &self.deriver.twins,
@@ -350,12 +362,25 @@ impl<'a> Change<'a> {
         view
     }
 
+    /// Reads bytes into a growth; what is new becomes entries.
+    pub(super) fn read_bytes(&mut self, growth: &mut Growth, bytes: &[u8]) -> Result<(), OpsError> {
+        self.read_with(growth, |tail| Reader::resume(bytes, tail).expecting(bytes.len()))
+    }
+
     /// Reads a stream to its end into a growth; what is new becomes entries.
     pub(super) fn read(&mut self, growth: &mut Growth, stream: impl Read) -> Result<(), OpsError> {
+        self.read_with(growth, |tail| Reader::resume(stream, tail))
+    }
+
+    fn read_with<R: Read>(
+        &mut self,
+        growth: &mut Growth,
+        reader: impl FnOnce(Tail) -> Reader<R>,
+    ) -> Result<(), OpsError> {
         let tail =
             Tail { bytes: std::mem::take(&mut growth.tail), offset: growth.bytes, number: 1 };
         let before = tail.bytes.clone();
-        let mut reader = Reader::resume(stream, tail);
+        let mut reader = reader(tail);
         while let Some(located) = reader.next_line()? {
             self.take(growth, &located.line)?;
         }
@@ -400,7 +425,14 @@ impl<'a> Change<'a> {
 
     /// Says that an entry stands in the place of another.
     pub(super) fn stand_for(&mut self, entry: u64, origin: u64) {
-        self.facts.origins.push(Origin { entry, origin });
+        self.bulk.origins.push(Origin { entry, origin, cut: None });
+    }
+
+    /// Says what was cut of an entry that stands in the place of another.
+    pub(super) fn cut(&mut self, entry: u64, cut: Cutting) {
+        if let Some(origin) = self.bulk.origins.iter_mut().find(|origin| origin.entry == entry) {
+            origin.cut = Some(cut);
+        }
     }
 
     /// Says that an entry stands in the place of another, and that its line was cut from this one.
@@ -424,7 +456,7 @@ impl<'a> Change<'a> {
 
     fn held(&self, id: EntryId) -> Result<Option<u64>, OpsError> {
         let Some(session) = &self.session else { return Ok(None) };
-        Ok(self.archive.store.find(session.key, &Find::Id(id))?.first().copied())
+        Ok(self.archive.store.find(session.key, &IdPrefix::whole(&id))?.first().copied())
     }
 
     fn add(
@@ -439,7 +471,7 @@ impl<'a> Change<'a> {
         let kind = envelope.kind;
         let held = self.session.as_ref().map(|session| (self.archive.store.as_ref(), session.key));
         self.deriver.add(n, envelope, growth.last.map(|(n, _)| n), held)?;
-        self.facts.entries.push(Entry { n, id, link });
+        self.bulk.entries.push(Entry { n, id, link });
         let own = Some(self.format).filter(|format| format.has_markers() && kind == Kind::Meta);
         let own = own.and_then(|format| format.checkpoint(Raw::object(line.bytes())?));
         self.bytes += line.bytes().len() as u64;
@@ -452,7 +484,7 @@ impl<'a> Change<'a> {
                 Parent::Root | Parent::Missing => None,
             });
             let place = Position { generation: growth.generation, head, horizon: growth.entries };
-            if self.checkpoint_at(place)?.is_none() {
+            if self.checkpoint_at(place).is_none() {
                 self.checkpoint(place, Some(n), own, None);
             }
         }
@@ -475,17 +507,12 @@ impl<'a> Change<'a> {
     }
 
     /// Returns the number of the newest checkpoint if it is at this place and not undone.
-    pub(super) fn checkpoint_at(&self, place: Position) -> Result<Option<u64>, OpsError> {
-        if let Some(newest) = self.facts.checkpoints.last() {
-            return Ok((newest.place == place).then_some(newest.n));
+    pub(super) fn checkpoint_at(&self, place: Position) -> Option<u64> {
+        if let Some(newest) = self.bulk.checkpoints.last() {
+            return (newest.place == place).then_some(newest.n);
         }
-        match (self.tip.checkpoint, &self.session) {
-            (Some((operation, newest)), Some(session)) if newest == place => {
-                let undone = derive::undone(&self.archive.store.undos(session.key)?);
-                Ok((!undone.contains(&operation)).then(|| self.tip.checkpoints - 1))
-            }
-            _ => Ok(None),
-        }
+        let (operation, _) = self.tip.checkpoint.filter(|(_, newest)| *newest == place)?;
+        (!self.tip.undone().contains(&operation)).then(|| self.tip.checkpoints - 1)
     }
 
     /// Gives a checkpoint its number.
@@ -494,23 +521,23 @@ impl<'a> Change<'a> {
         place: Position,
         before: Option<u64>,
         own: Option<String>,
-        note: Option<String>,
+        note: Option<Text>,
     ) -> u64 {
-        let n = self.tip.checkpoints + self.facts.checkpoints.len() as u64;
-        self.facts.checkpoints.push(Checkpoint { n, place, before, own, note });
+        let n = self.tip.checkpoints + self.bulk.checkpoints.len() as u64;
+        self.bulk.checkpoints.push(Checkpoint { n, place, before, own, note });
         n
     }
 
     /// Returns the checkpoints that this change gives.
-    pub(super) fn given(&self) -> Vec<u64> {
-        self.facts.checkpoints.iter().map(|checkpoint| checkpoint.n).collect()
+    pub(super) fn checkpoints(&self) -> Vec<u64> {
+        self.bulk.checkpoints.iter().map(|checkpoint| checkpoint.n).collect()
     }
 
     /// Forgets every line that was read, and the generations that were begun, as if nothing had been tried.
     pub(super) fn forget(&mut self) {
-        self.facts.entries.clear();
+        self.bulk.entries.clear();
         self.facts.generations.clear();
-        self.facts.checkpoints.clear();
+        self.bulk.checkpoints.clear();
         self.lines.clear();
         self.deriver = Deriver::default();
         self.fresh_ids.clear();
@@ -519,57 +546,53 @@ impl<'a> Change<'a> {
 
     /// Ends a growth: its runs become facts.
     pub(super) fn grown(&mut self, growth: Growth) {
-        self.facts.runs.extend(growth.finish());
+        self.bulk.runs.extend(growth.finish());
     }
 
     /// Moves a branch.
-    pub(super) fn set_branch(
-        &mut self,
-        branch: &str,
-        to: Option<Position>,
-    ) -> Result<(), OpsError> {
-        let from = match self.moved.get(branch) {
-            Some((from, _)) => *from,
-            None => self.branch(branch)?,
-        };
+    pub(super) fn set_branch(&mut self, branch: &str, to: Option<Position>) {
+        let from = self.moved.get(branch).map_or_else(|| self.branch(branch), |(from, _)| *from);
         self.moved.insert(branch.to_owned(), (from, to));
-        Ok(())
     }
 
     /// Returns where a branch stands, this change left out.
-    pub(super) fn branch(&self, branch: &str) -> Result<Option<Position>, OpsError> {
-        let Some(session) = &self.session else { return Ok(None) };
-        if branch == self.tip.current() {
-            return Ok(self.tip.position);
-        }
-        let all = self.archive.store.branches(session.key)?;
-        Ok(all.into_iter().find(|(name, _)| name == branch).map(|(_, at)| at))
+    pub(super) fn branch(&self, branch: &str) -> Option<Position> {
+        self.tip.branches.get(branch).copied()
     }
 
     /// Returns a name for what a branch leaves behind: the branch's own with the first free number.
-    pub(super) fn left_name(&self, branch: &str) -> Result<String, OpsError> {
-        let mut taken: BTreeSet<String> = self.moved.keys().cloned().collect();
-        if let Some(session) = &self.session {
-            taken.extend(
-                self.archive.store.branches(session.key)?.into_iter().map(|(name, _)| name),
-            );
-        }
-        let names = (1u64..).map(|n| format!("{branch}.{n}"));
-        Ok(names.into_iter().find(|name| !taken.contains(name)).unwrap_or_default())
+    pub(super) fn left_name(&self, branch: &str) -> String {
+        let is_free =
+            |name: &String| !self.moved.contains_key(name) && !self.tip.branches.contains_key(name);
+        let names = (1..u64::MAX).map(|n| format!("{branch}.{n}"));
+        names.into_iter().find(is_free).unwrap_or_default()
     }
 
-    /// Sets a named value.
-    pub(super) fn mark(&mut self, name: &str, to: Option<&str>) {
-        let from = self.tip.mark(name).map(str::to_owned);
-        self.facts.marks.push(Mark { name: name.to_owned(), from, to: to.map(str::to_owned) });
+    /// Makes another branch the current one.
+    pub(super) fn set_current(&mut self, branch: &str) {
+        let from = self.tip.current.as_ref().map(|from| self.branch_text(from));
+        self.facts.current = Some(Step { from, to: Some(self.branch_text(branch)) });
+    }
+
+    /// Makes another file the live one, or none.
+    pub(super) fn set_live(&mut self, file: Option<u64>) {
+        self.facts.live = Some(Step { from: self.tip.live, to: file });
+    }
+
+    /// Leaves the session out of lists, or shows it in them again.
+    pub(super) fn set_hidden(&mut self, hidden: bool) {
+        let yes = |hidden: bool| hidden.then_some(1);
+        self.facts.hidden = Some(Step { from: yes(self.tip.hidden), to: yes(hidden) });
+    }
+
+    /// Says that an agent deleted a file.
+    pub(super) fn set_gone(&mut self, file: u64) {
+        self.facts.gone.push(file);
     }
 
     /// Returns the live file's number and place.
-    pub(super) fn live_file(&self) -> Result<Option<LiveFile>, OpsError> {
-        match &self.session {
-            Some(session) => catch_up::live_file(self.archive, session, &self.tip),
-            None => Ok(None),
-        }
+    pub(super) fn live_file(&self) -> Option<LiveFile> {
+        catch_up::live_file(self.archive, &self.tip)
     }
 
     /// Has the commit make an empty live file.
@@ -585,7 +608,7 @@ impl<'a> Change<'a> {
 
     /// Has the commit append bytes to the live file.
     pub(super) fn append_live(&mut self, bytes: Vec<u8>, end: u64) -> Result<(), OpsError> {
-        if let Some(live) = self.live_file()? {
+        if let Some(live) = self.live_file() {
             let target = self.writable_file(&live)?;
             self.follow = Follow::Append { target, attached: live.attached, bytes, end };
         }
@@ -602,7 +625,8 @@ impl<'a> Change<'a> {
         let io = |source| OpsError::Io { path: live.path.clone(), source };
         let (target, attached) = (fresh.live().clone(), live.attached);
         let seen = target.look().map_err(io)?;
-        let aside = target.aside(self.tip.generations, &|names| self.format.aside(names));
+        let aside =
+            target.aside(self.tip.generations.len() as u64, &|names| self.format.aside(names));
         let aside = aside.map_err(io)?;
         let path = aside.path().to_owned();
         self.facts.rotations.push(Rotation {
@@ -619,9 +643,9 @@ impl<'a> Change<'a> {
     }
 }
 
-impl Drop for Change<'_> {
-    /// Lets other programs go on, whether the change was committed or not.
-    fn drop(&mut self) {
-        self.archive.store.release();
-    }
+/// Returns whether undertext gives branches such a name, and no person.
+fn is_own_name(name: &str) -> bool {
+    let (base, numbers) = name.split_once('.').unwrap_or((name, ""));
+    let are_numbers = || numbers.split('.').all(|n| n.bytes().all(|digit| digit.is_ascii_digit()));
+    matches!(base, MAIN | OUTSIDE | LATE) && (numbers.is_empty() || are_numbers())
 }

@@ -2,11 +2,9 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use serde_json::json;
-
-use super::{change::Change, derive, replay::Replays};
+use super::{change::Change, replay::Replays};
 use crate::{
-    model::{Checkpoint, Kind, Message, Position, json::Raw},
+    model::{Checkpoint, Command, Kind, Message, Position, json::Raw},
     ops::{Archive, Notice, OpsError, Session, View},
     wire::{Failure, Graph},
 };
@@ -35,11 +33,11 @@ pub fn checkpoint(
     if note.is_some_and(|note| note.trim().is_empty()) {
         return Err(OpsError::Invalid { line: None, why: "the note is empty".to_owned() });
     }
-    let mut change = Change::begin(archive, session, "checkpoint")?;
+    let mut change = Change::begin(archive, session)?;
     let Some(place) = change.position() else {
         return Err(OpsError::Nothing("put a checkpoint on"));
     };
-    if let Some(n) = change.checkpoint_at(place)? {
+    if let Some(n) = change.checkpoint_at(place) {
         return match note {
             None => Ok((n, None, std::mem::take(&mut change.notices))),
             Some(_) => Err(OpsError::Unsupported(format!(
@@ -47,8 +45,9 @@ pub fn checkpoint(
             ))),
         };
     }
-    let n = change.checkpoint(place, None, None, note.map(str::to_owned));
-    let outcome = change.commit(&json!({ "checkpoint": n }))?;
+    let note = note.map(|note| change.given(note));
+    let n = change.checkpoint(place, None, None, note);
+    let outcome = change.commit(Command::Checkpoint { checkpoint: n })?;
     Ok((n, Some(outcome.operation), outcome.notices))
 }
 
@@ -64,14 +63,14 @@ fn standing(
     range: Range<u64>,
 ) -> Result<Vec<(u64, Checkpoint)>, OpsError> {
     let mut given = archive.store.checkpoints(session.key, range)?;
-    let undone = derive::undone(&archive.store.undos(session.key)?);
+    let undone = archive.store.state(session.key)?.undone();
     given.retain(|(operation, _)| !undone.contains(operation));
     Ok(given)
 }
 
 /// Returns the newest checkpoint that is not undone.
 pub(super) fn newest(archive: &Archive, session: &Session) -> Result<Option<Checkpoint>, OpsError> {
-    let mut end = archive.store.tip(session.key)?.checkpoints;
+    let mut end = archive.store.state(session.key)?.checkpoints;
     while end > 0 {
         let start = end.saturating_sub(BATCH);
         if let Some((_, newest)) = standing(archive, session, start..end)?.pop() {
@@ -93,7 +92,7 @@ pub(super) fn since(
 ) -> Result<Vec<Checkpoint>, OpsError> {
     // An agent's own record may stand far before what shares it.
     let entry = if session.format.has_markers() { 0 } else { entry };
-    let mut end = archive.store.tip(session.key)?.checkpoints;
+    let mut end = archive.store.state(session.key)?.checkpoints;
     let mut found = Vec::new();
     while end > 0 {
         let start = end.saturating_sub(BATCH);
@@ -244,9 +243,9 @@ impl Places {
 fn own(archive: &Archive, session: &Session, wanted: &str) -> Result<Option<Checkpoint>, OpsError> {
     let mut found = standing(archive, session, 0..u64::MAX)?;
     found.retain(|(_, checkpoint)| checkpoint.own.as_deref() == Some(wanted));
-    let tip = archive.store.tip(session.key)?;
-    let Some(position) = tip.position.filter(|_| !found.is_empty()) else { return Ok(None) };
-    let view = View::new(archive.store(), session, position, tip.growth);
+    let tip = archive.store.state(session.key)?;
+    let Some(position) = tip.position().filter(|_| !found.is_empty()) else { return Ok(None) };
+    let view = View::new(archive.store(), session, position, tip.growth().cloned());
     let mut on_path = BTreeMap::new();
     for (place, entry) in view.path(usize::MAX)?.entries.into_iter().enumerate() {
         on_path.entry(entry).or_insert(place);
@@ -282,7 +281,8 @@ pub(super) fn find(
     nearest.truncate(NEAREST);
     nearest.sort_by_key(|(_, checkpoint)| checkpoint.n);
     let describe = |shown: Shown| {
-        let words = shown.checkpoint.note.or(shown.words).unwrap_or_default();
+        let note = shown.checkpoint.note.map(|note| note.to_text());
+        let words = note.or(shown.words).unwrap_or_default();
         (shown.checkpoint.n, words)
     };
     Err(OpsError::NoCheckpoint {

@@ -33,7 +33,7 @@ use crate::{
         stages::SummaryError,
         visible::Visible,
     },
-    model::{Block, EntryId, Message, Position, Role, Timestamp, Usage, json::Raw},
+    model::{Block, Command, EntryId, Message, Position, Role, Timestamp, Usage, json::Raw},
     ops::{Archive, Asked, Context, Notice, OpsError, Session, Workspace},
     wire::{
         Format, Graph,
@@ -271,13 +271,10 @@ impl Found {
 
 /// Returns whether the session's newest operation that counts is a compaction.
 fn is_fresh(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
-    let n = archive.store.tip(session.key)?.operations();
+    let n = archive.store.state(session.key)?.operations();
     let newest = archive.store.operations(session.key, n..n + 1)?.pop();
-    Ok(newest.is_some_and(|newest| newest.command == COMMAND))
+    Ok(newest.is_some_and(|newest| matches!(newest.command, Command::Compact { .. })))
 }
-
-/// The command under which compactions are kept.
-const COMMAND: &str = "compact";
 
 fn parts(pieces: &[Piece<'_>], plan: &plan::Plan) -> Parts {
     let part = |places: &[usize]| {
@@ -306,8 +303,8 @@ pub fn plan_compaction(
 }
 
 /// Catches up, and refuses a session of which a summary cannot stand for all that was said.
-fn prepare(archive: &mut Archive, session: &Session) -> Result<Vec<Notice>, OpsError> {
-    let mut change = Change::begin(archive, session, COMMAND)?;
+fn prepare(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError> {
+    let mut change = Change::begin(archive, session)?;
     change.refuse_without_past()?;
     Ok(std::mem::take(&mut change.notices))
 }
@@ -324,7 +321,7 @@ pub fn compact(
     let begun = (wanted.clock)();
     let elapsed = || u64::try_from((wanted.clock)().0.saturating_sub(begun.0)).unwrap_or(0);
     let found = Found::of(archive, session, wanted)?;
-    let tip = archive.store.tip(session.key)?;
+    let tip = archive.store.state(session.key)?;
     let pieces = found.pieces(session.format);
     let tokens = found.tokens(wanted);
     let window = found.material.window.tokens;
@@ -457,8 +454,6 @@ impl Writing<'_> {
         events: &[Event],
         compacted: &mut Compacted,
     ) -> Result<(), OpsError> {
-        let mut detail = told_of(compacted, self.cause);
-        detail["events"] = json!(events);
         let metadata = Metadata {
             trigger: self.cause.as_str(),
             pre_tokens: compacted.pre_tokens,
@@ -468,7 +463,7 @@ impl Writing<'_> {
             duration_ms: compacted.duration_ms,
             error: compacted.fallback.clone(),
         };
-        let mut change = Change::begin(archive, session, COMMAND)?;
+        let mut change = Change::begin(archive, session)?;
         compacted.notices.append(&mut change.notices);
         let nowhere = || OpsError::Nothing("compact");
         let from = change.position().ok_or_else(nowhere)?;
@@ -504,7 +499,7 @@ impl Writing<'_> {
             OpsError::Unsupported("its agent has no record that says a compaction here".to_owned())
         })?;
         let branch = change.tip.current().to_owned();
-        let live = change.live_file()?;
+        let live = change.live_file();
         let attached = live.as_ref().filter(|live| live.attached).map(|live| live.path.clone());
         let is_anew = matches!(lines, Lines::Anew(_));
         change.is_replay = is_anew;
@@ -513,7 +508,7 @@ impl Writing<'_> {
             Lines::More(lines) if !(is_rotated && live.is_some()) => {
                 let mut growth = change.growth(from.generation)?;
                 let more = [line_start(&growth), joined(&lines)].concat();
-                change.read(&mut growth, more.as_slice())?;
+                change.read_bytes(&mut growth, &more)?;
                 let read = self.check(&change, &growth, &expected, &compacted.text)?;
                 let end = growth.length();
                 change.grown(growth);
@@ -529,18 +524,33 @@ impl Writing<'_> {
                     self.name_origins(&mut change, &growth);
                 }
                 change.grown(growth);
-                let left = change.left_name(&branch)?;
-                change.set_branch(&left, Some(from))?;
-                detail["left"] = json!(left);
+                let left = change.left_name(&branch);
+                change.set_branch(&left, Some(from));
                 compacted.left = Some(left);
                 compacted.rotated = reached;
                 compacted.written = attached;
                 read
             }
         };
-        change.set_branch(&branch, Some(position))?;
+        change.set_branch(&branch, Some(position));
         compacted.summary = Some(change.id_of(summary)?);
-        let outcome = change.commit(&detail)?;
+        let given = |text: &str| change.given(text);
+        let command = Command::Compact {
+            branch: change.branch_text(&branch),
+            trigger: Some(self.cause.as_str().to_owned()),
+            pre_tokens: compacted.pre_tokens,
+            post_tokens: Some(compacted.post_tokens),
+            window: compacted.window,
+            summarised: compacted.parts.summarised.messages as u64,
+            kept: compacted.parts.kept.messages as u64,
+            model: Some(compacted.model.clone()),
+            duration_ms: Some(compacted.duration_ms),
+            fallback: compacted.fallback.as_deref().map(given),
+            left: compacted.left.as_ref().map(|left| change.branch_text(left)),
+            events: Some(given(&json!(events).to_string())),
+            files: Some(given(&json!(compacted.files).to_string())),
+        };
+        let outcome = change.commit(command)?;
         compacted.operation = Some(outcome.operation);
         compacted.notices.extend(outcome.notices);
         Ok(())

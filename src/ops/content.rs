@@ -1,11 +1,11 @@
 //! Content: the bytes of a generation, put together again from its runs.
 
-use std::io;
+use std::{collections::BTreeMap, io, ops::Range};
 
 use crate::{
-    model::Run,
+    model::{Entry, EntryId, LineId, Run},
     ops::{OpsError, Session},
-    store::Store,
+    store::{SessionKey, Store, StoreError},
 };
 
 /// How many lines are asked for at a time.
@@ -92,4 +92,22 @@ pub(super) fn bytes(
         Ok(())
     })?;
     Ok(bytes)
+}
+
+/// Returns, for each of these entries, the id that its line has by itself, wherever it stands: that of a line with a name
+/// says it already.
+pub(super) fn alone(
+    store: &dyn Store,
+    session: SessionKey,
+    range: Range<u64>,
+) -> Result<Vec<EntryId>, StoreError> {
+    let entries = store.entries(session, range)?;
+    let linked = entries.iter().filter(|entry| entry.link.is_some());
+    let linked: Vec<u64> = linked.map(|entry| entry.n).collect();
+    let mut found = BTreeMap::new();
+    store.lines(session, &linked, &mut |n, line| {
+        found.insert(n, EntryId::of(None, LineId::of(&line)));
+    })?;
+    let id = |entry: &Entry| found.get(&entry.n).copied().unwrap_or(entry.id);
+    Ok(entries.iter().map(id).collect())
 }

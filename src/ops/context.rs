@@ -17,8 +17,8 @@ use crate::{
         tokens::{self, Counting, Encoding},
         window::{Source, Verdict, Window, Windows},
     },
-    model::{Kind, Message, Position, Role, json::Raw},
-    ops::{Archive, OpsError, Session, Target, View},
+    model::{Command, Kind, Message, Position, Role, json::Raw},
+    ops::{Archive, OpsError, Session, Target, View, new::about},
     wire::{Telling, Told},
 };
 
@@ -220,9 +220,9 @@ pub(super) fn material(
     if asked.window.is_some() || early.source != Source::Default {
         guard(&early)?;
     }
-    let tip = archive.store.tip(session.key)?;
-    let view = position.or(tip.position);
-    let view = view.map(|at| View::new(archive.store(), session, at, tip.growth));
+    let tip = archive.store.state(session.key)?;
+    let view = position.or(tip.position());
+    let view = view.map(|at| View::new(archive.store(), session, at, tip.growth().cloned()));
     let mut found = seen(archive, session, view.as_ref(), asked, limit)?;
     guard(&found.window)?;
     let model = found.model.as_deref();
@@ -241,8 +241,9 @@ pub(super) fn material(
 
 /// Returns the window in which a session is, where its current branch stands, however small it is.
 pub fn window(archive: &Archive, session: &Session, asked: &Asked) -> Result<Window, OpsError> {
-    let tip = archive.store.tip(session.key)?;
-    let view = tip.position.map(|at| View::new(archive.store(), session, at, tip.growth));
+    let tip = archive.store.state(session.key)?;
+    let view =
+        tip.position().map(|at| View::new(archive.store(), session, at, tip.growth().cloned()));
     Ok(seen(archive, session, view.as_ref(), asked, usize::MAX)?.window)
 }
 
@@ -354,7 +355,7 @@ fn items(
         let is = match commands.get(&n) {
             Some(is) => *is,
             None => match archive.store.operations(session.key, n..n + 1)?.pop() {
-                Some(operation) if operation.command == "compact" => Origin::Kept,
+                Some(by) if matches!(by.command, Command::Compact { .. }) => Origin::Kept,
                 _ => Origin::Replayed,
             },
         };
@@ -402,9 +403,9 @@ pub fn counts(
     session: &Session,
     encoding: Encoding,
 ) -> Result<Vec<(u64, Vec<u64>)>, OpsError> {
-    let tip = archive.store.tip(session.key)?;
-    let Some(position) = tip.position else { return Ok(Vec::new()) };
-    let view = View::new(archive.store(), session, position, tip.growth);
+    let tip = archive.store.state(session.key)?;
+    let Some(position) = tip.position() else { return Ok(Vec::new()) };
+    let view = View::new(archive.store(), session, position, tip.growth().cloned());
     let sent = session.format.context(&view, &view.path(usize::MAX)?.entries)?;
     let mut known = kept(archive, session, encoding, &sent)?;
     let unknown: Vec<u64> =
@@ -495,7 +496,9 @@ pub fn keep_counts(
     if let Counting::Exact(encoding) = counting
         && !fresh.is_empty()
     {
-        archive.store.keep_counts(session.key, encoding.rule(), fresh)?;
+        let mut writing = archive.store.begin()?;
+        writing.count(session.key, encoding.rule(), fresh)?;
+        writing.commit()?;
     }
     Ok(())
 }
@@ -541,11 +544,10 @@ fn is_changed_since(
 
 /// Returns the key by which a session says whom the agent talks to, if it was set up with one.
 pub fn session_key(archive: &Archive, session: &Session) -> Result<Option<String>, OpsError> {
-    let first = archive.store.operations(session.key, 1..2)?.pop();
-    let detail = first.and_then(|first| serde_json::from_str::<Value>(&first.detail).ok());
+    let about = about(archive, session)?;
     let key =
-        |detail: &Value| detail.pointer("/session/configuration/key")?.as_str().map(str::to_owned);
-    Ok(detail.as_ref().and_then(key))
+        |about: &Value| about.pointer("/session/configuration/key")?.as_str().map(str::to_owned);
+    Ok(about.as_ref().and_then(key))
 }
 
 /// Why an entry is, or is not, in a context.

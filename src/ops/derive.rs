@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     model::{
-        Card, Kind, Mark, NameTag, Operation, Parent, Record, SessionName, Tie, Timestamp,
+        Card, Command, Kind, NameTag, Operation, Parent, Record, SessionName, Tie, Timestamp,
         json::Raw,
     },
     ops::OpsError,
-    store::{Find, SessionKey, Store},
+    store::{SessionKey, Store},
     wire::{Envelope, Format, Graph, Link},
 };
 
@@ -39,7 +39,7 @@ impl Deriver {
             return Ok(answer);
         }
         let Some((store, session)) = held else { return Ok(None) };
-        let answer = store.find(session, &Find::Name(tag, tag))?.last().copied();
+        let answer = store.named(session, tag, tag)?.last().copied();
         self.asked = Some((tag, answer));
         Ok(answer)
     }
@@ -96,30 +96,24 @@ pub(super) fn ties(
 }
 
 /// Takes an operation into a card.
-pub(super) fn see_operation(
-    card: &mut Card,
-    operation: &Operation,
-    marks: &[Mark],
-    format: &dyn Format,
-) {
-    let command = operation.command.as_str();
+pub(super) fn see_operation(card: &mut Card, operation: &Operation, format: &dyn Format) {
+    let is_hiding = matches!(operation.command, Command::Hide { .. });
     // Where records have no time, that of their coming stands for it.
-    let is_taken_in = matches!(command, "import" | "catch-up");
-    if !is_taken_in && command != "hide" || is_taken_in && !format.is_timed() {
+    let is_taken_in = operation.command.takes_in();
+    if !is_taken_in && !is_hiding || is_taken_in && !format.is_timed() {
         card.active = card.active.max(operation.at);
         if is_taken_in && card.started == Timestamp::default() {
             card.started = operation.at;
         }
     }
-    if operation.n == 1 && operation.command == "new" {
+    if let Command::New { about } = &operation.command {
         card.started = operation.at;
-        let detail =
-            serde_json::from_str::<serde_json::Value>(&operation.detail).unwrap_or_default();
+        let about = serde_json::from_str::<serde_json::Value>(&about.to_text()).unwrap_or_default();
         card.folder =
-            detail.pointer("/system/folder").and_then(|folder| folder.as_str()).map(str::to_owned);
+            about.pointer("/system/folder").and_then(|folder| folder.as_str()).map(str::to_owned);
     }
-    for mark in marks.iter().filter(|mark| mark.name == Mark::HIDDEN) {
-        card.hidden = mark.to.is_some();
+    if let Some(step) = &operation.facts.hidden {
+        card.hidden = step.to.is_some();
     }
 }
 
@@ -152,27 +146,4 @@ pub(super) fn see_entry(
 fn title(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(TITLE).collect())
-}
-
-/// Returns the operations that are undone, given all that undo another.
-pub(super) fn undone(undos: &[(u64, u64)]) -> BTreeSet<u64> {
-    let mut undone = BTreeSet::new();
-    for (n, undoes) in undos.iter().rev() {
-        if !undone.contains(n) {
-            undone.insert(*undoes);
-        }
-    }
-    undone
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_undo_that_is_undone_undoes_nothing() {
-        assert_eq!(undone(&[(3, 1)]), BTreeSet::from([1]));
-        assert_eq!(undone(&[(3, 1), (4, 3)]), BTreeSet::from([3]));
-        assert_eq!(undone(&[(3, 1), (4, 3), (5, 1)]), BTreeSet::from([1, 3]));
-    }
 }

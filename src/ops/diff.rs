@@ -20,9 +20,9 @@ use std::{
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use super::{origin, read, view};
+use super::{content, origin, read, view};
 use crate::{
-    model::{Block, EntryId, LineId, json::Raw},
+    model::{Block, EntryId, json::Raw},
     ops::{Archive, Line, OpsError, Session, Target, View},
     wire::Graph,
 };
@@ -78,7 +78,7 @@ pub fn diff(
     let common = a.iter().zip(&b).take_while(|(a, b)| a.1 == b.1).count();
     let fork = common.checked_sub(1).and_then(|last| a.get(last)).map(|(_, id, _)| *id);
     let (a, b) = (a.get(common..).unwrap_or_default(), b.get(common..).unwrap_or_default());
-    let keys = |side: &[(u64, EntryId, LineId)]| -> BTreeSet<LineId> {
+    let keys = |side: &[(u64, EntryId, EntryId)]| -> BTreeSet<EntryId> {
         side.iter().map(|(.., line)| *line).collect()
     };
     let (known_a, known_b) = (keys(a), keys(b));
@@ -98,7 +98,7 @@ pub fn diff(
 fn path(
     archive: &Archive,
     (session, target): (&Session, &Target),
-) -> Result<Vec<(u64, EntryId, LineId)>, OpsError> {
+) -> Result<Vec<(u64, EntryId, EntryId)>, OpsError> {
     let view = View::new(archive.store(), session, target.position, None);
     let mut entries = view.path(usize::MAX)?.entries;
     let mut kept = Vec::with_capacity(entries.len());
@@ -110,9 +110,9 @@ fn path(
     let mut path = Vec::with_capacity(kept.len());
     for range in view::ranges(&kept) {
         let entries = archive.store().entries(session.key, range.clone())?;
-        let lines = archive.store().line_ids(session.key, range)?;
-        let both = entries.into_iter().zip(lines);
-        path.extend(both.map(|(entry, (line, _))| (entry.n, entry.id, line)));
+        let alone = content::alone(archive.store(), session.key, range)?;
+        let both = entries.into_iter().zip(alone);
+        path.extend(both.map(|(entry, line)| (entry.n, entry.id, line)));
     }
     Ok(path)
 }
@@ -120,8 +120,8 @@ fn path(
 fn marks(
     archive: &Archive,
     session: &Session,
-    side: &[(u64, EntryId, LineId)],
-    known: &BTreeSet<LineId>,
+    side: &[(u64, EntryId, EntryId)],
+    known: &BTreeSet<EntryId>,
 ) -> Result<Vec<Mark>, OpsError> {
     let unknown: Vec<u64> =
         side.iter().filter(|(.., line)| !known.contains(line)).map(|(n, ..)| *n).collect();
@@ -140,7 +140,7 @@ fn marks(
         }
         said.insert(n, *hasher.finalize().as_bytes());
     })?;
-    let mark = |(n, id, line): &(u64, EntryId, LineId)| {
+    let mark = |(n, id, line): &(u64, EntryId, EntryId)| {
         let key = said.get(n).copied().unwrap_or(*line.as_bytes());
         Mark { n: *n, id: *id, key }
     };

@@ -11,6 +11,7 @@ use rustix::fs::{CWD, OFlags};
 use crate::{
     disk::{self, Links},
     ops::OpsError,
+    store::{Access, SqliteStore},
 };
 
 /// Something that is not as it should be.
@@ -98,6 +99,19 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(source) => return Err(OpsError::Io { path: folder.clone(), source }),
         }
+    }
+    let database = root.join("store.db");
+    let forgotten = SqliteStore::open(&database, Access::Read).and_then(|store| store.forgotten());
+    // What cannot be opened at all, every other command says.
+    if let Ok(Some((witnessed, newest))) = forgotten {
+        ail(
+            &database,
+            &format!(
+                "it has lost what it held: store.witness saw change {witnessed} of it, and it holds {newest}. Put the newer one \
+                 back, with its -wal file; to go on with this one, move store.witness away"
+            ),
+            Cure::Person,
+        );
     }
     paths.sort();
     for path in paths {

@@ -21,7 +21,9 @@ use super::{
     revert,
 };
 use crate::{
-    model::{Block, Checkpoint, EntryId, Kind, Message, Position, Run, Timestamp, json::Raw},
+    model::{
+        Block, Checkpoint, Command, EntryId, Kind, Message, Position, Run, Timestamp, json::Raw,
+    },
     ops::{Archive, Kin, OpsError, Session, View},
     wire::{self, Departure, Graph},
 };
@@ -94,10 +96,11 @@ pub struct GraphView {
 
 /// Returns the graph of a session, condensed to turns or with `all` entries.
 pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphView, OpsError> {
-    let current = archive.store.tip(session.key)?.current().to_owned();
+    let state = archive.store.state(session.key)?;
+    let current = state.current().to_owned();
     let mut heads: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     let mut empty = Vec::new();
-    let branches = archive.store.branches(session.key)?;
+    let branches: Vec<(String, Position)> = state.branches.into_iter().collect();
     for (name, position) in &branches {
         match position.head {
             Some(head) => heads.entry(head).or_default().push(name.clone()),
@@ -183,7 +186,7 @@ impl States {
         for held in read::generations(archive, session)? {
             let end = Position { generation: held.generation, head: None, horizon: held.entries };
             let by = archive.store.operations(session.key, held.operation..held.operation + 1)?;
-            if by.first().is_some_and(|by| by.command == "import") {
+            if by.first().is_some_and(|by| matches!(by.command, Command::Import { .. })) {
                 states.ends.push(end);
             }
             let name = held.file.as_deref().and_then(|path| path.file_name()?.to_str());

@@ -100,7 +100,7 @@ impl Handle {
     }
 
     fn newest(&self) -> Result<Option<OperationId>, OpsError> {
-        Ok(self.archive.store().tip(self.session.key)?.hash())
+        Ok(self.archive.store().state(self.session.key)?.hash())
     }
 
     fn cut(&mut self) {

@@ -9,25 +9,22 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
     num::NonZero,
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     thread,
 };
 
-use serde_json::json;
-
 use super::{
     beside,
-    change::Change,
+    change::{Change, Gathering, MAIN},
     intake::{Compared, Failed, States, compare, take_in},
     oddities,
     scan::Ahead,
     sources::{self, Met, Skipped, Source, Why},
 };
 use crate::{
-    model::{Mark, Position, SessionName},
+    model::{Command, Position, SessionName},
     ops::{Ambient, Archive, Notice, OpsError, Session},
-    store::Sighting,
+    store::{Commit, SessionKey, Sighting, StoreError, Transaction},
     wire,
 };
 
@@ -35,9 +32,6 @@ use crate::{
 const BATCH: u64 = 96 << 20;
 /// How many threads read ahead at most; one that inserts keeps no more of them busy.
 const READERS: usize = 4;
-
-/// The branch that imports move.
-pub(super) const MAIN: &str = "main";
 
 /// What was taken in of a session.
 #[derive(Clone, Debug)]
@@ -163,9 +157,9 @@ pub enum Step<'a> {
 
 /// Reads a session file into an archive that lasts as long as its value; nothing is written.
 pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session), OpsError> {
-    let mut archive = Archive::in_memory(ambient);
+    let archive = Archive::in_memory(ambient);
     let (format, name) = sources::identify(path).map_err(|why| why.of(path))?;
-    let mut change = Change::first(&mut archive, name, format, "import");
+    let mut change = Change::first(&archive, name, format)?;
     let bases = beside::bases(format, &change.name, path);
     let states = sources::rotations_of(path, format);
     let is_alone = states.len() == 1;
@@ -173,7 +167,7 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
     let files = bases.iter().map(|base| (base, false));
     let files: Vec<_> = files.chain(states.iter().map(|file| (file, is_wanted(file)))).collect();
     for &(file, is_wanted) in &files {
-        let n = change.file(file.as_os_str().as_bytes().to_vec());
+        let n = change.file(archive.place_of(file));
         let mut growth = change.generation(Some(n));
         let stream =
             sources::open(file, 0).map_err(|source| OpsError::Io { path: file.clone(), source })?;
@@ -181,16 +175,17 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
         let (generation, horizon) = (growth.generation, growth.entries);
         change.grown(growth);
         if let Ok(Some(Ok(bytes))) = sources::container(file) {
-            change.contain(generation, bytes)?;
+            change.contain(generation, bytes);
         }
         if is_wanted {
             let mut position = Position { generation, head: None, horizon };
             position.head = change.format.head(&change.look(position))?;
-            change.set_branch(MAIN, Some(position))?;
+            change.set_branch(MAIN, Some(position));
         }
     }
-    change.mark(Mark::CURRENT, Some("main"));
-    let session = change.commit(&json!({ "files": files.len() }))?.session;
+    change.set_current(MAIN);
+    let command = Command::Import { files: files.len() as u64, part: false };
+    let session = change.commit(command)?.session;
     Ok((archive, session))
 }
 
@@ -226,7 +221,7 @@ pub fn import(
         done: 0,
         sightings: Vec::new(),
         gathered: Vec::new(),
-        lock: None,
+        open: Open { archive, writing: None, lock: None },
     };
     // With one processor all is read where it is taken in.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
@@ -241,7 +236,7 @@ pub fn import(
 
 /// Sessions while they are taken in, new ones many in a transaction.
 struct Taking<'a> {
-    archive: &'a mut Archive,
+    archive: &'a Archive,
     /// The folders whose files become live files.
     attach: &'a [PathBuf],
     report: &'a mut dyn FnMut(Step<'_>),
@@ -253,8 +248,40 @@ struct Taking<'a> {
     sightings: Vec<Sighting>,
     /// What is in the transaction that is open, to be reported once it is durable.
     gathered: Vec<Imported>,
-    /// The archive's lock, while a transaction is open.
+    open: Open<'a>,
+}
+
+/// The transaction in which new sessions are gathered, if one is open.
+struct Open<'a> {
+    archive: &'a Archive,
+    writing: Option<Box<dyn Transaction + 'a>>,
+    /// The archive's lock, while it is open.
     lock: Option<File>,
+}
+
+impl Gathering for Open<'_> {
+    fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
+        self.writing.as_mut().ok_or(StoreError::Conflict)?.add(commit)
+    }
+
+    fn renew(&mut self) -> Result<(), StoreError> {
+        self.end()?;
+        self.writing = Some(self.archive.store.begin()?);
+        Ok(())
+    }
+}
+
+impl Open<'_> {
+    /// Makes durable what was added.
+    fn end(&mut self) -> Result<(), StoreError> {
+        self.writing.take().map_or(Ok(()), |writing| writing.commit().map(drop))
+    }
+
+    /// Takes back what was added and is not durable.
+    fn undo(&mut self) {
+        self.writing = None;
+        self.lock = None;
+    }
 }
 
 impl Taking<'_> {
@@ -275,8 +302,9 @@ impl Taking<'_> {
             let report = &mut *self.report;
             let mut before =
                 |path: &Path, n| report(Step::Reading { path, done, total, bytes: read + n });
-            let gathers = self.lock.is_some();
-            match take_in(self.archive, &group, self.attach, ahead, gathers, &mut before) {
+            let gathers = self.open.writing.is_some();
+            let gathering = gathers.then_some(&mut self.open as &mut dyn Gathering);
+            match take_in(self.archive, &group, self.attach, ahead, gathering, &mut before) {
                 Ok(imported) => {
                     let changed = imported.as_ref().map_or(0, |imported| imported.files);
                     self.summary.unchanged += group.len() as u64 - changed;
@@ -289,6 +317,7 @@ impl Taking<'_> {
                     }
                 }
                 Err(Failed::Verb(error)) => {
+                    self.open.undo();
                     self.gathered.clear();
                     self.sightings.clear();
                     return Err(error);
@@ -311,9 +340,9 @@ impl Taking<'_> {
         if self.archive.session(name)?.is_some() {
             return self.settle();
         }
-        if self.lock.is_none() && self.archive.root.is_some() {
-            self.lock = self.archive.lock()?;
-            self.archive.store.gather()?;
+        if self.open.writing.is_none() && self.archive.root.is_some() {
+            self.open.lock = self.archive.lock()?;
+            self.open.writing = Some(self.archive.store.begin()?);
             // Another program may have made it before the lock was ours.
             if self.archive.session(name)?.is_some() {
                 return self.settle();
@@ -324,8 +353,8 @@ impl Taking<'_> {
 
     /// Ends the transaction that is open, if one is, and reports what is durable now.
     fn settle(&mut self) -> Result<(), OpsError> {
-        let settled = self.archive.store.settle();
-        self.lock = None;
+        let settled = self.open.end();
+        self.open.lock = None;
         if settled.is_err() {
             self.gathered.clear();
             self.sightings.clear();
@@ -336,7 +365,9 @@ impl Taking<'_> {
             (self.report)(Step::Imported(imported));
         }
         if !self.sightings.is_empty() {
-            self.archive.store.sight(&self.sightings)?;
+            let mut writing = self.archive.store.begin()?;
+            writing.sight(&self.sightings)?;
+            writing.commit()?;
             self.sightings.clear();
         }
         Ok(())
@@ -452,21 +483,21 @@ enum Held {
 
 fn belonging(archive: &Archive, met: &Met) -> Result<Held, OpsError> {
     let Met::File { path, meta, .. } = met else { return Ok(Held::Unchanged) };
+    if archive.store.files(&archive.place_of(path))?.is_empty() {
+        return Ok(Held::No { new: true });
+    }
     let sighting = sources::sighting(path, meta);
     if archive.store.sighting(&sighting.path)?.is_some_and(|last| last == sighting) {
         return Ok(Held::Unchanged);
-    }
-    if archive.store.files(&sighting.path)?.is_empty() {
-        return Ok(Held::No { new: true });
     }
     Ok(holder(archive, path)?.map_or(Held::No { new: false }, Held::By))
 }
 
 /// Returns the session that a file belongs to because it goes on from what that holds of it.
 fn holder(archive: &Archive, path: &Path) -> Result<Option<Session>, OpsError> {
-    for (key, name, file) in archive.store.files(path.as_os_str().as_bytes())? {
+    for (key, name, file) in archive.store.files(&archive.place_of(path))? {
         let session = Archive::known(key, name)?;
-        let states = States::of(archive, Some(&session))?;
+        let states = States::of(archive, &archive.store.state(key)?);
         if let Some((_, runs)) = states.newest(archive, &session, file)?
             && !matches!(compare(archive, &session, &runs, path), Ok(Compared::Differs) | Err(_))
         {

@@ -4,30 +4,26 @@
 
 use std::{
     collections::BTreeMap,
-    ffi::OsStr,
     io::{self, Read},
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
 use memchr::memchr_iter;
-use serde_json::json;
 
 use super::{
     attached::was_moved,
     beside,
-    change::Change,
+    change::{Change, Gathering, MAIN},
     content,
     growth::Growth,
-    import::{Imported, MAIN, Oddity, Quirk},
+    import::{Imported, Oddity, Quirk},
     oddities,
     scan::{Ahead, Lines},
     sources::{self, Source, Why},
 };
 use crate::{
-    model::{Mark, Position, Run, Running, Timestamp},
+    model::{Command, Position, Run, Running, State, Timestamp},
     ops::{Archive, Notice, OpsError, Session, View},
-    store::FactKind,
     wire::{Graph, jsonl::Tail},
 };
 
@@ -110,21 +106,14 @@ pub(super) struct States {
 }
 
 impl States {
-    pub(super) fn of(archive: &Archive, session: Option<&Session>) -> Result<Self, OpsError> {
-        let mut states = Self::default();
-        let Some(session) = session else { return Ok(states) };
-        let kinds = [FactKind::Files, FactKind::Generations];
-        for (_, facts) in archive.store.facts(session.key, 0..u64::MAX, &kinds)? {
-            for file in facts.files {
-                let here = archive.path_of(&file.path);
-                let path = here.unwrap_or_else(|| OsStr::from_bytes(&file.path).into());
-                states.files.insert(file.n, path);
-            }
-            for generation in facts.generations {
-                states.newest.extend(generation.file.map(|file| (file, generation.n)));
-            }
+    /// Returns those of the files that lie on this computer.
+    pub(super) fn of(archive: &Archive, state: &State) -> Self {
+        let files = (1..).zip(&state.files);
+        let generations = state.generations.iter().map(|(_, generation)| generation);
+        Self {
+            files: files.filter_map(|(n, place)| Some((n, archive.path_of(place)?))).collect(),
+            newest: generations.filter_map(|each| Some((each.file?, each.n))).collect(),
         }
-        Ok(states)
     }
 
     /// Returns the number of the file with this path.
@@ -159,8 +148,6 @@ struct Intake<'a> {
     change: Change<'a>,
     /// What is read ahead, if anything is.
     ahead: Option<(&'a Ahead, &'a mut BTreeMap<PathBuf, usize>)>,
-    /// Whether the session is one of many in a transaction.
-    gathers: bool,
     states: States,
     /// The folders whose files become live files.
     attach: &'a [PathBuf],
@@ -176,28 +163,30 @@ struct Intake<'a> {
 
 /// Takes in the files of one session, in their order.
 pub(super) fn take_in<'a>(
-    archive: &'a mut Archive,
+    archive: &'a Archive,
     group: &[Source],
     attach: &'a [PathBuf],
     ahead: Option<(&'a Ahead, &'a mut BTreeMap<PathBuf, usize>)>,
-    gathers: bool,
+    gathering: Option<&'a mut dyn Gathering>,
     reading: &mut dyn FnMut(&Path, u64),
 ) -> Result<Option<Imported>, Failed> {
     let Some(first) = group.first() else { return Ok(None) };
-    let begin = if gathers { Change::within } else { Change::of };
-    let change = match begin(archive, first.session.clone(), first.format, "import") {
-        Err(error @ OpsError::Denied { .. }) => {
-            return Err(Failed::File(0, Why::Denied(Box::new(error))));
-        }
-        change => change?,
+    let name = first.session.clone();
+    let change = match gathering {
+        Some(gathering) => Change::among(archive, name, first.format, gathering),
+        None => match Change::of(archive, name, first.format) {
+            Err(error @ OpsError::Denied { .. }) => {
+                return Err(Failed::File(0, Why::Denied(Box::new(error))));
+            }
+            change => change?,
+        },
     };
     let (new, entries) = (change.session.is_none(), change.entries());
-    let states = States::of(change.archive, change.session.as_ref())?;
+    let states = States::of(archive, &change.tip);
     let (ends, oddities) = (BTreeMap::new(), Vec::new());
     let mut intake = Intake {
         change,
         ahead,
-        gathers,
         states,
         attach,
         ends,
@@ -220,7 +209,7 @@ pub(super) fn take_in<'a>(
     let left = intake.follow()?;
     let Intake { change, files, bytes, oddities, .. } = intake;
     let entries = change.entries() - entries;
-    let outcome = change.commit(&json!({ "files": files, "entries": entries }))?;
+    let outcome = change.commit(Command::Import { files, part: false })?;
     Ok(Some(Imported {
         session: outcome.session,
         new,
@@ -247,7 +236,7 @@ impl Intake<'_> {
             operation,
             files: 1,
             entries,
-            bytes: self.change.tip.growth.as_ref().map_or(0, |run| run.bytes),
+            bytes: self.change.tip.growth().map_or(0, |run| run.bytes),
             left: None,
             oddities: self.oddities,
             notices,
@@ -271,7 +260,10 @@ impl Intake<'_> {
         let compared = held
             .map(|(session, (_, runs))| compare(self.change.archive, session, &runs, path))
             .transpose()?;
-        let file = known.unwrap_or_else(|| self.change.file(path.as_os_str().as_bytes().to_vec()));
+        let file = known.unwrap_or_else(|| {
+            let place = self.change.archive.place_of(path);
+            self.change.file(place)
+        });
         let mut growth = match (compared, self.states.newest.get(&file)) {
             (Some(Compared::Same), held) => {
                 if let Some(&generation) = held
@@ -314,7 +306,7 @@ impl Intake<'_> {
     fn contain(&mut self, path: &Path, generation: u64) -> Result<bool, Failed> {
         match sources::container(path).map_err(|error| Failed::File(0, error.into()))? {
             None => Ok(false),
-            Some(Ok(bytes)) => Ok(self.change.contain(generation, bytes)?),
+            Some(Ok(bytes)) => Ok(self.change.contain(generation, bytes)),
             Some(Err(_)) => {
                 self.odd(path, None, Quirk::Unkept);
                 Ok(false)
@@ -361,11 +353,7 @@ impl Intake<'_> {
                 growth.tail = Vec::new();
                 self.change.grown(growth.part());
                 self.begin();
-                self.change.part(&json!({ "part": true }))?;
-                if self.gathers {
-                    self.change.archive.store.settle()?;
-                    self.change.archive.store.gather()?;
-                }
+                self.change.part(Command::Import { files: 1, part: true })?;
                 reading(path, self.bytes + growth.bytes.saturating_sub(begin));
             }
         }
@@ -384,7 +372,7 @@ impl Intake<'_> {
     /// Names the current branch of a session that is new.
     fn begin(&mut self) {
         if self.change.number() == 1 {
-            self.change.mark(Mark::CURRENT, Some(MAIN));
+            self.change.set_current(MAIN);
         }
     }
 
@@ -393,8 +381,8 @@ impl Intake<'_> {
     fn follow(&mut self) -> Result<Option<String>, OpsError> {
         self.begin();
         // A session with a live file follows that, until its agent goes on in another one.
-        let live = self.change.tip.mark(Mark::LIVE).map(str::to_owned);
-        if live.as_ref().is_some_and(|live| !self.is_left(live)) {
+        let live = self.change.tip.live.filter(|live| self.states.files.contains_key(live));
+        if live.is_some_and(|live| !self.is_left(live)) {
             return Ok(None);
         }
         let heads = self.heads()?;
@@ -403,22 +391,22 @@ impl Intake<'_> {
             Some(head) => *head,
             None => self.change.format.head(&self.change.look(position))?,
         };
-        let old = self.change.branch(MAIN)?;
+        let old = self.change.branch(MAIN);
         let mut left = None;
         if self.states.files.get(&file).is_some_and(|path| self.is_attached(path)) {
-            self.change.mark(Mark::LIVE, Some(&file.to_string()));
+            self.change.set_live(Some(file));
             if self.change.tip.current() != MAIN && self.change.number() > 1 {
-                self.change.mark(Mark::CURRENT, Some(MAIN));
+                self.change.set_current(MAIN);
             }
         } else if live.is_some() {
-            self.change.mark(Mark::LIVE, None);
+            self.change.set_live(None);
         }
         if old != Some(position) && was_moved(&self.change, MAIN)? {
-            let name = self.change.left_name(MAIN)?;
-            self.change.set_branch(&name, old)?;
+            let name = self.change.left_name(MAIN);
+            self.change.set_branch(&name, old);
             left = Some(name);
         }
-        self.change.set_branch(MAIN, Some(position))?;
+        self.change.set_branch(MAIN, Some(position));
         Ok(left)
     }
 
@@ -436,9 +424,9 @@ impl Intake<'_> {
     }
 
     /// Returns whether the agent has begun a later file of the session than its live file.
-    fn is_left(&self, live: &str) -> bool {
+    fn is_left(&self, live: u64) -> bool {
         let name = |path: &Path| beside::name(self.change.format, path);
-        let live = live.parse().ok().and_then(|live: u64| name(self.states.files.get(&live)?));
+        let live = self.states.files.get(&live).and_then(|live| name(live));
         let Some(live) = live else { return false };
         let mut others = self.states.files.values();
         others.any(|path| name(path).is_some_and(|name| name > live) && self.is_agents(path))

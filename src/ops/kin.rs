@@ -15,9 +15,8 @@
 use std::cmp::Reverse;
 
 use crate::{
-    model::{EntryId, Kind, Position, SessionName, Tie, TieKind, Timestamp, json::Raw},
+    model::{EntryId, IdPrefix, Kind, Position, SessionName, Tie, TieKind, Timestamp, json::Raw},
     ops::{Archive, Elsewhere, Gap, OpsError, Session, View},
-    store::Find,
     wire::Graph,
 };
 
@@ -127,9 +126,9 @@ pub fn kin(archive: &Archive, session: &Session) -> Result<Option<Kin>, OpsError
 
 /// Returns whether what a session is said to be made of is a file of its own, from which its newest one goes on.
 fn is_own(archive: &Archive, session: &Session, other: &str) -> Result<bool, OpsError> {
-    let tip = archive.store.tip(session.key)?;
-    let Some(position) = tip.position else { return Ok(false) };
-    let view = View::new(archive.store(), session, position, tip.growth);
+    let tip = archive.store.state(session.key)?;
+    let Some(position) = tip.position() else { return Ok(false) };
+    let view = View::new(archive.store(), session, position, tip.growth().cloned());
     let is_missing = |found: Elsewhere| found.file == other && found.gap == Gap::Missing;
     Ok(view.has_file(other)? || view.elsewhere()?.is_some_and(is_missing))
 }
@@ -198,8 +197,8 @@ struct Side<'a> {
 
 impl<'a> Side<'a> {
     fn of(archive: &'a Archive, session: &'a Session) -> Result<Self, OpsError> {
-        let tip = archive.store.tip(session.key)?;
-        let at = tip.position.map_or(0, |at| at.generation);
+        let tip = archive.store.state(session.key)?;
+        let at = tip.position().map_or(0, |at| at.generation);
         let horizon =
             archive.store.runs(session.key, at, 0)?.last().map_or(0, crate::model::Run::end);
         let position = Position { generation: at, head: None, horizon };
@@ -241,14 +240,15 @@ impl<'a> Side<'a> {
 
     /// Returns the entry that another side has of one of these, if it has it.
     fn met(&self, entry: u64, there: &Side<'_>) -> Result<Option<u64>, OpsError> {
-        let find = if let Some(name) = self.view.record(entry)?.name {
-            Find::Name(name, name)
+        let store = there.view.store();
+        let found = if let Some(name) = self.view.record(entry)?.name {
+            store.named(there.session.key, name, name)?
         } else {
-            let own = there.view.store().entries(self.session.key, entry..entry + 1)?;
+            let own = store.entries(self.session.key, entry..entry + 1)?;
             let Some(own) = own.first() else { return Ok(None) };
-            Find::Id(own.id)
+            store.find(there.session.key, &IdPrefix::whole(&own.id))?
         };
-        Ok(there.view.store().find(there.session.key, &find)?.last().copied())
+        Ok(found.last().copied())
     }
 
     /// Returns how many of the first entries another side has too.
@@ -312,7 +312,7 @@ impl<'a> Side<'a> {
     /// Returns the entry of a name.
     fn named(&self, name: &str) -> Result<Option<u64>, OpsError> {
         let tag = crate::model::NameTag::of(name);
-        let found = self.view.store().find(self.session.key, &Find::Name(tag, tag))?;
+        let found = self.view.store().named(self.session.key, tag, tag)?;
         Ok(found.last().copied())
     }
 

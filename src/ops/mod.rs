@@ -53,7 +53,7 @@ mod workspace;
 
 pub use append::{Appended, AppendedEntry, append, append_cut};
 pub use attach::{Attached, attach, detach, take_up};
-pub use audit::{Audit, Cutting, Replaced, audit};
+pub use audit::{Audit, Replaced, audit};
 pub use branch::{Branched, branch, branches, is_branch_name, switch};
 pub use catch_up::Notice;
 pub use change::Outcome;
@@ -93,9 +93,11 @@ pub use view::{Elsewhere, Gap, View};
 pub use workspace::{Workspace, workspace};
 
 use std::{
+    cell::RefCell,
+    ffi::OsStr,
     fs::{self, DirBuilder, File},
     io::ErrorKind,
-    os::unix::fs::DirBuilderExt,
+    os::unix::{ffi::OsStrExt, fs::DirBuilderExt},
     path::{Path, PathBuf},
 };
 
@@ -106,7 +108,7 @@ use follow::LiveFile;
 use crate::{
     disk,
     live::{TRANSCRIPTS, Writable, WritableFile},
-    model::{SessionName, Timestamp},
+    model::{self, MachineId, SessionName, Timestamp},
     store::{Access, MemoryStore, SessionFilter, SessionKey, SqliteStore, Store, StoreError},
     wire::{self, Format},
 };
@@ -117,6 +119,10 @@ pub trait Ambient: Send {
     fn now(&mut self) -> Timestamp;
     /// Returns a fresh random id.
     fn uuid(&mut self) -> Uuid;
+    /// Returns the salt of words that a person gave.
+    fn salt(&mut self) -> [u8; 16] {
+        self.uuid().into_bytes()
+    }
 }
 
 /// The clock and the chance of the machine.
@@ -130,6 +136,26 @@ impl Ambient for Machine {
 
     fn uuid(&mut self) -> Uuid {
         Uuid::new_v4()
+    }
+}
+
+/// Where paths of files belong: an account on a computer, and its home folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Here {
+    /// The number that was drawn for this account on this computer.
+    pub machine: MachineId,
+    /// The home folder: paths below it are kept relative to it.
+    pub home: Option<PathBuf>,
+}
+
+impl Here {
+    /// Returns the place of a file as the store keeps it.
+    fn place_of(&self, path: &Path) -> model::Place {
+        let below = self.home.as_ref().and_then(|home| path.strip_prefix(home).ok());
+        match below {
+            Some(below) => model::Place::Home(self.machine, below.as_os_str().as_bytes().to_vec()),
+            None => model::Place::Path(self.machine, path.as_os_str().as_bytes().to_vec()),
+        }
     }
 }
 
@@ -148,7 +174,8 @@ pub struct Manner {
 pub struct Archive {
     store: Box<dyn Store>,
     root: Option<PathBuf>,
-    ambient: Box<dyn Ambient>,
+    ambient: RefCell<Box<dyn Ambient>>,
+    here: Here,
     manner: Manner,
     writable: Writable,
 }
@@ -207,7 +234,8 @@ impl Archive {
     /// Makes an archive over any store, without live files.
     pub fn over(store: Box<dyn Store>, ambient: Box<dyn Ambient>) -> Self {
         let (manner, writable) = (Manner::default(), Writable::default());
-        Self { store, root: None, ambient, manner, writable }
+        let (ambient, here) = (RefCell::new(ambient), Here::default());
+        Self { store, root: None, ambient, here, manner, writable }
     }
 
     /// Makes an archive that lasts as long as its value.
@@ -218,6 +246,11 @@ impl Archive {
     /// Says how changes treat files of agents from now on.
     pub fn set_manner(&mut self, manner: Manner) {
         self.manner = manner;
+    }
+
+    /// Says on which computer, and in whose account, paths are met from now on.
+    pub fn set_here(&mut self, here: Here) {
+        self.here = here;
     }
 
     /// Says which files of agents may be written from now on; until then none is, only the store's own transcripts.
@@ -251,6 +284,18 @@ impl Archive {
         key.map(|key| Self::known(key, name.clone())).transpose()
     }
 
+    fn now(&self) -> Timestamp {
+        self.ambient.borrow_mut().now()
+    }
+
+    fn uuid(&self) -> Uuid {
+        self.ambient.borrow_mut().uuid()
+    }
+
+    fn salt(&self) -> [u8; 16] {
+        self.ambient.borrow_mut().salt()
+    }
+
     fn known(key: SessionKey, name: SessionName) -> Result<Session, OpsError> {
         let format = wire::by_name(&name.format);
         let format = format.ok_or_else(|| OpsError::UnknownFormat(name.format.clone()))?;
@@ -282,9 +327,23 @@ impl Archive {
         file.map_err(|why| OpsError::denied(session, &live.path, why))
     }
 
-    /// Returns where a file of a session lies; a relative path is below the archive's folder.
-    fn path_of(&self, path: &[u8]) -> Option<PathBuf> {
-        use std::os::unix::ffi::OsStrExt;
-        Some(self.root.as_deref()?.join(std::ffi::OsStr::from_bytes(path)))
+    /// Returns where a file lies as the store keeps it.
+    pub fn place_of(&self, path: &Path) -> model::Place {
+        self.here.place_of(path)
+    }
+
+    /// Returns where a file of a session lies, if that is on this computer and in this account.
+    pub fn path_of(&self, place: &model::Place) -> Option<PathBuf> {
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        match place {
+            model::Place::Store(below) => Some(self.root.as_deref()?.join(path(below))),
+            model::Place::Home(machine, below) if *machine == self.here.machine => {
+                Some(self.here.home.as_deref()?.join(path(below)))
+            }
+            model::Place::Path(machine, whole) if *machine == self.here.machine => {
+                Some(path(whole))
+            }
+            _ => None,
+        }
     }
 }

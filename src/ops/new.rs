@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{
-    change::{Change, Outcome},
+    change::{Change, MAIN, Outcome},
     follow::LiveFile,
 };
 use crate::{
     live::TRANSCRIPTS,
-    model::{Mark, Position, SessionName},
+    model::{Command, Place, Position, SessionName},
     ops::{Archive, OpsError, Session, Workspace},
     wire::{Format, Native},
 };
@@ -46,24 +46,22 @@ pub fn new(
     workspace: &Workspace,
 ) -> Result<Created, OpsError> {
     let lock = archive.lock()?;
-    let id = archive.ambient.uuid().to_string();
+    let id = archive.uuid().to_string();
     let path = format!("{TRANSCRIPTS}/{id}.jsonl").into_bytes();
-    let live = archive.path_of(&path);
+    let live = archive.path_of(&Place::Store(path.clone()));
     let name = SessionName { format: Native.name().to_owned(), id };
-    let mut change = Change::first(archive, name, &Native, "new");
-    let file = live.as_ref().map(|_| change.file(path));
+    let mut change = Change::first(archive, name, &Native)?;
+    let file = live.as_ref().map(|_| change.file(Place::Store(path.clone())));
     let growth = change.generation(file);
-    change.set_branch(
-        "main",
-        Some(Position { generation: growth.generation, head: None, horizon: 0 }),
-    )?;
-    change.mark(Mark::CURRENT, Some("main"));
+    change
+        .set_branch(MAIN, Some(Position { generation: growth.generation, head: None, horizon: 0 }));
+    change.set_current(MAIN);
     if let (Some(file), Some(path)) = (&file, &live) {
-        change.mark(Mark::LIVE, Some(&file.to_string()));
+        change.set_live(Some(*file));
         let live = LiveFile { n: *file, path: path.clone(), attached: false };
         change.create_live(&live)?;
     }
-    let detail = json!({
+    let about = json!({
         "system": {
             "os": layers.os,
             "shell": layers.shell,
@@ -78,24 +76,32 @@ pub fn new(
         },
         "workspace": workspace.describe(),
     });
-    let outcome = change.commit(&detail)?;
+    let about = change.given(&about.to_string());
+    let outcome = change.commit(Command::New { about })?;
     drop(lock);
     Ok(Created { session: outcome.session, operation: outcome.operation, live })
 }
 
 /// Hides a session from lists, or shows it again.
 pub fn hide(archive: &mut Archive, session: &Session, hidden: bool) -> Result<Outcome, OpsError> {
-    let mut change = Change::begin(archive, session, "hide")?;
-    change.mark(Mark::HIDDEN, hidden.then_some("yes"));
-    change.commit(&json!({ "hidden": hidden }))
+    let mut change = Change::begin(archive, session)?;
+    change.set_hidden(hidden);
+    change.commit(Command::Hide { hidden })
+}
+
+/// Returns what a session of undertext's own recorded of its surroundings when it began.
+pub(super) fn about(archive: &Archive, session: &Session) -> Result<Option<Value>, OpsError> {
+    let first = archive.store.operations(session.key, 1..2)?.pop();
+    Ok(first.and_then(|first| match first.command {
+        Command::New { about } => serde_json::from_str(&about.to_text()).ok(),
+        _ => None,
+    }))
 }
 
 /// Returns the five layers of a session: system, session and workspace as they were recorded when it began, conversation
 /// and tools as its records tell.
 pub fn layers(archive: &Archive, session: &Session) -> Result<Value, OpsError> {
-    let first = archive.store.operations(session.key, 1..2)?;
-    let recorded =
-        first.first().and_then(|operation| serde_json::from_str::<Value>(&operation.detail).ok());
+    let recorded = about(archive, session)?;
     let part = |name: &str| {
         recorded.as_ref().and_then(|all| all.get(name)).cloned().unwrap_or(Value::Null)
     };
@@ -110,7 +116,7 @@ pub fn layers(archive: &Archive, session: &Session) -> Result<Value, OpsError> {
         "session": part("session"),
         "conversation": {
             "turns": card.turns,
-            "entries": archive.store.tip(session.key)?.entries(),
+            "entries": archive.store.state(session.key)?.entries(),
             "active": card.active.to_string(),
         },
         "tools": tools,

@@ -59,7 +59,7 @@ pub(super) fn oddities(
             }
         }
     }
-    for (_, position) in store.branches(session.key)? {
+    for (_, position) in store.state(session.key)?.branches {
         view = view.moved(position);
         for repair in view.path(usize::MAX)?.repairs {
             found.entry(repair.what).or_default().insert(repair.entry);

@@ -6,11 +6,9 @@
 //!
 //! Invariant: what is shown of a text and what is hidden of it, put together, is the text.
 
-use serde_json::{Value, json};
-
 use crate::{
     context::{cut, tokens},
-    model::{EntryId, json::Raw},
+    model::{CutOff, Cutting, EntryId, json::Raw},
     ops::{Archive, OpsError, Session, Target, read},
     store::Store,
     wire::{
@@ -93,8 +91,8 @@ fn successor(archive: &Archive, session: &Session, entry: u64) -> Result<Option<
         }
     }
     found.retain(|other| *other != entry);
-    let tip = store.tip(session.key)?;
-    let runs = tip.position.map(|at| store.runs(session.key, at.generation, 0)).transpose()?;
+    let tip = store.state(session.key)?;
+    let runs = tip.position().map(|at| store.runs(session.key, at.generation, 0)).transpose()?;
     let is_current = |entry: &u64| {
         runs.iter().flatten().any(|run| (run.first..run.first + run.count).contains(entry))
     };
@@ -150,20 +148,20 @@ fn seams(session: &Session, whole: &[u8], shown: &[u8]) -> Vec<HiddenText> {
     pairs.filter_map(seam).collect()
 }
 
-/// Returns what an operation's detail tells of an entry that it cut.
-pub(super) fn told(
-    entry: u64,
-    tool: Option<&str>,
+/// Returns what an origin tells of what was cut.
+pub(super) fn cutting(
+    tool: Option<String>,
     cuts: &[CutText],
-    (before, after): (u64, u64),
-) -> Value {
-    let cut = |text: &CutText| {
-        let cut = &text.cut;
-        let suffix = cut.suffix.chars().count();
-        json!([text.call, text.text, cut.whole, cut.kept, suffix])
+    (tokens_before, tokens_after): (u64, u64),
+) -> Cutting {
+    let cut = |text: &CutText| CutOff {
+        call: text.call.clone(),
+        text: text.text as u64,
+        whole: text.cut.whole as u64,
+        kept: text.cut.kept as u64,
+        suffix: text.cut.suffix.chars().count() as u64,
     };
-    let cuts: Vec<Value> = cuts.iter().map(cut).collect();
-    json!({ "entry": entry, "tool": tool, "tokens": [before, after], "cuts": cuts })
+    Cutting { tool, tokens_before, tokens_after, texts: cuts.iter().map(cut).collect() }
 }
 
 /// How much what tools answered in a line is, before and after a cut.

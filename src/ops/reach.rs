@@ -21,7 +21,7 @@ use super::{
     growth::Growth,
 };
 use crate::{
-    model::{Block, Gaps, LineId, Position, Role, Run, Running, json::Raw},
+    model::{Block, EntryId, Gaps, Position, Role, Run, Running, json::Raw},
     ops::{OpsError, View, Workspace},
     wire::{Back, Draft, Format, Graph},
 };
@@ -52,7 +52,7 @@ pub(super) fn reach(
     target: Position,
     note: Option<Note<'_>>,
 ) -> Result<Reached, OpsError> {
-    let Some(live) = change.live_file()?.filter(|live| live.attached) else {
+    let Some(live) = change.live_file().filter(|live| live.attached) else {
         return succeed(change, target, note);
     };
     let wanted = Context::of(change, &change.look(target), target)?;
@@ -79,7 +79,7 @@ fn succeed(
     target: Position,
     note: Option<Note<'_>>,
 ) -> Result<Reached, OpsError> {
-    let live = change.live_file()?;
+    let live = change.live_file();
     let resumes = target.horizon == 0
         || match change.view(target) {
             Some(view) => change.format.head(&view)? == target.head,
@@ -103,7 +103,8 @@ fn succeed(
 struct Context {
     position: Position,
     entries: Vec<u64>,
-    lines: Vec<LineId>,
+    /// The id that each line has by itself.
+    lines: Vec<EntryId>,
 }
 
 impl Context {
@@ -115,7 +116,7 @@ impl Context {
             }
             None => Vec::new(),
         };
-        Ok(Self { position, lines: view.line_ids(&entries)?, entries })
+        Ok(Self { position, lines: view.alone(&entries)?, entries })
     }
 }
 
@@ -175,7 +176,7 @@ fn append(
         more.extend(line);
         more.push(b'\n');
     }
-    change.read(&mut growth, more.as_slice())?;
+    change.read_bytes(&mut growth, &more)?;
     let Some(position) = reads(change, &growth, wanted, note.is_some())? else {
         change.forget();
         return Ok(None);
@@ -281,7 +282,7 @@ fn successor(
         Some(view) => view.runs()?.to_vec(),
     };
     let tail = tail(change, target, &runs, way != Way::Path);
-    let file = change.live_file()?.map(|live| live.n);
+    let file = change.live_file().map(|live| live.n);
     let mut growth = change.generation(file);
     place(change, &mut growth, &runs)?;
     growth.end(tail.clone());
@@ -314,7 +315,7 @@ fn successor(
     if more.len() == begins {
         more.clear();
     }
-    change.read(&mut growth, more.as_slice())?;
+    change.read_bytes(&mut growth, &more)?;
     let head = if more.is_empty() { target.head } else { growth.last.map(|(n, _)| n) };
     let mut position = Position { generation: growth.generation, head, horizon: growth.entries };
     if let Some(wanted) = wanted {
@@ -337,7 +338,7 @@ fn rotate(
     way: Way,
     wanted: Option<&Context>,
 ) -> Result<Option<Reached>, OpsError> {
-    let from = change.tip.position.map_or(0, |at| at.generation);
+    let from = change.tip.position().map_or(0, |at| at.generation);
     let Some(successor) = successor(change, target, note, way, wanted)? else { return Ok(None) };
     let path = &live.path;
     let io = |source| OpsError::Io { path: path.clone(), source };
@@ -373,8 +374,8 @@ pub(super) fn anew(
     held: Option<Position>,
     more: &[u8],
 ) -> Result<(Growth, Option<PathBuf>), OpsError> {
-    let from = change.tip.position.map_or(0, |at| at.generation);
-    let live = change.live_file()?;
+    let from = change.tip.position().map_or(0, |at| at.generation);
+    let live = change.live_file();
     let mut growth = change.generation(live.as_ref().map(|live| live.n));
     if let Some(held) = held {
         place_runs(change, &mut growth, held)?;
@@ -382,7 +383,7 @@ pub(super) fn anew(
     }
     let length = growth.length();
     let more = [line_start(&growth), more.to_vec()].concat();
-    change.read(&mut growth, more.as_slice())?;
+    change.read_bytes(&mut growth, &more)?;
     let Some(live) = live else { return Ok((growth, None)) };
     let io = |source| OpsError::Io { path: live.path.clone(), source };
     let mut file = change.writable_file(&live)?.fresh().map_err(io)?;
@@ -441,7 +442,7 @@ fn path_runs(view: &View<'_>, target: Position) -> Result<Vec<Run>, OpsError> {
 /// Returns what follows the last entry: the generation's own tail at its end, else a line end.
 fn tail(change: &Change<'_>, target: Position, runs: &[Run], whole: bool) -> Vec<u8> {
     let Some(last) = runs.last() else { return Vec::new() };
-    let newest = change.tip.growth.as_ref().filter(|run| run.generation == target.generation);
+    let newest = change.tip.growth().filter(|run| run.generation == target.generation);
     let ended = newest.map_or(last.end() == target.horizon && !last.tail.is_empty(), |run| {
         run.end() == target.horizon
     });
@@ -454,9 +455,9 @@ fn place(change: &Change<'_>, growth: &mut Growth, runs: &[Run]) -> Result<(), O
     for run in runs {
         let range = run.first..run.first + run.count;
         let entries = change.archive.store.entries(session.key, range.clone())?;
-        let lines = change.archive.store.line_ids(session.key, range)?;
+        let lengths = change.archive.store.lengths(session.key, range)?;
         let separators = run.gaps.iter(run.start, run.count);
-        for ((entry, (_, length)), separator) in entries.iter().zip(lines).zip(separators) {
+        for ((entry, length), separator) in entries.iter().zip(lengths).zip(separators) {
             growth.place(entry.n, entry.id, separator, length);
         }
     }

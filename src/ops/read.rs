@@ -15,11 +15,9 @@ use super::{
 };
 use crate::{
     model::{
-        Block, Card, Checkpoint, EntryId, Generation, Kind, Mark, Message, Position, Run,
-        Timestamp, json::Raw,
+        Block, Card, Checkpoint, EntryId, Kind, Message, Position, Run, State, Timestamp, json::Raw,
     },
     ops::{Archive, Elsewhere, Kin, OpsError, Session, Target, View},
-    store::{FactKind, Tip},
     wire::{Graph, Repair},
 };
 
@@ -130,9 +128,10 @@ fn view<'a>(
     session: &'a Session,
     target: Option<&Target>,
 ) -> Result<Option<View<'a>>, OpsError> {
-    let tip = archive.store.tip(session.key)?;
-    let position = target.map(|target| target.position).or(tip.position);
-    Ok(position.map(|position| View::new(archive.store(), session, position, tip.growth)))
+    let tip = archive.store.state(session.key)?;
+    let position = target.map(|target| target.position).or(tip.position());
+    Ok(position
+        .map(|position| View::new(archive.store(), session, position, tip.growth().cloned())))
 }
 
 /// Reads entries, in this order.
@@ -222,9 +221,11 @@ pub fn messages(
     Ok(messages)
 }
 
-/// Returns the generation that holds another one's compressed file.
-fn container(tip: &Tip, generation: u64) -> Option<u64> {
-    tip.mark(&format!("{}{generation}", Mark::CONTAINER))?.parse().ok()
+/// Returns the compressed file that held a generation: its operation, its place among what that kept, and its size.
+fn container(tip: &State, generation: u64) -> Option<(u64, u64, u64)> {
+    let mut newest = tip.containers.iter().rev();
+    let found = newest.find(|(.., container)| container.generation == generation);
+    found.map(|(operation, at, container)| (*operation, *at, container.size))
 }
 
 /// Returns the generation that a file's name selects: of several states of a file the newest.
@@ -253,10 +254,11 @@ pub fn export(
     generation: Option<u64>,
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, OpsError> {
-    let tip = archive.store.tip(session.key)?;
-    let generation = generation.or(tip.position.map(|at| at.generation)).unwrap_or(0);
-    if generation == 0 || generation > tip.generations {
-        return Err(OpsError::NoGeneration { wanted: generation, newest: tip.generations });
+    let tip = archive.store.state(session.key)?;
+    let generation = generation.or(tip.position().map(|at| at.generation)).unwrap_or(0);
+    let newest = tip.generations.len() as u64;
+    if generation == 0 || generation > newest {
+        return Err(OpsError::NoGeneration { wanted: generation, newest });
     }
     let runs = archive.store.runs(session.key, generation, 0)?;
     content::write(archive.store(), session, &runs, each)
@@ -270,11 +272,13 @@ pub fn export_container(
     generation: Option<u64>,
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, OpsError> {
-    let tip = archive.store.tip(session.key)?;
-    let generation = generation.or(tip.position.map(|at| at.generation)).unwrap_or(0);
+    let tip = archive.store.state(session.key)?;
+    let generation = generation.or(tip.position().map(|at| at.generation)).unwrap_or(0);
     let container = container(&tip, generation);
-    let container = container.ok_or(OpsError::NoContainer { generation })?;
-    export(archive, session, Some(container), each)
+    let (operation, at, size) = container.ok_or(OpsError::NoContainer { generation })?;
+    let bytes = archive.store.kept(session.key, operation, at)?;
+    each(&bytes).map_err(|source| OpsError::Write { source })?;
+    Ok(size)
 }
 
 /// A state of a file that a session holds.
@@ -298,46 +302,25 @@ pub struct Held {
 
 /// Returns the states of files that a session holds, in order.
 pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, OpsError> {
-    let kinds = [FactKind::Files, FactKind::Generations, FactKind::Marks, FactKind::Rotations];
-    let facts = archive.store.facts(session.key, 0..u64::MAX, &kinds)?;
-    let tip = archive.store.tip(session.key)?;
-    let current = tip.position.map(|at| at.generation);
-    let marks = facts.iter().flat_map(|(_, facts)| &facts.marks);
-    let containers = marks.filter(|mark| mark.name.starts_with(Mark::CONTAINER));
-    let containers: BTreeSet<u64> =
-        containers.filter_map(|mark| mark.to.as_ref()?.parse().ok()).collect();
-    let path = |generation: &Generation| {
-        let mut files = facts.iter().flat_map(|(_, facts)| &facts.files);
-        let bytes = &files.find(|file| Some(file.n) == generation.file)?.path;
-        let here = archive.path_of(bytes);
-        let path = here.unwrap_or_else(|| PathBuf::from(OsStr::from_bytes(bytes)));
-        let mut rotations = facts.iter().flat_map(|(_, facts)| &facts.rotations);
-        let aside = rotations.find(|rotation| rotation.old == generation.n);
-        Some(aside.map_or(path.clone(), |rotation| {
-            path.with_file_name(OsStr::from_bytes(&rotation.aside))
-        }))
-    };
-    let mut held = Vec::new();
-    for (operation, facts) in &facts {
-        for generation in &facts.generations {
-            if containers.contains(&generation.n) {
-                continue;
-            }
-            let container = container(&tip, generation.n)
-                .map(|n| archive.store.runs(session.key, n, 0))
-                .transpose()?
-                .and_then(|runs| runs.last().map(|run| run.tail.len() as u64));
-            let runs = archive.store.runs(session.key, generation.n, 0)?;
-            held.push(Held {
-                generation: generation.n,
-                file: path(generation),
-                entries: runs.last().map_or(0, Run::end),
-                bytes: runs.last().map_or(0, |run| run.bytes + run.tail.len() as u64),
-                operation: *operation,
-                container,
-                is_current: Some(generation.n) == current,
-            });
-        }
+    let tip = archive.store.state(session.key)?;
+    let current = tip.position().map(|at| at.generation);
+    let mut held = Vec::with_capacity(tip.generations.len());
+    for (operation, generation) in &tip.generations {
+        let end = tip.ends.get(&generation.n);
+        let path = generation.file.and_then(|file| archive.path_of(tip.file(file)?));
+        let aside = tip.rotations.iter().find(|(_, rotation)| rotation.old == generation.n);
+        held.push(Held {
+            generation: generation.n,
+            file: path.map(|path| match aside {
+                Some((_, aside)) => path.with_file_name(OsStr::from_bytes(&aside.aside)),
+                None => path,
+            }),
+            entries: end.map_or(0, Run::end),
+            bytes: end.map_or(0, |run| run.bytes + run.tail.len() as u64),
+            operation: *operation,
+            container: container(&tip, generation.n).map(|(.., size)| size),
+            is_current: Some(generation.n) == current,
+        });
     }
     Ok(held)
 }
@@ -373,22 +356,22 @@ pub struct Status {
 
 /// Returns where a session stands.
 pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> {
-    let tip = archive.store.tip(session.key)?;
-    let head = tip.position.and_then(|at| at.head);
+    let tip = archive.store.state(session.key)?;
+    let head = tip.position().and_then(|at| at.head);
     let head = head.map(|head| archive.store.entries(session.key, head..head + 1)).transpose()?;
     Ok(Status {
         card: archive.store.card(session.key)?,
         branch: tip.current().to_owned(),
-        position: tip.position,
+        position: tip.position(),
         head: head.and_then(|found| found.first().map(|entry| entry.id)),
-        branches: archive.store.branches(session.key)?.len() as u64,
+        branches: tip.branches.len() as u64,
         entries: tip.entries(),
         operations: tip.operations(),
         checkpoint: checkpoint::newest(archive, session)?.map(|checkpoint| checkpoint.n),
         kin: kin::kin(archive, session)?,
         elsewhere: elsewhere(archive, session)?,
-        live: catch_up::live_file(archive, session, &tip)?.map(|live| live.path),
-        behind: catch_up::is_behind(archive, session, &tip)?,
+        live: catch_up::live_file(archive, &tip).map(|live| live.path),
+        behind: catch_up::is_behind(archive, &tip)?,
     })
 }
 
@@ -400,7 +383,7 @@ pub fn elsewhere(archive: &Archive, session: &Session) -> Result<Option<Elsewher
 /// Returns the file in which the agent goes on in the place of the live file, or of a file that is shown as it is.
 pub fn left_for(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
     let shown = if archive.root().is_some() {
-        let live = catch_up::live_file(archive, session, &archive.store.tip(session.key)?)?;
+        let live = catch_up::live_file(archive, &archive.store.state(session.key)?);
         live.filter(|live| live.attached).map(|live| live.path)
     } else {
         let held = generations(archive, session)?;
@@ -411,7 +394,7 @@ pub fn left_for(archive: &Archive, session: &Session) -> Result<Option<PathBuf>,
 
 /// Returns whether the live file and the store do not agree, so that the next change begins by catching up.
 pub fn is_behind(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
-    catch_up::is_behind(archive, session, &archive.store.tip(session.key)?)
+    catch_up::is_behind(archive, &archive.store.state(session.key)?)
 }
 
 /// A tool call of late.

@@ -4,14 +4,19 @@ use std::collections::BTreeMap;
 
 use super::derive::{self, Deriver};
 use crate::{
-    model::{Card, Mark, NameTag, Parent, Position, Record, Run, Tie, json::Raw},
+    model::{
+        Bulk, Card, NameTag, Operation, Parent, Position, Record, Run, State, Tagged, Tie,
+        json::Raw,
+    },
     ops::{Archive, OpsError, Session, View},
-    store::{Derived, FactKind},
+    store::{Derived, StoreError},
     wire::{Envelope, TIED},
 };
 
 /// How many lines are read at a time.
 const BATCH: usize = 1024;
+/// How many operations are read at a time.
+const OPERATIONS: u64 = 256;
 
 /// What a rebuild found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +34,11 @@ pub fn rebuild(archive: &mut Archive, session: &Session) -> Result<Rebuilt, OpsE
     let _lock = archive.lock()?;
     let derived = derived(archive, session)?;
     let wanted = digest(&derived);
-    let equal = digest(&kept(archive, session)?) == wanted;
+    let equal = kept(archive, session)?.as_ref().map(digest) == Some(wanted);
     if !equal {
-        archive.store.derive(session.key, &derived)?;
+        let mut writing = archive.store.begin()?;
+        writing.derive(session.key, &derived)?;
+        writing.commit()?;
     }
     Ok(Rebuilt { records: derived.records.len() as u64, equal, digest: wanted })
 }
@@ -44,30 +51,25 @@ pub fn rebuild_all(archive: &mut Archive) -> Result<(), OpsError> {
             rebuild(archive, &session)?;
         }
     }
-    Ok(archive.store.freshened()?)
+    let mut writing = archive.store.begin()?;
+    writing.freshened()?;
+    writing.commit()?;
+    Ok(())
 }
 
 /// Computes the derived rows of a session from its facts and bytes.
 pub(super) fn derived(archive: &Archive, session: &Session) -> Result<Derived, OpsError> {
     let store = archive.store();
-    let tip = store.tip(session.key)?;
-    let before = befores(archive, session, tip.entries())?;
-    let mut deriver = Deriver::default();
     let mut card = Card::default();
-    let facts = store.facts(session.key, 0..u64::MAX, &[FactKind::Marks])?;
-    let mut marks: BTreeMap<u64, Vec<Mark>> =
-        facts.into_iter().map(|(n, facts)| (n, facts.marks)).collect();
-    for operation in store.operations(session.key, 0..u64::MAX)? {
-        derive::see_operation(
-            &mut card,
-            &operation,
-            &marks.remove(&operation.n).unwrap_or_default(),
-            session.format,
-        );
-    }
+    let state = fold(archive, session, &mut |operation| {
+        derive::see_operation(&mut card, operation, session.format);
+    })?;
+    let before = befores(archive, session, state.entries())?;
+    let mut deriver = Deriver::default();
     let mut failed = None;
-    for from in (1..=tip.entries()).step_by(BATCH) {
-        let entries: Vec<u64> = (from..(from + BATCH as u64).min(tip.entries() + 1)).collect();
+    let end = state.entries() + 1;
+    for from in (1..end).step_by(BATCH) {
+        let entries: Vec<u64> = (from..(from + BATCH as u64).min(end)).collect();
         store.lines(session.key, &entries, &mut |n, bytes| {
             let record = Raw::object(&bytes);
             let envelope =
@@ -83,22 +85,53 @@ pub(super) fn derived(archive: &Archive, session: &Session) -> Result<Derived, O
         None => Ok(Derived {
             records: deriver.records,
             twins: deriver.twins.into_iter().collect(),
-            ties: ties(archive, session, tip.generations)?,
+            ties: ties(archive, session, &state)?,
             card,
+            state,
         }),
+    }
+}
+
+/// Folds a session's operations into its state, and shows each.
+pub(super) fn fold(
+    archive: &Archive,
+    session: &Session,
+    each: &mut dyn FnMut(&Operation),
+) -> Result<State, OpsError> {
+    let store = archive.store();
+    let mut state = State::default();
+    loop {
+        let range = state.operations() + 1..state.operations() + 1 + OPERATIONS;
+        let operations = store.operations(session.key, range.clone())?;
+        if operations.is_empty() {
+            return Ok(state);
+        }
+        let mut growths = store.growths(session.key, range)?.into_iter().peekable();
+        for operation in operations {
+            let n = operation.n;
+            let runs = std::iter::from_fn(|| growths.next_if(|(by, _)| *by <= n));
+            let runs = runs.map(|(_, run)| run).collect();
+            let given = operation.checkpoints.map_or(0, |given| given.count);
+            // The last of the checkpoints says all that is asked of them.
+            let checkpoints = state.checkpoints..state.checkpoints + given;
+            let checkpoints = store.checkpoints(session.key, checkpoints)?;
+            let checkpoints = checkpoints.into_iter().map(|(_, given)| given).collect();
+            each(&operation);
+            state.apply(&operation, &Bulk { runs, checkpoints, ..Bulk::default() });
+        }
     }
 }
 
 fn ties(
     archive: &Archive,
     session: &Session,
-    generations: u64,
+    state: &State,
 ) -> Result<Vec<(u64, Vec<Tie>)>, OpsError> {
     let mut ties = Vec::new();
     let nowhere = Position { generation: 0, head: None, horizon: 0 };
     let mut view = View::new(archive.store(), session, nowhere, None);
-    for generation in 1..=generations {
-        let end = archive.store.runs(session.key, generation, 0)?.last().map_or(0, Run::end);
+    for generation in 1..=state.generations.len() as u64 {
+        let end = state.ends.get(&generation).map_or(0, Run::end);
         view = view.moved(Position { generation, head: None, horizon: end.min(TIED) });
         ties.push((generation, derive::ties(session.format, &session.name, &view)?));
     }
@@ -114,10 +147,9 @@ fn befores(
 ) -> Result<Vec<Option<u64>>, OpsError> {
     let mut before = vec![None; usize::try_from(entries).unwrap_or(0)];
     let mut met = vec![false; before.len()];
-    let mut runs = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Runs])?;
-    runs.sort_by_key(|(n, _)| *n);
+    let runs = archive.store.growths(session.key, 0..u64::MAX)?;
     let mut last: BTreeMap<u64, u64> = BTreeMap::new();
-    for run in runs.iter().flat_map(|(_, facts)| &facts.runs) {
+    for (_, run) in &runs {
         for entry in run.first..run.first + run.count {
             let index = usize::try_from(entry.saturating_sub(1)).unwrap_or(usize::MAX);
             let previous = last.insert(run.generation, entry);
@@ -139,15 +171,22 @@ fn befores(
     Ok(before)
 }
 
-/// Returns the derived rows as the store holds them.
-pub(super) fn kept(archive: &Archive, session: &Session) -> Result<Derived, OpsError> {
-    let store = archive.store();
-    Ok(Derived {
-        records: store.records(session.key, 1..u64::MAX)?,
-        twins: store.twins(session.key)?,
-        ties: store.ties(session.key)?,
-        card: store.card(session.key)?,
-    })
+/// Returns the derived rows as the store holds them, unless they are damaged.
+pub(super) fn kept(archive: &Archive, session: &Session) -> Result<Option<Derived>, OpsError> {
+    let (store, key) = (archive.store(), session.key);
+    let read = || {
+        Ok(Derived {
+            records: store.records(key, 1..u64::MAX)?,
+            twins: store.twins(key)?,
+            ties: store.ties(key)?,
+            card: store.card(key)?,
+            state: store.state(key)?,
+        })
+    };
+    match read() {
+        Err(StoreError::Corrupt { .. }) => Ok(None),
+        kept => Ok(Some(kept?)),
+    }
 }
 
 /// Returns the digest of derived rows.
@@ -174,10 +213,25 @@ pub(super) fn digest(derived: &Derived) -> [u8; 32] {
     for twin in &derived.twins {
         hasher.update(&twin.get().to_le_bytes());
     }
-    // Nothing is added where there are none, so that stores from before there were any stay equal.
-    if !derived.ties.is_empty() {
-        hasher.update(format!("{:?}", derived.ties).as_bytes());
+    let mut bytes = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+    };
+    for (generation, ties) in &derived.ties {
+        bytes(&generation.to_le_bytes());
+        for tie in ties {
+            bytes(&[tie.kind.code()]);
+            bytes(tie.other.as_bytes());
+        }
     }
-    hasher.update(format!("{:?}", derived.card).as_bytes());
+    let Card { title, folder, started, active, turns, hidden } = &derived.card;
+    for text in [title, folder] {
+        bytes(&[u8::from(text.is_some())]);
+        bytes(text.as_deref().unwrap_or_default().as_bytes());
+    }
+    bytes(&started.0.to_le_bytes());
+    bytes(&active.0.to_le_bytes());
+    bytes(&turns.to_le_bytes());
+    bytes(&[u8::from(*hidden)]);
+    bytes(&derived.state.to_bytes());
     *hasher.finalize().as_bytes()
 }

@@ -142,7 +142,7 @@ impl<T> Surgery<'_, '_, T> {
         will_retry: bool,
         emit: &mut dyn FnMut(&Event),
     ) -> Result<Tried, OpsError> {
-        let run = self.archive.store().tip(self.session.key)?.operations() + 1;
+        let run = self.archive.store().state(self.session.key)?.operations() + 1;
         self.step(machine::Event::Start(run), Some(context));
         let made = compact::compact(self.archive, self.session, self.workspace, wanted, emit);
         match made {

@@ -9,13 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
-
-use super::derive;
 use crate::{
-    model::{Move, Position},
+    model::{Command, Position},
     ops::{Archive, OpsError, Session, View},
-    store::FactKind,
     wire::Graph,
 };
 
@@ -32,18 +28,6 @@ pub(super) struct Replays {
     moves: Vec<(u64, Position, Position)>,
 }
 
-/// What an operation's detail tells of the entries that it cut.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Detail {
-    replaced: Vec<Told>,
-}
-
-#[derive(Deserialize)]
-struct Told {
-    entry: u64,
-}
-
 impl Replays {
     /// Gathers the replays of a session; one that was never replayed costs a question.
     pub(super) fn of(archive: &Archive, session: &Session) -> Result<Self, OpsError> {
@@ -52,27 +36,24 @@ impl Replays {
         if found.is_empty() {
             return Ok(replays);
         }
-        let undone = derive::undone(&archive.store.undos(session.key)?);
+        let undone = archive.store.state(session.key)?.undone();
         let standing: BTreeSet<u64> =
             found.iter().map(|(n, _)| *n).filter(|n| !undone.contains(n)).collect();
         for (n, origin) in found {
             replays.origins.insert(origin.entry, origin.origin);
             if standing.contains(&n) {
                 replays.successors.insert(origin.origin, origin.entry);
+                replays.cut.extend(origin.cut.is_some().then_some(origin.entry));
             }
         }
         for n in standing {
             let Some(operation) = archive.store.operations(session.key, n..n + 1)?.pop() else {
                 continue;
             };
-            let detail: Detail = serde_json::from_str(&operation.detail).unwrap_or_default();
-            replays.cut.extend(detail.replaced.iter().map(|one| one.entry));
-            if operation.command != "truncate" {
-                continue;
+            if matches!(operation.command, Command::Truncate { .. }) {
+                let moves = operation.facts.moves.into_iter();
+                replays.moves.extend(moves.filter_map(|step| Some((n, step.from?, step.to?))));
             }
-            let facts = archive.store.facts(session.key, n..n + 1, &[FactKind::Moves])?;
-            let moves = facts.into_iter().flat_map(|(_, facts)| facts.moves);
-            replays.moves.extend(moves.filter_map(|step: Move| Some((n, step.from?, step.to?))));
         }
         Ok(replays)
     }
@@ -104,7 +85,7 @@ impl Replays {
         session: &Session,
         place: Position,
     ) -> Result<Position, OpsError> {
-        let current = archive.store.tip(session.key)?.position.map(|at| at.generation);
+        let current = archive.store.state(session.key)?.position().map(|at| at.generation);
         let mut place = place;
         for (_, from, to) in &self.moves {
             if Some(place.generation) == current

@@ -2,15 +2,13 @@
 
 use std::path::PathBuf;
 
-use serde_json::json;
-
 use super::{
     change::Change,
     reach::{Note, reach},
     select,
 };
 use crate::{
-    model::{EntryId, Position},
+    model::{Command, EntryId, Position, Text},
     ops::{Archive, Notice, OpsError, Session, Workspace},
 };
 
@@ -50,19 +48,16 @@ pub fn revert(
     if message.is_some_and(|message| message.trim().is_empty()) {
         return Err(OpsError::Invalid { line: None, why: "the note is empty".to_owned() });
     }
-    let change = Change::begin(archive, session, "revert")?;
+    let change = Change::begin(archive, session)?;
     let target = select::find_place(change.archive, session, wanted)?;
-    let mut detail = json!({ "checkpoint": null, "message": message });
-    match (&target.checkpoint, target.position.head) {
-        (Some(checkpoint), _) => detail["checkpoint"] = json!(checkpoint.n),
-        (None, Some(head)) => {
-            detail["entry"] = json!(change.id_of(head)?.to_string());
-            detail["branch"] = json!(target.branch);
-        }
-        (None, None) => detail["branch"] = json!(target.branch),
-    }
-    let checkpoint = target.checkpoint.map(|checkpoint| checkpoint.n);
-    let reverted = go_back(change, workspace, target.position, message, detail)?;
+    let checkpoint = target.checkpoint.as_ref().map(|checkpoint| checkpoint.n);
+    let elsewhere = target.checkpoint.is_none();
+    let entry = target.position.head.filter(|_| elsewhere);
+    let entry = entry.map(|head| change.id_of(head)).transpose()?;
+    let branch = target.branch.filter(|_| elsewhere).map(|branch| change.branch_text(&branch));
+    let said = message.map(|message| change.given(message));
+    let command = |left| Command::Revert { checkpoint, entry, branch, message: said, left };
+    let reverted = go_back(change, workspace, target.position, message, command)?;
     Ok(Reverted { checkpoint, ..reverted })
 }
 
@@ -72,11 +67,11 @@ pub fn clear(
     session: &Session,
     workspace: &Workspace,
 ) -> Result<Reverted, OpsError> {
-    let change = Change::begin(archive, session, "clear")?;
+    let change = Change::begin(archive, session)?;
     change.refuse_without_past()?;
     let generation = change.position().map_or(0, |at| at.generation);
     let nothing = Position { generation, head: None, horizon: 0 };
-    go_back(change, workspace, nothing, None, json!({}))
+    go_back(change, workspace, nothing, None, |left| Command::Clear { left })
 }
 
 fn go_back(
@@ -84,7 +79,7 @@ fn go_back(
     workspace: &Workspace,
     target: Position,
     message: Option<&str>,
-    mut detail: serde_json::Value,
+    command: impl FnOnce(Option<Text>) -> Command,
 ) -> Result<Reverted, OpsError> {
     let branch = change.tip.current().to_owned();
     let from = change.position();
@@ -112,16 +107,16 @@ fn go_back(
     let position = reached.position;
     reverted.dropped = reached.dropped;
     if let Some(from) = from.filter(|_| !stays) {
-        let left = change.left_name(&branch)?;
-        change.set_branch(&left, Some(from))?;
-        detail["left"] = json!(left);
+        let left = change.left_name(&branch);
+        change.set_branch(&left, Some(from));
         reverted.left = Some(left);
     }
-    change.set_branch(&branch, Some(position))?;
+    change.set_branch(&branch, Some(position));
     reverted.entry = position.head.map(|head| change.id_of(head)).transpose()?;
     reverted.note = reverted.entry.filter(|_| note.is_some());
     (reverted.rotated, reverted.written) = (reached.aside, reached.written);
-    let outcome = change.commit(&detail)?;
+    let left = reverted.left.as_ref().map(|left| change.branch_text(left));
+    let outcome = change.commit(command(left))?;
     (reverted.operation, reverted.notices) = (Some(outcome.operation), outcome.notices);
     Ok(reverted)
 }

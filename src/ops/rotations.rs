@@ -8,7 +8,6 @@ use crate::{
     live,
     model::{EntryId, LineId, Rotation, Running},
     ops::{Archive, OpsError, Session},
-    store::FactKind,
     wire::jsonl::Reader,
 };
 
@@ -18,7 +17,7 @@ pub struct Rotated {
     /// The operation that set it aside.
     pub operation: u64,
     /// The command of that operation.
-    pub command: String,
+    pub command: &'static str,
     /// Where it is.
     pub path: PathBuf,
     /// Its length then.
@@ -57,28 +56,21 @@ impl RotatedState {
 
 /// Returns the files that were set aside, in order, each checked by its hash.
 pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, OpsError> {
-    let tip = archive.store.tip(session.key)?;
-    let Some(LiveFile { path: live, .. }) = catch_up::live_file(archive, session, &tip)? else {
+    let tip = archive.store.state(session.key)?;
+    let Some(LiveFile { path: live, .. }) = catch_up::live_file(archive, &tip) else {
         return Ok(Vec::new());
     };
-    let facts = archive.store.facts(session.key, 0..u64::MAX, &[FactKind::Rotations])?;
     let mut rotated = Vec::new();
-    for (n, facts) in facts {
-        let command = archive
-            .store
-            .operations(session.key, n..n + 1)?
-            .pop()
-            .map(|operation| operation.command);
-        for rotation in facts.rotations {
-            let path = live.with_file_name(std::ffi::OsStr::from_bytes(&rotation.aside));
-            rotated.push(Rotated {
-                operation: n,
-                command: command.clone().unwrap_or_default(),
-                state: state(archive, session, &live, &path, &rotation)?,
-                length: rotation.length,
-                path,
-            });
-        }
+    for (n, rotation) in &tip.rotations {
+        let by = archive.store.operations(session.key, *n..n + 1)?.pop();
+        let path = live.with_file_name(std::ffi::OsStr::from_bytes(&rotation.aside));
+        rotated.push(Rotated {
+            operation: *n,
+            command: by.map_or("", |by| by.command.as_str()),
+            state: state(archive, session, &live, &path, rotation)?,
+            length: rotation.length,
+            path,
+        });
     }
     Ok(rotated)
 }

@@ -11,7 +11,7 @@ use super::checkpoint;
 use crate::{
     model::{Checkpoint, IdPrefix, NameTag, Position, json::Raw},
     ops::{Archive, OpsError, Session, View},
-    store::{Find, Listed, SessionFilter},
+    store::{Listed, SessionFilter},
     wire::{self, Graph},
 };
 
@@ -188,10 +188,10 @@ pub fn find_entry(archive: &Archive, session: &Session, wanted: &str) -> Result<
 }
 
 fn find_base(archive: &Archive, session: &Session, wanted: &str) -> Result<Target, OpsError> {
-    let tip = archive.store.tip(session.key)?;
+    let tip = archive.store.state(session.key)?;
     let missing = || OpsError::NoEntry(wanted.to_owned());
     if wanted == "HEAD" {
-        let position = tip.position.ok_or_else(missing)?;
+        let position = tip.position().ok_or_else(missing)?;
         return Ok(Target { position, checkpoint: None, branch: Some(tip.current().to_owned()) });
     }
     let own = checkpoint::own_number(session, wanted).map(|_| wanted);
@@ -204,7 +204,7 @@ fn find_base(archive: &Archive, session: &Session, wanted: &str) -> Result<Targe
         });
     }
     if let Some((branch, position)) =
-        archive.store.branches(session.key)?.into_iter().find(|(name, _)| name == wanted)
+        archive.store.state(session.key)?.branches.into_iter().find(|(name, _)| name == wanted)
     {
         return Ok(Target { position, checkpoint: None, branch: Some(branch) });
     }
@@ -234,11 +234,11 @@ fn find_base(archive: &Archive, session: &Session, wanted: &str) -> Result<Targe
 /// Returns the entries whose id or whose record's name begins so; of a name with several entries, the last.
 fn by_id(archive: &Archive, session: &Session, wanted: &str) -> Result<Vec<u64>, OpsError> {
     let mut found = match IdPrefix::parse(wanted) {
-        Some(prefix) => archive.store.find(session.key, &Find::Prefix(prefix))?,
+        Some(prefix) => archive.store.find(session.key, &prefix)?,
         None => Vec::new(),
     };
     let (low, high) = NameTag::bounds(wanted);
-    let candidates = archive.store.find(session.key, &Find::Name(low, high))?;
+    let candidates = archive.store.named(session.key, low, high)?;
     let mut bearers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     archive.store.lines(session.key, &candidates, &mut |n, line| {
         let name = Raw::object(&line).and_then(|record| session.format.envelope(record).name);
@@ -264,9 +264,9 @@ fn seen(archive: &Archive, session: &Session, bearers: &[u64]) -> Result<Option<
     if let ([] | [_], last) = (bearers, bearers.last()) {
         return Ok(last.copied());
     }
-    let tip = archive.store.tip(session.key)?;
-    let Some(position) = tip.position else { return Ok(bearers.last().copied()) };
-    let view = View::new(archive.store(), session, position, tip.growth);
+    let tip = archive.store.state(session.key)?;
+    let Some(position) = tip.position() else { return Ok(bearers.last().copied()) };
+    let view = View::new(archive.store(), session, position, tip.growth().cloned());
     let mut last = None;
     for &entry in bearers {
         last = last.max(view.place(entry)?.map(|place| (place, entry)));
@@ -276,9 +276,9 @@ fn seen(archive: &Archive, session: &Session, bearers: &[u64]) -> Result<Option<
 
 /// Returns a position from which an entry is seen: in the current generation if it is there, else in the newest that has it.
 fn place(archive: &Archive, session: &Session, entry: u64) -> Result<Position, OpsError> {
-    let tip = archive.store.tip(session.key)?;
-    let current = tip.position.map(|at| at.generation);
-    let others = (1..=tip.generations).rev().filter(|n| Some(*n) != current);
+    let tip = archive.store.state(session.key)?;
+    let current = tip.position().map(|at| at.generation);
+    let others = (1..=tip.generations.len() as u64).rev().filter(|n| Some(*n) != current);
     for generation in current.into_iter().chain(others) {
         let runs = archive.store.runs(session.key, generation, 0)?;
         if runs.iter().any(|run| run.first <= entry && entry < run.first + run.count) {

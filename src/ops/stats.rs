@@ -42,12 +42,11 @@ pub fn stats_of(archive: &Archive, session: &Session) -> Result<Stats, OpsError>
 
 fn count(archive: &Archive, key: SessionKey) -> Result<Stats, OpsError> {
     let store = archive.store();
-    let entries = store.tip(key)?.entries();
+    let entries = store.state(key)?.entries();
     let mut stats = Stats { sessions: 1, entries, bytes: 0 };
     let mut from = 1;
     while from <= entries {
-        let lines = store.line_ids(key, from..from + BATCH)?;
-        stats.bytes += lines.iter().map(|(_, length)| length).sum::<u64>();
+        stats.bytes += store.lengths(key, from..from + BATCH)?.iter().sum::<u64>();
         from += BATCH;
     }
     Ok(stats)

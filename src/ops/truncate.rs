@@ -12,8 +12,6 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use serde_json::json;
-
 use super::{
     append::{line_start, setting},
     change::Change,
@@ -23,7 +21,7 @@ use super::{
 use crate::{
     context::cut::Limit,
     live::{Fresh, WritableFile},
-    model::{Block, EntryId, Kind, Message, Position, json::Raw, line},
+    model::{Block, Command, EntryId, Kind, Message, Position, json::Raw, line},
     ops::{Archive, Notice, OpsError, Session, View, Workspace},
     store::Store,
     wire::{Format, Graph, cut::Shortened},
@@ -88,9 +86,9 @@ pub fn oversized(
     session: &Session,
     bound: Bound,
 ) -> Result<Vec<Oversized>, OpsError> {
-    let tip = archive.store.tip(session.key)?;
-    let Some(position) = tip.position else { return Ok(Vec::new()) };
-    let view = View::new(archive.store(), session, position, tip.growth);
+    let tip = archive.store.state(session.key)?;
+    let Some(position) = tip.position() else { return Ok(Vec::new()) };
+    let view = View::new(archive.store(), session, position, tip.growth().cloned());
     find(archive.store(), session, &view, bound.limit)
 }
 
@@ -100,7 +98,7 @@ pub fn truncate(
     session: &Session,
     bound: Bound,
 ) -> Result<Truncated, OpsError> {
-    let mut change = Change::begin(archive, session, "truncate")?;
+    let mut change = Change::begin(archive, session)?;
     let branch = change.tip.current().to_owned();
     let mut truncated = Truncated { branch: branch.clone(), ..Truncated::default() };
     let Some(from) = change.position() else {
@@ -117,27 +115,27 @@ pub fn truncate(
     }
     let before = change.growth(from.generation)?.length();
     let replayed = if let Some(live) =
-        change.live_file()?.filter(|live| live.attached && !session.format.rotates())
+        change.live_file().filter(|live| live.attached && !session.format.rotates())
     {
         restate(&mut change, session, &live, from, &found)?
     } else {
         replay(&mut change, session, from, &found)?
     };
-    let left = change.left_name(&branch)?;
-    change.set_branch(&left, Some(from))?;
-    change.set_branch(&branch, Some(replayed.position))?;
-    let told = |one: &Oversized| {
+    let left = change.left_name(&branch);
+    change.set_branch(&left, Some(from));
+    change.set_branch(&branch, Some(replayed.position));
+    for one in &found {
         let entry = replayed.entries.get(&one.n).copied().unwrap_or(one.n);
-        origin::told(entry, one.tool.as_deref(), &one.shortened.cuts, one.tokens)
+        let cutting = origin::cutting(one.tool.clone(), &one.shortened.cuts, one.tokens);
+        change.cut(entry, cutting);
+    }
+    let command = Command::Truncate {
+        branch: change.branch_text(&branch),
+        left: Some(change.branch_text(&left)),
+        window: bound.window,
+        limit: bound.limit.chars() as u64,
     };
-    let detail = json!({
-        "branch": branch,
-        "left": left,
-        "window": bound.window,
-        "limit": bound.limit.chars(),
-        "replaced": found.iter().map(told).collect::<Vec<_>>(),
-    });
-    let outcome = change.commit(&detail)?;
+    let outcome = change.commit(command)?;
     Ok(Truncated {
         operation: Some(outcome.operation),
         branch,
@@ -161,8 +159,8 @@ fn find(
     let context = session.format.context(view, &path)?;
     let mut found = Vec::new();
     for range in super::view::ranges(&context) {
-        let lines = store.line_ids(session.key, range.clone())?;
-        for (n, (_, length)) in range.zip(lines) {
+        let lengths = store.lengths(session.key, range.clone())?;
+        for (n, length) in range.zip(lengths) {
             // A character takes a byte or more.
             if length > limit.chars() as u64 && may_answer(view.record(n)?.kind) {
                 found.extend(look(store, session, (view, &path), n, limit)?);
@@ -271,7 +269,7 @@ fn replay(
     found: &[Oversized],
 ) -> Result<Replayed, OpsError> {
     let cuts: BTreeMap<u64, &Oversized> = found.iter().map(|one| (one.n, one)).collect();
-    let live = change.live_file()?;
+    let live = change.live_file();
     change.is_replay = true;
     let mut growth = change.generation(live.as_ref().map(|live| live.n));
     let tail = change.growth(from.generation)?.tail;
@@ -292,8 +290,8 @@ fn replay(
             let batch = next..end.min(next + BATCH);
             next = batch.end;
             let held = change.archive.store.entries(session.key, batch.clone())?;
-            let lengths = change.archive.store.line_ids(session.key, batch)?;
-            for (entry, (_, length)) in held.into_iter().zip(lengths) {
+            let lengths = change.archive.store.lengths(session.key, batch)?;
+            for (entry, length) in held.into_iter().zip(lengths) {
                 let separator = separators.next().unwrap_or_default();
                 if let Some(cut) = cuts.get(&entry.n) {
                     let mut whole = Vec::new();
@@ -411,7 +409,7 @@ fn restate(
     let mut more = line_start(&growth);
     more.extend(record);
     more.push(b'\n');
-    change.read(&mut growth, more.as_slice())?;
+    change.read_bytes(&mut growth, &more)?;
     let head = change.head(&growth)?;
     if head != growth.last.map(|(n, _)| n) {
         let why = "it would not go on from a context that is said anew".to_owned();

@@ -12,13 +12,10 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
-
-use super::{change::Change, derive, reach::reach};
+use super::{change::Change, reach::reach};
 use crate::{
-    model::{Mark, Operation, Position},
+    model::{Command, Operation, Position, Text},
     ops::{Archive, Notice, OpsError, Session},
-    store::FactKind,
 };
 
 /// An operation as lists show it.
@@ -38,7 +35,7 @@ pub struct Undone {
     /// The operation that it took back.
     pub undoes: u64,
     /// The command of that operation.
-    pub command: String,
+    pub command: &'static str,
     /// The branches that hold what had come since.
     pub left: Vec<String>,
     /// The old live file, if it was exchanged.
@@ -55,8 +52,8 @@ pub fn operations(
     session: &Session,
     limit: usize,
 ) -> Result<Vec<OperationView>, OpsError> {
-    let undone = derive::undone(&archive.store.undos(session.key)?);
-    let newest = archive.store.tip(session.key)?.operations();
+    let state = archive.store.state(session.key)?;
+    let (undone, newest) = (state.undone(), state.operations());
     let from = (newest + 1).saturating_sub(u64::try_from(limit).unwrap_or(u64::MAX));
     let operations = archive.store.operations(session.key, from..newest + 1)?;
     let view =
@@ -70,8 +67,8 @@ pub fn undo(
     session: &Session,
     wanted: Option<u64>,
 ) -> Result<Undone, OpsError> {
-    let change = Change::begin(archive, session, "undo")?;
-    let undone = derive::undone(&change.archive.store.undos(session.key)?);
+    let change = Change::begin(archive, session)?;
+    let undone = change.tip.undone();
     let operation = match wanted {
         Some(n) => {
             let found = change.archive.store.operations(session.key, n..n.saturating_add(1))?.pop();
@@ -82,37 +79,38 @@ pub fn undo(
             }
         }
         None => newest(&change, session, |operation| {
-            obstacle(operation, &undone).is_none()
-                && !matches!(operation.command.as_str(), "undo" | "redo")
+            obstacle(operation, &undone).is_none() && operation.undoes().is_none()
         })?
         .ok_or(OpsError::Nothing("undo"))?,
     };
-    take_back(change, session, &operation)
+    take_back(change, &operation, |undoes, command, left| Command::Undo { undoes, command, left })
 }
 
 /// Takes back the newest undo.
 pub fn redo(archive: &mut Archive, session: &Session) -> Result<Undone, OpsError> {
-    let change = Change::begin(archive, session, "redo")?;
-    let undone = derive::undone(&change.archive.store.undos(session.key)?);
+    let change = Change::begin(archive, session)?;
+    let undone = change.tip.undone();
     // Whatever was done after an undo ends the line of what can be redone.
-    let found = newest(&change, session, |operation| match operation.command.as_str() {
-        "redo" | "catch-up" | "import" | "hide" => false,
-        "undo" => !undone.contains(&operation.n),
-        _ => true,
+    let found = newest(&change, session, |operation| match operation.command {
+        Command::Undo { .. } => !undone.contains(&operation.n),
+        Command::Redo { .. } | Command::Hide { .. } => false,
+        _ => !operation.command.takes_in(),
     })?;
-    match found {
-        Some(operation) if operation.command == "undo" => take_back(change, session, &operation),
-        _ => Err(OpsError::Nothing("redo")),
-    }
+    let found = found.filter(|operation| matches!(operation.command, Command::Undo { .. }));
+    let operation = found.ok_or(OpsError::Nothing("redo"))?;
+    take_back(change, &operation, |undoes, command, left| Command::Redo { undoes, command, left })
 }
 
 /// Returns why an operation cannot be undone.
 fn obstacle(operation: &Operation, undone: &BTreeSet<u64>) -> Option<&'static str> {
-    match operation.command.as_str() {
-        _ if undone.contains(&operation.n) => Some("it is undone already"),
-        _ if operation.n == 1 => Some("it began the session"),
-        "import" | "catch-up" => Some("it only took in what another program wrote"),
-        _ => None,
+    if undone.contains(&operation.n) {
+        Some("it is undone already")
+    } else if operation.n == 1 {
+        Some("it began the session")
+    } else if operation.command.takes_in() {
+        Some("it only took in what another program wrote")
+    } else {
+        None
     }
 }
 
@@ -145,58 +143,63 @@ fn came_since(left: Option<Position>, now: Option<Position>) -> bool {
 
 fn take_back(
     mut change: Change<'_>,
-    session: &Session,
     operation: &Operation,
+    told: impl FnOnce(u64, String, Vec<Text>) -> Command,
 ) -> Result<Undone, OpsError> {
     let n = operation.n;
-    change.undo_of(n);
-    let kinds = [FactKind::Moves, FactKind::Marks];
-    let facts =
-        change.archive.store.facts(session.key, n..n + 1, &kinds)?.pop().map(|(_, facts)| facts);
-    let facts = facts.unwrap_or_default();
+    let facts = &operation.facts;
     let mut left = Vec::new();
     for step in &facts.moves {
-        let now = change.branch(&step.branch)?;
+        let branch = step.branch.to_text();
+        let now = change.branch(&branch);
         let since = came_since(step.to, now);
         match (step.from, now) {
             // A branch that the operation made is hidden, unless it was used since.
             (None, _) if since => {}
             (from, Some(now)) if since => {
-                let name = change.left_name(&step.branch)?;
-                change.set_branch(&name, Some(now))?;
-                change.set_branch(&step.branch, from)?;
+                let name = change.left_name(&branch);
+                change.set_branch(&name, Some(now));
+                change.set_branch(&branch, from);
                 left.push(name);
             }
-            (from, _) => change.set_branch(&step.branch, from)?,
+            (from, _) => change.set_branch(&branch, from),
         }
     }
     let mut current = change.tip.current().to_owned();
-    for mark in &facts.marks {
-        if change.tip.mark(&mark.name) == mark.to.as_deref() {
-            change.mark(&mark.name, mark.from.as_deref());
-            if let (Mark::CURRENT, Some(from)) = (mark.name.as_str(), &mark.from) {
-                current.clone_from(from);
-            }
-        }
+    let text = |text: &Option<Text>| text.as_ref().map(Text::to_text);
+    if let Some(step) = &facts.current
+        && change.tip.current == text(&step.to)
+        && let Some(from) = text(&step.from)
+    {
+        change.set_current(&from);
+        current = from;
+    }
+    if let Some(step) = facts.live.as_ref().filter(|step| step.to == change.tip.live) {
+        change.set_live(step.from);
+    }
+    if let Some(step) = facts.hidden.as_ref().filter(|step| step.to.is_some() == change.tip.hidden)
+    {
+        change.set_hidden(step.from.is_some());
     }
     let (mut rotated, mut written) = (None, None);
-    let Some(target) = change.planned(&current)? else {
+    let Some(target) = change.planned(&current) else {
         return Err(OpsError::NotUndoable {
             n,
             why: "without it there is no current branch; switch to another",
         });
     };
-    if change.tip.position != Some(target) {
+    if change.position() != Some(target) {
         let reached = reach(&mut change, target, None)?;
-        change.set_branch(&current, Some(reached.position))?;
+        change.set_branch(&current, Some(reached.position));
         (rotated, written) = (reached.aside, reached.written);
     }
-    let detail = json!({ "command": operation.command, "left": left });
-    let outcome = change.commit(&detail)?;
+    let names = left.iter().map(|left| change.branch_text(left)).collect();
+    let word = operation.command.as_str();
+    let outcome = change.commit(told(n, word.to_owned(), names))?;
     Ok(Undone {
         operation: outcome.operation,
         undoes: n,
-        command: operation.command.clone(),
+        command: word,
         left,
         rotated,
         written,

@@ -11,9 +11,8 @@ use super::{
 use crate::{
     disk::{self, Links, Refusal},
     live,
-    model::{Entry, EntryId, LineId, OperationId, Running},
+    model::{Bulk, EntryId, OperationId, Origin, Running, State},
     ops::{Archive, OpsError, Session},
-    store::FactKind,
 };
 
 /// How much a finding matters.
@@ -60,6 +59,10 @@ const NAMED: usize = 8;
 
 /// How many entries are looked at together.
 const BATCH: u64 = 1 << 16;
+/// How many lines are.
+const LINES: usize = 1024;
+/// How many operations are.
+const OPERATIONS: u64 = 256;
 
 /// Verifies one session or all, and the store's bytes.
 pub fn verify(
@@ -109,13 +112,21 @@ pub fn verify(
     Ok(verified)
 }
 
-/// Returns whether the ids and the running hashes of a session are right; the bytes of its lines are not read.
+/// Returns whether the ids and the running hashes of a session are right, by its own lines.
 pub fn verify_ids(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
     let mut verified = Verified::default();
     let mut check = Check { archive, session, findings: Vec::new(), verified: &mut verified };
-    let ids = check.entries()?;
-    check.generations(&ids)?;
-    Ok(check.findings.is_empty())
+    let state = archive.store.state(session.key)?;
+    let ids = check.entries(&state)?;
+    check.generations(&ids, &state)?;
+    let are_right = check.findings.is_empty();
+    let total = ids.len() as u64;
+    for from in (1..=total).step_by(LINES) {
+        let entries: Vec<u64> = (from..(from + LINES as u64).min(total + 1)).collect();
+        // A store checks each line that it hands over against its entry's id.
+        archive.store.lines(session.key, &entries, &mut |_, _| {})?;
+    }
+    Ok(are_right)
 }
 
 /// Returns an error with its causes in one line.
@@ -152,12 +163,16 @@ impl Check<'_> {
     }
 
     fn run(&mut self) -> Result<(), OpsError> {
-        let ids = self.entries()?;
+        // What the facts say, because where the session stands by the derived rows is to be verified too.
+        let state = rebuild::fold(self.archive, self.session, &mut |_| {})?;
+        let ids = self.entries(&state)?;
         self.operations()?;
-        self.generations(&ids)?;
-        self.derived()?;
-        self.oddities(&ids)?;
-        self.files()
+        self.generations(&ids, &state)?;
+        if self.derived()? {
+            self.oddities(&ids)?;
+            self.files(&state)?;
+        }
+        Ok(())
     }
 
     /// Notes what is odd, once for each kind.
@@ -176,73 +191,82 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Recomputes every entry's id and returns them.
-    fn entries(&mut self) -> Result<Vec<EntryId>, OpsError> {
+    /// Returns every entry's id. That it is the one of its line, the check of the bytes says.
+    fn entries(&mut self, state: &State) -> Result<Vec<EntryId>, OpsError> {
         let (store, key) = (self.archive.store(), self.session.key);
-        let total = store.tip(key)?.entries();
+        let total = state.entries();
         let mut ids: Vec<EntryId> = Vec::with_capacity(usize::try_from(total).unwrap_or(0));
         let mut from = 1;
         while from <= total {
             let range = from..(from + BATCH).min(total + 1);
             let entries = store.entries(key, range.clone())?;
-            let lines = store.line_ids(key, range.clone())?;
-            if entries.len() as u64 != range.end - range.start || lines.len() != entries.len() {
+            if entries.len() as u64 != range.end - range.start {
                 self.damage(
                     &format!("entries {} to {}", range.start, range.end - 1),
-                    "some have no row or no line",
+                    "some are not there",
                 );
                 return Ok(ids);
             }
-            for (entry, (line, _)) in entries.iter().zip(&lines) {
-                if !is_right(entry, *line, &ids) {
-                    self.damage(
-                        &format!("entry {}", entry.n),
-                        "its id is not that of its link and line",
-                    );
-                }
-                ids.push(entry.id);
-            }
+            ids.extend(entries.iter().map(|entry| entry.id));
             from = range.end;
         }
         self.verified.entries += total;
         Ok(ids)
     }
 
-    /// Recomputes the chain of operations.
+    /// Recomputes the chain of operations, and what their records name.
     fn operations(&mut self) -> Result<(), OpsError> {
         let (store, key) = (self.archive.store(), self.session.key);
-        let kinds: Vec<FactKind> =
-            FactKind::ALL.into_iter().filter(|kind| *kind != FactKind::Entries).collect();
-        let mut facts: BTreeMap<u64, _> =
-            store.facts(key, 0..u64::MAX, &kinds)?.into_iter().collect();
+        let own = store.id()?;
         let mut before: Option<OperationId> = None;
-        let mut next = 1;
-        let mut first = 1;
-        for operation in store.operations(key, 0..u64::MAX)? {
-            let item = format!("operation {}", operation.n);
-            if operation.n != next || operation.first != first {
-                self.damage(&item, "it does not follow the one before it");
-            }
-            let mut facts = facts.remove(&operation.n).unwrap_or_default();
-            facts.entries = store
-                .entries(key, operation.first..operation.first.saturating_add(operation.count))?;
-            if operation.seal(before, &self.session.name, &facts) != operation.hash {
-                self.damage(&item, "its facts are not those that its hash covers");
-            }
-            before = Some(operation.hash);
-            (next, first) = (operation.n + 1, operation.first.saturating_add(operation.count));
-            self.verified.operations += 1;
+        let (mut next, mut first, mut checkpoints) = (1, 1, 0);
+        let mut origins: BTreeMap<u64, Vec<Origin>> = BTreeMap::new();
+        for (n, origin) in store.origins(key, 0..u64::MAX)? {
+            origins.entry(n).or_default().push(origin);
         }
-        for n in facts.into_keys() {
+        loop {
+            let range = next..next + OPERATIONS;
+            let operations = store.operations(key, range.clone())?;
+            if operations.is_empty() {
+                break;
+            }
+            let mut growths = store.growths(key, range)?.into_iter().peekable();
+            for operation in operations {
+                let n = operation.n;
+                let item = format!("operation {n}");
+                if n != next || operation.first != first {
+                    self.damage(&item, "it does not follow the one before it");
+                }
+                if operation.hash_after(before, own, &self.session.name) != operation.hash {
+                    self.damage(&item, "its record is not the one that its hash covers");
+                }
+                let runs = std::iter::from_fn(|| growths.next_if(|(by, _)| *by <= n));
+                let given = operation.checkpoints.map_or(0, |named| named.count);
+                let places = store.checkpoints(key, checkpoints..checkpoints + given)?;
+                checkpoints += given;
+                let bulk = Bulk {
+                    entries: store.entries(key, operation.added())?,
+                    runs: runs.filter(|(by, _)| *by == n).map(|(_, run)| run).collect(),
+                    checkpoints: places.into_iter().map(|(_, given)| given).collect(),
+                    origins: origins.remove(&n).unwrap_or_default(),
+                };
+                if !operation.names(&bulk) {
+                    self.damage(&item, "its facts are not those that its record names");
+                }
+                (before, next, first) = (Some(operation.hash), n + 1, operation.added().end);
+                self.verified.operations += 1;
+            }
+        }
+        for n in origins.into_keys() {
             self.damage(&format!("operation {n}"), "there are facts of it, but it is not there");
         }
         Ok(())
     }
 
     /// Recomputes the running hash of every generation.
-    fn generations(&mut self, ids: &[EntryId]) -> Result<(), OpsError> {
+    fn generations(&mut self, ids: &[EntryId], state: &State) -> Result<(), OpsError> {
         let (store, key) = (self.archive.store(), self.session.key);
-        for generation in 1..=store.tip(key)?.generations {
+        for generation in 1..=state.generations.len() as u64 {
             let item = format!("generation {generation}");
             let (mut running, mut place) = (Running::EMPTY, 0);
             for run in store.runs(key, generation, 0)? {
@@ -270,17 +294,19 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn derived(&mut self) -> Result<(), OpsError> {
+    /// Compares the derived rows with those that the facts give, and returns whether the session can be read by them.
+    fn derived(&mut self) -> Result<bool, OpsError> {
         let wanted = rebuild::digest(&rebuild::derived(self.archive, self.session)?);
-        if rebuild::digest(&rebuild::kept(self.archive, self.session)?) != wanted {
+        let kept = rebuild::kept(self.archive, self.session)?;
+        if kept.as_ref().map(rebuild::digest) != Some(wanted) {
             self.verified.outdated += 1;
             self.damage("derived rows", "they are not those of the facts");
         }
-        Ok(())
+        Ok(kept.is_some())
     }
 
     /// Compares the live file and those that were set aside.
-    fn files(&mut self) -> Result<(), OpsError> {
+    fn files(&mut self, tip: &State) -> Result<(), OpsError> {
         for rotated in rotations::rotations(self.archive, self.session)? {
             let item = rotated.path.display().to_string();
             match rotated.state {
@@ -310,8 +336,7 @@ impl Check<'_> {
                 }
             }
         }
-        let tip = self.archive.store.tip(self.session.key)?;
-        let live = catch_up::live_file(self.archive, self.session, &tip)?;
+        let live = catch_up::live_file(self.archive, tip);
         let Some(LiveFile { path, attached, .. }) = live else { return Ok(()) };
         let item = path.display().to_string();
         let io = |source| OpsError::Io { path: path.clone(), source };
@@ -325,8 +350,7 @@ impl Check<'_> {
             return Ok(());
         }
         let (running, tail) = tip
-            .growth
-            .as_ref()
+            .growth()
             .map_or((Running::EMPTY, Vec::new()), |run| (run.running, run.tail.clone()));
         let file = match disk::open(&path, Links::Refuse) {
             Err(error) if Refusal::of(&error).is_some() => {
@@ -336,7 +360,7 @@ impl Check<'_> {
             opened => opened.map_err(io)?,
         };
         if rotations::running_hash(file)? != (running, tail) {
-            let behind = catch_up::is_behind(self.archive, self.session, &tip)?;
+            let behind = catch_up::is_behind(self.archive, tip)?;
             if behind || attached {
                 self.find(
                     Severity::Note,
@@ -352,15 +376,4 @@ impl Check<'_> {
         }
         Ok(())
     }
-}
-
-fn is_right(entry: &Entry, line: LineId, ids: &[EntryId]) -> bool {
-    let link = match entry.link {
-        None => None,
-        Some(n) => match usize::try_from(n).ok().and_then(|n| ids.get(n.checked_sub(1)?)) {
-            Some(id) => Some(*id),
-            None => return false,
-        },
-    };
-    EntryId::of(link, line) == entry.id
 }

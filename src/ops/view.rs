@@ -14,9 +14,11 @@ use lineage::Begins;
 pub use lineage::{Elsewhere, Gap};
 
 use crate::{
-    model::{Facts, Kind, LineId, NameTag, Parent, Position, Record, Run, json::Raw},
-    ops::{OpsError, Session},
-    store::{Find, NewLine, SessionKey, Store, StoreError},
+    model::{
+        Bulk, EntryId, Facts, Kind, LineId, NameTag, Parent, Position, Record, Run, json::Raw,
+    },
+    ops::{OpsError, Session, content},
+    store::{NewLine, SessionKey, Store, StoreError},
     wire::{Before, Failure, Format, Graph, Link, Path},
 };
 
@@ -27,6 +29,7 @@ const CHUNK: u64 = 1024;
 pub(super) struct Pending<'a> {
     pub(super) first: u64,
     pub(super) facts: &'a Facts,
+    pub(super) bulk: &'a Bulk,
     pub(super) records: &'a [Record],
     pub(super) lines: &'a [NewLine],
     pub(super) twins: &'a BTreeSet<NameTag>,
@@ -55,7 +58,7 @@ impl Pending<'_> {
 
     /// Returns the same, with the runs of another generation.
     fn of(&self, generation: u64) -> Self {
-        let runs = self.facts.runs.iter().filter(|run| run.generation == generation);
+        let runs = self.bulk.runs.iter().filter(|run| run.generation == generation);
         Self { runs: runs.cloned().collect(), names: OnceCell::new(), ..*self }
     }
 }
@@ -191,18 +194,17 @@ impl<'a> View<'a> {
         self.format
     }
 
-    /// Returns the hashes of the lines of these entries.
-    pub(super) fn line_ids(&self, entries: &[u64]) -> Result<Vec<LineId>, OpsError> {
+    /// Returns, for each of these entries, the id that its line has by itself, wherever it stands.
+    pub(super) fn alone(&self, entries: &[u64]) -> Result<Vec<EntryId>, OpsError> {
         let first = self.pending.as_ref().map_or(u64::MAX, |pending| pending.first);
         let mut ids = Vec::with_capacity(entries.len());
         for range in ranges(entries) {
             let held = range.start..range.end.min(first);
             if !held.is_empty() {
-                let lines = self.store.line_ids(self.key()?, held)?;
-                ids.extend(lines.into_iter().map(|(id, _)| id));
+                ids.extend(content::alone(self.store, self.key()?, held)?);
             }
             for entry in range.start.max(first)..range.end {
-                ids.push(LineId::of(&self.line(entry)?));
+                ids.push(EntryId::of(None, LineId::of(&self.line(entry)?)));
             }
         }
         Ok(ids)
@@ -241,8 +243,7 @@ impl<'a> View<'a> {
         let fresh = entries.start.max(first)..entries.end;
         let mut lengths = Vec::new();
         if !held.is_empty() {
-            let lines = self.store.line_ids(self.key()?, held)?;
-            lengths.extend(lines.into_iter().map(|(_, length)| length));
+            lengths.extend(self.store.lengths(self.key()?, held)?);
         }
         for entry in fresh {
             let pending = self.pending.as_ref();
@@ -288,7 +289,7 @@ impl<'a> View<'a> {
 
     /// Returns the entries within the horizon whose records have this tag, each behind its place, in order.
     fn tagged(&self, tag: NameTag) -> Result<Vec<(u64, u64)>, Failure> {
-        let held = self.key.map(|key| self.store.find(key, &Find::Name(tag, tag))).transpose()?;
+        let held = self.key.map(|key| self.store.named(key, tag, tag)).transpose()?;
         let mut entries = held.unwrap_or_default();
         entries.extend(self.pending.iter().flat_map(|pending| pending.named(tag)));
         let mut tagged = Vec::new();

@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use undertext::model::{Block, Image, Kind, Message};
+use undertext::model::{Block, Image, Kind, Message, Text};
 use undertext::ops::Line;
 
 use super::style::{Label, Styles};
@@ -56,7 +56,9 @@ pub(crate) fn write(out: &mut dyn Write, lines: &[Line], manner: Manner<'_>) -> 
         manner.entry(out, line)?;
         for checkpoint in &line.marks {
             let number = manner.styles.paint(Label::Checkpoint, &format!("@{}", checkpoint.n));
-            let note = safe::line(checkpoint.note.as_deref().unwrap_or("checkpoint")).into_owned();
+            let note =
+                checkpoint.note.as_ref().map_or_else(|| "checkpoint".to_owned(), Text::to_text);
+            let note = safe::line(&note).into_owned();
             writeln!(out, "\n{number}  {note}")?;
         }
     }

@@ -95,7 +95,11 @@ fn message(
         after.push((Label::Note, format!("{} cut", node.cut)));
     }
     for mark in &node.marks {
-        let note = mark.note.as_deref().map(safe::line).unwrap_or_default();
+        let note = mark
+            .note
+            .as_ref()
+            .map(|note| safe::line(&note.to_text()).into_owned())
+            .unwrap_or_default();
         after.push((Label::Checkpoint, format!("@{} {note}", mark.n).trim_end().to_owned()));
     }
     after.extend(names(&node.branches, node.is_head));

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use serde_json::value::RawValue;
-use undertext::model::{Block, Checkpoint, Message};
+use undertext::model::{Block, Checkpoint, Message, Text};
 use undertext::ops::{self, GraphNode};
 use undertext::wire::Departure;
 
@@ -30,7 +30,7 @@ pub(crate) struct EntryShape<'a> {
     time: Option<String>,
     checkpoint: Option<u64>,
     own: Option<&'a str>,
-    checkpoints: Vec<MarkShape<'a>>,
+    checkpoints: Vec<MarkShape>,
     model: Option<&'a str>,
     blocks: Vec<Part<'a>>,
     #[serde(flatten)]
@@ -45,9 +45,9 @@ struct Excerpt<'a> {
 }
 
 #[derive(Serialize)]
-struct MarkShape<'a> {
+struct MarkShape {
     checkpoint: u64,
-    note: Option<&'a str>,
+    note: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -85,7 +85,7 @@ pub(crate) struct NodeShape<'a> {
     parents: &'a [usize],
     checkpoint: Option<u64>,
     own: Option<&'a str>,
-    checkpoints: Vec<MarkShape<'a>>,
+    checkpoints: Vec<MarkShape>,
     branches: &'a [String],
     head: bool,
     unnamed: bool,
@@ -154,8 +154,11 @@ impl<'a> NodeShape<'a> {
     }
 }
 
-fn marks(marks: &[Checkpoint]) -> Vec<MarkShape<'_>> {
-    marks.iter().map(|mark| MarkShape { checkpoint: mark.n, note: mark.note.as_deref() }).collect()
+fn marks(marks: &[Checkpoint]) -> Vec<MarkShape> {
+    marks
+        .iter()
+        .map(|mark| MarkShape { checkpoint: mark.n, note: mark.note.as_ref().map(Text::to_text) })
+        .collect()
 }
 
 fn part(block: &Block) -> Part<'_> {

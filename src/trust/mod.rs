@@ -4,7 +4,7 @@
 //! in the user's own state folder, which no repository, archive or transcript reaches.
 //!
 //! Trust names a store by its path, by the device and inode of its folder, by the inode of its database and by its own id,
-//! the hash of its first operation. A store that a checkout puts in its place is a strange one.
+//! a number that was drawn when it was made. A store that a checkout puts in its place is a strange one.
 //!
 //! Invariant: of a strange store nothing is opened; it is looked at from outside.
 
@@ -24,12 +24,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::model::OperationId;
+use crate::model::{MachineId, StoreId};
 
 /// The file of a store's folder that is its database.
 const DATABASE: &str = "store.db";
 /// The folder in it that holds live files.
 const TRANSCRIPTS: &str = "transcripts";
+/// The list that holds the number of this computer.
+const MACHINE: &str = "machine";
 /// How many parts a store's folder may have; a store makes fewer than ten.
 const MOST_PARTS: usize = 100;
 
@@ -52,7 +54,7 @@ pub struct Trusted {
     /// Where it lay when it was trusted.
     pub place: Place,
     /// Its own id.
-    pub store: OperationId,
+    pub store: StoreId,
 }
 
 /// Why a store that was found in a folder is not used. A part is named by its path below that folder, the folder itself by
@@ -262,10 +264,27 @@ impl Trusted {
             inode: text()?.parse().ok()?,
             database: text()?.parse().ok()?,
         };
-        let store = OperationId::from_hex(text()?)?;
+        let store = StoreId::from_hex(text()?)?;
         let path = Path::new(OsStr::from_bytes(fields.next()?)).to_owned();
         Some(Self { path, place, store })
     }
+}
+
+/// Returns the number that was drawn for this user on this computer.
+pub fn machine(state: &Path) -> io::Result<Option<MachineId>> {
+    let items = List::new(state, MACHINE).read()?;
+    let number = items.first().and_then(|item| str::from_utf8(item).ok());
+    Ok(number.and_then(|number| u64::from_str_radix(number, 16).ok()).map(MachineId::new))
+}
+
+/// Keeps a number that was drawn for this user on this computer, unless there is one, and returns the one that counts.
+pub fn draw_machine(state: &Path, drawn: MachineId) -> io::Result<MachineId> {
+    List::new(state, MACHINE).change(|items| {
+        if items.is_empty() {
+            items.push(format!("{:016x}", drawn.get()).into_bytes());
+        }
+    })?;
+    Ok(machine(state)?.unwrap_or(drawn))
 }
 
 #[cfg(test)]
@@ -283,7 +302,7 @@ mod tests {
 
     fn trusted(path: &Path) -> Trusted {
         let place = examine(path).unwrap();
-        Trusted { path: path.to_owned(), place, store: OperationId::new([7; 32]) }
+        Trusted { path: path.to_owned(), place, store: StoreId::new([7; 16]) }
     }
 
     #[test]
@@ -352,7 +371,7 @@ mod tests {
         let store = Trusted {
             path: Path::new(OsStr::from_bytes(b"/a b/\xff\n/.undertext")).to_owned(),
             place: Place { device: 1, inode: u64::MAX, database: 3 },
-            store: OperationId::new([0xab; 32]),
+            store: StoreId::new([0xab; 16]),
         };
         assert_eq!(Trusted::parse(&store.item()), Some(store));
         for broken in [&b""[..], b"1 2 3", b"1 2 3 zz /p", b"x 2 3 4 /p"] {

@@ -135,6 +135,12 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    /// Expects so many bytes, which it then reads at once.
+    #[must_use]
+    pub(crate) fn expecting(self, bytes: usize) -> Self {
+        Self { chunk: (bytes + 1).min(CHUNK), ..self }
+    }
+
     /// Takes longer lines than these for too long.
     #[must_use]
     pub fn limited(self, max: usize) -> Self {
@@ -228,11 +234,16 @@ impl<R: Read> Reader<R> {
         if self.buffer.len() < self.filled + self.chunk {
             self.buffer.resize(self.filled + self.chunk, 0);
         }
-        self.chunk = (4 * self.chunk).min(CHUNK);
         let free = self.buffer.get_mut(self.filled..).unwrap_or_default();
         match self.read.read(free) {
             Ok(0) => self.at_end = true,
-            Ok(len) => self.filled += len,
+            Ok(len) => {
+                // What fills its room may be much more.
+                if len == free.len() {
+                    self.chunk = (4 * self.chunk).min(CHUNK);
+                }
+                self.filled += len;
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(source) => {
                 return Err(ReadError::Io { offset: self.offset + self.filled as u64, source });

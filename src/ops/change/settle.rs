@@ -4,29 +4,30 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use serde_json::Value;
-
-use super::{Change, Outcome};
+use super::{Change, Outcome, Writing};
 use crate::{
     disk,
     live::{self, Writable, WritableFile},
-    model::{Card, Move, Operation, OperationId, Position, Record, Tie, Timestamp, json::Raw},
-    ops::{OpsError, Session, beside, catch_up, derive, follow::Follow},
-    store::Commit,
+    model::{Card, Command, Move, Operation, Position, Record, Tie, Timestamp, json::Raw},
+    ops::{Notice, OpsError, Session, beside, catch_up, derive, follow::Follow},
+    store::{Commit, SessionKey, StoreError},
     wire::TIED,
 };
 
 impl Change<'_> {
     /// Commits the operation and lets the live file follow.
-    pub(in crate::ops) fn commit(mut self, detail: &Value) -> Result<Outcome, OpsError> {
-        self.settle(detail)
+    pub(in crate::ops) fn commit(mut self, command: Command) -> Result<Outcome, OpsError> {
+        self.settle(command)
     }
 
     /// Commits what was gathered so far as an operation of its own, and goes on with the next one.
-    pub(in crate::ops) fn part(&mut self, detail: &Value) -> Result<(), OpsError> {
-        let session = self.settle(detail)?.session;
-        self.archive.store.hold()?;
-        self.tip = self.archive.store.tip(session.key)?;
+    pub(in crate::ops) fn part(&mut self, command: Command) -> Result<(), OpsError> {
+        let session = self.settle(command)?.session;
+        match &mut self.writing {
+            Writing::Alone(writing) => *writing = Some(self.archive.store.begin()?),
+            Writing::Among(gathering) => gathering.renew()?,
+        }
+        self.tip = self.archive.store.state(session.key)?;
         self.at = Timestamp(self.tip.at().0 + 1);
         self.session = Some(session);
         self.fresh_ids.clear();
@@ -34,8 +35,10 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn settle(&mut self, detail: &Value) -> Result<Outcome, OpsError> {
-        self.refuse_if_unread()?;
+    fn settle(&mut self, command: Command) -> Result<Outcome, OpsError> {
+        if !command.takes_in() {
+            self.refuse_if_unread()?;
+        }
         let mut follow = std::mem::replace(&mut self.follow, Follow::Nothing);
         let attached = follow.attached().cloned();
         if let Some(target) = &attached {
@@ -46,28 +49,29 @@ impl Change<'_> {
             self.list_folder(target)?;
         }
         if matches!(follow, Follow::Nothing)
-            && let Some(live) = self.live_file()?.filter(|live| !live.attached)
+            && let Some(live) = self.live_file().filter(|live| !live.attached)
         {
             follow = Follow::Stamp { target: self.writable_file(&live)? };
         }
         follow.prepare(self.at).map_err(|(path, source)| OpsError::Io { path, source })?;
-        let operation = self.seal(detail);
-        let n = operation.n;
         let ties = self.ties()?;
+        let operation = self.seal(command)?;
+        let n = operation.n;
         let deriver = std::mem::take(&mut self.deriver);
         let card = self.card(&operation, &deriver.records)?;
         let commit = Commit {
             session: self.name.clone(),
             expected: self.tip.hash(),
             operation,
-            facts: std::mem::take(&mut self.facts),
+            bulk: std::mem::take(&mut self.bulk),
             lines: std::mem::take(&mut self.lines),
+            kept: std::mem::take(&mut self.kept),
             records: deriver.records,
             twins: deriver.twins.into_iter().collect(),
             ties,
             card: Some(card),
         };
-        let key = self.archive.store.commit(commit)?;
+        let key = self.write(commit)?;
         let session = Session { key, name: self.name.clone(), format: self.format };
         let alone = follow.carry_out(self.at).map_err(|(path, source)| OpsError::Behind {
             operation: n,
@@ -75,7 +79,7 @@ impl Change<'_> {
             source,
         })?;
         if !alone {
-            self.notices.extend(catch_up::catch_up(self.archive, &session)?.0);
+            self.notices.extend(catch_up::catch_up(self.archive, &session)?);
         } else if let Some(target) = attached {
             catch_up::saw(self.archive, &target)?;
         }
@@ -83,11 +87,25 @@ impl Change<'_> {
         Ok(Outcome { session, operation: n, notices })
     }
 
+    /// Adds the operation, and makes it durable unless it is one among many.
+    fn write(&mut self, commit: Commit) -> Result<SessionKey, OpsError> {
+        match &mut self.writing {
+            Writing::Among(gathering) => Ok(gathering.add(commit)?),
+            Writing::Alone(writing) => {
+                let mut writing = writing.take().ok_or(StoreError::Conflict)?;
+                let key = writing.add(commit)?;
+                if let Some(why) = writing.commit()?.unsettled {
+                    self.notices.push(Notice::Unsettled { why: why.to_string() });
+                }
+                Ok(key)
+            }
+        }
+    }
+
     /// Refuses a record that stands for all that was said, where some of that cannot be read.
     fn refuse_if_unread(&self) -> Result<(), OpsError> {
-        let is_taken_in = matches!(self.command, "import" | "catch-up");
         let replaces = |record: &Record| self.format.replaces_all(record);
-        if is_taken_in || !self.deriver.records.iter().any(replaces) {
+        if !self.deriver.records.iter().any(replaces) {
             return Ok(());
         }
         self.refuse_without_past()
@@ -136,29 +154,27 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn seal(&mut self, detail: &Value) -> Operation {
+    fn seal(&mut self, command: Command) -> Result<Operation, OpsError> {
         let moved =
             std::mem::take(&mut self.moved).into_iter().filter(|(_, (from, to))| from != to);
-        self.facts.moves = moved.map(|(branch, (from, to))| Move { branch, from, to }).collect();
-        self.facts.sort();
-        let mut operation = Operation {
-            n: self.number(),
-            at: self.at,
-            command: self.command.to_owned(),
-            detail: detail.to_string(),
-            undoes: self.undoes,
-            first: self.tip.entries() + 1,
-            count: self.facts.entries.len() as u64,
-            hash: OperationId::new([0; 32]),
+        let step = |(branch, (from, to)): (String, _)| {
+            let branch = self.branch_text(&branch);
+            Move { branch, from, to }
         };
-        operation.hash = operation.seal(self.tip.hash(), &self.name, &self.facts);
-        operation
+        let moves = moved.map(step).collect();
+        let mut facts = std::mem::take(&mut self.facts);
+        facts.moves = moves;
+        facts.sort();
+        self.bulk.sort();
+        let place = (self.number(), self.at, self.tip.entries() + 1);
+        let (store, before) = (self.archive.store.id()?, self.tip.hash());
+        Ok(Operation::seal((store, &self.name), before, place, command, facts, &self.bulk))
     }
 
     /// Returns the ties of the generations whose beginnings grew.
     fn ties(&self) -> Result<Vec<(u64, Vec<Tie>)>, OpsError> {
         let mut ends: BTreeMap<u64, u64> = BTreeMap::new();
-        for run in self.facts.runs.iter().filter(|run| run.start < TIED) {
+        for run in self.bulk.runs.iter().filter(|run| run.start < TIED) {
             let end = ends.entry(run.generation).or_default();
             *end = (*end).max(run.end().min(TIED));
         }
@@ -175,7 +191,7 @@ impl Change<'_> {
             Some(session) => self.archive.store.card(session.key)?,
             None => Card::default(),
         };
-        derive::see_operation(&mut card, operation, &self.facts.marks, self.format);
+        derive::see_operation(&mut card, operation, self.format);
         for (record, line) in records.iter().zip(&self.lines) {
             // Only a card that lacks words needs the line itself.
             let raw = (card.title.is_none() || card.folder.is_none())

@@ -15,9 +15,9 @@ use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path};
 
 use super::View;
 use crate::{
-    model::{File, Generation, Position, json::Raw},
+    model::{File, Generation, Position, State, json::Raw},
     ops::OpsError,
-    store::{FactKind, StoreError},
+    store::StoreError,
     wire::{Base, FileName, Graph},
 };
 
@@ -222,20 +222,17 @@ impl View<'_> {
 
     /// Returns what the names of the session's files say, each with its newest generation.
     fn files(&self) -> Result<Vec<(FileName, u64)>, OpsError> {
-        let (mut files, mut generations): (Vec<File>, Vec<Generation>) = (Vec::new(), Vec::new());
-        if let Some(key) = self.key {
-            let kinds = [FactKind::Files, FactKind::Generations];
-            for (_, facts) in self.store.facts(key, 0..u64::MAX, &kinds)? {
-                files.extend(facts.files);
-                generations.extend(facts.generations);
-            }
-        }
+        let state = self.key.map_or_else(|| Ok(State::default()), |key| self.store.state(key))?;
+        let held = (1..).zip(&state.files).map(|(n, place)| File { n, place: place.clone() });
+        let mut files: Vec<File> = held.collect();
+        let mut generations: Vec<Generation> =
+            state.generations.iter().map(|(_, generation)| *generation).collect();
         if let Some(pending) = &self.pending {
             files.extend(pending.facts.files.iter().cloned());
             generations.extend(pending.facts.generations.iter().copied());
         }
         let named = files.into_iter().filter_map(|file| {
-            let name = Path::new(OsStr::from_bytes(&file.path)).file_name()?.to_str()?;
+            let name = Path::new(OsStr::from_bytes(file.place.path())).file_name()?.to_str()?;
             let of_file = generations.iter().filter(|generation| generation.file == Some(file.n));
             let newest = of_file.map(|generation| generation.n).max()?;
             Some((self.format.file_name(name)?, newest))
