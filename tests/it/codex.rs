@@ -41,7 +41,7 @@ fn imported(paths: &[PathBuf]) -> (Archive, Session) {
 
 /// Returns what the agent would be sent of the current branch: the words of people and models.
 fn sent(archive: &Archive, session: &Session) -> String {
-    let Some(position) = archive.store().tip(session.key).unwrap().position else {
+    let Some(position) = archive.store().state(session.key).unwrap().position() else {
         return String::new();
     };
     let view = view(archive, session);
@@ -102,7 +102,7 @@ fn a_path_reads_as_little_as_it_is_asked_for_and_crosses_files() {
     let thread = Thread::new();
     let (archive, session) = imported(&[thread.home.codex()]);
     let view = view(&archive, &session);
-    let head = archive.store().tip(session.key).unwrap().position.unwrap().head.unwrap();
+    let head = archive.store().state(session.key).unwrap().position().unwrap().head.unwrap();
     let whole = Codex.path(&view, head, usize::MAX).unwrap().entries;
     for limit in 1..=whole.len() + 1 {
         let last = Codex.path(&view, head, limit).unwrap().entries;

@@ -400,7 +400,7 @@ fn a_model_writes_the_summary_and_hooks_are_told() {
     assert_eq!(told[0]["summarised"], 32);
     assert_eq!(told[1]["operation"], json!(made.operation));
     let operations = archive.store().operations(session.key, 0..99).unwrap();
-    let detail: Value = serde_json::from_str(&operations.last().unwrap().detail).unwrap();
+    let detail = operations.last().unwrap().command.to_json();
     let events: Vec<Event> = serde_json::from_value(detail["events"].clone()).unwrap();
     assert!(matches!(events[..], [Event::CompactionStart { .. }, Event::CompactionEnd { .. }]));
 }
@@ -409,7 +409,7 @@ fn a_model_writes_the_summary_and_hooks_are_told() {
 fn what_fails_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (mut archive, session) = taken_up(folder.path(), "claude", 10);
-    let before = (sent(&archive, &session), archive.store().tip(session.key).unwrap().hash());
+    let before = (sent(&archive, &session), archive.store().state(session.key).unwrap().hash());
     let fault = undertext::context::model::Fault::Unreachable { said: "gone".to_owned() };
     let broken = || Err(ModelError { model: "says".to_owned(), fault: fault.clone() });
     let model = Says(vec![broken(), broken()].into());
@@ -427,7 +427,7 @@ fn what_fails_changes_nothing() {
         Compacting { by: Some(&model), limit: std::time::Duration::ZERO, ..usual() },
     );
     assert!(matches!(late, Err(OpsError::Summary(_))), "{late:?}");
-    let after = (sent(&archive, &session), archive.store().tip(session.key).unwrap().hash());
+    let after = (sent(&archive, &session), archive.store().state(session.key).unwrap().hash());
     assert_eq!(before, after);
 
     // Unless strict, the fallback says that it is one.

@@ -151,7 +151,7 @@ fn go_on(root: &Path) {
     let mut archive = Archive::open(root, Access::Write, Box::new(ops::Machine)).unwrap();
     archive.set_writable(fixture::writable(root));
     let session = only_session(&archive);
-    let from = archive.store().tip(session.key).unwrap().operations() * 1000;
+    let from = archive.store().state(session.key).unwrap().operations() * 1000;
     for n in 0.. {
         let text = step(&mut archive, &session, from + n).unwrap();
         needs::tell_parent(&format!("did {text}"));
@@ -395,16 +395,16 @@ fn everything(root: &Path) -> Result<Vec<String>, String> {
         };
         let (store, key) = (archive.store(), session.key);
         let gone = |error: StoreError| format!("{error:?}");
-        let tip = store.tip(key).map_err(gone)?;
-        all.push(format!("{tip:?} {:?}", store.branches(key).map_err(gone)?));
+        let state = store.state(key).map_err(gone)?;
+        all.push(format!("{state:?}"));
         all.push(format!("{:?}", store.operations(key, 0..u64::MAX).map_err(gone)?));
-        let kinds = undertext::store::FactKind::ALL;
-        all.push(format!("{:?}", store.facts(key, 0..u64::MAX, &kinds).map_err(gone)?));
+        all.push(format!("{:?}", store.growths(key, 0..u64::MAX).map_err(gone)?));
+        all.push(format!("{:?}", store.checkpoints(key, 0..u64::MAX).map_err(gone)?));
+        all.push(format!("{:?}", store.origins(key, 0..u64::MAX).map_err(gone)?));
         all.push(format!("{:?}", store.entries(key, 0..u64::MAX).map_err(gone)?));
         all.push(format!("{:?}", store.records(key, 0..u64::MAX).map_err(gone)?));
         all.push(format!("{:?}", store.twins(key).map_err(gone)?));
-        all.push(format!("{:?}", store.undos(key).map_err(gone)?));
-        for generation in 1..=tip.generations {
+        for generation in 1..=state.generations.len() as u64 {
             let each = &mut |part: &[u8]| {
                 all.push(format!("{part:?}"));
                 Ok(())
@@ -412,15 +412,15 @@ fn everything(root: &Path) -> Result<Vec<String>, String> {
             ops::export(&archive, &session, Some(generation), each).map_err(failed)?;
         }
         for entry in store.entries(key, 0..u64::MAX).map_err(gone)? {
-            let found = store.find(key, &undertext::store::Find::Id(entry.id)).map_err(gone)?;
+            let found =
+                store.find(key, &undertext::model::IdPrefix::whole(&entry.id)).map_err(gone)?;
             all.push(format!("{found:?}"));
             let target = ops::find_entry(&archive, &session, &entry.id.to_string());
             all.push(format!("{:?}", target.map_err(failed)?));
         }
         for record in store.records(key, 0..u64::MAX).map_err(gone)? {
             let Some(tag) = record.name else { continue };
-            let by_name = undertext::store::Find::Name(tag, tag);
-            all.push(format!("{:?}", store.find(key, &by_name).map_err(gone)?));
+            all.push(format!("{:?}", store.named(key, tag, tag).map_err(gone)?));
         }
     }
     Ok(all)
@@ -429,8 +429,7 @@ fn everything(root: &Path) -> Result<Vec<String>, String> {
 #[test]
 fn a_flipped_bit_is_found_or_changes_nothing_that_can_be_read() {
     let folder = TempDir::new().unwrap();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/v1");
-    copy_store(&root, folder.path());
+    crate::format::make(folder.path());
     let path = folder.path().join("store.db");
     let good = fs::read(&path).unwrap();
     let whole = everything(folder.path()).unwrap();

@@ -265,7 +265,7 @@ fn every_result_of_the_corpus_is_cut_cleanly() {
 
 /// What a context must be before and after: roles, blocks and the calls that they make or answer.
 fn outline(archive: &Archive, session: &Session) -> Vec<String> {
-    let position = archive.store().tip(session.key).unwrap().position.unwrap();
+    let position = archive.store().state(session.key).unwrap().position().unwrap();
     let view = View::new(archive.store(), session, position, None);
     let path = view.path(usize::MAX).unwrap().entries;
     let context = session.format.context(&view, &path).unwrap();

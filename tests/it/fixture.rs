@@ -8,7 +8,7 @@ use undertext::{
     live::Writable,
     model::{Block, Role, Timestamp},
     ops::{self, Ambient, Archive, Layers, Session, Severity, Target, Workspace},
-    store::{Access, SessionFilter},
+    store::{Access, SessionFilter, SqliteStore, Store as _},
     wire::{self, Draft},
 };
 use uuid::Uuid;
@@ -38,6 +38,20 @@ impl Ambient for Seeded {
         let hash = undertext::model::LineId::of(format!("{} {}", self.seed, self.looks).as_bytes());
         uuid::Builder::from_random_bytes(hash.as_bytes()[..16].try_into().unwrap()).into_uuid()
     }
+
+    /// Does not look, so that words change no time.
+    fn salt(&mut self) -> [u8; 16] {
+        self.looks.to_be_bytes().repeat(2).try_into().unwrap()
+    }
+}
+
+/// Has a store put what its journal holds into its tables.
+pub(crate) fn settle(root: &Path) {
+    let mut store = SqliteStore::open(&root.join("store.db"), Access::Write).unwrap();
+    store.set_journal(0, 0);
+    let mut writing = store.begin().unwrap();
+    writing.sight(&[]).unwrap();
+    assert!(writing.commit().unwrap().unsettled.is_none());
 }
 
 /// Numbers that follow from a seed: xorshift.
@@ -132,7 +146,7 @@ pub(crate) fn said(archive: &Archive, session: &Session, target: Option<&Target>
 /// Returns the lines of all entries of a session, in order.
 pub(crate) fn lines(archive: &Archive, session: &Session) -> Vec<Vec<u8>> {
     let store = archive.store();
-    let all: Vec<u64> = (1..=store.tip(session.key).unwrap().entries()).collect();
+    let all: Vec<u64> = (1..=store.state(session.key).unwrap().entries()).collect();
     let mut lines = Vec::new();
     store.lines(session.key, &all, &mut |_, line| lines.push(line)).unwrap();
     lines

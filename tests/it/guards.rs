@@ -269,7 +269,7 @@ fn assert_refused<T: std::fmt::Debug>(
 ) {
     let live = fixture::live(archive, session);
     let state = |archive: &Archive| {
-        (archive.store().tip(session.key).unwrap().hash(), fs::read(&live).unwrap())
+        (archive.store().state(session.key).unwrap().hash(), fs::read(&live).unwrap())
     };
     let before = state(archive);
     let refused = change(archive);
@@ -330,6 +330,7 @@ fn a_line_that_was_changed_in_the_store_is_an_error_and_is_not_shown() {
     let folder = tempfile::tempdir().unwrap();
     let (archive, session) = begun(folder.path());
     drop(archive);
+    fixture::settle(folder.path());
     let db = Connection::open(folder.path().join("store.db")).unwrap();
     let changed = db
         .execute(
@@ -361,16 +362,16 @@ fn a_trigger_that_is_missing_or_was_changed_is_damage() {
     let db = Connection::open(folder.path().join("store.db")).unwrap();
     assert_eq!(fixture::damage(&archive), [""; 0]);
     db.execute_batch(
-        "DROP TRIGGER entry_is_not_updated; DROP TRIGGER line_is_not_deleted;
-         CREATE TRIGGER line_is_not_deleted BEFORE DELETE ON line WHEN OLD.key = 0
-         BEGIN SELECT RAISE(ABORT, 'append-only: line'); END;",
+        "DROP TRIGGER entry_is_not_updated; DROP TRIGGER run_is_not_deleted;
+         CREATE TRIGGER run_is_not_deleted BEFORE DELETE ON run WHEN OLD.start = 0
+         BEGIN SELECT RAISE(ABORT, 'append-only: run'); END;",
     )
     .unwrap();
     assert_eq!(
         fixture::damage(&archive),
         [
             "trigger entry_is_not_updated: it is not there",
-            "trigger line_is_not_deleted: it was changed"
+            "trigger run_is_not_deleted: it was changed"
         ]
     );
 }

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use proptest::prelude::*;
+use undertext::model::IdPrefix;
 use undertext::model::{Checkpoint, EntryId, Kind, Timestamp};
 use undertext::ops::{self, Ambient, Archive, Imported, Session, Step, Summary};
-use undertext::store::{Access, Find};
+use undertext::store::Access;
 use uuid::Uuid;
 
 use crate::needs;
@@ -50,7 +51,7 @@ fn only(archive: &Archive) -> Session {
 fn seen(archive: &Archive, session: &Session) -> (Vec<EntryId>, Vec<EntryId>) {
     let store = archive.store();
     let entries = store.entries(session.key, 1..u64::MAX).unwrap();
-    let position = store.tip(session.key).unwrap().position.unwrap();
+    let position = store.state(session.key).unwrap().position().unwrap();
     let path = ops::View::new(store, session, position, None).path(usize::MAX).unwrap();
     let id = |n: u64| entries[usize::try_from(n - 1).unwrap()].id;
     assert_eq!(path.entries.last().copied(), position.head);
@@ -91,7 +92,7 @@ fn every_file_comes_back_byte_for_byte_and_is_taken_in_once() {
     assert!(held >= 135, "{held} files were compared");
     let operations = |archive: &Archive| {
         let sessions = archive.every().unwrap();
-        let tips = sessions.iter().map(|session| archive.store().tip(session.key).unwrap());
+        let tips = sessions.iter().map(|session| archive.store().state(session.key).unwrap());
         tips.map(|tip| tip.operations()).sum::<u64>()
     };
     let before = operations(&archive);
@@ -294,7 +295,7 @@ proptest! {
             }
         }
         for Numbered { entry, .. } in known.values() {
-            prop_assert!(entry.is_none_or(|entry| store.find(session.key, &Find::Id(entry)).unwrap().len() == 1));
+            prop_assert!(entry.is_none_or(|entry| store.find(session.key, &IdPrefix::whole(&entry)).unwrap().len() == 1));
         }
     }
 

@@ -29,6 +29,7 @@ mod needs;
 mod provider;
 mod reach;
 mod readme;
+mod record;
 mod recovery;
 mod resume;
 mod rollout;

@@ -26,7 +26,7 @@ pub(crate) fn peek(path: &Path) -> Option<(Archive, Session)> {
 }
 
 pub(crate) fn view<'a>(archive: &'a Archive, session: &'a Session) -> View<'a> {
-    let position = archive.store().tip(session.key).unwrap().position.unwrap();
+    let position = archive.store().state(session.key).unwrap().position().unwrap();
     View::new(archive.store(), session, position, None)
 }
 
@@ -366,7 +366,7 @@ fn what_lies_behind_the_horizon_does_not_exist() {
         while let Some(located) = reader.next_line().unwrap() {
             ends.push(located.offset + located.line.bytes.len() as u64);
         }
-        let whole = archive.store().tip(session.key).unwrap().position.unwrap();
+        let whole = archive.store().state(session.key).unwrap().position().unwrap();
         for (horizon, end) in (1..).zip(ends) {
             let part = bytes.get(..usize::try_from(end).unwrap()).unwrap();
             let file = FileGraph::read(session.format, part);

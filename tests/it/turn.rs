@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
 use undertext::{
     context::{
         Origin, Shape,
@@ -132,7 +132,7 @@ fn after_a_hundred_rounds_the_context_is_bounded_and_every_call_has_its_result()
         let operations = archive.store().operations(session.key, 0..u64::MAX).unwrap();
         let kept: Vec<Event> = operations
             .iter()
-            .filter_map(|op| serde_json::from_str::<Value>(&op.detail).ok())
+            .map(|operation| operation.command.to_json())
             .filter_map(|detail| {
                 serde_json::from_value::<Vec<Event>>(detail.get("events")?.clone()).ok()
             })
@@ -219,14 +219,14 @@ fn a_window_that_is_too_small_is_refused_before_any_request() {
     let server = calling(WINDOW);
     let model = model(&server, Api::OpenAi);
     let asked = Asked { shape: Shape::Openai, ..asked(8_000) };
-    let before = archive.store().tip(session.key).unwrap().hash();
+    let before = archive.store().state(session.key).unwrap().hash();
     let failed = turn(&mut archive, &session, "Hello", (&model, &asked), 0, &mut |_| ());
     assert!(
         matches!(failed, Err(OpsError::Unrecovered(Unrecovered::Blocked { window: 8_000, .. }))),
         "{failed:?}"
     );
     assert_eq!(server.asked().len(), 0);
-    assert_eq!(archive.store().tip(session.key).unwrap().hash(), before);
+    assert_eq!(archive.store().state(session.key).unwrap().hash(), before);
 }
 
 /// A summariser that is never done in time.

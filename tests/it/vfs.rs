@@ -34,6 +34,8 @@ pub(crate) enum Failure {
     Write,
     /// A sync.
     Sync,
+    /// The process: it is killed before it writes or syncs.
+    Kill,
 }
 
 /// A folder whose files are about to fail.
@@ -55,10 +57,14 @@ struct Countdown {
 impl Countdown {
     /// Counts a call of one kind and returns whether it must fail.
     fn fails(&self, sync: bool) -> bool {
-        if sync != (self.failure == Failure::Sync) {
+        if self.failure != Failure::Kill && sync != (self.failure == Failure::Sync) {
             return false;
         }
         let left = self.left.fetch_sub(1, Ordering::SeqCst);
+        if self.failure == Failure::Kill && left == 1 {
+            let own = rustix::process::getpid();
+            rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
+        }
         left == 1 || (left < 1 && self.forever)
     }
 }
@@ -195,7 +201,7 @@ unsafe extern "C" fn write(
     match opened(file) {
         Some(Opened { countdown, .. }) if countdown.fails(false) => match countdown.failure {
             Failure::Full => SQLITE_FULL,
-            Failure::Write | Failure::Sync => SQLITE_IOERR_WRITE,
+            Failure::Write | Failure::Sync | Failure::Kill => SQLITE_IOERR_WRITE,
         },
         // SAFETY: every argument is handed on as it came.
         Some(Opened { methods, .. }) => {
@@ -240,6 +246,13 @@ mod syncs {
 
     thread_local! {
         static SEEN: RefCell<Vec<Synced>> = const { RefCell::new(Vec::new()) };
+        static SAFE: RefCell<Option<(PathBuf, PathBuf)>> = const { RefCell::new(None) };
+    }
+
+    /// Has each file of a folder be copied into another one when this thread syncs it: what is there is what a power cut leaves
+    /// of it. None of either ends that.
+    pub(crate) fn copy_synced(folders: Option<(PathBuf, PathBuf)>) {
+        SAFE.set(folders);
     }
 
     /// Returns what this thread has synced since it was asked last.
@@ -275,10 +288,19 @@ mod syncs {
         } else {
             Synced::File(path, meta.len())
         };
+        if let Synced::File(path, _) = &synced {
+            let _ = SAFE.try_with(|safe| {
+                if let Some((from, to)) = &*safe.borrow()
+                    && path.starts_with(from)
+                {
+                    fs::copy(path, to.join(path.file_name().unwrap())).unwrap();
+                }
+            });
+        }
         // A thread that ends has nowhere to note it.
         let _ = SEEN.try_with(|seen| seen.borrow_mut().push(synced));
     }
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) use syncs::{Synced, synced};
+pub(crate) use syncs::{Synced, copy_synced, synced};

@@ -98,6 +98,7 @@ fn derived_rows_are_made_anew() {
     let env = TestEnv::new();
     conversation(&env);
     let equal = env.run(&["rebuild", "--json"]).success();
+    crate::fixture::settle(&store(&env));
     Connection::open(store(&env).join("store.db"))
         .unwrap()
         .execute_batch("UPDATE record SET kind = 5 WHERE n = 2")
@@ -119,6 +120,7 @@ fn derived_rows_are_made_anew() {
 fn a_session_that_no_list_shows_is_found() {
     let env = TestEnv::new();
     conversation(&env);
+    crate::fixture::settle(&store(&env));
     let db = Connection::open(store(&env).join("store.db")).unwrap();
     db.execute_batch("DELETE FROM card").unwrap();
     assert_snapshot!(env.run(&["verify"]), @r"

@@ -4,9 +4,13 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use insta::assert_snapshot;
+use rusqlite::{Connection, params};
 use serde_json::Value;
+use undertext::model::{Bulk, Operation, OperationId, Tagged as _};
+use undertext::store::{Access, CacheStore as _, FactStore as _, SqliteStore};
 
 use super::{conversation, live, store};
 use crate::env::TestEnv;
@@ -59,7 +63,7 @@ fn a_newer_store_is_refused_before_anything_is_written() {
     let before = state();
     assert_snapshot!(env.run(&["append", "text"]), @r"
     ------- stderr -------
-    error: the store at $HOME/.local/share/undertext/store.db has version 99, and this program knows versions up to 1
+    error: the store at $HOME/.local/share/undertext/store.db has version 99, and this program knows versions up to 2 (development 1)
     hint: update undertext, or name another store with --store
     [exit status: 4]
     ");
@@ -68,6 +72,119 @@ fn a_newer_store_is_refused_before_anything_is_written() {
         assert!(output.ends_with("[exit status: 4]\n"), "{command}: {output}");
     }
     assert!(before == state());
+}
+
+#[test]
+fn a_store_that_was_never_released_is_refused_with_a_way_on() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let path = store(&env).join("store.db");
+    let mut file = fs::File::options().write(true).open(&path).unwrap();
+    file.seek(SeekFrom::Start(60)).unwrap();
+    file.write_all(&1_u32.to_be_bytes()).unwrap();
+    drop(file);
+    let before = fs::read(&path).unwrap();
+    assert_snapshot!(env.run(&["append", "text"]), @r"
+    ------- stderr -------
+    error: the store at $HOME/.local/share/undertext/store.db has version 1, which was never released
+    hint: once that file is moved away, take in the sessions of your agents again: undertext import
+    [exit status: 3]
+    ");
+    assert!(env.run(&["sessions"]).to_string().ends_with("[exit status: 3]\n"));
+    assert!(fs::read(&path).unwrap() == before);
+}
+
+/// Adds an operation to a session of a store whose record has a field that is not known here, as a newer program would.
+fn go_on_with_a_newer_program(folder: &Path) {
+    crate::fixture::settle(folder);
+    let store = SqliteStore::open(&folder.join("store.db"), Access::Read).unwrap();
+    let (key, name) = store.names().unwrap().pop().unwrap();
+    let mut state = store.state(key).unwrap();
+    let newest = store.operations(key, state.operations()..state.operations() + 1).unwrap();
+    // Field 99, of one byte.
+    let record = [&newest[0].record[..], &[99, 1, 7]].concat();
+    let n = state.operations() + 1;
+    let mut operation = Operation::open(n, record, OperationId::default(), &[]).unwrap();
+    assert_eq!(operation.unknown, [99]);
+    operation.hash = operation.hash_after(state.hash(), store.id().unwrap(), &name);
+    operation.entries = None;
+    state.apply(&operation, &Bulk::default());
+    drop(store);
+    let db = Connection::open(folder.join("store.db")).unwrap();
+    db.execute(
+        "INSERT INTO operation (seq, session, store, n, hash, record)
+         SELECT 1 + max(seq), ?1, 1, ?2, ?3, ?4 FROM operation",
+        params![key.0, n, operation.hash.as_bytes(), operation.record],
+    )
+    .unwrap();
+    db.execute(
+        "UPDATE card SET settled = ?2, state = ?3 WHERE session = ?1",
+        params![key.0, n, state.to_bytes()],
+    )
+    .unwrap();
+}
+
+#[test]
+fn what_a_newer_program_wrote_in_a_session_is_read_on_and_not_changed() {
+    let env = TestEnv::new();
+    conversation(&env);
+    go_on_with_a_newer_program(&store(&env));
+    for command in ["log", "graph", "status", "checkpoints", "operations", "sessions", "context"] {
+        env.run(&[command]).success();
+    }
+    assert_snapshot!(env.run(&["append", "text"]), @r"
+    ------- stderr -------
+    error: operation 6 of the session was written by a newer undertext
+    hint: update undertext, or name another store with --store
+    [exit status: 4]
+    ");
+    for change in ["undo", "clear", "checkpoint", "compact"] {
+        let output = env.run(&[change]).to_string();
+        assert!(output.ends_with("[exit status: 4]\n"), "{change}: {output}");
+    }
+    // Other sessions of the store go on.
+    env.run(&["new"]).success();
+    env.run(&["append", "text"]).success();
+}
+
+#[test]
+fn a_store_that_has_forgotten_is_noticed_and_not_changed() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let folder = store(&env);
+    crate::fixture::settle(&folder);
+    let keep = |to: &str| fs::copy(folder.join("store.db"), env.home().join(to)).unwrap();
+    Connection::open(folder.join("store.db"))
+        .unwrap()
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    keep("older.db");
+    env.run(&["append", "What came since."]).success();
+    // An older copy is put in the place of the database, and what belongs to the newer one goes.
+    for end in ["-wal", "-shm"] {
+        let _ = fs::remove_file(folder.join(format!("store.db{end}")));
+    }
+    fs::copy(env.home().join("older.db"), folder.join("store.db")).unwrap();
+    assert_snapshot!(env.run(&["append", "text"]), @r"
+    ------- stderr -------
+    error: the store at $HOME/.local/share/undertext/store.db has lost what it held: it had come to change 6, and holds 5
+    hint: read what that means and what can be done: undertext doctor
+    [exit status: 3]
+    ");
+    assert_snapshot!(env.run(&["verify"]), @r"
+    damage: store.witness: it has seen change 6, and the store holds 5
+    note: e572dff8-2304-400b-856a-555ac3a4558d: $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl: another program changed the live file; the next change takes it in
+    Verified 1 session, 5 operations, 4 entries: 1 thing is damaged
+    [exit status: 1]
+    ");
+    assert_snapshot!(env.run(&["doctor"]), @r"
+    $HOME/.local/share/undertext/store.db: it has lost what it held: store.witness saw change 6 of it, and it holds 5. Put the newer one back, with its -wal file; to go on with this one, move store.witness away
+    [exit status: 1]
+    ");
+    env.run(&["log"]).success();
+    // Who means to go on from there says so.
+    fs::remove_file(folder.join("store.witness")).unwrap();
+    env.run(&["append", "text"]).success();
 }
 
 #[test]

@@ -337,6 +337,7 @@ fn damage_and_settings_hint_at_what_helps() {
         (world, json(&created)["session"].as_str().unwrap().to_owned())
     };
     world.must(&project, &["append", "-q", "One."]);
+    crate::fixture::settle(&world.store);
     let damage = "UPDATE record SET kind = 5 WHERE n = 1";
     Connection::open(world.store.join("store.db")).unwrap().execute_batch(damage).unwrap();
     let said = world.run(&project, &["verify", &id]);

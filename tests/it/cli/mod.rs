@@ -110,6 +110,11 @@ impl Ambient for Ticking {
         self.0 += 1;
         Uuid::from_u128(u128::from(self.0) << 96)
     }
+
+    /// Does not tick, so that words change no time.
+    fn salt(&mut self) -> [u8; 16] {
+        u128::from(self.0).to_be_bytes()
+    }
 }
 
 impl Stored {

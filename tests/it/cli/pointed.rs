@@ -54,7 +54,7 @@ fn kept() -> (TestEnv, PathBuf) {
 }
 
 /// A machine that got a store of which a session has this file, below the home folder: what was said where it was made is
-/// not known here.
+/// not known here. Whoever made it even knew this computer's number.
 fn copied(file: &str, before: &[&[&str]]) -> (TestEnv, PathBuf) {
     let env = TestEnv::new();
     let file = env.home().join(file);
@@ -63,7 +63,7 @@ fn copied(file: &str, before: &[&[&str]]) -> (TestEnv, PathBuf) {
     for command in before {
         env.run(&[command, &["-s", "boat"][..]].concat()).success();
     }
-    fs::remove_dir_all(env.home().join(".local/state")).unwrap();
+    fs::remove_file(env.home().join(".local/state/undertext/attached")).unwrap();
     (env, file)
 }
 
@@ -107,6 +107,34 @@ fn a_store_that_came_from_elsewhere_writes_no_file_that_its_facts_name() {
     env.run(&["revert", "1", "-s", "boat"]).success();
     assert_eq!(fs::read_to_string(&file).unwrap(), MINE);
     assert_eq!(fs::read_dir(env.home()).unwrap().count(), 3, "nothing lies beside it");
+}
+
+#[test]
+fn a_path_that_was_met_on_another_computer_is_no_file_here() {
+    let (env, file) = kept();
+    // Another computer, or another account, has another number.
+    fs::remove_dir_all(env.home().join(".local/state")).unwrap();
+    fs::write(&file, MINE).unwrap();
+    assert_snapshot!(env.run(&["revert", "1", "-s", "boat"]), @r"
+    Session boat  Build a boat.  (claude)
+    main is back at checkpoint 1
+    The old end is kept as branch main.1, with 3 entries that came after
+    ------- stderr -------
+    warning: the session's file lies on another computer or in another account; only the store is changed
+    The agent's own file is not changed
+    hint: to write this state to a file: undertext export -o boat.jsonl -s boat
+    hint: to undo: undertext undo -s boat
+    ");
+    assert_eq!(fs::read_to_string(&file).unwrap(), MINE);
+    let told = env.run(&["status", "boat"]).success().stdout;
+    assert!(!told.contains("boat.jsonl"), "{told}");
+    // Its own file is taken in as one of this computer's.
+    fs::write(&file, records()).unwrap();
+    env.run(&["import"]).success();
+    assert!(env.run(&["status", "boat"]).success().stdout.contains("boat.jsonl"));
+    env.run(&["append", "--note", "Here.", "-s", "boat"]).success();
+    assert!(fs::read_to_string(&file).unwrap().contains("Here."));
+    env.run(&["verify"]).success();
 }
 
 #[test]

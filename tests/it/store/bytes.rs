@@ -1,0 +1,219 @@
+//! Bytes: every line comes back as it came, however it is kept; what occurs again is kept once.
+
+use undertext::{
+    model::line,
+    store::{Access, ByteStore, SessionKey, Store},
+};
+
+use super::{
+    lab::{Folder, Lab, assert_whole, commit, count, folders, line_of, over_each, settle},
+    writer::Writer,
+};
+
+#[test]
+fn a_cut_line_is_kept_as_the_beginning_of_the_one_that_it_was_cut_from() {
+    let record = |text: &str| format!(r#"{{"uuid":"x","a":"{text}","b":"{text}"}}"#).into_bytes();
+    let noise: String = (0..60_000u32)
+        .map(|n| char::from(b'!' + u8::try_from(n.wrapping_mul(2_654_435_761) >> 25).unwrap() % 90))
+        .map(|c| if matches!(c, '"' | '\\') { ' ' } else { c })
+        .collect();
+    let whole = record(&noise);
+    let shape = line::split(&whole, false, false).next().unwrap().shape.unwrap();
+    let cut = record(&(noise[..40_000].to_owned() + "[cut]"));
+    over_each(|store| {
+        let mut writer = Writer::new(store, "s");
+        // Once the whole line lies in a segment, once it comes with the same commit.
+        let key = commit(store, writer.begin()).unwrap();
+        commit(store, writer.next(std::slice::from_ref(&whole), |_| {})).unwrap();
+        let before = store.sizes().unwrap().kept;
+        let mut next = writer.next(std::slice::from_ref(&cut), |_| {});
+        next.lines[0].cut_from(&whole, &shape.texts);
+        commit(store, next).unwrap();
+        let other = whole.iter().map(|&byte| if byte == b'!' { b'~' } else { byte }).collect();
+        let again = [&cut[..cut.len() - 1], br#","c":1}"#].concat();
+        let mut next = writer.next(&[other, again.clone()], |_| {});
+        // What is said of a line and is not true changes nothing.
+        next.lines[0].cut_from(&record("other"), &shape.texts);
+        next.lines[0].cut_from(&whole, &shape.texts[..1]);
+        next.lines[1].cut_from(&whole, &shape.texts);
+        commit(store, next).unwrap();
+        let mut lines = Vec::new();
+        store.lines(key, &[3, 4, 6], &mut |_, line| lines.push(line)).unwrap();
+        assert!(lines == [whole.clone(), cut.clone(), again]);
+        assert_whole(store);
+        let sizes = store.sizes().unwrap();
+        // In memory nothing is shared; the store keeps the other line once, and of the cut ones next to nothing.
+        assert!(sizes.texts == 0 || sizes.kept - before < 62_000, "{sizes:?}, {before} before");
+    });
+}
+
+/// Returns lines that hold long strings once and again: within a line, from line to line, and cut short of the threshold.
+pub(crate) fn repetitive(seed: usize, count: usize) -> Vec<Vec<u8>> {
+    let text = |n: usize, length: usize| -> String {
+        (0..length)
+            .map(|i| char::from(b'a' + u8::try_from((i * 7 + n * 13 + i / 26) % 26).unwrap()))
+            .collect()
+    };
+    let line = |n: usize| {
+        let n = n + seed;
+        let (own, shared) = (text(n, 200 + n % 300), text(n % 5, 2000));
+        format!(
+            r#"{{"n":{n},"message":"{own}","a":["{shared}","{own}"],"b":{{"c":"{shared}\u0041"}}}}"#
+        )
+        .into_bytes()
+    };
+    (0..count).map(line).collect()
+}
+
+/// Adds batches of lines and asserts that each line comes back, from the same connection and from a new one.
+fn assert_kept(batches: &[Vec<Vec<u8>>], packed: bool) {
+    // Without a journal, with one that is settled often, and as a store has it.
+    for folder in [Folder::new(0, 0), Folder::new(3, 30_000), Folder::new(64, 1 << 20)] {
+        let store = &folder.write();
+        let mut writer = Writer::new(store, "s");
+        let key = commit(store, writer.begin()).unwrap();
+        let mut n = 2;
+        for batch in batches {
+            commit(store, writer.next(batch, |_| {})).unwrap();
+            // The newest line of each batch at once, while its strings are at hand.
+            n += batch.len() as u64;
+            assert!(line_of(store, key, n) == *batch.last().unwrap());
+        }
+        assert_all(store, key, batches);
+        let again = Folder::new(folder.rows, folder.bytes);
+        let mut writer = Writer::new(&again.write(), "s");
+        let mut key = None;
+        for (i, batch) in batches.iter().enumerate() {
+            // A new connection now and then knows no strings by heart.
+            let store = again.open_for(Access::Brief).unwrap();
+            if i == 0 {
+                key = Some(commit(&store, writer.begin()).unwrap());
+            }
+            commit(&store, writer.next(batch, |_| {})).unwrap();
+        }
+        let key = key.unwrap();
+        assert_all(&again.read(), key, batches);
+        settle(&again.write());
+        assert_all(&again.read(), key, batches);
+        let segments = count(&again.path(), "segment");
+        assert!(segments > 0 || !packed, "{segments} segments");
+    }
+}
+
+pub(crate) fn assert_all(store: &dyn Store, key: SessionKey, batches: &[Vec<Vec<u8>>]) {
+    let all: Vec<&Vec<u8>> = batches.iter().flatten().collect();
+    let numbers: Vec<u64> = (3..3 + all.len() as u64).collect();
+    // In order, and backwards, which asks for segments in another order.
+    let mut at = 0;
+    store
+        .lines(key, &numbers, &mut |_, line| {
+            assert!(line == *all[at], "line {at}");
+            at += 1;
+        })
+        .unwrap();
+    assert_eq!(at, all.len());
+    let backwards: Vec<u64> = numbers.iter().rev().copied().collect();
+    store
+        .lines(key, &backwards, &mut |n, line| {
+            assert!(line == *all[usize::try_from(n).unwrap() - 3]);
+        })
+        .unwrap();
+    let lengths = store.lengths(key, 3..u64::MAX).unwrap();
+    assert_eq!(lengths, all.iter().map(|line| line.len() as u64).collect::<Vec<_>>());
+    assert_whole(store);
+}
+
+#[test]
+fn a_repeated_string_is_kept_once_and_comes_back_everywhere() {
+    let batches = [repetitive(0, 10), repetitive(5, 10), repetitive(100, 3)];
+    assert_kept(&batches, false);
+    for folder in folders() {
+        let store = folder.write();
+        let mut writer = Writer::new(&store, "s");
+        commit(&store, writer.begin()).unwrap();
+        for batch in &batches {
+            commit(&store, writer.next(batch, |_| {})).unwrap();
+        }
+        settle(&store);
+        let sizes = store.sizes().unwrap();
+        assert!(sizes.kept * 4 < sizes.raw, "{}: {sizes:?}", folder.name());
+    }
+}
+
+#[test]
+fn lines_are_packed_when_single_appends_cross_the_threshold() {
+    let text =
+        |n: usize| format!(r#"{{"n":{n},"x":"{}"}}"#, format!("{n} ").repeat(4000)).into_bytes();
+    let batches: Vec<Vec<Vec<u8>>> = (0..200).map(|n| vec![text(n)]).collect();
+    assert_kept(&batches, true);
+}
+
+#[test]
+fn lines_are_packed_when_one_batch_crosses_the_threshold() {
+    let unique =
+        |n: usize| format!(r#"{{"n":{n},"x":"{}"}}"#, format!("{n},").repeat(300)).into_bytes();
+    let batches = [
+        repetitive(0, 20),
+        (0..2500).map(unique).collect(),
+        repetitive(3, 20),
+        (2400..4000).map(unique).chain(repetitive(0, 20)).collect(),
+    ];
+    assert_kept(&batches, true);
+}
+
+#[test]
+fn nothing_of_a_large_batch_is_left_unpacked() {
+    let unique =
+        |n: usize| format!(r#"{{"n":{n},"x":"{}"}}"#, format!("{n},").repeat(300)).into_bytes();
+    for folder in folders() {
+        let store = folder.write();
+        let mut writer = Writer::new(&store, "s");
+        let lines: Vec<Vec<u8>> = (0..700).map(unique).collect();
+        commit(&store, writer.begin()).unwrap();
+        commit(&store, writer.next(&repetitive(0, 3), |_| {})).unwrap();
+        let key = commit(&store, writer.next(&lines, |_| {})).unwrap();
+        assert_eq!(count(&folder.path(), "fresh"), 0, "{}", folder.name());
+        assert_all(&store, key, &[repetitive(0, 3), lines]);
+    }
+}
+
+#[test]
+fn a_line_of_megabytes_comes_back() {
+    let long = |c: &str, size: usize| format!(r#"{{"x":"{}"}}"#, c.repeat(size)).into_bytes();
+    let noise: Vec<u8> =
+        (0..1_500_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let batches = [
+        vec![long("a", 3 << 20)],
+        vec![b"short".to_vec(), long("a", 3 << 20), long("b", (1 << 20) + 1), noise.clone()],
+        vec![b"short again".to_vec()],
+        vec![[&noise[1..], b"x"].concat(), Vec::from(&b"\xff\x00"[..])],
+    ];
+    assert_kept(&batches, true);
+}
+
+#[test]
+fn equal_lines_in_two_sessions_are_kept_once() {
+    over_each(|store| {
+        for id in ["one", "two"] {
+            let mut writer = Writer::new(store, id);
+            let key = commit(store, writer.begin()).unwrap();
+            commit(store, writer.next(&repetitive(0, 5), |_| {})).unwrap();
+            assert_eq!(line_of(store, key, 5), repetitive(0, 5)[2]);
+        }
+    });
+    for folder in folders() {
+        let store = folder.write();
+        // Some come in one operation, some in others; some have a name, and some have none.
+        let mut writers = ["one", "two", "three"].map(|id| Writer::new(&store, id));
+        for writer in &mut writers {
+            commit(&store, writer.begin()).unwrap();
+            commit(&store, writer.next(&repetitive(0, 5), |_| {})).unwrap();
+            let again = [b"{}".to_vec(), b"{}".to_vec(), br#"{"uuid":"c"}"#.to_vec()];
+            commit(&store, writer.next(&again, |_| {})).unwrap();
+        }
+        settle(&store);
+        // What settles them has 40 lines of its own, and two that are there already.
+        assert_eq!(store.sizes().unwrap().lines, 2 + 5 + 2 + 40, "{}", folder.name());
+        assert_whole(&store);
+    }
+}

@@ -1,0 +1,470 @@
+//! A store made outside of the crate: commits as they came, and every answer by a look through all of them.
+//!
+//! It shows that the traits can be implemented by others. It shares no code with the stores of the crate but the check of
+//! commits, so that what is wrong in their overlay shows in a comparison.
+
+use std::{
+    cell::{Cell, Ref, RefCell},
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use undertext::{
+    model::{
+        Card, Checkpoint, Entry, EntryId, IdPrefix, Kind, LineId, NameTag, Operation, Origin,
+        Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
+    },
+    store::{
+        ByteStore, CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Known, Listed,
+        SessionFilter, SessionKey, Sighting, Sizes, Store, StoreError, Transaction,
+    },
+};
+
+/// A store that is a list of commits.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    id: StoreId,
+    held: RefCell<Held>,
+    is_written: Cell<bool>,
+}
+
+#[derive(Clone, Default)]
+struct Held {
+    names: Vec<SessionName>,
+    added: Vec<(SessionKey, Commit)>,
+    derived: BTreeMap<SessionKey, Derived>,
+    sightings: BTreeMap<Vec<u8>, Sighting>,
+    /// By session, rule and entry.
+    counts: BTreeMap<(SessionKey, u64, u64), Vec<u64>>,
+}
+
+fn damaged(item: &str) -> StoreError {
+    StoreError::Corrupt { item: item.to_owned(), problem: "it is not there".to_owned() }
+}
+
+impl Held {
+    /// Returns what `pick` takes of each commit of a session, in order.
+    fn all<T>(
+        &self,
+        session: SessionKey,
+        pick: impl Fn(&Commit) -> Vec<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.derived(session)?;
+        let own = self.added.iter().filter(|(key, _)| *key == session);
+        Ok(own.flat_map(|(_, commit)| pick(commit)).collect())
+    }
+
+    fn derived(&self, session: SessionKey) -> Result<&Derived, StoreError> {
+        self.derived.get(&session).ok_or_else(|| damaged("a session"))
+    }
+
+    /// Returns every entry of a session with its line.
+    fn lines(&self, session: SessionKey) -> Result<Vec<(Entry, Vec<u8>)>, StoreError> {
+        self.all(session, |commit| {
+            let lines = commit.lines.iter().map(|line| line.bytes().to_vec());
+            commit.bulk.entries.iter().copied().zip(lines).collect()
+        })
+    }
+
+    fn session(&self, name: &SessionName) -> Option<SessionKey> {
+        let at = self.names.iter().position(|held| held == name)?;
+        Some(SessionKey(i64::try_from(at).unwrap()))
+    }
+
+    fn add(&mut self, commit: Commit) -> SessionKey {
+        let session = self.session(&commit.session).unwrap_or_else(|| {
+            self.names.push(commit.session.clone());
+            SessionKey(i64::try_from(self.names.len() - 1).unwrap())
+        });
+        let derived = self.derived.entry(session).or_default();
+        derived.state.apply(&commit.operation, &commit.bulk);
+        derived.records.extend(commit.records.iter().cloned());
+        derived.twins.extend(&commit.twins);
+        let mut ties: BTreeMap<u64, Vec<Tie>> =
+            std::mem::take(&mut derived.ties).into_iter().collect();
+        ties.extend(commit.ties.iter().cloned());
+        derived.ties = ties.into_iter().collect();
+        if let Some(card) = &commit.card {
+            derived.card = card.clone();
+        }
+        self.added.push((session, commit));
+        session
+    }
+}
+
+/// What the ledger knows of a session that a commit is checked against.
+struct Own<'a>(&'a Held, Option<SessionKey>);
+
+impl Own<'_> {
+    fn all<T>(&self, pick: impl Fn(&Commit) -> Vec<T>) -> Result<Vec<T>, StoreError> {
+        self.1.map_or_else(|| Ok(Vec::new()), |session| self.0.all(session, pick))
+    }
+}
+
+impl Known for Own<'_> {
+    fn entry(&self, n: u64) -> Result<Option<EntryId>, StoreError> {
+        let entries = self.all(|commit| commit.bulk.entries.clone())?;
+        Ok(entries.iter().find(|entry| entry.n == n).map(|entry| entry.id))
+    }
+
+    fn holds(&self, id: &EntryId) -> Result<bool, StoreError> {
+        let entries = self.all(|commit| commit.bulk.entries.clone())?;
+        Ok(entries.iter().any(|entry| entry.id == *id))
+    }
+
+    fn is_replaced(&self, entry: u64) -> Result<bool, StoreError> {
+        let origins = self.all(|commit| commit.bulk.origins.clone())?;
+        Ok(origins.iter().any(|origin| origin.entry == entry))
+    }
+}
+
+impl Ledger {
+    /// Makes an empty one with an id.
+    pub(crate) fn with_id(id: StoreId) -> Self {
+        Self { id, ..Self::default() }
+    }
+
+    fn held(&self) -> Ref<'_, Held> {
+        self.held.borrow()
+    }
+}
+
+impl FactStore for Ledger {
+    fn id(&self) -> Result<StoreId, StoreError> {
+        Ok(self.id)
+    }
+
+    fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
+        let names = self.held().names.clone();
+        Ok((0..).map(SessionKey).zip(names).collect())
+    }
+
+    fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
+        Ok(self.held().session(name))
+    }
+
+    fn operations(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<Operation>, StoreError> {
+        let mut all = self.held().all(session, |commit| vec![commit.operation.clone()])?;
+        all.retain(|operation| range.contains(&operation.n));
+        Ok(all)
+    }
+
+    fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError> {
+        let mut all = self.held().all(session, |commit| commit.bulk.entries.clone())?;
+        all.retain(|entry| range.contains(&entry.n));
+        Ok(all)
+    }
+
+    fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<u64>, StoreError> {
+        let mut all = self.entries(session, 0..u64::MAX)?;
+        all.retain(|entry| prefix.matches(&entry.id));
+        Ok(all.iter().map(|entry| entry.n).collect())
+    }
+
+    fn runs(
+        &self,
+        session: SessionKey,
+        generation: u64,
+        from: u64,
+    ) -> Result<Vec<Run>, StoreError> {
+        let mut all = self.held().all(session, |commit| commit.bulk.runs.clone())?;
+        all.retain(|run| run.generation == generation && (from == 0 || run.end() > from));
+        Ok(all)
+    }
+
+    fn growths(
+        &self,
+        session: SessionKey,
+        operations: Range<u64>,
+    ) -> Result<Vec<(u64, Run)>, StoreError> {
+        let mut all = self.held().all(session, |commit| {
+            commit.bulk.runs.iter().map(|run| (commit.operation.n, run.clone())).collect()
+        })?;
+        all.retain(|(n, _)| operations.contains(n));
+        Ok(all)
+    }
+
+    fn checkpoints(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<(u64, Checkpoint)>, StoreError> {
+        let mut all = self.held().all(session, |commit| {
+            commit
+                .bulk
+                .checkpoints
+                .iter()
+                .map(|given| (commit.operation.n, given.clone()))
+                .collect()
+        })?;
+        all.retain(|(_, given)| range.contains(&given.n));
+        Ok(all)
+    }
+
+    fn origins(
+        &self,
+        session: SessionKey,
+        entries: Range<u64>,
+    ) -> Result<Vec<(u64, Origin)>, StoreError> {
+        let mut all = self.held().all(session, |commit| {
+            commit.bulk.origins.iter().map(|origin| (commit.operation.n, origin.clone())).collect()
+        })?;
+        all.retain(|(_, origin)| entries.contains(&origin.entry));
+        all.sort_by_key(|(_, origin)| origin.entry);
+        Ok(all)
+    }
+
+    fn since(&self, cursor: Option<&Cursor>) -> Result<(Vec<SessionKey>, Cursor), StoreError> {
+        let seen = cursor.map_or(0, |cursor| {
+            str::from_utf8(cursor.as_bytes()).unwrap().parse::<usize>().unwrap()
+        });
+        let held = self.held();
+        let new: BTreeSet<SessionKey> = held.added.iter().skip(seen).map(|(key, _)| *key).collect();
+        let cursor = Cursor::new(held.added.len().to_string().into_bytes());
+        Ok((new.into_iter().collect(), cursor))
+    }
+}
+
+impl ByteStore for Ledger {
+    fn lines(
+        &self,
+        session: SessionKey,
+        entries: &[u64],
+        each: &mut dyn FnMut(u64, Vec<u8>),
+    ) -> Result<(), StoreError> {
+        let all = self.held().lines(session)?;
+        for &n in entries {
+            let found = all.iter().find(|(entry, _)| entry.n == n);
+            let (entry, line) = found.ok_or_else(|| damaged("an entry"))?;
+            let linked = |n: u64| all.iter().find(|(entry, _)| entry.n == n).map(|(e, _)| e.id);
+            if EntryId::of(entry.link.and_then(linked), LineId::of(line)) != entry.id {
+                return Err(damaged("a line"));
+            }
+            each(n, line.clone());
+        }
+        Ok(())
+    }
+
+    fn lengths(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<u64>, StoreError> {
+        let mut all = self.held().lines(session)?;
+        all.retain(|(entry, _)| range.contains(&entry.n));
+        Ok(all.iter().map(|(_, line)| line.len() as u64).collect())
+    }
+
+    fn kept(&self, session: SessionKey, operation: u64, at: u64) -> Result<Vec<u8>, StoreError> {
+        let all = self.held().all(session, |commit| {
+            let numbered = (0..).zip(&commit.kept);
+            numbered.map(|(at, bytes)| ((commit.operation.n, at), bytes.clone())).collect()
+        })?;
+        let found = all.into_iter().find(|(place, _)| *place == (operation, at));
+        found.map(|(_, bytes)| bytes).ok_or_else(|| damaged("a kept file"))
+    }
+
+    fn check(&self, _: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn sizes(&self) -> Result<Sizes, StoreError> {
+        let held = self.held();
+        let lines = held.added.iter().flat_map(|(_, commit)| &commit.lines);
+        let raw = lines.clone().map(|line| line.bytes().len() as u64).sum();
+        let lines = lines.count() as u64;
+        Ok(Sizes { lines, raw, kept: raw, texts: 0, stored: raw })
+    }
+}
+
+impl CacheStore for Ledger {
+    fn state(&self, session: SessionKey) -> Result<State, StoreError> {
+        Ok(self.held().derived(session)?.state.clone())
+    }
+
+    fn card(&self, session: SessionKey) -> Result<Card, StoreError> {
+        Ok(self.held().derived(session)?.card.clone())
+    }
+
+    fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
+        let names = self.names()?;
+        let mut listed = Vec::new();
+        for (key, name) in &names {
+            let card = self.card(*key)?;
+            let ties = self.ties(*key)?;
+            let is_sub_agent = ties.iter().flat_map(|(_, ties)| ties).any(|tie| {
+                let parent = SessionName { format: name.format.clone(), id: tie.other.clone() };
+                tie.kind == TieKind::SubAgent && names.iter().any(|(_, name)| *name == parent)
+            });
+            let equal = |wanted: &Option<String>, value: Option<&String>| {
+                wanted.is_none() || wanted.as_ref() == value
+            };
+            if equal(&filter.format, Some(&name.format))
+                && equal(&filter.folder, card.folder.as_ref())
+                && equal(&filter.title, card.title.as_ref())
+                && filter.prefix.as_ref().is_none_or(|prefix| name.id.starts_with(prefix))
+                && filter.since.is_none_or(|since| card.active >= since)
+                && (filter.hidden || !card.hidden)
+                && (filter.sub_agents || !is_sub_agent)
+            {
+                listed.push(Listed { key: *key, name: name.clone(), card });
+            }
+        }
+        listed.sort_by_key(|listed| Reverse((listed.card.active, listed.key)));
+        listed.truncate(filter.limit.unwrap_or(usize::MAX));
+        Ok(listed)
+    }
+
+    fn files(&self, place: &Place) -> Result<Vec<(SessionKey, SessionName, u64)>, StoreError> {
+        let mut found = Vec::new();
+        for (key, name) in self.names()? {
+            let files = self.held().all(key, |commit| commit.operation.facts.files.clone())?;
+            let here = files.into_iter().filter(|file| file.place == *place);
+            found.extend(here.map(|file| (key, name.clone(), file.n)));
+        }
+        Ok(found)
+    }
+
+    fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError> {
+        let mut all = self.held().derived(session)?.records.clone();
+        all.retain(|record| range.contains(&record.n));
+        Ok(all)
+    }
+
+    fn named(
+        &self,
+        session: SessionKey,
+        low: NameTag,
+        high: NameTag,
+    ) -> Result<Vec<u64>, StoreError> {
+        let all = self.records(session, 0..u64::MAX)?;
+        let named = all.iter().filter(|r| r.name.is_some_and(|name| low <= name && name <= high));
+        Ok(named.map(|record| record.n).collect())
+    }
+
+    fn boundary(&self, session: SessionKey, range: Range<u64>) -> Result<Option<u64>, StoreError> {
+        let mut all = self.records(session, range)?;
+        all.retain(|record| record.kind == Kind::Boundary);
+        Ok(all.last().map(|record| record.n))
+    }
+
+    fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError> {
+        let twins: BTreeSet<NameTag> =
+            self.held().derived(session)?.twins.iter().copied().collect();
+        Ok(twins.into_iter().collect())
+    }
+
+    fn ties(&self, session: SessionKey) -> Result<Vec<(u64, Vec<Tie>)>, StoreError> {
+        let mut all = self.held().derived(session)?.ties.clone();
+        all.retain(|(_, ties)| !ties.is_empty());
+        all.sort_by_key(|(generation, _)| *generation);
+        for (_, ties) in &mut all {
+            ties.sort();
+            ties.dedup();
+        }
+        Ok(all)
+    }
+
+    fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
+        let mut found = Vec::new();
+        for (key, name) in self.names()? {
+            let ties = self.ties(key)?;
+            if name.format == format && ties.iter().any(|(_, ties)| ties.contains(tie)) {
+                found.push((key, name));
+            }
+        }
+        found.sort_by(|(_, a), (_, b)| a.cmp(b));
+        Ok(found)
+    }
+
+    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
+        Ok(self.held().sightings.get(path).cloned())
+    }
+
+    fn counts(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+        rule: u64,
+    ) -> Result<Vec<(u64, Vec<u64>)>, StoreError> {
+        let held = self.held();
+        held.derived(session)?;
+        let own = held
+            .counts
+            .iter()
+            .filter(|((key, under, n), _)| (*key, *under) == (session, rule) && range.contains(n));
+        Ok(own.map(|((.., n), tokens)| (*n, tokens.clone())).collect())
+    }
+}
+
+impl Store for Ledger {
+    fn begin(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
+        if self.is_written.replace(true) {
+            return Err(StoreError::Busy);
+        }
+        Ok(Box::new(Page { ledger: self, before: Some(self.held().clone()) }))
+    }
+
+    fn is_stale(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+}
+
+/// What is being written, and what to go back to.
+struct Page<'a> {
+    ledger: &'a Ledger,
+    before: Option<Held>,
+}
+
+impl Transaction for Page<'_> {
+    fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
+        let mut held = self.ledger.held.borrow_mut();
+        let session = held.session(&commit.session);
+        let state = session.and_then(|key| held.derived.get(&key)).map(|d| d.state.clone());
+        commit.check(self.ledger.id, &state.unwrap_or_default(), &Own(&held, session))?;
+        Ok(held.add(commit))
+    }
+
+    fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError> {
+        let mut held = self.ledger.held.borrow_mut();
+        held.derived(session)?;
+        held.derived.insert(session, derived.clone());
+        Ok(())
+    }
+
+    fn freshened(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError> {
+        let seen = sightings.iter().map(|seen| (seen.path.clone(), seen.clone()));
+        self.ledger.held.borrow_mut().sightings.extend(seen);
+        Ok(())
+    }
+
+    fn count(
+        &mut self,
+        session: SessionKey,
+        rule: u64,
+        counts: &[(u64, Vec<u64>)],
+    ) -> Result<(), StoreError> {
+        let counts = counts.iter().map(|(n, tokens)| ((session, rule, *n), tokens.clone()));
+        self.ledger.held.borrow_mut().counts.extend(counts);
+        Ok(())
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<Committed, StoreError> {
+        self.before = None;
+        Ok(Committed::default())
+    }
+}
+
+impl Drop for Page<'_> {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            *self.ledger.held.borrow_mut() = before;
+        }
+        self.ledger.is_written.set(false);
+    }
+}

@@ -1,0 +1,802 @@
+//! What only a store in a file can be asked: what its journal holds and when that is settled, what another connection sees,
+//! what is there when it is opened again, and what becomes of it when others have changed the file.
+//!
+//! Invariant: none of this shows in an answer. Whatever is settled, a session is what one in memory is.
+
+use std::{thread, time::Duration};
+
+use rusqlite::{Connection, params};
+use undertext::{
+    model::{
+        Bulk, Command, Operation, OperationId, SessionName, State, StoreId, Tagged, Text,
+        put_varint,
+    },
+    store::{
+        Access, ByteStore, CacheStore, Commit, Cursor, FactStore, MemoryStore, SessionKey,
+        SqliteStore, Store, StoreError,
+    },
+};
+
+use super::{
+    bytes::repetitive,
+    go_through,
+    lab::{
+        Folder, all_answers, answers, assert_same, assert_whole, commit, commit_all, folders, kind,
+        line_of, settle,
+    },
+    writer::{Writer, given},
+};
+
+/// A journal that nothing settles but a large operation.
+fn patient() -> Folder {
+    Folder::new(1000, 1 << 30)
+}
+
+/// Returns a session of which some is in the tables, and so many operations are in the journal.
+fn begun(folder: &Folder, id: &str, more: u64) -> Writer {
+    let store = folder.write();
+    let mut writer = Writer::new(&store, id);
+    commit(&store, writer.begin()).unwrap();
+    for _ in 0..more {
+        let lines = [format!("line of {}", writer.ids.len()).into_bytes()];
+        commit(&store, writer.next(&lines, |_| {})).unwrap();
+    }
+    writer
+}
+
+/// Asserts that every operation of the store has a number, that none is in the journal and the tables both, and that there is
+/// no gap.
+#[track_caller]
+fn assert_gapless(folder: &Folder) {
+    let db = folder.sql();
+    let all = "SELECT seq FROM operation UNION ALL SELECT seq FROM journal ORDER BY seq";
+    let mut query = db.prepare(all).unwrap();
+    let numbers: Vec<u64> =
+        query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_session_gives_equal_answers_before_and_after_it_is_settled_and_opened_again() {
+    for folder in folders() {
+        let store = folder.write();
+        go_through(&store, |_| {});
+        let names = [Writer::new(&store, "one").name, Writer::new(&store, "two").name];
+        let told = |store: &dyn Store| {
+            names.iter().flat_map(|name| answers(store, name)).collect::<Vec<_>>()
+        };
+        let (held, all) = (told(&store), all_answers(&store));
+        // From other connections, of every kind.
+        for access in [Access::Read, Access::Brief, Access::Write] {
+            assert_same(&all_answers(&folder.open_for(access).unwrap()), &all);
+        }
+        let journal = folder.in_journal();
+        drop(store);
+        // A close settles nothing, and neither does one who reads.
+        assert_eq!(folder.in_journal(), journal);
+        assert_same(&all_answers(&folder.read()), &all);
+        let store = folder.write();
+        assert_same(&all_answers(&store), &all);
+        assert_eq!(folder.in_journal(), journal);
+        assert_gapless(&folder);
+        settle(&store);
+        assert_eq!(folder.in_journal(), 0);
+        assert_gapless(&folder);
+        for store in [store, folder.write(), folder.read()] {
+            assert_same(&told(&store), &held);
+            assert_whole(&store);
+        }
+    }
+}
+
+#[test]
+fn a_journal_is_settled_at_its_limit_and_not_before() {
+    for (rows, bytes) in
+        [(0, 1 << 20), (5, 0), (1, 1 << 20), (3, 1 << 20), (64, 1 << 20), (64, 4000)]
+    {
+        let folder = Folder::new(rows, bytes);
+        let store = folder.write();
+        let db = folder.sql();
+        let mut writer = Writer::new(&store, "s");
+        commit(&store, writer.begin()).unwrap();
+        assert_eq!(folder.in_journal(), 0, "what begins a session is in the tables");
+        let (mut most, mut settled) = (0, 0);
+        for n in 1..140 {
+            let before = folder.in_journal();
+            let line = format!("line {n} {}", "x".repeat(100)).into_bytes();
+            commit(&store, writer.next(&[line], |_| {})).unwrap();
+            let held = folder.in_journal();
+            assert!(held == before + 1 || held == 0, "{held} after {before}");
+            most = most.max(held);
+            settled += u64::from(held == 0);
+            let size: u64 = db
+                .query_row("SELECT ifnull(sum(length(body)), 0) FROM journal", [], |row| row.get(0))
+                .unwrap();
+            assert!(size <= bytes.max(1), "{size} bytes in a journal for {bytes}");
+        }
+        let unused = rows == 0 || bytes == 0;
+        let is_full = if unused || rows == 1 { most == 0 } else { most > 0 && most < rows };
+        assert!(is_full, "{most} of {rows} rows");
+        assert!(settled > 1, "{settled} times");
+        assert_gapless(&folder);
+    }
+}
+
+#[test]
+fn what_is_not_small_goes_into_the_tables_and_takes_with_it_what_came_before() {
+    let long = |size: usize| vec![b'x'; size];
+    let large: [(&str, Vec<Vec<u8>>); 3] = [
+        ("many entries", (0..17).map(|n| format!("{n}").into_bytes()).collect()),
+        ("a long line", vec![long(65 << 10)]),
+        ("long lines", (0..16).map(|_| long(5 << 10)).collect()),
+    ];
+    for (what, lines) in large {
+        let folder = patient();
+        let mut writer = begun(&folder, "s", 5);
+        assert_eq!(folder.in_journal(), 5, "{what}");
+        let store = folder.write();
+        let small: Vec<Vec<u8>> = (0..16).map(|n| format!("small {n}").into_bytes()).collect();
+        commit(&store, writer.next(&small, |_| {})).unwrap();
+        assert_eq!(folder.in_journal(), 6, "{what}");
+        let key = commit(&store, writer.next(&lines, |_| {})).unwrap();
+        assert_eq!(folder.in_journal(), 0, "{what}");
+        assert_eq!(line_of(&store, key, writer.ids.len() as u64), *lines.last().unwrap());
+        commit(&store, writer.next(&[], |_| {})).unwrap();
+        assert_eq!(folder.in_journal(), 1, "{what}");
+        // Another session does the same.
+        commit(&store, Writer::new(&store, "other").begin()).unwrap();
+        assert_eq!(folder.in_journal(), 0, "{what}");
+        assert_eq!(store.state(key).unwrap(), writer.state);
+        assert_whole(&store);
+        assert_gapless(&folder);
+    }
+}
+
+#[test]
+fn small_and_large_operations_of_one_transaction_are_added_together() {
+    for folder in folders() {
+        let store = folder.write();
+        let (mut one, mut two) = (Writer::new(&store, "one"), Writer::new(&store, "two"));
+        commit_all(&store, [one.begin(), two.begin(), one.next(&[b"x".to_vec()], |_| {})]).unwrap();
+        let mut commits = Vec::new();
+        for n in 0..20 {
+            commits.push(one.next(&repetitive(n, n % 3), |_| {}));
+            commits.push(two.next(&repetitive(n, 1), |_| {}));
+            if n == 13 {
+                commits.push(one.next(&repetitive(n, 30), |_| {}));
+            }
+        }
+        commit_all(&store, commits).unwrap();
+        let oracle = MemoryStore::with_id(store.id().unwrap());
+        for mut writer in [Writer::new(&oracle, "one"), Writer::new(&oracle, "two")] {
+            let is_one = writer.name.id == "one";
+            let key = commit(&oracle, writer.begin()).unwrap();
+            if is_one {
+                commit(&oracle, writer.next(&[b"x".to_vec()], |_| {})).unwrap();
+            }
+            for n in 0..20 {
+                let lines = repetitive(n, if is_one { n % 3 } else { 1 });
+                commit(&oracle, writer.next(&lines, |_| {})).unwrap();
+                if is_one && n == 13 {
+                    commit(&oracle, writer.next(&repetitive(n, 30), |_| {})).unwrap();
+                }
+            }
+            assert_eq!(
+                oracle.state(key).unwrap(),
+                if is_one { one.state.clone() } else { two.state.clone() }
+            );
+            assert_same(&answers(&store, &writer.name), &answers(&oracle, &writer.name));
+        }
+        assert_gapless(&folder);
+        assert_whole(&store);
+    }
+}
+
+#[test]
+fn a_store_with_a_full_journal_is_opened_and_goes_on() {
+    let folder = Folder::new(64, 1 << 20);
+    let mut writer = begun(&folder, "s", 63);
+    assert_eq!(folder.in_journal(), 63);
+    let copy = folder.copy();
+    let store = folder.write();
+    let key = store.session(&writer.name).unwrap().unwrap();
+    assert_eq!(store.state(key).unwrap(), writer.state);
+    commit(&store, writer.next(&[b"the last".to_vec()], |_| {})).unwrap();
+    assert_eq!(folder.in_journal(), 0);
+    assert_eq!(store.state(key).unwrap(), writer.state);
+    assert_whole(&store);
+    // One whose limit is lower settles as well, and one without a journal leaves none.
+    for (rows, bytes) in [(3, 1 << 20), (0, 0)] {
+        let mut copy = copy.copy();
+        (copy.rows, copy.bytes) = (rows, bytes);
+        let mut again = begun(&patient(), "s", 63);
+        again.store = copy.read().id().unwrap();
+        let store = copy.write();
+        let key = store.session(&writer.name).unwrap().unwrap();
+        let state = store.state(key).unwrap();
+        let mut writer = Writer { state, store: again.store, ..again };
+        commit(&store, writer.next(&[b"the last".to_vec()], |_| {})).unwrap();
+        assert_eq!(copy.in_journal(), 0);
+        assert_eq!(store.state(key).unwrap(), writer.state);
+        assert_whole(&store);
+        assert_gapless(&copy);
+    }
+}
+
+#[test]
+fn an_open_transaction_is_seen_by_its_own_store_and_by_no_other() {
+    for folder in folders() {
+        let mut one = begun(&folder, "one", 2);
+        let store = folder.write();
+        let (other, before) = (folder.write(), folder.read());
+        let held = all_answers(&store);
+        let mut two = Writer::new(&store, "two");
+        let mut writing = store.begin().unwrap();
+        for lines in [repetitive(0, 1), repetitive(1, 1), repetitive(2, 30)] {
+            let key = writing.add(one.next(&lines, |_| {})).unwrap();
+            if two.state.newest.is_none() {
+                writing.add(two.begin()).unwrap();
+            }
+            writing.add(two.next(&lines, |_| {})).unwrap();
+            assert_eq!(store.state(key).unwrap(), one.state);
+            assert_eq!(line_of(&store, key, one.ids.len() as u64), *lines.last().unwrap());
+            for strange in [&other, &before, &folder.read()] {
+                assert_same(&all_answers(strange), &held);
+            }
+        }
+        let (mine, _) = store.since(None).unwrap();
+        assert_eq!(mine.len(), 2);
+        assert!(writing.commit().unwrap().unsettled.is_none());
+        assert_same(&all_answers(&before), &held);
+        let held = all_answers(&store);
+        assert_same(&all_answers(&other), &held);
+        assert_same(&all_answers(&folder.read()), &held);
+    }
+}
+
+#[test]
+fn a_reader_sees_one_snapshot_while_others_write_and_settle() {
+    for folder in folders() {
+        let mut writer = begun(&folder, "s", 2);
+        let store = folder.write();
+        let (reader, cursor) = (folder.read(), folder.read().since(None).unwrap().1);
+        let held = all_answers(&reader);
+        for n in 0..50 {
+            let line = format!(r#"{{"n":{n},"x":"{}"}}"#, "y".repeat(2_000 + n)).into_bytes();
+            commit(&store, writer.next(&[line], |_| {})).unwrap();
+            if n % 20 == 7 {
+                settle(&store);
+            }
+        }
+        assert_same(&all_answers(&reader), &held);
+        let key = reader.session(&writer.name).unwrap().unwrap();
+        assert_eq!(line_of(&reader, key, 2), br#"{"uuid":"b"}"#);
+        assert_eq!(reader.since(Some(&cursor)).unwrap().0, []);
+        assert_whole(&reader);
+        let later = folder.read();
+        assert_eq!(later.state(key).unwrap(), writer.state);
+        assert_eq!(later.state(key).unwrap().entries(), 54);
+    }
+}
+
+#[test]
+fn a_reader_writes_nothing() {
+    for folder in folders() {
+        let mut writer = begun(&folder, "s", 2);
+        let reader = folder.read();
+        let refused = reader.begin().err();
+        assert!(matches!(refused, Some(StoreError::ReadOnly { .. })), "{refused:?}");
+        // Nothing is settled either.
+        let held = folder.in_journal();
+        drop(reader);
+        let mut reader = folder.open_for(Access::Read).unwrap();
+        reader.set_journal(0, 0);
+        let told = all_answers(&reader);
+        drop(reader);
+        assert_eq!(folder.in_journal(), held);
+        let store = folder.write();
+        assert_same(&all_answers(&store), &told);
+        commit(&store, writer.next(&[], |_| {})).unwrap();
+    }
+}
+
+#[test]
+fn two_connections_take_turns_and_lose_nothing() {
+    for folder in folders() {
+        let stores = [folder.write(), folder.write()];
+        let oracle = MemoryStore::with_id(stores[0].id().unwrap());
+        let mut writers: Vec<Writer> =
+            ["one", "two"].into_iter().map(|id| Writer::new(&oracle, id)).collect();
+        for n in 0..40 {
+            let (store, other) = (&stores[n % 2], &stores[1 - n % 2]);
+            let writer = &mut writers[n / 2 % 2];
+            let stale = writer.clone();
+            let next = if n < 4 && writer.state.newest.is_none() {
+                writer.begin()
+            } else {
+                writer.next(&repetitive(n, if n % 11 == 10 { 20 } else { n % 3 }), |_| {})
+            };
+            let key = commit(store, next.clone()).unwrap();
+            commit(&oracle, next).unwrap();
+            // The other one sees it at once, and does not build upon what it knew before.
+            assert_eq!(other.state(key).unwrap(), writer.state);
+            let refused = commit(other, stale.clone().next(&[b"late".to_vec()], |_| {}));
+            assert!(matches!(refused, Err(StoreError::Conflict)), "{refused:?}");
+        }
+        let told = all_answers(&oracle);
+        for store in &stores {
+            assert_same(&all_answers(store), &told);
+            assert_whole(store);
+        }
+        assert_gapless(&folder);
+    }
+}
+
+#[test]
+fn two_programs_that_write_at_once_lose_nothing() {
+    for folder in
+        [Folder::new(0, 0), Folder::new(1, 1 << 20), Folder::new(3, 1 << 20), Folder::new(64, 8000)]
+    {
+        let shared = begun(&folder, "shared", 1);
+        let own = |id: &str| begun(&folder, id, 1);
+        let writers = [own("a"), own("b")];
+        let ends = thread::scope(|scope| {
+            let threads = writers.map(|mut own| {
+                let (folder, mut shared) = (&folder, shared.clone());
+                scope.spawn(move || {
+                    let store = folder.write();
+                    let mut said = Vec::new();
+                    for n in 0..40 {
+                        let line = format!("{} {n}", own.name.id).into_bytes();
+                        commit(&store, own.next(&repetitive(n, n % 2), |_| {})).unwrap();
+                        // Both add to one session: who comes late loads it again.
+                        loop {
+                            let next = shared.clone().next(std::slice::from_ref(&line), |_| {});
+                            match commit(&store, next) {
+                                Ok(_) => break,
+                                Err(StoreError::Conflict) => {
+                                    shared = load(&store, &shared.name);
+                                }
+                                Err(error) => panic!("{error}"),
+                            }
+                        }
+                        said.push(line);
+                    }
+                    (own, said)
+                })
+            });
+            threads.map(|thread| thread.join().unwrap())
+        });
+        let store = folder.read();
+        let key = store.session(&shared.name).unwrap().unwrap();
+        let mut lines = Vec::new();
+        let total = store.state(key).unwrap().entries();
+        let all: Vec<u64> = (4..=total).collect();
+        store.lines(key, &all, &mut |_, line| lines.push(line)).unwrap();
+        for (own, said) in ends {
+            let key = store.session(&own.name).unwrap().unwrap();
+            assert_eq!(store.state(key).unwrap(), own.state);
+            // Each one's lines are there, in the order in which they were acknowledged.
+            let mut left = lines.iter();
+            assert!(said.iter().all(|line| left.any(|there| there == line)));
+        }
+        assert_eq!(lines.len(), 80);
+        assert_whole(&store);
+        assert_gapless(&folder);
+    }
+}
+
+/// Returns the writer of a session as a store knows it.
+fn load(store: &SqliteStore, name: &SessionName) -> Writer {
+    let key = store.session(name).unwrap().unwrap();
+    let state = store.state(key).unwrap();
+    let ids = store.entries(key, 0..u64::MAX).unwrap().iter().map(|entry| entry.id).collect();
+    let run = state.ends[&1].clone();
+    let new = Writer::new(store, &name.id);
+    Writer { state, ids, running: run.running, bytes: run.bytes, ..new }
+}
+
+#[test]
+fn a_cursor_holds_for_other_connections_and_across_a_settling() {
+    for folder in folders() {
+        let mut one = begun(&folder, "one", 1);
+        let (_, start) = folder.write().since(None).unwrap();
+        let mut two = begun(&folder, "two", 1);
+        let since = |cursor: &Cursor| {
+            let mut told = Vec::new();
+            for store in [folder.write(), folder.read()] {
+                let (keys, cursor) = store.since(Some(cursor)).unwrap();
+                let names = store.names().unwrap();
+                let name =
+                    |key: &SessionKey| &names.iter().find(|(held, _)| held == key).unwrap().1;
+                let ids: Vec<String> = keys.iter().map(|key| name(key).id.clone()).collect();
+                told.push((ids.join(" "), cursor));
+            }
+            assert_eq!(told[0], told[1]);
+            told.remove(0)
+        };
+        let (told, second) = since(&start);
+        assert_eq!(told, "two");
+        let store = folder.write();
+        commit(&store, one.next(&[b"x".to_vec()], |_| {})).unwrap();
+        let (told, third) = since(&second);
+        assert_eq!(told, "one");
+        settle(&store);
+        // What was settled is not told again; what settled it is told.
+        assert_eq!(since(&third).0, "settles");
+        let (told, last) = since(&second);
+        assert_eq!(told, "one settles");
+        commit(&store, two.next(&[], |_| {})).unwrap();
+        assert_eq!(since(&last).0, "two");
+        assert_eq!(since(&start).0, "one two settles");
+        // A transaction that is dropped is never told.
+        let (_, before) = since(&last);
+        let mut writing = store.begin().unwrap();
+        writing.add(one.clone().next(&[], |_| {})).unwrap();
+        drop(writing);
+        assert_eq!(since(&before), (String::new(), before.clone()));
+        commit(&store, one.next(&[], |_| {})).unwrap();
+        assert_eq!(since(&before).0, "one");
+    }
+}
+
+#[test]
+fn a_settling_that_fails_leaves_what_was_committed_and_says_so() {
+    let folder = Folder::new(3, 1 << 20);
+    let mut writer = begun(&folder, "s", 2);
+    let store = folder.write();
+    // The tables take nothing in for a while.
+    folder
+        .sql()
+        .execute_batch(
+            "CREATE TRIGGER no_room BEFORE INSERT ON operation BEGIN SELECT RAISE(ABORT, 'no'); END",
+        )
+        .unwrap();
+    for n in 0..4 {
+        let mut writing = store.begin().unwrap();
+        let key = writing.add(writer.next(&[format!("{n}").into_bytes()], |_| {})).unwrap();
+        let committed = writing.commit().unwrap();
+        assert!(committed.unsettled.is_some());
+        assert_eq!(folder.in_journal(), 3 + n);
+        assert_eq!(store.state(key).unwrap(), writer.state);
+        assert_eq!(folder.read().state(key).unwrap(), writer.state);
+        assert_eq!(line_of(&store, key, writer.ids.len() as u64), format!("{n}").into_bytes());
+    }
+    let held = all_answers(&store);
+    // What needs the tables fails, and takes nothing with it.
+    let lines = repetitive(0, 30);
+    commit(&store, writer.clone().next(&lines, |_| {})).unwrap_err();
+    assert_same(&all_answers(&store), &held);
+    assert_same(&all_answers(&folder.write()), &held);
+    folder.sql().execute_batch("DROP TRIGGER no_room").unwrap();
+    commit(&store, writer.next(&[], |_| {})).unwrap();
+    assert_eq!(folder.in_journal(), 0);
+    commit(&store, writer.next(&lines, |_| {})).unwrap();
+    assert_whole(&store);
+    assert_gapless(&folder);
+}
+
+#[test]
+fn a_busy_store_is_settled_by_who_comes_next() {
+    let folder = Folder::new(3, 1 << 20);
+    let mut writer = begun(&folder, "s", 2);
+    let store = folder.write();
+    let other = folder.sql();
+    other.busy_timeout(Duration::from_secs(30)).unwrap();
+    let mut writing = store.begin().unwrap();
+    writing.add(writer.next(&[], |_| {})).unwrap();
+    thread::scope(|scope| {
+        // Somebody waits for the store, and holds it as soon as what is committed here is durable.
+        let holds = scope.spawn(move || {
+            other.execute_batch("BEGIN IMMEDIATE").unwrap();
+            thread::sleep(Duration::from_millis(300));
+            other.execute_batch("ROLLBACK").unwrap();
+        });
+        thread::sleep(Duration::from_millis(100));
+        // Whether it could be settled meanwhile is chance; that it is durable is not.
+        let _ = writing.commit().unwrap();
+        let key = folder.read().session(&writer.name).unwrap().unwrap();
+        assert_eq!(folder.read().state(key).unwrap(), writer.state);
+        holds.join().unwrap();
+    });
+    commit(&store, writer.next(&[], |_| {})).unwrap();
+    assert!(folder.in_journal() <= 1);
+    assert_gapless(&folder);
+}
+
+#[test]
+fn a_count_of_a_transaction_that_is_dropped_is_not_kept() {
+    for folder in folders() {
+        // The first entries are in the tables, the last ones may be in the journal.
+        let writer = begun(&folder, "s", 2);
+        let store = folder.write();
+        let key = store.session(&writer.name).unwrap().unwrap();
+        for counts in [vec![(4, vec![9])], vec![(1, vec![9]), (4, vec![9])], vec![(1, vec![9])]] {
+            let mut writing = store.begin().unwrap();
+            writing.count(key, 1, &counts).unwrap();
+            drop(writing);
+            assert_eq!(store.counts(key, 0..u64::MAX, 1).unwrap(), [], "{counts:?}");
+        }
+    }
+}
+
+/// Writes an operation's record, which is the newest of its session and in the tables, as a newer program does: with a field
+/// more. What was made of it is made again.
+fn put_newer(db: &Connection, session: SessionKey, mut before: State, newer: &Operation) {
+    db.execute_batch("DROP TRIGGER operation_is_not_updated").unwrap();
+    before.apply(newer, &Bulk::default());
+    let changed = db
+        .execute(
+            "UPDATE operation SET record = ?1, hash = ?2 WHERE session = ?3 AND n = ?4",
+            params![newer.record, newer.hash.as_bytes(), session.0, newer.n],
+        )
+        .unwrap();
+    assert_eq!(changed, 1);
+    let changed = db
+        .execute(
+            "UPDATE card SET state = ?1 WHERE session = ?2",
+            params![before.to_bytes(), session.0],
+        )
+        .unwrap();
+    assert_eq!(changed, 1);
+}
+
+/// Returns the operation of a commit with a field more.
+fn newer(commit: &Commit, store: StoreId) -> Operation {
+    let mut record = commit.operation.record.clone();
+    put_varint(&mut record, 99);
+    record.extend([3, b'n', b'e', b'w']);
+    let opened = Operation::open(commit.operation.n, record, OperationId::default(), &[]).unwrap();
+    let hash = opened.hash_after(commit.expected, store, &commit.session);
+    Operation { hash, ..opened }
+}
+
+#[test]
+fn what_a_newer_program_wrote_is_read_from_the_tables_and_nothing_is_added_to_it() {
+    let folder = Folder::new(0, 0);
+    let mut writer = begun(&folder, "s", 1);
+    let before = writer.state.clone();
+    let store = folder.write();
+    let last = writer.next(&[], |brought| brought.command = Command::Clear { left: None });
+    let key = commit(&store, last.clone()).unwrap();
+    let newer = newer(&last, writer.store);
+    put_newer(&folder.sql(), key, before, &newer);
+    // The newer program would have witnessed another hash.
+    std::fs::remove_file(folder.witness()).unwrap();
+    for access in [Access::Read, Access::Write] {
+        let store = folder.open_for(access).unwrap();
+        let read = store.operations(key, 3..4).unwrap().remove(0);
+        assert_eq!(read, newer);
+        assert_eq!(read.unknown, [99]);
+        assert_eq!(store.state(key).unwrap().unknown, Some(3));
+        assert_eq!(line_of(&store, key, 3), b"line of 2");
+    }
+    writer.state = folder.read().state(key).unwrap();
+    for lines in [0, 1, 30] {
+        let next = writer.clone().next(&repetitive(0, lines), |_| {});
+        let refused = commit(&folder.write(), next);
+        assert!(matches!(refused, Err(StoreError::NewerFacts { operation: 3 })), "{refused:?}");
+    }
+    // Another session goes on, whatever settles.
+    let mut other = begun(&folder, "other", 3);
+    settle(&folder.write());
+    commit(&folder.write(), other.next(&[], |_| {})).unwrap();
+}
+
+#[test]
+fn what_a_newer_program_wrote_is_read_from_the_journal_and_settled_as_it_is() {
+    let folder = patient();
+    let mut writer = begun(&folder, "s", 2);
+    let store = folder.write();
+    let last = writer.next(&[], |brought| brought.command = Command::Clear { left: None });
+    let key = commit(&store, last.clone()).unwrap();
+    drop(store);
+    // The row as a newer program writes it: another record and hash, and the checksum of that.
+    let db = folder.sql();
+    let (seq, body): (u64, Vec<u8>) = db
+        .query_row("SELECT seq, body FROM journal ORDER BY seq DESC LIMIT 1", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .unwrap();
+    let newer = newer(&last, writer.store);
+    let part = |operation: &Operation| {
+        let mut part = operation.hash.as_bytes().to_vec();
+        put_varint(&mut part, operation.record.len() as u64);
+        part.extend(&operation.record);
+        part
+    };
+    let old = part(&last.operation);
+    let content = &body[..body.len() - 8];
+    let at = content.windows(old.len()).position(|part| part == old).unwrap();
+    let mut content = [&content[..at], &part(&newer), &content[at + old.len()..]].concat();
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&seq.to_le_bytes()).update(&content);
+    content.extend(&hasher.finalize().as_bytes()[..8]);
+    db.execute_batch("DROP TRIGGER journal_is_not_updated").unwrap();
+    db.execute("UPDATE journal SET body = ? WHERE seq = ?", params![content, seq]).unwrap();
+    std::fs::remove_file(folder.witness()).unwrap();
+    let look = || {
+        for access in [Access::Read, Access::Write] {
+            let store = folder.open_for(access).unwrap();
+            assert_eq!(store.operations(key, 4..5).unwrap().remove(0), newer);
+            assert_eq!(store.state(key).unwrap().unknown, Some(4));
+            assert_eq!(line_of(&store, key, 3), b"line of 2");
+        }
+        let mut writer = writer.clone();
+        writer.state = folder.read().state(key).unwrap();
+        let refused = commit(&folder.write(), writer.next(&[], |_| {}));
+        assert!(matches!(refused, Err(StoreError::NewerFacts { operation: 4 })), "{refused:?}");
+    };
+    look();
+    assert_eq!(folder.in_journal(), 3);
+    settle(&folder.write());
+    assert_eq!(folder.in_journal(), 0);
+    look();
+}
+
+#[test]
+fn a_row_of_the_journal_that_is_damaged_is_said_to_be() {
+    let folder = patient();
+    let writer = begun(&folder, "s", 3);
+    let name = writer.name;
+    let db = folder.sql();
+    db.execute_batch("DROP TRIGGER journal_is_not_updated").unwrap();
+    let body: Vec<u8> =
+        db.query_row("SELECT body FROM journal WHERE seq = 3", [], |row| row.get(0)).unwrap();
+    for at in (0..body.len()).step_by(7) {
+        let mut bad = body.clone();
+        bad[at] ^= 4;
+        db.execute("UPDATE journal SET body = ? WHERE seq = 3", [&bad]).unwrap();
+        for access in [Access::Read, Access::Write] {
+            // Nothing is passed over in silence: either the store is not opened, or it answers nothing.
+            let refused = folder.open_for(access).and_then(|store| {
+                let key = store.session(&name)?.expect("a session");
+                store.state(key)
+            });
+            assert_eq!(refused.as_ref().map_err(kind).err(), Some("corrupt"), "{at}: {refused:?}");
+        }
+        if let Ok(store) = folder.open_for(Access::Read) {
+            let mut faults = Vec::new();
+            store.check(&mut |fault| faults.push(fault)).unwrap();
+            assert!(!faults.is_empty(), "{at}");
+        }
+    }
+    db.execute("UPDATE journal SET body = ? WHERE seq = 3", [&body]).unwrap();
+    let key = folder.read().session(&name).unwrap().unwrap();
+    assert_eq!(folder.write().state(key).unwrap(), writer.state);
+}
+
+#[test]
+fn words_that_were_taken_out_leave_the_chain_as_it_is() {
+    let folder = patient();
+    let mut writer = begun(&folder, "s", 0);
+    let store = folder.write();
+    for next in writer.rest() {
+        commit(&store, next).unwrap();
+    }
+    let key = store.session(&writer.name).unwrap().unwrap();
+    // Words come back from the journal, and from the tables.
+    let whole = store.operations(key, 0..u64::MAX).unwrap();
+    settle(&store);
+    drop(store);
+    assert_eq!(folder.in_journal(), 0);
+    let given_words = |all: &[Operation]| -> Vec<String> {
+        let words = all.iter().flat_map(|operation| operation.words(&Bulk::default()));
+        words.map(|words| words.text).collect()
+    };
+    let store = folder.read();
+    assert_eq!(store.operations(key, 0..u64::MAX).unwrap(), whole);
+    assert_eq!(given_words(&whole), ["é", "Not so.", "é", "mine", "later"]);
+    let notes = |store: &SqliteStore| -> Vec<Option<Text>> {
+        let given = store.checkpoints(key, 0..u64::MAX).unwrap();
+        given.into_iter().map(|(_, checkpoint)| checkpoint.note).collect()
+    };
+    assert!(notes(&store).contains(&Some(given("n\0"))));
+    drop(store);
+
+    let copy = folder.copy();
+    let db = copy.sql();
+    db.execute_batch("DROP TRIGGER words_are_not_deleted; DELETE FROM words").unwrap();
+    for access in [Access::Read, Access::Write] {
+        let store = copy.open_for(access).unwrap();
+        let bare = store.operations(key, 0..u64::MAX).unwrap();
+        assert_eq!(given_words(&bare), [""; 0]);
+        let mut before = None;
+        for (bare, whole) in bare.iter().zip(&whole) {
+            assert_eq!((&bare.record, bare.hash), (&whole.record, whole.hash));
+            let hash = bare.hash_after(before, store.id().unwrap(), &writer.name);
+            assert_eq!(hash, whole.hash);
+            before = Some(hash);
+        }
+        // Where they stood, it shows that they were taken out; the rest stands as it was.
+        let moved = &bare[1].facts.moves[1].branch;
+        assert!(moved.to_text().starts_with("removed-"), "{moved:?}");
+        assert_eq!(bare[1].facts.moves[0].branch, Text::Own("main".into()));
+        let note = notes(&store).into_iter().flatten().map(|note| note.to_text());
+        let note = note.filter(|note| note.starts_with("removed-"));
+        assert_eq!(note.count(), 2);
+        assert_eq!(bare.len(), whole.len());
+    }
+    // The session goes on.
+    let store = copy.write();
+    commit(&store, writer.next(&[b"on".to_vec()], |_| {})).unwrap();
+    assert_eq!(line_of(&store, key, writer.ids.len() as u64), b"on");
+}
+
+#[test]
+fn the_witness_is_the_newest_operation_and_nobody_waits_for_it() {
+    for folder in folders() {
+        let store = folder.write();
+        assert_eq!(store.witness().unwrap(), None);
+        let mut writer = Writer::new(&store, "s");
+        let told = |store: &SqliteStore| {
+            store.witness().unwrap().map(|witness| (witness.seq, witness.hash, witness.store))
+        };
+        let id = store.id().unwrap();
+        for n in 1..9 {
+            let next = if n == 1 { writer.begin() } else { writer.next(&[], |_| {}) };
+            let hash = next.operation.hash;
+            commit(&store, next).unwrap();
+            assert_eq!(told(&store), Some((n, hash, id)));
+            assert_eq!(store.newest().unwrap(), Some((n, hash)));
+        }
+        let held = told(&store);
+        let mut writing = store.begin().unwrap();
+        writing.add(writer.clone().next(&[], |_| {})).unwrap();
+        drop(writing);
+        assert_eq!(told(&store), held);
+        drop(store);
+        let path = folder.witness();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 128);
+        // Without one, and with one that is no witness, all goes on.
+        for bytes in [None, Some(b"no witness".to_vec()), Some(vec![0; 128])] {
+            std::fs::remove_file(&path).unwrap();
+            if let Some(bytes) = bytes {
+                std::fs::write(&path, bytes).unwrap();
+            }
+            let reader = folder.read();
+            assert_eq!(told(&reader), None);
+            assert_whole(&reader);
+            let store = folder.write();
+            let next = writer.next(&[], |_| {});
+            let hash = next.operation.hash;
+            commit(&store, next).unwrap();
+            assert_eq!(told(&store).unwrap().1, hash);
+            assert_whole(&store);
+        }
+    }
+}
+
+#[test]
+fn a_store_that_has_forgotten_its_newest_operations_is_behind_its_witness() {
+    let folder = patient();
+    let mut writer = begun(&folder, "s", 2);
+    let old = folder.copy();
+    let store = folder.write();
+    commit(&store, writer.next(&[], |_| {})).unwrap();
+    drop(store);
+    std::fs::copy(folder.witness(), old.witness()).unwrap();
+    for (folder, is_whole) in [(&folder, true), (&old, false)] {
+        let store = folder.read();
+        let (newest, _) = store.newest().unwrap().unwrap();
+        let witness = store.witness().unwrap().unwrap();
+        assert_eq!(witness.seq == newest, is_whole);
+        assert_eq!(witness.seq > newest, !is_whole);
+        assert_eq!(store.forgotten().unwrap().is_none(), is_whole);
+        let mut faults = Vec::new();
+        store.check(&mut |fault| faults.push(fault.item)).unwrap();
+        assert_eq!(faults.is_empty(), is_whole, "{faults:?}");
+        // It is read, and nothing is built upon what is left of it.
+        for access in [Access::Write, Access::Brief] {
+            let refused = folder.open_for(access).err();
+            let is_refused =
+                matches!(refused, Some(StoreError::Forgotten { witnessed: 4, newest: 3, .. }));
+            assert_eq!(is_refused, !is_whole, "{refused:?}");
+        }
+    }
+    // One that is whole, and was not opened since, is behind its own file by nothing; an older witness says nothing.
+    std::fs::copy(old.witness(), folder.witness()).unwrap();
+    commit(&folder.write(), writer.next(&[], |_| {})).unwrap();
+    std::fs::copy(old.witness(), folder.witness()).unwrap();
+    assert_eq!(folder.write().forgotten().unwrap(), None);
+}
