@@ -1,7 +1,7 @@
 //! The figures that undertext claims, each as a ratio against a named yardstick measured in the same run.
 //!
-//! Both sides run in turn, A B A B, and the ratio is that of the medians, and of the tenth percentiles, because machines
-//! are noisy. Name figures, or the files that they stand in, to run only these: `cargo bench -- append growth`; `--mb=100`
+//! Both sides run in turn, A B A B, and the ratio is that of the medians, of the tenth percentiles and of the means, because
+//! machines are noisy, and because what is put off is paid later. Name figures, or the files that they stand in, to run only these: `cargo bench -- append growth`; `--mb=100`
 //! makes the agents' sessions of that size instead of 1,000 MB, `--into=FOLDER` makes them there and measures nothing.
 //! Where `UNDERTEXT_BASELINE` names another binary, each figure of a process is paired with it. What each figure is:
 //! `benches/README.md`.
@@ -127,10 +127,17 @@ impl Times {
         self.0[self.0.len() / 10]
     }
 
-    /// Returns the ratios of the medians and of the tenth percentiles.
-    fn over(&self, other: &Self) -> (f64, f64) {
+    fn mean(&self) -> Duration {
+        self.0.iter().sum::<Duration>() / u32::try_from(self.0.len()).unwrap()
+    }
+
+    /// Returns the ratios of the medians, of the tenth percentiles and of the means, as they are printed.
+    fn over(&self, other: &Self) -> String {
         let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
-        (ratio(self.median(), other.median()), ratio(self.tenth(), other.tenth()))
+        let median = ratio(self.median(), other.median());
+        let tenth = ratio(self.tenth(), other.tenth());
+        let mean = ratio(self.mean(), other.mean());
+        format!("{median:>6.2} x, {tenth:.2} x, mean {mean:.2} x")
     }
 }
 
@@ -174,9 +181,9 @@ fn measure(
         pairs.run(&mut a);
     }
     let (times, others) = (Times::of(times), Times::of(others));
-    let (ratio, tenth) = times.over(&others);
     println!(
-        "{name:<16} {ratio:>6.2} x, {tenth:.2} x (limit {limit})   {ours} {:?}, {yardstick} {:?}, {rounds} rounds",
+        "{name:<16} {} (limit {limit})   {ours} {:?}, {yardstick} {:?}, {rounds} rounds",
+        times.over(&others),
         times.median(),
         others.median()
     );
@@ -246,9 +253,9 @@ impl<'b> Pairs<'b> {
             return;
         }
         let baseline = Times::of(self.times);
-        let (ratio, tenth) = times.over(&baseline);
         println!(
-            "        paired   {ratio:>6.2} x, {tenth:.2} x   the baseline {:?}",
+            "        paired   {}   the baseline {:?}",
+            times.over(&baseline),
             baseline.median()
         );
     }

@@ -3,12 +3,19 @@
 //! Sizes: 1 KB is a typical message; 100 is a busy turn's records; 1,000,000 entries is more than any session that was
 //! seen; 5,000 sessions is years of work.
 
-use std::{fs::File, io::Write, path::Path, process::Command, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::Write,
+    ops::Range,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
 
 use undertext::{
     model::{EntryId, LineId, Running},
-    ops::{self, Archive, Machine, Session},
-    store::Access,
+    ops,
     wire::Draft,
 };
 
@@ -21,6 +28,73 @@ fn raw_append(file: &mut File, line: &[u8]) -> Duration {
         file.write_all(line).unwrap();
         file.sync_data().unwrap();
     })
+}
+
+/// A store with one native session that a program made, which only that program has to be able to read.
+struct Made {
+    store: PathBuf,
+    session: String,
+}
+
+/// The stores that programs made for a figure.
+struct Stores<'a> {
+    folder: &'a Path,
+    made: BTreeMap<PathBuf, Made>,
+    count: usize,
+    length: usize,
+}
+
+impl<'a> Stores<'a> {
+    /// Has each program make its own store: a session with so many messages of about so many bytes.
+    fn new(folder: &'a Path, count: usize, length: usize) -> Self {
+        Self { folder, made: BTreeMap::new(), count, length }
+    }
+
+    fn of(&mut self, program: &Path) -> &Made {
+        if !self.made.contains_key(program) {
+            let store = self.folder.join(format!("store-{}", self.made.len()));
+            let session = begin_with(program, &store);
+            for from in (0..self.count).step_by(20_000) {
+                let to = self.count.min(from + 20_000);
+                append_with(program, &store, &session, from..to, self.length);
+            }
+            self.made.insert(program.to_owned(), Made { store, session });
+        }
+        &self.made[program]
+    }
+}
+
+/// Has a program begin a session, and returns its id.
+fn begin_with(program: &Path, store: &Path) -> String {
+    let mut command = Command::new(program);
+    let output = command.args(["-q", "--store"]).arg(store).args(["new", "--json"]).output();
+    let told: serde_json::Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    told["session"].as_str().unwrap().to_owned()
+}
+
+fn append_with(program: &Path, store: &Path, session: &str, range: Range<usize>, length: usize) {
+    let mut command = Command::new(program);
+    command.args(["-q", "--store"]).arg(store).args(["append", "--jsonl", "-s", session]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut stream = std::io::BufWriter::new(child.stdin.take().unwrap());
+    for seed in range {
+        let role = if seed.is_multiple_of(2) { "user" } else { "assistant" };
+        let words = text(seed, length);
+        let record =
+            serde_json::json!({ "type": role, "message": { "role": role, "content": words } });
+        writeln!(stream, "{record}").unwrap();
+    }
+    drop(stream);
+    assert!(child.wait().unwrap().success());
+}
+
+/// Returns how long a program takes for a command about a session, whose output nobody reads.
+fn run(program: &Path, made: &Made, args: &[&str]) -> Duration {
+    let mut command = Command::new(program);
+    command.args(["-q", "--store"]).arg(&made.store).args(args).args(["-s", &made.session]);
+    command.stdout(Stdio::null());
+    timed(|| assert!(command.status().unwrap().success()))
 }
 
 pub(crate) fn append(_: &Arguments) {
@@ -38,8 +112,8 @@ pub(crate) fn append(_: &Arguments) {
     let line = text(0, 1024);
     compare(
         "append",
-        1.2,
-        1500,
+        1.4,
+        2000,
         ("1 KB, durable", ours),
         ("append + fdatasync", || raw_append(&mut raw, line.as_bytes())),
     );
@@ -60,8 +134,8 @@ pub(crate) fn batch(_: &Arguments) {
     let line = text(0, 1024);
     compare(
         "batch",
-        0.08,
-        200,
+        0.15,
+        2000,
         ("a message of 100", ours),
         ("append + fdatasync", || raw_append(&mut raw, line.as_bytes())),
     );
@@ -69,71 +143,57 @@ pub(crate) fn batch(_: &Arguments) {
 
 pub(crate) fn process(_: &Arguments) {
     let folder = folder();
-    let store = folder.path().join("store");
-    let (session, _) = begin(&mut open(&store));
     let raw = folder.path().join("raw");
     let line = text(1, 700);
-    let shell = |script: &str, count: u32, program: &Path| {
+    let mut stores = Stores::new(folder.path(), 0, 0);
+    let mut ours = |program: &Path| {
+        let made = stores.of(program);
+        let script = "for i in {1..20}; do \"$UNDERTEXT\" -q --store \"$STORE\" append -s \"$SESSION\" \"$i $LINE\" >/dev/null || exit 1; done";
         let mut command = Command::new("bash");
-        command
-            .args(["-c", script])
-            .env("UNDERTEXT", program)
-            .env("STORE", &store)
-            .env("SESSION", &session.name.id);
-        command.env("RAW", &raw).env("LINE", &line).current_dir(folder.path());
-        timed(|| assert!(command.status().unwrap().success())) / count
+        command.args(["-c", script]).env("UNDERTEXT", program).env("STORE", &made.store);
+        command.env("SESSION", &made.session).env("LINE", &line).current_dir(folder.path());
+        timed(|| assert!(command.status().unwrap().success())) / 20
     };
-    let ours = "for i in {1..20}; do \"$UNDERTEXT\" -q --store \"$STORE\" append -s \"$SESSION\" \"$i $LINE\" >/dev/null || exit 1; done";
-    let other =
-        "for i in {1..20}; do printf '%s\\n' \"$i $LINE\" >> \"$RAW\"; sync -d \"$RAW\"; done";
+    let other = || {
+        let script =
+            "for i in {1..20}; do printf '%s\\n' \"$i $LINE\" >> \"$RAW\"; sync -d \"$RAW\"; done";
+        let mut command = Command::new("bash");
+        command.args(["-c", script]).env("RAW", &raw).env("LINE", &line);
+        timed(|| assert!(command.status().unwrap().success())) / 20
+    };
     compare_programs(
         "process",
         2.0,
-        15,
-        ("undertext append", |program| shell(ours, 20, program)),
-        ("printf >> file; sync -d file", || shell(other, 20, own())),
+        30,
+        ("undertext append", |program| ours(program)),
+        ("printf >> file; sync -d file", other),
     );
 }
 
 pub(crate) fn tail(_: &Arguments) {
-    let folder = folder();
-    let sizes = [1_000, 1_000_000];
-    let sessions = sizes.map(|size| {
-        let root = folder.path().join(size.to_string());
-        let (session, _) = filled(&mut open(&root), size, 100);
-        (root, session)
-    });
-    let read = |(root, session): &(std::path::PathBuf, Session)| {
-        let archive = Archive::open(root, Access::Read, Box::new(Machine)).unwrap();
-        timed(|| assert_eq!(ops::log(&archive, session, None, 500).unwrap().lines.len(), 500))
-    };
-    let [small, large] = &sessions;
-    compare(
+    let (small, large) = (folder(), folder());
+    let mut thousand = Stores::new(small.path(), 1_000, 100);
+    let mut million = Stores::new(large.path(), 1_000_000, 100);
+    let args = ["log", "-n", "500", "--json"];
+    compare_programs(
         "tail",
         1.2,
         101,
-        ("last 500 of 1,000,000", || read(large)),
-        ("of 1,000", || read(small)),
+        ("last 500 of 1,000,000", |program| run(program, million.of(program), &args)),
+        ("of 1,000", || run(own(), thousand.of(own()), &args)),
     );
 }
 
 pub(crate) fn revert(_: &Arguments) {
     let folder = folder();
-    let store = folder.path().join("store");
-    let mut archive = open(&store);
-    let (session, _) = filled(&mut archive, 100_000, 700);
-    drop(archive);
-    let live = store.join(format!("transcripts/{}.jsonl", session.name.id));
+    let mut stores = Stores::new(folder.path(), 100_000, 700);
+    let made = stores.of(own());
+    let live = made.store.join(format!("transcripts/{}.jsonl", made.session));
     let copy = folder.path().join("copy");
-    let run = |program: &Path, args: &[&str]| {
-        let mut command = Command::new(program);
-        command.args(["-q", "--store"]).arg(&store).args(args).args(["-s", &session.name.id]);
-        command.stdout(std::process::Stdio::null());
-        timed(|| assert!(command.status().unwrap().success()))
-    };
-    let ours = |program: &Path| {
-        let took = run(program, &["revert", "25000", "-m", "not this way"]);
-        run(program, &["undo"]);
+    let mut ours = |program: &Path| {
+        let made = stores.of(program);
+        let took = run(program, made, &["revert", "25000", "-m", "not this way"]);
+        run(program, made, &["undo"]);
         took
     };
     let kept = std::fs::metadata(&live).unwrap().len() / 2;
@@ -147,31 +207,23 @@ pub(crate) fn revert(_: &Arguments) {
     compare_programs(
         "revert",
         4.0,
-        7,
-        ("half-way in 100,000", ours),
+        11,
+        ("half-way in 100,000", |program| ours(program)),
         ("head -c half > copy && sync copy", other),
     );
 }
 
 pub(crate) fn sessions(_: &Arguments) {
     let folder = folder();
-    let store = folder.path().join("store");
-    let mut archive = open(&store);
-    for seed in 0..5000 {
-        let (session, workspace) = begin(&mut archive);
-        ops::append(&mut archive, &session, &workspace, &[message(seed * 2, 200)]).unwrap();
-    }
-    drop(archive);
     let repository = folder.path().join("git");
     let git = |args: &[&str]| {
         let mut command = Command::new("git");
-        command.arg("-C").arg(&repository).args(args).stdout(std::process::Stdio::null());
+        command.arg("-C").arg(&repository).args(args).stdout(Stdio::null());
         command
     };
     std::fs::create_dir(&repository).unwrap();
     assert!(git(&["init", "-q"]).status().unwrap().success());
-    let mut import =
-        git(&["fast-import", "--quiet"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut import = git(&["fast-import", "--quiet"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut stream = std::io::BufWriter::new(import.stdin.take().unwrap());
     for n in 1..=5000 {
         let words = text(n, 60);
@@ -185,13 +237,22 @@ pub(crate) fn sessions(_: &Arguments) {
     }
     drop(stream);
     assert!(import.wait().unwrap().success());
+    let mut made = BTreeMap::new();
+    let mut store_of = |program: &Path| -> PathBuf {
+        let next = folder.path().join(format!("store-{}", made.len()));
+        let store: &PathBuf = made.entry(program.to_owned()).or_insert_with(|| {
+            for seed in 0..5000 {
+                let session = begin_with(program, &next);
+                append_with(program, &next, &session, seed * 2..seed * 2 + 1, 200);
+            }
+            next
+        });
+        store.clone()
+    };
     let ours = |program: &Path| {
         let mut command = Command::new(program);
-        command
-            .args(["--store"])
-            .arg(&store)
-            .args(["sessions", "-n", "50"])
-            .stdout(std::process::Stdio::null());
+        command.args(["--store"]).arg(store_of(program)).args(["sessions", "-n", "50"]);
+        command.stdout(Stdio::null());
         timed(|| assert!(command.status().unwrap().success()))
     };
     let other = || timed(|| assert!(git(&["log", "-50", "main"]).status().unwrap().success()));
@@ -223,12 +284,11 @@ pub(crate) fn verify_ids(_: &Arguments) {
 
 pub(crate) fn verify_bytes(_: &Arguments) {
     let folder = folder();
-    let mut archive = open(folder.path());
-    let (session, _) = filled(&mut archive, 40_000, 3000);
-    let live = folder.path().join(format!("transcripts/{}.jsonl", session.name.id));
+    let mut stores = Stores::new(folder.path(), 40_000, 3000);
+    let made = stores.of(own());
+    let live = made.store.join(format!("transcripts/{}.jsonl", made.session));
     let content = std::fs::read(live).unwrap();
     let packed = zstd::bulk::compress(&content, 3).unwrap();
-    let ours = || timed(|| archive.store().check(&mut |fault| panic!("{fault:?}")).unwrap());
     let other = || {
         timed(|| {
             let plain = zstd::bulk::decompress(&packed, content.len()).unwrap();
@@ -237,5 +297,16 @@ pub(crate) fn verify_bytes(_: &Arguments) {
             }
         })
     };
-    compare("verify-bytes", 1.5, 7, ("the store's bytes", ours), ("zstd -d and hash", other));
+    {
+        let archive = open(&made.store);
+        let ours = || timed(|| archive.store().check(&mut |fault| panic!("{fault:?}")).unwrap());
+        compare("verify-bytes", 1.5, 7, ("the store's bytes", ours), ("zstd -d and hash", other));
+    }
+    compare_programs(
+        "verify",
+        4.0,
+        7,
+        ("verify, a process", |program| run(program, stores.of(program), &["verify"])),
+        ("zstd -d and hash", other),
+    );
 }
