@@ -252,7 +252,7 @@ pub(crate) fn size(_: &Arguments) {
     let (took, _) = run(own(), &store, &["import"], &parts);
     let raw: u64 = parts.iter().map(|part| size_of(part)).sum();
     println!(
-        "size             {:.1}% (limit 30)   {:.1} MB of real sessions, taken in in {took:?}",
+        "size             {:.1}% (limit 20.5)   {:.1} MB of real sessions, taken in in {took:?}",
         percent(stored(&store), raw),
         bytes(raw) / 1e6
     );

@@ -135,7 +135,7 @@ pub(crate) fn batch(_: &Arguments) {
     compare(
         "batch",
         0.15,
-        2000,
+        400,
         ("a message of 100", ours),
         ("append + fdatasync", || raw_append(&mut raw, line.as_bytes())),
     );

@@ -60,7 +60,7 @@ use rows::Tables;
 use witness::WitnessFile;
 
 /// How many pages of WAL are let grow before they are moved into the database, for a program that stays open.
-const WAL_PAGES: i32 = 1000;
+const WAL_PAGES: i32 = 4000;
 /// The same for a program that ends after one command: the next one has to read them all.
 const WAL_PAGES_BRIEF: i32 = 256;
 /// How many operations the journal holds before they are settled.
