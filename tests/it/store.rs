@@ -259,6 +259,33 @@ fn a_list_shows_what_came_last_first() {
 }
 
 #[test]
+fn a_session_that_is_hidden_makes_room_in_a_list_for_the_one_behind_it() {
+    over_each(|store| {
+        for id in ["a", "b"] {
+            commit(store, Writer::new(store, id).begin()).unwrap();
+        }
+        let mut writer = Writer::new(store, "c");
+        commit(store, writer.begin()).unwrap();
+        let mut next = writer.next(&[], |_| {});
+        next.card = next.card.map(|card| Card { hidden: true, ..card });
+        commit(store, next).unwrap();
+        let list = |limit, hidden| {
+            let filter = SessionFilter { limit, hidden, ..SessionFilter::default() };
+            let listed = store.sessions(&filter).unwrap().into_iter();
+            listed.map(|listed| listed.name.id).collect::<String>()
+        };
+        assert_eq!(
+            [list(Some(1), false), list(Some(2), false), list(None, false)],
+            ["b", "ba", "ba"]
+        );
+        assert_eq!(
+            [list(Some(1), true), list(Some(2), true), list(None, true)],
+            ["c", "cb", "cba"]
+        );
+    });
+}
+
+#[test]
 fn a_tie_finds_the_sessions_of_a_format_that_have_it() {
     over_each(|store| {
         for (n, id) in ["d", "a", "c", "b"].into_iter().enumerate() {
@@ -332,6 +359,26 @@ fn a_commit_on_a_stale_session_is_a_conflict_and_adds_nothing() {
         }
         assert_same(&all_answers(store), &held);
         assert_eq!(line_of(store, key, 3), b"theirs");
+    });
+}
+
+#[test]
+fn origins_are_told_in_the_order_of_their_entries() {
+    over_each(|store| {
+        let mut writer = Writer::new(store, "s");
+        let key = commit(store, writer.begin()).unwrap();
+        commit(store, writer.next(&repetitive(0, 5), |_| {})).unwrap();
+        for entries in [vec![6], vec![3, 7], vec![2], vec![4, 5]] {
+            let origins = entries.iter().map(|&entry| Origin { entry, origin: 1, cut: None });
+            commit(store, writer.next(&[], |brought| brought.bulk.origins.extend(origins)))
+                .unwrap();
+        }
+        let told = |range| {
+            let origins = store.origins(key, range).unwrap().into_iter();
+            origins.map(|(operation, origin)| (origin.entry, operation)).collect::<Vec<_>>()
+        };
+        assert_eq!(told(0..u64::MAX), [(2, 5), (3, 4), (4, 6), (5, 6), (6, 3), (7, 4)]);
+        assert_eq!(told(3..6), [(3, 4), (4, 6), (5, 6)]);
     });
 }
 
@@ -884,6 +931,8 @@ fn a_sub_agent_is_listed_when_asked_for_or_when_its_session_is_not_there() {
         // Ties take the place of those that the generation had.
         commit(store, Commit { ties: vec![(1, Vec::new())], ..agent.next(&[], |_| {}) }).unwrap();
         assert_eq!(listed(false), "s/agent s");
+        let key = store.session(&agent.name).unwrap().unwrap();
+        assert_eq!(store.ties(key).unwrap(), []);
         commit(store, Commit { ties: vec![(1, vec![tie])], ..agent.next(&[], |_| {}) }).unwrap();
         assert_eq!(listed(false), "s");
     });

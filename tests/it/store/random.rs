@@ -37,6 +37,10 @@ enum Part {
     Lines(usize, Vec<usize>),
     /// So many lines.
     Many(usize, usize),
+    /// An entry that stands in the place of another, in any order.
+    Origin(usize, u64),
+    /// All that a generation shows of other sessions is gone.
+    Untie(usize),
     /// Facts of kinds that are rare.
     Rare(usize),
     /// Only the tail of the file changes, and an operation is undone.
@@ -58,6 +62,8 @@ fn part() -> impl Strategy<Value = Part> {
     prop_oneof![
         8 => (s(), vec(0usize..9, 0..5)).prop_map(|(s, lines)| Part::Lines(s, lines)),
         1 => (s(), 15usize..40).prop_map(|(s, count)| Part::Many(s, count)),
+        2 => (s(), 1u64..9).prop_map(|(s, entry)| Part::Origin(s, entry)),
+        1 => s().prop_map(Part::Untie),
         2 => s().prop_map(Part::Rare),
         1 => s().prop_map(Part::Tail),
         1 => s().prop_map(Part::Stale),
@@ -204,6 +210,8 @@ fn touched(part: &Part) -> usize {
     match part {
         Part::Lines(s, _)
         | Part::Many(s, _)
+        | Part::Origin(s, _)
+        | Part::Untie(s)
         | Part::Rare(s)
         | Part::Tail(s)
         | Part::Stale(s)
@@ -242,6 +250,14 @@ fn do_part(
         Part::Many(_, count) => {
             let lines: Vec<Vec<u8>> = (0..*count).map(|at| line(6 + at % 3 * 2, n + at)).collect();
             add(&writer.next(&lines, |_| {}), open)
+        }
+        Part::Origin(_, entry) => {
+            let origin = Origin { entry: *entry, origin: 1, cut: None };
+            add(&writer.next(&[], |brought| brought.bulk.origins.push(origin)), open)
+        }
+        Part::Untie(_) => {
+            let next = writer.next(&[line(0, n)], |_| {});
+            add(&Commit { ties: vec![(1, Vec::new())], card: None, ..next }, open)
         }
         Part::Rare(_) => add(&writer.rare(), open),
         Part::Tail(_) => {
