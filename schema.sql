@@ -97,6 +97,7 @@ CREATE TABLE run (
   tail       BLOB NOT NULL,                          -- what follows the last entry of a growth
   PRIMARY KEY (session, generation, start, operation)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX run_operation ON run (session, operation);
 CREATE TRIGGER run_is_not_replaced BEFORE INSERT ON run WHEN EXISTS (SELECT 1 FROM run WHERE session = NEW.session AND generation = NEW.generation AND start = NEW.start AND operation = NEW.operation)
 BEGIN SELECT RAISE(ABORT, 'append-only: this run exists'); END;
 CREATE TRIGGER run_is_not_updated BEFORE UPDATE ON run BEGIN SELECT RAISE(ABORT, 'append-only: run'); END;

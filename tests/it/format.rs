@@ -492,6 +492,10 @@ fn questions_asked_all_the_time_follow_an_index() {
             "SELECT 1 FROM entry WHERE substr(id, 1, 6) = substr(?2, 1, 6) AND session = ?1 AND id = ?2",
             "entry_id",
         ),
+        (
+            "SELECT start FROM run WHERE session = ? AND operation >= ? AND operation < ?",
+            "run_operation",
+        ),
         ("SELECT n FROM record WHERE session = ? AND name BETWEEN ? AND ?", "record_name"),
         (
             "SELECT n FROM record WHERE session = ? AND n >= ? AND n < ? AND kind = 6 ORDER BY n DESC LIMIT 1",

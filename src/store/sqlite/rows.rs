@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use super::{
     add::{self, OWN},
     bytes::{self, Bytes},
-    check, hash, list,
+    check, hash, journal, list,
 };
 use crate::{
     model::{
@@ -125,10 +125,19 @@ impl Tables {
         Ok(first(&self.db, sql, [], |row| row.get(0))?.unwrap_or(0))
     }
 
-    /// Returns the hash of an operation in the tables, by its number in the store.
+    /// Returns the hash of an operation, in the tables or in the journal, by its number in the store.
     pub(super) fn hash_at(&self, seq: u64) -> Result<Option<OperationId>, StoreError> {
+        let at = bounds(&(seq..seq)).0;
         let sql = "SELECT hash FROM operation WHERE seq = ?";
-        first(&self.db, sql, [bounds(&(seq..seq)).0], |row| Ok(OperationId::new(hash(row, 0)?)))
+        let settled = first(&self.db, sql, [at], |row| Ok(OperationId::new(hash(row, 0)?)))?;
+        if settled.is_some() {
+            return Ok(settled);
+        }
+        let sql = "SELECT body FROM journal WHERE seq = ?";
+        let body: Option<Vec<u8>> = first(&self.db, sql, [at], |row| row.get(0))?;
+        // A row that is damaged is told by whoever reads the journal.
+        let row = body.and_then(|body| journal::decode(seq, &body, false).ok());
+        Ok(row.map(|row| row.commit.operation.hash))
     }
 
     /// Returns the name of a session.
@@ -377,10 +386,14 @@ impl FactStore for Tables {
         operations: Range<u64>,
     ) -> Result<Vec<(u64, Run)>, StoreError> {
         let (from, to) = bounds(&operations);
+        // All of them are sooner read in the order in which they lie; the sign keeps the planner from the index.
+        let operation = if from <= 1 && to == i64::MAX { "+operation" } else { "operation" };
         let mut found = collect(
             &self.db,
-            "SELECT operation, generation, start, first, count, gaps, bytes, running, tail FROM run
-             WHERE session = ? AND operation >= ? AND operation < ?",
+            &format!(
+                "SELECT operation, generation, start, first, count, gaps, bytes, running, tail
+                 FROM run WHERE session = ? AND {operation} >= ? AND {operation} < ?"
+            ),
             params![session.0, from, to],
             |row| Ok((row.get(0)?, run(row, 1)?)),
         )?;
