@@ -8,7 +8,8 @@
 //! ```
 //!
 //! What is where: `sqlite/open.rs` finds, makes and refuses files; `sqlite/write.rs` is the transaction, `sqlite/journal.rs`
-//! the form of its rows; `sqlite/rows.rs` reads the tables, `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows;
+//! the form of its rows; `sqlite/rows.rs` reads facts, `sqlite/derived.rs` what is derived, `sqlite/list.rs` lists sessions,
+//! `sqlite/add.rs` adds rows;
 //! `sqlite/bytes.rs` keeps lines, `sqlite/body.rs` writes them down, `sqlite/pack.rs` packs them, `sqlite/check.rs` checks
 //! them; `sqlite/witness.rs` says beside the database how far it had come. This file puts them together.
 //!
@@ -20,6 +21,7 @@ mod add;
 mod body;
 mod bytes;
 mod check;
+mod derived;
 mod journal;
 mod list;
 mod open;

@@ -4,7 +4,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::rows;
+use super::derived;
 use crate::{
     model::{SessionName, Tie, TieKind, Timestamp},
     store::{Listed, SessionFilter, SessionKey, StoreError},
@@ -54,7 +54,7 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
     Ok(Listed {
         key: SessionKey(row.get(0)?),
         name: SessionName { format: row.get(1)?, id: row.get(2)? },
-        card: rows::card(row, 3)?,
+        card: derived::card(row, 3)?,
     })
 }
 

@@ -1,0 +1,307 @@
+//! Derived rows and caches: what can be made anew of facts and bytes, as the tables tell it.
+//!
+//! Invariant: where a session stands is remembered only as long as no other connection writes.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use rusqlite::{Row, params};
+
+use super::{
+    add, list,
+    rows::{Tables, bounds, collect, damaged, first, tagged, unknown},
+};
+use crate::{
+    model::{
+        Bulk, Card, Kind, NameTag, Parent, Place, Record, SessionName, State, Tagged, Tie, TieKind,
+        Timestamp, put_varint, take_varint,
+    },
+    store::{CacheStore, FactStore, Listed, SessionFilter, SessionKey, Sighting, StoreError},
+};
+
+/// Of how many sessions it is remembered where they stand.
+const STANDING: usize = 16;
+
+impl Tables {
+    /// Forgets what another connection may have changed.
+    pub(super) fn forget_standing(&self) {
+        self.standing.borrow_mut().clear();
+    }
+
+    /// Returns where a session stands, and what lists show of it. What is damaged of that is made of the operations, because
+    /// it is derived, and nothing could be added to the session otherwise.
+    pub(super) fn standing(&self, session: SessionKey) -> Result<(State, Card), StoreError> {
+        if let Some(known) = self.standing.borrow().get(&session) {
+            return Ok(known.clone());
+        }
+        let state = match self.state(session) {
+            Err(StoreError::Corrupt { .. }) => self.fold(session)?,
+            other => other?,
+        };
+        let card = match self.card(session) {
+            Err(StoreError::Corrupt { .. }) => Card::default(),
+            other => other?,
+        };
+        self.remember(session, &(state.clone(), card.clone()));
+        Ok((state, card))
+    }
+
+    fn remember(&self, session: SessionKey, standing: &(State, Card)) {
+        let mut known = self.standing.borrow_mut();
+        if known.len() >= STANDING {
+            known.clear();
+        }
+        known.insert(session, standing.clone());
+    }
+
+    /// Says where a session stands, and what lists show of it.
+    pub(super) fn stand(
+        &self,
+        session: SessionKey,
+        standing: &(State, Card),
+    ) -> Result<(), StoreError> {
+        let (state, card) = standing;
+        add::put_card(&self.db, session, card, state)?;
+        self.remember(session, standing);
+        Ok(())
+    }
+
+    /// Makes the state of a session of its operations.
+    fn fold(&self, session: SessionKey) -> Result<State, StoreError> {
+        let mut bulks: BTreeMap<u64, Bulk> = BTreeMap::new();
+        for (operation, run) in self.growths(session, 0..u64::MAX)? {
+            bulks.entry(operation).or_default().runs.push(run);
+        }
+        for (operation, given) in self.checkpoints(session, 0..u64::MAX)? {
+            bulks.entry(operation).or_default().checkpoints.push(given);
+        }
+        let mut state = State::default();
+        for operation in self.operations(session, 0..u64::MAX)? {
+            state.apply(&operation, &bulks.remove(&operation.n).unwrap_or_default());
+        }
+        Ok(state)
+    }
+
+    /// Keeps token counts of entries.
+    pub(super) fn keep_counts(
+        &self,
+        session: SessionKey,
+        rule: u64,
+        counts: &[(u64, Vec<u64>)],
+    ) -> Result<(), StoreError> {
+        let mut keep = self.db.prepare_cached(
+            "INSERT OR REPLACE INTO count (line, rule, tokens)
+             SELECT line, ?, ? FROM entry WHERE session = ? AND n = ?",
+        )?;
+        for (n, tokens) in counts {
+            let mut packed = Vec::new();
+            for &tokens in tokens {
+                put_varint(&mut packed, tokens);
+            }
+            keep.execute(params![rule, packed, session.0, n])?;
+        }
+        Ok(())
+    }
+
+    /// Keeps sightings of files.
+    pub(super) fn keep_sightings(&self, sightings: &[Sighting]) -> Result<(), StoreError> {
+        let mut keep = self.db.prepare_cached(
+            "INSERT OR REPLACE INTO sighting (path, inode, length, modified, changed) VALUES (?, ?, ?, ?, ?)",
+        )?;
+        for seen in sightings {
+            let inode = seen.inode.cast_signed();
+            keep.execute(params![seen.path, inode, seen.length, seen.modified, seen.changed])?;
+        }
+        Ok(())
+    }
+
+    /// Returns the version of the rules under which derived rows were made.
+    pub(super) fn rules(&self) -> Result<i64, StoreError> {
+        let found = first(&self.db, "SELECT version FROM rules", [], |row| row.get(0))?;
+        found.ok_or_else(|| StoreError::corrupt("store.db", "it has no rules"))
+    }
+
+    pub(super) fn set_rules(&self, version: i64) -> Result<(), StoreError> {
+        self.db.prepare_cached("UPDATE rules SET version = ?")?.execute([version])?;
+        Ok(())
+    }
+}
+
+impl CacheStore for Tables {
+    fn state(&self, session: SessionKey) -> Result<State, StoreError> {
+        if let Some((state, _)) = self.standing.borrow().get(&session) {
+            return Ok(state.clone());
+        }
+        let found = first(
+            &self.db,
+            "SELECT state, settled FROM card WHERE session = ?",
+            [session.0],
+            |row| Ok((tagged::<State>(row, 0)?, row.get::<_, u64>(1)?)),
+        )?;
+        let (state, settled) = found.ok_or_else(|| unknown(session))?;
+        if state.operations() == settled {
+            Ok(state)
+        } else {
+            Err(StoreError::corrupt("a session's state", "it is not that of its operations"))
+        }
+    }
+
+    fn card(&self, session: SessionKey) -> Result<Card, StoreError> {
+        if let Some((_, card)) = self.standing.borrow().get(&session) {
+            return Ok(card.clone());
+        }
+        let found = first(
+            &self.db,
+            "SELECT title, folder, started, active, turns, hidden FROM card WHERE session = ?",
+            [session.0],
+            |row| card(row, 0),
+        )?;
+        found.ok_or_else(|| unknown(session))
+    }
+
+    fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
+        list::sessions(&self.db, filter)
+    }
+
+    fn files(&self, place: &Place) -> Result<Vec<(SessionKey, SessionName, u64)>, StoreError> {
+        collect(
+            &self.db,
+            "SELECT key, format, id, file FROM place JOIN session ON key = session
+             WHERE place = ? ORDER BY key, file",
+            [place.to_bytes()],
+            |row| {
+                let name = SessionName { format: row.get(1)?, id: row.get(2)? };
+                Ok((SessionKey(row.get(0)?), name, row.get(3)?))
+            },
+        )
+    }
+
+    fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError> {
+        let (from, to) = bounds(&range);
+        collect(
+            &self.db,
+            "SELECT n, kind, name, parent, time, hint FROM record
+             WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
+            params![session.0, from, to],
+            record,
+        )
+    }
+
+    fn named(
+        &self,
+        session: SessionKey,
+        low: NameTag,
+        high: NameTag,
+    ) -> Result<Vec<u64>, StoreError> {
+        let mut found = collect(
+            &self.db,
+            "SELECT n FROM record WHERE session = ? AND name BETWEEN ? AND ?",
+            params![session.0, low.get(), high.get()],
+            |row| row.get(0),
+        )?;
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// The kind stands in the query as it does in the index, which only then is taken.
+    fn boundary(&self, session: SessionKey, range: Range<u64>) -> Result<Option<u64>, StoreError> {
+        let (from, to) = bounds(&range);
+        let kind = Kind::Boundary.code();
+        let sql = format!(
+            "SELECT n FROM record WHERE session = ? AND n >= ? AND n < ? AND kind = {kind} ORDER BY n DESC LIMIT 1"
+        );
+        first(&self.db, &sql, params![session.0, from, to], |row| row.get(0))
+    }
+
+    fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError> {
+        let sql = "SELECT name FROM twin WHERE session = ? ORDER BY name";
+        collect(&self.db, sql, [session.0], |row| Ok(NameTag::new(row.get(0)?)))
+    }
+
+    fn ties(&self, session: SessionKey) -> Result<Vec<(u64, Vec<Tie>)>, StoreError> {
+        let all = collect(
+            &self.db,
+            "SELECT generation, kind, other FROM tie WHERE session = ? ORDER BY generation, kind, other",
+            [session.0],
+            |row| Ok((row.get(0)?, TieKind::from_code(row.get(1)?), row.get(2)?)),
+        )?;
+        let mut found: Vec<(u64, Vec<Tie>)> = Vec::new();
+        for (generation, kind, other) in all {
+            let Some(kind) = kind else { continue };
+            let tie = Tie { kind, other };
+            match found.last_mut() {
+                Some((last, ties)) if *last == generation => ties.push(tie),
+                _ => found.push((generation, vec![tie])),
+            }
+        }
+        Ok(found)
+    }
+
+    fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
+        list::tied(&self.db, format, tie)
+    }
+
+    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
+        first(
+            &self.db,
+            "SELECT inode, length, modified, changed FROM sighting WHERE path = ?",
+            [path],
+            |row| {
+                Ok(Sighting {
+                    path: path.to_owned(),
+                    inode: row.get::<_, i64>(0)?.cast_unsigned(),
+                    length: row.get(1)?,
+                    modified: row.get(2)?,
+                    changed: row.get(3)?,
+                })
+            },
+        )
+    }
+
+    fn counts(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+        rule: u64,
+    ) -> Result<Vec<(u64, Vec<u64>)>, StoreError> {
+        let (from, to) = bounds(&range);
+        collect(
+            &self.db,
+            "SELECT e.n, c.tokens FROM entry e JOIN count c ON c.line = e.line AND c.rule = ?
+             WHERE e.session = ? AND e.n >= ? AND e.n < ? ORDER BY e.n",
+            params![rule, session.0, from, to],
+            |row| {
+                let mut rest = row.get_ref(1)?.as_blob()?;
+                Ok((row.get(0)?, std::iter::from_fn(|| take_varint(&mut rest)).collect()))
+            },
+        )
+    }
+}
+
+fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
+    let n: u64 = row.get(0)?;
+    let code: u8 = row.get(1)?;
+    let unknown = || damaged(1, &format!("an entry is of the unknown kind {code}"));
+    Ok(Record {
+        n,
+        kind: Kind::from_code(code).ok_or_else(unknown)?,
+        name: row.get::<_, Option<u64>>(2)?.map(NameTag::new),
+        parent: match row.get::<_, Option<i64>>(3)? {
+            None => Parent::Root,
+            Some(0) => Parent::Missing,
+            Some(distance) => Parent::Entry(n.wrapping_sub(distance.cast_unsigned())),
+        },
+        time: row.get::<_, Option<i64>>(4)?.map(Timestamp),
+        hint: row.get::<_, Option<Vec<u8>>>(5)?.unwrap_or_default(),
+    })
+}
+
+pub(super) fn card(row: &Row<'_>, at: usize) -> rusqlite::Result<Card> {
+    Ok(Card {
+        title: row.get(at)?,
+        folder: row.get(at + 1)?,
+        started: Timestamp(row.get(at + 2)?),
+        active: Timestamp(row.get(at + 3)?),
+        turns: row.get(at + 4)?,
+        hidden: row.get(at + 5)?,
+    })
+}
