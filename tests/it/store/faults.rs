@@ -408,3 +408,51 @@ fn a_flipped_bit_is_found_or_changes_no_fact_and_no_byte() {
     assert_eq!(everything(&folder).unwrap(), whole);
     assert_eq!(line_of(&folder.read(), folder.read().names().unwrap()[0].0, 3), b"beginning 0");
 }
+
+#[test]
+fn what_is_damaged_is_kept_once_more_when_it_comes_again() {
+    let text = "a string that is met more than once ".repeat(20);
+    let lines = |n: usize| -> Vec<Vec<u8>> {
+        vec![
+            br#"{"uuid":"named"}"#.to_vec(),
+            b"a line without a name".to_vec(),
+            format!(r#"{{"n":{n},"text":"{text}"}}"#).into_bytes(),
+        ]
+    };
+    // Once in rows of their own, once in a segment.
+    for (more, damage) in [
+        (0, "UPDATE fresh SET body = zeroblob(length(body)) WHERE key > 2"),
+        (4000, "UPDATE segment SET body = zeroblob(length(body))"),
+    ] {
+        let folder = Folder::new(0, 0);
+        let store = folder.write();
+        let add = |id: &str, n: usize, more: usize| {
+            let mut writer = Writer::new(&store, id);
+            let key = commit(&store, writer.begin()).unwrap();
+            let more = (0..more).map(|n| format!("line {n} {}", n * n * 7919).into_bytes());
+            let all: Vec<Vec<u8>> = lines(n).into_iter().chain(more).collect();
+            commit(&store, writer.next(&all, |_| {})).unwrap();
+            key
+        };
+        let damaged = add("damaged", 1, more * 10);
+        folder.sql().execute_batch(damage).unwrap();
+        // Nothing that this connection knows by heart is asked for: what another one has damaged is.
+        let store = folder.write();
+        let add = |id: &str, n: usize| {
+            let mut writer = Writer::new(&store, id);
+            let key = commit(&store, writer.begin()).unwrap();
+            commit(&store, writer.next(&lines(n), |_| {})).unwrap();
+            key
+        };
+        for (id, n) in [("again", 1), ("and again", 2)] {
+            let key = add(id, n);
+            for (at, line) in (3..).zip(lines(n)) {
+                assert_eq!(line_of(&store, key, at), line, "{more} {id} {at}");
+                assert!(store.lines(damaged, &[at], &mut |_, _| ()).is_err());
+            }
+        }
+        let mut sessions = BTreeSet::new();
+        store.check(&mut |fault| sessions.extend(fault.session)).unwrap();
+        assert_eq!(sessions.into_iter().collect::<Vec<_>>(), [damaged]);
+    }
+}
