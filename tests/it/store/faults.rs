@@ -37,16 +37,6 @@ fn begun(folder: &Folder) -> Writer {
     writer
 }
 
-/// Returns the writer of a session as a store knows it.
-fn load(store: &dyn Store, name: &SessionName) -> Writer {
-    let key = store.session(name).unwrap().unwrap();
-    let state = store.state(key).unwrap();
-    let ids = store.entries(key, 0..u64::MAX).unwrap().iter().map(|entry| entry.id).collect();
-    let run = state.ends[&1].clone();
-    let new = Writer::new(store, &name.id);
-    Writer { state, ids, running: run.running, bytes: run.bytes, ..new }
-}
-
 /// Adds one of the things that a store is given: small operations and large ones, several at once, long strings, nothing at all.
 /// `n` makes its lines unlike any other. Returns the lines, and why something was put off, if it was.
 fn step(
@@ -113,7 +103,7 @@ fn assert_sound(folder: &Folder, acknowledged: &[Vec<u8>]) {
     assert_eq!(store.operations(key, 0..u64::MAX).unwrap().len() as u64, state.operations());
     assert_eq!(store.records(key, 0..u64::MAX).unwrap().len() as u64, state.entries());
     assert_chained(&store);
-    let mut writer = load(&store, &name());
+    let mut writer = Writer::load(&store, &name());
     let n = 1_000_000 + state.operations() * 8;
     for n in [n + 1, n + 2, n + 6] {
         let (_, unsettled) = step(&store, &mut writer, n).unwrap();
@@ -172,7 +162,7 @@ fn fail_each(failure: Failure, forever: bool) {
                         Err(error) => {
                             failed = failed.or(Some(error));
                             // Whoever goes on looks where the session stands.
-                            writer = load(&store, &name());
+                            writer = Writer::load(&store, &name());
                         }
                     }
                 }
@@ -235,7 +225,7 @@ fn go_on(root: &Path) {
     let _faulty = Faults::arm(root, Failure::Kill, n, false);
     let mut store = SqliteStore::open(&root.join("store.db"), Access::Brief).unwrap();
     store.set_journal(3, 1 << 20);
-    let mut writer = load(&store, &name());
+    let mut writer = Writer::load(&store, &name());
     for n in 0..14 {
         step(&store, &mut writer, n).unwrap();
         needs::tell_parent(&format!("did {n}"));

@@ -5,12 +5,8 @@
 
 use std::{thread, time::Duration};
 
-use undertext::{
-    model::SessionName,
-    store::{
-        Access, ByteStore, CacheStore, Cursor, FactStore, MemoryStore, SessionKey, SqliteStore,
-        Store, StoreError,
-    },
+use undertext::store::{
+    Access, ByteStore, CacheStore, Cursor, FactStore, MemoryStore, SessionKey, Store, StoreError,
 };
 
 use super::{
@@ -351,7 +347,7 @@ fn two_programs_that_write_at_once_lose_nothing() {
                             match commit(&store, next) {
                                 Ok(_) => break,
                                 Err(StoreError::Conflict) => {
-                                    shared = load(&store, &shared.name);
+                                    shared = Writer::load(&store, &shared.name);
                                 }
                                 Err(error) => panic!("{error}"),
                             }
@@ -380,16 +376,6 @@ fn two_programs_that_write_at_once_lose_nothing() {
         assert_whole(&store);
         assert_gapless(&folder);
     }
-}
-
-/// Returns the writer of a session as a store knows it.
-fn load(store: &SqliteStore, name: &SessionName) -> Writer {
-    let key = store.session(name).unwrap().unwrap();
-    let state = store.state(key).unwrap();
-    let ids = store.entries(key, 0..u64::MAX).unwrap().iter().map(|entry| entry.id).collect();
-    let run = state.ends[&1].clone();
-    let new = Writer::new(store, &name.id);
-    Writer { state, ids, running: run.running, bytes: run.bytes, ..new }
 }
 
 #[test]

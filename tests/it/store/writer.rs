@@ -80,6 +80,16 @@ impl Writer {
         }
     }
 
+    /// Returns the writer of a session as a store knows it, whose entries are all in the first generation.
+    pub(crate) fn load(store: &dyn Store, name: &SessionName) -> Self {
+        let key = store.session(name).unwrap().unwrap();
+        let state = store.state(key).unwrap();
+        let ids = store.entries(key, 0..u64::MAX).unwrap().iter().map(|entry| entry.id).collect();
+        let run = state.ends[&1].clone();
+        let new = Self::new(store, &name.id);
+        Self { state, ids, running: run.running, bytes: run.bytes, ..new }
+    }
+
     /// Returns the next commit, with these lines and whatever `more` makes of it; the writer goes on from there.
     pub(crate) fn next(&mut self, lines: &[Vec<u8>], more: impl FnOnce(&mut Brought)) -> Commit {
         let first = self.ids.len() as u64 + 1;
