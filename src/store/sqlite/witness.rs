@@ -85,6 +85,8 @@ pub(super) fn read(path: &Path, store: StoreId) -> io::Result<Option<Witness>> {
 pub(super) struct WitnessFile {
     path: PathBuf,
     file: Option<File>,
+    /// What was written last.
+    last: Option<Witness>,
     /// Whether something was written and not synced.
     is_dirty: bool,
 }
@@ -92,18 +94,20 @@ pub(super) struct WitnessFile {
 impl WitnessFile {
     /// Makes nothing yet: the file is opened, and made, with the first write.
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, is_dirty: false }
+        Self { path, file: None, last: None, is_dirty: false }
     }
 
-    /// Writes how far the store has come, and waits for nothing.
+    /// Writes how far the store has come, if it is not what was written last, and waits for nothing.
     pub(super) fn write(&mut self, witness: &Witness) -> io::Result<()> {
+        if self.last.as_ref() == Some(witness) {
+            return Ok(());
+        }
         let file = match self.file.take() {
             Some(file) => file,
             None => disk::open_or_make(&self.path)?,
         };
         disk::write_at(&file, &witness.encode(), witness.seq % 2 * SLOT as u64)?;
-        self.is_dirty = true;
-        self.file = Some(file);
+        (self.file, self.last, self.is_dirty) = (Some(file), Some(*witness), true);
         Ok(())
     }
 

@@ -13,7 +13,7 @@
 
 use std::{
     cell::RefMut,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map},
     sync::atomic::Ordering,
     time::Duration,
 };
@@ -28,7 +28,7 @@ use super::{
     open::{Access, PATIENCE},
 };
 use crate::{
-    model::{Card, EntryId, IdPrefix, Record, State},
+    model::{Card, Entry, EntryId, IdPrefix, Record, State},
     store::{
         CacheStore, Commit, Committed, Derived, FactStore, Known, NewLine, SessionKey, Sighting,
         StoreError, Transaction,
@@ -114,10 +114,8 @@ impl SqliteStore {
         }
         for (_, journal::Row { session, commit }) in &mut rows {
             let (state, card) = match standing.entry(*session) {
-                std::collections::btree_map::Entry::Occupied(there) => there.into_mut(),
-                std::collections::btree_map::Entry::Vacant(place) => {
-                    place.insert(self.tables.standing(*session)?)
-                }
+                btree_map::Entry::Occupied(there) => there.into_mut(),
+                btree_map::Entry::Vacant(place) => place.insert(self.tables.standing(*session)?),
             };
             state.apply(&commit.operation, &commit.bulk);
             if let Some(shown) = commit.card.take() {
@@ -298,7 +296,7 @@ fn place(
     commit: &mut Commit,
 ) -> Result<(Vec<i64>, Vec<i64>), StoreError> {
     let entries = commit.bulk.entries.iter().zip(commit.lines.drain(..));
-    let add = |(entry, line): (&crate::model::Entry, NewLine)| {
+    let add = |(entry, line): (&Entry, NewLine)| {
         bytes.add(db, line, entry.link.is_none().then_some(&entry.id))
     };
     let lines = entries.map(add).collect::<Result<_, _>>()?;
