@@ -26,7 +26,7 @@ use super::{
     rows,
 };
 use crate::{
-    model::{EntryId, LineId, Operation, OperationId},
+    model::{EntryId, LineId, Operation, OperationId, State, Tagged},
     store::{Fault, SessionKey, StoreError},
 };
 
@@ -66,6 +66,7 @@ pub(super) fn check(
     for (name, problem) in open::altered(db)? {
         fault(&name, problem);
     }
+    cards(db, report)?;
     let spans = spans(db, bytes, report)?;
     // Each half has its own look at the file; a database that cannot be opened twice is read by one alone.
     let path = path.filter(|_| spans.len() >= FEW);
@@ -93,6 +94,53 @@ pub(super) fn check(
     for (faults, checked) in halves {
         faults.into_iter().for_each(&mut *report);
         checked?;
+    }
+    Ok(())
+}
+
+/// Reports cards that are not those of their sessions, and files that are not found where their sessions have them. What else
+/// of a session is derived, whoever knows its format makes anew and compares.
+fn cards(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
+    let mut fault = |session: i64, item: &str, problem: &str| {
+        let (item, problem) = (item.to_owned(), problem.to_owned());
+        report(Fault { session: Some(SessionKey(session)), item, problem });
+    };
+    let mut query = db.prepare(
+        "SELECT key, card.format = session.format AND card.id = session.id, state
+         FROM session LEFT JOIN card ON card.session = key",
+    )?;
+    let mut there =
+        db.prepare("SELECT 1 FROM place WHERE place = ? AND session = ? AND file = ?")?;
+    let (mut known, mut places) = (0, 0);
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let key = row.get(0)?;
+        let Some(is_right) = row.get::<_, Option<bool>>(1)? else {
+            fault(key, "card", "it is not there");
+            continue;
+        };
+        known += 1;
+        if !is_right {
+            fault(key, "card", "its name is not that of the session");
+        }
+        let Ok(state) = rows::tagged::<State>(row, 2) else {
+            fault(key, "state", "it cannot be read");
+            continue;
+        };
+        for (file, place) in (1..).zip(&state.files) {
+            places += 1;
+            if !there.exists(params![place.to_bytes(), key, file])? {
+                fault(key, &format!("file {file}"), "it is not found by its place");
+            }
+        }
+    }
+    for (table, wanted) in [("card", known), ("place", places)] {
+        let count: i64 =
+            db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?;
+        if count > wanted {
+            let problem = format!("{count} rows, of which {wanted} belong to a session");
+            report(Fault { session: None, item: table.to_owned(), problem });
+        }
     }
     Ok(())
 }
