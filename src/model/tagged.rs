@@ -67,6 +67,10 @@ pub(crate) fn put_field(tag: u64, payload: &impl Payload, out: &mut Vec<u8>) {
     let start = out.len();
     payload.pack(out);
     let length = out.len() - start;
+    if let Ok(short @ 0..0x80) = u8::try_from(length) {
+        out.insert(start, short);
+        return;
+    }
     let mut prefix = Vec::with_capacity(10);
     put_varint(&mut prefix, length as u64);
     out.splice(start..start, prefix);
@@ -86,12 +90,12 @@ pub(crate) fn take_field<'a>(bytes: &mut &'a [u8]) -> Result<(u64, &'a [u8]), Ma
 fn take_number(bytes: &mut &[u8]) -> Result<u64, Malformed> {
     let before = *bytes;
     let value = take_varint(bytes).ok_or(Malformed("a number is cut short"))?;
-    let mut again = Vec::with_capacity(10);
-    put_varint(&mut again, value);
-    if before.starts_with(&again) && before.len() - bytes.len() == again.len() {
-        Ok(value)
-    } else {
-        Err(Malformed("a number is longer than it needs to be"))
+    let taken = before.get(..before.len() - bytes.len()).unwrap_or_default();
+    // The last of several groups holds something, and the tenth no more than the one bit that is left.
+    match taken {
+        [_, .., 0] => Err(Malformed("a number is longer than it needs to be")),
+        [_, _, _, _, _, _, _, _, _, last] if *last > 1 => Err(Malformed("a number is too large")),
+        _ => Ok(value),
     }
 }
 

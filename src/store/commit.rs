@@ -8,7 +8,7 @@ use std::{
 use crate::{
     model::{
         Bulk, Card, Digest, EntryId, LineId, NameTag, Operation, OperationId, Parent, Record, Run,
-        SessionName, State, StoreId, Tagged, Tie, line::TEXT_MIN,
+        SessionName, State, StoreId, Tie, line::TEXT_MIN,
     },
     store::StoreError,
 };
@@ -230,12 +230,11 @@ impl Commit {
     fn is_sealed(&self, store: StoreId) -> Result<(), StoreError> {
         let operation = &self.operation;
         if !operation.names(&self.bulk)
-            || operation.record != operation.to_bytes()
             || operation.hash != operation.hash_after(self.expected, store, &self.session)
         {
             return Err(refused("the operation's hash does not cover it"));
         }
-        // So nothing is written that this program does not know itself.
+        // There is one encoding of each operation: what is read from the record as this one, is its encoding.
         let words = operation.words(&self.bulk);
         let read = Operation::open(operation.n, operation.record.clone(), operation.hash, &words);
         if !read.is_ok_and(|read| read == *operation) {
