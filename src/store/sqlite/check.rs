@@ -26,7 +26,7 @@ use super::{
     rows,
 };
 use crate::{
-    model::{EntryId, LineId, Operation, OperationId, State, Tagged},
+    model::{Digest, EntryId, LineId, Operation, OperationId, State, Tagged},
     store::{Fault, SessionKey, StoreError},
 };
 
@@ -67,6 +67,7 @@ pub(super) fn check(
         fault(&name, problem);
     }
     cards(db, report)?;
+    words(db, report)?;
     let spans = spans(db, bytes, report)?;
     // Each half has its own look at the file; a database that cannot be opened twice is read by one alone.
     let path = path.filter(|_| spans.len() >= FEW);
@@ -140,6 +141,27 @@ fn cards(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreErro
         if count > wanted {
             let problem = format!("{count} rows, of which {wanted} belong to a session");
             report(Fault { session: None, item: table.to_owned(), problem });
+        }
+    }
+    Ok(())
+}
+
+/// Reports words of persons that are not those of their digests. Those that are gone were taken out.
+fn words(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
+    let mut query = db.prepare("SELECT session, operation, digest, salt, text FROM words")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let salt = row.get(3)?;
+        // Words that are no text any more have no digest.
+        let text = row.get_ref(4)?.as_str().ok();
+        let found = text.map(|text| Digest::of_words(&salt, text));
+        let wanted = Digest::new(hash(row, 2)?);
+        if found != Some(wanted) {
+            report(Fault {
+                session: Some(SessionKey(row.get(0)?)),
+                item: format!("words of operation {}", row.get::<_, i64>(1)?),
+                problem: "they are not those of their digest".to_owned(),
+            });
         }
     }
     Ok(())
