@@ -99,49 +99,41 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Reports cards that are not those of their sessions, and files that are not found where their sessions have them. What else
-/// of a session is derived, whoever knows its format makes anew and compares.
+/// Reports cards with the names of other sessions, and files that are not found where their sessions have them. What else of
+/// a session is derived, whoever knows its format makes anew and compares.
 fn cards(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
-    let mut fault = |session: i64, item: &str, problem: &str| {
-        let (item, problem) = (item.to_owned(), problem.to_owned());
-        report(Fault { session: Some(SessionKey(session)), item, problem });
-    };
     let mut query = db.prepare(
         "SELECT key, card.format = session.format AND card.id = session.id, state
          FROM session LEFT JOIN card ON card.session = key",
     )?;
     let mut there =
         db.prepare("SELECT 1 FROM place WHERE place = ? AND session = ? AND file = ?")?;
-    let (mut known, mut places) = (0, 0);
+    let (mut places, mut is_known) = (0, true);
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let key = row.get(0)?;
-        let Some(is_right) = row.get::<_, Option<bool>>(1)? else {
-            fault(key, "card", "it is not there");
-            continue;
+        let mut fault = |item: String, problem: &str| {
+            let session = Some(SessionKey(key));
+            report(Fault { session, item, problem: problem.to_owned() });
         };
-        known += 1;
-        if !is_right {
-            fault(key, "card", "its name is not that of the session");
+        if row.get::<_, Option<bool>>(1)? == Some(false) {
+            fault("card".to_owned(), "its name is not that of the session");
         }
         let Ok(state) = rows::tagged::<State>(row, 2) else {
-            fault(key, "state", "it cannot be read");
+            is_known = false;
             continue;
         };
         for (file, place) in (1..).zip(&state.files) {
             places += 1;
             if !there.exists(params![place.to_bytes(), key, file])? {
-                fault(key, &format!("file {file}"), "it is not found by its place");
+                fault(format!("file {file}"), "it is not found by its place");
             }
         }
     }
-    for (table, wanted) in [("card", known), ("place", places)] {
-        let count: i64 =
-            db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?;
-        if count > wanted {
-            let problem = format!("{count} rows, of which {wanted} belong to a session");
-            report(Fault { session: None, item: table.to_owned(), problem });
-        }
+    let count: i64 = db.query_row("SELECT count(*) FROM place", [], |row| row.get(0))?;
+    if is_known && count > places {
+        let problem = format!("there are {count}, and the sessions have {places}");
+        report(Fault { session: None, item: "the places of files".to_owned(), problem });
     }
     Ok(())
 }
