@@ -79,10 +79,15 @@ pub fn verify(
         report(&finding);
     };
     let mut faults = Vec::new();
-    let checked = archive.store.check(&mut |fault| faults.push((fault.item, fault.problem)));
-    faults.extend(checked.err().map(|error| ("store.db".to_owned(), chain(&error))));
-    for (item, problem) in faults {
-        tell(Finding { severity: Severity::Damage, session: None, item, problem }, &mut verified);
+    let checked = archive.store.check(&mut |fault| {
+        faults.push((fault.session, fault.item, fault.problem));
+    });
+    faults.extend(checked.err().map(|error| (None, "store.db".to_owned(), chain(&error))));
+    let names = archive.store.names().unwrap_or_default();
+    for (key, item, problem) in faults {
+        let name = names.iter().find(|(known, _)| Some(*known) == key);
+        let session = name.map(|(_, name)| name.id.clone());
+        tell(Finding { severity: Severity::Damage, session, item, problem }, &mut verified);
     }
     let sessions = if let Some(session) = only {
         vec![session.clone()]

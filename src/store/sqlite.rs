@@ -39,6 +39,7 @@ use std::{
         Arc,
         atomic::{AtomicI32, Ordering},
     },
+    time::Duration,
 };
 
 use rusqlite::{Connection, ffi};
@@ -333,6 +334,8 @@ impl Drop for SqliteStore {
         let long = self.wal_pages.load(Ordering::Relaxed) >= WAL_PAGES_BRIEF;
         let is_sure = !self.failed.get() && self.db().is_autocommit();
         if self.access == Access::Write && long && is_sure {
+            // Waiting for a reader would hold up every other writer.
+            let _ = self.db().busy_timeout(Duration::ZERO);
             let _ = self.db().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         }
     }
