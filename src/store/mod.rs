@@ -218,7 +218,7 @@ pub trait FactStore {
     ) -> Result<Vec<(u64, Origin)>, StoreError>;
 
     /// Returns the sessions that took in an operation since a cursor was given, in the order of their keys, and a cursor for
-    /// the next time; without one, all sessions.
+    /// the next time; without one, all sessions. A cursor that was given within a transaction says nothing once that is dropped.
     fn since(&self, cursor: Option<&Cursor>) -> Result<(Vec<SessionKey>, Cursor), StoreError>;
 }
 
