@@ -21,7 +21,6 @@ mod commit;
 mod error;
 mod memory;
 mod overlay;
-
 mod sqlite;
 
 pub use commit::{Commit, Known, NewLine};
