@@ -81,7 +81,7 @@ impl Sources {
     /// Reads the sources of the crates that this package is built from.
     pub(crate) fn read() -> Self {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["metadata", "--format-version", "1", "--offline"]);
+        cargo.args(["metadata", "--format-version", "1", "--locked"]);
         cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
         let metadata: Value = serde_json::from_slice(&cargo.output().unwrap().stdout).unwrap();
         let manifests = metadata["packages"].as_array().unwrap().iter();
