@@ -90,17 +90,18 @@
 //! Each folder may import those named behind the arrow, and a test holds this table.
 //!
 //! ```text
-//! model     values: ids, lines, facts, messages         -> nothing
+//! json      a scanner of bytes, and edits in place      -> nothing
 //! dag       graphs over closures                        -> nothing
+//! model     values: ids, lines, facts, messages         -> json
 //! settings  what the user sets, read from text          -> nothing
 //! disk      opening and reading what others wrote       -> nothing
 //! trust     what this user has said on this machine     -> model disk
-//! wire      formats, the only way in and out            -> model dag
-//! context   what a model sees of a session              -> model
+//! wire      formats, the only way in and out            -> model json dag
+//! context   what a model sees of a session              -> model json
 //! provider  models, the only code on a network          -> model context
 //! store     persistence: facts, bytes, caches           -> model disk
-//! live      files that an agent reads                   -> model wire disk
-//! ops       verbs, a function each                      -> model dag wire context store live disk
+//! live      files that an agent reads                   -> model json wire disk
+//! ops       verbs, a function each                      -> model json dag wire context store live disk
 //! render    what is shown (of the program)              -> the library
 //! cli       commands (of the program)                   -> the library, render
 //! ```
@@ -149,6 +150,7 @@
 pub mod context;
 pub mod dag;
 pub mod disk;
+pub mod json;
 pub mod live;
 pub mod model;
 pub mod ops;

@@ -8,7 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Block, Message, Role, json};
+use crate::{
+    json,
+    model::{Block, Message, Role},
+};
 
 /// How many files go into a prompt.
 pub const MAX_FILES: usize = 5;

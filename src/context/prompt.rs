@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use crate::{
     context::files::Excerpt,
-    model::{Block, Message, json},
+    json,
+    model::{Block, Message},
 };
 
 /// How many characters of a message go into a prompt.

@@ -13,7 +13,7 @@ use std::{
     process::Command,
 };
 
-use crate::{disk, model::json::Raw};
+use crate::{disk, json::Raw};
 
 /// A process that has a session loaded, or may have.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! what precedes a line is its **separator**. The bytes between two LF are a physical line. Behind
 //! the white space with which it begins, a physical line is taken apart from the front:
 //!
-//! 1. A complete JSON object (the grammar of [`super::json`]) is a line and ends at its brace. What
+//! 1. A complete JSON object (the grammar of [`crate::json`]) is a line and ends at its brace. What
 //!    follows is treated alike: white space, then a line, **glued** to the one before it.
 //! 2. Anything else is **opaque**. With its LF at hand it runs up to that LF, white space at its end
 //!    included. Without, it is not yet a line and remains in the tail.
@@ -33,7 +33,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::json::{self, Looked, Raw, Visit};
+use crate::json::{self, Looked, Raw, Visit};
 
 /// The bytes from which a JSON string value is a text.
 pub const TEXT_MIN: usize = 256;

@@ -8,7 +8,6 @@ mod command;
 mod cut;
 mod fact;
 mod id;
-pub mod json;
 pub mod line;
 mod message;
 mod operation;

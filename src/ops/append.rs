@@ -8,7 +8,8 @@ use uuid::{Builder, Uuid};
 use super::{change::Change, growth::Growth, origin, truncate};
 use crate::{
     context::{cut::Limit, event::Event},
-    model::{Command, EntryId, NameTag, Position, json::Raw, line},
+    json::Raw,
+    model::{Command, EntryId, NameTag, Position, line},
     ops::{Archive, Notice, OpsError, Session, Workspace},
     wire::{Beside, Draft, Link, Setting, cut::CutText},
 };

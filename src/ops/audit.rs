@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    model::{Command, CutOff, EntryId, Kind, Timestamp, json::Raw},
+    json::Raw,
+    model::{Command, CutOff, EntryId, Kind, Timestamp},
     ops::{Archive, OpsError, Session},
     wire::cut::Earlier,
 };

@@ -10,7 +10,8 @@ use std::{
 
 use super::sources;
 use crate::{
-    model::{SessionName, json::Raw},
+    json::Raw,
+    model::SessionName,
     wire::{Base, FileName, Format, jsonl::Reader},
 };
 

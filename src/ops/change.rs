@@ -24,11 +24,12 @@ use super::{
     scan::Scanned,
 };
 use crate::{
+    json::Raw,
     live::{Fresh, WritableFile},
     model::{
         Bulk, Checkpoint, Container, Cutting, Digest, Entry, EntryId, Facts, Generation, IdPrefix,
         Kind, NameTag, Origin, Parent, Place, Position, Rotation, Run, SessionName, State, Step,
-        Text, Timestamp, Words, json::Raw, line::Line,
+        Text, Timestamp, Words, line::Line,
     },
     ops::{Archive, Notice, OpsError, Session, View, catch_up, checkpoint, view::Pending},
     store::{Commit, NewLine, SessionKey, StoreError, Transaction},

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, ops::Range};
 
 use super::{change::Change, replay::Replays};
 use crate::{
-    model::{Checkpoint, Command, Kind, Message, Position, json::Raw},
+    json::Raw,
+    model::{Checkpoint, Command, Kind, Message, Position},
     ops::{Archive, Notice, OpsError, Session, View},
     wire::{Failure, Graph},
 };

@@ -33,7 +33,8 @@ use crate::{
         stages::SummaryError,
         visible::Visible,
     },
-    model::{Block, Command, EntryId, Message, Position, Role, Timestamp, Usage, json::Raw},
+    json::Raw,
+    model::{Block, Command, EntryId, Message, Position, Role, Timestamp, Usage},
     ops::{Archive, Asked, Context, Notice, OpsError, Session, Workspace},
     wire::{
         Format, Graph,

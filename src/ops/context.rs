@@ -17,7 +17,8 @@ use crate::{
         tokens::{self, Counting, Encoding},
         window::{Source, Verdict, Window, Windows},
     },
-    model::{Command, Kind, Message, Position, Role, json::Raw},
+    json::Raw,
+    model::{Command, Kind, Message, Position, Role},
     ops::{Archive, OpsError, Session, Target, View, new::about},
     wire::{Telling, Told},
 };

@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    model::{
-        Card, Command, Kind, NameTag, Operation, Parent, Record, SessionName, Tie, Timestamp,
-        json::Raw,
-    },
+    json::Raw,
+    model::{Card, Command, Kind, NameTag, Operation, Parent, Record, SessionName, Tie, Timestamp},
     ops::OpsError,
     store::{SessionKey, Store},
     wire::{Envelope, Format, Graph, Link},

@@ -22,7 +22,8 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::{content, origin, read, view};
 use crate::{
-    model::{Block, EntryId, json::Raw},
+    json::Raw,
+    model::{Block, EntryId},
     ops::{Archive, Line, OpsError, Session, Target, View},
     wire::Graph,
 };

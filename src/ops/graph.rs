@@ -21,9 +21,8 @@ use super::{
     revert,
 };
 use crate::{
-    model::{
-        Block, Checkpoint, Command, EntryId, Kind, Message, Position, Run, Timestamp, json::Raw,
-    },
+    json::Raw,
+    model::{Block, Checkpoint, Command, EntryId, Kind, Message, Position, Run, Timestamp},
     ops::{Archive, Kin, OpsError, Session, View},
     wire::{self, Departure, Graph},
 };

@@ -15,7 +15,8 @@
 use std::cmp::Reverse;
 
 use crate::{
-    model::{EntryId, IdPrefix, Kind, Position, SessionName, Tie, TieKind, Timestamp, json::Raw},
+    json::Raw,
+    model::{EntryId, IdPrefix, Kind, Position, SessionName, Tie, TieKind, Timestamp},
     ops::{Archive, Elsewhere, Gap, OpsError, Session, View},
     wire::Graph,
 };

@@ -8,7 +8,8 @@
 
 use crate::{
     context::{cut, tokens},
-    model::{CutOff, Cutting, EntryId, json::Raw},
+    json::Raw,
+    model::{CutOff, Cutting, EntryId},
     ops::{Archive, OpsError, Session, Target, read},
     store::Store,
     wire::{

@@ -21,7 +21,8 @@ use super::{
     growth::Growth,
 };
 use crate::{
-    model::{Block, EntryId, Gaps, Position, Role, Run, Running, json::Raw},
+    json::Raw,
+    model::{Block, EntryId, Gaps, Position, Role, Run, Running},
     ops::{OpsError, View, Workspace},
     wire::{Back, Draft, Format, Graph},
 };

@@ -14,9 +14,8 @@ use super::{
     content, kin,
 };
 use crate::{
-    model::{
-        Block, Card, Checkpoint, EntryId, Kind, Message, Position, Run, State, Timestamp, json::Raw,
-    },
+    json::Raw,
+    model::{Block, Card, Checkpoint, EntryId, Kind, Message, Position, Run, State, Timestamp},
     ops::{Archive, Elsewhere, Kin, OpsError, Session, Target, View},
     wire::{Graph, Repair},
 };

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use super::derive::{self, Deriver};
 use crate::{
-    model::{
-        Bulk, Card, NameTag, Operation, Parent, Position, Record, Run, State, Tagged, Tie,
-        json::Raw,
-    },
+    json::Raw,
+    model::{Bulk, Card, NameTag, Operation, Parent, Position, Record, Run, State, Tagged, Tie},
     ops::{Archive, OpsError, Session, View},
     store::{Derived, StoreError},
     wire::{Envelope, TIED},

@@ -9,7 +9,8 @@ use std::{collections::BTreeMap, path::Path};
 
 use super::checkpoint;
 use crate::{
-    model::{Checkpoint, IdPrefix, NameTag, Position, json::Raw},
+    json::Raw,
+    model::{Checkpoint, IdPrefix, NameTag, Position},
     ops::{Archive, OpsError, Session, View},
     store::{Listed, SessionFilter},
     wire::{self, Graph},

@@ -17,8 +17,9 @@ use memchr::memmem;
 
 use crate::{
     disk::{self, Links},
+    json::Raw,
     live,
-    model::{EntryId, LineId, SessionName, json::Raw},
+    model::{EntryId, LineId, SessionName},
     ops::{Archive, OpsError},
     store::Sighting,
     wire::{

@@ -20,8 +20,9 @@ use super::{
 };
 use crate::{
     context::cut::Limit,
+    json::Raw,
     live::{Fresh, WritableFile},
-    model::{Block, Command, EntryId, Kind, Message, Position, json::Raw, line},
+    model::{Block, Command, EntryId, Kind, Message, Position, line},
     ops::{Archive, Notice, OpsError, Session, View, Workspace},
     store::Store,
     wire::{Format, Graph, cut::Shortened},

@@ -14,9 +14,8 @@ use lineage::Begins;
 pub use lineage::{Elsewhere, Gap};
 
 use crate::{
-    model::{
-        Bulk, EntryId, Facts, Kind, LineId, NameTag, Parent, Position, Record, Run, json::Raw,
-    },
+    json::Raw,
+    model::{Bulk, EntryId, Facts, Kind, LineId, NameTag, Parent, Position, Record, Run},
     ops::{OpsError, Session, content},
     store::{NewLine, SessionKey, Store, StoreError},
     wire::{Before, Failure, Format, Graph, Link, Path},

@@ -34,7 +34,8 @@ mod ties;
 mod write;
 
 use crate::{
-    model::{Kind, Message, Tie, json::Raw},
+    json::Raw,
+    model::{Kind, Message, Tie},
     wire::{
         Answers, Back, Beside, Draft, Earlier, Envelope, Failure, Format, Graph, Invalid, Path,
         Paths, Setting,

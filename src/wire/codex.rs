@@ -46,7 +46,8 @@ use read::{
 };
 
 use crate::{
-    model::{Block, Kind, Message, Record, Role, Tie, TieKind, json::Raw, put_varint, take_varint},
+    json::Raw,
+    model::{Block, Kind, Message, Record, Role, Tie, TieKind, put_varint, take_varint},
     wire::{
         Answers, Back, Base, Before, Beside, Draft, Earlier, Envelope, Failure, FileName, Format,
         Graph, Invalid, Link, Path, Setting, Shelf, Telling, Told,

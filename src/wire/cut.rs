@@ -7,10 +7,8 @@
 //! Invariant: a cut text is, in its own spelling, a beginning of what it was, and the suffix.
 
 use crate::{
-    model::{
-        Cut,
-        json::{self, Raw},
-    },
+    json::{self, Raw},
+    model::Cut,
     wire::Format,
 };
 

@@ -27,10 +27,8 @@
 use serde_json::{Value, json};
 
 use crate::{
-    model::{
-        Block, Image, Kind, LineId, Message, Role, Thinking, Tie, TieKind,
-        json::{self, Raw},
-    },
+    json::{self, Raw},
+    model::{Block, Image, Kind, LineId, Message, Role, Thinking, Tie, TieKind},
     wire::{
         Answer, Answers, Departure, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path,
         Setting,

@@ -30,9 +30,12 @@ use std::collections::BTreeSet;
 
 use compaction::{Compaction, Lines};
 
-use crate::model::{
-    Block, Image, Kind, Message, NameTag, Record, Source, Thinking, Tie, TieKind, Timestamp, Usage,
+use crate::{
     json::Raw,
+    model::{
+        Block, Image, Kind, Message, NameTag, Record, Source, Thinking, Tie, TieKind, Timestamp,
+        Usage,
+    },
 };
 
 /// Any failure of what lies beneath a [`Graph`].

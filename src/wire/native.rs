@@ -17,10 +17,8 @@ use serde_json::{Value, json};
 
 use crate::{
     dag,
-    model::{
-        Block, Kind, Message, NameTag, Parent, Role, Stop, Thinking, Timestamp,
-        json::{self, Raw},
-    },
+    json::{self, Raw},
+    model::{Block, Kind, Message, NameTag, Parent, Role, Stop, Thinking, Timestamp},
     wire::{
         Answer, Answers, Draft, Envelope, Failure, Format, Graph, Link, Path, Repair, Setting,
         anthropic, anthropic_usage,

@@ -23,11 +23,10 @@ use serde_json::{Value, json};
 
 use crate::{
     dag,
+    json::{Kind as JsonKind, Raw},
     model::{
         Block, Image, Kind, LineId, Message, NameTag, Parent, Record, Role, Source, Stop, Thinking,
-        Tie, TieKind, Timestamp,
-        json::{Kind as JsonKind, Raw},
-        put_varint, take_varint,
+        Tie, TieKind, Timestamp, put_varint, take_varint,
     },
     wire::{
         Answer, Answers, Back, Draft, Earlier, Envelope, Failure, Format, Graph, Invalid, Link,

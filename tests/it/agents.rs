@@ -6,7 +6,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 use undertext::{
-    model::{Block, Kind, Record, Role, Thinking, Timestamp, json::Raw},
+    json::Raw,
+    model::{Block, Kind, Record, Role, Thinking, Timestamp},
     wire::{Codex, Draft, Format, Kimi, Link, Pi, Setting, detect, jsonl::Reader},
 };
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use undertext::{
-    model::{Block, Kind, Timestamp, json::Raw},
+    json::Raw,
+    model::{Block, Kind, Timestamp},
     wire::{Claude, Draft, Format, Setting},
 };
 

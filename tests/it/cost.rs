@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use undertext::{
     context::{Shape, cut::Limit, history::Limits, tokens::Counting, window::Windows},
-    model::{NameTag, Record, SessionName, json::Raw},
+    json::Raw,
+    model::{NameTag, Record, SessionName},
     ops::{self, Archive, Asked, Bound, Machine, Session},
     store::{Access, SessionFilter},
     wire::{self, Claude, Codex, Failure, Format, Graph, Native, Pi},

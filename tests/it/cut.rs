@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use undertext::{
     context::cut::{self, Limit, Rest},
-    model::{Block, json::Raw},
+    json::Raw,
+    model::Block,
     ops::{self, Archive, Bound, Machine, Session, Severity, View},
     wire::{Claude, Codex, Format, Kimi, Native, Pi, cut::Shortened, detect, jsonl::Reader},
 };

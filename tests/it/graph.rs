@@ -3,7 +3,8 @@
 use std::{cell::Cell, collections::BTreeMap, fs, path::Path};
 
 use undertext::{
-    model::{Kind, Message, NameTag, Parent, Record, json::Raw},
+    json::Raw,
+    model::{Kind, Message, NameTag, Parent, Record},
     wire::{Back, Envelope, Failure, Format, Graph, Link, Setting, jsonl::Reader},
 };
 

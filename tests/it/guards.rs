@@ -12,7 +12,8 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use undertext::{
     context::cut::Limit,
-    model::{Message, Timestamp, json::Raw},
+    json::Raw,
+    model::{Message, Timestamp},
     ops::{self, Ambient, Archive, Bound, Compacting, Notice, OpsError, Session},
     store::{Access, SessionFilter, StoreError},
     wire::{

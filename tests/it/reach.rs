@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use undertext::model::json::Raw;
+use undertext::json::Raw;
 use undertext::ops;
 
 use crate::{fixture::Seeded, needs};

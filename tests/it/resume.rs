@@ -7,7 +7,8 @@ use std::{collections::BTreeSet, fmt::Write as _, fs, path::Path};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use undertext::{
-    model::{Block, Kind, Message, Position, Role, json::Raw},
+    json::Raw,
+    model::{Block, Kind, Message, Position, Role},
     ops::{self, Archive, Machine, OpsError, Session, View},
     wire::{Claude, Codex, Format, Graph, jsonl::Reader},
 };

@@ -4,18 +4,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folder, then the folders it may import: the table of the architecture, complete.
-const LAYERS: [(&str, &[&str]); 13] = [
-    ("model", &[]),
+const LAYERS: [(&str, &[&str]); 14] = [
+    ("json", &[]),
     ("dag", &[]),
+    ("model", &["json"]),
     ("settings", &[]),
     ("disk", &[]),
     ("trust", &["model", "disk"]),
-    ("wire", &["model", "dag"]),
-    ("context", &["model"]),
+    ("wire", &["model", "json", "dag"]),
+    ("context", &["model", "json"]),
     ("store", &["model", "disk"]),
     ("provider", &["model", "context"]),
-    ("live", &["model", "wire", "disk"]),
-    ("ops", &["model", "dag", "wire", "context", "store", "live", "disk"]),
+    ("live", &["model", "json", "wire", "disk"]),
+    ("ops", &["model", "json", "dag", "wire", "context", "store", "live", "disk"]),
     // These two are the binary, which also imports the library, as `undertext::`.
     ("render", &[]),
     ("cli", &["render"]),

@@ -7,8 +7,9 @@ use std::{collections::BTreeMap, path::Path};
 use super::{Change, Outcome, Writing};
 use crate::{
     disk,
+    json::Raw,
     live::{self, Writable, WritableFile},
-    model::{Card, Command, Move, Operation, Position, Record, Tie, Timestamp, json::Raw},
+    model::{Card, Command, Move, Operation, Position, Record, Tie, Timestamp},
     ops::{Notice, OpsError, Session, beside, catch_up, derive, follow::Follow},
     store::{Commit, SessionKey, StoreError},
     wire::TIED,

@@ -15,7 +15,8 @@ use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path};
 
 use super::View;
 use crate::{
-    model::{File, Generation, Position, State, json::Raw},
+    json::Raw,
+    model::{File, Generation, Position, State},
     ops::OpsError,
     store::StoreError,
     wire::{Base, FileName, Graph},

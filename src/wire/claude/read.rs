@@ -5,10 +5,8 @@
 //! anchor and the first and the last of them. A record without a flag has no hint.
 
 use crate::{
-    model::{
-        Block, Kind, Message, NameTag, Record, Role, Stop,
-        json::{self, Raw},
-    },
+    json::{self, Raw},
+    model::{Block, Kind, Message, NameTag, Record, Role, Stop},
     wire::{
         Answer, Answers, Earlier, Envelope, Link, anthropic,
         cut::{How, Piece, between, parts, strings},

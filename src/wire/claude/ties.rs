@@ -8,7 +8,8 @@
 //! ```
 
 use crate::{
-    model::{Tie, TieKind, json::Raw},
+    json::Raw,
+    model::{Tie, TieKind},
     wire::{Failure, Graph, text, tie_of_sub_agent},
 };
 

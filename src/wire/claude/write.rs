@@ -3,10 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::{
-    model::{
-        Message, Role,
-        json::{self, Raw},
-    },
+    json::{self, Raw},
+    model::{Message, Role},
     wire::{Draft, Invalid, Setting, anthropic_usage, compaction::Metadata, text},
 };
 

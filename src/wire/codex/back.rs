@@ -16,10 +16,8 @@ use super::{
     item_message, ordinal, part, prepares, record,
 };
 use crate::{
-    model::{
-        Kind,
-        json::{self, Raw},
-    },
+    json::{self, Raw},
+    model::Kind,
     wire::{
         Back, Draft, Failure, Format, Graph, Setting,
         compaction::{self, Compaction},

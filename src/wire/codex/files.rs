@@ -11,7 +11,7 @@
 use std::path::Path;
 
 use crate::{
-    model::json::Raw,
+    json::Raw,
     wire::{Base, FileName, Shelf, string},
 };
 

@@ -4,10 +4,8 @@
 
 use super::{BASE, MODEL, OPENS, PREPARES, ROLLBACK, SUMMARY, TURN, WINDOW};
 use crate::{
-    model::{
-        Block, Image, Kind, Message, Role, Source, Thinking, Timestamp,
-        json::{Kind as JsonKind, Raw},
-    },
+    json::{Kind as JsonKind, Raw},
+    model::{Block, Image, Kind, Message, Role, Source, Thinking, Timestamp},
     wire::{
         Answer, Told,
         cut::{Piece, between, parts},

@@ -1,0 +1,18 @@
+//! JSON by its bytes: one strict scanner, a lazy view of a valid value, and edits in place.
+//!
+//! Nothing is parsed into a tree, nothing is normalised.
+//!
+//! Invariant: the grammar is part of the store's byte contract, by which lines are told apart, and never changes.
+//! Invariant: no input panics.
+
+mod edit;
+mod raw;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use edit::{with_field, with_fields};
+pub use raw::{Kind, Raw};
+pub use scan::{Looked, Visit, is_blank, object_end, scan};
+pub use text::{place_of, quote};

@@ -1,0 +1,258 @@
+//! Scanning: one strict pass over the bytes of a value.
+//!
+//! The grammar is RFC 8259 with two liberties, because agents write them: inside strings any byte
+//! of 0x20 and above is accepted, bad UTF-8 included, and a `\uXXXX` escape may be a lone
+//! surrogate. White space is the four bytes space, tab, CR and LF.
+//!
+//! Invariant: nothing recurses; a level of nesting costs one bit.
+
+use std::ops::Range;
+
+/// What a scan reports on its way; of use only if the scan succeeds.
+pub trait Visit {
+    /// Sees a string value, at any depth and no key: the span between its quotes.
+    fn text(&mut self, _span: Range<usize>) {}
+
+    /// Sees a field of the outermost object: its key between the quotes, and its whole value.
+    fn field(&mut self, _key: Range<usize>, _value: Range<usize>) {}
+}
+
+impl Visit for () {}
+
+/// The bytes up to and including the first at which they can no longer become an object; all of
+/// them if they only ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looked(pub usize);
+
+/// Scans the object with which `bytes` begin and returns its length.
+pub fn scan(bytes: &[u8], visit: &mut impl Visit) -> Result<usize, Looked> {
+    let end = if bytes.first() == Some(&b'{') { value(bytes, 0, visit) } else { Err(0) };
+    end.map_err(|at| Looked(bytes.len().min(at + 1)))
+}
+
+/// Returns the length of the object with which `bytes` begin.
+pub fn object_end(bytes: &[u8]) -> Option<usize> {
+    scan(bytes, &mut ()).ok()
+}
+
+/// Whether a byte is JSON white space.
+pub const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+/// A stack of bits: which of the open brackets are objects.
+///
+/// `top` holds up to 63 levels below a sentinel bit, `full` the words beneath it.
+struct Nesting {
+    top: u64,
+    full: Vec<u64>,
+}
+
+impl Nesting {
+    const EMPTY: u64 = 1;
+
+    fn push(&mut self, is_object: bool) {
+        if self.top >> 63 == 1 {
+            self.full.push(self.top);
+            self.top = Self::EMPTY;
+        }
+        self.top = self.top << 1 | u64::from(is_object);
+    }
+
+    fn pop(&mut self) {
+        self.top >>= 1;
+        if self.top == Self::EMPTY
+            && let Some(word) = self.full.pop()
+        {
+            self.top = word;
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.top == Self::EMPTY
+    }
+
+    fn in_object(&self) -> bool {
+        self.top & 1 == 1
+    }
+
+    fn in_outermost_object(&self) -> bool {
+        self.top == 0b11 && self.full.is_empty()
+    }
+}
+
+// The functions below take a position and return the one behind what they read. An error is the
+// position of the first byte that no valid value can have there, the length if the bytes ran out.
+
+/// Reads the value that begins at `start`.
+pub(super) fn value(bytes: &[u8], start: usize, visit: &mut impl Visit) -> Result<usize, usize> {
+    let mut nesting = Nesting { top: Nesting::EMPTY, full: Vec::new() };
+    let mut outer_key = 0..0;
+    let mut outer_value = 0;
+    let mut at = start;
+    loop {
+        let mut is_field = false;
+        match bytes.get(at) {
+            Some(b'"') => {
+                let end = string(bytes, at)?;
+                visit.text(at + 1..end - 1);
+                at = end;
+            }
+            Some(b'{') => {
+                at = blank(bytes, at + 1);
+                if bytes.get(at) == Some(&b'}') {
+                    at += 1;
+                } else {
+                    nesting.push(true);
+                    is_field = true;
+                }
+            }
+            Some(b'[') => {
+                at = blank(bytes, at + 1);
+                if bytes.get(at) == Some(&b']') {
+                    at += 1;
+                } else {
+                    nesting.push(false);
+                    continue;
+                }
+            }
+            Some(b'-' | b'0'..=b'9') => at = number(bytes, at)?,
+            Some(b't') => at = word(bytes, at, b"true")?,
+            Some(b'f') => at = word(bytes, at, b"false")?,
+            Some(b'n') => at = word(bytes, at, b"null")?,
+            _ => return Err(at),
+        }
+        // Unless an object has just been opened a value ends here, and so may those around it.
+        while !is_field {
+            if nesting.is_empty() {
+                return Ok(at);
+            }
+            if nesting.in_outermost_object() {
+                visit.field(outer_key.clone(), outer_value..at);
+            }
+            at = blank(bytes, at);
+            match (bytes.get(at), nesting.in_object()) {
+                (Some(b','), in_object) => {
+                    at = blank(bytes, at + 1);
+                    is_field = in_object;
+                    if !in_object {
+                        break;
+                    }
+                }
+                (Some(b'}'), true) | (Some(b']'), false) => {
+                    nesting.pop();
+                    at += 1;
+                }
+                _ => return Err(at),
+            }
+        }
+        if is_field {
+            let key = at;
+            let end = string(bytes, key)?;
+            at = blank(bytes, end);
+            if bytes.get(at) != Some(&b':') {
+                return Err(at);
+            }
+            at = blank(bytes, at + 1);
+            if nesting.in_outermost_object() {
+                outer_key = key + 1..end - 1;
+                outer_value = at;
+            }
+        }
+    }
+}
+
+/// Reads a string, quotes included.
+fn string(bytes: &[u8], start: usize) -> Result<usize, usize> {
+    if bytes.get(start) != Some(&b'"') {
+        return Err(start);
+    }
+    let mut at = start + 1;
+    loop {
+        at = plain(bytes, at);
+        match bytes.get(at) {
+            Some(b'"') => return Ok(at + 1),
+            Some(b'\\') => at = escape(bytes, at)?,
+            _ => return Err(at),
+        }
+    }
+}
+
+/// Passes what stands for itself in a string, eight bytes at a time.
+pub(super) fn plain(bytes: &[u8], start: usize) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHS: u64 = ONES << 7;
+    const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
+    let mut at = start;
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        let word = u64::from_le_bytes(*chunk);
+        // Flipping bit 1 moves the quote beside the control bytes: all are then below 0x21.
+        let flipped = word ^ (ONES * 0x02);
+        let backslash = word ^ BACKSLASHES;
+        // A borrow may flag bytes above a true hit, never below: the lowest flag is always true.
+        let hits = (flipped.wrapping_sub(ONES * 0x21) & !word
+            | backslash.wrapping_sub(ONES) & !backslash)
+            & HIGHS;
+        if hits != 0 {
+            return at + hits.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while bytes.get(at).is_some_and(|byte| !matches!(byte, 0..0x20 | b'"' | b'\\')) {
+        at += 1;
+    }
+    at
+}
+
+fn escape(bytes: &[u8], start: usize) -> Result<usize, usize> {
+    match bytes.get(start + 1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(start + 2),
+        Some(b'u') => {
+            let is_bad = |at: &usize| !bytes.get(*at).is_some_and(u8::is_ascii_hexdigit);
+            (start + 2..start + 6).find(is_bad).map_or(Ok(start + 6), Err)
+        }
+        _ => Err(start + 1),
+    }
+}
+
+fn number(bytes: &[u8], start: usize) -> Result<usize, usize> {
+    let mut at = start;
+    if bytes.get(at) == Some(&b'-') {
+        at += 1;
+    }
+    at = if bytes.get(at) == Some(&b'0') { at + 1 } else { digits(bytes, at)? };
+    if bytes.get(at) == Some(&b'.') {
+        at = digits(bytes, at + 1)?;
+    }
+    if let Some(b'e' | b'E') = bytes.get(at) {
+        at += 1;
+        if let Some(b'+' | b'-') = bytes.get(at) {
+            at += 1;
+        }
+        at = digits(bytes, at)?;
+    }
+    Ok(at)
+}
+
+fn digits(bytes: &[u8], start: usize) -> Result<usize, usize> {
+    let mut at = start;
+    while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+        at += 1;
+    }
+    if at == start { Err(at) } else { Ok(at) }
+}
+
+fn word(bytes: &[u8], start: usize, word: &[u8]) -> Result<usize, usize> {
+    match word.iter().zip(start..).find(|(byte, at)| bytes.get(*at) != Some(byte)) {
+        Some((_, at)) => Err(at),
+        None => Ok(start + word.len()),
+    }
+}
+
+pub(super) fn blank(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while bytes.get(at).is_some_and(|&byte| is_blank(byte)) {
+        at += 1;
+    }
+    at
+}

@@ -1,0 +1,83 @@
+//! Strings: decoded, encoded, and places in the one found in the other.
+
+use std::borrow::Cow;
+
+use memchr::memchr;
+
+/// Returns the text as a JSON string, with its quotes.
+pub fn quote(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Returns bytes as text; what is no UTF-8, which is rare, becomes U+FFFD.
+fn lossy(raw: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(raw).map_or_else(|_| String::from_utf8_lossy(raw), Cow::Borrowed)
+}
+
+/// Decodes the bytes between the quotes of a valid string.
+pub(super) fn decode(raw: &[u8]) -> Cow<'_, str> {
+    let Some(mut at) = memchr(b'\\', raw) else { return lossy(raw) };
+    let mut text = String::with_capacity(raw.len());
+    let mut rest = raw;
+    loop {
+        let (plain, escaped) = rest.split_at(at);
+        text.push_str(&lossy(plain));
+        let Some((decoded, len)) = unescape(escaped) else { return text.into() };
+        text.push(decoded);
+        rest = escaped.get(len..).unwrap_or_default();
+        at = memchr(b'\\', rest).unwrap_or(rest.len());
+    }
+}
+
+/// Returns where in the bytes between the quotes of a valid string lies what stands at a place of the decoded text.
+///
+/// A place within a character is taken for the one behind it.
+pub fn place_of(raw: &[u8], at: usize) -> usize {
+    let mut decoded = 0;
+    let mut place = 0;
+    while decoded < at {
+        let Some(rest) = raw.get(place..).filter(|rest| !rest.is_empty()) else { break };
+        let end = memchr(b'\\', rest).unwrap_or(rest.len());
+        for chunk in rest.get(..end).unwrap_or_default().utf8_chunks() {
+            let valid = chunk.valid().len().min(at - decoded);
+            (place, decoded) = (place + valid, decoded + valid);
+            if decoded < at && !chunk.invalid().is_empty() {
+                place += chunk.invalid().len();
+                decoded += char::REPLACEMENT_CHARACTER.len_utf8();
+            }
+            if decoded >= at {
+                return place;
+            }
+        }
+        let Some((c, length)) = raw.get(place..).and_then(unescape) else { break };
+        (place, decoded) = (place + length, decoded + c.len_utf8());
+    }
+    place
+}
+
+/// Decodes the escape with which the bytes begin and tells its length.
+fn unescape(bytes: &[u8]) -> Option<(char, usize)> {
+    Some(match bytes.get(1)? {
+        b'b' => ('\u{8}', 2),
+        b'f' => ('\u{c}', 2),
+        b'n' => ('\n', 2),
+        b'r' => ('\r', 2),
+        b't' => ('\t', 2),
+        b'u' => {
+            let unit = utf16_unit(bytes)?;
+            let next = bytes.get(6..).and_then(utf16_unit);
+            let pair = next.and_then(|next| char::decode_utf16([unit, next]).next()?.ok());
+            match (char::from_u32(unit.into()), pair) {
+                (Some(decoded), _) => (decoded, 6),
+                (None, Some(decoded)) => (decoded, 12),
+                (None, None) => (char::REPLACEMENT_CHARACTER, 6),
+            }
+        }
+        &other => (char::from(other), 2),
+    })
+}
+
+fn utf16_unit(bytes: &[u8]) -> Option<u16> {
+    let hex = bytes.strip_prefix(b"\\u")?.get(..4)?;
+    u16::from_str_radix(str::from_utf8(hex).ok()?, 16).ok()
+}
