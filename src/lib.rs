@@ -36,7 +36,7 @@
 //! let reverted = ops::revert(&mut archive, &session, &workspace, "1", note)?;
 //! assert_eq!(reverted.left.as_deref(), Some("main.1"));
 //! let last = |archive: &Archive| -> Result<String, OpsError> {
-//!     let log = ops::log(archive, &session, None, 1)?;
+//!     let log = ops::log(archive.store(), &session, None, 1)?;
 //!     Ok(log.lines.iter().flat_map(|line| &line.messages).map(|message| message.text()).collect())
 //! };
 //! assert!(last(&archive)?.contains("libm"));
@@ -101,14 +101,16 @@
 //! provider  models, the only code on a network          -> model context
 //! store     persistence: facts, bytes, caches           -> model disk
 //! live      files that an agent reads                   -> model json wire disk
-//! ops       verbs, a function each                      -> model json dag wire context store live disk
+//! session   a session as it is read                     -> model json wire store
+//! sync      files and store: all locks and transactions -> model json wire store session live disk
+//! ops       verbs, a function each                      -> model json dag wire context store session sync live disk
 //! render    what is shown (of the program)              -> the library
 //! cli       commands (of the program)                   -> the library, render
 //! ```
 //!
-//! A command goes down like this: `cli` finds the archive and the session; a verb of [`ops`] takes the archive's lock,
-//! catches up with the live file, builds one change and commits it to the [`store`]; [`live`] writes the file that
-//! follows; `render` shows what the verb returned. Reading goes through an [`ops::View`], which is the [`wire::Graph`]
+//! A command goes down like this: `cli` finds the archive and the session; a verb of [`ops`] begins a change in `sync`,
+//! which takes the archive's lock and catches up with the live file; the verb puts the change together, and `sync` commits it
+//! to the [`store`] and has [`live`] write the file that follows; `render` shows what the verb returned. Reading goes through an [`ops::View`], which is the [`wire::Graph`]
 //! that a [`wire::Format`] walks to find a path.
 //!
 //! To read the code, begin with [`model`], whose `id`, `line` and `operation` are the contract that is frozen, then
@@ -133,6 +135,8 @@
 //! Architecture invariant: what others could have written is opened and read by [`disk`]: regular files only, without
 //! waiting, to a cap.
 //!
+//! Architecture invariant: nothing but `sync` takes a lock or opens a transaction.
+//!
 //! Architecture invariant: no fact is updated or deleted; the schema's triggers refuse it whoever asks.
 //!
 //! Architecture invariant: whatever is written to a store is written in a [`store::Transaction`], which undoes itself unless
@@ -155,7 +159,9 @@ pub mod live;
 pub mod model;
 pub mod ops;
 pub mod provider;
+mod session;
 pub mod settings;
 pub mod store;
+mod sync;
 pub mod trust;
 pub mod wire;

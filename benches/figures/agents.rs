@@ -203,7 +203,7 @@ pub(crate) fn path(_: &Arguments) {
     let session = archive.session(&largest.session).unwrap().unwrap();
     let took = median(51, || {
         timed(|| {
-            let log = ops::log(&archive, &session, None, usize::MAX).unwrap();
+            let log = ops::log(archive.store(), &session, None, usize::MAX).unwrap();
             assert!(!log.lines.is_empty());
         })
     });

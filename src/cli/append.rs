@@ -9,7 +9,7 @@ use undertext::context::event::Cause;
 use undertext::disk::{self, Refusal};
 use undertext::model::{EntryId, Role};
 use undertext::ops::{
-    self, AppendedEntry, Archive, Compacted, Compacting, Manner, OpsError, Session,
+    self, AppendedEntry, Archive, Compacted, Compacting, Manner, OpsError, Session, SyncError,
 };
 use undertext::wire::Draft;
 
@@ -283,9 +283,11 @@ fn records(bytes: &[u8]) -> Batch {
 impl Batch {
     /// Says on which line of the input an invalid record stands.
     fn locate(&self, error: OpsError) -> CommandError {
-        let OpsError::Invalid { line: nth, why } = error else { return error.into() };
+        let OpsError::Sync(SyncError::Invalid { line: nth, why }) = error else {
+            return error.into();
+        };
         let line = self.lines.get(nth.unwrap_or(1).saturating_sub(1)).copied();
-        let error = CommandError::from(OpsError::Invalid { line, why });
+        let error = CommandError::from(SyncError::Invalid { line, why });
         if line.is_some() {
             error.hinted("nothing is written; mend the line and try again")
         } else {

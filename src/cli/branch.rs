@@ -92,7 +92,7 @@ fn make(
     entry: Option<&str>,
 ) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(wanted)?;
-    let target = entry.map(|entry| ops::find_entry(&archive, &session, entry));
+    let target = entry.map(|entry| ops::find_entry(archive.store(), &session, entry));
     let made = ops::branch(&mut archive, &session, name, target.transpose()?.as_ref())?;
     context.tell(&made.notices);
     let head = common::entry_id(&archive, &session, made.position.head)?;

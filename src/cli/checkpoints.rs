@@ -33,7 +33,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (archive, session) = context.look(args.about.wanted()?)?;
     context.output.page()?;
     let mut table = Table::new([Align::Right, Align::Left, Align::Left]);
-    for shown in ops::checkpoints(&archive, &session)? {
+    for shown in ops::checkpoints(archive.store(), &session)? {
         let checkpoint = &shown.checkpoint;
         let behind = common::entry_id(&archive, &session, checkpoint.place.head)?;
         if context.json {

@@ -8,7 +8,6 @@ use undertext::model::EntryId;
 use undertext::ops::{self, Archive, Kin, Manner, Reverted, Session, Undone};
 
 use super::Context;
-use super::archive::shown;
 use super::error::{CommandError, Exit};
 use super::hint::Line;
 use crate::render::table::Table;
@@ -240,7 +239,7 @@ impl Context {
         &self,
         (archive, session): (&Archive, &Session),
     ) -> Result<String, CommandError> {
-        let stem = ops::short_name(archive, session)?.replace(['/', ':'], "-");
+        let stem = ops::short_name(archive.store(), session)?.replace(['/', ':'], "-");
         let names = (1..).map(|n| if n == 1 { String::new() } else { format!("-{n}") });
         let mut names = names.map(|n| format!("{stem}{n}.jsonl"));
         let is_free = |name: &String| !self.env.current_dir.join(name).exists();
@@ -273,4 +272,9 @@ impl Context {
             self.say(&format!("The previous file is kept as {}", shown(path)))
         })
     }
+}
+
+/// Returns a path as it is shown.
+pub(crate) fn shown(path: &Path) -> String {
+    crate::render::safe::path(path)
 }

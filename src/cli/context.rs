@@ -148,7 +148,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let settings = context.settings()?;
     let (archive, session) = context.look(args.about.wanted()?)?;
-    let at = args.at.as_deref().map(|at| ops::find_entry(&archive, &session, at)).transpose()?;
+    let at =
+        args.at.as_deref().map(|at| ops::find_entry(archive.store(), &session, at)).transpose()?;
     let asked = asked(context, args, &settings, &archive, &session)?;
     let found = ops::context(&archive, &session, at.as_ref(), &asked)?;
     let window = &found.window;
@@ -553,7 +554,7 @@ fn explain(
     found: &ops::Context,
     wanted: &str,
 ) -> Result<(), CommandError> {
-    let target = ops::find_entry(archive, session, wanted)?;
+    let target = ops::find_entry(archive.store(), session, wanted)?;
     let turn = target.checkpoint.as_ref().and_then(|checkpoint| checkpoint.before);
     let Some(entry) = turn.or(target.entry()) else {
         context.output.note("Nothing stands there");

@@ -75,8 +75,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Some(with) => context.session(&archive, Some(with))?,
         None => session.clone(),
     };
-    let one = ops::find_entry(&archive, &session, noun(0))?;
-    let two = ops::find_entry(&archive, &other, noun(1))?;
+    let one = ops::find_entry(archive.store(), &session, noun(0))?;
+    let two = ops::find_entry(archive.store(), &other, noun(1))?;
     let found = ops::diff(&archive, (&session, &one), (&other, &two))?;
     let differs =
         found.rows.iter().any(|row| matches!(row, Difference::Only(..) | Difference::Changed(..)));

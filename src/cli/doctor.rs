@@ -5,8 +5,8 @@ use undertext::ops::{self, Ailment, Cure};
 use undertext::store::StoreError;
 
 use super::Context;
-use super::archive::shown;
 use super::common;
+use super::common::shown;
 use super::error::{CommandError, Exit};
 use super::hint::Line;
 use crate::render::json;

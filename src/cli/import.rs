@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use undertext::ops::{self, Imported, Quirk, Skipped, Step, Summary, Why};
 
 use super::Context;
-use super::archive::shown;
+use super::common::shown;
 use super::common::{self, counted};
 use super::error::{CommandError, Exit, Kind};
 use super::output::{Output, Progress};

@@ -59,9 +59,9 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(args.about.wanted()?)?;
     let target =
-        args.at.as_deref().map(|at| ops::find_entry(&archive, &session, at)).transpose()?;
+        args.at.as_deref().map(|at| ops::find_entry(archive.store(), &session, at)).transpose()?;
     let read = if args.all { ops::log_all } else { ops::log };
-    let log = read(&archive, &session, target.as_ref(), args.count.unwrap_or(usize::MAX))?;
+    let log = read(archive.store(), &session, target.as_ref(), args.count.unwrap_or(usize::MAX))?;
     let mut repairs: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for repair in &log.repairs {
         repairs.entry(repair.what).or_default().push(repair.entry);

@@ -8,6 +8,7 @@
 
 #![expect(clippy::doc_markdown, reason = "doc comments are help here, and backticks would show")]
 
+mod advice;
 mod append;
 mod archive;
 mod attach;

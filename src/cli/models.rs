@@ -28,7 +28,7 @@ use undertext::settings::{Provider, ProviderKind, Settings};
 use super::common::{counted, path, whole};
 use super::context::{limits, windows};
 use super::error::{CommandError, Kind};
-use super::{Context, archive};
+use super::{Context, advice};
 
 /// How long a hook may take unless the settings say so, in seconds.
 const HOOK_LIMIT: u64 = 30;
@@ -213,7 +213,7 @@ impl Context {
         let provider = provider(settings, name)?;
         let missing = |key: &str| {
             CommandError::user(anyhow!("provider.{name} in the settings has no {key}"))
-                .hinted(archive::settings(""))
+                .hinted(advice::settings(""))
         };
         let limit = provider.timeout.map(Duration::from_secs);
         let api = match provider.kind {
@@ -298,7 +298,7 @@ pub(crate) fn provider<'s>(
             [] => error,
             names => error.hinted(format!("there are {}", names.join(", "))),
         };
-        error.hinted(archive::settings("set one in config.toml"))
+        error.hinted(advice::settings("set one in config.toml"))
     })
 }
 

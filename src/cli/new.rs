@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 use undertext::ops::{self, Layers};
 
-use super::archive::shown;
 use super::common;
+use super::common::shown;
 use super::error::{CommandError, Exit};
 use super::{Context, env};
 use crate::render::json;

@@ -7,13 +7,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use undertext::live::{Denied, Writable};
-use undertext::ops::{self, AgentFolder, OpsError, Session};
+use undertext::live::Writable;
+use undertext::ops::{self, AgentFolder, Session};
 use undertext::trust::Files;
 
 use super::Context;
 use super::error::CommandError;
-use super::hint::{Hint, Line};
 
 impl Context {
     /// Returns the folders in which agents keep their sessions on this machine.
@@ -57,23 +56,5 @@ impl Context {
 
     fn pointed(&self) -> Option<Files> {
         Some(Files::of(&self.env.state_home.as_ref()?.join("undertext")))
-    }
-}
-
-/// Returns what can be done next where a file may not be written.
-pub(crate) fn advice(error: &OpsError) -> Vec<Hint> {
-    match error {
-        OpsError::Denied { session, path, why: Denied::Outside } => vec![
-            Line::new("attach").with(path).to("if it is the session's own file"),
-            Line::new("attach")
-                .option("-s", session)
-                .with("--off")
-                .to("or leave it alone from now on"),
-        ],
-        OpsError::Foreign { owner, .. } => vec![
-            format!("run this as {owner}, without sudo").into(),
-            "reading commands still work".into(),
-        ],
-        _ => Vec::new(),
     }
 }

@@ -10,7 +10,7 @@ use undertext::model::{SessionName, Timestamp};
 use undertext::ops::{self, Archive, Bond, Kin};
 use undertext::store::{Listed, SessionFilter};
 
-use super::archive::beginnings;
+use super::advice::beginnings;
 use super::error::{CommandError, Exit};
 use super::hint::Line;
 use super::{Context, common, env};
@@ -186,7 +186,7 @@ fn below_parents(
     let mut listed = Vec::new();
     for found in sessions {
         let kin = match archive.session(&found.name)? {
-            Some(session) => ops::kin(archive, &session)?,
+            Some(session) => ops::kin(archive.store(), &session)?,
             None => None,
         };
         listed.push((found, kin));

@@ -8,8 +8,8 @@ use undertext::disk;
 use undertext::settings::{Author, File, Read, Setting, Settings};
 
 use super::Context;
-use super::archive::{settings, shown};
 use super::error::{CommandError, Exit};
+use super::{advice::settings, common::shown};
 use crate::render::{json, safe};
 
 /// The name of a settings file.

@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use regex::Regex;
 use serde_json::json;
 use undertext::model::Text;
-use undertext::ops::{self, Hidden, Line, OpsError};
+use undertext::ops::{self, Hidden, Line, SessionError};
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -120,7 +120,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let words = context.words(Noun::Entry, (1, 1), &[Some(&args.entry)], &args.about)?;
     let (archive, session) = context.look(words.session)?;
     let wanted = words.nouns.first().copied().unwrap_or_default();
-    let mut target = ops::find_entry(&archive, &session, wanted)?;
+    let mut target = ops::find_entry(archive.store(), &session, wanted)?;
     if args.hidden || args.diff {
         let hidden = ops::hidden(&archive, &session, &target)?;
         return show_hidden(context, args, &hidden);
@@ -129,7 +129,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         target = ops::original(&archive, &session, &target)?;
     }
     let shown = ops::show(&archive, &session, &target)?;
-    let (line, bytes) = shown.ok_or_else(|| OpsError::NoEntry(wanted.to_owned()))?;
+    let (line, bytes) = shown.ok_or_else(|| SessionError::NoEntry(wanted.to_owned()))?;
     if args.raw {
         context.output.write_all(&bytes)?;
         return Ok(Exit::Yes);

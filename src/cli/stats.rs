@@ -83,7 +83,7 @@ fn one(context: &mut Context, wanted: &OsStr) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(Some(wanted))?;
     let Stats { entries, bytes, .. } = ops::stats_of(&archive, &session)?;
     let status = ops::status(&archive, &session)?;
-    let checkpoints = ops::checkpoints(&archive, &session)?.len() as u64;
+    let checkpoints = ops::checkpoints(archive.store(), &session)?.len() as u64;
     let states = ops::generations(&archive, &session)?.len() as u64;
     let turns = status.card.turns;
     if context.json {

@@ -19,7 +19,7 @@ use undertext::store::{Access, StoreError};
 use undertext::trust::{self, Stores, Strange, Trusted};
 
 use super::Context;
-use super::archive::shown;
+use super::common::shown;
 use super::error::CommandError;
 use super::hint::{Line, quoted};
 

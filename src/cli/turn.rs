@@ -17,7 +17,7 @@ use super::error::{CommandError, Exit};
 use super::hint::Line;
 use super::models::{self, Summing, said};
 use super::words::About;
-use super::{Context, archive, env};
+use super::{Context, advice, env};
 use crate::render::safe;
 
 /// How long a tool may take unless the settings say so, in seconds.
@@ -75,7 +75,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let name = args.provider.as_deref().or(said(settings.turn.provider.as_deref()));
     let name = name.ok_or_else(|| {
         CommandError::user(anyhow!("no provider is named"))
-            .hinted(archive::settings("name one of the settings with --provider"))
+            .hinted(advice::settings("name one of the settings with --provider"))
     })?;
     let prompt = if args.prompt == "-" {
         String::from_utf8(env::read_stdin()?)

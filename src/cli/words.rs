@@ -99,8 +99,8 @@ pub(crate) enum Noun {
 impl Noun {
     fn is_in(self, archive: &Archive, session: &Session, word: &str) -> bool {
         match self {
-            Self::Entry => ops::find_entry(archive, session, word).is_ok(),
-            Self::Place => ops::find_place(archive, session, word).is_ok(),
+            Self::Entry => ops::find_entry(archive.store(), session, word).is_ok(),
+            Self::Place => ops::find_place(archive.store(), session, word).is_ok(),
             Self::Branch => ops::branches(archive, session)
                 .is_ok_and(|(branches, _)| branches.iter().any(|(name, _)| name == word)),
             Self::Operation => word.parse::<u64>().is_ok(),

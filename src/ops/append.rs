@@ -3,15 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use uuid::{Builder, Uuid};
 
-use super::{change::Change, growth::Growth, origin, truncate};
 use crate::{
     context::{cut::Limit, event::Event},
     json::Raw,
     model::{Command, EntryId, NameTag, Position, line},
-    ops::{Archive, Notice, OpsError, Session, Workspace},
-    wire::{Beside, Draft, Link, Setting, cut::CutText},
+    ops::{OpsError, shorten},
+    session::{Growth, Session, SessionError, origins, tools},
+    sync::{
+        self, Archive, Notice, SyncError, Workspace,
+        change::Change,
+        setting::{line_start, setting},
+    },
+    wire::{Beside, Draft, Link, cut::CutText},
 };
 
 /// What an append did.
@@ -70,9 +74,9 @@ pub(super) fn append_told(
     limit: Option<Limit>,
     events: &[Event],
 ) -> Result<Appended, OpsError> {
-    let mut change = Change::begin(archive, session)?;
+    let mut change = sync::begin(archive, session)?;
     let position = change.position();
-    let Some(position) = position else { return Err(OpsError::Nothing("append to")) };
+    let Some(position) = position else { return Err(SyncError::Nothing("append to").into()) };
     let mut growth = change.growth(position.generation)?;
     let mut batch = Batch {
         parent: position.head.map(|head| change.record_name(head)).transpose()?.flatten(),
@@ -85,8 +89,8 @@ pub(super) fn append_told(
     let mut met = Vec::with_capacity(drafts.len());
     for (line, draft) in (1..).zip(drafts) {
         let one = batch.add(&mut change, workspace, draft).map_err(|error| match error {
-            OpsError::Invalid { line: None, why } if numbered => {
-                OpsError::Invalid { line: Some(line), why }
+            OpsError::Sync(SyncError::Invalid { line: None, why }) if numbered => {
+                SyncError::Invalid { line: Some(line), why }.into()
             }
             other => other,
         })?;
@@ -113,7 +117,7 @@ pub(super) fn append_told(
     let limit = limit.filter(|_| !cut.is_empty()).map(|limit| limit.chars() as u64);
     let branch = change.branch_text(&branch);
     let events = (!events.is_empty()).then(|| change.given(&json!(events).to_string()));
-    let outcome = change.commit(Command::Append { branch, limit, events })?;
+    let outcome = sync::commit(change, Command::Append { branch, limit, events })?;
     Ok(Appended {
         operation: Some(outcome.operation),
         entries,
@@ -121,16 +125,6 @@ pub(super) fn append_told(
         cut,
         notices: outcome.notices,
     })
-}
-
-/// Returns what must stand before a record so that it begins a line: a file may end with its last record.
-pub(super) fn line_start(growth: &Growth) -> Vec<u8> {
-    let tail = growth.tail.as_slice();
-    let open = match tail.iter().rposition(|&byte| byte == b'\n') {
-        Some(end) => tail.len() > end + 1,
-        None => growth.length() > 0,
-    };
-    if open { b"\n".to_vec() } else { Vec::new() }
 }
 
 /// Records on their way into the live file.
@@ -163,7 +157,7 @@ impl Batch {
         workspace: &Workspace,
         draft: &Draft,
     ) -> Result<Met, OpsError> {
-        let invalid = |why: String| OpsError::Invalid { line: None, why };
+        let invalid = |why: String| OpsError::Sync(SyncError::Invalid { line: None, why });
         match draft {
             Draft::Call { id, .. } => {
                 self.calls.insert(id.clone());
@@ -221,16 +215,16 @@ impl Batch {
         }
         // A call stands shortly before its result; what is refused may well take longer.
         if let Some(view) = change.position().and_then(|position| change.view(position)) {
-            for within in [truncate::CALL_WITHIN, usize::MAX] {
+            for within in [tools::CALL_WITHIN, usize::MAX] {
                 let path = view.path(within)?.entries;
-                if truncate::tool(&view, change.format, &path, call)?.is_some() {
+                if tools::tool(&view, change.format, &path, call)?.is_some() {
                     return Ok(true);
                 }
             }
         }
         Ok(self.lines.iter().any(|(line, _)| {
             let messages = Raw::object(line).map(|record| change.format.messages(record));
-            truncate::called(&messages.unwrap_or_default(), call).is_some()
+            tools::called(&messages.unwrap_or_default(), call).is_some()
         }))
     }
 
@@ -250,7 +244,7 @@ impl Batch {
             let whole = line::split(line, false, false).next();
             let id = whole.as_ref().map(|whole| growth.id_of(whole));
             let cut = limit.zip(id).and_then(|(limit, id)| {
-                origin::shorten(&change.name.id, change.format, line, id, limit)
+                shorten::shorten(&change.name.id, change.format, line, id, limit)
             });
             let origin = match (&whole, &cut) {
                 (Some(whole), Some(_)) => Some((change.aside(growth, whole)?, whole)),
@@ -264,7 +258,7 @@ impl Batch {
             if let (Some((origin, whole)), Some((cut, sizes))) = (origin, &cut) {
                 change.replace(*n, origin, whole);
                 let tool = tool(change, before, &cut.cuts)?;
-                change.cut(*n, origin::cutting(tool, &cut.cuts, sizes.tokens));
+                change.cut(*n, shorten::cutting(tool, &cut.cuts, sizes.tokens));
                 shortened.push(*n);
             }
         }
@@ -277,7 +271,8 @@ impl Batch {
             let (n, uuid) = match met {
                 Met::Fresh(at, name) => (self.lines.get(at).map_or(0, |(_, n)| *n), name),
                 Met::Known(name) => {
-                    let n = named(change, &name)?.ok_or_else(|| OpsError::NoEntry(name.clone()))?;
+                    let n =
+                        named(change, &name)?.ok_or_else(|| SessionError::NoEntry(name.clone()))?;
                     (n, Some(name))
                 }
             };
@@ -296,58 +291,22 @@ fn tool(
     let Some(call) = cuts.first().map(|cut| cut.call.as_str()) else { return Ok(None) };
     let fresh = before.iter().rev().find_map(|(line, _)| {
         let record = Raw::object(line)?;
-        truncate::called(&change.format.messages(record), call)
+        tools::called(&change.format.messages(record), call)
     });
     match (fresh, change.position().and_then(|position| change.view(position))) {
         (None, Some(view)) => {
-            let path = view.path(truncate::CALL_WITHIN)?.entries;
-            truncate::tool(&view, change.format, &path, call)
+            let path = view.path(tools::CALL_WITHIN)?.entries;
+            Ok(tools::tool(&view, change.format, &path, call)?)
         }
         (fresh, _) => Ok(fresh),
     }
-}
-
-/// Returns where and when a record is written that follows `parent`; an agent's record is written like the one before it.
-pub(super) fn setting(
-    change: &mut Change<'_>,
-    workspace: &Workspace,
-    parent: Option<String>,
-) -> Result<Setting, OpsError> {
-    let mut beside = None;
-    let near = match (change.format.beside(), change.position()) {
-        (Beside::Nothing, _) | (_, None) => None,
-        (Beside::Head, Some(at)) => at.head,
-        (Beside::Last, Some(at)) => change.growth(at.generation)?.last.map(|(n, _)| n),
-    };
-    if let (Some(session), Some(near)) = (&change.session, near) {
-        change.archive.store.lines(session.key, &[near], &mut |_, line| beside = Some(line))?;
-    }
-    Ok(Setting {
-        session: change.name.id.clone(),
-        parent,
-        uuid: record_name(change).to_string(),
-        time: change.at,
-        folder: workspace.folder.clone(),
-        git_branch: workspace.git_branch.clone(),
-        beside,
-    })
-}
-
-/// Returns a fresh name of a record: names that follow the time keep an index of them compact.
-fn record_name(change: &mut Change<'_>) -> Uuid {
-    let mut random = [0; 10];
-    // Bytes 6 and 8 of a random uuid hold its version and variant; these are chance alone.
-    let chance = change.archive.uuid().into_bytes();
-    random[..6].copy_from_slice(&chance[..6]);
-    random[6..].copy_from_slice(&chance[9..13]);
-    Builder::from_unix_timestamp_millis(change.at.0.unsigned_abs(), &random).into_uuid()
 }
 
 /// Returns the newest entry whose record has this name.
 fn named(change: &Change<'_>, name: &str) -> Result<Option<u64>, OpsError> {
     let Some(session) = &change.session else { return Ok(None) };
     let tag = NameTag::of(name);
-    for n in change.archive.store.named(session.key, tag, tag)?.into_iter().rev() {
+    for n in change.archive.store().named(session.key, tag, tag)?.into_iter().rev() {
         if change.record_name(n)?.as_deref() == Some(name) {
             return Ok(Some(n));
         }
@@ -359,8 +318,8 @@ fn known(change: &Change<'_>, name: &str) -> Result<Option<Vec<u8>>, OpsError> {
     let (Some(n), Some(session)) = (named(change, name)?, &change.session) else { return Ok(None) };
     let mut line = Vec::new();
     // A record that was cut is known as it came.
-    let n = origin::first(change.archive.store.as_ref(), session, n)?;
-    change.archive.store.lines(session.key, &[n], &mut |_, found| line = found)?;
+    let n = origins::first(change.archive.store(), session, n)?;
+    change.archive.store().lines(session.key, &[n], &mut |_, found| line = found)?;
     Ok(Some(line))
 }
 

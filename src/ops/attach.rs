@@ -4,16 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{
-    attached::was_moved,
-    beside,
-    change::{Change, MAIN},
-    follow::LiveFile,
-    sources,
-};
 use crate::{
     model::{Command, Position, Run},
-    ops::{Archive, Notice, OpsError, Session, Step, import},
+    ops::{OpsError, Step, import},
+    session::Session,
+    sync::{
+        self, Archive, Notice, SyncError, beside, change::MAIN, live_file::LiveFile,
+        moved::was_moved, sources,
+    },
 };
 
 /// What attaching or detaching did.
@@ -35,12 +33,13 @@ pub fn attach(
     session: &Session,
     file: Option<&Path>,
 ) -> Result<Attached, OpsError> {
-    let mut change = Change::begin_to_attach(archive, session)?;
+    let mut change = sync::begin_to_attach(archive, session)?;
     if let Some(live) = change.live_file().filter(|live| !live.attached) {
-        return Err(OpsError::Unsupported(format!(
+        return Err(SyncError::Unsupported(format!(
             "the live file of this session is the store's own, {}",
             live.path.display()
-        )));
+        ))
+        .into());
     }
     let is_wanted = |path: &Path| match file {
         Some(file) => file == path,
@@ -56,23 +55,23 @@ pub fn attach(
         })
         .max_by_key(|(_, path, generation)| (beside::name(session.format, path), *generation));
     let Some((n, path, generation)) = found else {
-        return Err(OpsError::Nothing("attach: no file of the session is there"));
+        return Err(SyncError::Nothing("attach: no file of the session is there").into());
     };
     let live = LiveFile { n, path, attached: true };
     change.writable_file(&live)?;
     let path = live.path;
     if let Some(by) = beside::successor(session.format, &path) {
-        return Err(OpsError::Left { path, by });
+        return Err(SyncError::Left { path, by }.into());
     }
     if sources::length(&path).is_ok_and(|length| length.is_none()) {
-        return Err(OpsError::Unsupported(format!("{} is compressed", path.display())));
+        return Err(SyncError::Unsupported(format!("{} is compressed", path.display())).into());
     }
     let mut attached =
         Attached { operation: None, path, left: None, notices: change.notices.clone() };
     if change.tip.live == Some(n) {
         return Ok(attached);
     }
-    let runs = change.archive.store.runs(session.key, generation, 0)?;
+    let runs = change.archive.store().runs(session.key, generation, 0)?;
     let horizon = runs.last().map_or(0, Run::end);
     let mut position = Position { generation, head: None, horizon };
     position.head = session.format.head(&change.look(position))?;
@@ -88,7 +87,7 @@ pub fn attach(
     }
     change.set_live(Some(n));
     let left = attached.left.as_ref().map(|left| change.branch_text(left));
-    let outcome = change.commit(Command::Attach { file: Some(n), left })?;
+    let outcome = sync::commit(change, Command::Attach { file: Some(n), left })?;
     (attached.operation, attached.notices) = (Some(outcome.operation), outcome.notices);
     Ok(attached)
 }
@@ -96,7 +95,7 @@ pub fn attach(
 /// Takes in a session file, makes it the live file of its session, and returns that session. Who names the file points at it:
 /// it may be written while the archive is open.
 pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached), OpsError> {
-    let io = |source| OpsError::Io { path: path.to_owned(), source };
+    let io = |source| SyncError::Io { path: path.to_owned(), source };
     let path = path.canonicalize().map_err(io)?;
     archive.writable.file(path.clone());
     let mut skipped = None;
@@ -108,13 +107,13 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
         Step::Reading { .. } => {}
     })?;
     if let Some(why) = skipped {
-        return Err(why.of(&path));
+        return Err(why.of(&path).into());
     }
-    let holders = archive.store.files(&archive.place_of(&path))?;
+    let holders = archive.store().files(&archive.place_of(&path))?;
     let Some((key, name, _)) = holders.into_iter().next_back() else {
-        return Err(OpsError::NoFormat(path));
+        return Err(SyncError::NoFormat(path).into());
     };
-    let session = Archive::known(key, name)?;
+    let session = Session::known(key, name)?;
     let mut attached = attach(archive, &session, Some(&path))?;
     attached.notices.splice(0..0, notices);
     Ok((session, attached))
@@ -122,12 +121,12 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
 
 /// Lets a session go on without the agent's file, which stays as it is.
 pub fn detach(archive: &mut Archive, session: &Session) -> Result<Attached, OpsError> {
-    let mut change = Change::begin_to_attach(archive, session)?;
+    let mut change = sync::begin_to_attach(archive, session)?;
     let Some(live) = change.live_file().filter(|live| live.attached) else {
-        return Err(OpsError::Nothing("detach"));
+        return Err(SyncError::Nothing("detach").into());
     };
     change.set_live(None);
-    let outcome = change.commit(Command::Attach { file: None, left: None })?;
+    let outcome = sync::commit(change, Command::Attach { file: None, left: None })?;
     Ok(Attached {
         operation: Some(outcome.operation),
         path: live.path,

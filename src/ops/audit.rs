@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     json::Raw,
     model::{Command, CutOff, EntryId, Kind, Timestamp},
-    ops::{Archive, OpsError, Session},
+    ops::OpsError,
+    session::Session,
+    sync::Archive,
     wire::cut::Earlier,
 };
 
@@ -76,13 +78,13 @@ impl Audit {
 
 /// Returns every entry that was replaced, and what the agent left out by itself.
 pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
-    let origins = archive.store.origins(session.key, 0..u64::MAX)?;
-    let undone = archive.store.state(session.key)?.undone();
+    let origins = archive.store().origins(session.key, 0..u64::MAX)?;
+    let undone = archive.store().state(session.key)?.undone();
     let cut = || origins.iter().filter(|(_, origin)| origin.cut.is_some());
     let wanted: BTreeSet<u64> = cut().map(|(operation, _)| *operation).collect();
     let mut by = BTreeMap::new();
     for range in near(&wanted) {
-        for operation in archive.store.operations(session.key, range)? {
+        for operation in archive.store().operations(session.key, range)? {
             by.insert(operation.n, operation);
         }
     }
@@ -135,7 +137,7 @@ fn ids(
 ) -> Result<BTreeMap<u64, EntryId>, OpsError> {
     let mut ids = BTreeMap::new();
     for range in near(wanted) {
-        let entries = archive.store.entries(session.key, range)?;
+        let entries = archive.store().entries(session.key, range)?;
         ids.extend(entries.into_iter().map(|entry| (entry.n, entry.id)));
     }
     Ok(ids)
@@ -150,11 +152,11 @@ fn earlier(
     if !session.format.tells_earlier() {
         return Ok(Vec::new());
     }
-    let total = archive.store.state(session.key)?.entries();
+    let total = archive.store().state(session.key)?.entries();
     let mut found = Vec::new();
     let mut from = 1;
     while from <= total {
-        let records = archive.store.records(session.key, from..from + BATCH)?;
+        let records = archive.store().records(session.key, from..from + BATCH)?;
         from += BATCH;
         let may = |kind| matches!(kind, Kind::Result | Kind::Boundary | Kind::System | Kind::Note);
         let times: BTreeMap<u64, Option<Timestamp>> = records
@@ -163,7 +165,7 @@ fn earlier(
             .map(|record| (record.n, record.time))
             .collect();
         let entries: Vec<u64> = times.keys().copied().collect();
-        archive.store.lines(session.key, &entries, &mut |n, line| {
+        archive.store().lines(session.key, &entries, &mut |n, line| {
             let told = Raw::object(&line).map(|record| session.format.earlier(record));
             let time = times.get(&n).copied().flatten();
             found.extend(told.into_iter().flatten().map(|one| (n, time, one)));

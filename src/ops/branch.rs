@@ -1,9 +1,10 @@
 //! Branches: made, listed, and made current.
 
-use super::{change::Change, reach::reach};
 use crate::{
     model::{Command, Position},
-    ops::{Archive, Notice, OpsError, Session, Target},
+    ops::OpsError,
+    session::{Session, Target},
+    sync::{self, Archive, Notice, SyncError, reach::reach},
 };
 
 /// What a change of branches did.
@@ -28,7 +29,7 @@ pub fn branches(
     archive: &Archive,
     session: &Session,
 ) -> Result<(Vec<(String, Position)>, String), OpsError> {
-    let tip = archive.store.state(session.key)?;
+    let tip = archive.store().state(session.key)?;
     let current = tip.current().to_owned();
     Ok((tip.branches.into_iter().collect(), current))
 }
@@ -41,15 +42,15 @@ pub fn branch(
     target: Option<&Target>,
 ) -> Result<Branched, OpsError> {
     check_name(name)?;
-    let mut change = Change::begin(archive, session)?;
+    let mut change = sync::begin(archive, session)?;
     if change.branch(name).is_some() {
         return Err(OpsError::BranchExists(name.to_owned()));
     }
     let here = target.map(|target| target.position).or(change.position());
-    let Some(position) = here else { return Err(OpsError::Nothing("branch from")) };
+    let Some(position) = here else { return Err(SyncError::Nothing("branch from").into()) };
     change.set_branch(name, Some(position));
     let branch = change.branch_text(name);
-    let outcome = change.commit(Command::Branch { branch })?;
+    let outcome = sync::commit(change, Command::Branch { branch })?;
     Ok(Branched {
         operation: Some(outcome.operation),
         branch: name.to_owned(),
@@ -62,7 +63,7 @@ pub fn branch(
 
 /// Makes a branch the current one: the live file holds it from now on.
 pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Branched, OpsError> {
-    let mut change = Change::begin(archive, session)?;
+    let mut change = sync::begin(archive, session)?;
     let Some(target) = change.branch(name) else {
         let branches = change.tip.branches.keys().cloned().collect();
         return Err(OpsError::NoBranch { wanted: name.to_owned(), branches });
@@ -87,7 +88,7 @@ pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Br
     }
     change.set_current(name);
     let (from, branch) = (change.branch_text(&from), change.branch_text(name));
-    branched.operation = Some(change.commit(Command::Switch { from, branch })?.operation);
+    branched.operation = Some(sync::commit(change, Command::Switch { from, branch })?.operation);
     Ok(branched)
 }
 

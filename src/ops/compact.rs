@@ -14,14 +14,6 @@ use std::{cell::RefCell, path::PathBuf, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{
-    append::{line_start, setting},
-    change::Change,
-    context::{Material, believed, front, material},
-    excerpts::excerpts,
-    growth::Growth,
-    reach,
-};
 use crate::{
     context::{
         Origin,
@@ -35,7 +27,18 @@ use crate::{
     },
     json::Raw,
     model::{Block, Command, EntryId, Message, Position, Role, Timestamp, Usage},
-    ops::{Archive, Asked, Context, Notice, OpsError, Session, Workspace},
+    ops::{
+        Asked, Context, OpsError,
+        context::{Material, believed, front, material},
+        excerpts::excerpts,
+    },
+    session::{Growth, Session},
+    sync::{
+        self, Archive, Notice, SyncError, Workspace,
+        change::Change,
+        reach,
+        setting::{line_start, setting},
+    },
     wire::{
         Format, Graph,
         compaction::{self, Lines, Metadata, Said},
@@ -272,8 +275,8 @@ impl Found {
 
 /// Returns whether the session's newest operation that counts is a compaction.
 fn is_fresh(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
-    let n = archive.store.state(session.key)?.operations();
-    let newest = archive.store.operations(session.key, n..n + 1)?.pop();
+    let n = archive.store().state(session.key)?.operations();
+    let newest = archive.store().operations(session.key, n..n + 1)?.pop();
     Ok(newest.is_some_and(|newest| matches!(newest.command, Command::Compact { .. })))
 }
 
@@ -305,7 +308,7 @@ pub fn plan_compaction(
 
 /// Catches up, and refuses a session of which a summary cannot stand for all that was said.
 fn prepare(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError> {
-    let mut change = Change::begin(archive, session)?;
+    let mut change = sync::begin(archive, session)?;
     change.refuse_without_past()?;
     Ok(std::mem::take(&mut change.notices))
 }
@@ -322,7 +325,7 @@ pub fn compact(
     let begun = (wanted.clock)();
     let elapsed = || u64::try_from((wanted.clock)().0.saturating_sub(begun.0)).unwrap_or(0);
     let found = Found::of(archive, session, wanted)?;
-    let tip = archive.store.state(session.key)?;
+    let tip = archive.store().state(session.key)?;
     let pieces = found.pieces(session.format);
     let tokens = found.tokens(wanted);
     let window = found.material.window.tokens;
@@ -348,7 +351,7 @@ pub fn compact(
         });
         before(&told).map_err(|why| OpsError::Hook { hook: "before_compaction", why })?;
     }
-    let folder = archive.store.card(session.key)?.folder;
+    let folder = archive.store().card(session.key)?.folder;
     let excerpts = match wanted.by {
         Some(_) => excerpts(&pieces, folder.as_deref(), wanted.visible),
         None => Vec::new(),
@@ -464,9 +467,9 @@ impl Writing<'_> {
             duration_ms: compacted.duration_ms,
             error: compacted.fallback.clone(),
         };
-        let mut change = Change::begin(archive, session)?;
+        let mut change = sync::begin(archive, session)?;
         compacted.notices.append(&mut change.notices);
-        let nowhere = || OpsError::Nothing("compact");
+        let nowhere = || SyncError::Nothing("compact");
         let from = change.position().ok_or_else(nowhere)?;
         let head = from.head.ok_or_else(nowhere)?;
         let view = change.look(from);
@@ -481,12 +484,12 @@ impl Writing<'_> {
         for _ in 0..2 {
             let mut setting = setting(&mut change, self.workspace, parent.clone())?;
             if setting.folder.is_empty() {
-                let card = change.archive.store.card(session.key)?;
+                let card = change.archive.store().card(session.key)?;
                 setting.folder = card.folder.unwrap_or_default();
             }
             settings.push(setting);
         }
-        let Ok(settings) = <[_; 2]>::try_from(settings) else { return Err(nowhere()) };
+        let Ok(settings) = <[_; 2]>::try_from(settings) else { return Err(nowhere().into()) };
         let wanted = compaction::Compaction {
             from: head,
             path: &path,
@@ -497,7 +500,7 @@ impl Writing<'_> {
         };
         let lines = change.format.compaction(&change.look(from), &wanted, &settings)?;
         let lines = lines.ok_or_else(|| {
-            OpsError::Unsupported("its agent has no record that says a compaction here".to_owned())
+            SyncError::Unsupported("its agent has no record that says a compaction here".to_owned())
         })?;
         let branch = change.tip.current().to_owned();
         let live = change.live_file();
@@ -551,7 +554,7 @@ impl Writing<'_> {
             events: Some(given(&json!(events).to_string())),
             files: Some(given(&json!(compacted.files).to_string())),
         };
-        let outcome = change.commit(command)?;
+        let outcome = sync::commit(change, command)?;
         compacted.operation = Some(outcome.operation);
         compacted.notices.extend(outcome.notices);
         Ok(())
@@ -603,7 +606,9 @@ impl Writing<'_> {
         expected: &[(Role, Vec<Block>)],
         text: &str,
     ) -> Result<(Position, u64), OpsError> {
-        let refused = |why: &str| OpsError::Unsupported(format!("{why}; nothing is changed"));
+        let refused = |why: &str| {
+            OpsError::Sync(SyncError::Unsupported(format!("{why}; nothing is changed")))
+        };
         let head = change.head(growth)?;
         let position = Position { generation: growth.generation, head, horizon: growth.entries };
         let view = change.ahead(position, growth);

@@ -19,7 +19,9 @@ use crate::{
     },
     json::Raw,
     model::{Command, Kind, Message, Position, Role},
-    ops::{Archive, OpsError, Session, Target, View, new::about},
+    ops::{OpsError, new::about},
+    session::{self, Session, Target, View},
+    sync::Archive,
     wire::{Telling, Told},
 };
 
@@ -181,7 +183,7 @@ fn prepared(
     let hygiene = Hygiene { shape: asked.shape, images: asked.images, maker };
     let plan = Plan { hygiene, limits: asked.limits, counting };
     let name = |n: u64| {
-        let found = archive.store.entries(session.key, n..n + 1).unwrap_or_default();
+        let found = archive.store().entries(session.key, n..n + 1).unwrap_or_default();
         found.first().map_or_else(|| n.to_string(), |entry| format!("{:.12}", entry.id))
     };
     let cutting = asked.results.map(|limit| Cutting {
@@ -221,7 +223,7 @@ pub(super) fn material(
     if asked.window.is_some() || early.source != Source::Default {
         guard(&early)?;
     }
-    let tip = archive.store.state(session.key)?;
+    let tip = archive.store().state(session.key)?;
     let view = position.or(tip.position());
     let view = view.map(|at| View::new(archive.store(), session, at, tip.growth().cloned()));
     let mut found = seen(archive, session, view.as_ref(), asked, limit)?;
@@ -242,7 +244,7 @@ pub(super) fn material(
 
 /// Returns the window in which a session is, where its current branch stands, however small it is.
 pub fn window(archive: &Archive, session: &Session, asked: &Asked) -> Result<Window, OpsError> {
-    let tip = archive.store.state(session.key)?;
+    let tip = archive.store().state(session.key)?;
     let view =
         tip.position().map(|at| View::new(archive.store(), session, at, tip.growth().cloned()));
     Ok(seen(archive, session, view.as_ref(), asked, usize::MAX)?.window)
@@ -351,11 +353,11 @@ fn items(
     let mut replayed: BTreeMap<u64, Origin> = BTreeMap::new();
     let mut commands: BTreeMap<u64, Origin> = BTreeMap::new();
     let first = entries.iter().copied().min().unwrap_or(u64::MAX);
-    for (n, origin) in archive.store.origins(session.key, first..u64::MAX)? {
+    for (n, origin) in archive.store().origins(session.key, first..u64::MAX)? {
         // What a compaction said again is as it was.
         let is = match commands.get(&n) {
             Some(is) => *is,
-            None => match archive.store.operations(session.key, n..n + 1)?.pop() {
+            None => match archive.store().operations(session.key, n..n + 1)?.pop() {
                 Some(by) if matches!(by.command, Command::Compact { .. }) => Origin::Kept,
                 _ => Origin::Replayed,
             },
@@ -364,7 +366,7 @@ fn items(
         replayed.insert(origin.entry, is);
     }
     let mut items: Vec<Item> = Vec::with_capacity(entries.len());
-    archive.store.lines(session.key, entries, &mut |entry, line| {
+    archive.store().lines(session.key, entries, &mut |entry, line| {
         let record = Raw::object(&line);
         let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
         let is_history = messages.len() > 1;
@@ -404,7 +406,7 @@ pub fn counts(
     session: &Session,
     encoding: Encoding,
 ) -> Result<Vec<(u64, Vec<u64>)>, OpsError> {
-    let tip = archive.store.state(session.key)?;
+    let tip = archive.store().state(session.key)?;
     let Some(position) = tip.position() else { return Ok(Vec::new()) };
     let view = View::new(archive.store(), session, position, tip.growth().cloned());
     let sent = session.format.context(&view, &view.path(usize::MAX)?.entries)?;
@@ -412,7 +414,7 @@ pub fn counts(
     let unknown: Vec<u64> =
         sent.iter().copied().filter(|entry| !known.contains_key(entry)).collect();
     let mut messages: Vec<(u64, Message)> = Vec::new();
-    archive.store.lines(session.key, &unknown, &mut |entry, line| {
+    archive.store().lines(session.key, &unknown, &mut |entry, line| {
         let record = Raw::object(&line);
         let said = record.map(|record| session.format.messages(record)).unwrap_or_default();
         messages.extend(said.into_iter().map(|message| (entry, message)));
@@ -436,7 +438,7 @@ fn kept(
     const NEAR: u64 = 64;
     let mut kept = BTreeMap::new();
     let mut ranges: Vec<Range<u64>> = Vec::new();
-    for range in super::view::ranges(entries) {
+    for range in session::ranges(entries) {
         match ranges.last_mut() {
             Some(last) if (last.end..last.end + NEAR).contains(&range.start) => {
                 last.end = range.end;
@@ -445,7 +447,7 @@ fn kept(
         }
     }
     for range in ranges {
-        kept.extend(archive.store.counts(session.key, range, encoding.rule())?);
+        kept.extend(archive.store().counts(session.key, range, encoding.rule())?);
     }
     Ok(kept)
 }
@@ -497,7 +499,7 @@ pub fn keep_counts(
     if let Counting::Exact(encoding) = counting
         && !fresh.is_empty()
     {
-        let mut writing = archive.store.begin()?;
+        let mut writing = archive.store().begin()?;
         writing.count(session.key, encoding.rule(), fresh)?;
         writing.commit()?;
     }
@@ -529,13 +531,13 @@ fn is_changed_since(
 ) -> Result<bool, OpsError> {
     use crate::wire::Graph as _;
     let mut end = u64::MAX;
-    while let Some(boundary) = archive.store.boundary(session.key, answer + 1..end)? {
+    while let Some(boundary) = archive.store().boundary(session.key, answer + 1..end)? {
         if view.place(boundary)?.is_some() {
             return Ok(true);
         }
         end = boundary;
     }
-    for (_, origin) in archive.store.origins(session.key, answer + 1..u64::MAX)? {
+    for (_, origin) in archive.store().origins(session.key, answer + 1..u64::MAX)? {
         if view.place(origin.entry)?.is_some() {
             return Ok(true);
         }
@@ -574,7 +576,7 @@ pub fn explain(
     let messages: Vec<usize> = found.map(|(at, _)| at).collect();
     let of_entry = |change: &&Change| change.entries.contains(&entry);
     let changes: Vec<Change> = context.prepared.changes.iter().filter(of_entry).cloned().collect();
-    let record = archive.store.records(session.key, entry..entry + 1)?.pop();
+    let record = archive.store().records(session.key, entry..entry + 1)?.pop();
     let kind = record.map_or(Kind::Opaque, |record| record.kind);
     let why = if let Some(item) = messages.first().and_then(|&at| context.prepared.items.get(at)) {
         match item.origin {

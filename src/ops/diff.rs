@@ -20,11 +20,16 @@ use std::{
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use super::{content, origin, read, view};
 use crate::{
     json::Raw,
     model::{Block, EntryId},
-    ops::{Archive, Line, OpsError, Session, Target, View},
+    ops::OpsError,
+    session::{
+        Session, Target, View, content,
+        lines::{self, Line},
+        origins, ranges,
+    },
+    sync::Archive,
     wire::Graph,
 };
 
@@ -104,12 +109,12 @@ fn path(
     let mut entries = view.path(usize::MAX)?.entries;
     let mut kept = Vec::with_capacity(entries.len());
     for entry in entries.drain(..) {
-        if !read::is_aside(view.record(entry)?.kind) {
+        if !lines::is_aside(view.record(entry)?.kind) {
             kept.push(entry);
         }
     }
     let mut path = Vec::with_capacity(kept.len());
-    for range in view::ranges(&kept) {
+    for range in ranges(&kept) {
         let entries = archive.store().entries(session.key, range.clone())?;
         let alone = content::alone(archive.store(), session.key, range)?;
         let both = entries.into_iter().zip(alone);
@@ -229,7 +234,7 @@ impl Sides<'_> {
         names.extend(line.uuid.as_ref().map(|uuid| format!("record {uuid}")));
         let session = if side == Side::One { self.one.0 } else { self.other.0 };
         if self.one.0.key == self.other.0.key {
-            let origin = origin::first(self.archive.store(), session, line.n)?;
+            let origin = origins::first(self.archive.store(), session, line.n)?;
             names.push(format!("entry {origin}"));
         }
         let blocks = line.messages.iter().flat_map(|message| &message.blocks);
@@ -243,6 +248,6 @@ impl Sides<'_> {
     fn lines(&self, side: Side, entries: &[u64]) -> Result<Vec<Line>, OpsError> {
         let (session, target) = if side == Side::One { self.one } else { self.other };
         let view = View::new(self.archive.store(), session, target.position, None);
-        read::lines(self.archive, session, &view, entries)
+        Ok(lines::lines(self.archive.store(), session, &view, entries)?)
     }
 }

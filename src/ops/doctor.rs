@@ -6,12 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{CWD, OFlags};
-
 use crate::{
-    disk::{self, Links},
     ops::OpsError,
     store::{Access, SqliteStore},
+    sync::{self, SyncError},
 };
 
 /// Something that is not as it should be.
@@ -63,7 +61,7 @@ const SYNCED: [&str; 8] = [
 pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     let io = |path: &Path| {
         let path = path.to_owned();
-        move |source| OpsError::Io { path, source }
+        move |source| SyncError::Io { path, source }
     };
     let mut ailments = Vec::new();
     let mut ail = |path: &Path, problem: &str, cure| {
@@ -97,7 +95,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => return Err(OpsError::Io { path: folder.clone(), source }),
+            Err(source) => return Err(SyncError::Io { path: folder.clone(), source }.into()),
         }
     }
     let database = root.join("store.db");
@@ -133,12 +131,8 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
 /// Cures what can be cured in a store's folder and returns what only a person can help with.
 pub fn treat(root: &Path, ailments: &[Ailment]) -> Result<Vec<Ailment>, OpsError> {
     // A successor that another program is writing now is no remainder; it is gone once that program is done.
-    let path = root.join("lock");
-    let lock = match disk::open_at(CWD, &path, Links::Refuse, OFlags::WRONLY) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        opened => opened.and_then(|file| file.lock().map(|()| Some(file))),
-    };
-    let _lock = lock.map_err(|source| OpsError::Io { path, source })?;
+    let lock = sync::lock_if_there(root);
+    let _lock = lock.map_err(|source| SyncError::Io { path: root.to_owned(), source })?;
     let mut left = Vec::new();
     for ailment in ailments {
         let done = match ailment.cure {
@@ -154,7 +148,7 @@ pub fn treat(root: &Path, ailments: &[Ailment]) -> Result<Vec<Ailment>, OpsError
                 Ok(())
             }
         };
-        done.map_err(|source| OpsError::Io { path: ailment.path.clone(), source })?;
+        done.map_err(|source| SyncError::Io { path: ailment.path.clone(), source })?;
     }
     Ok(left)
 }

@@ -14,16 +14,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use super::{
-    checkpoint::{self, Places},
-    kin, read,
-    replay::Replays,
-    revert,
-};
 use crate::{
     json::Raw,
     model::{Block, Checkpoint, Command, EntryId, Kind, Message, Position, Run, Timestamp},
-    ops::{Archive, Kin, OpsError, Session, View},
+    ops::{OpsError, note},
+    session::{
+        Kin, Session, SessionError, View,
+        checkpoints::{self, Places},
+        kin,
+        replay::Replays,
+    },
+    sync::{Archive, states},
     wire::{self, Departure, Graph},
 };
 
@@ -95,7 +96,7 @@ pub struct GraphView {
 
 /// Returns the graph of a session, condensed to turns or with `all` entries.
 pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphView, OpsError> {
-    let state = archive.store.state(session.key)?;
+    let state = archive.store().state(session.key)?;
     let current = state.current().to_owned();
     let mut heads: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     let mut empty = Vec::new();
@@ -106,8 +107,8 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             None => empty.push(name.clone()),
         }
     }
-    let places = Places::since(archive, session, 0)?;
-    let replays = Replays::of(archive, session)?;
+    let places = Places::since(archive.store(), session, 0)?;
+    let replays = Replays::of(archive.store(), session)?;
     let before: BTreeMap<String, u64> = branches
         .iter()
         .filter_map(|(name, at)| Some((name.clone(), replays.operation(*at)?)))
@@ -150,7 +151,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             cut,
             parents,
             checkpoint: checkpoint.map(|checkpoint| checkpoint.n),
-            own: checkpoint.and_then(|found| checkpoint::own_selector(session, found)),
+            own: checkpoint.and_then(|found| checkpoints::own_selector(session, found)),
             marks: places.behind(last).to_vec(),
             left: states.left.remove(&last),
             is_head: branches.contains(&current),
@@ -163,7 +164,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
         })
     });
     let nodes = nodes.collect::<Result<_, OpsError>>()?;
-    Ok(GraphView { nodes, current, empty, before, kin: kin::kin(archive, session)? })
+    Ok(GraphView { nodes, current, empty, before, kin: kin(archive.store(), session)? })
 }
 
 /// The states of files that were taken in, and how the agent left those that it set aside.
@@ -182,9 +183,9 @@ impl States {
         let mut states = Self::default();
         let mut rotated: BTreeMap<u64, Position> = BTreeMap::new();
         let mut live = None;
-        for held in read::generations(archive, session)? {
+        for held in states::generations(archive, session)? {
             let end = Position { generation: held.generation, head: None, horizon: held.entries };
-            let by = archive.store.operations(session.key, held.operation..held.operation + 1)?;
+            let by = archive.store().operations(session.key, held.operation..held.operation + 1)?;
             if by.first().is_some_and(|by| matches!(by.command, Command::Import { .. })) {
                 states.ends.push(end);
             }
@@ -292,7 +293,7 @@ impl Web {
             generations.entry(position.generation).or_default().push(position);
         }
         for (generation, positions) in generations {
-            let runs = archive.store.runs(session.key, generation, 0)?;
+            let runs = archive.store().runs(session.key, generation, 0)?;
             let horizon = runs.last().map_or(0, Run::end);
             let mut known = BTreeSet::new();
             // What lies behind a horizon can lead elsewhere, so only paths with the same one share.
@@ -505,19 +506,19 @@ impl Facts {
         let mut ids = BTreeMap::new();
         for batch in wanted.chunks(BATCH) {
             let (Some(first), Some(last)) = (batch.first(), batch.last()) else { continue };
-            for entry in archive.store.entries(session.key, *first..last + 1)? {
+            for entry in archive.store().entries(session.key, *first..last + 1)? {
                 if batch.binary_search(&entry.n).is_ok() {
                     ids.insert(entry.n, entry.id);
                 }
             }
         }
         let mut said = BTreeMap::new();
-        archive.store.lines(session.key, &firsts, &mut |n, line| {
+        archive.store().lines(session.key, &firsts, &mut |n, line| {
             let record = Raw::object(&line);
             let uuid = record.and_then(|record| session.format.envelope(record).name);
             let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
             let text = messages.first().map(Message::text).unwrap_or_default();
-            let later = revert::said_from_later(&text).map(str::to_owned);
+            let later = note::said_from_later(&text).map(str::to_owned);
             let later = later.or_else(|| session.format.mail(record?));
             let words = match &later {
                 Some(later) => first_line(later),
@@ -530,7 +531,8 @@ impl Facts {
     }
 
     fn id(&self, entry: u64) -> Result<EntryId, OpsError> {
-        self.ids.get(&entry).copied().ok_or_else(|| OpsError::NoEntry(entry.to_string()))
+        let id = self.ids.get(&entry).copied();
+        Ok(id.ok_or_else(|| SessionError::NoEntry(entry.to_string()))?)
     }
 }
 

@@ -6,7 +6,9 @@ use mini_moka::unsync::Cache;
 
 use crate::{
     model::{Message, OperationId, Role},
-    ops::{self, Appended, Archive, OpsError, Session, Workspace},
+    ops::{Appended, OpsError, append::append},
+    session::{Session, log, messages},
+    sync::{Archive, Workspace},
     wire::Draft,
 };
 
@@ -56,12 +58,12 @@ impl Handle {
     /// Appends records, all or none.
     pub fn append(&mut self, drafts: &[Draft]) -> Result<Appended, OpsError> {
         let before = self.newest()?;
-        let appended = ops::append(&mut self.archive, &self.session, &self.workspace, drafts)?;
+        let appended = append(&mut self.archive, &self.session, &self.workspace, drafts)?;
         // Only if nothing else came in between does the working set simply go on.
         if self.seen == before && appended.notices.is_empty() && !self.recent.is_empty() {
             for entry in &appended.entries {
                 if self.recent.back().is_none_or(|(last, _)| *last < entry.n) {
-                    let said = ops::messages(&self.archive, &self.session, entry.n)?;
+                    let said = messages(self.archive.store(), &self.session, entry.n)?;
                     self.recent.extend(said.into_iter().map(|message| (entry.n, message)));
                 }
             }
@@ -75,7 +77,7 @@ impl Handle {
     pub fn messages(&mut self, count: usize) -> Result<Vec<Message>, OpsError> {
         let newest = self.newest()?;
         if self.seen != newest || self.recent.len() < count.min(KEPT) {
-            let log = ops::log(&self.archive, &self.session, None, count.max(KEPT))?;
+            let log = log(self.archive.store(), &self.session, None, count.max(KEPT))?;
             let messages = log
                 .lines
                 .into_iter()
@@ -94,7 +96,7 @@ impl Handle {
         if let Some(messages) = self.decoded.get(&entry) {
             return Ok(messages.clone());
         }
-        let messages = ops::messages(&self.archive, &self.session, entry)?;
+        let messages = messages(self.archive.store(), &self.session, entry)?;
         self.decoded.insert(entry, messages.clone());
         Ok(messages)
     }

@@ -7,24 +7,25 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::File,
     num::NonZero,
     path::{Path, PathBuf},
     thread,
 };
 
-use super::{
-    beside,
-    change::{Change, Gathering, MAIN},
-    intake::{Compared, Failed, States, compare, take_in},
-    oddities,
-    scan::Ahead,
-    sources::{self, Met, Skipped, Source, Why},
-};
 use crate::{
     model::{Command, Position, SessionName},
-    ops::{Ambient, Archive, Notice, OpsError, Session},
-    store::{Commit, SessionKey, Sighting, StoreError, Transaction},
+    ops::OpsError,
+    session::Session,
+    store::Sighting,
+    sync::{
+        self, Ambient, Archive, Imported, Skipped, Source, SyncError, Why, beside,
+        change::{Change, Gathering, MAIN},
+        file,
+        intake::{Compared, Failed, States, compare, take_in},
+        scan::Ahead,
+        sources::{self, Met},
+        together::Together,
+    },
     wire,
 };
 
@@ -32,87 +33,6 @@ use crate::{
 const BATCH: u64 = 96 << 20;
 /// How many threads read ahead at most; one that inserts keeps no more of them busy.
 const READERS: usize = 4;
-
-/// What was taken in of a session.
-#[derive(Clone, Debug)]
-pub struct Imported {
-    /// The session.
-    pub session: Session,
-    /// Whether it was not there before.
-    pub new: bool,
-    /// The last operation of the import.
-    pub operation: u64,
-    /// How many files brought something.
-    pub files: u64,
-    /// How many entries are new.
-    pub entries: u64,
-    /// How many bytes were read in.
-    pub bytes: u64,
-    /// The branch that holds where `main` stood, if a command had moved it.
-    pub left: Option<String>,
-    /// What is out of the ordinary.
-    pub oddities: Vec<Oddity>,
-    /// What was noticed about the live file.
-    pub notices: Vec<Notice>,
-}
-
-/// Something out of the ordinary in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Oddity {
-    /// The file.
-    pub path: PathBuf,
-    /// The physical line, from 1; none if the whole file is meant.
-    pub line: Option<u64>,
-    /// What it is.
-    pub quirk: Quirk,
-}
-
-/// A kind of oddity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Quirk {
-    /// A line is no JSON object.
-    Opaque,
-    /// A record stands behind another on one line.
-    Glued,
-    /// The file ends within a record.
-    Torn,
-    /// The file is no extension of what was read before.
-    Rewritten,
-    /// A record has the name of an earlier one.
-    Repeated,
-    /// The file is compressed, and too large to be kept in that form too.
-    Unkept,
-    /// An edge of the main path had to be mended.
-    Mended(&'static str),
-}
-
-impl Quirk {
-    /// Returns its name, for programs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Opaque => "opaque",
-            Self::Glued => "glued",
-            Self::Torn => "torn",
-            Self::Rewritten => "rewritten",
-            Self::Repeated => "repeated",
-            Self::Unkept => "unkept",
-            Self::Mended(_) => "mended",
-        }
-    }
-
-    /// Returns it in words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Opaque => "no JSON object",
-            Self::Glued => "a record behind another on one line",
-            Self::Torn => "the file ends within a record",
-            Self::Rewritten => "no extension of what was read before",
-            Self::Repeated => oddities::REPEATED,
-            Self::Unkept => "only its content is kept, not its compressed form",
-            Self::Mended(what) => what,
-        }
-    }
-}
 
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -169,8 +89,8 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
     for &(file, is_wanted) in &files {
         let n = change.file(archive.place_of(file));
         let mut growth = change.generation(Some(n));
-        let stream =
-            sources::open(file, 0).map_err(|source| OpsError::Io { path: file.clone(), source })?;
+        let stream = sources::open(file, 0)
+            .map_err(|source| SyncError::Io { path: file.clone(), source })?;
         change.read(&mut growth, stream)?;
         let (generation, horizon) = (growth.generation, growth.entries);
         change.grown(growth);
@@ -185,7 +105,7 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
     }
     change.set_current(MAIN);
     let command = Command::Import { files: files.len() as u64, part: false };
-    let session = change.commit(command)?.session;
+    let session = sync::commit(change, command)?.session;
     Ok((archive, session))
 }
 
@@ -221,7 +141,7 @@ pub fn import(
         done: 0,
         sightings: Vec::new(),
         gathered: Vec::new(),
-        open: Open { archive, writing: None, lock: None },
+        open: Together::new(archive),
     };
     // With one processor all is read where it is taken in.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
@@ -248,40 +168,7 @@ struct Taking<'a> {
     sightings: Vec<Sighting>,
     /// What is in the transaction that is open, to be reported once it is durable.
     gathered: Vec<Imported>,
-    open: Open<'a>,
-}
-
-/// The transaction in which new sessions are gathered, if one is open.
-struct Open<'a> {
-    archive: &'a Archive,
-    writing: Option<Box<dyn Transaction + 'a>>,
-    /// The archive's lock, while it is open.
-    lock: Option<File>,
-}
-
-impl Gathering for Open<'_> {
-    fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
-        self.writing.as_mut().ok_or(StoreError::Conflict)?.add(commit)
-    }
-
-    fn renew(&mut self) -> Result<(), StoreError> {
-        self.end()?;
-        self.writing = Some(self.archive.store.begin()?);
-        Ok(())
-    }
-}
-
-impl Open<'_> {
-    /// Makes durable what was added.
-    fn end(&mut self) -> Result<(), StoreError> {
-        self.writing.take().map_or(Ok(()), |writing| writing.commit().map(drop))
-    }
-
-    /// Takes back what was added and is not durable.
-    fn undo(&mut self) {
-        self.writing = None;
-        self.lock = None;
-    }
+    open: Together<'a>,
 }
 
 impl Taking<'_> {
@@ -302,7 +189,7 @@ impl Taking<'_> {
             let report = &mut *self.report;
             let mut before =
                 |path: &Path, n| report(Step::Reading { path, done, total, bytes: read + n });
-            let gathers = self.open.writing.is_some();
+            let gathers = self.open.is_open();
             let gathering = gathers.then_some(&mut self.open as &mut dyn Gathering);
             match take_in(self.archive, &group, self.attach, ahead, gathering, &mut before) {
                 Ok(imported) => {
@@ -320,7 +207,7 @@ impl Taking<'_> {
                     self.open.undo();
                     self.gathered.clear();
                     self.sightings.clear();
-                    return Err(error);
+                    return Err(error.into());
                 }
                 // What the others hold is taken in without it.
                 Err(Failed::File(n, why)) => {
@@ -340,9 +227,8 @@ impl Taking<'_> {
         if self.archive.session(name)?.is_some() {
             return self.settle();
         }
-        if self.open.writing.is_none() && self.archive.root.is_some() {
-            self.open.lock = self.archive.lock()?;
-            self.open.writing = Some(self.archive.store.begin()?);
+        if !self.open.is_open() && self.archive.root.is_some() {
+            self.open.begin()?;
             // Another program may have made it before the lock was ours.
             if self.archive.session(name)?.is_some() {
                 return self.settle();
@@ -354,7 +240,6 @@ impl Taking<'_> {
     /// Ends the transaction that is open, if one is, and reports what is durable now.
     fn settle(&mut self) -> Result<(), OpsError> {
         let settled = self.open.end();
-        self.open.lock = None;
         if settled.is_err() {
             self.gathered.clear();
             self.sightings.clear();
@@ -365,9 +250,7 @@ impl Taking<'_> {
             (self.report)(Step::Imported(imported));
         }
         if !self.sightings.is_empty() {
-            let mut writing = self.archive.store.begin()?;
-            writing.sight(&self.sightings)?;
-            writing.commit()?;
+            file::keep_sightings(self.archive.store(), &self.sightings)?;
             self.sightings.clear();
         }
         Ok(())
@@ -483,11 +366,11 @@ enum Held {
 
 fn belonging(archive: &Archive, met: &Met) -> Result<Held, OpsError> {
     let Met::File { path, meta, .. } = met else { return Ok(Held::Unchanged) };
-    if archive.store.files(&archive.place_of(path))?.is_empty() {
+    if archive.store().files(&archive.place_of(path))?.is_empty() {
         return Ok(Held::No { new: true });
     }
     let sighting = sources::sighting(path, meta);
-    if archive.store.sighting(&sighting.path)?.is_some_and(|last| last == sighting) {
+    if archive.store().sighting(&sighting.path)?.is_some_and(|last| last == sighting) {
         return Ok(Held::Unchanged);
     }
     Ok(holder(archive, path)?.map_or(Held::No { new: false }, Held::By))
@@ -495,9 +378,9 @@ fn belonging(archive: &Archive, met: &Met) -> Result<Held, OpsError> {
 
 /// Returns the session that a file belongs to because it goes on from what that holds of it.
 fn holder(archive: &Archive, path: &Path) -> Result<Option<Session>, OpsError> {
-    for (key, name, file) in archive.store.files(&archive.place_of(path))? {
-        let session = Archive::known(key, name)?;
-        let states = States::of(archive, &archive.store.state(key)?);
+    for (key, name, file) in archive.store().files(&archive.place_of(path))? {
+        let session = Session::known(key, name)?;
+        let states = States::of(archive, &archive.store().state(key)?);
         if let Some((_, runs)) = states.newest(archive, &session, file)?
             && !matches!(compare(archive, &session, &runs, path), Ok(Compared::Differs) | Err(_))
         {

@@ -2,14 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    change::{Change, MAIN, Outcome},
-    follow::LiveFile,
-};
 use crate::{
     live::TRANSCRIPTS,
     model::{Command, Place, Position, SessionName},
-    ops::{Archive, OpsError, Session, Workspace},
+    ops::OpsError,
+    session::{Session, lines},
+    sync::{self, Archive, Outcome, Workspace, change::MAIN, live_file::LiveFile},
     wire::{Format, Native},
 };
 
@@ -45,12 +43,11 @@ pub fn new(
     layers: &Layers,
     workspace: &Workspace,
 ) -> Result<Created, OpsError> {
-    let lock = archive.lock()?;
     let id = archive.uuid().to_string();
     let path = format!("{TRANSCRIPTS}/{id}.jsonl").into_bytes();
     let live = archive.path_of(&Place::Store(path.clone()));
     let name = SessionName { format: Native.name().to_owned(), id };
-    let mut change = Change::first(archive, name, &Native)?;
+    let mut change = sync::begin_or_create(archive, name, &Native)?;
     let file = live.as_ref().map(|_| change.file(Place::Store(path.clone())));
     let growth = change.generation(file);
     change
@@ -77,21 +74,20 @@ pub fn new(
         "workspace": workspace.describe(),
     });
     let about = change.given(&about.to_string());
-    let outcome = change.commit(Command::New { about })?;
-    drop(lock);
+    let outcome = sync::commit(change, Command::New { about })?;
     Ok(Created { session: outcome.session, operation: outcome.operation, live })
 }
 
 /// Hides a session from lists, or shows it again.
 pub fn hide(archive: &mut Archive, session: &Session, hidden: bool) -> Result<Outcome, OpsError> {
-    let mut change = Change::begin(archive, session)?;
+    let mut change = sync::begin(archive, session)?;
     change.set_hidden(hidden);
-    change.commit(Command::Hide { hidden })
+    Ok(sync::commit(change, Command::Hide { hidden })?)
 }
 
 /// Returns what a session of undertext's own recorded of its surroundings when it began.
 pub(super) fn about(archive: &Archive, session: &Session) -> Result<Option<Value>, OpsError> {
-    let first = archive.store.operations(session.key, 1..2)?.pop();
+    let first = archive.store().operations(session.key, 1..2)?.pop();
     Ok(first.and_then(|first| match first.command {
         Command::New { about } => serde_json::from_str(&about.to_text()).ok(),
         _ => None,
@@ -105,8 +101,8 @@ pub fn layers(archive: &Archive, session: &Session) -> Result<Value, OpsError> {
     let part = |name: &str| {
         recorded.as_ref().and_then(|all| all.get(name)).cloned().unwrap_or(Value::Null)
     };
-    let card = archive.store.card(session.key)?;
-    let calls = super::read::recent_calls(archive, session)?;
+    let card = archive.store().card(session.key)?;
+    let calls = lines::recent_calls(archive.store(), session)?;
     let tools: Vec<Value> = calls
         .iter()
         .map(|call| json!({ "tool": call.name, "id": call.id, "succeeded": call.succeeded }))
@@ -116,7 +112,7 @@ pub fn layers(archive: &Archive, session: &Session) -> Result<Value, OpsError> {
         "session": part("session"),
         "conversation": {
             "turns": card.turns,
-            "entries": archive.store.state(session.key)?.entries(),
+            "entries": archive.store().state(session.key)?.entries(),
             "active": card.active.to_string(),
         },
         "tools": tools,

@@ -7,15 +7,12 @@
 //! Invariant: what is shown of a text and what is hidden of it, put together, is the text.
 
 use crate::{
-    context::{cut, tokens},
+    context::cut,
     json::Raw,
-    model::{CutOff, Cutting, EntryId},
-    ops::{Archive, OpsError, Session, Target, read},
-    store::Store,
-    wire::{
-        self, Format,
-        cut::{CutText, Shortened},
-    },
+    model::EntryId,
+    ops::OpsError,
+    session::{Session, SessionError, Target, lines, origins},
+    sync::Archive,
 };
 
 /// A text of which an entry shows only the beginning.
@@ -56,31 +53,6 @@ impl HiddenText {
     }
 }
 
-/// Returns what an entry stands in the place of, the nearest first, each behind the operation that replaced it.
-pub(super) fn chain(
-    store: &dyn Store,
-    session: &Session,
-    entry: u64,
-) -> Result<Vec<(u64, u64)>, OpsError> {
-    let mut chain = Vec::new();
-    let mut at = entry;
-    while let Some((operation, found)) = store.origins(session.key, at..at.saturating_add(1))?.pop()
-    {
-        // A store whose origins form a circle is damaged, and no reason to walk for ever.
-        if found.origin >= at && chain.iter().any(|(_, seen)| *seen == found.origin) {
-            break;
-        }
-        chain.push((operation, found.origin));
-        at = found.origin;
-    }
-    Ok(chain)
-}
-
-/// Returns the first origin of an entry, or the entry itself.
-pub(super) fn first(store: &dyn Store, session: &Session, entry: u64) -> Result<u64, OpsError> {
-    Ok(chain(store, session, entry)?.last().map_or(entry, |(_, origin)| *origin))
-}
-
 /// Returns the entry that stands in the place of this one: the one in the current generation, else the newest.
 fn successor(archive: &Archive, session: &Session, entry: u64) -> Result<Option<u64>, OpsError> {
     let store = archive.store();
@@ -104,9 +76,9 @@ fn successor(archive: &Archive, session: &Session, entry: u64) -> Result<Option<
 /// stands in its place does not.
 pub fn hidden(archive: &Archive, session: &Session, target: &Target) -> Result<Hidden, OpsError> {
     let store = archive.store();
-    let missing = || OpsError::NoEntry(String::new());
-    let entry = read::entry_of(archive, session, target)?.ok_or_else(missing)?;
-    let origin = first(store, session, entry)?;
+    let missing = || SessionError::NoEntry(String::new());
+    let entry = lines::entry_of(archive.store(), session, target)?.ok_or_else(missing)?;
+    let origin = origins::first(store, session, entry)?;
     let shown =
         if origin == entry { successor(archive, session, entry)?.unwrap_or(entry) } else { entry };
     let mut lines = Vec::with_capacity(2);
@@ -124,10 +96,12 @@ pub fn hidden(archive: &Archive, session: &Session, target: &Target) -> Result<H
 
 /// Returns the target's first origin, as it is seen on its own; the target itself if it has none.
 pub fn original(archive: &Archive, session: &Session, target: &Target) -> Result<Target, OpsError> {
-    let Some(entry) = read::entry_of(archive, session, target)? else { return Ok(target.clone()) };
+    let Some(entry) = lines::entry_of(archive.store(), session, target)? else {
+        return Ok(target.clone());
+    };
     let mut original = target.clone();
     original.checkpoint = None;
-    original.position.head = Some(first(archive.store(), session, entry)?);
+    original.position.head = Some(origins::first(archive.store(), session, entry)?);
     Ok(original)
 }
 
@@ -147,58 +121,4 @@ fn seams(session: &Session, whole: &[u8], shown: &[u8]) -> Vec<HiddenText> {
         Some(HiddenText { call, text, whole, seam, suffix: shown.get(seam..)?.to_owned() })
     };
     pairs.filter_map(seam).collect()
-}
-
-/// Returns what an origin tells of what was cut.
-pub(super) fn cutting(
-    tool: Option<String>,
-    cuts: &[CutText],
-    (tokens_before, tokens_after): (u64, u64),
-) -> Cutting {
-    let cut = |text: &CutText| CutOff {
-        call: text.call.clone(),
-        text: text.text as u64,
-        whole: text.cut.whole as u64,
-        kept: text.cut.kept as u64,
-        suffix: text.cut.suffix.chars().count() as u64,
-    };
-    Cutting { tool, tokens_before, tokens_after, texts: cuts.iter().map(cut).collect() }
-}
-
-/// How much what tools answered in a line is, before and after a cut.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sizes {
-    /// In characters.
-    pub(super) chars: (u64, u64),
-    /// In tokens, about.
-    pub(super) tokens: (u64, u64),
-}
-
-/// Cuts the answers in a line to a limit; the rest is read by the id of the line's own entry.
-pub(super) fn shorten(
-    session: &str,
-    format: &dyn Format,
-    line: &[u8],
-    id: EntryId,
-    limit: cut::Limit,
-) -> Option<(Shortened, Sizes)> {
-    let entry = format!("{id:.12}");
-    let rest = cut::Rest { session, entry: &entry };
-    let mut sizes = Sizes::default();
-    let shortened = wire::cut::cut(format, line, &mut |texts, is_sent| {
-        let cuts = cut::texts(texts, limit, rest);
-        // A line of which nothing is cut need not be counted.
-        if is_sent && cuts.iter().any(Option::is_some) {
-            for (text, cut) in texts.iter().zip(&cuts) {
-                let chars = |text: &str| text.chars().count() as u64;
-                let whole = (chars(text), tokens::estimate(text));
-                let shown = cut.as_ref().map(|cut| cut.shown(text));
-                let left = shown.map_or(whole, |shown| (chars(&shown), tokens::estimate(&shown)));
-                sizes.chars = (sizes.chars.0 + whole.0, sizes.chars.1 + left.0);
-                sizes.tokens = (sizes.tokens.0 + whole.1, sizes.tokens.1 + left.1);
-            }
-        }
-        cuts
-    })?;
-    Some((shortened, sizes))
 }

@@ -7,7 +7,6 @@
 
 use std::cell::RefCell;
 
-use super::compact::{self, Compacting};
 use crate::{
     context::{
         cut::Limit,
@@ -19,7 +18,13 @@ use crate::{
         recover::{self as ladder, Attempt, Large, Patient, Room, Unrecovered},
         stages::SummaryError,
     },
-    ops::{Archive, Bound, Context, OpsError, Session, Workspace, context, oversized, truncate},
+    ops::{
+        Bound, Context, OpsError,
+        compact::{self, Compacting},
+        context, oversized, truncate,
+    },
+    session::Session,
+    sync::{Archive, Workspace},
 };
 
 /// How many of the largest entries are looked up.

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use super::{
-    change::Change,
-    reach::{Note, reach},
-    select,
-};
 use crate::{
     model::{Command, EntryId, Position, Text},
-    ops::{Archive, Notice, OpsError, Session, Workspace},
+    ops::{OpsError, note::from_later},
+    session::{Session, find_place},
+    sync::{
+        self, Archive, Notice, SyncError, Workspace,
+        change::Change,
+        reach::{Note, reach},
+    },
 };
 
 /// What going back did.
@@ -46,10 +47,10 @@ pub fn revert(
     message: Option<&str>,
 ) -> Result<Reverted, OpsError> {
     if message.is_some_and(|message| message.trim().is_empty()) {
-        return Err(OpsError::Invalid { line: None, why: "the note is empty".to_owned() });
+        return Err(SyncError::Invalid { line: None, why: "the note is empty".to_owned() }.into());
     }
-    let change = Change::begin(archive, session)?;
-    let target = select::find_place(change.archive, session, wanted)?;
+    let change = sync::begin(archive, session)?;
+    let target = find_place(change.archive.store(), session, wanted)?;
     let checkpoint = target.checkpoint.as_ref().map(|checkpoint| checkpoint.n);
     let elsewhere = target.checkpoint.is_none();
     let entry = target.position.head.filter(|_| elsewhere);
@@ -67,7 +68,7 @@ pub fn clear(
     session: &Session,
     workspace: &Workspace,
 ) -> Result<Reverted, OpsError> {
-    let change = Change::begin(archive, session)?;
+    let change = sync::begin(archive, session)?;
     change.refuse_without_past()?;
     let generation = change.position().map_or(0, |at| at.generation);
     let nothing = Position { generation, head: None, horizon: 0 };
@@ -116,42 +117,7 @@ fn go_back(
     reverted.note = reverted.entry.filter(|_| note.is_some());
     (reverted.rotated, reverted.written) = (reached.aside, reached.written);
     let left = reverted.left.as_ref().map(|left| change.branch_text(left));
-    let outcome = change.commit(command(left))?;
+    let outcome = sync::commit(change, command(left))?;
     (reverted.operation, reverted.notices) = (Some(outcome.operation), outcome.notices);
     Ok(reverted)
-}
-
-/// How a note from later begins.
-const NOTE: &str = "<note-from-later>";
-/// What stands behind its message.
-const ADVICE: &str = "\n\nTake it into account, look at the present state before you rely on it, and go on from here.";
-
-/// Wraps a message so that the model knows from where it comes.
-fn from_later(message: &str) -> String {
-    format!(
-        "{NOTE}\nThis conversation was further along before and has been taken back to this point. What was said and \
-         done after it is no longer visible to you, but files and other things in the working directory may already \
-         have been changed by it. From there, this was left for you:\n\n{}{ADVICE}\n</note-from-later>",
-        message.trim()
-    )
-}
-
-/// Returns the message in a note from later.
-pub(super) fn said_from_later(note: &str) -> Option<&str> {
-    // An agent may wrap what it is told.
-    let note = note.strip_prefix("<system>").unwrap_or(note);
-    let (_, said) = note.strip_prefix(NOTE)?.split_once("\n\n")?;
-    Some(said.rsplit_once(ADVICE).map_or(said, |(said, _)| said))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_note_from_later_gives_its_message_back() {
-        let message = "The parser is done.\n\nSee `src/parse.rs`.";
-        assert_eq!(said_from_later(&from_later(message)), Some(message));
-        assert_eq!(said_from_later(message), None);
-    }
 }

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    ops::{Archive, OpsError, Session},
-    store::SessionKey,
-};
+use crate::{ops::OpsError, session::Session, store::SessionKey, sync::Archive};
 
 /// How many lines are looked at together.
 const BATCH: u64 = 1 << 16;

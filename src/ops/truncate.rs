@@ -12,24 +12,25 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use super::{
-    append::{line_start, setting},
-    change::Change,
-    follow::LiveFile,
-    origin,
-};
 use crate::{
     context::cut::Limit,
-    json::Raw,
     live::{Fresh, WritableFile},
-    model::{Block, Command, EntryId, Kind, Message, Position, line},
-    ops::{Archive, Notice, OpsError, Session, View, Workspace},
+    model::{Command, EntryId, Kind, Position, line},
+    ops::{OpsError, shorten},
+    session::{
+        Session, SessionError, View, origins, ranges,
+        tools::{self, CALL_WITHIN},
+    },
     store::Store,
-    wire::{Format, Graph, cut::Shortened},
+    sync::{
+        self, Archive, Notice, SyncError, Workspace,
+        change::Change,
+        live_file::LiveFile,
+        setting::{line_start, setting},
+    },
+    wire::{Graph, cut::Shortened},
 };
 
-/// How far before a result its call is looked for, in entries.
-pub(super) const CALL_WITHIN: usize = 64;
 /// How many lines are read at a time.
 const BATCH: u64 = 256;
 
@@ -87,7 +88,7 @@ pub fn oversized(
     session: &Session,
     bound: Bound,
 ) -> Result<Vec<Oversized>, OpsError> {
-    let tip = archive.store.state(session.key)?;
+    let tip = archive.store().state(session.key)?;
     let Some(position) = tip.position() else { return Ok(Vec::new()) };
     let view = View::new(archive.store(), session, position, tip.growth().cloned());
     find(archive.store(), session, &view, bound.limit)
@@ -99,7 +100,7 @@ pub fn truncate(
     session: &Session,
     bound: Bound,
 ) -> Result<Truncated, OpsError> {
-    let mut change = Change::begin(archive, session)?;
+    let mut change = sync::begin(archive, session)?;
     let branch = change.tip.current().to_owned();
     let mut truncated = Truncated { branch: branch.clone(), ..Truncated::default() };
     let Some(from) = change.position() else {
@@ -127,7 +128,7 @@ pub fn truncate(
     change.set_branch(&branch, Some(replayed.position));
     for one in &found {
         let entry = replayed.entries.get(&one.n).copied().unwrap_or(one.n);
-        let cutting = origin::cutting(one.tool.clone(), &one.shortened.cuts, one.tokens);
+        let cutting = shorten::cutting(one.tool.clone(), &one.shortened.cuts, one.tokens);
         change.cut(entry, cutting);
     }
     let command = Command::Truncate {
@@ -136,7 +137,7 @@ pub fn truncate(
         window: bound.window,
         limit: bound.limit.chars() as u64,
     };
-    let outcome = change.commit(command)?;
+    let outcome = sync::commit(change, command)?;
     Ok(Truncated {
         operation: Some(outcome.operation),
         branch,
@@ -159,7 +160,7 @@ fn find(
     let path = view.path(usize::MAX)?.entries;
     let context = session.format.context(view, &path)?;
     let mut found = Vec::new();
-    for range in super::view::ranges(&context) {
+    for range in ranges(&context) {
         let lengths = store.lengths(session.key, range.clone())?;
         for (n, length) in range.zip(lengths) {
             // A character takes a byte or more.
@@ -184,14 +185,14 @@ fn look(
     n: u64,
     limit: Limit,
 ) -> Result<Option<Oversized>, OpsError> {
-    let first = origin::first(store, session, n)?;
+    let first = origins::first(store, session, n)?;
     let id = |n: u64| {
         let found = store.entries(session.key, n..n + 1)?;
-        found.first().map(|entry| entry.id).ok_or_else(|| OpsError::NoEntry(n.to_string()))
+        found.first().map(|entry| entry.id).ok_or_else(|| SessionError::NoEntry(n.to_string()))
     };
     let origin = id(first)?;
     let shorten =
-        |line: &[u8]| origin::shorten(&session.name.id, session.format, line, origin, limit);
+        |line: &[u8]| shorten::shorten(&session.name.id, session.format, line, origin, limit);
     let mut own = Vec::new();
     store.lines(session.key, &[n], &mut |_, line| own = line)?;
     let Some(mut found) = shorten(&own) else { return Ok(None) };
@@ -211,42 +212,13 @@ fn look(
     Ok(Some(Oversized {
         entry: id(n)?,
         origin,
-        tool: tool(view, session.format, above, call)?,
+        tool: tools::tool(view, session.format, above, call)?,
         chars: sizes.chars,
         tokens: sizes.tokens,
         n,
         first,
         shortened,
     }))
-}
-
-/// Returns the tool of a call that one of these entries makes, the last ones looked at first.
-pub(super) fn tool(
-    graph: &dyn Graph,
-    format: &dyn Format,
-    entries: &[u64],
-    call: &str,
-) -> Result<Option<String>, OpsError> {
-    for &entry in entries.iter().rev() {
-        if graph.record(entry)?.kind != Kind::Assistant {
-            continue;
-        }
-        let line = graph.line(entry)?;
-        let messages = Raw::object(&line).map(|record| format.messages(record));
-        if let Some(name) = called(&messages.unwrap_or_default(), call) {
-            return Ok(Some(name));
-        }
-    }
-    Ok(None)
-}
-
-/// Returns the tool that messages call under an id.
-pub(super) fn called(messages: &[Message], call: &str) -> Option<String> {
-    let mut blocks = messages.iter().flat_map(|message| &message.blocks);
-    blocks.find_map(|block| match block {
-        Block::Call { id, name, .. } if id == call => Some(name.clone()),
-        _ => None,
-    })
 }
 
 /// A branch that was written again.
@@ -290,13 +262,13 @@ fn replay(
         while next < end {
             let batch = next..end.min(next + BATCH);
             next = batch.end;
-            let held = change.archive.store.entries(session.key, batch.clone())?;
-            let lengths = change.archive.store.lengths(session.key, batch)?;
+            let held = change.archive.store().entries(session.key, batch.clone())?;
+            let lengths = change.archive.store().lengths(session.key, batch)?;
             for (entry, length) in held.into_iter().zip(lengths) {
                 let separator = separators.next().unwrap_or_default();
                 if let Some(cut) = cuts.get(&entry.n) {
                     let mut whole = Vec::new();
-                    let store = &change.archive.store;
+                    let store = &change.archive.store();
                     store.lines(session.key, &[cut.first], &mut |_, line| whole = line)?;
                     let n = change.take(&mut growth, &line_of(&cut.shortened.line, separator))?;
                     change.replace(n, entry.n, &line_of(&whole, b""));
@@ -312,7 +284,7 @@ fn replay(
                     growth.place(entry.n, entry.id, separator, length);
                 } else {
                     let mut line = Vec::new();
-                    let store = &change.archive.store;
+                    let store = &change.archive.store();
                     store.lines(session.key, &[entry.n], &mut |_, found| line = found)?;
                     let n = change.take(&mut growth, &line_of(&line, separator))?;
                     change.stand_for(n, entry.n);
@@ -325,9 +297,10 @@ fn replay(
         }
     }
     if cuts.keys().any(|n| !entries.contains_key(n)) {
-        return Err(OpsError::Unsupported(
+        return Err(SyncError::Unsupported(
             "a result lies in an earlier file of the session; nothing is changed".into(),
-        ));
+        )
+        .into());
     }
     if let Some(writer) = &mut writer {
         writer.keep(tail.len() as u64);
@@ -338,9 +311,10 @@ fn replay(
     let length = growth.length();
     change.grown(growth);
     if !is_same(change, from, position, &entries)? {
-        return Err(OpsError::Unsupported(
+        return Err(SyncError::Unsupported(
             "the agent would read another context in the new file; nothing is changed".into(),
-        ));
+        )
+        .into());
     }
     let written = live.as_ref().filter(|live| live.attached).map(|live| live.path.clone());
     let aside = match (live, writer) {
@@ -397,12 +371,12 @@ fn restate(
     let record = session.format.anew(&lines, &setting);
     let why =
         "its agent reads no record that puts a whole context in the place of another".to_owned();
-    let record = record.ok_or_else(|| OpsError::OutOfReach { path: live.path.clone(), why })?;
+    let record = record.ok_or_else(|| SyncError::OutOfReach { path: live.path.clone(), why })?;
     let mut growth = change.growth(from.generation)?;
     let mut entries = BTreeMap::new();
     for one in found {
         let mut whole = Vec::new();
-        change.archive.store.lines(session.key, &[one.first], &mut |_, line| whole = line)?;
+        change.archive.store().lines(session.key, &[one.first], &mut |_, line| whole = line)?;
         let n = change.aside(&growth, &line_of(&one.shortened.line, b""))?;
         change.replace(n, one.n, &line_of(&whole, b""));
         entries.insert(one.n, n);
@@ -414,7 +388,7 @@ fn restate(
     let head = change.head(&growth)?;
     if head != growth.last.map(|(n, _)| n) {
         let why = "it would not go on from a context that is said anew".to_owned();
-        return Err(OpsError::OutOfReach { path: live.path.clone(), why });
+        return Err(SyncError::OutOfReach { path: live.path.clone(), why }.into());
     }
     let position = Position { generation: growth.generation, head, horizon: growth.entries };
     let length = growth.length();
@@ -471,5 +445,5 @@ impl Copy {
 }
 
 fn io(live: &WritableFile, source: std::io::Error) -> OpsError {
-    OpsError::Io { path: live.path().to_owned(), source }
+    SyncError::Io { path: live.path().to_owned(), source }.into()
 }

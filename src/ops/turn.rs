@@ -14,7 +14,6 @@ use std::cell::RefCell;
 
 use serde_json::json;
 
-use super::{append::append_told, compact::Compacting, recover::recover};
 use crate::{
     context::{
         event::Event,
@@ -23,7 +22,9 @@ use crate::{
         tokens,
     },
     model::{Block, Message, Role, Usage},
-    ops::{Archive, Context, Notice, OpsError, Session, Workspace, context},
+    ops::{Context, OpsError, append::append_told, compact::Compacting, context, recover::recover},
+    session::Session,
+    sync::{Archive, Notice, Workspace},
     wire::{Draft, Format},
 };
 

@@ -12,10 +12,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{change::Change, reach::reach};
 use crate::{
     model::{Command, Operation, Position, Text},
-    ops::{Archive, Notice, OpsError, Session},
+    ops::OpsError,
+    session::Session,
+    sync::{self, Archive, Notice, SyncError, change::Change, reach::reach},
 };
 
 /// An operation as lists show it.
@@ -52,10 +53,10 @@ pub fn operations(
     session: &Session,
     limit: usize,
 ) -> Result<Vec<OperationView>, OpsError> {
-    let state = archive.store.state(session.key)?;
+    let state = archive.store().state(session.key)?;
     let (undone, newest) = (state.undone(), state.operations());
     let from = (newest + 1).saturating_sub(u64::try_from(limit).unwrap_or(u64::MAX));
-    let operations = archive.store.operations(session.key, from..newest + 1)?;
+    let operations = archive.store().operations(session.key, from..newest + 1)?;
     let view =
         |operation: Operation| OperationView { undone: undone.contains(&operation.n), operation };
     Ok(operations.into_iter().rev().map(view).collect())
@@ -67,11 +68,12 @@ pub fn undo(
     session: &Session,
     wanted: Option<u64>,
 ) -> Result<Undone, OpsError> {
-    let change = Change::begin(archive, session)?;
+    let change = sync::begin(archive, session)?;
     let undone = change.tip.undone();
     let operation = match wanted {
         Some(n) => {
-            let found = change.archive.store.operations(session.key, n..n.saturating_add(1))?.pop();
+            let found =
+                change.archive.store().operations(session.key, n..n.saturating_add(1))?.pop();
             let operation = found.ok_or(OpsError::NoOperation(n))?;
             match obstacle(&operation, &undone) {
                 Some(why) => return Err(OpsError::NotUndoable { n, why }),
@@ -81,14 +83,14 @@ pub fn undo(
         None => newest(&change, session, |operation| {
             obstacle(operation, &undone).is_none() && operation.undoes().is_none()
         })?
-        .ok_or(OpsError::Nothing("undo"))?,
+        .ok_or(SyncError::Nothing("undo"))?,
     };
     take_back(change, &operation, |undoes, command, left| Command::Undo { undoes, command, left })
 }
 
 /// Takes back the newest undo.
 pub fn redo(archive: &mut Archive, session: &Session) -> Result<Undone, OpsError> {
-    let change = Change::begin(archive, session)?;
+    let change = sync::begin(archive, session)?;
     let undone = change.tip.undone();
     // Whatever was done after an undo ends the line of what can be redone.
     let found = newest(&change, session, |operation| match operation.command {
@@ -97,7 +99,7 @@ pub fn redo(archive: &mut Archive, session: &Session) -> Result<Undone, OpsError
         _ => !operation.command.takes_in(),
     })?;
     let found = found.filter(|operation| matches!(operation.command, Command::Undo { .. }));
-    let operation = found.ok_or(OpsError::Nothing("redo"))?;
+    let operation = found.ok_or(SyncError::Nothing("redo"))?;
     take_back(change, &operation, |undoes, command, left| Command::Redo { undoes, command, left })
 }
 
@@ -123,7 +125,7 @@ fn newest(
     let mut end = change.number();
     while end > 1 {
         let start = end.saturating_sub(32).max(1);
-        let operations = change.archive.store.operations(session.key, start..end)?;
+        let operations = change.archive.store().operations(session.key, start..end)?;
         if let Some(found) = operations.into_iter().rev().find(&wanted) {
             return Ok(Some(found));
         }
@@ -195,7 +197,7 @@ fn take_back(
     }
     let names = left.iter().map(|left| change.branch_text(left)).collect();
     let word = operation.command.as_str();
-    let outcome = change.commit(told(n, word.to_owned(), names))?;
+    let outcome = sync::commit(change, told(n, word.to_owned(), names))?;
     Ok(Undone {
         operation: outcome.operation,
         undoes: n,

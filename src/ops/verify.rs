@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    catch_up,
-    follow::LiveFile,
-    oddities, rebuild,
-    rotations::{self, RotatedState},
-};
 use crate::{
     disk::{self, Links, Refusal},
     live,
     model::{Bulk, EntryId, OperationId, Origin, Running, State},
-    ops::{Archive, OpsError, Session},
+    ops::OpsError,
+    session::{Session, oddities, rows},
+    sync::{
+        Archive, RotatedState, SyncError,
+        live_file::{self, LiveFile, live_file},
+        rotations,
+    },
 };
 
 /// How much a finding matters.
@@ -79,11 +79,11 @@ pub fn verify(
         report(&finding);
     };
     let mut faults = Vec::new();
-    let checked = archive.store.check(&mut |fault| {
+    let checked = archive.store().check(&mut |fault| {
         faults.push((fault.session, fault.item, fault.problem));
     });
     faults.extend(checked.err().map(|error| (None, "store.db".to_owned(), chain(&error))));
-    let names = archive.store.names().unwrap_or_default();
+    let names = archive.store().names().unwrap_or_default();
     for (key, item, problem) in faults {
         let name = names.iter().find(|(known, _)| Some(*known) == key);
         let session = name.map(|(_, name)| name.id.clone());
@@ -121,7 +121,7 @@ pub fn verify(
 pub fn verify_ids(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
     let mut verified = Verified::default();
     let mut check = Check { archive, session, findings: Vec::new(), verified: &mut verified };
-    let state = archive.store.state(session.key)?;
+    let state = archive.store().state(session.key)?;
     let ids = check.entries(&state)?;
     check.generations(&ids, &state)?;
     let are_right = check.findings.is_empty();
@@ -129,7 +129,7 @@ pub fn verify_ids(archive: &Archive, session: &Session) -> Result<bool, OpsError
     for from in (1..=total).step_by(LINES) {
         let entries: Vec<u64> = (from..(from + LINES as u64).min(total + 1)).collect();
         // A store checks each line that it hands over against its entry's id.
-        archive.store.lines(session.key, &entries, &mut |_, _| {})?;
+        archive.store().lines(session.key, &entries, &mut |_, _| {})?;
     }
     Ok(are_right)
 }
@@ -169,7 +169,7 @@ impl Check<'_> {
 
     fn run(&mut self) -> Result<(), OpsError> {
         // What the facts say, because where the session stands by the derived rows is to be verified too.
-        let state = rebuild::fold(self.archive, self.session, &mut |_| {})?;
+        let state = rows::fold(self.archive.store(), self.session, &mut |_| {})?;
         let ids = self.entries(&state)?;
         self.operations()?;
         self.generations(&ids, &state)?;
@@ -182,7 +182,7 @@ impl Check<'_> {
 
     /// Notes what is odd, once for each kind.
     fn oddities(&mut self, ids: &[EntryId]) -> Result<(), OpsError> {
-        for (what, entries) in oddities::oddities(self.archive, self.session)? {
+        for (what, entries) in oddities::oddities(self.archive.store(), self.session)? {
             let id = |n: &u64| ids.get(usize::try_from(n.checked_sub(1)?).ok()?);
             let named = entries.iter().filter_map(id).take(NAMED).map(|id| format!("{id:.12}"));
             let named: Vec<String> = named.collect();
@@ -301,9 +301,9 @@ impl Check<'_> {
 
     /// Compares the derived rows with those that the facts give, and returns whether the session can be read by them.
     fn derived(&mut self) -> Result<bool, OpsError> {
-        let wanted = rebuild::digest(&rebuild::derived(self.archive, self.session)?);
-        let kept = rebuild::kept(self.archive, self.session)?;
-        if kept.as_ref().map(rebuild::digest) != Some(wanted) {
+        let wanted = rows::digest(&rows::derived(self.archive.store(), self.session)?);
+        let kept = rows::kept(self.archive.store(), self.session)?;
+        if kept.as_ref().map(rows::digest) != Some(wanted) {
             self.verified.outdated += 1;
             self.damage("derived rows", "they are not those of the facts");
         }
@@ -341,10 +341,10 @@ impl Check<'_> {
                 }
             }
         }
-        let live = catch_up::live_file(self.archive, tip);
+        let live = live_file(self.archive, tip);
         let Some(LiveFile { path, attached, .. }) = live else { return Ok(()) };
         let item = path.display().to_string();
-        let io = |source| OpsError::Io { path: path.clone(), source };
+        let io = |source| SyncError::Io { path: path.clone(), source };
         if live::look(&path).map_err(io)?.is_none() {
             let what = if attached {
                 "the agent's file is gone; the next change goes on without it"
@@ -365,7 +365,7 @@ impl Check<'_> {
             opened => opened.map_err(io)?,
         };
         if rotations::running_hash(file)? != (running, tail) {
-            let behind = catch_up::is_behind(self.archive, tip)?;
+            let behind = live_file::is_behind(self.archive, tip)?;
             if behind || attached {
                 self.find(
                     Severity::Note,

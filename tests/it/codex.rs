@@ -12,7 +12,7 @@ use std::{
 use serde_json::{Value, json};
 use undertext::{
     model::Message,
-    ops::{self, Archive, Gap, Machine, OpsError, Session, Workspace},
+    ops::{self, Archive, Gap, Machine, OpsError, Session, SyncError, Workspace},
     wire::{Codex, Draft, Format},
 };
 
@@ -47,7 +47,7 @@ fn sent(archive: &Archive, session: &Session) -> String {
     let view = view(archive, session);
     let path = position.head.map(|head| session.format.path(&view, head, usize::MAX).unwrap());
     let sent = session.format.context(&view, &path.unwrap_or_default().entries).unwrap();
-    let said = sent.iter().flat_map(|&n| ops::messages(archive, session, n).unwrap());
+    let said = sent.iter().flat_map(|&n| ops::messages(archive.store(), session, n).unwrap());
     words(said)
 }
 
@@ -90,7 +90,7 @@ fn a_segment_goes_on_from_its_base_whatever_the_order_of_the_files() {
             let (mut archive, session) = imported(&way);
             assert_eq!(sent(&archive, &session), expected, "{way:?}");
             assert_eq!(ops::elsewhere(&archive, &session).unwrap(), None);
-            assert_eq!(ops::kin(&archive, &session).unwrap(), None, "{way:?}");
+            assert_eq!(ops::kin(archive.store(), &session).unwrap(), None, "{way:?}");
             assert!(ops::rebuild(&mut archive, &session).unwrap().equal);
             assert_eq!(damage(&archive), [""; 0]);
         }
@@ -112,7 +112,8 @@ fn a_path_reads_as_little_as_it_is_asked_for_and_crosses_files() {
     for (n, &entry) in whole.iter().enumerate() {
         assert_eq!(Codex.path(&view, entry, usize::MAX).unwrap().entries, whole[..=n]);
     }
-    let back = ops::find_entry(&archive, &session, &format!("HEAD~{}", whole.len() - 1)).unwrap();
+    let back =
+        ops::find_entry(archive.store(), &session, &format!("HEAD~{}", whole.len() - 1)).unwrap();
     assert_eq!(back.entry(), whole.first().copied());
 }
 
@@ -169,7 +170,7 @@ fn segments_that_come_later_move_the_session_and_its_live_file() {
         assert_eq!(ops::left_for(&archive, &session).unwrap().as_ref(), Some(&thread.files[n]));
         let drafts = [Draft::Note("lost".into())];
         let refused = ops::append(&mut archive, &session, &Workspace::default(), &drafts);
-        assert!(matches!(refused, Err(OpsError::Left { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(OpsError::Sync(SyncError::Left { .. }))), "{refused:?}");
         assert_eq!(fs::read(&thread.files[n - 1]).unwrap(), hidden[n - 1]);
         import(&mut archive, &home);
         assert_eq!(sent(&archive, &session), [of_two(), of_three()][n - 1]);
@@ -190,7 +191,7 @@ fn segments_that_come_later_move_the_session_and_its_live_file() {
     assert_eq!(sent(&archive, &session), of_three());
     assert_eq!(live(&archive).as_ref(), Some(&thread.files[2]));
     let old = ops::attach(&mut archive, &session, Some(&thread.files[0]));
-    assert!(matches!(old, Err(OpsError::Left { .. })), "{old:?}");
+    assert!(matches!(old, Err(OpsError::Sync(SyncError::Left { .. }))), "{old:?}");
     assert_eq!(damage(&archive), [""; 0]);
 }
 
@@ -269,7 +270,7 @@ fn a_base_that_cannot_be_read_is_told_and_what_the_file_holds_is_shown() {
         assert_eq!(sent(&archive, &session), own());
         let found = ops::elsewhere(&archive, &session).unwrap().unwrap();
         assert_eq!((found.gap, found.file.as_str()), (gap, THREAD));
-        assert_eq!(ops::kin(&archive, &session).unwrap(), None);
+        assert_eq!(ops::kin(archive.store(), &session).unwrap(), None);
     };
     let base = |thread: &Thread, change: &dyn Fn(&mut Value)| {
         let text = fs::read_to_string(&thread.files[1]).unwrap();
@@ -308,7 +309,7 @@ fn files_that_go_on_from_each_other_end() {
     assert_eq!(gap, Some(Gap::Endless));
     let (archive, session) = imported(&[home.codex()]);
     assert_eq!(ops::elsewhere(&archive, &session).unwrap().unwrap().gap, Gap::Endless);
-    assert!(ops::log_all(&archive, &session, None, 99).is_ok());
+    assert!(ops::log_all(archive.store(), &session, None, 99).is_ok());
     assert!(ops::graph(&archive, &session, true).is_ok());
 
     let home = Home::new();
@@ -504,9 +505,9 @@ fn what_would_take_the_parents_history_from_a_fork_is_refused() {
     let keep = undertext::context::plan::Keep::Last(1);
     let compacting = ops::Compacting { keep, ..ops::Compacting::of(&asked, &clock) };
     let compacted = ops::compact(&mut archive, &session, &nowhere, &compacting, &mut |_| ());
-    assert!(matches!(compacted, Err(OpsError::Unread(_))), "{compacted:?}");
+    assert!(matches!(compacted, Err(OpsError::Sync(SyncError::Unread(_)))), "{compacted:?}");
     let cleared = ops::clear(&mut archive, &session, &nowhere);
-    assert!(matches!(cleared, Err(OpsError::Unread(_))), "{cleared:?}");
+    assert!(matches!(cleared, Err(OpsError::Sync(SyncError::Unread(_)))), "{cleared:?}");
     assert_eq!(fs::read(&child).unwrap(), before);
     // A turn that is the fork's own goes by a rollback, which leaves the parent's turns alone.
     ops::revert(&mut archive, &session, &nowhere, "1", None).unwrap();
@@ -537,7 +538,7 @@ fn a_result_of_a_fork_is_not_cut_by_putting_its_context_in_the_place_of_all() {
     let session = sessions.into_iter().find(|session| session.name.id == CHILD).unwrap();
     let limit = undertext::context::cut::Limit::of_chars(10_000);
     let cut = ops::truncate(&mut archive, &session, ops::Bound { limit, window: None });
-    assert!(matches!(cut, Err(OpsError::Unread(_))), "{cut:?}");
+    assert!(matches!(cut, Err(OpsError::Sync(SyncError::Unread(_)))), "{cut:?}");
     assert_eq!(fs::read_to_string(&child).unwrap(), more.bytes);
 }
 
@@ -565,7 +566,7 @@ fn a_fork_that_went_back_into_its_parent_still_has_its_history_there() {
     let mut archive = Archive::in_memory(Seeded::boxed(9));
     import(&mut archive, &[home.codex()]);
     for session in archive.every().unwrap() {
-        let kin = ops::kin(&archive, &session).unwrap();
+        let kin = ops::kin(archive.store(), &session).unwrap();
         let expected = (session.name.id == CHILD).then(|| THREAD.to_owned());
         assert_eq!(kin.map(|kin| kin.session), expected);
     }

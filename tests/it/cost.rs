@@ -119,7 +119,7 @@ fn reads(store: &TempDir, ask: impl FnOnce(&Archive)) -> i64 {
 }
 
 fn named(archive: &Archive, session: u64) -> Session {
-    ops::find_session(archive, Some(&uuid(session, 0)), Path::new("/")).unwrap()
+    ops::find_session(archive.store(), Some(&uuid(session, 0)), Path::new("/")).unwrap()
 }
 
 fn asked() -> Asked {
@@ -146,7 +146,7 @@ fn the_end_of_a_long_session_is_read_as_that_of_a_short_one() {
             assert!(many <= few + 24, "{} {what}: {few} pages, then {many}", format.name());
         };
         check("log", &|archive, session| {
-            assert_eq!(ops::log(archive, session, None, 1).unwrap().lines.len(), 1);
+            assert_eq!(ops::log(archive.store(), session, None, 1).unwrap().lines.len(), 1);
         });
         check("status", &|archive, session| {
             ops::status(archive, session).unwrap();
@@ -164,7 +164,8 @@ fn a_page_of_many_sessions_is_read_as_one_of_few() {
     };
     check("a session by its id", &|archive| {
         assert_eq!(named(archive, 7).name.id, uuid(7, 0));
-        let beginning = ops::find_session(archive, Some("00000007"), Path::new("/")).unwrap();
+        let beginning =
+            ops::find_session(archive.store(), Some("00000007"), Path::new("/")).unwrap();
         assert_eq!(beginning.name.id, uuid(7, 0));
     });
     check("the newest sessions", &|archive| {
@@ -173,7 +174,7 @@ fn a_page_of_many_sessions_is_read_as_one_of_few() {
         assert_eq!(listed.len(), 20);
         for found in listed {
             let session = archive.session(&found.name).unwrap().unwrap();
-            assert_eq!(ops::kin(archive, &session).unwrap(), None);
+            assert_eq!(ops::kin(archive.store(), &session).unwrap(), None);
         }
     });
 }
@@ -402,7 +403,7 @@ fn a_session_is_found_by_what_its_id_begins_with() {
     let store = stored(&Claude, 20, 2);
     let archive = Archive::open(store.path(), Access::Read, Box::new(Machine)).unwrap();
     for wild in ["%", "_", "0000000_", "*", "[0]"] {
-        assert!(ops::find_session(&archive, Some(wild), Path::new("/")).is_err(), "{wild}");
+        assert!(ops::find_session(archive.store(), Some(wild), Path::new("/")).is_err(), "{wild}");
     }
     let name = SessionName { format: "claude".into(), id: uuid(20, 0) };
     assert_eq!(named(&archive, 20).name, name);

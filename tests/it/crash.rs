@@ -27,7 +27,7 @@ use undertext::{
     context::{cut::Limit, plan::Keep},
     live,
     model::{Role, Timestamp},
-    ops::{self, Archive, Bound, Compacting, Notice, OpsError, Session, Severity},
+    ops::{self, Archive, Bound, Compacting, Notice, OpsError, Session, Severity, SyncError},
     store::{Access, StoreError},
     wire::Draft,
 };
@@ -98,7 +98,7 @@ fn fail_each(failure: Failure, forever: bool) {
         let faults = Faults::arm(folder.path(), failure, n, forever);
         let (mut acknowledged, mut failed) = (Vec::new(), None);
         match Archive::open(folder.path(), Access::Brief, Seeded::boxed(2)) {
-            Err(error) => failed = Some(error),
+            Err(error) => failed = Some(error.into()),
             Ok(mut archive) => {
                 for i in 0..9 {
                     match step(&mut archive, &session, i) {
@@ -357,7 +357,7 @@ fn what_was_appended_during_a_rotation_that_was_cut_short_joins_the_branch_that_
     fs::File::options().append(true).open(&live).unwrap().write_all(late).unwrap();
     say(&mut archive, &session, "next");
     assert_sound(&mut archive, &session);
-    let target = ops::find_entry(&archive, &session, &left).unwrap();
+    let target = ops::find_entry(archive.store(), &session, &left).unwrap();
     assert_eq!(fixture::said(&archive, &session, Some(&target)).last().unwrap(), "late words");
     assert_eq!(fixture::said(&archive, &session, None).last().unwrap(), "next");
 }
@@ -384,7 +384,9 @@ fn a_new_file_that_got_the_inode_of_a_rotated_one_is_not_taken_for_it() {
 
 /// Returns everything that can be asked of an archive, or how it failed.
 fn everything(root: &Path) -> Result<Vec<String>, String> {
-    let failed = |error: OpsError| format!("{error:?}");
+    fn failed(error: impl std::fmt::Debug) -> String {
+        format!("{error:?}")
+    }
     let archive = Archive::open(root, Access::Read, Seeded::boxed(1)).map_err(failed)?;
     let filter = undertext::store::SessionFilter { hidden: true, ..Default::default() };
     let mut all = Vec::new();
@@ -415,7 +417,7 @@ fn everything(root: &Path) -> Result<Vec<String>, String> {
             let found =
                 store.find(key, &undertext::model::IdPrefix::whole(&entry.id)).map_err(gone)?;
             all.push(format!("{found:?}"));
-            let target = ops::find_entry(&archive, &session, &entry.id.to_string());
+            let target = ops::find_entry(archive.store(), &session, &entry.id.to_string());
             all.push(format!("{:?}", target.map_err(failed)?));
         }
         for record in store.records(key, 0..u64::MAX).map_err(gone)? {
@@ -441,8 +443,9 @@ fn a_flipped_bit_is_found_or_changes_nothing_that_can_be_read() {
         let byte = good[usize::try_from(at).unwrap()] ^ (1 << bit);
         let file = fs::File::options().write(true).open(&path).unwrap();
         file.write_at(&[byte], at).unwrap();
-        let verified =
-            Archive::open(folder.path(), Access::Read, Seeded::boxed(1)).and_then(|archive| {
+        let verified = Archive::open(folder.path(), Access::Read, Seeded::boxed(1))
+            .map_err(OpsError::from)
+            .and_then(|archive| {
                 let mut damage = 0;
                 ops::verify(&archive, None, &mut |finding| {
                     damage += u32::from(finding.severity == Severity::Damage);
@@ -484,7 +487,7 @@ fn fill_the_disk(root: &Path) {
         let drafts = [Draft::Message(Role::User, text.clone())];
         match ops::append(&mut archive, &session, &workspace(), &drafts) {
             // What the live file had no room for is in the store, and that is where it is looked for below.
-            Ok(_) | Err(OpsError::Behind { .. }) => acknowledged.push(text),
+            Ok(_) | Err(OpsError::Sync(SyncError::Behind { .. })) => acknowledged.push(text),
             Err(error) => break error,
         }
     };
@@ -504,7 +507,7 @@ fn fill_the_disk(root: &Path) {
 }
 
 fn is_full(error: &OpsError) -> bool {
-    matches!(error, OpsError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)
+    matches!(error, OpsError::Sync(SyncError::Io { source, .. }) if source.kind() == std::io::ErrorKind::StorageFull)
 }
 
 #[test]
@@ -532,7 +535,7 @@ fn only_read(root: &Path) {
     for access in [Access::Write, Access::Brief] {
         let refused = Archive::open(root, access, Seeded::boxed(2)).err();
         assert!(
-            matches!(refused, Some(OpsError::Store(StoreError::ReadOnly { .. }))),
+            matches!(refused, Some(SyncError::Store(StoreError::ReadOnly { .. }))),
             "{refused:?}"
         );
     }

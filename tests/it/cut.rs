@@ -272,7 +272,7 @@ fn outline(archive: &Archive, session: &Session) -> Vec<String> {
     let context = session.format.context(&view, &path).unwrap();
     let mut outline = Vec::new();
     for entry in context {
-        for message in ops::messages(archive, session, entry).unwrap() {
+        for message in ops::messages(archive.store(), session, entry).unwrap() {
             let blocks = message.blocks.iter().map(|block| match block {
                 Block::Call { id, .. } => format!("call {id}"),
                 Block::Result { id, .. } => format!("result {id}"),
@@ -320,7 +320,8 @@ fn every_session_of_the_corpus_is_truncated_and_restored() {
             let standing: Vec<_> = audit.standing().collect();
             assert_eq!(standing.len(), done.results.len(), "{name}");
             for one in standing {
-                let target = ops::find_entry(&archive, &session, &one.entry.to_string()).unwrap();
+                let target =
+                    ops::find_entry(archive.store(), &session, &one.entry.to_string()).unwrap();
                 let hidden = ops::hidden(&archive, &session, &target).unwrap();
                 let places: Vec<_> = one.cuts.iter().map(|cut| (cut.whole, cut.kept)).collect();
                 let count = |text: &str| text.chars().count() as u64;

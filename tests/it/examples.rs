@@ -36,7 +36,10 @@ fn every_file_is_read_without_a_loss() {
         let (archive, session) = ops::peek(&path, Seeded::boxed(1)).unwrap();
         assert!(name.starts_with(session.format.name()), "{name}");
         assert!(fixture::exported(&archive, &session, None) == fs::read(&path).unwrap(), "{name}");
-        assert!(ops::log(&archive, &session, None, usize::MAX).unwrap().lines.len() > 5, "{name}");
+        assert!(
+            ops::log(archive.store(), &session, None, usize::MAX).unwrap().lines.len() > 5,
+            "{name}"
+        );
         assert!(fixture::damage(&archive).is_empty(), "{name}");
     }
 }

@@ -124,7 +124,7 @@ pub(crate) fn exported(archive: &Archive, session: &Session, generation: Option<
 
 /// Returns what is said up to a target, one item an entry.
 pub(crate) fn said(archive: &Archive, session: &Session, target: Option<&Target>) -> Vec<String> {
-    let log = ops::log(archive, session, target, usize::MAX).unwrap();
+    let log = ops::log(archive.store(), session, target, usize::MAX).unwrap();
     let words = |block: &Block| match block {
         Block::Text(text) => text.clone(),
         Block::Call { id, name, input, .. } => {

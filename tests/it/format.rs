@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, types::Value};
 use tempfile::TempDir;
 use undertext::{
     model::Role,
-    ops::{self, Archive, OpsError},
+    ops::{self, Archive, SyncError},
     store::{Access, FORMAT_VERSION, FactStore, SqliteStore, StoreError},
     wire::Draft,
 };
@@ -122,10 +122,10 @@ fn everything(root: &Path) -> String {
     let word = |operation: &undertext::model::Operation| operation.command.as_str().to_owned();
     tell("operations", operations.iter().map(word).collect());
     for (branch, _) in ops::branches(&archive, &session).unwrap().0 {
-        let target = ops::find_entry(&archive, &session, &branch).unwrap();
+        let target = ops::find_entry(archive.store(), &session, &branch).unwrap();
         tell(&branch, said(&archive, &session, Some(&target)));
     }
-    let checkpoints = ops::checkpoints(&archive, &session).unwrap().into_iter();
+    let checkpoints = ops::checkpoints(archive.store(), &session).unwrap().into_iter();
     let shown = checkpoints.map(|s| format!("{:?} {:?}", s.checkpoint, s.words));
     tell("checkpoints", shown.collect());
     let generations = 1..=store.state(session.key).unwrap().generations.len() as u64;
@@ -353,7 +353,7 @@ fn assert_refused(folder: &Path, is_right: fn(&StoreError) -> bool) {
         assert!(refused.as_ref().is_some_and(is_right), "{access:?}: {refused:?}");
         assert_eq!(snapshot(folder), held);
         let refused = Archive::open(folder, access, Seeded::boxed(1)).err();
-        let Some(OpsError::Store(refused)) = refused else { panic!("{access:?}: {refused:?}") };
+        let Some(SyncError::Store(refused)) = refused else { panic!("{access:?}: {refused:?}") };
         assert!(is_right(&refused), "{access:?}: {refused:?}");
         assert_eq!(snapshot(folder), held);
     }

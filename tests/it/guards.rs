@@ -42,7 +42,7 @@ fn begun(root: &Path) -> (Archive, Session) {
 fn an_undo_of_a_switch_switches_back() {
     let folder = tempfile::tempdir().unwrap();
     let (mut archive, session) = begun(folder.path());
-    let second = ops::find_entry(&archive, &session, "HEAD~1").unwrap();
+    let second = ops::find_entry(archive.store(), &session, "HEAD~1").unwrap();
     ops::branch(&mut archive, &session, "older", Some(&second)).unwrap();
     ops::switch(&mut archive, &session, "older").unwrap();
     assert_eq!(said(&archive, &session, None), ["one", "two"]);
@@ -51,7 +51,7 @@ fn an_undo_of_a_switch_switches_back() {
     assert_eq!(ops::branches(&archive, &session).unwrap().1, "main");
     assert_eq!(said(&archive, &session, None), ["one", "two", "three"]);
     say(&mut archive, &session, "four");
-    let older = ops::find_entry(&archive, &session, "older").unwrap();
+    let older = ops::find_entry(archive.store(), &session, "older").unwrap();
     assert_eq!(said(&archive, &session, Some(&older)), ["one", "two"]);
     fixture::assert_sound(&mut archive, &session);
 }
@@ -343,7 +343,7 @@ fn a_line_that_was_changed_in_the_store_is_an_error_and_is_not_shown() {
     assert_eq!(changed, 1);
     drop(db);
     let archive = Archive::open(folder.path(), Access::Read, Seeded::boxed(2)).unwrap();
-    let log = ops::log(&archive, &session, None, usize::MAX);
+    let log = ops::log(archive.store(), &session, None, usize::MAX).map_err(OpsError::from);
     let is_corrupt =
         |error: &OpsError| matches!(error, OpsError::Store(StoreError::Corrupt { .. }));
     assert!(log.as_ref().is_err_and(is_corrupt), "{log:?}");

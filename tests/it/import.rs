@@ -181,7 +181,7 @@ struct Numbered {
 fn numbered(archive: &Archive, session: &Session) -> BTreeMap<u64, Numbered> {
     let entries = archive.store().entries(session.key, 1..u64::MAX).unwrap();
     let id = |n: Option<u64>| n.map(|n| entries[usize::try_from(n - 1).unwrap()].id);
-    let shown = ops::checkpoints(archive, session).unwrap();
+    let shown = ops::checkpoints(archive.store(), session).unwrap();
     let numbered = |shown: ops::Shown| {
         let Checkpoint { n, place, before, own, .. } = shown.checkpoint;
         let (entry, before, horizon) = (id(place.head), id(before), place.horizon);
@@ -287,7 +287,7 @@ proptest! {
         // Numbers have no gaps, and whichever branch a turn lies on, one leads to what stands before it.
         prop_assert!(known.keys().copied().eq(0..known.len() as u64));
         let store = archive.store();
-        let shown = ops::checkpoints(&archive, &session).unwrap();
+        let shown = ops::checkpoints(archive.store(), &session).unwrap();
         for record in store.records(session.key, 1..u64::MAX).unwrap() {
             let is_its = |found: &&ops::Shown| found.turn == Some(record.n);
             if record.kind == Kind::User {

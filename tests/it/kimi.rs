@@ -143,12 +143,12 @@ fn whichever_file_is_named_all_are_read_and_in_their_order() {
     let files = write(&folder.path().join("k"), &states());
     let (archive, session) = taken_in(&files[4..]);
     let graph = ops::graph(&archive, &session, true).unwrap();
-    let checkpoints = ops::checkpoints(&archive, &session).unwrap();
+    let checkpoints = ops::checkpoints(archive.store(), &session).unwrap();
     for orders in [vec![0], vec![2, 4], vec![4, 3, 2, 1, 0]] {
         let paths: Vec<PathBuf> = orders.into_iter().map(|n| files[n].clone()).collect();
         let (archive, session) = taken_in(&paths);
         assert_eq!(ops::graph(&archive, &session, true).unwrap(), graph);
-        assert_eq!(ops::checkpoints(&archive, &session).unwrap(), checkpoints);
+        assert_eq!(ops::checkpoints(archive.store(), &session).unwrap(), checkpoints);
     }
     let (peeked, session) = ops::peek(&files[4], Seeded::boxed(1)).unwrap();
     assert_eq!(ops::graph(&peeked, &session, true).unwrap(), graph);
@@ -163,11 +163,11 @@ fn the_agents_own_number_selects_on_the_current_path() {
     let files = write(&folder.path().join("k"), &states()[..4]);
     let (mut archive, session) = taken_in(&files[3..]);
     let found = |archive: &Archive, wanted: &str| {
-        let target = ops::find_entry(archive, &session, wanted).unwrap();
+        let target = ops::find_entry(archive.store(), &session, wanted).unwrap();
         (target.checkpoint.unwrap().n, fixture::said(archive, &session, None).len())
     };
     // Each of the agent's has a number of undertext's, in the order of the files.
-    let all = ops::checkpoints(&archive, &session).unwrap();
+    let all = ops::checkpoints(archive.store(), &session).unwrap();
     let own: Vec<_> = all.iter().map(|shown| shown.own.as_deref().unwrap()).collect();
     assert_eq!(
         own,
@@ -180,9 +180,9 @@ fn the_agents_own_number_selects_on_the_current_path() {
     assert_eq!(words, ["Light the lamp.", "Polish the lens.", "Is it here?", "And now?"]);
     assert_eq!(found(&archive, "kimi:3").0, 7);
     assert_eq!(found(&archive, "@kimi:0").0, 0);
-    assert!(ops::find_entry(&archive, &session, "kimi:7").is_err());
+    assert!(ops::find_entry(archive.store(), &session, "kimi:7").is_err());
     // A turn after a revert has the number that the agent gave out again.
-    let log = ops::log(&archive, &session, None, usize::MAX).unwrap();
+    let log = ops::log(archive.store(), &session, None, usize::MAX).unwrap();
     let turn = log.lines.iter().find(|line| line.kind == Kind::User && line.own == all[7].own);
     assert_eq!(turn.unwrap().messages[0].text(), "Mount it.");
     ops::revert(&mut archive, &session, &fixture::workspace(), "kimi:3", None).unwrap();

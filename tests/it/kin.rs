@@ -141,8 +141,9 @@ fn families(root: &Path) -> Vec<PathBuf> {
 
 fn kin(archive: &Archive) -> BTreeMap<String, Kin> {
     let sessions = archive.every().unwrap();
-    let kin =
-        |session: &Session| Some((session.name.id.clone(), ops::kin(archive, session).unwrap()?));
+    let kin = |session: &Session| {
+        Some((session.name.id.clone(), ops::kin(archive.store(), session).unwrap()?))
+    };
     sessions.iter().filter_map(kin).collect()
 }
 
@@ -150,8 +151,8 @@ fn kin(archive: &Archive) -> BTreeMap<String, Kin> {
 fn words(archive: &Archive, id: &str, entry: Option<undertext::model::EntryId>) -> String {
     let Some(entry) = entry else { return String::new() };
     let session = archive.every().unwrap().into_iter().find(|found| found.name.id == id).unwrap();
-    let target = ops::find_entry(archive, &session, &entry.to_string()).unwrap();
-    let said = ops::messages(archive, &session, target.entry().unwrap()).unwrap();
+    let target = ops::find_entry(archive.store(), &session, &entry.to_string()).unwrap();
+    let said = ops::messages(archive.store(), &session, target.entry().unwrap()).unwrap();
     said.iter().map(undertext::model::Message::text).collect()
 }
 

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use undertext::{
     model::Role,
-    ops::{self, Archive, OpsError, Session},
+    ops::{self, Archive, OpsError, Session, SyncError},
     wire::Draft,
 };
 
@@ -172,10 +172,10 @@ impl Side {
         let (branches, current) = ops::branches(archive, session).unwrap();
         all.push(format!("current {current}"));
         for (name, _) in branches {
-            let target = ops::find_entry(archive, session, &name).unwrap();
+            let target = ops::find_entry(archive.store(), session, &name).unwrap();
             all.push(format!("{name} {:?}", said(archive, session, Some(&target))));
         }
-        for shown in ops::checkpoints(archive, session).unwrap() {
+        for shown in ops::checkpoints(archive.store(), session).unwrap() {
             let found = shown.checkpoint;
             all.push(format!("@{} {:?} {:?} {:?}", found.n, found.place, found.note, shown.words));
         }
@@ -295,7 +295,8 @@ fn check(ops: &[Op]) {
             assert!(
                 !matches!(
                     error,
-                    OpsError::Store(_) | OpsError::Io { .. } | OpsError::Behind { .. }
+                    OpsError::Store(_)
+                        | OpsError::Sync(SyncError::Io { .. } | SyncError::Behind { .. })
                 ),
                 "{op:?}: {error:?}"
             );

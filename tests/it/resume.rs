@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use undertext::{
     json::Raw,
     model::{Block, Kind, Message, Position, Role},
-    ops::{self, Archive, Machine, OpsError, Session, View},
+    ops::{self, Archive, Machine, OpsError, Session, SyncError, View},
     wire::{Claude, Codex, Format, Graph, jsonl::Reader},
 };
 
@@ -21,7 +21,7 @@ use crate::{
 /// Returns a file as a session of an archive, if any format knows it.
 pub(crate) fn peek(path: &Path) -> Option<(Archive, Session)> {
     match ops::peek(path, Box::new(Machine)) {
-        Err(OpsError::NoFormat(_)) => None,
+        Err(OpsError::Sync(SyncError::NoFormat(_))) => None,
         other => Some(other.unwrap()),
     }
 }
@@ -294,7 +294,7 @@ fn a_store_gives_back_what_it_was_given_and_walks_as_the_file_does() {
             continue;
         };
         let name = path.display();
-        let log = ops::log(&archive, &session, None, usize::MAX).unwrap();
+        let log = ops::log(archive.store(), &session, None, usize::MAX).unwrap();
         let mut bytes = Vec::new();
         let mut each = |part: &[u8]| {
             bytes.extend_from_slice(part);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folder, then the folders it may import: the table of the architecture, complete.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("json", &[]),
     ("dag", &[]),
     ("model", &["json"]),
@@ -16,7 +16,12 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("store", &["model", "disk"]),
     ("provider", &["model", "context"]),
     ("live", &["model", "json", "wire", "disk"]),
-    ("ops", &["model", "json", "dag", "wire", "context", "store", "live", "disk"]),
+    ("session", &["model", "json", "wire", "store"]),
+    ("sync", &["model", "json", "wire", "store", "session", "live", "disk"]),
+    (
+        "ops",
+        &["model", "json", "dag", "wire", "context", "store", "session", "sync", "live", "disk"],
+    ),
     // These two are the binary, which also imports the library, as `undertext::`.
     ("render", &[]),
     ("cli", &["render"]),

@@ -143,7 +143,7 @@ fn after_a_hundred_rounds_the_context_is_bounded_and_every_call_has_its_result()
         // All of it is undone, one operation after the other, back to the first message.
         if api == Api::OpenAi {
             while ops::undo(&mut archive, &session, None).is_ok() {}
-            assert_eq!(ops::log(&archive, &session, None, 10).unwrap().lines.len(), 0);
+            assert_eq!(ops::log(archive.store(), &session, None, 10).unwrap().lines.len(), 0);
             fixture::assert_sound(&mut archive, &session);
         }
     }

@@ -1,0 +1,64 @@
+//! Shortening: what tools answered is cut to a limit, and what is cut is counted.
+
+use crate::{
+    context::{cut, tokens},
+    model::{CutOff, Cutting, EntryId},
+    wire::{
+        self, Format,
+        cut::{CutText, Shortened},
+    },
+};
+
+/// Returns what an origin tells of what was cut.
+pub(super) fn cutting(
+    tool: Option<String>,
+    cuts: &[CutText],
+    (tokens_before, tokens_after): (u64, u64),
+) -> Cutting {
+    let cut = |text: &CutText| CutOff {
+        call: text.call.clone(),
+        text: text.text as u64,
+        whole: text.cut.whole as u64,
+        kept: text.cut.kept as u64,
+        suffix: text.cut.suffix.chars().count() as u64,
+    };
+    Cutting { tool, tokens_before, tokens_after, texts: cuts.iter().map(cut).collect() }
+}
+
+/// How much what tools answered in a line is, before and after a cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sizes {
+    /// In characters.
+    pub(super) chars: (u64, u64),
+    /// In tokens, about.
+    pub(super) tokens: (u64, u64),
+}
+
+/// Cuts the answers in a line to a limit; the rest is read by the id of the line's own entry.
+pub(super) fn shorten(
+    session: &str,
+    format: &dyn Format,
+    line: &[u8],
+    id: EntryId,
+    limit: cut::Limit,
+) -> Option<(Shortened, Sizes)> {
+    let entry = format!("{id:.12}");
+    let rest = cut::Rest { session, entry: &entry };
+    let mut sizes = Sizes::default();
+    let shortened = wire::cut::cut(format, line, &mut |texts, is_sent| {
+        let cuts = cut::texts(texts, limit, rest);
+        // A line of which nothing is cut need not be counted.
+        if is_sent && cuts.iter().any(Option::is_some) {
+            for (text, cut) in texts.iter().zip(&cuts) {
+                let chars = |text: &str| text.chars().count() as u64;
+                let whole = (chars(text), tokens::estimate(text));
+                let shown = cut.as_ref().map(|cut| cut.shown(text));
+                let left = shown.map_or(whole, |shown| (chars(&shown), tokens::estimate(&shown)));
+                sizes.chars = (sizes.chars.0 + whole.0, sizes.chars.1 + left.0);
+                sizes.tokens = (sizes.tokens.0 + whole.1, sizes.tokens.1 + left.1);
+            }
+        }
+        cuts
+    })?;
+    Some((shortened, sizes))
+}

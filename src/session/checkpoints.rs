@@ -1,0 +1,293 @@
+//! Checkpoints: the numbered places of a session, and what stands there.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use crate::{
+    json::Raw,
+    model::{Checkpoint, Kind, Message, Position},
+    session::{Session, SessionError, View, replay::Replays},
+    store::Store,
+    wire::{Failure, Graph},
+};
+
+/// A checkpoint as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The checkpoint.
+    pub checkpoint: Checkpoint,
+    /// The operation that gave it.
+    pub operation: u64,
+    /// The agent's own number of it, as a selector.
+    pub own: Option<String>,
+    /// The turn of the user before which it stands.
+    pub turn: Option<u64>,
+    /// The first words of that turn.
+    pub words: Option<String>,
+}
+
+/// How many checkpoints are looked at together, from the newest on.
+const BATCH: u64 = 256;
+/// How many an error names that found none.
+const NEAREST: usize = 3;
+
+/// Returns the checkpoints with these numbers that are not undone, each behind the operation that gave it, in order.
+fn standing(
+    store: &dyn Store,
+    session: &Session,
+    range: Range<u64>,
+) -> Result<Vec<(u64, Checkpoint)>, SessionError> {
+    let mut given = store.checkpoints(session.key, range)?;
+    let undone = store.state(session.key)?.undone();
+    given.retain(|(operation, _)| !undone.contains(operation));
+    Ok(given)
+}
+
+/// Returns the newest checkpoint that is not undone.
+pub(crate) fn newest(
+    store: &dyn Store,
+    session: &Session,
+) -> Result<Option<Checkpoint>, SessionError> {
+    let mut end = store.state(session.key)?.checkpoints;
+    while end > 0 {
+        let start = end.saturating_sub(BATCH);
+        if let Some((_, newest)) = standing(store, session, start..end)?.pop() {
+            return Ok(Some(newest));
+        }
+        end = start;
+    }
+    Ok(None)
+}
+
+/// Returns the checkpoints that stand before or behind entries from this one on.
+///
+/// A checkpoint is given when its entry is there, so numbers and entries rise together: a turn before the first entry
+/// ends the search.
+pub(crate) fn since(
+    store: &dyn Store,
+    session: &Session,
+    entry: u64,
+) -> Result<Vec<Checkpoint>, SessionError> {
+    // An agent's own record may stand far before what shares it.
+    let entry = if session.format.has_markers() { 0 } else { entry };
+    let mut end = store.state(session.key)?.checkpoints;
+    let mut found = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(BATCH);
+        let batch = standing(store, session, start..end)?;
+        let passed = batch.iter().any(|(_, c)| c.before.is_some_and(|turn| turn < entry));
+        found.extend(batch.into_iter().map(|(_, checkpoint)| checkpoint));
+        end = if passed { 0 } else { start };
+    }
+    found.sort_by_key(|checkpoint| checkpoint.n);
+    Ok(found)
+}
+
+/// Returns the checkpoints that are not undone, in order.
+pub fn checkpoints(store: &dyn Store, session: &Session) -> Result<Vec<Shown>, SessionError> {
+    shown(store, session, standing(store, session, 0..u64::MAX)?)
+}
+
+/// Adds to checkpoints what stands there.
+fn shown(
+    store: &dyn Store,
+    session: &Session,
+    given: Vec<(u64, Checkpoint)>,
+) -> Result<Vec<Shown>, SessionError> {
+    let turns = turns(store, session, given.iter().map(|(_, checkpoint)| checkpoint))?;
+    let wanted: Vec<u64> = turns.iter().flatten().copied().collect();
+    let mut words = BTreeMap::new();
+    store.lines(session.key, &wanted, &mut |n, line| {
+        let record = Raw::object(&line);
+        let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
+        words.insert(n, messages.first().map(Message::text).unwrap_or_default());
+    })?;
+    let show = |((operation, checkpoint), turn): ((u64, Checkpoint), Option<u64>)| {
+        let words = turn.and_then(|n| words.get(&n).cloned());
+        let own = own_selector(session, &checkpoint);
+        Shown { checkpoint, operation, own, turn, words }
+    };
+    Ok(given.into_iter().zip(turns).map(show).collect())
+}
+
+/// Returns the turns before which checkpoints stand: behind an agent's own record, that which follows it in its file.
+pub(crate) fn turns<'c>(
+    store: &dyn Store,
+    session: &Session,
+    checkpoints: impl Iterator<Item = &'c Checkpoint>,
+) -> Result<Vec<Option<u64>>, SessionError> {
+    let mut turns = Vec::new();
+    let start = Position { generation: 0, head: None, horizon: 0 };
+    let mut view = View::new(store, session, start, None);
+    let mut generation = 0;
+    for checkpoint in checkpoints {
+        if checkpoint.own.is_none() {
+            turns.push(checkpoint.before);
+            continue;
+        }
+        if generation != checkpoint.place.generation {
+            generation = checkpoint.place.generation;
+            view = view.moved(Position { generation, head: None, horizon: u64::MAX });
+        }
+        let mut place = checkpoint.place.horizon;
+        turns.push(loop {
+            place += 1;
+            let Some(entry) = view.at(place)? else { break None };
+            match view.record(entry)?.kind {
+                Kind::User => break Some(entry),
+                Kind::System | Kind::Opaque => {}
+                _ => break None,
+            }
+        });
+    }
+    Ok(turns)
+}
+
+/// Returns the record with which an agent set the checkpoint that an entry stands behind: only what is no part of the
+/// conversation, or says the number, lies between.
+pub(crate) fn marker(
+    graph: &dyn Graph,
+    mut at: Option<u64>,
+    sets: impl Fn(u64) -> Result<bool, Failure>,
+) -> Result<Option<u64>, Failure> {
+    while let Some(entry) = at {
+        match graph.record(entry)?.kind {
+            Kind::Meta if sets(entry)? => return Ok(Some(entry)),
+            Kind::Meta | Kind::System | Kind::Opaque => at = graph.parent(entry)?,
+            _ => break,
+        }
+    }
+    Ok(None)
+}
+
+/// The checkpoints of a session, by what stands behind them.
+pub(crate) struct Places {
+    before: BTreeMap<u64, Checkpoint>,
+    behind: BTreeMap<u64, Vec<Checkpoint>>,
+    has_markers: bool,
+    replays: Replays,
+}
+
+impl Places {
+    /// Gathers the checkpoints that stand before or behind entries from this one on.
+    pub(crate) fn since(
+        store: &dyn Store,
+        session: &Session,
+        entry: u64,
+    ) -> Result<Self, SessionError> {
+        let (mut before, mut behind) = (BTreeMap::new(), BTreeMap::<u64, Vec<Checkpoint>>::new());
+        let replays = Replays::of(store, session)?;
+        // What was written again has larger numbers than when it was met.
+        let entry = if replays.is_empty() { entry } else { 0 };
+        for checkpoint in since(store, session, entry)? {
+            match (checkpoint.before, checkpoint.place.head) {
+                (Some(turn), _) => {
+                    before.insert(turn, checkpoint);
+                }
+                (None, Some(head)) => behind.entry(head).or_default().push(checkpoint),
+                (None, None) => {}
+            }
+        }
+        Ok(Self { before, behind, has_markers: session.format.has_markers(), replays })
+    }
+
+    /// Returns the checkpoint that stands before an entry.
+    pub(crate) fn before(
+        &self,
+        graph: &dyn Graph,
+        entry: u64,
+    ) -> Result<Option<&Checkpoint>, Failure> {
+        let met = |entry: u64| self.before.get(&self.replays.first(entry));
+        if let Some(found) = met(entry) {
+            return Ok(Some(found));
+        }
+        let is_talk = |kind| !matches!(kind, Kind::Meta | Kind::System | Kind::Opaque);
+        if !self.has_markers || !is_talk(graph.record(entry)?.kind) {
+            return Ok(None);
+        }
+        let sets = |entry| Ok(met(entry).is_some_and(|found| found.own.is_some()));
+        let marker = marker(graph, graph.parent(entry)?, sets)?;
+        Ok(marker.and_then(met))
+    }
+
+    /// Returns the checkpoints that were put behind an entry.
+    pub(crate) fn behind(&self, entry: u64) -> &[Checkpoint] {
+        let entry = self.replays.first(entry);
+        self.behind.get(&entry).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Returns the checkpoint of an agent's own number: on the current path the first that has it, as the agent counts.
+fn own(
+    store: &dyn Store,
+    session: &Session,
+    wanted: &str,
+) -> Result<Option<Checkpoint>, SessionError> {
+    let mut found = standing(store, session, 0..u64::MAX)?;
+    found.retain(|(_, checkpoint)| checkpoint.own.as_deref() == Some(wanted));
+    let tip = store.state(session.key)?;
+    let Some(position) = tip.position().filter(|_| !found.is_empty()) else { return Ok(None) };
+    let view = View::new(store, session, position, tip.growth().cloned());
+    let mut on_path = BTreeMap::new();
+    for (place, entry) in view.path(usize::MAX)?.entries.into_iter().enumerate() {
+        on_path.entry(entry).or_insert(place);
+    }
+    let replays = Replays::of(store, session)?;
+    let on_path: BTreeMap<u64, usize> =
+        on_path.into_iter().map(|(entry, place)| (replays.first(entry), place)).collect();
+    let place = |found: &Checkpoint| found.before.and_then(|entry| on_path.get(&entry).copied());
+    let candidates = found.into_iter().map(|(_, found)| found);
+    let candidates = candidates.filter_map(|found| Some((place(&found)?, found)));
+    Ok(candidates.min_by_key(|(place, _)| *place).map(|(_, found)| found))
+}
+
+/// Returns the checkpoint of a number as a person wrote it, or the nearest ones.
+pub(crate) fn find(
+    store: &dyn Store,
+    session: &Session,
+    wanted: &str,
+) -> Result<Checkpoint, SessionError> {
+    if let Ok(n) = wanted.parse::<u64>()
+        && let Some((_, found)) = standing(store, session, n..n.saturating_add(1))?.pop()
+    {
+        return followed(store, session, found);
+    }
+    if let Some(number) = own_number(session, wanted)
+        && let Some(found) = own(store, session, number)?
+    {
+        return followed(store, session, found);
+    }
+    let aim = wanted.parse::<i128>().unwrap_or(i128::MAX);
+    let mut nearest = standing(store, session, 0..u64::MAX)?;
+    nearest.sort_by_key(|(_, checkpoint)| i128::from(checkpoint.n).abs_diff(aim));
+    nearest.truncate(NEAREST);
+    nearest.sort_by_key(|(_, checkpoint)| checkpoint.n);
+    let describe = |shown: Shown| {
+        let note = shown.checkpoint.note.map(|note| note.to_text());
+        let words = note.or(shown.words).unwrap_or_default();
+        (shown.checkpoint.n, words)
+    };
+    Err(SessionError::NoCheckpoint {
+        wanted: wanted.to_owned(),
+        nearest: shown(store, session, nearest)?.into_iter().map(describe).collect(),
+    })
+}
+
+/// Returns a checkpoint where it stands now, if what it was given in was written again since.
+fn followed(
+    store: &dyn Store,
+    session: &Session,
+    mut found: Checkpoint,
+) -> Result<Checkpoint, SessionError> {
+    found.place = Replays::of(store, session)?.follow(store, session, found.place)?;
+    Ok(found)
+}
+
+/// Returns the selector of an agent's own number, such as `kimi:3`.
+pub(crate) fn own_selector(session: &Session, checkpoint: &Checkpoint) -> Option<String> {
+    checkpoint.own.as_ref().map(|own| format!("{}:{own}", session.format.name()))
+}
+
+/// Returns the agent's own number in a selector such as `kimi:3`.
+pub(crate) fn own_number<'w>(session: &Session, wanted: &'w str) -> Option<&'w str> {
+    wanted.strip_prefix(session.format.name())?.strip_prefix(':')
+}

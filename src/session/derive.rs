@@ -1,0 +1,147 @@
+//! Deriving: what is computed from lines and operations, the same way when they arrive and when they are rebuilt.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    json::Raw,
+    model::{Card, Command, Kind, NameTag, Operation, Parent, Record, SessionName, Tie, Timestamp},
+    session::SessionError,
+    store::{SessionKey, Store},
+    wire::{Envelope, Format, Graph, Link},
+};
+
+/// How many characters of the first turn a title has at most.
+const TITLE: usize = 120;
+
+/// Derives records in the order of their numbers.
+#[derive(Default)]
+pub(crate) struct Deriver {
+    names: BTreeMap<NameTag, u64>,
+    /// The last answer of the store.
+    asked: Option<(NameTag, Option<u64>)>,
+    pub(crate) records: Vec<Record>,
+    pub(crate) twins: BTreeSet<NameTag>,
+}
+
+impl Deriver {
+    /// Returns the entry of a name among those derived here, else among those that a store holds.
+    pub(crate) fn named(
+        &mut self,
+        tag: NameTag,
+        held: Option<(&dyn Store, SessionKey)>,
+    ) -> Result<Option<u64>, SessionError> {
+        if let Some(entry) = self.names.get(&tag) {
+            return Ok(Some(*entry));
+        }
+        if let Some((_, answer)) = self.asked.filter(|(asked, _)| *asked == tag) {
+            return Ok(answer);
+        }
+        let Some((store, session)) = held else { return Ok(None) };
+        let answer = store.named(session, tag, tag)?.last().copied();
+        self.asked = Some((tag, answer));
+        Ok(answer)
+    }
+
+    /// Derives the record of the next entry; `before` is the entry before it in its file.
+    pub(crate) fn add(
+        &mut self,
+        n: u64,
+        envelope: Envelope,
+        before: Option<u64>,
+        held: Option<(&dyn Store, SessionKey)>,
+    ) -> Result<(), SessionError> {
+        let parent = match &envelope.parent {
+            Link::Root => Parent::Root,
+            Link::Before => before.map_or(Parent::Root, Parent::Entry),
+            Link::Named(name) => {
+                let tag = NameTag::of(name);
+                let entry = self.named(tag, held)?;
+                if entry.is_none() {
+                    self.twins.insert(tag);
+                }
+                entry.map_or(Parent::Missing, Parent::Entry)
+            }
+        };
+        let name = envelope.tag();
+        if let Some(tag) = name {
+            if self.named(tag, held)?.is_some() {
+                self.twins.insert(tag);
+            }
+            self.names.insert(tag, n);
+        }
+        self.records.push(Record {
+            n,
+            kind: envelope.kind,
+            name,
+            parent,
+            time: envelope.time,
+            hint: envelope.hint,
+        });
+        Ok(())
+    }
+}
+
+/// Derives the ties of a generation, of which no more than the beginning is seen.
+pub(crate) fn ties(
+    format: &dyn Format,
+    session: &SessionName,
+    beginning: &dyn Graph,
+) -> Result<Vec<Tie>, SessionError> {
+    let mut ties = format.ties(&session.id, beginning)?;
+    ties.sort();
+    ties.dedup();
+    Ok(ties)
+}
+
+/// Takes an operation into a card.
+pub(crate) fn see_operation(card: &mut Card, operation: &Operation, format: &dyn Format) {
+    let is_hiding = matches!(operation.command, Command::Hide { .. });
+    // Where records have no time, that of their coming stands for it.
+    let is_taken_in = operation.command.takes_in();
+    if !is_taken_in && !is_hiding || is_taken_in && !format.is_timed() {
+        card.active = card.active.max(operation.at);
+        if is_taken_in && card.started == Timestamp::default() {
+            card.started = operation.at;
+        }
+    }
+    if let Command::New { about } = &operation.command {
+        card.started = operation.at;
+        let about = serde_json::from_str::<serde_json::Value>(&about.to_text()).unwrap_or_default();
+        card.folder =
+            about.pointer("/system/folder").and_then(|folder| folder.as_str()).map(str::to_owned);
+    }
+    if let Some(step) = &operation.facts.hidden {
+        card.hidden = step.to.is_some();
+    }
+}
+
+/// Takes an entry into a card.
+pub(crate) fn see_entry(
+    card: &mut Card,
+    kind: Kind,
+    time: Option<Timestamp>,
+    record: Option<Raw<'_>>,
+    format: &dyn Format,
+) {
+    if let Some(time) = time {
+        card.active = card.active.max(time);
+        if card.started == Timestamp::default() {
+            card.started = time;
+        }
+    }
+    if card.folder.is_none() {
+        card.folder = record.and_then(|record| format.folder(record));
+    }
+    if kind == Kind::User {
+        card.turns += 1;
+        if card.title.is_none() {
+            let messages = record.map(|record| format.messages(record)).unwrap_or_default();
+            card.title = messages.iter().find_map(|message| title(&message.text()));
+        }
+    }
+}
+
+fn title(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(TITLE).collect())
+}

@@ -1,0 +1,78 @@
+//! Where a history begins, and why it may not be read from there.
+
+use std::fmt;
+
+use crate::model::Position;
+
+/// Where a history begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Begins {
+    /// With the first entry.
+    Here,
+    /// In another file of the session, which goes as far as this position.
+    At(Position),
+    /// Where it cannot be read.
+    Elsewhere(Elsewhere),
+}
+
+/// The beginning of a history that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The id of the file that holds it.
+    pub file: String,
+    /// The ordinal before which the history in that file ends.
+    pub ordinal: Option<u64>,
+    /// Why it is not read.
+    pub gap: Gap,
+}
+
+/// Why the beginning of a history is not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gap {
+    /// It belongs to this session, from which the other was forked.
+    Parent(String),
+    /// The file is not there.
+    Missing,
+    /// The file does not reach to the place that is named.
+    Short,
+    /// Files go on from each other in a circle, or too many of them lead there.
+    Endless,
+}
+
+impl Gap {
+    /// Returns its name, for programs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Parent(_) => "parent",
+            Self::Missing => "missing",
+            Self::Short => "short",
+            Self::Endless => "endless",
+        }
+    }
+}
+
+impl Elsewhere {
+    /// Returns the session to which that history belongs, if it is another one.
+    pub fn session(&self) -> Option<&str> {
+        if let Gap::Parent(session) = &self.gap { Some(session) } else { None }
+    }
+}
+
+impl fmt::Display for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = &self.file;
+        match &self.gap {
+            Gap::Parent(session) => {
+                write!(f, "the history before the fork lies in its parent, session {session}")
+            }
+            Gap::Missing => write!(f, "the earlier history lies in file {file}, which is missing"),
+            Gap::Short => write!(
+                f,
+                "the earlier history lies in file {file}, which ends before the place that is named"
+            ),
+            Gap::Endless => {
+                write!(f, "the earlier history lies in file {file}, which leads in a circle")
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What can go wrong while a session is read.
+
+use std::path::PathBuf;
+
+use crate::{
+    store::{Listed, StoreError},
+    wire::Failure,
+};
+
+/// A session that cannot be read, or something that it does not have.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(StoreError),
+    /// There is no such session.
+    #[error("no session matches {0:?}")]
+    NoSession(String),
+    /// There is no session that works in this folder.
+    #[error("no session works in {0}")]
+    NoSessionHere(PathBuf),
+    /// Several sessions match.
+    #[error("{wanted:?} matches {} sessions", .matches.len())]
+    AmbiguousSession {
+        /// What was asked for.
+        wanted: String,
+        /// They.
+        matches: Vec<Listed>,
+    },
+    /// There is no such entry.
+    #[error("no entry matches {0:?}")]
+    NoEntry(String),
+    /// Several entries match.
+    #[error("{wanted:?} matches {} entries", .matches.len())]
+    AmbiguousEntry {
+        /// What was asked for.
+        wanted: String,
+        /// Their ids.
+        matches: Vec<String>,
+    },
+    /// There is no such checkpoint.
+    #[error("no checkpoint matches {wanted:?}")]
+    NoCheckpoint {
+        /// What was asked for.
+        wanted: String,
+        /// The nearest ones, with what stands there.
+        nearest: Vec<(u64, String)>,
+    },
+    /// The session's records are of a format that is not known here.
+    #[error("the format {0:?} is not known")]
+    UnknownFormat(String),
+    /// What was asked for could not be written where it should go.
+    #[error("cannot write")]
+    Write {
+        /// How it failed.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl From<StoreError> for SessionError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Failure> for SessionError {
+    /// Takes a failure beneath a graph apart again.
+    fn from(failure: Failure) -> Self {
+        match failure.downcast::<StoreError>() {
+            Ok(error) => Self::Store(*error),
+            Err(failure) => Self::Store(StoreError::Database(failure)),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Lineage: where the history of a file begins, if that is another file of its session.
+//!
+//! ```text
+//! generation 1   a b c d e f          generation 2   (generation 1, up to d) g h
+//!                                     generation 3   (generation 2, up to g) i
+//!                                     the path of i: a b c d g i
+//! ```
+//!
+//! Which generation a file's first record means is found when it is asked for, so that it does not matter which of the
+//! files came first, and a base that was taken in again is read as it is now.
+//!
+//! Invariant: a history that begins in another session is not read: entries stay with the session they are in.
+
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
+
+use crate::{
+    json::Raw,
+    model::{File, Generation, Position, State},
+    session::{Elsewhere, Gap, SessionError, View, elsewhere::Begins},
+    store::StoreError,
+    wire::{Base, FileName, Graph},
+};
+
+/// Over how many files a history is followed.
+const FOLLOWED: usize = 1000;
+
+/// How many entries are looked at together to find where a base ends.
+const LOOKED: u64 = 256;
+
+impl View<'_> {
+    /// Returns where the history of the generation begins.
+    pub(crate) fn begins(&self) -> Result<&Begins, SessionError> {
+        if self.begins.get().is_none() {
+            let _ = self.begins.set(self.find_begin()?);
+        }
+        Ok(self.begins.get().unwrap_or(&Begins::Here))
+    }
+
+    /// Looks at the first of the files that lead here.
+    pub(crate) fn into_first(self) -> Result<Self, SessionError> {
+        let mut view = self;
+        while let Begins::At(position) = *view.begins()? {
+            view = view.base(position);
+        }
+        Ok(view)
+    }
+
+    /// Returns the entries of all files that lead here, those of the first one first.
+    pub(crate) fn lineage(&self) -> Result<Vec<u64>, SessionError> {
+        let mut files = Vec::new();
+        self.climb(&mut |view| {
+            files.push(view.sequence()?);
+            Ok(())
+        })?;
+        files.reverse();
+        Ok(files.concat())
+    }
+
+    /// Returns where the history begins, of all files that lead here, if it cannot be read.
+    pub(crate) fn elsewhere(&self) -> Result<Option<Elsewhere>, SessionError> {
+        let begins = self.climb(&mut |_| Ok(()))?;
+        Ok(if let Begins::Elsewhere(elsewhere) = begins { Some(elsewhere) } else { None })
+    }
+
+    /// Looks at each of the files that lead here, the last one first, and returns where the first one begins.
+    fn climb(
+        &self,
+        each: &mut dyn FnMut(&Self) -> Result<(), SessionError>,
+    ) -> Result<Begins, SessionError> {
+        each(self)?;
+        let mut begins = self.begins()?.clone();
+        let mut held;
+        let mut view = self;
+        while let Begins::At(position) = begins {
+            held = view.base(position);
+            each(&held)?;
+            begins = held.begins()?.clone();
+            view = &held;
+        }
+        Ok(begins)
+    }
+
+    /// Returns the newest state of the session's file of an id, whole; of several files the newest one.
+    pub(crate) fn of_file(&self, id: &str) -> Result<Option<Self>, SessionError> {
+        let Some(&generation) = self.states(|name| name.id == id)?.first() else { return Ok(None) };
+        let whole = self.base(Position { generation, head: None, horizon: u64::MAX });
+        let horizon = whole.every_run()?.last().map_or(0, crate::model::Run::end);
+        Ok(Some(self.base(Position { generation, head: None, horizon })))
+    }
+
+    /// Returns whether a file of the session has this id.
+    pub(crate) fn has_file(&self, id: &str) -> Result<bool, SessionError> {
+        Ok(!self.states(|name| name.id == id)?.is_empty())
+    }
+
+    /// Looks at a generation from which this one goes on.
+    pub(crate) fn base(&self, position: Position) -> Self {
+        let mut base = Self::over(self.store, self.key, self.format, position);
+        base.pending = self.pending.as_ref().map(|pending| pending.of(position.generation));
+        base.behind.clone_from(&self.behind);
+        base.behind.insert(self.position.generation);
+        base
+    }
+
+    fn find_begin(&self) -> Result<Begins, SessionError> {
+        let Some(first) = self.at(0)? else { return Ok(Begins::Here) };
+        let line = self.line(first)?;
+        let base = Raw::object(&line).and_then(|record| self.format.base(record));
+        let Some(base) = base else { return Ok(Begins::Here) };
+        let states = self.states(|name| name.id == base.file)?;
+        let mut gap = None;
+        for generation in states {
+            if self.position.generation == generation
+                || self.behind.contains(&generation)
+                || self.behind.len() >= FOLLOWED
+            {
+                gap = Some(Gap::Endless);
+                continue;
+            }
+            let whole = Position { generation, head: None, horizon: u64::MAX };
+            let entries = base.bytes.map(|bytes| self.base(whole).entries_within(bytes));
+            if let Some(horizon) = entries.transpose()?.flatten().filter(|entries| *entries > 0) {
+                return Ok(Begins::At(Position { horizon, ..whole }));
+            }
+            gap = gap.or(Some(Gap::Short));
+        }
+        let gap = gap.map_or_else(|| self.gap(&base), Ok)?;
+        Ok(Begins::Elsewhere(Elsewhere { file: base.file, ordinal: base.ordinal, gap }))
+    }
+
+    /// Returns why no file of the session is the one that is named.
+    fn gap(&self, base: &Base) -> Result<Gap, SessionError> {
+        if let Some(session) = &base.session {
+            return Ok(Gap::Parent(session.clone()));
+        }
+        // Only a file that is not its session's first goes on from another one of it.
+        let own = self.files()?.into_iter().find(|(_, at)| *at == self.position.generation);
+        let is_later = own.is_some_and(|(name, _)| name.id != name.session);
+        Ok(if is_later { Gap::Missing } else { Gap::Parent(base.file.clone()) })
+    }
+
+    /// Returns the newest generation of each file whose name is meant, the newest first.
+    fn states(&self, is_meant: impl Fn(&FileName) -> bool) -> Result<Vec<u64>, SessionError> {
+        let meant = self.files()?.into_iter().filter(|(name, _)| is_meant(name));
+        let mut states: Vec<u64> = meant.map(|(_, generation)| generation).collect();
+        states.sort_unstable_by(|one, other| other.cmp(one));
+        Ok(states)
+    }
+
+    /// Returns what the names of the session's files say, each with its newest generation.
+    fn files(&self) -> Result<Vec<(FileName, u64)>, SessionError> {
+        let state = self.key.map_or_else(|| Ok(State::default()), |key| self.store.state(key))?;
+        let held = (1..).zip(&state.files).map(|(n, place)| File { n, place: place.clone() });
+        let mut files: Vec<File> = held.collect();
+        let mut generations: Vec<Generation> =
+            state.generations.iter().map(|(_, generation)| *generation).collect();
+        if let Some(pending) = &self.pending {
+            files.extend(pending.facts.files.iter().cloned());
+            generations.extend(pending.facts.generations.iter().copied());
+        }
+        let named = files.into_iter().filter_map(|file| {
+            let name = Path::new(OsStr::from_bytes(file.place.path())).file_name()?.to_str()?;
+            let of_file = generations.iter().filter(|generation| generation.file == Some(file.n));
+            let newest = of_file.map(|generation| generation.n).max()?;
+            Some((self.format.file_name(name)?, newest))
+        });
+        Ok(named.collect())
+    }
+
+    /// Returns how many entries end within so many bytes of the generation's file; None if the file is shorter.
+    ///
+    /// The entries behind that place are looked at: going back leaves fewer of them than it keeps.
+    fn entries_within(&self, bytes: u64) -> Result<Option<u64>, StoreError> {
+        let runs = self.every_run()?;
+        if runs.last().is_none_or(|run| run.bytes + (run.tail.len() as u64) < bytes) {
+            return Ok(None);
+        }
+        let within = runs.iter().rfind(|run| run.bytes <= bytes).map_or(0, crate::model::Run::end);
+        let Some(run) = runs.iter().find(|run| run.bytes > bytes) else { return Ok(Some(within)) };
+        let gaps: Vec<u64> =
+            run.gaps.iter(run.start, run.count).map(|gap| gap.len() as u64).collect();
+        let (mut left, mut end) = (run.count, run.bytes);
+        while end > bytes && left > 0 {
+            let some = left.min(LOOKED);
+            let lengths = self.lengths(run.first + left - some..run.first + left)?;
+            for length in lengths.into_iter().rev() {
+                if end <= bytes {
+                    break;
+                }
+                left -= 1;
+                let gap = usize::try_from(left).ok().and_then(|n| gaps.get(n));
+                end = end.saturating_sub(length + gap.copied().unwrap_or(0));
+            }
+        }
+        Ok(Some(run.start + left))
+    }
+}

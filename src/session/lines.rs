@@ -1,0 +1,231 @@
+//! Lines: the entries of a conversation with what stands before and behind them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    json::Raw,
+    model::{Block, Checkpoint, EntryId, Kind, Message, Timestamp},
+    session::{
+        Session, SessionError, Target, View,
+        checkpoints::{self, Places},
+        ranges,
+    },
+    store::Store,
+    wire::{Graph, Repair},
+};
+
+/// How many tool calls the layers of a session show.
+const RECENT_CALLS: usize = 10;
+
+/// How many entries are looked through for them.
+const RECENT_ENTRIES: usize = 200;
+
+/// An entry of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its number in the session.
+    pub n: u64,
+    /// Its id.
+    pub id: EntryId,
+    /// Its record's name.
+    pub uuid: Option<String>,
+    /// What it is.
+    pub kind: Kind,
+    /// When it was written, by its own word.
+    pub time: Option<Timestamp>,
+    /// The checkpoint that stands before it.
+    pub checkpoint: Option<u64>,
+    /// The agent's own number of it, as a selector.
+    pub own: Option<String>,
+    /// The checkpoints that were put right behind it.
+    pub marks: Vec<Checkpoint>,
+    /// What it says: nothing unless it is part of the conversation, several messages where it stands for a history.
+    pub messages: Vec<Message>,
+}
+
+/// A stretch of a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Log {
+    /// The entries, the first one first.
+    pub lines: Vec<Line>,
+    /// What had to be mended to find them.
+    pub repairs: Vec<Repair>,
+}
+
+/// Returns the conversation up to a target, or up to the head of the current branch; of many entries the last `limit`.
+pub fn log(
+    store: &dyn Store,
+    session: &Session,
+    target: Option<&Target>,
+    limit: usize,
+) -> Result<Log, SessionError> {
+    let Some(view) = view(store, session, target)? else { return Ok(Log::default()) };
+    let mut asked = limit;
+    loop {
+        let path = view.path(asked)?;
+        let is_whole = path.entries.len() < asked;
+        let mut entries = Vec::with_capacity(path.entries.len());
+        for entry in path.entries {
+            if !is_aside(view.record(entry)?.kind) {
+                entries.push(entry);
+            }
+        }
+        if is_whole || entries.len() >= limit {
+            entries.drain(..entries.len().saturating_sub(limit));
+            return Ok(Log {
+                lines: lines(store, session, &view, &entries)?,
+                repairs: path.repairs,
+            });
+        }
+        asked = asked.saturating_mul(2);
+    }
+}
+
+/// Returns what [`log`] does, and the records between that are no part of the conversation.
+pub fn log_all(
+    store: &dyn Store,
+    session: &Session,
+    target: Option<&Target>,
+    limit: usize,
+) -> Result<Log, SessionError> {
+    let Some(view) = view(store, session, target)? else { return Ok(Log::default()) };
+    let path = view.path(limit)?;
+    let on_path: BTreeSet<u64> = path.entries.iter().copied().collect();
+    // What is aside stands behind the entry of the path that it follows in the file.
+    let mut asides: BTreeMap<Option<u64>, Vec<u64>> = BTreeMap::new();
+    let mut before = None;
+    for entry in view.lineage()? {
+        if on_path.contains(&entry) {
+            before = Some(entry);
+        } else if is_aside(view.record(entry)?.kind) {
+            asides.entry(before).or_default().push(entry);
+        }
+    }
+    let is_whole = path.entries.len() < limit;
+    let mut entries = asides.remove(&None).filter(|_| is_whole).unwrap_or_default();
+    for entry in path.entries {
+        entries.push(entry);
+        entries.extend(asides.remove(&Some(entry)).unwrap_or_default());
+    }
+    entries.drain(..entries.len().saturating_sub(limit));
+    Ok(Log { lines: lines(store, session, &view, &entries)?, repairs: path.repairs })
+}
+
+/// Returns whether records of a kind are no part of the conversation.
+pub(crate) fn is_aside(kind: Kind) -> bool {
+    matches!(kind, Kind::Meta | Kind::Opaque)
+}
+
+/// Returns the session as it is seen from a target, or from where the current branch stands.
+pub(crate) fn view<'a>(
+    store: &'a dyn Store,
+    session: &'a Session,
+    target: Option<&Target>,
+) -> Result<Option<View<'a>>, SessionError> {
+    let tip = store.state(session.key)?;
+    let position = target.map(|target| target.position).or(tip.position());
+    Ok(position.map(|position| View::new(store, session, position, tip.growth().cloned())))
+}
+
+/// Reads entries, in this order.
+pub(crate) fn lines(
+    store: &dyn Store,
+    session: &Session,
+    view: &View<'_>,
+    entries: &[u64],
+) -> Result<Vec<Line>, SessionError> {
+    let first = entries.iter().min();
+    let places = first.map(|first| Places::since(store, session, *first)).transpose()?;
+    let mut ids: BTreeMap<u64, EntryId> = BTreeMap::new();
+    for range in ranges(entries) {
+        ids.extend(store.entries(session.key, range)?.into_iter().map(|entry| (entry.n, entry.id)));
+    }
+    let mut lines = Vec::with_capacity(entries.len());
+    store.lines(session.key, entries, &mut |n, line| {
+        let record = Raw::object(&line);
+        let envelope = record.map(|record| session.format.envelope(record));
+        lines.push(Line {
+            n,
+            id: ids.get(&n).copied().unwrap_or(EntryId::new([0; 32])),
+            uuid: envelope.as_ref().and_then(|envelope| envelope.name.clone()),
+            kind: Kind::Opaque,
+            time: envelope.and_then(|envelope| envelope.time),
+            checkpoint: None,
+            own: None,
+            marks: Vec::new(),
+            messages: record.map(|record| session.format.messages(record)).unwrap_or_default(),
+        });
+    })?;
+    for line in &mut lines {
+        line.kind = view.record(line.n)?.kind;
+        if let Some(places) = &places {
+            let before = places.before(view, line.n)?;
+            line.checkpoint = before.map(|checkpoint| checkpoint.n);
+            line.own = before.and_then(|found| checkpoints::own_selector(session, found));
+            line.marks = places.behind(line.n).to_vec();
+        }
+    }
+    Ok(lines)
+}
+
+/// Returns the entry that a target shows; of a checkpoint that stands before a turn, the turn.
+pub(crate) fn entry_of(
+    store: &dyn Store,
+    session: &Session,
+    target: &Target,
+) -> Result<Option<u64>, SessionError> {
+    let turns = checkpoints::turns(store, session, target.checkpoint.iter())?;
+    let turn = turns.into_iter().next().flatten();
+    // Entries before the checkpoint are counted from its place.
+    let turn = turn.filter(|_| {
+        target.checkpoint.as_ref().is_some_and(|found| found.place.head == target.entry())
+    });
+    Ok(turn.or(target.entry()))
+}
+
+/// Returns what an entry says.
+pub fn messages(
+    store: &dyn Store,
+    session: &Session,
+    entry: u64,
+) -> Result<Vec<Message>, SessionError> {
+    let mut messages = Vec::new();
+    store.lines(session.key, &[entry], &mut |_, line| {
+        messages.extend(
+            Raw::object(&line).into_iter().flat_map(|record| session.format.messages(record)),
+        );
+    })?;
+    Ok(messages)
+}
+
+/// A tool call of late.
+pub(crate) struct RecentCall {
+    pub(crate) name: String,
+    pub(crate) id: String,
+    /// Whether it succeeded; none while it has no result.
+    pub(crate) succeeded: Option<bool>,
+}
+
+/// Returns the last tool calls of the current branch.
+pub(crate) fn recent_calls(
+    store: &dyn Store,
+    session: &Session,
+) -> Result<Vec<RecentCall>, SessionError> {
+    let mut calls: Vec<RecentCall> = Vec::new();
+    for line in log(store, session, None, RECENT_ENTRIES)?.lines {
+        for block in line.messages.into_iter().flat_map(|message| message.blocks) {
+            match block {
+                Block::Call { id, name, .. } => {
+                    calls.push(RecentCall { name, id, succeeded: None });
+                }
+                Block::Result { id, error, .. } => {
+                    if let Some(call) = calls.iter_mut().rev().find(|call| call.id == id) {
+                        call.succeeded = Some(!error);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(calls.split_off(calls.len().saturating_sub(RECENT_CALLS)))
+}

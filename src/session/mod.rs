@@ -1,0 +1,37 @@
+//! A session as it is read: its branches, paths and checkpoints over what a store holds, and what a change adds to it while it
+//! is put together.
+//!
+//! Invariant: nothing here writes, locks, or looks at a file.
+
+pub(crate) mod checkpoints;
+pub(crate) mod content;
+pub(crate) mod derive;
+mod elsewhere;
+mod error;
+mod growth;
+pub(crate) mod kin;
+mod lineage;
+pub(crate) mod lines;
+pub(crate) mod oddities;
+pub(crate) mod origins;
+pub(crate) mod replay;
+pub(crate) mod rows;
+pub(crate) mod select;
+#[expect(clippy::module_inception, reason = "the room is named for what it is about")]
+mod session;
+pub(crate) mod tools;
+mod view;
+
+pub(crate) use checkpoints::marker;
+pub use checkpoints::{Shown, checkpoints};
+pub(crate) use derive::Deriver;
+pub use elsewhere::{Elsewhere, Gap};
+pub use error::SessionError;
+pub(crate) use growth::Growth;
+pub use kin::{Bond, Kin, kin};
+pub use lines::{Line, Log, log, log_all, messages};
+pub(crate) use oddities::REPEATED;
+pub use select::{Target, find_entry, find_place, find_session, short_name};
+pub use session::Session;
+pub use view::View;
+pub(crate) use view::{Pending, ranges};

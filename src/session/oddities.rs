@@ -1,0 +1,69 @@
+//! Oddities of what is held: none is damage, but each explains why a path is not what the file alone would say.
+//!
+//! Invariant: what an import names with its line is named here with its entry.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    model::{Kind, NameTag, Position, Run},
+    session::{Session, SessionError, View},
+    store::Store,
+    wire::Graph,
+};
+
+/// What is said of a record that repeats another.
+pub(crate) const REPEATED: &str = "a record of the same name stands before it";
+
+/// Returns the places of a generation at which a record stands that has the name, or is the line, of an earlier one.
+pub(crate) fn repeated(view: &View<'_>) -> Result<Vec<u64>, SessionError> {
+    let mut names: BTreeSet<NameTag> = BTreeSet::new();
+    let mut repeated = Vec::new();
+    for (place, entry) in (0..).zip(view.sequence()?) {
+        // Without a name, a line behind another one is another entry.
+        if view.record(entry)?.name.is_some_and(|name| !names.insert(name)) {
+            repeated.push(place);
+        }
+    }
+    Ok(repeated)
+}
+
+/// Returns what is odd about the newest state of each file of a session, each kind with the entries that it concerns.
+pub(crate) fn oddities(
+    store: &dyn Store,
+    session: &Session,
+) -> Result<BTreeMap<&'static str, Vec<u64>>, SessionError> {
+    let mut found: BTreeMap<&'static str, BTreeSet<u64>> = BTreeMap::new();
+    let nowhere = Position { generation: 0, head: None, horizon: 0 };
+    let mut view = View::new(store, session, nowhere, None);
+    let mut newest = BTreeMap::new();
+    for (_, held) in store.state(session.key)?.generations {
+        newest.insert(held.file, held.n);
+    }
+    for generation in newest.into_values() {
+        let runs = store.runs(session.key, generation, 0)?;
+        let horizon = runs.last().map_or(0, Run::end);
+        view = view.moved(Position { generation, head: None, horizon });
+        for (place, entry) in (0..).zip(view.sequence()?) {
+            if view.record(entry)?.kind == Kind::Opaque {
+                found.entry("no JSON object").or_default().insert(entry);
+            } else if view.is_glued(place)? {
+                found.entry("a record behind another on one line").or_default().insert(entry);
+            }
+        }
+        for place in repeated(&view)? {
+            found.entry(REPEATED).or_default().extend(view.at(place)?);
+        }
+        if let Some(head) = session.format.head(&view)? {
+            for repair in session.format.path(&view, head, usize::MAX)?.repairs {
+                found.entry(repair.what).or_default().insert(repair.entry);
+            }
+        }
+    }
+    for (_, position) in store.state(session.key)?.branches {
+        view = view.moved(position);
+        for repair in view.path(usize::MAX)?.repairs {
+            found.entry(repair.what).or_default().insert(repair.entry);
+        }
+    }
+    Ok(found.into_iter().map(|(what, entries)| (what, entries.into_iter().collect())).collect())
+}

@@ -1,0 +1,35 @@
+//! Origins: the entries that an entry stands in the place of.
+//!
+//! ```text
+//! entry 9 -> entry 7 -> entry 3      a replay of a replay: 3 is the first origin, and holds all that 9 does not show
+//! ```
+
+use crate::{
+    session::{Session, SessionError},
+    store::Store,
+};
+
+/// Returns what an entry stands in the place of, the nearest first, each behind the operation that replaced it.
+pub(crate) fn chain(
+    store: &dyn Store,
+    session: &Session,
+    entry: u64,
+) -> Result<Vec<(u64, u64)>, SessionError> {
+    let mut chain = Vec::new();
+    let mut at = entry;
+    while let Some((operation, found)) = store.origins(session.key, at..at.saturating_add(1))?.pop()
+    {
+        // A store whose origins form a circle is damaged, and no reason to walk for ever.
+        if found.origin >= at && chain.iter().any(|(_, seen)| *seen == found.origin) {
+            break;
+        }
+        chain.push((operation, found.origin));
+        at = found.origin;
+    }
+    Ok(chain)
+}
+
+/// Returns the first origin of an entry, or the entry itself.
+pub(crate) fn first(store: &dyn Store, session: &Session, entry: u64) -> Result<u64, SessionError> {
+    Ok(chain(store, session, entry)?.last().map_or(entry, |(_, origin)| *origin))
+}

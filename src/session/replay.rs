@@ -1,0 +1,122 @@
+//! Replays: generations that were written again with other entries in the place of some.
+//!
+//! ```text
+//! generation 1   u1 R1 u2     a checkpoint before u2 was given here: head R1, horizon 2
+//! generation 2   u1 r1 u2     it is followed to the same place: head r1, horizon 2
+//! ```
+//!
+//! Invariant: a replay has as many entries as what it replays, so that a place in one is the same place in the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    model::{Command, Position},
+    session::{Session, SessionError, View},
+    store::Store,
+    wire::Graph,
+};
+
+/// The replays of a session that are not undone.
+#[derive(Debug, Default)]
+pub(crate) struct Replays {
+    /// What each entry stands in the place of.
+    origins: BTreeMap<u64, u64>,
+    /// What stands in the place of each entry.
+    successors: BTreeMap<u64, u64>,
+    /// The entries that were cut.
+    pub(crate) cut: BTreeSet<u64>,
+    /// What was written again where, each behind its operation.
+    moves: Vec<(u64, Position, Position)>,
+}
+
+impl Replays {
+    /// Gathers the replays of a session; one that was never replayed costs a question.
+    pub(crate) fn of(store: &dyn Store, session: &Session) -> Result<Self, SessionError> {
+        let found = store.origins(session.key, 0..u64::MAX)?;
+        let mut replays = Self::default();
+        if found.is_empty() {
+            return Ok(replays);
+        }
+        let undone = store.state(session.key)?.undone();
+        let standing: BTreeSet<u64> =
+            found.iter().map(|(n, _)| *n).filter(|n| !undone.contains(n)).collect();
+        for (n, origin) in found {
+            replays.origins.insert(origin.entry, origin.origin);
+            if standing.contains(&n) {
+                replays.successors.insert(origin.origin, origin.entry);
+                replays.cut.extend(origin.cut.is_some().then_some(origin.entry));
+            }
+        }
+        for n in standing {
+            let Some(operation) = store.operations(session.key, n..n + 1)?.pop() else {
+                continue;
+            };
+            if matches!(operation.command, Command::Truncate { .. }) {
+                let moves = operation.facts.moves.into_iter();
+                replays.moves.extend(moves.filter_map(|step| Some((n, step.from?, step.to?))));
+            }
+        }
+        Ok(replays)
+    }
+
+    /// Returns whether no entry stands in the place of another.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.origins.is_empty()
+    }
+
+    /// Returns the first entry that this one stands in the place of, or itself.
+    pub(crate) fn first(&self, entry: u64) -> u64 {
+        end(&self.origins, entry, |_| true)
+    }
+
+    /// Returns the last of some entries that stands in the place of this one, or itself.
+    pub(crate) fn last(&self, entry: u64, among: &BTreeSet<u64>) -> u64 {
+        end(&self.successors, entry, |entry| among.contains(&entry))
+    }
+
+    /// Returns the operation that wrote a position again elsewhere.
+    pub(crate) fn operation(&self, at: Position) -> Option<u64> {
+        self.moves.iter().find(|(_, from, _)| *from == at).map(|(n, ..)| *n)
+    }
+
+    /// Returns where a place is now; while the session stands in its generation, it is where it was.
+    pub(crate) fn follow(
+        &self,
+        store: &dyn Store,
+        session: &Session,
+        place: Position,
+    ) -> Result<Position, SessionError> {
+        let current = store.state(session.key)?.position().map(|at| at.generation);
+        let mut place = place;
+        for (_, from, to) in &self.moves {
+            if Some(place.generation) == current
+                || place.generation != from.generation
+                || to.generation == from.generation
+                || place.horizon > from.horizon
+            {
+                continue;
+            }
+            let look = |at: &Position| View::new(store, session, *at, None);
+            let at = place.head.map(|head| look(from).place(head)).transpose()?.flatten();
+            let head = at.map(|at| look(to).at(at)).transpose()?.flatten();
+            if place.head.is_some() != head.is_some() {
+                continue;
+            }
+            place = Position { generation: to.generation, head, horizon: place.horizon };
+        }
+        Ok(place)
+    }
+}
+
+/// Follows steps from a number as long as they lead to what is wanted; no number is passed twice.
+fn end(steps: &BTreeMap<u64, u64>, from: u64, wanted: impl Fn(u64) -> bool) -> u64 {
+    let (mut at, mut best) = (from, from);
+    for _ in 0..=steps.len() {
+        let Some(&next) = steps.get(&at) else { break };
+        at = next;
+        if wanted(at) {
+            best = at;
+        }
+    }
+    best
+}

@@ -1,0 +1,194 @@
+//! Derived rows of a session, computed from its facts and bytes, and a digest of them in the order of their keys.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    json::Raw,
+    model::{Bulk, Card, NameTag, Operation, Parent, Position, Record, Run, State, Tagged, Tie},
+    session::{Deriver, Session, SessionError, View, derive},
+    store::{Derived, Store, StoreError},
+    wire::{Envelope, TIED},
+};
+
+/// How many lines are read at a time.
+const BATCH: usize = 1024;
+
+/// How many operations are read at a time.
+const OPERATIONS: u64 = 256;
+
+/// Computes the derived rows of a session from its facts and bytes.
+pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, SessionError> {
+    let mut card = Card::default();
+    let state = fold(store, session, &mut |operation| {
+        derive::see_operation(&mut card, operation, session.format);
+    })?;
+    let before = befores(store, session, state.entries())?;
+    let mut deriver = Deriver::default();
+    let mut failed = None;
+    let end = state.entries() + 1;
+    for from in (1..end).step_by(BATCH) {
+        let entries: Vec<u64> = (from..(from + BATCH as u64).min(end)).collect();
+        store.lines(session.key, &entries, &mut |n, bytes| {
+            let record = Raw::object(&bytes);
+            let envelope =
+                record.map_or_else(Envelope::opaque, |record| session.format.envelope(record));
+            derive::see_entry(&mut card, envelope.kind, envelope.time, record, session.format);
+            let index = usize::try_from(n - 1).unwrap_or(usize::MAX);
+            let added = deriver.add(n, envelope, before.get(index).copied().flatten(), None);
+            failed = failed.take().or(added.err());
+        })?;
+    }
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(Derived {
+            records: deriver.records,
+            twins: deriver.twins.into_iter().collect(),
+            ties: ties(store, session, &state)?,
+            card,
+            state,
+        }),
+    }
+}
+
+/// Folds a session's operations into its state, and shows each.
+pub(crate) fn fold(
+    store: &dyn Store,
+    session: &Session,
+    each: &mut dyn FnMut(&Operation),
+) -> Result<State, SessionError> {
+    let mut state = State::default();
+    loop {
+        let range = state.operations() + 1..state.operations() + 1 + OPERATIONS;
+        let operations = store.operations(session.key, range.clone())?;
+        if operations.is_empty() {
+            return Ok(state);
+        }
+        let mut growths = store.growths(session.key, range)?.into_iter().peekable();
+        for operation in operations {
+            let n = operation.n;
+            let runs = std::iter::from_fn(|| growths.next_if(|(by, _)| *by <= n));
+            let runs = runs.map(|(_, run)| run).collect();
+            let given = operation.checkpoints.map_or(0, |given| given.count);
+            // The last of the checkpoints says all that is asked of them.
+            let checkpoints = state.checkpoints..state.checkpoints + given;
+            let checkpoints = store.checkpoints(session.key, checkpoints)?;
+            let checkpoints = checkpoints.into_iter().map(|(_, given)| given).collect();
+            each(&operation);
+            state.apply(&operation, &Bulk { runs, checkpoints, ..Bulk::default() });
+        }
+    }
+}
+
+fn ties(
+    store: &dyn Store,
+    session: &Session,
+    state: &State,
+) -> Result<Vec<(u64, Vec<Tie>)>, SessionError> {
+    let mut ties = Vec::new();
+    let nowhere = Position { generation: 0, head: None, horizon: 0 };
+    let mut view = View::new(store, session, nowhere, None);
+    for generation in 1..=state.generations.len() as u64 {
+        let end = state.ends.get(&generation).map_or(0, Run::end);
+        view = view.moved(Position { generation, head: None, horizon: end.min(TIED) });
+        ties.push((generation, derive::ties(session.format, &session.name, &view)?));
+    }
+    ties.retain(|(_, ties)| !ties.is_empty());
+    Ok(ties)
+}
+
+/// Returns, for each entry, the entry before it in the file in which it was met first.
+fn befores(
+    store: &dyn Store,
+    session: &Session,
+    entries: u64,
+) -> Result<Vec<Option<u64>>, SessionError> {
+    let mut before = vec![None; usize::try_from(entries).unwrap_or(0)];
+    let mut met = vec![false; before.len()];
+    let runs = store.growths(session.key, 0..u64::MAX)?;
+    let mut last: BTreeMap<u64, u64> = BTreeMap::new();
+    for (_, run) in &runs {
+        for entry in run.first..run.first + run.count {
+            let index = usize::try_from(entry.saturating_sub(1)).unwrap_or(usize::MAX);
+            let previous = last.insert(run.generation, entry);
+            if let (Some(before), Some(met)) = (before.get_mut(index), met.get_mut(index))
+                && !*met
+            {
+                (*before, *met) = (previous, true);
+            }
+        }
+    }
+    // What lies in no generation knows it by its link alone.
+    for (index, _) in met.iter().enumerate().filter(|(_, met)| !**met) {
+        let n = index as u64 + 1;
+        let entry = store.entries(session.key, n..n + 1)?;
+        if let (Some(before), [entry]) = (before.get_mut(index), entry.as_slice()) {
+            *before = entry.link;
+        }
+    }
+    Ok(before)
+}
+
+/// Returns the derived rows as the store holds them, unless they are damaged.
+pub(crate) fn kept(store: &dyn Store, session: &Session) -> Result<Option<Derived>, SessionError> {
+    let key = session.key;
+    let read = || {
+        Ok(Derived {
+            records: store.records(key, 1..u64::MAX)?,
+            twins: store.twins(key)?,
+            ties: store.ties(key)?,
+            card: store.card(key)?,
+            state: store.state(key)?,
+        })
+    };
+    match read() {
+        Err(StoreError::Corrupt { .. }) => Ok(None),
+        kept => Ok(Some(kept?)),
+    }
+}
+
+/// Returns the digest of derived rows.
+pub(crate) fn digest(derived: &Derived) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    let number = |hasher: &mut blake3::Hasher, value: Option<u64>| {
+        hasher.update(&[u8::from(value.is_some())]).update(&value.unwrap_or(0).to_le_bytes());
+    };
+    for record in &derived.records {
+        let Record { n, kind, name, parent, time, hint } = record;
+        hasher.update(&n.to_le_bytes()).update(&[kind.code()]);
+        number(&mut hasher, name.map(NameTag::get));
+        number(
+            &mut hasher,
+            match parent {
+                Parent::Root => None,
+                Parent::Missing => Some(0),
+                Parent::Entry(n) => Some(*n),
+            },
+        );
+        number(&mut hasher, time.map(|time| time.0.cast_unsigned()));
+        hasher.update(&(hint.len() as u64).to_le_bytes()).update(hint);
+    }
+    for twin in &derived.twins {
+        hasher.update(&twin.get().to_le_bytes());
+    }
+    let mut bytes = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+    };
+    for (generation, ties) in &derived.ties {
+        bytes(&generation.to_le_bytes());
+        for tie in ties {
+            bytes(&[tie.kind.code()]);
+            bytes(tie.other.as_bytes());
+        }
+    }
+    let Card { title, folder, started, active, turns, hidden } = &derived.card;
+    for text in [title, folder] {
+        bytes(&[u8::from(text.is_some())]);
+        bytes(text.as_deref().unwrap_or_default().as_bytes());
+    }
+    bytes(&started.0.to_le_bytes());
+    bytes(&active.0.to_le_bytes());
+    bytes(&turns.to_le_bytes());
+    bytes(&[u8::from(*hidden)]);
+    bytes(&derived.state.to_bytes());
+    *hasher.finalize().as_bytes()
+}

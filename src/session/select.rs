@@ -1,0 +1,304 @@
+//! Selecting: what a person types, as a session or an entry.
+//!
+//! An entry is `HEAD`, `@N` (checkpoint N), `kimi:N` (the agent's own checkpoint N on the current path), a branch, one of these with `~N` (N entries before it), or the first digits of
+//! an entry's id or of its record's uuid. Where one goes back to, a bare number is a checkpoint.
+//!
+//! A session is the beginning of its id, behind its format and a colon where two formats share the id, or its title.
+
+use std::{collections::BTreeMap, path::Path};
+
+use crate::{
+    json::Raw,
+    model::{Checkpoint, IdPrefix, NameTag, Position},
+    session::{Session, SessionError, View, checkpoints},
+    store::{Listed, SessionFilter, Store},
+    wire::{self, Graph},
+};
+
+/// How many matches an error lists.
+const LISTED: usize = 8;
+/// The shortest beginning of a session's id that names it to a person.
+const SHORT: usize = 8;
+/// A number is the beginning of an entry's id from so many digits on, as ids are shown.
+const DIGITS: usize = 8;
+
+/// What a selector named: an entry, and the position from which it is seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Where a path from here begins; its head is the entry.
+    pub position: Position,
+    /// The checkpoint, if one was named.
+    pub checkpoint: Option<Checkpoint>,
+    /// The branch, if one was named or implied.
+    pub branch: Option<String>,
+}
+
+impl Target {
+    /// Returns the entry; none before the first.
+    pub fn entry(&self) -> Option<u64> {
+        self.position.head
+    }
+}
+
+/// Finds a session by the beginning of its id or by its title; without a word, the newest that works in a folder.
+pub fn find_session(
+    store: &dyn Store,
+    wanted: Option<&str>,
+    folder: &Path,
+) -> Result<Session, SessionError> {
+    let Some(wanted) = wanted else {
+        // A sub-agent works where its session does, and is not what is meant.
+        let here = SessionFilter {
+            folder: Some(folder.to_string_lossy().into_owned()),
+            limit: Some(1),
+            ..SessionFilter::default()
+        };
+        let newest = store.sessions(&here)?.pop();
+        return known(newest.ok_or_else(|| SessionError::NoSessionHere(folder.to_owned()))?);
+    };
+    if wanted.is_empty() {
+        // Every id begins so, and a script whose variable is empty means none of them.
+        return Err(SessionError::NoSession(String::new()));
+    }
+    let all = SessionFilter { hidden: true, ..SessionFilter::default() };
+    if let Some((format, id)) =
+        wanted.split_once(':').filter(|(name, _)| wire::by_name(name).is_some())
+        && let Some(found) = alone(by_beginning(store, id, Some(format))?, wanted)?
+    {
+        return known(found);
+    }
+    if let Some(found) = alone(by_beginning(store, wanted, None)?, wanted)? {
+        return known(found);
+    }
+    let titled = store.sessions(&SessionFilter { title: Some(wanted.to_owned()), ..all })?;
+    known(alone(titled, wanted)?.ok_or_else(|| SessionError::NoSession(wanted.to_owned()))?)
+}
+
+/// Returns the sessions whose id begins so: the one that is called so if there is one, and sub-agents only if nothing else
+/// is meant.
+fn by_beginning(
+    store: &dyn Store,
+    wanted: &str,
+    format: Option<&str>,
+) -> Result<Vec<Listed>, SessionError> {
+    let (prefix, agent) = wanted.rsplit_once('/').unwrap_or((wanted, ""));
+    if prefix.is_empty() {
+        return Ok(Vec::new());
+    }
+    let beginning = SessionFilter {
+        prefix: Some(prefix.to_owned()),
+        format: format.map(str::to_owned),
+        hidden: true,
+        ..SessionFilter::default()
+    };
+    let mut found = store.sessions(&beginning)?;
+    if !found.iter().any(|listed| listed.name.id == wanted) {
+        // The ids of sub-agents begin as their session's does.
+        let every = SessionFilter { sub_agents: true, ..beginning };
+        let mut every = store.sessions(&every)?;
+        every.retain(|listed| is_meant(&listed.name.id, wanted));
+        let is_exact = every.iter().any(|listed| listed.name.id == wanted);
+        found = if found.is_empty() || is_exact || !agent.is_empty() { every } else { found };
+    }
+    if found.iter().any(|listed| listed.name.id == wanted) {
+        found.retain(|listed| listed.name.id == wanted);
+    }
+    Ok(found)
+}
+
+/// Returns the only session that was found.
+fn alone(mut found: Vec<Listed>, wanted: &str) -> Result<Option<Listed>, SessionError> {
+    if found.len() > 1 {
+        return Err(SessionError::AmbiguousSession { wanted: wanted.to_owned(), matches: found });
+    }
+    Ok(found.pop())
+}
+
+/// Returns the shortest word of at least eight characters that names a session to [`find_session`].
+pub fn short_name(store: &dyn Store, session: &Session) -> Result<String, SessionError> {
+    let id = &session.name.id;
+    let is_it = |word: &str| match find_session(store, Some(word), Path::new("")) {
+        Ok(found) => Ok(found.key == session.key),
+        Err(SessionError::AmbiguousSession { .. } | SessionError::NoSession(_)) => Ok(false),
+        Err(error) => Err(error),
+    };
+    let beginning: String = id.chars().take(SHORT).collect();
+    let others = by_beginning(store, &beginning, None)?;
+    let shared = |other: &str| id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let others = others.iter().filter(|other| other.key != session.key);
+    let shared = others.map(|other| shared(&other.name.id)).max().unwrap_or(0);
+    let short: String = id.chars().take(SHORT.max(shared + 1)).collect();
+    for word in [short, id.clone()] {
+        if is_it(&word)? {
+            return Ok(word);
+        }
+    }
+    Ok(format!("{}:{id}", session.name.format))
+}
+
+/// Returns whether an id begins so; of a sub-agent's both its session's and its own may be cut short.
+fn is_meant(id: &str, wanted: &str) -> bool {
+    let split = |text: &'_ str| text.rsplit_once('/').map(|(a, b)| (a.to_owned(), b.to_owned()));
+    let both = split(id).zip(split(wanted));
+    id.starts_with(wanted)
+        || both
+            .is_some_and(|(id, wanted)| id.0.starts_with(&wanted.0) && id.1.starts_with(&wanted.1))
+}
+
+fn known(listed: Listed) -> Result<Session, SessionError> {
+    Session::known(listed.key, listed.name)
+}
+
+/// Finds a place to go back to: an entry, or a checkpoint by its bare number.
+pub fn find_place(
+    store: &dyn Store,
+    session: &Session,
+    wanted: &str,
+) -> Result<Target, SessionError> {
+    let is_number = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_digit());
+    let is_checkpoint = is_number || wanted.parse::<i128>().is_ok();
+    if !is_checkpoint {
+        return find_entry(store, session, wanted);
+    }
+    match find_base(store, session, &format!("@{wanted}")) {
+        // The beginning of an id may have no other digits.
+        Err(SessionError::NoCheckpoint { .. }) if is_number && wanted.len() >= DIGITS => {
+            find_entry(store, session, wanted)
+        }
+        found => found,
+    }
+}
+
+/// Finds an entry.
+pub fn find_entry(
+    store: &dyn Store,
+    session: &Session,
+    wanted: &str,
+) -> Result<Target, SessionError> {
+    let missing = || SessionError::NoEntry(wanted.to_owned());
+    let (base, back) = match wanted.rsplit_once('~') {
+        None => (wanted, 0),
+        Some((base, "")) => (base, 1),
+        Some((base, back)) => (base, back.parse::<usize>().map_err(|_| missing())?),
+    };
+    let mut target = find_base(store, session, base).map_err(|error| match error {
+        SessionError::NoEntry(_) => missing(),
+        other => other,
+    })?;
+    if back > 0 {
+        let view = View::new(store, session, target.position, None);
+        let path = view.path(back.saturating_add(1))?.entries;
+        let first = path.first().copied().filter(|_| path.len() > back);
+        target.position.head = Some(first.ok_or_else(missing)?);
+    }
+    Ok(target)
+}
+
+fn find_base(store: &dyn Store, session: &Session, wanted: &str) -> Result<Target, SessionError> {
+    let tip = store.state(session.key)?;
+    let missing = || SessionError::NoEntry(wanted.to_owned());
+    if wanted == "HEAD" {
+        let position = tip.position().ok_or_else(missing)?;
+        return Ok(Target { position, checkpoint: None, branch: Some(tip.current().to_owned()) });
+    }
+    let own = checkpoints::own_number(session, wanted).map(|_| wanted);
+    if let Some(number) = wanted.strip_prefix('@').or(own) {
+        let checkpoint = checkpoints::find(store, session, number)?;
+        return Ok(Target {
+            position: checkpoint.place,
+            checkpoint: Some(checkpoint),
+            branch: None,
+        });
+    }
+    if let Some((branch, position)) =
+        store.state(session.key)?.branches.into_iter().find(|(name, _)| name == wanted)
+    {
+        return Ok(Target { position, checkpoint: None, branch: Some(branch) });
+    }
+    if wanted.is_empty() {
+        // Every id begins so.
+        return Err(missing());
+    }
+    let found = by_id(store, session, wanted)?;
+    match found.as_slice() {
+        [] => Err(missing()),
+        [entry] => {
+            Ok(Target { position: place(store, session, *entry)?, checkpoint: None, branch: None })
+        }
+        many => {
+            let mut matches = Vec::new();
+            for &n in many.iter().take(LISTED) {
+                let entry = store.entries(session.key, n..n + 1)?;
+                matches.extend(entry.iter().map(|entry| format!("{:.12}", entry.id)));
+            }
+            Err(SessionError::AmbiguousEntry { wanted: wanted.to_owned(), matches })
+        }
+    }
+}
+
+/// Returns the entries whose id or whose record's name begins so; of a name with several entries, the last.
+fn by_id(store: &dyn Store, session: &Session, wanted: &str) -> Result<Vec<u64>, SessionError> {
+    let mut found = match IdPrefix::parse(wanted) {
+        Some(prefix) => store.find(session.key, &prefix)?,
+        None => Vec::new(),
+    };
+    let (low, high) = NameTag::bounds(wanted);
+    let candidates = store.named(session.key, low, high)?;
+    let mut bearers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    store.lines(session.key, &candidates, &mut |n, line| {
+        let name = Raw::object(&line).and_then(|record| session.format.envelope(record).name);
+        if let Some(name) = name.filter(|name| name.starts_with(wanted)) {
+            bearers.entry(name).or_default().push(n);
+        }
+    })?;
+    let mut named = BTreeMap::new();
+    for (name, bearers) in bearers {
+        named.extend(seen(store, session, &bearers)?.map(|n| (name, n)));
+    }
+    if let Some(exact) = named.get(wanted) {
+        return Ok(vec![*exact]);
+    }
+    found.extend(named.into_values());
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// Returns which entry of one name is meant: the last in the current generation, else the newest.
+fn seen(
+    store: &dyn Store,
+    session: &Session,
+    bearers: &[u64],
+) -> Result<Option<u64>, SessionError> {
+    if let ([] | [_], last) = (bearers, bearers.last()) {
+        return Ok(last.copied());
+    }
+    let tip = store.state(session.key)?;
+    let Some(position) = tip.position() else { return Ok(bearers.last().copied()) };
+    let view = View::new(store, session, position, tip.growth().cloned());
+    let mut last = None;
+    for &entry in bearers {
+        last = last.max(view.place(entry)?.map(|place| (place, entry)));
+    }
+    Ok(last.map(|(_, entry)| entry).or(bearers.last().copied()))
+}
+
+/// Returns a position from which an entry is seen: in the current generation if it is there, else in the newest that has it.
+fn place(store: &dyn Store, session: &Session, entry: u64) -> Result<Position, SessionError> {
+    let tip = store.state(session.key)?;
+    let current = tip.position().map(|at| at.generation);
+    let others = (1..=tip.generations.len() as u64).rev().filter(|n| Some(*n) != current);
+    for generation in current.into_iter().chain(others) {
+        let runs = store.runs(session.key, generation, 0)?;
+        if runs.iter().any(|run| run.first <= entry && entry < run.first + run.count) {
+            let horizon = runs.last().map_or(0, crate::model::Run::end);
+            return Ok(Position { generation, head: Some(entry), horizon });
+        }
+    }
+    // An entry that lies in no generation, such as a result that was cut as it was appended.
+    let held = store.origins(session.key, 0..u64::MAX)?;
+    match held.iter().find(|(_, origin)| origin.origin == entry) {
+        Some(_) => Ok(Position { generation: 0, head: Some(entry), horizon: 0 }),
+        None => Err(SessionError::NoEntry(entry.to_string())),
+    }
+}

@@ -1,0 +1,535 @@
+//! Looking: a session as a graph, read from the store only as far as it is asked for.
+//!
+//! Invariant: each question costs about the logarithm of what is held, once its index is there.
+
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    ops::Range,
+};
+
+use crate::{
+    json::Raw,
+    model::{Bulk, EntryId, Facts, Kind, LineId, NameTag, Parent, Position, Record, Run},
+    session::{Session, SessionError, content, elsewhere::Begins},
+    store::{NewLine, SessionKey, Store, StoreError},
+    wire::{Before, Failure, Format, Graph, Link, Path},
+};
+
+/// How many records are read at a time.
+const CHUNK: u64 = 1024;
+
+/// What a change has gathered and not committed yet.
+pub(crate) struct Pending<'a> {
+    pub(crate) first: u64,
+    pub(crate) facts: &'a Facts,
+    pub(crate) bulk: &'a Bulk,
+    pub(crate) records: &'a [Record],
+    pub(crate) lines: &'a [NewLine],
+    pub(crate) twins: &'a BTreeSet<NameTag>,
+    pub(crate) runs: Vec<Run>,
+    pub(crate) names: OnceCell<BTreeMap<NameTag, Vec<u64>>>,
+}
+
+impl Pending<'_> {
+    /// Returns the entries whose records have this tag.
+    fn named(&self, tag: NameTag) -> Vec<u64> {
+        let names = self.names.get_or_init(|| {
+            let mut names: BTreeMap<NameTag, Vec<u64>> = BTreeMap::new();
+            for record in self.records {
+                if let Some(name) = record.name {
+                    names.entry(name).or_default().push(record.n);
+                }
+            }
+            names
+        });
+        names.get(&tag).cloned().unwrap_or_default()
+    }
+
+    fn index(&self, entry: u64) -> Option<usize> {
+        usize::try_from(entry.checked_sub(self.first)?).ok()
+    }
+
+    /// Returns the same, with the runs of another generation.
+    pub(super) fn of(&self, generation: u64) -> Self {
+        let runs = self.bulk.runs.iter().filter(|run| run.generation == generation);
+        Self { runs: runs.cloned().collect(), names: OnceCell::new(), ..*self }
+    }
+}
+
+/// A session as it is seen from a position.
+pub struct View<'a> {
+    pub(super) store: &'a dyn Store,
+    /// The session, unless the store has nothing of it yet.
+    pub(super) key: Option<SessionKey>,
+    pub(super) format: &'static dyn Format,
+    pub(super) position: Position,
+    last: Option<Run>,
+    runs: OnceCell<Vec<Run>>,
+    places: OnceCell<Places>,
+    twins: OnceCell<BTreeSet<NameTag>>,
+    named: RefCell<BTreeMap<NameTag, Option<u64>>>,
+    bearers: RefCell<BTreeMap<NameTag, Bearers>>,
+    /// What the entries follow whose parent is found by its name.
+    parents: RefCell<BTreeMap<u64, Option<u64>>>,
+    records: RefCell<BTreeMap<u64, Vec<Record>>>,
+    pub(super) pending: Option<Pending<'a>>,
+    before: OnceCell<Box<View<'a>>>,
+    pub(super) begins: OnceCell<Begins>,
+    /// The generations that go on from what is seen here.
+    pub(super) behind: BTreeSet<u64>,
+}
+
+impl<'a> View<'a> {
+    /// Makes a view; `last` is the generation's newest run, if it is at hand.
+    pub fn new(
+        store: &'a dyn Store,
+        session: &'a Session,
+        position: Position,
+        last: Option<Run>,
+    ) -> Self {
+        let last = last.filter(|run| run.generation == position.generation);
+        Self { last, ..Self::over(store, Some(session.key), session.format, position) }
+    }
+
+    /// Makes a view of a session that the store may have nothing of.
+    pub(crate) fn over(
+        store: &'a dyn Store,
+        key: Option<SessionKey>,
+        format: &'static dyn Format,
+        position: Position,
+    ) -> Self {
+        Self {
+            store,
+            key,
+            format,
+            position,
+            last: None,
+            runs: OnceCell::new(),
+            places: OnceCell::new(),
+            named: RefCell::default(),
+            twins: OnceCell::new(),
+            bearers: RefCell::default(),
+            parents: RefCell::default(),
+            records: RefCell::default(),
+            pending: None,
+            before: OnceCell::new(),
+            begins: OnceCell::new(),
+            behind: BTreeSet::new(),
+        }
+    }
+
+    /// Looks at another generation, with what was read so far at hand.
+    pub(crate) fn moved(self, position: Position) -> Self {
+        Self {
+            position,
+            last: None,
+            runs: OnceCell::new(),
+            places: OnceCell::new(),
+            named: RefCell::default(),
+            bearers: RefCell::default(),
+            parents: RefCell::default(),
+            before: OnceCell::new(),
+            begins: OnceCell::new(),
+            ..self
+        }
+    }
+
+    /// Returns the store.
+    pub(crate) fn store(&self) -> &'a dyn Store {
+        self.store
+    }
+
+    /// Shows what a change has gathered too.
+    pub(crate) fn add(&mut self, pending: Pending<'a>) {
+        self.pending = Some(pending);
+    }
+
+    /// Returns the runs of the generation within the horizon, neighbours joined.
+    pub fn runs(&self) -> Result<&[Run], StoreError> {
+        if self.runs.get().is_none() {
+            let mut joined: Vec<Run> = Vec::new();
+            for mut run in self.every_run()? {
+                run.count = run.count.min(self.position.horizon.saturating_sub(run.start));
+                match joined.last_mut() {
+                    _ if run.count == 0 => {}
+                    Some(last)
+                        if last.first + last.count == run.first && plain(last) && plain(&run) =>
+                    {
+                        last.count += run.count;
+                        (last.bytes, last.running, last.tail) = (run.bytes, run.running, run.tail);
+                    }
+                    _ => joined.push(run),
+                }
+            }
+            let _ = self.runs.set(joined);
+        }
+        Ok(self.runs.get().map_or(&[], Vec::as_slice))
+    }
+
+    /// Returns the entries of the generation within the horizon, in order.
+    pub fn sequence(&self) -> Result<Vec<u64>, StoreError> {
+        Ok(self.runs()?.iter().flat_map(|run| run.first..run.first + run.count).collect())
+    }
+
+    fn key(&self) -> Result<SessionKey, StoreError> {
+        self.key.ok_or_else(|| StoreError::Refused("the session is not there yet".into()))
+    }
+
+    fn places(&self) -> Result<&Places, StoreError> {
+        if self.places.get().is_none() {
+            let _ = self.places.set(Places::of(self.runs()?));
+        }
+        self.places.get().ok_or_else(|| StoreError::Refused("no places".into()))
+    }
+
+    /// Returns the format of the records.
+    pub(crate) fn format(&self) -> &'static dyn Format {
+        self.format
+    }
+
+    /// Returns, for each of these entries, the id that its line has by itself, wherever it stands.
+    pub(crate) fn alone(&self, entries: &[u64]) -> Result<Vec<EntryId>, SessionError> {
+        let first = self.pending.as_ref().map_or(u64::MAX, |pending| pending.first);
+        let mut ids = Vec::with_capacity(entries.len());
+        for range in ranges(entries) {
+            let held = range.start..range.end.min(first);
+            if !held.is_empty() {
+                ids.extend(content::alone(self.store, self.key()?, held)?);
+            }
+            for entry in range.start.max(first)..range.end {
+                ids.push(EntryId::of(None, LineId::of(&self.line(entry)?)));
+            }
+        }
+        Ok(ids)
+    }
+
+    /// Returns the path to the head.
+    pub fn path(&self, limit: usize) -> Result<Path, SessionError> {
+        match self.position.head {
+            Some(head) => Ok(self.format.path(self, head, limit)?),
+            None => Ok(Path::default()),
+        }
+    }
+
+    fn twins(&self) -> Result<&BTreeSet<NameTag>, StoreError> {
+        if self.twins.get().is_none() {
+            let held = self.key.map_or(Ok(Vec::new()), |key| self.store.twins(key))?;
+            let fresh = self.pending.iter().flat_map(|pending| pending.twins.iter().copied());
+            let _ = self.twins.set(held.into_iter().chain(fresh).collect());
+        }
+        self.twins.get().ok_or_else(|| StoreError::Refused("no twins".into()))
+    }
+
+    /// Returns every run of the generation.
+    pub(super) fn every_run(&self) -> Result<Vec<Run>, StoreError> {
+        let generation = self.position.generation;
+        let held = self.key.map(|key| self.store.runs(key, generation, 0)).transpose()?;
+        let mut runs = held.unwrap_or_default();
+        runs.extend(self.pending.iter().flat_map(|pending| pending.runs.iter().cloned()));
+        Ok(runs)
+    }
+
+    /// Returns how many bytes the line of each of these entries has.
+    pub(super) fn lengths(&self, entries: Range<u64>) -> Result<Vec<u64>, StoreError> {
+        let first = self.pending.as_ref().map_or(entries.end, |pending| pending.first);
+        let held = entries.start..entries.end.min(first);
+        let fresh = entries.start.max(first)..entries.end;
+        let mut lengths = Vec::new();
+        if !held.is_empty() {
+            lengths.extend(self.store.lengths(self.key()?, held)?);
+        }
+        for entry in fresh {
+            let pending = self.pending.as_ref();
+            let line = pending.and_then(|pending| pending.lines.get(pending.index(entry)?));
+            lengths.push(line.map_or(0, |line| line.bytes().len() as u64));
+        }
+        Ok(lengths)
+    }
+
+    /// Returns the last boundary among the entries with these numbers.
+    fn last_boundary(&self, entries: Range<u64>) -> Result<Option<u64>, Failure> {
+        let first = self.pending.as_ref().map_or(u64::MAX, |pending| pending.first);
+        for entry in (entries.start.max(first)..entries.end).rev() {
+            if self.record(entry)?.kind == Kind::Boundary {
+                return Ok(Some(entry));
+            }
+        }
+        let held = entries.start..entries.end.min(first);
+        Ok(if held.is_empty() { None } else { self.store.boundary(self.key()?, held)? })
+    }
+
+    /// Returns the name of the record that an entry says it follows.
+    fn followed(&self, entry: u64) -> Result<Option<String>, Failure> {
+        let line = self.line(entry)?;
+        let link = Raw::object(&line).map(|record| self.format.envelope(record).parent);
+        Ok(if let Some(Link::Named(name)) = link { Some(name) } else { None })
+    }
+
+    /// Returns the entry that an entry follows, if what it follows has this tag.
+    fn follows(&self, entry: u64, tag: NameTag) -> Result<Option<u64>, Failure> {
+        if !self.bearers.borrow().contains_key(&tag) {
+            let found = self.bearers_of(tag)?;
+            self.bearers.borrow_mut().insert(tag, found);
+        }
+        Ok(match self.bearers.borrow().get(&tag) {
+            Some(Bearers::Alike(last)) => *last,
+            Some(Bearers::Apart(last)) => {
+                self.followed(entry)?.and_then(|name| last.get(&name).copied())
+            }
+            None => None,
+        })
+    }
+
+    /// Returns the entries within the horizon whose records have this tag, each behind its place, in order.
+    fn tagged(&self, tag: NameTag) -> Result<Vec<(u64, u64)>, Failure> {
+        let held = self.key.map(|key| self.store.named(key, tag, tag)).transpose()?;
+        let mut entries = held.unwrap_or_default();
+        entries.extend(self.pending.iter().flat_map(|pending| pending.named(tag)));
+        let mut tagged = Vec::new();
+        for entry in entries {
+            tagged.extend(self.place(entry)?.map(|place| (place, entry)));
+        }
+        tagged.sort_unstable();
+        Ok(tagged)
+    }
+
+    fn bearers_of(&self, tag: NameTag) -> Result<Bearers, Failure> {
+        let tagged = self.tagged(tag)?;
+        if let [] | [_] = tagged.as_slice() {
+            return Ok(Bearers::Alike(tagged.first().map(|(_, entry)| *entry)));
+        }
+        // Equal tags are no proof of equal names.
+        let mut last = BTreeMap::new();
+        for (_, entry) in tagged {
+            let line = self.line(entry)?;
+            let name = Raw::object(&line).and_then(|raw| self.format.envelope(raw).name);
+            last.insert(name.unwrap_or_default(), entry);
+        }
+        Ok(if last.len() > 1 {
+            Bearers::Apart(last)
+        } else {
+            Bearers::Alike(last.into_values().next())
+        })
+    }
+}
+
+/// The last entry within the horizon of what one tag stands for.
+enum Bearers {
+    /// All entries of the tag have one name.
+    Alike(Option<u64>),
+    /// They have several.
+    Apart(BTreeMap<String, u64>),
+}
+
+/// Where the entries of a generation stand, and how.
+struct Places {
+    /// Stretches that do not overlap, by their first entry: the entry behind the last, and the place of the first.
+    last: BTreeMap<u64, (u64, u64)>,
+    /// The places that begin on the physical line of the one before, in order.
+    glued: Vec<Range<u64>>,
+}
+
+impl Places {
+    fn of(runs: &[Run]) -> Self {
+        let mut last = BTreeMap::new();
+        let mut glued = Vec::new();
+        for run in runs.iter().rev() {
+            let end = run.first + run.count;
+            // What lies further behind in the file counts; only what is free of it is added.
+            let taken = last.range(..run.first).next_back();
+            let mut from = taken.map_or(run.first, |(_, &(behind, _))| run.first.max(behind));
+            let taken: Vec<(u64, u64)> = last
+                .range(run.first..end)
+                .map(|(&first, &(behind, _)): (&u64, &(u64, u64))| (first, behind))
+                .collect();
+            for (first, behind) in taken.into_iter().chain([(end, end)]) {
+                if from < first {
+                    last.insert(from, (first, run.start + (from - run.first)));
+                }
+                from = from.max(behind);
+            }
+        }
+        for run in runs {
+            let mut place = run.start;
+            for (count, separator) in &run.gaps.0 {
+                if !separator.contains(&b'\n') {
+                    glued.push(place.max(1)..place + count);
+                }
+                place += count;
+            }
+        }
+        Self { last, glued }
+    }
+
+    fn place(&self, entry: u64) -> Option<u64> {
+        let (first, (behind, place)) = self.last.range(..=entry).next_back()?;
+        (entry < *behind).then(|| place + (entry - first))
+    }
+
+    fn is_glued(&self, place: u64) -> bool {
+        let after = self.glued.partition_point(|range| range.start <= place);
+        after.checked_sub(1).and_then(|i| self.glued.get(i)).is_some_and(|at| at.contains(&place))
+    }
+}
+
+/// Returns the stretches of consecutive numbers in a list.
+pub(crate) fn ranges(entries: &[u64]) -> Vec<std::ops::Range<u64>> {
+    let mut ranges: Vec<std::ops::Range<u64>> = Vec::new();
+    for &entry in entries {
+        match ranges.last_mut() {
+            Some(range) if range.end == entry => range.end += 1,
+            _ => ranges.push(entry..entry + 1),
+        }
+    }
+    ranges
+}
+
+/// Returns whether a run has only usual separators behind its first entry, so that a longer run may hold it.
+fn plain(run: &Run) -> bool {
+    run.gaps.0.is_empty()
+}
+
+impl Graph for View<'_> {
+    fn len(&self) -> u64 {
+        self.position.horizon
+    }
+
+    fn at(&self, place: u64) -> Result<Option<u64>, Failure> {
+        if place >= self.position.horizon {
+            return Ok(None);
+        }
+        let within = |run: &&Run| run.start <= place && place < run.start + run.count;
+        let pending = self.pending.as_ref().and_then(|pending| pending.runs.last());
+        if let Some(run) = self.last.iter().chain(pending).find(within) {
+            return Ok(Some(run.first + (place - run.start)));
+        }
+        let runs = self.runs()?;
+        let after = runs.partition_point(|run| run.start <= place);
+        let run = after.checked_sub(1).and_then(|i| runs.get(i)).filter(within);
+        Ok(run.map(|run| run.first + (place - run.start)))
+    }
+
+    fn record(&self, entry: u64) -> Result<Record, Failure> {
+        let fresh =
+            self.pending.as_ref().and_then(|pending| pending.records.get(pending.index(entry)?));
+        if let Some(record) = fresh {
+            return Ok(record.clone());
+        }
+        let chunk = entry / CHUNK;
+        let mut records = self.records.borrow_mut();
+        let chunk = match records.entry(chunk) {
+            Entry::Occupied(read) => read.into_mut(),
+            Entry::Vacant(unread) => {
+                let range = (chunk * CHUNK).max(1)..(chunk + 1) * CHUNK;
+                unread.insert(self.store.records(self.key()?, range)?)
+            }
+        };
+        let found =
+            chunk.binary_search_by_key(&entry, |record| record.n).ok().and_then(|i| chunk.get(i));
+        let missing = || StoreError::corrupt(format!("entry {entry}"), "it has no record");
+        Ok(found.ok_or_else(missing)?.clone())
+    }
+
+    fn parent(&self, entry: u64) -> Result<Option<u64>, Failure> {
+        if let Some(found) = self.parents.borrow().get(&entry) {
+            return Ok(*found);
+        }
+        let record = self.record(entry)?;
+        let twins = self.twins()?;
+        let tag = match record.parent {
+            Parent::Root => return Ok(None),
+            Parent::Entry(parent) => match self.record(parent)?.name {
+                Some(name) if twins.contains(&name) => name,
+                // Only what an agent writes into another state of its file can follow what is not there.
+                _ if self.position.generation > 1 && !self.format.is_closed() => {
+                    let is_apart = self.place(parent)?.is_none() && self.place(entry)?.is_some();
+                    return Ok((!is_apart).then_some(parent));
+                }
+                _ => return Ok(Some(parent)),
+            },
+            Parent::Missing => match self.followed(entry)? {
+                Some(name) => NameTag::of(&name),
+                None => return Ok(None),
+            },
+        };
+        let found = self.follows(entry, tag)?;
+        self.parents.borrow_mut().insert(entry, found);
+        Ok(found)
+    }
+
+    fn line(&self, entry: u64) -> Result<Vec<u8>, Failure> {
+        let fresh =
+            self.pending.as_ref().and_then(|pending| pending.lines.get(pending.index(entry)?));
+        if let Some(line) = fresh {
+            return Ok(line.bytes().to_vec());
+        }
+        let mut found = Vec::new();
+        self.store.lines(self.key()?, &[entry], &mut |_, line| found = line)?;
+        Ok(found)
+    }
+
+    fn place(&self, entry: u64) -> Result<Option<u64>, Failure> {
+        Ok(self.places()?.place(entry))
+    }
+
+    fn named(&self, name: NameTag) -> Result<Option<u64>, Failure> {
+        if let Some(found) = self.named.borrow().get(&name) {
+            return Ok(*found);
+        }
+        let last = self.tagged(name)?.last().map(|(_, entry)| *entry);
+        self.named.borrow_mut().insert(name, last);
+        Ok(last)
+    }
+
+    fn bears(&self, record: &Record) -> Result<bool, Failure> {
+        match record.name {
+            Some(name) if self.twins()?.contains(&name) => Ok(self.named(name)? == Some(record.n)),
+            // No other entry has the name.
+            Some(_) => Ok(self.place(record.n)?.is_some()),
+            None => Ok(true),
+        }
+    }
+
+    fn boundary(&self, before: u64) -> Result<Option<(u64, u64)>, Failure> {
+        let runs = self.runs()?;
+        let begun = runs.partition_point(|run| run.start < before);
+        for run in runs.iter().take(begun).rev() {
+            let end = run.first + run.count.min(before - run.start);
+            if let Some(entry) = self.last_boundary(run.first..end)? {
+                return Ok(Some((run.start + (entry - run.first), entry)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_glued(&self, place: u64) -> Result<bool, Failure> {
+        Ok(place < self.len() && self.places()?.is_glued(place))
+    }
+
+    fn bytes(&self) -> Result<u64, Failure> {
+        let runs = self.every_run()?;
+        let horizon = self.position.horizon;
+        let Some(last) = runs.last() else { return Ok(0) };
+        if last.end() <= horizon {
+            return Ok(last.bytes + last.tail.len() as u64);
+        }
+        let Some(run) = runs.iter().find(|run| run.end() >= horizon) else { return Ok(0) };
+        let kept = horizon.saturating_sub(run.start);
+        let separators = run.gaps.iter(run.start, run.count);
+        let separators = separators.skip(usize::try_from(kept)?).map(|gap| gap.len() as u64);
+        let lengths = self.lengths(run.first + kept..run.first + run.count)?;
+        let beyond = separators.sum::<u64>() + lengths.into_iter().sum::<u64>();
+        Ok(run.bytes.saturating_sub(beyond))
+    }
+
+    fn before(&self) -> Result<Before<'_>, Failure> {
+        Ok(match self.begins()? {
+            Begins::Here => Before::Nothing,
+            Begins::Elsewhere(_) => Before::Unread,
+            Begins::At(position) => {
+                Before::File(&**self.before.get_or_init(|| Box::new(self.base(*position))))
+            }
+        })
+    }
+}

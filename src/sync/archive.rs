@@ -1,0 +1,214 @@
+//! The archive: a store with its live files, and what of the machine its changes see.
+
+use std::{
+    cell::RefCell,
+    ffi::OsStr,
+    fs::{self, DirBuilder, File},
+    io::ErrorKind,
+    os::unix::{ffi::OsStrExt, fs::DirBuilderExt},
+    path::{Path, PathBuf},
+};
+
+use uuid::Uuid;
+
+use crate::{
+    live::{TRANSCRIPTS, Writable},
+    model::{self, MachineId, SessionName, Timestamp},
+    session::Session,
+    store::{Access, MemoryStore, SessionFilter, SqliteStore, Store, StoreError},
+    sync::{SyncError, lock, owner, rebuild::rebuild_all},
+};
+
+/// Clock and chance, which the library never reads by itself.
+pub trait Ambient: Send {
+    /// Returns the time.
+    fn now(&mut self) -> Timestamp;
+    /// Returns a fresh random id.
+    fn uuid(&mut self) -> Uuid;
+    /// Returns the salt of words that a person gave.
+    fn salt(&mut self) -> [u8; 16] {
+        self.uuid().into_bytes()
+    }
+}
+
+/// The clock and the chance of the machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Machine;
+
+impl Ambient for Machine {
+    fn now(&mut self) -> Timestamp {
+        Timestamp(chrono::Utc::now().timestamp_millis())
+    }
+
+    fn uuid(&mut self) -> Uuid {
+        Uuid::new_v4()
+    }
+}
+
+/// Where paths of files belong: an account on a computer, and its home folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Here {
+    /// The number that was drawn for this account on this computer.
+    pub machine: MachineId,
+    /// The home folder: paths below it are kept relative to it.
+    pub home: Option<PathBuf>,
+}
+
+impl Here {
+    /// Returns the place of a file as the store keeps it.
+    fn place_of(&self, path: &Path) -> model::Place {
+        let below = self.home.as_ref().and_then(|home| path.strip_prefix(home).ok());
+        match below {
+            Some(below) => model::Place::Home(self.machine, below.as_os_str().as_bytes().to_vec()),
+            None => model::Place::Path(self.machine, path.as_os_str().as_bytes().to_vec()),
+        }
+    }
+}
+
+/// How changes treat a file of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// Write it even if a process has its session loaded.
+    pub force: bool,
+    /// Set it aside and write a new one even where appending would do.
+    pub rotate: bool,
+    /// The folder in which the session may work, for an agent that lists them.
+    pub folder: Option<String>,
+}
+
+/// A store with its live files: what the verbs work on.
+pub struct Archive {
+    pub(crate) store: Box<dyn Store>,
+    pub(crate) root: Option<PathBuf>,
+    ambient: RefCell<Box<dyn Ambient>>,
+    here: Here,
+    pub(crate) manner: Manner,
+    pub(crate) writable: Writable,
+}
+
+impl Archive {
+    /// Opens the archive in a folder; unless it is only read, what is not there is made, private.
+    pub fn open(root: &Path, access: Access, ambient: Box<dyn Ambient>) -> Result<Self, SyncError> {
+        let io = |source| SyncError::Io { path: root.to_owned(), source };
+        let make = |folder: &Path| {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(|source| match source.kind() {
+                ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => {
+                    StoreError::ReadOnly { path: root.to_owned() }.into()
+                }
+                _ => io(source),
+            })
+        };
+        if access != Access::Read {
+            owner::check(root)?;
+            make(root)?;
+        }
+        // Links are followed once, so that they cannot lead elsewhere between two steps.
+        let root = match fs::canonicalize(root) {
+            Err(error) if error.kind() == ErrorKind::NotFound => root.to_owned(),
+            other => other.map_err(io)?,
+        };
+        let store = SqliteStore::open(&root.join("store.db"), access)?;
+        // A store that is refused has got nothing new, not even a folder.
+        if access != Access::Read {
+            make(&root.join(TRANSCRIPTS))?;
+        }
+        let archive = Self { root: Some(root), ..Self::over(Box::new(store), ambient) };
+        if access != Access::Read && archive.store.is_stale()? {
+            let _lock = archive.lock()?;
+            rebuild_all(archive.store())?;
+        }
+        Ok(archive)
+    }
+
+    /// Makes an archive over any store, without live files.
+    pub fn over(store: Box<dyn Store>, ambient: Box<dyn Ambient>) -> Self {
+        let (manner, writable) = (Manner::default(), Writable::default());
+        let (ambient, here) = (RefCell::new(ambient), Here::default());
+        Self { store, root: None, ambient, here, manner, writable }
+    }
+
+    /// Makes an archive that lasts as long as its value.
+    pub fn in_memory(ambient: Box<dyn Ambient>) -> Self {
+        Self::over(Box::new(MemoryStore::new()), ambient)
+    }
+
+    /// Says how changes treat files of agents from now on.
+    pub fn set_manner(&mut self, manner: Manner) {
+        self.manner = manner;
+    }
+
+    /// Says on which computer, and in whose account, paths are met from now on.
+    pub fn set_here(&mut self, here: Here) {
+        self.here = here;
+    }
+
+    /// Says which files of agents may be written from now on; until then none is, only the store's own transcripts.
+    pub fn set_writable(&mut self, writable: Writable) {
+        self.writable = writable;
+    }
+
+    /// Returns the store.
+    pub fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    /// Returns the folder, if there is one.
+    pub fn root(&self) -> Option<&Path> {
+        self.root.as_deref()
+    }
+
+    /// Returns the sessions, the newest first, each with its card.
+    pub fn sessions(&self, filter: &SessionFilter) -> Result<Vec<crate::store::Listed>, SyncError> {
+        Ok(self.store.sessions(filter)?)
+    }
+
+    /// Returns all sessions, whether lists show them or not.
+    pub fn every(&self) -> Result<Vec<Session>, SyncError> {
+        let known = self.store.names()?.into_iter().map(|(key, name)| Session::known(key, name));
+        Ok(known.collect::<Result<_, _>>()?)
+    }
+
+    /// Returns the session of a name.
+    pub fn session(&self, name: &SessionName) -> Result<Option<Session>, SyncError> {
+        Ok(Session::find(self.store.as_ref(), name)?)
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.ambient.borrow_mut().now()
+    }
+
+    pub(crate) fn uuid(&self) -> Uuid {
+        self.ambient.borrow_mut().uuid()
+    }
+
+    pub(crate) fn salt(&self) -> [u8; 16] {
+        self.ambient.borrow_mut().salt()
+    }
+
+    /// Waits until no other program changes this archive, and keeps it so while the answer lives.
+    pub(crate) fn lock(&self) -> Result<Option<File>, SyncError> {
+        let Some(root) = &self.root else { return Ok(None) };
+        lock::lock(root).map(Some).map_err(|source| SyncError::Io { path: root.clone(), source })
+    }
+
+    /// Returns where a file lies as the store keeps it.
+    pub fn place_of(&self, path: &Path) -> model::Place {
+        self.here.place_of(path)
+    }
+
+    /// Returns where a file of a session lies, if that is on this computer and in this account.
+    pub fn path_of(&self, place: &model::Place) -> Option<PathBuf> {
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        match place {
+            model::Place::Store(below) => Some(self.root.as_deref()?.join(path(below))),
+            model::Place::Home(machine, below) if *machine == self.here.machine => {
+                Some(self.here.home.as_deref()?.join(path(below)))
+            }
+            model::Place::Path(machine, whole) if *machine == self.here.machine => {
+                Some(path(whole))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! An agent's own file: the session follows it, and takes it to the agent where a command was cut short.
+//!
+//! | the file | what is done |
+//! |---|---|
+//! | is as it was last seen | nothing |
+//! | is still the old file of a committed rotation | the rotation is carried out |
+//! | is not there | the session goes on without it |
+//! | ends before or within what the newest command appended | that is appended |
+//! | goes on behind its known end | what came is taken in |
+//! | is anything else | taken in as a new generation, which the current branch follows |
+//!
+//! An idle agent keeps its conversation in memory and goes on from an entry that the file no longer holds. What it writes
+//! then joins the branch that holds that entry:
+//!
+//! ```text
+//! old file   A B C        main.1: C          joined, a generation of its own   A B C D     main.1: D
+//! new file   A N          main: N            the file                          A N D       main: N, which the agent is
+//!                D follows C, which is not there                                           told to resume again
+//! ```
+//!
+//! Invariant: nothing that another program wrote is taken out of the file, and each of its lines is in a generation.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    live::WritableFile,
+    model::{Command, Kind, Parent, Position, Run, State},
+    session::{Growth, Session, content},
+    sync::{
+        Archive, Notice, SyncError,
+        change::{Change, LATE},
+        file::{self, failed, finish_rotation, from, is_subsequence, pending, saw},
+        live_file::{LiveFile, expected},
+        moved::{is_of_a_person, was_moved},
+        reach,
+        setting::line_start,
+        sources,
+    },
+    wire::Graph,
+};
+
+/// How many bytes before the known end are compared when the file has grown.
+const COMPARED: usize = 64 << 10;
+
+/// Brings a session and its agent's file to agree; the caller holds the lock.
+pub(crate) fn agree(
+    archive: &Archive,
+    session: &Session,
+    live: &LiveFile,
+    target: &WritableFile,
+    tip: &State,
+) -> Result<Vec<Notice>, SyncError> {
+    let path = &live.path;
+    let meta = target.open().and_then(|file| file.metadata()).map_err(failed(target))?;
+    if let Some(rotation) = pending(archive, session, target, tip)? {
+        finish_rotation(archive, session, target, &rotation, tip)?;
+        saw(archive, target)?;
+        return Ok(vec![Notice::Finished { path: path.clone() }]);
+    }
+    let sighting = sources::sighting(target.path(), &meta);
+    let is_seen = archive.store.sighting(&sighting.path)?.is_some_and(|last| last == sighting);
+    if is_seen && meta.len() == expected(tip) {
+        return Ok(Vec::new());
+    }
+    let Some(position) = tip.position() else { return Ok(Vec::new()) };
+    let runs = archive.store.runs(session.key, position.generation, 0)?;
+    let (mut notices, is_alone) =
+        if meta.len() > expected(tip) && ends_alike(archive, session, target, &runs, tip)? {
+            take_in(archive, session, live, target)?
+        } else {
+            compare(archive, session, live, target, &runs)?
+        };
+    if !is_alone {
+        let tip = archive.store.state(session.key)?;
+        notices.extend(agree(archive, session, live, target, &tip)?);
+    } else if path.exists() {
+        saw(archive, target)?;
+    }
+    Ok(notices)
+}
+
+/// Says that a session has no live file any more.
+pub(crate) fn gone(
+    archive: &Archive,
+    session: &Session,
+    live: &LiveFile,
+) -> Result<Notice, SyncError> {
+    let mut change = Change::bare(archive, session)?;
+    change.set_live(None);
+    change.set_gone(live.n);
+    change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
+    Ok(Notice::Gone { path: live.path.clone() })
+}
+
+/// Returns whether the bytes before the known end are those that are known.
+fn ends_alike(
+    archive: &Archive,
+    session: &Session,
+    live: &WritableFile,
+    runs: &[Run],
+    tip: &State,
+) -> Result<bool, SyncError> {
+    let known = content::last(archive.store.as_ref(), session, runs, COMPARED)?;
+    let end = expected(tip);
+    let there = live.read(end - known.len() as u64, Some(end));
+    Ok(there.map_err(failed(live))? == known)
+}
+
+/// Takes in what the agent appended; returns too whether no other program wrote to the file meanwhile.
+fn take_in(
+    archive: &Archive,
+    session: &Session,
+    live: &LiveFile,
+    target: &WritableFile,
+) -> Result<(Vec<Notice>, bool), SyncError> {
+    let mut change = Change::bare(archive, session)?;
+    let Some(before) = change.position() else { return Ok((Vec::new(), true)) };
+    let mut growth = change.growth(before.generation)?;
+    let file = from(target, growth.length())?;
+    change.read(&mut growth, file)?;
+    follow(change, live, before, growth, false)
+}
+
+/// Reads the whole file and decides what it is, as [`take_in`] does.
+fn compare(
+    archive: &Archive,
+    session: &Session,
+    live: &LiveFile,
+    target: &WritableFile,
+    runs: &[Run],
+) -> Result<(Vec<Notice>, bool), SyncError> {
+    let io = failed(target);
+    let known = content::bytes(archive.store.as_ref(), session, runs)?;
+    let there = target.read(0, None).map_err(&io)?;
+    if there == known {
+        return Ok((Vec::new(), true));
+    }
+    let said = unsaid(archive, session, runs, &known, &there)?;
+    if let Some(rest) = &said {
+        target.append_synced(rest, (there.len() + rest.len()) as u64).map_err(&io)?;
+        if [&there[..], rest].concat() == known {
+            return Ok((vec![Notice::Finished { path: live.path.clone() }], true));
+        }
+    }
+    let mut change = Change::bare(archive, session)?;
+    let Some(before) = change.position() else { return Ok((Vec::new(), true)) };
+    let mut growth = change.generation(Some(live.n));
+    change.read(&mut growth, from(target, 0)?)?;
+    follow(change, live, before, growth, true)
+}
+
+/// Returns what is still to be appended of what the newest operation said, if a command said it and the file lacks it.
+fn unsaid(
+    archive: &Archive,
+    session: &Session,
+    runs: &[Run],
+    known: &[u8],
+    there: &[u8],
+) -> Result<Option<Vec<u8>>, SyncError> {
+    let n = archive.store.state(session.key)?.operations();
+    let newest = archive.store.operations(session.key, n..n + 1)?.pop();
+    if !newest.is_some_and(|by| is_of_a_person(&by.command) && by.runs.is_some()) {
+        return Ok(None);
+    }
+    let said = file::newest(archive, session, runs)?;
+    let length = usize::try_from(said).unwrap_or(usize::MAX).min(known.len());
+    let (base, said) = known.split_at(known.len() - length);
+    let Some(since) = there.strip_prefix(base) else { return Ok(None) };
+    if let Some(rest) = said.strip_prefix(since) {
+        return Ok((!rest.is_empty()).then(|| rest.to_vec()));
+    }
+    let line = said.trim_ascii();
+    let open: &[u8] = if there.is_empty() || there.ends_with(b"\n") { b"" } else { b"\n" };
+    let is_there = memchr::memmem::find(since, line).is_some();
+    Ok((!is_there && !line.is_empty()).then(|| [open, line, &b"\n"[..]].concat()))
+}
+
+/// What an agent wrote that knew only an older state.
+struct Late {
+    /// The entry from which it went on.
+    base: u64,
+    /// What it wrote, in order.
+    entries: Vec<u64>,
+}
+
+/// Moves the branches to where a growth of the file takes them.
+fn follow(
+    mut change: Change<'_>,
+    live: &LiveFile,
+    before: Position,
+    growth: Growth,
+    anew: bool,
+) -> Result<(Vec<Notice>, bool), SyncError> {
+    let first = change.tip.entries() + 1;
+    let (generation, horizon) = (growth.generation, growth.entries);
+    let found = growth.sequence();
+    let entries = change.entries() + 1 - first;
+    let open = line_start(&growth);
+    let head = change.head(&growth)?;
+    change.grown(growth);
+    let mut position = Position { generation, head, horizon };
+    let current = change.tip.current().to_owned();
+    let mut notices = Vec::new();
+    let late = late(&change, position, first)?;
+    let is_apart = late.iter().any(|late| head.is_some_and(|head| late.entries.contains(&head)));
+    for late in &late {
+        if let Some(branch) = join(&mut change, late, position, &current)? {
+            let entries = late.entries.len() as u64;
+            notices.push(Notice::Joined { entries, branch });
+        }
+    }
+    // The agent would resume what belongs elsewhere: it is told again where the branch stands.
+    if is_apart {
+        position.head = before.head;
+        let back = Position { head, ..position };
+        if let Some(lines) = reach::way_to(&mut change, back, before.head)? {
+            let more: Vec<u8> = open.into_iter().chain(lines.into_iter().flat_map(ended)).collect();
+            position = say(&mut change, position, more)?;
+        }
+    }
+    let held = change.view(before).map(|view| view.sequence()).transpose()?.unwrap_or_default();
+    let goes_on = if anew {
+        is_subsequence(&held, &found)
+    } else {
+        before.head.is_none_or(|stood| is_on_path(&change, position, stood).unwrap_or(true))
+    };
+    let mut left = None;
+    if !goes_on && was_moved(&change, &current)? {
+        let name = change.left_name(&current);
+        change.set_branch(&name, Some(before));
+        left = Some(name);
+    }
+    change.set_branch(&current, Some(position));
+    let kept = left.as_ref().map(|left| change.branch_text(left));
+    let (outcome, is_alone) =
+        change.commit(Command::CatchUp { entries, branch: None, left: kept })?;
+    let operation = outcome.operation;
+    let path = live.path.clone();
+    let joined: u64 = late.iter().map(|late| late.entries.len() as u64).sum();
+    if (anew && !goes_on) || left.is_some() {
+        notices.push(Notice::Followed { path, entries, left, operation });
+    } else if entries > joined {
+        notices.push(Notice::Appended { entries: entries - joined, operation });
+    }
+    Ok((notices, is_alone))
+}
+
+fn ended(mut line: Vec<u8>) -> Vec<u8> {
+    line.push(b'\n');
+    line
+}
+
+/// Adds lines to the file and to its generation.
+fn say(change: &mut Change<'_>, position: Position, more: Vec<u8>) -> Result<Position, SyncError> {
+    let mut growth = change.growth(position.generation)?;
+    change.read_bytes(&mut growth, &more)?;
+    let head = change.head(&growth)?;
+    let said = Position { head, horizon: growth.entries, ..position };
+    let end = growth.length();
+    change.grown(growth);
+    change.append_live(more, end)?;
+    Ok(said)
+}
+
+fn is_on_path(change: &Change<'_>, position: Position, entry: u64) -> Result<bool, SyncError> {
+    let Some(head) = position.head else { return Ok(false) };
+    let path = change.format.path(&change.look(position), head, usize::MAX)?;
+    Ok(path.entries.contains(&entry))
+}
+
+/// Returns what came from agents that knew only an older state, or went on from where another branch stands.
+fn late(change: &Change<'_>, position: Position, first: u64) -> Result<Vec<Late>, SyncError> {
+    let view = change.look(position);
+    let mut base: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let current = change.tip.current();
+    let others = change.tip.branches.iter().filter(|(name, _)| *name != current);
+    let heads: BTreeSet<u64> = others.filter_map(|(_, at)| at.head).collect();
+    for place in 0..view.len() {
+        let Some(entry) = view.at(place)?.filter(|entry| *entry >= first) else { continue };
+        let record = view.record(entry)?;
+        if matches!(record.kind, Kind::Opaque) {
+            continue;
+        }
+        let Parent::Entry(parent) = record.parent else { continue };
+        let from = match base.get(&parent) {
+            Some(&from) => from,
+            None if parent >= first => continue,
+            None if view.place(parent)?.is_none() || heads.contains(&parent) => parent,
+            None => continue,
+        };
+        base.insert(entry, from);
+        found.entry(from).or_default().push(entry);
+    }
+    drop(view);
+    let on_path: BTreeSet<u64> = match position.head {
+        Some(head) => {
+            let path = change.format.path(&change.look(position), head, usize::MAX)?;
+            path.entries.into_iter().collect()
+        }
+        None => BTreeSet::new(),
+    };
+    // What the agent resumes from an entry that is there is no late word, but its own way.
+    let is_late = |(base, entries): &(u64, Vec<u64>)| {
+        !on_path.contains(base) || !entries.iter().any(|entry| on_path.contains(entry))
+    };
+    let late = found.into_iter().filter(is_late);
+    Ok(late.map(|(base, entries)| Late { base, entries }).collect())
+}
+
+/// Lets what came late join the branch that stands where it goes on, and returns that branch.
+fn join(
+    change: &mut Change<'_>,
+    late: &Late,
+    position: Position,
+    current: &str,
+) -> Result<Option<String>, SyncError> {
+    let Some(session) = change.session.clone() else { return Ok(None) };
+    let stands = |(name, at): &(&String, &Position)| *name != current && at.head == Some(late.base);
+    let branch = change.tip.branches.iter().find(stands);
+    let branch = branch.map(|(name, at)| (name.clone(), *at));
+    if change.look(position).place(late.base)?.is_some() {
+        let Some((branch, _)) = branch else { return Ok(None) };
+        let to = Position { head: late.entries.last().copied(), ..position };
+        change.set_branch(&branch, Some(to));
+        return Ok(Some(branch));
+    }
+    let (branch, at) = match branch {
+        Some((branch, at)) => (branch, Some(at)),
+        None => (change.left_name(LATE), holding(change, &session, late.base)?),
+    };
+    let Some(at) = at else { return Ok(None) };
+    // No file ever held the old state with these entries behind it.
+    let mut growth = change.generation(None);
+    reach::place_runs(change, &mut growth, at)?;
+    let pending = change.look(position);
+    let mut lengths = Vec::new();
+    for &entry in &late.entries {
+        lengths.push(pending.line(entry)?.len() as u64);
+    }
+    drop(pending);
+    for (&entry, length) in late.entries.iter().zip(lengths) {
+        let id = change.id_of(entry)?;
+        growth.place(entry, id, b"\n", length);
+    }
+    growth.end(b"\n".to_vec());
+    let to = Position {
+        generation: growth.generation,
+        head: late.entries.last().copied(),
+        horizon: growth.entries,
+    };
+    change.grown(growth);
+    change.set_branch(&branch, Some(to));
+    Ok(Some(branch))
+}
+
+/// Returns the end of the newest generation that holds an entry.
+fn holding(
+    change: &Change<'_>,
+    session: &Session,
+    entry: u64,
+) -> Result<Option<Position>, SyncError> {
+    for generation in (1..=change.tip.generations.len() as u64).rev() {
+        let runs = change.archive.store.runs(session.key, generation, 0)?;
+        if runs.iter().any(|run| run.first <= entry && entry < run.first + run.count) {
+            let horizon = runs.last().map_or(0, Run::end);
+            return Ok(Some(Position { generation, head: Some(entry), horizon }));
+        }
+    }
+    Ok(None)
+}

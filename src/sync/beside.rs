@@ -1,0 +1,107 @@
+//! Beside a file: the other files of its session, where an agent keeps it in several, found by their names.
+//!
+//! Invariant: no link is followed, and no more than [`LOOKED`] names are looked at.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    json::Raw,
+    model::SessionName,
+    sync::sources,
+    wire::{Base, FileName, Format, jsonl::Reader},
+};
+
+/// How many names are looked at in all.
+const LOOKED: usize = 100_000;
+/// Over how many files a history is followed.
+const FOLLOWED: usize = 1000;
+
+/// Returns what the name of a file says, if its agent keeps a session in several files.
+pub(crate) fn name(format: &dyn Format, path: &Path) -> Option<FileName> {
+    format.file_name(path.file_name()?.to_str()?)
+}
+
+/// Returns the files from which a file goes on, the first one of the session first; those that are not there, or belong
+/// to another session, are left out.
+pub(crate) fn bases(format: &dyn Format, session: &SessionName, path: &Path) -> Vec<PathBuf> {
+    let Some(mut wanted) = base(format, path) else { return Vec::new() };
+    let found = find(format, path, None, &|_| true);
+    let mut bases: Vec<PathBuf> = Vec::new();
+    let mut met: BTreeSet<String> = name(format, path).into_iter().map(|own| own.id).collect();
+    while bases.len() < FOLLOWED && met.insert(wanted.file.clone()) {
+        let is_meant = |(name, _): &&(FileName, PathBuf)| name.id == wanted.file;
+        let Some((_, file)) = found.iter().find(is_meant) else { break };
+        if !sources::identify(file).is_ok_and(|(_, name)| name == *session) {
+            break;
+        }
+        bases.push(file.clone());
+        let Some(next) = base(format, file) else { break };
+        wanted = next;
+    }
+    bases.reverse();
+    bases
+}
+
+/// Returns where the history of a file begins, if that is another file.
+fn base(format: &dyn Format, path: &Path) -> Option<Base> {
+    name(format, path)?;
+    let mut reader = Reader::new(sources::open(path, 0).ok()?);
+    let first = reader.next_line().ok()??;
+    format.base(Raw::object(first.line.bytes)?)
+}
+
+/// Returns the file that an agent reads in the place of this one, because it was begun later.
+pub(crate) fn successor(format: &dyn Format, path: &Path) -> Option<PathBuf> {
+    let own = name(format, path)?;
+    let is_later = |name: &FileName| name.session == own.session && *name > own;
+    let found = find(format, path, Some(&own.begun), &is_later).into_iter();
+    found.max_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, path)| path)
+}
+
+/// Finds files of a session by their names, in the order of the folders; folders whose names say that all in them was
+/// begun before a time are left out.
+fn find(
+    format: &dyn Format,
+    file: &Path,
+    since: Option<&str>,
+    is_meant: &dyn Fn(&FileName) -> bool,
+) -> Vec<(FileName, PathBuf)> {
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let mut found = Vec::new();
+    let mut looked = 0;
+    for shelf in format.shelves(&file) {
+        let mut ahead = vec![(shelf.path.clone(), 0)];
+        while let Some((folder, depth)) = ahead.pop() {
+            let Ok(children) = fs::read_dir(&folder) else { continue };
+            let mut children: Vec<fs::DirEntry> =
+                children.flatten().take(LOOKED.saturating_sub(looked)).collect();
+            looked += children.len();
+            children.sort_by_key(fs::DirEntry::file_name);
+            for child in children {
+                let path = child.path();
+                let Ok(kind) = child.file_type() else { continue };
+                if kind.is_dir() && depth < shelf.depth && !is_before(&shelf.path, &path, since) {
+                    ahead.push((path, depth + 1));
+                } else if kind.is_file()
+                    && let Some(name) = name(format, &path).filter(is_meant)
+                {
+                    found.push((name, path));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Returns whether a folder, named by year, month and day, holds only what was begun before a time.
+fn is_before(shelf: &Path, folder: &Path, since: Option<&str>) -> bool {
+    let Ok(day) = folder.strip_prefix(shelf) else { return false };
+    let day = day.to_string_lossy().replace('/', "-");
+    let is_day = day.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let since = since.and_then(|since| since.get(..day.len()));
+    is_day && since.is_some_and(|since| day.as_str() < since)
+}

@@ -1,0 +1,632 @@
+//! Changing: how a verb puts an operation together and carries it out.
+//!
+//! ```text
+//! begin   lock, catch up with the live file, see where the session stands
+//! ...     lines, growth, moves, marks, checkpoints are gathered
+//! commit  1 the successor of the live file, if there is one, is safe under its temporary name
+//!         2 the operation is committed
+//!         3 the live file is appended to, or exchanged
+//! ```
+//!
+//! Invariant: what a growth says of its file is what reading that file gives, because both come from the same reader.
+
+mod settle;
+
+use std::{
+    cell::OnceCell, collections::BTreeMap, fs::File, io::Read, os::unix::ffi::OsStrExt,
+    path::PathBuf,
+};
+
+use crate::{
+    json::Raw,
+    live::{Fresh, WritableFile},
+    model::{
+        Bulk, Checkpoint, Container, Cutting, Digest, Entry, EntryId, Facts, Generation, IdPrefix,
+        Kind, NameTag, Origin, Parent, Place, Position, Rotation, Run, SessionName, State, Step,
+        Text, Timestamp, Words, line::Line,
+    },
+    session::{Deriver, Growth, Pending, Session, SessionError, View, marker},
+    store::{Commit, NewLine, SessionKey, StoreError, Transaction},
+    sync::{
+        Archive, Notice, SyncError,
+        follow::Follow,
+        live_file::{LiveFile, live_file},
+        scan::Scanned,
+    },
+    wire::{
+        Envelope, Format, Graph,
+        jsonl::{Reader, Tail},
+    },
+};
+
+/// What a changing verb did.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The session.
+    pub session: Session,
+    /// The operation's number.
+    pub operation: u64,
+    /// What was noticed on the way.
+    pub notices: Vec<Notice>,
+}
+
+/// An operation while it is put together.
+pub(crate) struct Change<'a> {
+    pub(crate) archive: &'a Archive,
+    pub(crate) name: SessionName,
+    pub(crate) format: &'static dyn Format,
+    /// The session, unless this operation is its first.
+    pub(crate) session: Option<Session>,
+    /// Where the session stands before it.
+    pub(crate) tip: State,
+    pub(crate) at: Timestamp,
+    pub(crate) notices: Vec<Notice>,
+    /// Whether turns are written again, which have their checkpoints already.
+    pub(crate) is_replay: bool,
+    facts: Facts,
+    bulk: Bulk,
+    lines: Vec<NewLine>,
+    kept: Vec<Vec<u8>>,
+    /// How many bytes the lines have.
+    pub(crate) bytes: u64,
+    deriver: Deriver,
+    fresh_ids: BTreeMap<EntryId, u64>,
+    moved: BTreeMap<String, (Option<Position>, Option<Position>)>,
+    follow: Follow,
+    writing: Writing<'a>,
+    _lock: Option<File>,
+}
+
+/// The branch with which a session begins.
+pub(crate) const MAIN: &str = "main";
+/// What another program wrote in the place of the live file is kept under this name, with a number.
+pub(crate) const OUTSIDE: &str = "outside";
+/// What an agent wrote that knew only an older state is kept under this name, with a number.
+pub(crate) const LATE: &str = "late";
+
+/// The transaction to which a change belongs.
+pub(crate) enum Writing<'a> {
+    /// One of its own; none once it is committed.
+    Alone(Option<Box<dyn Transaction + 'a>>),
+    /// One in which many changes become durable together.
+    Among(&'a mut dyn Gathering),
+}
+
+/// A transaction in which many changes become durable together.
+pub(crate) trait Gathering {
+    /// Adds an operation.
+    fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError>;
+
+    /// Makes durable what was added so far, and begins anew.
+    fn renew(&mut self) -> Result<(), StoreError>;
+}
+
+impl<'a> Change<'a> {
+    /// Begins the first operation of a session, under the archive's lock.
+    pub(crate) fn create(
+        archive: &'a Archive,
+        name: SessionName,
+        format: &'static dyn Format,
+        lock: Option<File>,
+    ) -> Result<Self, SyncError> {
+        Ok(Self { _lock: lock, ..Self::first(archive, name, format)? })
+    }
+
+    /// Begins the first operation of a session, which becomes durable with others; the caller holds the lock.
+    pub(crate) fn among(
+        archive: &'a Archive,
+        name: SessionName,
+        format: &'static dyn Format,
+        gathering: &'a mut dyn Gathering,
+    ) -> Self {
+        Self::with(archive, name, format, Writing::Among(gathering))
+    }
+
+    /// Begins a change of a session that has caught up, under the archive's lock.
+    pub(crate) fn locked(
+        archive: &'a Archive,
+        session: &Session,
+        lock: Option<File>,
+        notices: Vec<Notice>,
+    ) -> Result<Self, SyncError> {
+        Ok(Self { _lock: lock, notices, ..Self::bare(archive, session)? })
+    }
+
+    /// Begins a change that is part of catching up; the caller holds the lock.
+    pub(crate) fn bare(archive: &'a Archive, session: &Session) -> Result<Self, SyncError> {
+        let mut change = Self::first(archive, session.name.clone(), session.format)?;
+        change.tip = change.archive.store.state(session.key)?;
+        if let Some(operation) = change.tip.unknown {
+            return Err(StoreError::NewerFacts { operation }.into());
+        }
+        change.at = change.at.max(Timestamp(change.tip.at().0 + 1));
+        change.session = Some(session.clone());
+        Ok(change)
+    }
+
+    /// Begins the first operation of a session.
+    pub(crate) fn first(
+        archive: &'a Archive,
+        name: SessionName,
+        format: &'static dyn Format,
+    ) -> Result<Self, SyncError> {
+        let writing = Writing::Alone(Some(archive.store.begin()?));
+        Ok(Self::with(archive, name, format, writing))
+    }
+
+    fn with(
+        archive: &'a Archive,
+        name: SessionName,
+        format: &'static dyn Format,
+        writing: Writing<'a>,
+    ) -> Self {
+        Self {
+            at: archive.now(),
+            archive,
+            name,
+            format,
+            session: None,
+            tip: State::default(),
+            notices: Vec::new(),
+            is_replay: false,
+            facts: Facts::default(),
+            bulk: Bulk::default(),
+            lines: Vec::new(),
+            kept: Vec::new(),
+            bytes: 0,
+            deriver: Deriver::default(),
+            fresh_ids: BTreeMap::new(),
+            moved: BTreeMap::new(),
+            follow: Follow::Nothing,
+            writing,
+            _lock: None,
+        }
+    }
+
+    /// Returns words that a person gave, as a record holds them.
+    pub(crate) fn given(&self, text: &str) -> Text {
+        Text::Given(Words { salt: self.archive.salt(), text: text.to_owned() })
+    }
+
+    /// Returns a branch's name as a record holds it: as it is if undertext gave it.
+    pub(crate) fn branch_text(&self, name: &str) -> Text {
+        if is_own_name(name) { Text::Own(name.to_owned()) } else { self.given(name) }
+    }
+
+    /// Returns the number of the operation.
+    pub(crate) fn number(&self) -> u64 {
+        self.tip.operations() + 1
+    }
+
+    /// Returns where the current branch stands.
+    pub(crate) fn position(&self) -> Option<Position> {
+        self.tip.position()
+    }
+
+    /// Returns where a branch will stand, this change included.
+    pub(crate) fn planned(&self, branch: &str) -> Option<Position> {
+        self.moved.get(branch).map_or_else(|| self.branch(branch), |(_, to)| *to)
+    }
+
+    /// Returns whether a name was met that has several entries, or had none when it was referred to.
+    pub(crate) fn has_twins(&self) -> bool {
+        !self.deriver.twins.is_empty()
+    }
+
+    /// Returns how many entries there are, this change's included.
+    pub(crate) fn entries(&self) -> u64 {
+        self.tip.entries() + self.bulk.entries.len() as u64
+    }
+
+    /// Returns the id of an entry.
+    pub(crate) fn id_of(&self, entry: u64) -> Result<EntryId, SyncError> {
+        let fresh = entry.checked_sub(self.tip.entries() + 1).and_then(|i| usize::try_from(i).ok());
+        if let Some(entry) = fresh.and_then(|i| self.bulk.entries.get(i)) {
+            return Ok(entry.id);
+        }
+        let held = self
+            .session
+            .as_ref()
+            .map(|s| self.archive.store.entries(s.key, entry..entry + 1))
+            .transpose()?;
+        let id = held.and_then(|held| held.first().map(|entry| entry.id));
+        Ok(id.ok_or_else(|| SessionError::NoEntry(entry.to_string()))?)
+    }
+
+    /// Returns the name of an entry's record.
+    pub(crate) fn record_name(&self, entry: u64) -> Result<Option<String>, SyncError> {
+        let fresh = entry.checked_sub(self.tip.entries() + 1).and_then(|i| usize::try_from(i).ok());
+        let mut line = fresh
+            .and_then(|i| self.lines.get(i))
+            .map(|line| line.bytes().to_vec())
+            .unwrap_or_default();
+        if let (true, Some(session)) = (line.is_empty(), &self.session) {
+            self.archive.store.lines(session.key, &[entry], &mut |_, found| line = found)?;
+        }
+        Ok(Raw::object(&line).and_then(|record| self.format.envelope(record).name))
+    }
+
+    /// Adds a file to the session.
+    pub(crate) fn file(&mut self, place: Place) -> u64 {
+        let n = (self.tip.files.len() + self.facts.files.len()) as u64 + 1;
+        self.facts.files.push(crate::model::File { n, place });
+        n
+    }
+
+    /// Begins a generation.
+    pub(crate) fn generation(&mut self, file: Option<u64>) -> Growth {
+        let n = (self.tip.generations.len() + self.facts.generations.len()) as u64 + 1;
+        self.facts.generations.push(Generation { n, file });
+        Growth::empty(n)
+    }
+
+    /// Keeps a compressed file beside the generation that it holds, and returns whether that is new.
+    pub(crate) fn contain(&mut self, generation: u64, bytes: Vec<u8>) -> bool {
+        let container =
+            Container { generation, digest: Digest::of_bytes(&bytes), size: bytes.len() as u64 };
+        let mut held = self.tip.containers.iter().rev().map(|(.., held)| held);
+        if held.find(|held| held.generation == generation) == Some(&container) {
+            return false;
+        }
+        self.facts.containers.push(container);
+        self.kept.push(bytes);
+        true
+    }
+
+    /// Takes up a generation at its end; the current branch's without asking the store for its runs.
+    pub(crate) fn growth(&self, generation: u64) -> Result<Growth, SyncError> {
+        let mut growth = Growth::empty(generation);
+        let fresh = self.bulk.runs.iter().rev().find(|run| run.generation == generation);
+        let last = fresh.or_else(|| self.tip.ends.get(&generation)).cloned();
+        if let Some(run) = last {
+            (growth.entries, growth.bytes, growth.running) = (run.end(), run.bytes, run.running);
+            if run.count > 0 {
+                let n = run.first + run.count - 1;
+                growth.last = Some((n, self.id_of(n)?));
+            } else if growth.entries > 0 {
+                let view = self.view(Position { generation, head: None, horizon: growth.entries });
+                let n = view
+                    .as_ref()
+                    .map(View::sequence)
+                    .transpose()?
+                    .and_then(|all| all.last().copied());
+                growth.last = n.map(|n| Ok::<_, SyncError>((n, self.id_of(n)?))).transpose()?;
+            }
+            growth.tail = run.tail;
+        }
+        Ok(growth)
+    }
+
+    /// Returns a view of what the store holds.
+    pub(crate) fn view(&self, position: Position) -> Option<View<'_>> {
+        let growth = self.tip.ends.get(&position.generation).cloned();
+        self.session
+            .as_ref()
+            .map(|session| View::new(self.archive.store.as_ref(), session, position, growth))
+    }
+
+    /// Returns the entry at which the agent would resume, given a growth that is not committed yet.
+    pub(crate) fn head(&self, growth: &Growth) -> Result<Option<u64>, SyncError> {
+        let position =
+            Position { generation: growth.generation, head: None, horizon: growth.entries };
+        Ok(self.format.head(&self.ahead(position, growth))?)
+    }
+
+    /// Returns a view of what the store holds and of the growths that have ended.
+    pub(crate) fn look(&self, position: Position) -> View<'_> {
+        let is_there = |run: &&Run| run.generation == position.generation;
+        self.gathered(position, self.bulk.runs.iter().filter(is_there).cloned().collect())
+    }
+
+    /// Returns a view of what the store holds and of a growth that has not ended.
+    pub(crate) fn ahead(&self, position: Position, growth: &Growth) -> View<'_> {
+        self.gathered(position, growth.runs())
+    }
+
+    fn gathered(&self, position: Position, runs: Vec<Run>) -> View<'_> {
+        let key = self.session.as_ref().map(|session| session.key);
+        let mut view = View::over(self.archive.store.as_ref(), key, self.format, position);
+        view.add(Pending {
+            first: self.tip.entries() + 1,
+            facts: &self.facts,
+            bulk: &self.bulk,
+            records: &self.deriver.records,
+            lines: &self.lines,
+            twins: &self.deriver.twins,
+            runs,
+            names: OnceCell::new(),
+        });
+        view
+    }
+
+    /// Reads bytes into a growth; what is new becomes entries.
+    pub(crate) fn read_bytes(
+        &mut self,
+        growth: &mut Growth,
+        bytes: &[u8],
+    ) -> Result<(), SyncError> {
+        self.read_with(growth, |tail| Reader::resume(bytes, tail).expecting(bytes.len()))
+    }
+
+    /// Reads a stream to its end into a growth; what is new becomes entries.
+    pub(crate) fn read(&mut self, growth: &mut Growth, stream: impl Read) -> Result<(), SyncError> {
+        self.read_with(growth, |tail| Reader::resume(stream, tail))
+    }
+
+    fn read_with<R: Read>(
+        &mut self,
+        growth: &mut Growth,
+        reader: impl FnOnce(Tail) -> Reader<R>,
+    ) -> Result<(), SyncError> {
+        let tail =
+            Tail { bytes: std::mem::take(&mut growth.tail), offset: growth.bytes, number: 1 };
+        let before = tail.bytes.clone();
+        let mut reader = reader(tail);
+        while let Some(located) = reader.next_line()? {
+            self.take(growth, &located.line)?;
+        }
+        let tail = reader.into_tail().bytes;
+        growth.tail = before;
+        growth.end(tail);
+        Ok(())
+    }
+
+    /// Adds a line at the end of a growth and returns its entry.
+    pub(crate) fn take(&mut self, growth: &mut Growth, line: &Line<'_>) -> Result<u64, SyncError> {
+        self.put(growth, Scanned::of(line, 0, self.format))
+    }
+
+    /// Adds a line that was scanned at the end of a growth and returns its entry.
+    pub(crate) fn put(&mut self, growth: &mut Growth, new: Scanned) -> Result<u64, SyncError> {
+        let link = growth.last.filter(|_| !new.is_named);
+        let id = EntryId::of(link.map(|(_, id)| id), new.line.id());
+        let length = new.line.bytes().len() as u64;
+        let known = match self.fresh_ids.get(&id).copied() {
+            None if self.is_new_name(&new)? => None,
+            None => self.held(id)?,
+            known => known,
+        };
+        let n = match known {
+            Some(n) => n,
+            None => self.add(id, link.map(|(n, _)| n), new.line, new.envelope, growth)?,
+        };
+        growth.place(n, id, &new.separator, length);
+        Ok(n)
+    }
+
+    /// Adds a line that lies in no generation, because another one will stand in its place at the end of a growth.
+    pub(crate) fn aside(&mut self, growth: &Growth, line: &Line<'_>) -> Result<u64, SyncError> {
+        let mut beside = growth.clone();
+        // What is linked has something before it; nothing else of it says where it would have stood.
+        if line.shape.as_ref().is_some_and(|shape| shape.name.is_some()) {
+            beside.last = None;
+        }
+        self.take(&mut beside, line)
+    }
+
+    /// Says that an entry stands in the place of another.
+    pub(crate) fn stand_for(&mut self, entry: u64, origin: u64) {
+        self.bulk.origins.push(Origin { entry, origin, cut: None });
+    }
+
+    /// Says what was cut of an entry that stands in the place of another.
+    pub(crate) fn cut(&mut self, entry: u64, cut: Cutting) {
+        if let Some(origin) = self.bulk.origins.iter_mut().find(|origin| origin.entry == entry) {
+            origin.cut = Some(cut);
+        }
+    }
+
+    /// Says that an entry stands in the place of another, and that its line was cut from this one.
+    pub(crate) fn replace(&mut self, entry: u64, origin: u64, whole: &Line<'_>) {
+        self.stand_for(entry, origin);
+        let fresh = entry.checked_sub(self.tip.entries() + 1).and_then(|i| usize::try_from(i).ok());
+        if let (Some(line), Some(shape)) = (fresh.and_then(|i| self.lines.get_mut(i)), &whole.shape)
+        {
+            line.cut_from(whole.bytes, &shape.texts);
+        }
+    }
+
+    /// Returns whether the session has no record of this name: then it has no such entry, because an id covers the name.
+    fn is_new_name(&mut self, new: &Scanned) -> Result<bool, SyncError> {
+        let Some(name) = new.envelope.name.as_ref().filter(|_| new.is_spelt) else {
+            return Ok(false);
+        };
+        let held = self.session.as_ref().map(|s| (self.archive.store.as_ref(), s.key));
+        Ok(self.deriver.named(NameTag::of(name), held)?.is_none())
+    }
+
+    fn held(&self, id: EntryId) -> Result<Option<u64>, SyncError> {
+        let Some(session) = &self.session else { return Ok(None) };
+        Ok(self.archive.store.find(session.key, &IdPrefix::whole(&id))?.first().copied())
+    }
+
+    fn add(
+        &mut self,
+        id: EntryId,
+        link: Option<u64>,
+        line: NewLine,
+        envelope: Envelope,
+        growth: &Growth,
+    ) -> Result<u64, SyncError> {
+        let n = self.entries() + 1;
+        let kind = envelope.kind;
+        let held = self.session.as_ref().map(|session| (self.archive.store.as_ref(), session.key));
+        self.deriver.add(n, envelope, growth.last.map(|(n, _)| n), held)?;
+        self.bulk.entries.push(Entry { n, id, link });
+        let own = Some(self.format).filter(|format| format.has_markers() && kind == Kind::Meta);
+        let own = own.and_then(|format| format.checkpoint(Raw::object(line.bytes())?));
+        self.bytes += line.bytes().len() as u64;
+        self.lines.push(line);
+        self.fresh_ids.insert(id, n);
+        let is_place = own.is_some() || kind == Kind::User && !self.is_marked(growth)?;
+        if is_place && !self.is_replay {
+            let head = self.deriver.records.last().and_then(|record| match record.parent {
+                Parent::Entry(parent) => Some(parent),
+                Parent::Root | Parent::Missing => None,
+            });
+            let place = Position { generation: growth.generation, head, horizon: growth.entries };
+            if self.checkpoint_at(place).is_none() {
+                self.checkpoint(place, Some(n), own, None);
+            }
+        }
+        Ok(n)
+    }
+
+    /// Returns whether a checkpoint of the agent's own stands at the end of a growth: then the turn that follows is its.
+    fn is_marked(&self, growth: &Growth) -> Result<bool, SyncError> {
+        let Some((last, _)) = growth.last.filter(|_| self.format.has_markers()) else {
+            return Ok(false);
+        };
+        let position =
+            Position { generation: growth.generation, head: None, horizon: growth.entries };
+        let view = self.ahead(position, growth);
+        let sets = |entry| {
+            let line = view.line(entry)?;
+            Ok(Raw::object(&line).and_then(|record| self.format.checkpoint(record)).is_some())
+        };
+        Ok(marker(&view, Some(last), sets)?.is_some())
+    }
+
+    /// Returns the number of the newest checkpoint if it is at this place and not undone.
+    pub(crate) fn checkpoint_at(&self, place: Position) -> Option<u64> {
+        if let Some(newest) = self.bulk.checkpoints.last() {
+            return (newest.place == place).then_some(newest.n);
+        }
+        let (operation, _) = self.tip.checkpoint.filter(|(_, newest)| *newest == place)?;
+        (!self.tip.undone().contains(&operation)).then(|| self.tip.checkpoints - 1)
+    }
+
+    /// Gives a checkpoint its number.
+    pub(crate) fn checkpoint(
+        &mut self,
+        place: Position,
+        before: Option<u64>,
+        own: Option<String>,
+        note: Option<Text>,
+    ) -> u64 {
+        let n = self.tip.checkpoints + self.bulk.checkpoints.len() as u64;
+        self.bulk.checkpoints.push(Checkpoint { n, place, before, own, note });
+        n
+    }
+
+    /// Returns the checkpoints that this change gives.
+    pub(crate) fn checkpoints(&self) -> Vec<u64> {
+        self.bulk.checkpoints.iter().map(|checkpoint| checkpoint.n).collect()
+    }
+
+    /// Forgets every line that was read, and the generations that were begun, as if nothing had been tried.
+    pub(crate) fn forget(&mut self) {
+        self.bulk.entries.clear();
+        self.facts.generations.clear();
+        self.bulk.checkpoints.clear();
+        self.lines.clear();
+        self.deriver = Deriver::default();
+        self.fresh_ids.clear();
+        self.bytes = 0;
+    }
+
+    /// Ends a growth: its runs become facts.
+    pub(crate) fn grown(&mut self, growth: Growth) {
+        self.bulk.runs.extend(growth.finish());
+    }
+
+    /// Moves a branch.
+    pub(crate) fn set_branch(&mut self, branch: &str, to: Option<Position>) {
+        let from = self.moved.get(branch).map_or_else(|| self.branch(branch), |(from, _)| *from);
+        self.moved.insert(branch.to_owned(), (from, to));
+    }
+
+    /// Returns where a branch stands, this change left out.
+    pub(crate) fn branch(&self, branch: &str) -> Option<Position> {
+        self.tip.branches.get(branch).copied()
+    }
+
+    /// Returns a name for what a branch leaves behind: the branch's own with the first free number.
+    pub(crate) fn left_name(&self, branch: &str) -> String {
+        let is_free =
+            |name: &String| !self.moved.contains_key(name) && !self.tip.branches.contains_key(name);
+        let names = (1..u64::MAX).map(|n| format!("{branch}.{n}"));
+        names.into_iter().find(is_free).unwrap_or_default()
+    }
+
+    /// Makes another branch the current one.
+    pub(crate) fn set_current(&mut self, branch: &str) {
+        let from = self.tip.current.as_ref().map(|from| self.branch_text(from));
+        self.facts.current = Some(Step { from, to: Some(self.branch_text(branch)) });
+    }
+
+    /// Makes another file the live one, or none.
+    pub(crate) fn set_live(&mut self, file: Option<u64>) {
+        self.facts.live = Some(Step { from: self.tip.live, to: file });
+    }
+
+    /// Leaves the session out of lists, or shows it in them again.
+    pub(crate) fn set_hidden(&mut self, hidden: bool) {
+        let yes = |hidden: bool| hidden.then_some(1);
+        self.facts.hidden = Some(Step { from: yes(self.tip.hidden), to: yes(hidden) });
+    }
+
+    /// Says that an agent deleted a file.
+    pub(crate) fn set_gone(&mut self, file: u64) {
+        self.facts.gone.push(file);
+    }
+
+    /// Returns the live file's number and place.
+    pub(crate) fn live_file(&self) -> Option<LiveFile> {
+        live_file(self.archive, &self.tip)
+    }
+
+    /// Has the commit make an empty live file.
+    pub(crate) fn create_live(&mut self, live: &LiveFile) -> Result<(), SyncError> {
+        self.follow = Follow::Create { target: self.writable_file(live)? };
+        Ok(())
+    }
+
+    /// Returns the live file as one that may be written.
+    pub(crate) fn writable_file(&self, live: &LiveFile) -> Result<WritableFile, SyncError> {
+        self.archive.writable_file(&self.name, live)
+    }
+
+    /// Has the commit append bytes to the live file.
+    pub(crate) fn append_live(&mut self, bytes: Vec<u8>, end: u64) -> Result<(), SyncError> {
+        if let Some(live) = self.live_file() {
+            let target = self.writable_file(&live)?;
+            self.follow = Follow::Append { target, attached: live.attached, bytes, end };
+        }
+        Ok(())
+    }
+
+    /// Has the commit put a successor in the place of the live file; `old` is the generation that the old file holds.
+    pub(crate) fn exchange_live(
+        &mut self,
+        live: &LiveFile,
+        fresh: Fresh,
+        (old, new): (u64, u64),
+    ) -> Result<PathBuf, SyncError> {
+        let io = |source| SyncError::Io { path: live.path.clone(), source };
+        let (target, attached) = (fresh.live().clone(), live.attached);
+        let seen = target.look().map_err(io)?;
+        let aside =
+            target.aside(self.tip.generations.len() as u64, &|names| self.format.aside(names));
+        let aside = aside.map_err(io)?;
+        let path = aside.path().to_owned();
+        self.facts.rotations.push(Rotation {
+            file: live.n,
+            aside: path.file_name().map(|name| name.as_bytes().to_vec()).unwrap_or_default(),
+            old,
+            new,
+            inode: seen.map_or(0, |seen| seen.inode),
+            length: seen.map_or(0, |seen| seen.length),
+        });
+        let fresh = Some(Box::new(fresh));
+        self.follow = Follow::Exchange { target, attached, aside, fresh };
+        Ok(path)
+    }
+}
+
+/// Returns whether undertext gives branches such a name, and no person.
+fn is_own_name(name: &str) -> bool {
+    let (base, numbers) = name.split_once('.').unwrap_or((name, ""));
+    let are_numbers = || numbers.split('.').all(|n| n.bytes().all(|digit| digit.is_ascii_digit()));
+    matches!(base, MAIN | OUTSIDE | LATE) && (numbers.is_empty() || are_numbers())
+}

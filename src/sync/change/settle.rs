@@ -1,0 +1,204 @@
+//! Settling: a change becomes an operation, is committed, and the live file follows.
+//!
+//! Invariant: whatever can refuse a change does so before its commit.
+
+use std::{collections::BTreeMap, path::Path};
+
+use crate::{
+    disk,
+    json::Raw,
+    live::{self, Writable, WritableFile},
+    model::{Card, Command, Move, Operation, Position, Record, Tie, Timestamp},
+    session::{Session, derive},
+    store::{Commit, SessionKey, StoreError},
+    sync::{
+        Notice, Outcome, SyncError, beside,
+        change::{Change, Writing},
+        file,
+        follow::Follow,
+    },
+    wire::TIED,
+};
+
+impl Change<'_> {
+    /// Commits what was gathered so far as an operation of its own, and goes on with the next one.
+    pub(crate) fn part(&mut self, command: Command) -> Result<(), SyncError> {
+        let session = self.commit(command)?.0.session;
+        match &mut self.writing {
+            Writing::Alone(writing) => *writing = Some(self.archive.store.begin()?),
+            Writing::Among(gathering) => gathering.renew()?,
+        }
+        self.tip = self.archive.store.state(session.key)?;
+        self.at = Timestamp(self.tip.at().0 + 1);
+        self.session = Some(session);
+        self.fresh_ids.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+
+    /// Commits the operation and lets the live file follow; returns too whether no other program wrote to it meanwhile.
+    pub(crate) fn commit(&mut self, command: Command) -> Result<(Outcome, bool), SyncError> {
+        if !command.takes_in() {
+            self.refuse_if_unread()?;
+        }
+        let mut follow = std::mem::replace(&mut self.follow, Follow::Nothing);
+        let attached = follow.attached().cloned();
+        if let Some(target) = &attached {
+            if let Some(by) = beside::successor(self.format, target.path()) {
+                return Err(SyncError::Left { path: target.path().to_owned(), by });
+            }
+            self.refuse_if_loaded(target.path())?;
+            self.list_folder(target)?;
+        }
+        if matches!(follow, Follow::Nothing)
+            && let Some(live) = self.live_file().filter(|live| !live.attached)
+        {
+            follow = Follow::Stamp { target: self.writable_file(&live)? };
+        }
+        follow.prepare(self.at).map_err(|(path, source)| SyncError::Io { path, source })?;
+        let ties = self.ties()?;
+        let operation = self.seal(command)?;
+        let n = operation.n;
+        let deriver = std::mem::take(&mut self.deriver);
+        let card = self.card(&operation, &deriver.records)?;
+        let commit = Commit {
+            session: self.name.clone(),
+            expected: self.tip.hash(),
+            operation,
+            bulk: std::mem::take(&mut self.bulk),
+            lines: std::mem::take(&mut self.lines),
+            kept: std::mem::take(&mut self.kept),
+            records: deriver.records,
+            twins: deriver.twins.into_iter().collect(),
+            ties,
+            card: Some(card),
+        };
+        let key = self.write(commit)?;
+        let session = Session { key, name: self.name.clone(), format: self.format };
+        let is_alone = follow.carry_out(self.at).map_err(|(path, source)| SyncError::Behind {
+            operation: n,
+            path,
+            source,
+        })?;
+        if let Some(target) = attached.filter(|_| is_alone) {
+            file::saw(self.archive, &target)?;
+        }
+        let notices = std::mem::take(&mut self.notices);
+        Ok((Outcome { session, operation: n, notices }, is_alone))
+    }
+
+    /// Adds the operation, and makes it durable unless it is one among many.
+    fn write(&mut self, commit: Commit) -> Result<SessionKey, SyncError> {
+        match &mut self.writing {
+            Writing::Among(gathering) => Ok(gathering.add(commit)?),
+            Writing::Alone(writing) => {
+                let mut writing = writing.take().ok_or(StoreError::Conflict)?;
+                let key = writing.add(commit)?;
+                if let Some(why) = writing.commit()?.unsettled {
+                    self.notices.push(Notice::Unsettled { why: why.to_string() });
+                }
+                Ok(key)
+            }
+        }
+    }
+
+    /// Refuses a record that stands for all that was said, where some of that cannot be read.
+    fn refuse_if_unread(&self) -> Result<(), SyncError> {
+        let replaces = |record: &Record| self.format.replaces_all(record);
+        if !self.deriver.records.iter().any(replaces) {
+            return Ok(());
+        }
+        self.refuse_without_past()
+    }
+
+    /// Refuses to go on if the history of the current branch begins where it cannot be read.
+    pub(crate) fn refuse_without_past(&self) -> Result<(), SyncError> {
+        let Some(position) = self.position() else { return Ok(()) };
+        self.look(position).elsewhere()?.map_or(Ok(()), |found| Err(SyncError::Unread(found)))
+    }
+
+    /// Refuses to write a file whose session a process has loaded, unless the caller insists.
+    fn refuse_if_loaded(&self, path: &Path) -> Result<(), SyncError> {
+        let Some(session) = self.session.as_ref().filter(|_| !self.archive.manner.force) else {
+            return Ok(());
+        };
+        let folder = self.archive.store.card(session.key)?.folder;
+        let holders = live::holders(path, folder.as_deref().map(Path::new), self.format.programs());
+        if holders.is_empty() {
+            return Ok(());
+        }
+        Err(SyncError::Loaded { path: path.to_owned(), holders })
+    }
+
+    /// Sees that an agent knows the folder of a session whose file is written.
+    fn list_folder(&self, file: &WritableFile) -> Result<(), SyncError> {
+        let Some(index) = self.format.index(file.path()) else { return Ok(()) };
+        let io = |source| SyncError::Io { path: index.clone(), source };
+        let target = Writable::index(file, &index);
+        let target = target.map_err(|why| SyncError::denied(&self.name, &index, why))?;
+        let held = match target.open() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            opened => opened.and_then(|file| disk::whole(file, disk::TEXT)),
+        };
+        let held = held.map_err(io)?;
+        let folder = self.archive.manner.folder.as_deref();
+        let listed = self.format.listed(file.path(), &held, folder);
+        let listed =
+            listed.map_err(|why| SyncError::Unlisted { index: index.clone(), why: why.0 })?;
+        if let Some(listed) = listed {
+            let mut fresh = target.fresh().map_err(io)?;
+            fresh.write(&listed).map_err(io)?;
+            fresh.finish(self.at).map_err(io)?;
+            target.install().map_err(io)?;
+        }
+        Ok(())
+    }
+
+    fn seal(&mut self, command: Command) -> Result<Operation, SyncError> {
+        let moved =
+            std::mem::take(&mut self.moved).into_iter().filter(|(_, (from, to))| from != to);
+        let step = |(branch, (from, to)): (String, _)| {
+            let branch = self.branch_text(&branch);
+            Move { branch, from, to }
+        };
+        let moves = moved.map(step).collect();
+        let mut facts = std::mem::take(&mut self.facts);
+        facts.moves = moves;
+        facts.sort();
+        self.bulk.sort();
+        let place = (self.number(), self.at, self.tip.entries() + 1);
+        let (store, before) = (self.archive.store.id()?, self.tip.hash());
+        Ok(Operation::seal((store, &self.name), before, place, command, facts, &self.bulk))
+    }
+
+    /// Returns the ties of the generations whose beginnings grew.
+    fn ties(&self) -> Result<Vec<(u64, Vec<Tie>)>, SyncError> {
+        let mut ends: BTreeMap<u64, u64> = BTreeMap::new();
+        for run in self.bulk.runs.iter().filter(|run| run.start < TIED) {
+            let end = ends.entry(run.generation).or_default();
+            *end = (*end).max(run.end().min(TIED));
+        }
+        let mut ties = Vec::new();
+        for (generation, horizon) in ends {
+            let view = self.look(Position { generation, head: None, horizon });
+            ties.push((generation, derive::ties(self.format, &self.name, &view)?));
+        }
+        Ok(ties)
+    }
+
+    fn card(&self, operation: &Operation, records: &[Record]) -> Result<Card, SyncError> {
+        let mut card = match &self.session {
+            Some(session) => self.archive.store.card(session.key)?,
+            None => Card::default(),
+        };
+        derive::see_operation(&mut card, operation, self.format);
+        for (record, line) in records.iter().zip(&self.lines) {
+            // Only a card that lacks words needs the line itself.
+            let raw = (card.title.is_none() || card.folder.is_none())
+                .then(|| Raw::object(line.bytes()))
+                .flatten();
+            derive::see_entry(&mut card, record.kind, record.time, raw, self.format);
+        }
+        Ok(card)
+    }
+}

@@ -1,0 +1,148 @@
+//! What can go wrong between the files and the store.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    live::Denied,
+    model::SessionName,
+    session::{Elsewhere, SessionError},
+    store::StoreError,
+    wire::{Failure, jsonl::ReadError},
+};
+
+/// A change that was not made, or a file that could not follow it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SyncError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(StoreError),
+    /// The session cannot be read.
+    #[error(transparent)]
+    Session(SessionError),
+    /// The file system failed.
+    #[error("cannot access {path}")]
+    Io {
+        /// What was accessed.
+        path: PathBuf,
+        /// How it failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The operation is safe in the store, but the live file could not follow; the next command tries again.
+    #[error("operation {operation} is kept, but the live file {path} could not follow")]
+    Behind {
+        /// The operation.
+        operation: u64,
+        /// The live file.
+        path: PathBuf,
+        /// How it failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A session's file is not written, wherever a store says that it lies.
+    #[error("{path} is not written: {why}")]
+    Denied {
+        /// The session's id.
+        session: String,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: Denied,
+    },
+    /// A store belongs to another user than the one who would change it.
+    #[error("{path} belongs to {owner}, and only {owner} changes it")]
+    Foreign {
+        /// The store's folder, or the one in which it would be made.
+        path: PathBuf,
+        /// The user.
+        owner: String,
+    },
+    /// A process has the session of an agent's file loaded, and would not see what is written.
+    #[error("{path} is in use: {}", .holders.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Loaded {
+        /// The agent's file.
+        path: PathBuf,
+        /// Who has it loaded.
+        holders: Vec<crate::live::Holder>,
+    },
+    /// The agent goes on in another file of the session, and would not see what is written.
+    #[error("{path} is no longer read: the agent goes on in {by}")]
+    Left {
+        /// The file.
+        path: PathBuf,
+        /// The one that the agent reads.
+        by: PathBuf,
+    },
+    /// The change would take a history from the agent that cannot be read here.
+    #[error("{0}; it is not shown here, and this would take it from the agent: nothing is changed")]
+    Unread(Elsewhere),
+    /// The agent would not take the session, because its list of folders lacks one.
+    #[error("{index}: {why}")]
+    Unlisted {
+        /// The list.
+        index: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The agent would not resume where it is to be brought.
+    #[error("{path} cannot be brought there: {why}")]
+    OutOfReach {
+        /// The agent's file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A record that cannot be appended.
+    #[error("{}{why}", .line.map_or_else(String::new, |line| format!("line {line}: ")))]
+    Invalid {
+        /// On which line it stands, from 1.
+        line: Option<usize>,
+        /// Why.
+        why: String,
+    },
+    /// Nothing is left to undo or redo.
+    #[error("there is nothing to {0}")]
+    Nothing(&'static str),
+    /// A file holds no session that is known.
+    #[error("{0} holds no session of a known format")]
+    NoFormat(PathBuf),
+    /// A file could not be read as lines.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The session cannot be changed in this way.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+impl SyncError {
+    /// Says why a file may not be written.
+    pub(crate) fn denied(session: &SessionName, path: &Path, why: Denied) -> Self {
+        let path = path.to_owned();
+        match why {
+            Denied::Io(source) => Self::Io { path, source },
+            why => Self::Denied { session: session.id.clone(), path, why },
+        }
+    }
+}
+
+impl From<StoreError> for SyncError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<SessionError> for SyncError {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Store(error) => Self::Store(error),
+            error => Self::Session(error),
+        }
+    }
+}
+
+impl From<Failure> for SyncError {
+    fn from(failure: Failure) -> Self {
+        SessionError::from(failure).into()
+    }
+}

@@ -1,0 +1,537 @@
+//! Intake: the files of one session, each compared with what the session holds of it and read on from there.
+//!
+//! Invariant: a file that cannot be read says which one it is, and the others are taken in without it.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use memchr::memchr_iter;
+
+use crate::{
+    model::{Command, Position, Run, Running, State, Timestamp},
+    session::{Growth, Session, SessionError, View, content, oddities},
+    sync::{
+        Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why, beside,
+        change::{Change, Gathering, MAIN},
+        execute::{begin_or_create, commit},
+        moved::was_moved,
+        scan::{Ahead, Lines},
+        sources,
+    },
+    wire::{Graph, jsonl::Tail},
+};
+
+/// How many bytes before the old end of a file are compared when it has grown.
+const COMPARED: usize = 64 << 10;
+/// How many bytes of new lines are held before they are committed as a part.
+const PART: u64 = 64 << 20;
+
+/// How a file relates to a state of it that a session holds.
+pub(crate) enum Compared {
+    Same,
+    Grown,
+    Differs,
+}
+
+/// Compares a file with a generation: all of it, unless it is longer.
+pub(crate) fn compare(
+    archive: &Archive,
+    session: &Session,
+    runs: &[Run],
+    path: &Path,
+) -> Result<Compared, Failed> {
+    let held = runs.last().map_or(0, |run| run.bytes + run.tail.len() as u64);
+    let store = archive.store.as_ref();
+    let is_file = |source| Failed::File(0, Why::Unreadable(source));
+    if sources::length(path).map_err(is_file)?.is_some_and(|length| length > held) {
+        let known = content::last(store, session, runs, COMPARED)?;
+        let from = held - known.len() as u64;
+        let mut there = Vec::new();
+        let stream = sources::open(path, from).map_err(is_file)?;
+        stream.take(known.len() as u64).read_to_end(&mut there).map_err(is_file)?;
+        return Ok(if there == known { Compared::Grown } else { Compared::Differs });
+    }
+    let mut stream = sources::open(path, 0).map_err(is_file)?;
+    let mut there = Vec::new();
+    let mut is_prefix = true;
+    let mut failed = None;
+    content::write(store, session, runs, &mut |part| {
+        if is_prefix && failed.is_none() {
+            there.clear();
+            failed = stream.by_ref().take(part.len() as u64).read_to_end(&mut there).err();
+            is_prefix = there == part;
+        }
+        Ok(())
+    })?;
+    there.clear();
+    let rest = stream.take(1).read_to_end(&mut there);
+    match failed.map_or(rest, Err).map_err(is_file)? {
+        _ if !is_prefix => Ok(Compared::Differs),
+        0 => Ok(Compared::Same),
+        _ => Ok(Compared::Grown),
+    }
+}
+
+/// Why a session could not be taken in.
+pub(crate) enum Failed {
+    /// One of its files cannot be read.
+    File(usize, Why),
+    /// The store failed.
+    Verb(SyncError),
+}
+
+impl From<SyncError> for Failed {
+    fn from(error: SyncError) -> Self {
+        Self::Verb(error)
+    }
+}
+
+impl From<SessionError> for Failed {
+    fn from(error: SessionError) -> Self {
+        Self::Verb(error.into())
+    }
+}
+
+impl From<crate::store::StoreError> for Failed {
+    fn from(error: crate::store::StoreError) -> Self {
+        Self::Verb(error.into())
+    }
+}
+
+/// The files of a session and the newest generation of each.
+#[derive(Default)]
+pub(crate) struct States {
+    files: BTreeMap<u64, PathBuf>,
+    newest: BTreeMap<u64, u64>,
+}
+
+impl States {
+    /// Returns those of the files that lie on this computer.
+    pub(crate) fn of(archive: &Archive, state: &State) -> Self {
+        let files = (1..).zip(&state.files);
+        let generations = state.generations.iter().map(|(_, generation)| generation);
+        Self {
+            files: files.filter_map(|(n, place)| Some((n, archive.path_of(place)?))).collect(),
+            newest: generations.filter_map(|each| Some((each.file?, each.n))).collect(),
+        }
+    }
+
+    /// Returns the number of the file with this path.
+    fn file(&self, path: &Path) -> Option<u64> {
+        self.files.iter().find(|(_, known)| *known == path).map(|(n, _)| *n)
+    }
+
+    /// Returns the newest generation of a file and its runs.
+    pub(crate) fn newest(
+        &self,
+        archive: &Archive,
+        session: &Session,
+        file: u64,
+    ) -> Result<Option<(u64, Vec<Run>)>, SyncError> {
+        let Some(&generation) = self.newest.get(&file) else { return Ok(None) };
+        Ok(Some((generation, archive.store.runs(session.key, generation, 0)?)))
+    }
+}
+
+/// Where a file ends that was read.
+struct End {
+    generation: u64,
+    entries: u64,
+    length: u64,
+    running: Running,
+    /// The physical lines of the entries that were read now.
+    lines: Vec<u64>,
+}
+
+/// The files of one session while they are taken in.
+struct Intake<'a> {
+    change: Change<'a>,
+    /// What is read ahead, if anything is.
+    ahead: Option<(&'a Ahead, &'a mut BTreeMap<PathBuf, usize>)>,
+    states: States,
+    /// The folders whose files become live files.
+    attach: &'a [PathBuf],
+    ends: BTreeMap<u64, End>,
+    /// Whether a compressed file changed and its content did not.
+    repacked: bool,
+    /// Whether a line was met that the session has already.
+    met: bool,
+    files: u64,
+    bytes: u64,
+    oddities: Vec<Oddity>,
+}
+
+/// Takes in the files of one session, in their order.
+pub(crate) fn take_in<'a>(
+    archive: &'a Archive,
+    group: &[Source],
+    attach: &'a [PathBuf],
+    ahead: Option<(&'a Ahead, &'a mut BTreeMap<PathBuf, usize>)>,
+    gathering: Option<&'a mut dyn Gathering>,
+    reading: &mut dyn FnMut(&Path, u64),
+) -> Result<Option<Imported>, Failed> {
+    let Some(first) = group.first() else { return Ok(None) };
+    let name = first.session.clone();
+    let change = match gathering {
+        Some(gathering) => Change::among(archive, name, first.format, gathering),
+        None => match begin_or_create(archive, name, first.format) {
+            Err(error @ SyncError::Denied { .. }) => {
+                return Err(Failed::File(0, Why::Denied(Box::new(error))));
+            }
+            change => change?,
+        },
+    };
+    let (new, entries) = (change.session.is_none(), change.entries());
+    let states = States::of(archive, &change.tip);
+    let (ends, oddities) = (BTreeMap::new(), Vec::new());
+    let mut intake = Intake {
+        change,
+        ahead,
+        states,
+        attach,
+        ends,
+        repacked: false,
+        met: false,
+        files: 0,
+        bytes: 0,
+        oddities,
+    };
+    for (n, source) in group.iter().enumerate() {
+        reading(&source.path, intake.bytes);
+        intake.file(source, reading).map_err(|failed| match failed {
+            Failed::File(_, why) => Failed::File(n, why),
+            failed @ Failed::Verb(_) => failed,
+        })?;
+    }
+    if intake.ends.is_empty() && !intake.repacked {
+        return Ok(intake.caught_up());
+    }
+    let left = intake.follow()?;
+    let Intake { change, files, bytes, oddities, .. } = intake;
+    let entries = change.entries() - entries;
+    let outcome = commit(change, Command::Import { files, part: false })?;
+    Ok(Some(Imported {
+        session: outcome.session,
+        new,
+        operation: outcome.operation,
+        files,
+        entries,
+        bytes,
+        left,
+        oddities,
+        notices: outcome.notices,
+    }))
+}
+
+impl Intake<'_> {
+    /// Returns what catching up with the live file took in, if it was all that there was.
+    fn caught_up(mut self) -> Option<Imported> {
+        let notices = std::mem::take(&mut self.change.notices);
+        let newest = notices.iter().filter_map(Notice::taken_in).next_back();
+        let entries = notices.iter().filter_map(Notice::taken_in).map(|(_, n)| n).sum();
+        let (operation, session) = newest.map(|(n, _)| n).zip(self.change.session.clone())?;
+        Some(Imported {
+            session,
+            new: false,
+            operation,
+            files: 1,
+            entries,
+            bytes: self.change.tip.growth().map_or(0, |run| run.bytes),
+            left: None,
+            oddities: self.oddities,
+            notices,
+        })
+    }
+
+    fn odd(&mut self, path: &Path, line: Option<u64>, quirk: Quirk) {
+        self.oddities.push(Oddity { path: path.to_owned(), line, quirk });
+    }
+
+    /// Takes in one file, unless it is as it was.
+    fn file(&mut self, source: &Source, reading: &mut dyn FnMut(&Path, u64)) -> Result<(), Failed> {
+        let path = &source.path;
+        let known = self.states.file(path);
+        let held = match (&self.change.session, known) {
+            (Some(session), Some(file)) => {
+                self.states.newest(self.change.archive, session, file)?.map(|held| (session, held))
+            }
+            _ => None,
+        };
+        let compared = held
+            .map(|(session, (_, runs))| compare(self.change.archive, session, &runs, path))
+            .transpose()?;
+        let file = known.unwrap_or_else(|| {
+            let place = self.change.archive.place_of(path);
+            self.change.file(place)
+        });
+        let mut growth = match (compared, self.states.newest.get(&file)) {
+            (Some(Compared::Same), held) => {
+                if let Some(&generation) = held
+                    && self.contain(path, generation)?
+                {
+                    (self.files, self.repacked) = (self.files + 1, true);
+                }
+                return Ok(());
+            }
+            (Some(Compared::Grown), Some(generation)) => self.change.growth(*generation)?,
+            (compared, _) => {
+                if compared.is_some() {
+                    self.odd(path, None, Quirk::Rewritten);
+                }
+                self.change.generation(Some(file))
+            }
+        };
+        self.states.files.insert(file, path.clone());
+        let (begin, odd) = (growth.length(), self.oddities.len());
+        let separate = growth.bytes;
+        let lines = self.lines(path, &mut growth, reading)?;
+        // Lines are counted from where reading began; what lies before is read again only for those that need it.
+        if separate > 0 && self.oddities.len() > odd {
+            let before = lines_before(path, separate).unwrap_or(0);
+            for oddity in self.oddities.iter_mut().skip(odd) {
+                oddity.line = oddity.line.map(|line| line + before);
+            }
+        }
+        self.files += 1;
+        self.bytes += growth.length() - begin;
+        let (generation, entries) = (growth.generation, growth.entries);
+        let (length, running) = (growth.length(), growth.running);
+        self.change.grown(growth);
+        self.contain(path, generation)?;
+        self.ends.insert(file, End { generation, entries, length, running, lines });
+        Ok(())
+    }
+
+    /// Keeps the form in which a compressed file lies on the disk; returns whether that is new.
+    fn contain(&mut self, path: &Path, generation: u64) -> Result<bool, Failed> {
+        match sources::container(path).map_err(|error| Failed::File(0, error.into()))? {
+            None => Ok(false),
+            Some(Ok(bytes)) => Ok(self.change.contain(generation, bytes)),
+            Some(Err(_)) => {
+                self.odd(path, None, Quirk::Unkept);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Reads a file from the end of a growth on and returns the physical line of each entry.
+    fn lines(
+        &mut self,
+        path: &Path,
+        growth: &mut Growth,
+        reading: &mut dyn FnMut(&Path, u64),
+    ) -> Result<Vec<u64>, Failed> {
+        let unreadable = |why: Why| Failed::File(0, why);
+        let begin = growth.length();
+        let format = self.change.format;
+        let number = self.ahead.as_mut().and_then(|(ahead, numbers)| {
+            // What was read ahead begins where the file does.
+            numbers.remove(path).filter(|_| begin == 0).map(|n| (*ahead, n))
+        });
+        let tail = Tail { bytes: growth.tail.clone(), offset: growth.bytes, number: 1 };
+        let mut reader = match number {
+            Some((ahead, n)) => Lines::ahead(path, ahead, n, format),
+            None => Lines::behind(path, tail, format).map_err(unreadable)?,
+        };
+        let mut lines = Vec::new();
+        loop {
+            let chunk = reader.next().map_err(unreadable)?;
+            if chunk.is_empty() {
+                break;
+            }
+            for new in chunk {
+                lines.push(new.number);
+                if !new.is_object {
+                    self.odd(path, Some(new.number), Quirk::Opaque);
+                } else if new.is_glued {
+                    self.odd(path, Some(new.number), Quirk::Glued);
+                }
+                let entries = self.change.entries();
+                self.met |= self.change.put(growth, new)? <= entries;
+            }
+            if self.change.bytes >= PART {
+                growth.tail = Vec::new();
+                self.change.grown(growth.part());
+                self.begin();
+                self.change.part(Command::Import { files: 1, part: true })?;
+                reading(path, self.bytes + growth.bytes.saturating_sub(begin));
+            }
+        }
+        let tail = reader.into_tail();
+        let torn = tail.bytes.trim_ascii_start();
+        if !torn.is_empty() {
+            let blank = tail.bytes.len() - torn.len();
+            let blank = tail.bytes.get(..blank).unwrap_or_default();
+            let number = tail.number + memchr_iter(b'\n', blank).count() as u64;
+            self.odd(path, Some(number), Quirk::Torn);
+        }
+        growth.end(tail.bytes);
+        Ok(lines)
+    }
+
+    /// Names the current branch of a session that is new.
+    fn begin(&mut self) {
+        if self.change.number() == 1 {
+            self.change.set_current(MAIN);
+        }
+    }
+
+    /// Moves `main` to where the agent would resume; if a command had moved it, what it leaves gets a name, which is
+    /// returned.
+    fn follow(&mut self) -> Result<Option<String>, SyncError> {
+        self.begin();
+        // A session with a live file follows that, until its agent goes on in another one.
+        let live = self.change.tip.live.filter(|live| self.states.files.contains_key(live));
+        if live.is_some_and(|live| !self.is_left(live)) {
+            return Ok(None);
+        }
+        let heads = self.heads()?;
+        let Some((file, mut position)) = self.newest()? else { return Ok(None) };
+        position.head = match heads.get(&file) {
+            Some(head) => *head,
+            None => self.change.format.head(&self.change.look(position))?,
+        };
+        let old = self.change.branch(MAIN);
+        let mut left = None;
+        if self.states.files.get(&file).is_some_and(|path| self.is_attached(path)) {
+            self.change.set_live(Some(file));
+            if self.change.tip.current() != MAIN && self.change.number() > 1 {
+                self.change.set_current(MAIN);
+            }
+        } else if live.is_some() {
+            self.change.set_live(None);
+        }
+        if old != Some(position) && was_moved(&self.change, MAIN)? {
+            let name = self.change.left_name(MAIN);
+            self.change.set_branch(&name, old);
+            left = Some(name);
+        }
+        self.change.set_branch(MAIN, Some(position));
+        Ok(left)
+    }
+
+    /// Returns whether a file becomes the live file: it lies where its agent reads it, as it is.
+    fn is_attached(&self, path: &Path) -> bool {
+        self.is_agents(path) && sources::length(path).is_ok_and(|length| length.is_some())
+    }
+
+    /// Returns whether a file lies where its agent reads it.
+    fn is_agents(&self, path: &Path) -> bool {
+        let format = self.change.format;
+        self.attach.iter().any(|folder| path.starts_with(folder))
+            && self.change.archive.writable.agents_file(format.name(), path).is_ok()
+            && sources::rotation(path, self.change.format).is_none()
+    }
+
+    /// Returns whether the agent has begun a later file of the session than its live file.
+    fn is_left(&self, live: u64) -> bool {
+        let name = |path: &Path| beside::name(self.change.format, path);
+        let live = self.states.files.get(&live).and_then(|live| name(live));
+        let Some(live) = live else { return false };
+        let mut others = self.states.files.values();
+        others.any(|path| name(path).is_some_and(|name| name > live) && self.is_agents(path))
+    }
+
+    /// Returns where the agent would resume in each file that was read; what had to be mended on the way there, and what
+    /// repeats another record, is an oddity.
+    fn heads(&mut self) -> Result<BTreeMap<u64, Option<u64>>, SyncError> {
+        let (mut heads, mut odd) = (BTreeMap::new(), Vec::new());
+        for (&file, end) in &self.ends {
+            let (generation, horizon) = (end.generation, end.entries);
+            let view = self.change.look(Position { generation, head: None, horizon });
+            let head = self.change.format.head(&view)?;
+            heads.insert(file, head);
+            let fresh = end.lines.len();
+            let first = horizon - fresh as u64;
+            let mut found = Vec::new();
+            if let Some(head) = head {
+                for repair in self.change.format.path(&view, head, fresh)?.repairs {
+                    found.extend(
+                        view.place(repair.entry)?.map(|place| (place, Quirk::Mended(repair.what))),
+                    );
+                }
+            }
+            // Whatever repeats a name has made a twin of it, or is an entry that was known.
+            if self.change.has_twins() || self.met {
+                let places = oddities::repeated(&view)?.into_iter();
+                found.extend(places.map(|place| (place, Quirk::Repeated)));
+            }
+            let line = |place: u64| {
+                let n = usize::try_from(place.checked_sub(first)?).ok()?;
+                end.lines.get(n).copied()
+            };
+            let Some(path) = self.states.files.get(&file) else { continue };
+            odd.extend(found.into_iter().filter_map(|(place, quirk)| {
+                Some(Oddity { path: path.clone(), line: Some(line(place)?), quirk })
+            }));
+        }
+        self.oddities.extend(odd);
+        Ok(heads)
+    }
+
+    /// Returns the file that `main` follows, and its newest state: none that is rotated, the one that was begun last where
+    /// names say so, the one with the newest record, then the longer, then the one with the greater running hash.
+    fn newest(&self) -> Result<Option<(u64, Position)>, SyncError> {
+        let mut states = Vec::new();
+        for (&file, path) in &self.states.files {
+            let (generation, entries, length, running) = match self.ends.get(&file) {
+                Some(end) => (end.generation, end.entries, end.length, end.running),
+                None => match &self.change.session {
+                    Some(session) => {
+                        let held = self.states.newest(self.change.archive, session, file)?;
+                        let Some((generation, runs)) = held else { continue };
+                        let Some(run) = runs.last() else { continue };
+                        let length = run.bytes + run.tail.len() as u64;
+                        (generation, run.end(), length, run.running)
+                    }
+                    None => continue,
+                },
+            };
+            let is_live = sources::rotation(path, self.change.format).is_none();
+            let begun = beside::name(self.change.format, path);
+            let position = Position { generation, head: None, horizon: entries };
+            let rank = (is_live, begun, self.is_attached(path));
+            states.push((rank, length, running, file, position));
+        }
+        let only = states.len() == 1;
+        let mut best = None;
+        for (rank, length, running, file, position) in states {
+            let time = if only { None } else { newest_time(&self.change.look(position))? };
+            let rank = (rank, time, length, running);
+            if best.as_ref().is_none_or(|(best, _)| *best < rank) {
+                best = Some((rank, (file, position)));
+            }
+        }
+        Ok(best.map(|(_, found)| found))
+    }
+}
+
+/// Returns when the newest record was written.
+fn newest_time(view: &View<'_>) -> Result<Option<Timestamp>, SyncError> {
+    let mut newest = None;
+    for place in 0..view.len() {
+        if let Some(entry) = view.at(place)? {
+            newest = newest.max(view.record(entry)?.time);
+        }
+    }
+    Ok(newest)
+}
+
+/// Returns how many line ends a file has before an offset.
+fn lines_before(path: &Path, offset: u64) -> io::Result<u64> {
+    let mut stream = sources::open(path, 0)?.take(offset);
+    let mut buffer = vec![0; 1 << 16];
+    let mut lines = 0;
+    loop {
+        match stream.read(&mut buffer)? {
+            0 => return Ok(lines),
+            read => {
+                let read = buffer.get(..read).unwrap_or_default();
+                lines += memchr_iter(b'\n', read).count() as u64;
+            }
+        }
+    }
+}

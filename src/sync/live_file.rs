@@ -1,0 +1,60 @@
+//! The live file of a session: where it lies, and whether it is as the store left it.
+
+use std::path::PathBuf;
+
+use crate::{
+    live::{self, Writable, WritableFile},
+    model::{Place, SessionName, State},
+    sync::{Archive, SyncError},
+};
+
+/// A session's live file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LiveFile {
+    /// Its number in the session.
+    pub(crate) n: u64,
+    /// Where it lies.
+    pub(crate) path: PathBuf,
+    /// Whether it is the agent's own, not the store's.
+    pub(crate) attached: bool,
+}
+
+/// Returns a session's live file.
+pub(crate) fn live_file(archive: &Archive, tip: &State) -> Option<LiveFile> {
+    let n = tip.live?;
+    let place = tip.file(n)?;
+    let attached = !matches!(place, Place::Store(_));
+    Some(LiveFile { n, path: archive.path_of(place)?, attached })
+}
+
+/// What a reading command may say about the live file without touching it.
+pub(crate) fn is_behind(archive: &Archive, tip: &State) -> Result<bool, SyncError> {
+    let Some(LiveFile { path, attached, .. }) = live_file(archive, tip) else {
+        return Ok(false);
+    };
+    let seen = live::look(&path).map_err(|source| SyncError::Io { path, source })?;
+    if attached {
+        return Ok(seen.is_some_and(|seen| seen.length != expected(tip)));
+    }
+    Ok(seen.is_none_or(|seen| seen.length != expected(tip) || seen.stamp != Some(tip.at())))
+}
+
+/// Returns how long the live file should be.
+pub(crate) fn expected(tip: &State) -> u64 {
+    tip.growth().map_or(0, |run| run.bytes + run.tail.len() as u64)
+}
+
+impl Archive {
+    /// Returns a live file as one that may be written.
+    pub(crate) fn writable_file(
+        &self,
+        session: &SessionName,
+        live: &LiveFile,
+    ) -> Result<WritableFile, SyncError> {
+        let file = match &self.root {
+            Some(root) if !live.attached => Writable::transcript(root, &live.path),
+            _ => self.writable.agents_file(&session.format, &live.path),
+        };
+        file.map_err(|why| SyncError::denied(session, &live.path, why))
+    }
+}

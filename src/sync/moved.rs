@@ -1,0 +1,30 @@
+//! Who moved a branch: a command, or another program that the session followed.
+
+use crate::{
+    model::Command,
+    sync::{SyncError, change::Change},
+};
+
+/// How many operations are looked at together, from the newest on.
+const BATCH: u64 = 32;
+
+/// Returns whether a command, and no other program, put a branch where it stands.
+pub(crate) fn was_moved(change: &Change<'_>, branch: &str) -> Result<bool, SyncError> {
+    let Some(session) = &change.session else { return Ok(false) };
+    let mut end = change.number();
+    while end > 1 {
+        let start = end.saturating_sub(BATCH).max(1);
+        for by in change.archive.store.operations(session.key, start..end)?.iter().rev() {
+            if by.facts.moves.iter().any(|step| step.branch.to_text() == branch) {
+                return Ok(is_of_a_person(&by.command));
+            }
+        }
+        end = start;
+    }
+    Ok(false)
+}
+
+/// Returns whether a command says where a session is to stand, and does not only follow a file.
+pub(crate) fn is_of_a_person(command: &Command) -> bool {
+    !command.takes_in() && !matches!(command, Command::Attach { .. })
+}

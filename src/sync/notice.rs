@@ -1,0 +1,139 @@
+//! Notices: what a change met in the live file, which a person should know.
+
+use std::{fmt, path::PathBuf};
+
+/// Something about the live file that a person should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Another program appended entries, which are taken in.
+    Appended {
+        /// How many.
+        entries: u64,
+        /// The operation that took them in.
+        operation: u64,
+    },
+    /// A change that was cut short is carried out.
+    Finished {
+        /// The live file.
+        path: PathBuf,
+    },
+    /// The live file was missing and is written anew.
+    Restored {
+        /// The live file.
+        path: PathBuf,
+    },
+    /// The live file was changed by another program: its state is set aside and kept as a branch.
+    SetAside {
+        /// Where it is.
+        aside: PathBuf,
+        /// The branch that holds it.
+        branch: String,
+        /// The operation that took it in.
+        operation: u64,
+    },
+    /// Another program wrote into another state of the agent's file, and that is followed.
+    Followed {
+        /// The agent's file.
+        path: PathBuf,
+        /// How many entries are new.
+        entries: u64,
+        /// The branch that keeps where the current one stood, if a command had put it there.
+        left: Option<String>,
+        /// The operation that took it in.
+        operation: u64,
+    },
+    /// An agent that knew only the old state wrote behind it.
+    Joined {
+        /// How many entries.
+        entries: u64,
+        /// The branch that they joined.
+        branch: String,
+    },
+    /// What the store puts off until there is more of it could not be done; nothing is lost by it.
+    Unsettled {
+        /// Why.
+        why: String,
+    },
+    /// The live file lies on another computer, or in another account: only the store is changed.
+    Elsewhere,
+    /// The agent's file is gone, and the session goes on without it.
+    Gone {
+        /// Where it was.
+        path: PathBuf,
+    },
+    /// A file that was set aside has grown, and what came is taken in.
+    Late {
+        /// The file.
+        aside: PathBuf,
+        /// How many entries.
+        entries: u64,
+        /// The branch that they joined.
+        branch: Option<String>,
+    },
+}
+
+impl Notice {
+    /// Returns the operation that took something in, and how many entries.
+    pub(crate) fn taken_in(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Appended { entries, operation } | Self::Followed { entries, operation, .. } => {
+                Some((*operation, *entries))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Appended { entries, .. } => {
+                let noun = if *entries == 1 { "entry" } else { "entries" };
+                write!(f, "took in {entries} {noun} that another program appended to the live file")
+            }
+            Self::Finished { path } => {
+                write!(f, "an interrupted change of {} is carried out", path.display())
+            }
+            Self::Restored { path } => {
+                write!(f, "{} was missing and is written anew", path.display())
+            }
+            Self::SetAside { aside, branch, .. } => write!(
+                f,
+                "another program rewrote the live file; what it wrote is kept as {} and as branch {branch}",
+                aside.display()
+            ),
+            Self::Followed { path, entries, left, .. } => {
+                let noun = if *entries == 1 { "new entry" } else { "new entries" };
+                write!(
+                    f,
+                    "{} was rewritten; its state is followed, {entries} {noun}",
+                    path.display()
+                )?;
+                left.as_ref()
+                    .map_or(Ok(()), |left| write!(f, "; what stood there is branch {left}"))
+            }
+            Self::Joined { entries, branch } => {
+                let noun = if *entries == 1 { "entry" } else { "entries" };
+                write!(
+                    f,
+                    "{entries} {noun} from an agent that knew only the old state joined branch {branch}"
+                )
+            }
+            Self::Unsettled { why } => write!(
+                f,
+                "the change is made, but the store could not be put in order: {why}; it is tried again later"
+            ),
+            Self::Elsewhere => f.write_str(
+                "the session's file lies on another computer or in another account; only the store is changed",
+            ),
+            Self::Gone { path } => {
+                write!(f, "{} is gone; the session goes on without it", path.display())
+            }
+            Self::Late { aside, entries, branch } => {
+                let noun = if *entries == 1 { "entry" } else { "entries" };
+                write!(f, "{entries} {noun} came late to {}", aside.display())?;
+                branch.as_ref().map_or(Ok(()), |branch| write!(f, " and joined branch {branch}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Owners: a store is changed by the user to whom it belongs, so that under `sudo` no file of another one comes into it.
+
+use std::{fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path};
+
+use crate::{disk, sync::SyncError};
+
+/// Refuses to change a store that belongs to another user, and to make one where only that user should.
+pub(crate) fn check(root: &Path) -> Result<(), SyncError> {
+    let own = rustix::process::geteuid().as_raw();
+    let io = |path: &Path, source| SyncError::Io { path: path.to_owned(), source };
+    let foreign = |path: &Path, owner: u32| {
+        Err(SyncError::Foreign { path: path.to_owned(), owner: name_of(owner) })
+    };
+    for part in [root.join("store.db"), root.to_owned()] {
+        match fs::metadata(&part) {
+            Ok(meta) if meta.uid() != own => return foreign(root, meta.uid()),
+            Err(error)
+                if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Err(io(&part, error));
+            }
+            _ => {}
+        }
+    }
+    if own != 0 {
+        return Ok(());
+    }
+    let above = root.ancestors().find_map(|above| Some((above, fs::metadata(above).ok()?)));
+    match above {
+        Some((above, meta)) if meta.uid() != own => foreign(above, meta.uid()),
+        _ => Ok(()),
+    }
+}
+
+/// Returns what a user is called.
+fn name_of(user: u32) -> String {
+    let all = disk::read(Path::new("/etc/passwd"), disk::TEXT).unwrap_or_default();
+    let all = String::from_utf8_lossy(&all);
+    let name = all.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == user.to_string()).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| format!("user {user}"))
+}

@@ -1,0 +1,89 @@
+//! What taking in a file met: how much was new, and what was out of the ordinary.
+
+use std::path::PathBuf;
+
+use crate::{
+    session::{REPEATED, Session},
+    sync::Notice,
+};
+
+/// What was taken in of a session.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// The session.
+    pub session: Session,
+    /// Whether it was not there before.
+    pub new: bool,
+    /// The last operation of the import.
+    pub operation: u64,
+    /// How many files brought something.
+    pub files: u64,
+    /// How many entries are new.
+    pub entries: u64,
+    /// How many bytes were read in.
+    pub bytes: u64,
+    /// The branch that holds where `main` stood, if a command had moved it.
+    pub left: Option<String>,
+    /// What is out of the ordinary.
+    pub oddities: Vec<Oddity>,
+    /// What was noticed about the live file.
+    pub notices: Vec<Notice>,
+}
+
+/// Something out of the ordinary in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Oddity {
+    /// The file.
+    pub path: PathBuf,
+    /// The physical line, from 1; none if the whole file is meant.
+    pub line: Option<u64>,
+    /// What it is.
+    pub quirk: Quirk,
+}
+
+/// A kind of oddity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quirk {
+    /// A line is no JSON object.
+    Opaque,
+    /// A record stands behind another on one line.
+    Glued,
+    /// The file ends within a record.
+    Torn,
+    /// The file is no extension of what was read before.
+    Rewritten,
+    /// A record has the name of an earlier one.
+    Repeated,
+    /// The file is compressed, and too large to be kept in that form too.
+    Unkept,
+    /// An edge of the main path had to be mended.
+    Mended(&'static str),
+}
+
+impl Quirk {
+    /// Returns its name, for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Opaque => "opaque",
+            Self::Glued => "glued",
+            Self::Torn => "torn",
+            Self::Rewritten => "rewritten",
+            Self::Repeated => "repeated",
+            Self::Unkept => "unkept",
+            Self::Mended(_) => "mended",
+        }
+    }
+
+    /// Returns it in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Opaque => "no JSON object",
+            Self::Glued => "a record behind another on one line",
+            Self::Torn => "the file ends within a record",
+            Self::Rewritten => "no extension of what was read before",
+            Self::Repeated => REPEATED,
+            Self::Unkept => "only its content is kept, not its compressed form",
+            Self::Mended(what) => what,
+        }
+    }
+}

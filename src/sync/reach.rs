@@ -1,0 +1,465 @@
+//! Reaching: the live file is brought to another position, where a note may be said.
+//!
+//! An agent's own file is appended to if its format can say the way. Anything else takes a successor, the first of these
+//! that will do:
+//!
+//! ```text
+//! 1  the position's generation up to its horizon, byte for byte       if the agent would resume it at the head
+//! 2  the same, and lines that take the agent to the head              for an agent's own file
+//! 3  the entries of the path alone, one a line
+//! ```
+//!
+//! Invariant: an agent's own file is written only if a resume of what will be there reads the position's context.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use crate::{
+    json::Raw,
+    model::{Block, EntryId, Gaps, Position, Role, Run, Running},
+    session::{Growth, View, content},
+    sync::{
+        SyncError, Workspace,
+        change::Change,
+        live_file::LiveFile,
+        setting::{line_start, setting},
+    },
+    wire::{Back, Draft, Format, Graph},
+};
+
+/// Where a change has brought the live file.
+#[derive(Debug)]
+pub(crate) struct Reached {
+    /// The new position.
+    pub(crate) position: Position,
+    /// How many entries are left behind.
+    pub(crate) dropped: u64,
+    /// The old file, if another one took its place.
+    pub(crate) aside: Option<PathBuf>,
+    /// The agent's own file, if it was written.
+    pub(crate) written: Option<PathBuf>,
+}
+
+/// What is said where the live file is brought.
+#[derive(Clone, Copy)]
+pub(crate) struct Note<'a> {
+    pub(crate) words: &'a str,
+    pub(crate) workspace: &'a Workspace,
+}
+
+/// Brings the live file to a position and says a note there; the caller moves the branch.
+pub(crate) fn reach(
+    change: &mut Change<'_>,
+    target: Position,
+    note: Option<Note<'_>>,
+) -> Result<Reached, SyncError> {
+    let Some(live) = change.live_file().filter(|live| live.attached) else {
+        return succeed(change, target, note);
+    };
+    let wanted = Context::of(change, &change.look(target), target)?;
+    let rotates = change.format.rotates();
+    if !(change.archive.manner.rotate && rotates)
+        && let Some(reached) = append(change, &live, target, note, &wanted)?
+    {
+        return Ok(reached);
+    }
+    if rotates {
+        for way in [Way::Generation, Way::Closed, Way::Path] {
+            if let Some(reached) = rotate(change, &live, target, note, way, Some(&wanted))? {
+                return Ok(reached);
+            }
+        }
+    }
+    let why = "no state of it is known that the agent would resume there".to_owned();
+    Err(SyncError::OutOfReach { path: live.path, why })
+}
+
+/// Brings a session whose live file is the store's, or which has none, to a position.
+fn succeed(
+    change: &mut Change<'_>,
+    target: Position,
+    note: Option<Note<'_>>,
+) -> Result<Reached, SyncError> {
+    let live = change.live_file();
+    let resumes = target.horizon == 0
+        || match change.view(target) {
+            Some(view) => change.format.head(&view)? == target.head,
+            None => true,
+        };
+    let way = if resumes { Way::Generation } else { Way::Path };
+    let reached = if let Some(live) = live {
+        rotate(change, &live, target, note, way, None)?
+    } else {
+        let successor = successor(change, target, note, way, None)?;
+        successor.map(|successor| {
+            let reached = successor.reached(None, None);
+            change.grown(successor.growth);
+            reached
+        })
+    };
+    reached.ok_or(SyncError::Nothing("go back to"))
+}
+
+/// What an agent would send at a position.
+struct Context {
+    position: Position,
+    entries: Vec<u64>,
+    /// The id that each line has by itself.
+    lines: Vec<EntryId>,
+}
+
+impl Context {
+    fn of(change: &Change<'_>, view: &View<'_>, position: Position) -> Result<Self, SyncError> {
+        let entries = match position.head {
+            Some(head) => {
+                let path = change.format.path(view, head, usize::MAX)?.entries;
+                change.format.context(view, &path)?
+            }
+            None => Vec::new(),
+        };
+        Ok(Self { position, lines: view.alone(&entries)?, entries })
+    }
+}
+
+/// Returns what entries say, whatever their records look like.
+fn says(
+    format: &dyn Format,
+    view: &View<'_>,
+    entries: &[u64],
+) -> Result<Vec<(Role, Vec<Block>)>, SyncError> {
+    let mut said = Vec::new();
+    for &entry in entries {
+        let line = view.line(entry)?;
+        let messages = Raw::object(&line).map(|record| format.messages(record)).unwrap_or_default();
+        said.extend(messages.into_iter().map(|message| (message.role, message.blocks)));
+    }
+    Ok(said)
+}
+
+/// Returns where an agent stands that resumes a growth, if it reads the context that is wanted, and a note behind it.
+fn reads(
+    change: &Change<'_>,
+    growth: &Growth,
+    wanted: &Context,
+    note: bool,
+) -> Result<Option<Position>, SyncError> {
+    let head = change.head(growth)?;
+    let position = Position { generation: growth.generation, head, horizon: growth.entries };
+    let view = change.ahead(position, growth);
+    let mut found = Context::of(change, &view, position)?;
+    if note && (found.lines.pop().is_none() || found.entries.pop().is_none()) {
+        return Ok(None);
+    }
+    if found.lines == wanted.lines {
+        return Ok(Some(position));
+    }
+    let there = says(change.format, &change.look(wanted.position), &wanted.entries)?;
+    Ok((says(change.format, &view, &found.entries)? == there).then_some(position))
+}
+
+/// Appends what takes the agent to a position, if its format can say it.
+fn append(
+    change: &mut Change<'_>,
+    live: &LiveFile,
+    target: Position,
+    note: Option<Note<'_>>,
+    wanted: &Context,
+) -> Result<Option<Reached>, SyncError> {
+    let Some(from) = change.position() else { return Ok(None) };
+    let mut growth = change.growth(from.generation)?;
+    let path = match target.head {
+        Some(head) => change.format.path(&change.look(target), head, usize::MAX)?.entries,
+        None => Vec::new(),
+    };
+    let mut more = line_start(&growth);
+    let Some(lines) = way_back(change, from, target.head, &path, note)? else { return Ok(None) };
+    for line in lines {
+        more.extend(line);
+        more.push(b'\n');
+    }
+    change.read_bytes(&mut growth, &more)?;
+    let Some(position) = reads(change, &growth, wanted, note.is_some())? else {
+        change.forget();
+        return Ok(None);
+    };
+    let end = growth.length();
+    change.grown(growth);
+    change.append_live(more, end)?;
+    let dropped = left(change, from, &path)?;
+    Ok(Some(Reached { position, dropped, aside: None, written: Some(live.path.clone()) }))
+}
+
+/// Returns how many entries on the way to a position are not on another path.
+fn left(change: &Change<'_>, from: Position, path: &[u64]) -> Result<u64, SyncError> {
+    let Some(head) = from.head else { return Ok(0) };
+    let stays: BTreeSet<u64> = path.iter().copied().collect();
+    let stood = change.format.path(&change.look(from), head, usize::MAX)?.entries;
+    Ok(stood.iter().filter(|entry| !stays.contains(entry)).count() as u64)
+}
+
+/// Returns the lines that take the agent from one position to an entry.
+fn way_back(
+    change: &mut Change<'_>,
+    from: Position,
+    to: Option<u64>,
+    path: &[u64],
+    note: Option<Note<'_>>,
+) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
+    let parent = to.map(|to| change.record_name(to)).transpose()?.flatten();
+    let nowhere = Workspace::default();
+    let mut setting = setting(change, note.map_or(&nowhere, |note| note.workspace), parent)?;
+    if setting.folder.is_empty()
+        && let Some(session) = &change.session
+    {
+        setting.folder = change.archive.store.card(session.key)?.folder.unwrap_or_default();
+    }
+    let back = Back { from: from.head, to, path, note: note.map(|note| note.words) };
+    Ok(change.format.branch(&change.look(from), &back, &setting)?)
+}
+
+/// Returns the lines that take the agent from one position to an entry that the same generation holds.
+pub(crate) fn way_to(
+    change: &mut Change<'_>,
+    from: Position,
+    to: Option<u64>,
+) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
+    let path = match to {
+        Some(to) => change.format.path(&change.look(from), to, usize::MAX)?.entries,
+        None => Vec::new(),
+    };
+    way_back(change, from, to, &path, None)
+}
+
+/// Lets a growth begin with what a position sees.
+pub(crate) fn place_runs(
+    change: &Change<'_>,
+    growth: &mut Growth,
+    at: Position,
+) -> Result<(), SyncError> {
+    let runs = change.view(at).map(|view| view.runs().map(<[Run]>::to_vec)).transpose()?;
+    place(change, growth, &runs.unwrap_or_default())
+}
+
+/// How a successor is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// The position's generation up to its horizon.
+    Generation,
+    /// The same, closed by what takes the agent to the head.
+    Closed,
+    /// The path alone.
+    Path,
+}
+
+/// The successor of a live file before it is written.
+struct Successor {
+    runs: Vec<Run>,
+    tail: Vec<u8>,
+    more: Vec<u8>,
+    /// How long it is without `more`.
+    length: u64,
+    dropped: u64,
+    growth: Growth,
+    position: Position,
+}
+
+impl Successor {
+    fn reached(&self, aside: Option<PathBuf>, written: Option<PathBuf>) -> Reached {
+        Reached { position: self.position, dropped: self.dropped, aside, written }
+    }
+}
+
+/// Puts together a successor; none if an agent would not read there what is wanted.
+fn successor(
+    change: &mut Change<'_>,
+    target: Position,
+    note: Option<Note<'_>>,
+    way: Way,
+    wanted: Option<&Context>,
+) -> Result<Option<Successor>, SyncError> {
+    let runs = match change.view(target) {
+        None => Vec::new(),
+        Some(view) if way == Way::Path => path_runs(&view, target)?,
+        Some(view) => view.runs()?.to_vec(),
+    };
+    let tail = tail(change, target, &runs, way != Way::Path);
+    let file = change.live_file().map(|live| live.n);
+    let mut growth = change.generation(file);
+    place(change, &mut growth, &runs)?;
+    growth.end(tail.clone());
+    let stood = change.position().map_or(0, |at| at.horizon);
+    let (dropped, length) = (stood.saturating_sub(growth.entries), growth.length());
+    let mut more = line_start(&growth);
+    let begins = more.len();
+    if way == Way::Closed {
+        let path = match target.head {
+            Some(head) => change.format.path(&change.look(target), head, usize::MAX)?.entries,
+            None => Vec::new(),
+        };
+        let head = change.view(target).map(|view| change.format.head(&view)).transpose()?;
+        let from = Position { head: head.flatten(), ..target };
+        let Some(lines) = way_back(change, from, target.head, &path, note)? else {
+            change.forget();
+            return Ok(None);
+        };
+        for line in lines {
+            more.extend(line);
+            more.push(b'\n');
+        }
+    } else if let Some(note) = note {
+        let parent = target.head.map(|head| change.record_name(head)).transpose()?.flatten();
+        let setting = setting(change, note.workspace, parent)?;
+        let said = change.format.write(&Draft::Note(note.words.to_owned()), &setting);
+        more.extend(said.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?);
+        more.push(b'\n');
+    }
+    if more.len() == begins {
+        more.clear();
+    }
+    change.read_bytes(&mut growth, &more)?;
+    let head = if more.is_empty() { target.head } else { growth.last.map(|(n, _)| n) };
+    let mut position = Position { generation: growth.generation, head, horizon: growth.entries };
+    if let Some(wanted) = wanted {
+        if let Some(found) = reads(change, &growth, wanted, note.is_some())? {
+            position = found;
+        } else {
+            change.forget();
+            return Ok(None);
+        }
+    }
+    Ok(Some(Successor { runs, tail, more, length, dropped, growth, position }))
+}
+
+/// Puts a successor in the place of the live file.
+fn rotate(
+    change: &mut Change<'_>,
+    live: &LiveFile,
+    target: Position,
+    note: Option<Note<'_>>,
+    way: Way,
+    wanted: Option<&Context>,
+) -> Result<Option<Reached>, SyncError> {
+    let from = change.tip.position().map_or(0, |at| at.generation);
+    let Some(successor) = successor(change, target, note, way, wanted)? else { return Ok(None) };
+    let path = &live.path;
+    let io = |source| SyncError::Io { path: path.clone(), source };
+    let old = change.writable_file(live)?;
+    let mut file = old.fresh().map_err(io)?;
+    let Successor { runs, tail, more, length, growth, .. } = &successor;
+    // What the live file begins with already is copied by the file system.
+    if begins_with(change, from, runs)?
+        && old.read(length - tail.len() as u64, Some(*length)).map_err(io)? == *tail
+    {
+        file.copy(0, *length).map_err(io)?;
+    } else if let Some(session) = &change.session {
+        let mut runs = runs.clone();
+        if let Some(last) = runs.last_mut() {
+            last.tail.clone_from(tail);
+        }
+        content::write(change.archive.store.as_ref(), session, &runs, &mut |part| {
+            file.write(part)
+        })?;
+    }
+    file.write(more).map_err(io)?;
+    let aside = change.exchange_live(live, file, (from, growth.generation))?;
+    let written = live.attached.then(|| live.path.clone());
+    let reached = successor.reached(Some(aside), written);
+    change.grown(successor.growth);
+    Ok(Some(reached))
+}
+
+/// Begins a generation with what a position holds, if any, and lines behind it, and has it take the place of the live file;
+/// returns it with the name of the old file.
+pub(crate) fn anew(
+    change: &mut Change<'_>,
+    held: Option<Position>,
+    more: &[u8],
+) -> Result<(Growth, Option<PathBuf>), SyncError> {
+    let from = change.tip.position().map_or(0, |at| at.generation);
+    let live = change.live_file();
+    let mut growth = change.generation(live.as_ref().map(|live| live.n));
+    if let Some(held) = held {
+        place_runs(change, &mut growth, held)?;
+        growth.end(change.growth(held.generation)?.tail);
+    }
+    let length = growth.length();
+    let more = [line_start(&growth), more.to_vec()].concat();
+    change.read_bytes(&mut growth, &more)?;
+    let Some(live) = live else { return Ok((growth, None)) };
+    let io = |source| SyncError::Io { path: live.path.clone(), source };
+    let mut file = change.writable_file(&live)?.fresh().map_err(io)?;
+    file.copy(0, length).map_err(io)?;
+    file.write(&more).map_err(io)?;
+    let aside = change.exchange_live(&live, file, (from, growth.generation))?;
+    Ok((growth, Some(aside)))
+}
+
+/// Returns whether a generation begins with the same entries behind the same separators.
+fn begins_with(change: &Change<'_>, generation: u64, runs: &[Run]) -> Result<bool, SyncError> {
+    let horizon = runs.last().map_or(0, Run::end);
+    let Some(view) = change.view(Position { generation, head: None, horizon }) else {
+        return Ok(false);
+    };
+    let held = view.runs()?;
+    let same = |(a, b): (&Run, &Run)| {
+        (a.start, a.first, a.count) == (b.start, b.first, b.count) && a.gaps == b.gaps
+    };
+    Ok(held.len() == runs.len() && held.iter().zip(runs).all(same))
+}
+
+/// Returns the entries of a path that stand in its own file as runs, behind what a file of the format begins with.
+fn path_runs(view: &View<'_>, target: Position) -> Result<Vec<Run>, SyncError> {
+    let mut entries = Vec::new();
+    for entry in view.path(usize::MAX)?.entries {
+        if view.place(entry)?.is_some() {
+            entries.push(entry);
+        }
+    }
+    if let Some(first) = view.at(0)?
+        && view.format().begins(&view.record(first)?)
+        && entries.first() != Some(&first)
+    {
+        entries.insert(0, first);
+    }
+    let mut runs: Vec<Run> = Vec::new();
+    for (start, entry) in (0..).zip(entries) {
+        match runs.last_mut() {
+            Some(run) if run.first + run.count == entry => run.count += 1,
+            _ => runs.push(Run {
+                generation: target.generation,
+                start,
+                first: entry,
+                count: 1,
+                gaps: Gaps::default(),
+                bytes: 0,
+                running: Running::EMPTY,
+                tail: Vec::new(),
+            }),
+        }
+    }
+    Ok(runs)
+}
+
+/// Returns what follows the last entry: the generation's own tail at its end, else a line end.
+fn tail(change: &Change<'_>, target: Position, runs: &[Run], whole: bool) -> Vec<u8> {
+    let Some(last) = runs.last() else { return Vec::new() };
+    let newest = change.tip.growth().filter(|run| run.generation == target.generation);
+    let ended = newest.map_or(last.end() == target.horizon && !last.tail.is_empty(), |run| {
+        run.end() == target.horizon
+    });
+    let own = newest.map_or(&last.tail, |run| &run.tail);
+    if whole && ended && !own.is_empty() { own.clone() } else { b"\n".to_vec() }
+}
+
+fn place(change: &Change<'_>, growth: &mut Growth, runs: &[Run]) -> Result<(), SyncError> {
+    let Some(session) = &change.session else { return Ok(()) };
+    for run in runs {
+        let range = run.first..run.first + run.count;
+        let entries = change.archive.store.entries(session.key, range.clone())?;
+        let lengths = change.archive.store.lengths(session.key, range)?;
+        let separators = run.gaps.iter(run.start, run.count);
+        for ((entry, length), separator) in entries.iter().zip(lengths).zip(separators) {
+            growth.place(entry.n, entry.id, separator, length);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Rebuilding: the derived rows of a session that are not what its facts and bytes give are replaced.
+
+use crate::{
+    session::{Session, rows},
+    store::Store,
+    sync::SyncError,
+};
+
+/// What a rebuild found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// How many records there are.
+    pub records: u64,
+    /// Whether the rows were equal already.
+    pub equal: bool,
+    /// The digest of the rows as they are now.
+    pub digest: [u8; 32],
+}
+
+/// Makes the derived rows of a session anew and replaces those that are not equal; the caller holds the lock.
+pub(crate) fn rebuild(store: &dyn Store, session: &Session) -> Result<Rebuilt, SyncError> {
+    let derived = rows::derived(store, session)?;
+    let wanted = rows::digest(&derived);
+    let equal = rows::kept(store, session)?.as_ref().map(rows::digest) == Some(wanted);
+    if !equal {
+        let mut writing = store.begin()?;
+        writing.derive(session.key, &derived)?;
+        writing.commit()?;
+    }
+    Ok(Rebuilt { records: derived.records.len() as u64, equal, digest: wanted })
+}
+
+/// Makes the derived rows of all sessions anew, such as those that an older version of the program has left.
+pub(crate) fn rebuild_all(store: &dyn Store) -> Result<(), SyncError> {
+    for (key, name) in store.names()? {
+        // What a newer version has taken in stays as that made it.
+        if let Ok(session) = Session::known(key, name) {
+            rebuild(store, &session)?;
+        }
+    }
+    let mut writing = store.begin()?;
+    writing.freshened()?;
+    writing.commit()?;
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Rotations: the files that were set aside, and whether they still hold what they held.
+
+use std::{io::Read, os::unix::ffi::OsStrExt, path::PathBuf};
+
+use crate::{
+    disk::{self, Links},
+    live,
+    model::{EntryId, LineId, Rotation, Running},
+    session::Session,
+    sync::{
+        Archive, SyncError,
+        live_file::{LiveFile, live_file},
+    },
+    wire::jsonl::Reader,
+};
+
+/// A file that was set aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rotated {
+    /// The operation that set it aside.
+    pub operation: u64,
+    /// The command of that operation.
+    pub command: &'static str,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its length then.
+    pub length: u64,
+    /// What a look at it says.
+    pub state: RotatedState,
+}
+
+/// What became of a file that was set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RotatedState {
+    /// It holds what it held, by hash.
+    Whole,
+    /// Somebody deleted it; its content is in the store.
+    Deleted,
+    /// A program that still held it open has written more; the next change takes that in.
+    Grown,
+    /// It holds something else.
+    Changed,
+    /// The renaming was cut short; the next change carries it out.
+    Pending,
+}
+
+impl RotatedState {
+    /// Returns the word used in every output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Deleted => "deleted",
+            Self::Grown => "grown",
+            Self::Changed => "changed",
+            Self::Pending => "pending",
+        }
+    }
+}
+
+/// Returns the files that were set aside, in order, each checked by its hash.
+pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, SyncError> {
+    let tip = archive.store.state(session.key)?;
+    let Some(LiveFile { path: live, .. }) = live_file(archive, &tip) else {
+        return Ok(Vec::new());
+    };
+    let mut rotated = Vec::new();
+    for (n, rotation) in &tip.rotations {
+        let by = archive.store.operations(session.key, *n..n + 1)?.pop();
+        let path = live.with_file_name(std::ffi::OsStr::from_bytes(&rotation.aside));
+        rotated.push(Rotated {
+            operation: *n,
+            command: by.map_or("", |by| by.command.as_str()),
+            state: state(archive, session, &live, &path, rotation)?,
+            length: rotation.length,
+            path,
+        });
+    }
+    Ok(rotated)
+}
+
+fn state(
+    archive: &Archive,
+    session: &Session,
+    live: &std::path::Path,
+    path: &std::path::Path,
+    rotation: &Rotation,
+) -> Result<RotatedState, SyncError> {
+    let io = |source| SyncError::Io { path: path.to_owned(), source };
+    if live::look(live).map_err(io)?.is_some_and(|seen| seen.inode == rotation.inode) {
+        return Ok(RotatedState::Pending);
+    }
+    let Some(seen) = live::look(path).map_err(io)? else { return Ok(RotatedState::Deleted) };
+    let runs = archive.store.runs(session.key, rotation.old, 0)?;
+    let (running, tail) =
+        runs.last().map_or((Running::EMPTY, &[][..]), |run| (run.running, run.tail.as_slice()));
+    let length = runs.last().map_or(0, |run| run.bytes) + tail.len() as u64;
+    let found = running_hash(disk::open(path, Links::Refuse).map_err(io)?.take(length))?;
+    Ok(if (found.0, found.1.as_slice()) != (running, tail) {
+        RotatedState::Changed
+    } else if seen.length == length {
+        RotatedState::Whole
+    } else if seen.inode == rotation.inode {
+        RotatedState::Grown
+    } else {
+        RotatedState::Changed
+    })
+}
+
+/// Returns the running hash and the tail of a file as it stands.
+pub(crate) fn running_hash(file: impl std::io::Read) -> Result<(Running, Vec<u8>), SyncError> {
+    let mut reader = Reader::new(file);
+    let mut running = Running::EMPTY;
+    let mut before: Option<EntryId> = None;
+    while let Some(located) = reader.next_line()? {
+        let line = located.line;
+        let named = line.shape.is_some_and(|shape| shape.name.is_some());
+        let id = EntryId::of(before.filter(|_| !named), LineId::of(line.bytes));
+        running = running.then(line.separator, id);
+        before = Some(id);
+    }
+    Ok((running, reader.into_tail().bytes))
+}

@@ -1,0 +1,462 @@
+//! Sources: the session files on a disk, found and told apart by their content before anything is taken in.
+//!
+//! Invariant: nothing here writes, and no file that cannot be read ends the search.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File, Metadata},
+    io::{self, Read, Seek, SeekFrom},
+    num::NonZero,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
+
+use memchr::memmem;
+
+use crate::{
+    disk::{self, Links},
+    json::Raw,
+    live,
+    model::{EntryId, LineId, SessionName},
+    store::Sighting,
+    sync::{Archive, SyncError},
+    wire::{
+        self, Format,
+        discover::{self, Home},
+        jsonl::{ReadError, Reader},
+    },
+};
+
+/// How many records are asked which format they are of.
+const ASKED: usize = 200;
+/// How many lines may be no records before the file is none of ours.
+const OPAQUE: usize = 2000;
+/// How much of a file that begins like no record is looked at, and how many bytes of records are asked.
+const LOOKED: u64 = 64 << 20;
+/// How many files and folders are met at most: a folder is somebody's, and may hold any number.
+const MOST: usize = 1_000_000;
+/// How a compressed file begins.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// How long a compressed file may be to be kept as it is too.
+const CONTAINER: u64 = 512 << 20;
+/// How long a compressed file may become.
+const DECODED: u64 = 16 << 30;
+
+/// A session file.
+#[derive(Clone)]
+pub struct Source {
+    /// Where it lies: absolute, links resolved.
+    pub path: PathBuf,
+    /// How long it is on the disk.
+    pub bytes: u64,
+    /// The session that it holds.
+    pub session: SessionName,
+    /// The format of its records.
+    pub(crate) format: &'static dyn Format,
+    pub(crate) sighting: Sighting,
+    /// Whether no session has a file of this path.
+    pub(crate) new: bool,
+}
+
+/// A file or a folder that was left out.
+#[derive(Debug)]
+pub struct Skipped {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Why.
+    pub why: Why,
+    /// Whether it was asked for by name, not met in a folder.
+    pub asked: bool,
+}
+
+/// Why a file or a folder is left out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Why {
+    /// The system does not let it be read.
+    #[error("cannot read it: {0}")]
+    Unreadable(#[from] io::Error),
+    /// It is a device, a pipe or a socket.
+    #[error("it is neither a file nor a folder")]
+    Special,
+    /// It was met before, under another name.
+    #[error("it was met before under another name")]
+    Twice,
+    /// It is a link in a folder.
+    #[error("it is a link, which is not followed; name what it leads to")]
+    Link,
+    /// It lies where the system shows itself as files.
+    #[error("the system makes it up: it is no file on a disk")]
+    MadeUp,
+    /// So much was met that the rest is not looked at.
+    #[error("more than {MOST} files and folders were met; name a smaller folder")]
+    TooMany,
+    /// It was set aside by a command, which keeps what it holds.
+    #[error("it was set aside here")]
+    Aside,
+    /// It is the store's own.
+    #[error("it is the store")]
+    Store,
+    /// It lies beside a session and holds none.
+    #[error("it is kept beside a session by {0}, and is left alone")]
+    Beside(&'static str),
+    /// It holds no session that is known.
+    #[error("it holds no session of a known format")]
+    NoFormat,
+    /// Its session has a live file that may not be written.
+    #[error("its session cannot be changed: {0}")]
+    Denied(Box<SyncError>),
+    /// It cannot be read as lines.
+    #[error(transparent)]
+    Lines(ReadError),
+}
+
+impl From<ReadError> for Why {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Io { source, .. } => Self::Unreadable(source),
+            error @ ReadError::TooLong { .. } => Self::Lines(error),
+        }
+    }
+}
+
+impl Why {
+    /// Returns its name, for programs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "unreadable",
+            Self::Special => "special",
+            Self::Twice => "twice",
+            Self::Link => "link",
+            Self::MadeUp => "made-up",
+            Self::TooMany => "too-many",
+            Self::Aside => "aside",
+            Self::Store => "store",
+            Self::Beside(_) => "beside",
+            Self::NoFormat => "no-format",
+            Self::Denied(_) => "denied",
+            Self::Lines(_) => "too-long",
+        }
+    }
+
+    /// Returns the error of a verb that needed the file.
+    pub(crate) fn of(self, path: &Path) -> SyncError {
+        let path = path.to_owned();
+        match self {
+            Self::Unreadable(source) => SyncError::Io { path, source },
+            Self::Lines(error) => SyncError::Read(error),
+            Self::Denied(error) => *error,
+            _ => SyncError::NoFormat(path),
+        }
+    }
+}
+
+/// A folder in which an agent keeps its sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentFolder {
+    /// The agent.
+    pub agent: &'static str,
+    /// The format of its sessions.
+    pub format: &'static str,
+    /// Where it lies.
+    pub path: PathBuf,
+}
+
+/// Returns the folders in which agents keep sessions on this machine; `variable` tells the folders that the agents were
+/// given.
+pub fn agent_folders(
+    home: Option<&Path>,
+    variable: &dyn Fn(&str) -> Option<PathBuf>,
+) -> Vec<AgentFolder> {
+    let mut folders = Vec::new();
+    for Home { agent, format, path, each } in discover::homes(home, variable) {
+        let paths = match each {
+            None => vec![path],
+            Some(below) => {
+                let inner = children(&path).unwrap_or_default();
+                inner.into_iter().map(|path| path.join(below)).collect()
+            }
+        };
+        folders.extend(paths.into_iter().map(|path| AgentFolder { agent, format, path }));
+    }
+    folders.retain(|folder| folder.path.is_dir());
+    folders
+}
+
+/// Finds the session files at and below these paths; what is left out is reported.
+pub fn sources(paths: &[PathBuf], report: &mut dyn FnMut(Skipped)) -> Vec<Source> {
+    let mut met = Vec::new();
+    walk(paths, None, &mut |file| met.push(file));
+    let mut identities = identify_all(&met.iter().filter_map(Met::path).collect::<Vec<_>>());
+    let mut found = Vec::new();
+    for met in met {
+        match met {
+            Met::Skipped(skipped) => report(skipped),
+            Met::File { path, meta, asked } => match identities.next() {
+                Some(Ok((format, session))) => {
+                    found.push(Source::of(path, &meta, format, session));
+                }
+                Some(Err(why)) => report(Skipped { path, why, asked }),
+                None => {}
+            },
+        }
+    }
+    found
+}
+
+/// Returns the files, in their order, that an agent keeps of one session by rotating: the older states beside a file, and
+/// the newest; of any other file, itself.
+pub(crate) fn rotations_of(path: &Path, format: &dyn Format) -> Vec<PathBuf> {
+    let of = |path: &Path| {
+        let name = path.file_name()?.to_str()?;
+        let number = format.rotation(name);
+        (number.is_some() || format.live_name() == Some(name)).then_some((number.is_none(), number))
+    };
+    let here = |folder: &'_ Path| {
+        if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
+    };
+    let folder = path.parent().filter(|_| of(path).is_some()).map(here);
+    let mut all = folder.and_then(|folder| children(&folder).ok()).unwrap_or_default();
+    // A link among them is no state of this session.
+    all.retain(|one| of(one).is_some() && one.is_file() && (one == path || !one.is_symlink()));
+    all.sort_by_key(|path| of(path));
+    if all.is_empty() { vec![path.to_owned()] } else { all }
+}
+
+impl Source {
+    pub(crate) fn of(
+        path: PathBuf,
+        meta: &Metadata,
+        format: &'static dyn Format,
+        session: SessionName,
+    ) -> Self {
+        let sighting = sighting(&path, meta);
+        Self { path, bytes: meta.len(), session, format, sighting, new: false }
+    }
+
+    /// Returns the agent's number of a rotated file.
+    pub(crate) fn rotation(&self) -> Option<u64> {
+        rotation(&self.path, self.format)
+    }
+}
+
+/// Returns the agent's number of a rotated file.
+pub(crate) fn rotation(path: &Path, format: &dyn Format) -> Option<u64> {
+    format.rotation(path.file_name()?.to_str()?)
+}
+
+/// Returns what tells whether a file was changed since.
+pub(crate) fn sighting(path: &Path, meta: &Metadata) -> Sighting {
+    let nanos =
+        |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
+    Sighting {
+        path: path.as_os_str().as_bytes().to_vec(),
+        inode: meta.ino(),
+        length: meta.len(),
+        modified: nanos(meta.mtime(), meta.mtime_nsec()),
+        changed: nanos(meta.ctime(), meta.ctime_nsec()),
+    }
+}
+
+/// What a walk meets.
+pub(crate) enum Met {
+    /// A file, by its absolute path.
+    File { path: PathBuf, meta: Metadata, asked: bool },
+    /// What is left out.
+    Skipped(Skipped),
+}
+
+impl Met {
+    /// Returns the path of a file.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        if let Self::File { path, .. } = self { Some(path) } else { None }
+    }
+}
+
+/// Walks over files and folders, in the order of their names, and meets nothing twice. A link that was named is followed; one
+/// that lies in a folder is not: what it leads to is met by itself if it lies below what was named, and is none of it if not.
+pub(crate) fn walk(paths: &[PathBuf], archive: Option<&Archive>, each: &mut dyn FnMut(Met)) {
+    let mut met: BTreeSet<(u64, u64)> = BTreeSet::new();
+    let mut ahead: Vec<(PathBuf, bool)> =
+        paths.iter().rev().map(|path| (path.clone(), true)).collect();
+    while let Some((path, asked)) = ahead.pop() {
+        let mut skip = |path: &Path, why: Why| {
+            each(Met::Skipped(Skipped { path: path.to_owned(), why, asked }));
+        };
+        let found = if asked { fs::canonicalize(&path) } else { Ok(path.clone()) };
+        let found = found.and_then(|real| fs::symlink_metadata(&real).map(|meta| (real, meta)));
+        let (real, meta) = match found {
+            Ok(found) => found,
+            Err(error) => {
+                skip(&path, error.into());
+                continue;
+            }
+        };
+        if meta.is_symlink() {
+            skip(&path, Why::Link);
+        } else if met.len() == MOST {
+            skip(&path, Why::TooMany);
+            return;
+        } else if !met.insert((meta.dev(), meta.ino())) {
+            skip(&path, Why::Twice);
+        } else if meta.is_file() && !asked && live::is_aside(&real) {
+            // What it holds is in the session of the file that took its place.
+            skip(&path, Why::Aside);
+        } else if meta.is_file() {
+            each(Met::File { path: real, meta, asked });
+        } else if !meta.is_dir() {
+            skip(&path, Why::Special);
+        } else if archive.and_then(Archive::root).is_some_and(|root| root == real) {
+            skip(&path, Why::Store);
+        } else if disk::is_made_up_folder(&real) {
+            skip(&path, Why::MadeUp);
+        } else {
+            match children(&real) {
+                Ok(children) => ahead.extend(children.into_iter().rev().map(|path| (path, false))),
+                Err(error) => skip(&path, error.into()),
+            }
+        }
+    }
+}
+
+/// Returns what lies in a folder, in the order of the names.
+fn children(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut children = Vec::new();
+    for child in fs::read_dir(folder)? {
+        children.push(child?.path());
+    }
+    children.sort();
+    Ok(children)
+}
+
+/// Returns the format of a file, by its content, and the name of its session.
+pub(crate) fn identify(path: &Path) -> Identity {
+    let mut begin = Vec::new();
+    let mut stream = open(path, 0)?;
+    stream.by_ref().take(1 << 12).read_to_end(&mut begin)?;
+    let is_object = begin.trim_ascii_start().starts_with(b"{");
+    let limit = if is_object { u64::MAX } else { LOOKED };
+    let mut reader = Reader::new(io::Cursor::new(begin).chain(stream).take(limit));
+    let mut lines: Vec<Vec<u8>> = Vec::new();
+    let (mut first, mut opaque, mut held) = (None, 0, 0);
+    while lines.len() < ASKED && opaque < OPAQUE && held < LOOKED {
+        let Some(located) = reader.next_line()? else { break };
+        first.get_or_insert_with(|| EntryId::of(None, LineId::of(located.line.bytes)));
+        if located.line.shape.is_some() {
+            held += located.line.bytes.len() as u64;
+            lines.push(located.line.bytes.to_vec());
+        } else {
+            opaque += 1;
+        }
+    }
+    let records: Vec<Raw<'_>> = lines.iter().map(|line| Raw::scanned(line)).collect();
+    let keeper = || wire::FORMATS.into_iter().find(|format| format.accompanies(path));
+    let beside = |keeper: &dyn Format| Why::Beside(keeper.name());
+    let format = wire::detect(&records).ok_or_else(|| keeper().map_or(Why::NoFormat, beside))?;
+    // A file that cannot be read to its end will say so when it is taken in.
+    let mentions = |needle: &[u8]| mentions(path, needle).unwrap_or(false);
+    let id = format.session_of(path, &records, &mentions).filter(|id| !id.is_empty());
+    let id = id.or_else(|| first.map(|first| first.to_string())).unwrap_or_default();
+    Ok((format, SessionName { format: format.name().to_owned(), id }))
+}
+
+/// What a file turns out to be.
+pub(crate) type Identity = Result<(&'static dyn Format, SessionName), Why>;
+
+/// Identifies files, several at a time, in their order.
+pub(crate) fn identify_all(paths: &[&Path]) -> std::vec::IntoIter<Identity> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut found = Vec::new();
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            let Some(path) = paths.get(n) else { break found };
+            found.push((n, identify(path)));
+        }
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut found = thread::scope(|scope| {
+        let begin = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let beside: Vec<_> = (1..cores.min(paths.len())).filter_map(begin).collect();
+        let mut found = work();
+        found.extend(beside.into_iter().flat_map(|thread| thread.join().unwrap_or_default()));
+        found
+    });
+    found.sort_unstable_by_key(|(n, _)| *n);
+    let found: Vec<Identity> = found.into_iter().map(|(_, identity)| identity).collect();
+    found.into_iter()
+}
+
+/// Returns whether bytes occur in a file.
+fn mentions(path: &Path, needle: &[u8]) -> io::Result<bool> {
+    let finder = memmem::Finder::new(needle);
+    let mut stream = open(path, 0)?;
+    let mut window = Vec::new();
+    loop {
+        let read = stream.by_ref().take(1 << 20).read_to_end(&mut window)?;
+        if finder.find(&window).is_some() {
+            return Ok(true);
+        }
+        if read == 0 {
+            return Ok(false);
+        }
+        window.drain(..window.len().saturating_sub(needle.len()));
+    }
+}
+
+/// Opens a file at an offset of its content, decoded if it is compressed.
+pub(crate) fn open(path: &Path, from: u64) -> io::Result<Box<dyn Read>> {
+    let mut file = disk::open(path, Links::Follow)?;
+    if !is_compressed(&mut file)? {
+        file.seek(SeekFrom::Start(from))?;
+        return Ok(Box::new(file));
+    }
+    file.rewind()?;
+    let mut stream = Bounded { stream: zstd::Decoder::new(file)?, left: DECODED };
+    io::copy(&mut stream.by_ref().take(from), &mut io::sink())?;
+    Ok(Box::new(stream))
+}
+
+/// Returns the bytes of a file that is compressed, as it lies on the disk; `Err` with its length if it is too long.
+pub(crate) fn container(path: &Path) -> io::Result<Option<Result<Vec<u8>, u64>>> {
+    let mut file = disk::open(path, Links::Follow)?;
+    let length = file.metadata()?.len();
+    if !is_compressed(&mut file)? {
+        return Ok(None);
+    }
+    if length > CONTAINER {
+        return Ok(Some(Err(length)));
+    }
+    file.rewind()?;
+    Ok(Some(Ok(disk::whole(file, CONTAINER)?)))
+}
+
+/// Returns how long the content of a file is, if that is known without reading it.
+pub(crate) fn length(path: &Path) -> io::Result<Option<u64>> {
+    let mut file = disk::open(path, Links::Follow)?;
+    let length = file.metadata()?.len();
+    Ok((!is_compressed(&mut file)?).then_some(length))
+}
+
+fn is_compressed(file: &mut File) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    file.take(ZSTD.len() as u64).read_to_end(&mut begin)?;
+    Ok(begin == ZSTD)
+}
+
+/// A stream that may not go on for ever.
+struct Bounded<R> {
+    stream: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.stream.read(into)?;
+        let left = self.left.checked_sub(read as u64);
+        self.left = left.ok_or_else(|| io::Error::other("decoded, it is too long"))?;
+        Ok(read)
+    }
+}

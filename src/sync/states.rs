@@ -1,0 +1,60 @@
+//! The states of files that a session holds, each with where its file is now.
+
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf};
+
+use crate::{
+    model::{Run, State},
+    session::Session,
+    sync::{Archive, SyncError},
+};
+
+/// A state of a file that a session holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Its number.
+    pub generation: u64,
+    /// The file, wherever it is now; none if the session was changed without one.
+    pub file: Option<PathBuf>,
+    /// How many entries it has.
+    pub entries: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// The operation that began it.
+    pub operation: u64,
+    /// How many bytes the compressed file has that held it.
+    pub container: Option<u64>,
+    /// Whether the current branch stands in it.
+    pub is_current: bool,
+}
+
+/// Returns the states of files that a session holds, in order.
+pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, SyncError> {
+    let tip = archive.store.state(session.key)?;
+    let current = tip.position().map(|at| at.generation);
+    let mut held = Vec::with_capacity(tip.generations.len());
+    for (operation, generation) in &tip.generations {
+        let end = tip.ends.get(&generation.n);
+        let path = generation.file.and_then(|file| archive.path_of(tip.file(file)?));
+        let aside = tip.rotations.iter().find(|(_, rotation)| rotation.old == generation.n);
+        held.push(Held {
+            generation: generation.n,
+            file: path.map(|path| match aside {
+                Some((_, aside)) => path.with_file_name(OsStr::from_bytes(&aside.aside)),
+                None => path,
+            }),
+            entries: end.map_or(0, Run::end),
+            bytes: end.map_or(0, |run| run.bytes + run.tail.len() as u64),
+            operation: *operation,
+            container: container(&tip, generation.n).map(|(.., size)| size),
+            is_current: Some(generation.n) == current,
+        });
+    }
+    Ok(held)
+}
+
+/// Returns the compressed file that held a generation: its operation, its place among what that kept, and its size.
+pub(crate) fn container(tip: &State, generation: u64) -> Option<(u64, u64, u64)> {
+    let mut newest = tip.containers.iter().rev();
+    let found = newest.find(|(.., container)| container.generation == generation);
+    found.map(|(operation, at, container)| (*operation, *at, container.size))
+}

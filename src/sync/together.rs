@@ -1,0 +1,64 @@
+//! Many changes that become durable together: the transaction and the lock that they share.
+
+use std::fs::File;
+
+use crate::{
+    store::{Commit, SessionKey, StoreError, Transaction},
+    sync::{Archive, SyncError, change::Gathering},
+};
+
+/// The transaction in which new sessions are gathered, if one is open.
+pub(crate) struct Together<'a> {
+    archive: &'a Archive,
+    writing: Option<Box<dyn Transaction + 'a>>,
+    /// The archive's lock, while it is open.
+    lock: Option<File>,
+}
+
+impl Gathering for Together<'_> {
+    fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
+        self.writing.as_mut().ok_or(StoreError::Conflict)?.add(commit)
+    }
+
+    fn renew(&mut self) -> Result<(), StoreError> {
+        self.commit()?;
+        self.writing = Some(self.archive.store.begin()?);
+        Ok(())
+    }
+}
+
+impl<'a> Together<'a> {
+    /// Returns one that is not open.
+    pub(crate) fn new(archive: &'a Archive) -> Self {
+        Self { archive, writing: None, lock: None }
+    }
+
+    /// Locks the archive and opens a transaction.
+    pub(crate) fn begin(&mut self) -> Result<(), SyncError> {
+        self.lock = self.archive.lock()?;
+        self.writing = Some(self.archive.store.begin()?);
+        Ok(())
+    }
+
+    /// Returns whether a transaction is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.writing.is_some()
+    }
+
+    /// Makes durable what was added, and lets go of the lock.
+    pub(crate) fn end(&mut self) -> Result<(), StoreError> {
+        let ended = self.commit();
+        self.lock = None;
+        ended
+    }
+
+    /// Takes back what was added and is not durable.
+    pub(crate) fn undo(&mut self) {
+        self.writing = None;
+        self.lock = None;
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        self.writing.take().map_or(Ok(()), |writing| writing.commit().map(drop))
+    }
+}
