@@ -17,7 +17,7 @@ use undertext::{
 };
 
 use crate::{
-    Arguments, bytes, compare_programs, folder,
+    Arguments, PerProgram, bytes, compare_programs, folder,
     generator::{self, Chance, Repeats, Sources},
     own, timed, within_programs,
 };
@@ -152,15 +152,22 @@ fn size_of(folder: &Path) -> u64 {
         .sum()
 }
 
+/// Has each program take sessions into a store of its own.
+fn imported(sessions: &Path) -> PerProgram<'_, PathBuf> {
+    PerProgram::new(|program, store| {
+        run(program, store, &["import"], &[sessions]);
+        store.to_owned()
+    })
+}
+
 pub(crate) fn unchanged(arguments: &Arguments) {
     let folder = folder();
     let source = folder.path().join("sessions");
     let (_, size) = sessions(arguments, &source);
-    let store = folder.path().join("store");
-    run(own(), &store, &["import"], &[&source]);
+    let mut stores = imported(&source);
     println!("                 {:.0} MB in {FILES} files again", bytes(size) / 1e6);
     within_programs("unchanged", Duration::from_millis(50), 15, |program| {
-        run(program, &store, &["import"], &[&source]).0
+        run(program, stores.of(program), &["import"], &[&source]).0
     });
 }
 
@@ -187,19 +194,17 @@ pub(crate) fn path(_: &Arguments) {
     let mut found = ops::sources(&[corpus], &mut |_| ());
     found.sort_by_key(|source| source.bytes);
     let Some(largest) = found.last() else { return };
-    let folder = folder();
-    let store = folder.path().join("store");
-    run(own(), &store, &["import"], &[&largest.path]);
+    let mut stores = imported(&largest.path);
     let SessionName { id, .. } = &largest.session;
     for args in [["log", "-n", "1"], ["log", "-n", "20"]] {
         let args: Vec<&str> = args.into_iter().chain([id.as_str()]).collect();
         let file = largest.path.file_name().unwrap().to_string_lossy();
         println!("                 {} of {file}", args[..3].join(" "));
         within_programs("path", Duration::from_millis(10), 51, |program| {
-            run(program, &store, &args, &[]).0
+            run(program, stores.of(program), &args, &[]).0
         });
     }
-    let archive = Archive::open(&store, Access::Read, Box::new(Machine)).unwrap();
+    let archive = Archive::open(stores.of(own()), Access::Read, Box::new(Machine)).unwrap();
     let session = archive.session(&largest.session).unwrap().unwrap();
     let took = median(51, || {
         timed(|| {

@@ -2,7 +2,7 @@
 //!
 //! Sizes: 5,000 messages are a week of an agent's work in one session; 1,000 messages fill a large window.
 
-use std::{path::Path, process::Command, time::Duration};
+use std::time::Duration;
 
 use undertext::{
     context::{
@@ -18,7 +18,7 @@ use undertext::{
     wire::Draft,
 };
 
-use crate::{Arguments, begin, folder, open, text, timed, within, within_programs};
+use crate::{Arguments, begin, folder, open, talks, text, timed, within, within_programs};
 
 fn talked(archive: &mut Archive, messages: usize) -> (Session, Workspace) {
     let (session, workspace) = begin(archive);
@@ -48,19 +48,12 @@ fn clock() -> Timestamp {
 
 /// 5,000 messages of 1 KB are compacted by the extract, as a program of its own, and brought back.
 pub(crate) fn extract(_: &Arguments) {
-    let folder = folder();
-    let mut archive = open(folder.path());
-    let (session, _) = talked(&mut archive, 5_000);
-    drop(archive);
-    let run = |program: &Path, args: &[&str]| {
-        let mut command = Command::new(program);
-        command.args(args).arg("--store").arg(folder.path());
-        assert!(command.output().unwrap().status.success());
-    };
+    let mut talks = talks(5_000, 1_000);
     within_programs("compact", Duration::from_millis(500), 9, |program| {
-        let time = timed(|| run(program, &["compact", &session.name.id]));
-        run(program, &["undo", "-s", &session.name.id]);
-        time
+        let made = talks.of(program);
+        let took = made.run(&["compact"]);
+        made.run(&["undo"]);
+        took
     });
 }
 

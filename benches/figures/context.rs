@@ -2,7 +2,7 @@
 //!
 //! Sizes: 5,000 messages are more than any window holds; 100 MB are all that an agent said in months.
 
-use std::{process::Command, time::Duration};
+use std::{process::Stdio, time::Duration};
 
 use undertext::{
     context::{
@@ -15,7 +15,7 @@ use undertext::{
     wire::Draft,
 };
 
-use crate::{Arguments, begin, compare, folder, open, text, timed, within, within_programs};
+use crate::{Arguments, begin, compare, folder, open, talks, text, timed, within, within_programs};
 
 /// Messages of turns with two calls each, of which some results are missing, double or late.
 fn items(messages: usize) -> Vec<Item> {
@@ -62,20 +62,11 @@ pub(crate) fn pairs(_: &Arguments) {
 
 /// 1,000 messages of 1 KB from the store, as a program of its own.
 pub(crate) fn context(_: &Arguments) {
-    let folder = folder();
-    let mut archive = open(folder.path());
-    let (session, workspace) = begin(&mut archive);
-    let roles = [Role::User, Role::Assistant];
-    let said: Vec<Draft> = (0..1000).map(|n| Draft::Message(roles[n % 2], text(n, 1000))).collect();
-    ops::append(&mut archive, &session, &workspace, &said).unwrap();
-    drop(archive);
+    let mut talks = talks(1_000, 1_000);
     within_programs("context", Duration::from_millis(30), 15, |program| {
-        timed(|| {
-            let mut command = Command::new(program);
-            command.args(["context", "--json", "--as", "anthropic", &session.name.id]);
-            command.arg("--store").arg(folder.path());
-            assert!(command.output().unwrap().status.success());
-        })
+        let mut command = talks.of(program).command(&["context", "--json", "--as", "anthropic"]);
+        command.stdout(Stdio::piped());
+        timed(|| assert!(command.output().unwrap().status.success()))
     });
 }
 

@@ -8,15 +8,11 @@ use std::{
     time::Duration,
 };
 
-use undertext::{
-    context::cut::Limit,
-    model::Role,
-    ops::{self, Archive, Session},
-    wire::Draft,
-};
+use serde_json::{Value, json};
 
 use crate::{
-    Arguments, begin, bytes, compare_programs, folder, open, own, text, timed, within_programs,
+    Arguments, Made, PerProgram, bytes, compare_programs, folder, open, own, record, text, timed,
+    within_programs,
 };
 
 /// How many messages a session has that is truncated, and every how manyeth is a result that is too long.
@@ -29,55 +25,54 @@ const SHORT: usize = 1_500;
 /// How many results an audited session has that were cut.
 const CUT: usize = 10_000;
 
-/// A session of calls and results, some of which are long.
-fn filled(archive: &mut Archive) -> Session {
-    let (session, workspace) = begin(archive);
-    let draft = |n: usize| match n % 4 {
-        0 => Draft::Message(Role::User, text(n, SHORT)),
-        1 => Draft::Call { id: format!("c{n}"), name: "Bash".into(), input: "{}".into() },
+/// Returns the native record of a call of a tool.
+fn call(id: &str, name: &str) -> Value {
+    let message = json!({ "role": "assistant", "content": "" });
+    json!({ "type": "tool_use", "message": message, "tool": { "id": id, "name": name, "input": {} } })
+}
+
+/// Returns the native record of what a tool answered.
+fn result(id: &str, output: &str) -> Value {
+    let message = json!({ "role": "system", "content": "" });
+    json!({ "type": "tool_result", "message": message, "toolResult": { "id": id, "output": output } })
+}
+
+/// Has a program make a session of calls and results, some of which are long.
+fn filled(program: &Path, store: &Path) -> Made {
+    let said = |n: usize| match n % 4 {
+        0 => record("user", &text(n, SHORT)),
+        1 => call(&format!("c{n}"), "Bash"),
         2 => {
             let length = if n % EVERY == 2 { LONG } else { SHORT };
-            Draft::Result { id: format!("c{}", n - 1), output: text(n, length), error: None }
+            result(&format!("c{}", n - 1), &text(n, length))
         }
-        _ => Draft::Message(Role::Assistant, text(n, SHORT)),
+        _ => record("assistant", &text(n, SHORT)),
     };
+    let made = Made::begin(program, store);
     for from in (0..MESSAGES).step_by(500) {
-        let drafts: Vec<Draft> = (from..from + 500).map(draft).collect();
-        ops::append(archive, &session, &workspace, &drafts).unwrap();
+        made.append(&[], (from..from + 500).map(said));
     }
-    session
+    made
 }
 
-fn run(program: &Path, store: &Path, args: &[&str]) {
-    let mut command = Command::new(program);
-    command.arg("--store").arg(store).args(args).stdout(Stdio::null()).stderr(Stdio::null());
-    assert!(command.status().unwrap().success());
-}
-
-fn copy(from: &Path, to: &Path) {
+/// Returns the same session in a copy of its store, in place of an older copy.
+fn copied(made: &Made, to: &Path) -> Made {
     let _ = fs::remove_dir_all(to);
-    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
+    assert!(Command::new("cp").arg("-a").args([&made.store, to]).status().unwrap().success());
+    Made { store: to.to_owned(), ..made.clone() }
 }
 
 /// 50 long results of 5,000 messages are cut, by one process; the yardstick writes and syncs a file as long as the session's.
 pub(crate) fn truncate(_: &Arguments) {
     let folder = folder();
-    let (whole, copied) = (folder.path().join("whole"), folder.path().join("copy"));
-    let mut archive = open(&whole);
-    let session = filled(&mut archive);
-    let id = session.name.id.clone();
-    drop(archive);
-    let live = whole.join("transcripts").join(format!("{id}.jsonl"));
-    let content = fs::read(&live).unwrap();
-    let other = folder.path().join("other");
+    let (copy, other) = (folder.path().join("copy"), folder.path().join("other"));
+    let mut stores = PerProgram::new(filled);
+    let content = fs::read(stores.of(own()).live()).unwrap();
     compare_programs(
         "truncate",
         3.0,
         7,
-        ("cut", |program| {
-            copy(&whole, &copied);
-            timed(|| run(program, &copied, &["truncate", &id]))
-        }),
+        ("cut", |program| copied(stores.of(program), &copy).run(&["truncate"])),
         ("write and sync", || {
             timed(|| {
                 let mut file = fs::File::create(&other).unwrap();
@@ -86,10 +81,10 @@ pub(crate) fn truncate(_: &Arguments) {
             })
         }),
     );
-    copy(&whole, &copied);
-    run(own(), &copied, &["truncate", &id]);
-    let before = open(&whole).store().sizes().unwrap();
-    let after = open(&copied).store().sizes().unwrap();
+    let whole = stores.of(own());
+    copied(whole, &copy).run(&["truncate"]);
+    let before = open(&whole.store).store().sizes().unwrap();
+    let after = open(&copy).store().sizes().unwrap();
     let grown = bytes(after.stored - before.stored) / bytes(content.len() as u64) * 100.0;
     println!(
         "truncate-size    {grown:.2}% (limit 1)   the store grows by {:.2} MB, the session has {:.1} MB",
@@ -98,25 +93,26 @@ pub(crate) fn truncate(_: &Arguments) {
     );
 }
 
+/// Has a program make a session of results, each of which is cut as it comes.
+fn cut(program: &Path, store: &Path) -> Made {
+    let pair = |n: usize| {
+        let id = format!("c{n}");
+        [call(&id, "Read"), result(&id, &text(n, 2_600))]
+    };
+    let made = Made::begin(program, store);
+    for from in (0..CUT).step_by(1_000) {
+        made.append(&["--max-chars", "2000"], (from..from + 1_000).flat_map(pair));
+    }
+    let told = made.command(&["audit", "--json"]).stdout(Stdio::piped()).output().unwrap().stdout;
+    // The total follows.
+    assert_eq!(told.split_inclusive(|&byte| byte == b'\n').count(), CUT + 1);
+    made
+}
+
 /// 10,000 results that were cut are listed by one process.
 pub(crate) fn audit(_: &Arguments) {
-    let folder = folder();
-    let mut archive = open(folder.path());
-    let (session, workspace) = begin(&mut archive);
-    let pair = |n: usize| {
-        let (id, name, input) = (format!("c{n}"), "Read".to_owned(), "{}".to_owned());
-        let call = Draft::Call { id: id.clone(), name, input };
-        [call, Draft::Result { id, output: text(n, 2_600), error: None }]
-    };
-    for from in (0..CUT).step_by(1_000) {
-        let drafts: Vec<Draft> = (from..from + 1_000).flat_map(pair).collect();
-        let limit = Some(Limit::of_chars(2_000));
-        let done = ops::append_cut(&mut archive, &session, &workspace, &drafts, limit).unwrap();
-        assert_eq!(done.cut.len(), 1_000);
-    }
-    drop(archive);
-    let id = session.name.id;
+    let mut stores = PerProgram::new(cut);
     within_programs("audit", Duration::from_millis(100), 9, |program| {
-        timed(|| run(program, folder.path(), &["audit", "--json", &id]))
+        stores.of(program).run(&["audit", "--json"])
     });
 }

@@ -11,9 +11,11 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::{Arguments, LONG, compare_programs, folder, own, plain::Agent, text, timed};
+use crate::{
+    Arguments, LONG, PerProgram, compare_programs, folder, own, plain::Agent, text, timed,
+};
 
 const FEW_SESSIONS: usize = 1_000;
 const MANY_SESSIONS: usize = 10_000;
@@ -33,70 +35,58 @@ fn run(program: &Path, store: &Path, args: &[&str]) -> Duration {
     took
 }
 
-/// Takes a folder of sessions into a store of its own.
-fn taken_in(sessions: &Path, store: &Path) {
-    run(own(), store, &["import", sessions.to_str().unwrap()]);
+/// Has each program take sessions into a store of its own; they are written to a folder first.
+fn taken_in<'a>(write: impl Fn(&Path) + 'a) -> PerProgram<'a, PathBuf> {
+    PerProgram::new(move |program, folder| {
+        let (sessions, store) = (folder.join("sessions"), folder.join("store"));
+        write(&sessions);
+        let mut command = Command::new(program);
+        command.args(["-q", "--store"]).arg(&store).arg("import").arg(&sessions);
+        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+        assert!(status.success(), "{status}");
+        store
+    })
 }
 
 /// `sessions -n 50` of many sessions of Claude Code against few.
 pub(crate) fn lists(_: &Arguments) {
-    let folder = folder();
-    let store = |count: usize| {
-        let (sessions, store) =
-            (folder.path().join("sessions"), folder.path().join(count.to_string()));
-        for seed in 0..count as u64 {
-            let (session, records) = Agent::Claude.records(seed, 6);
-            Agent::Claude.write(&sessions, &session, &records);
-        }
-        taken_in(&sessions, &store);
-        fs::remove_dir_all(&sessions).unwrap();
-        store
+    let stores = |count: usize| {
+        taken_in(move |sessions| {
+            for seed in 0..count as u64 {
+                let (session, records) = Agent::Claude.records(seed, 6);
+                Agent::Claude.write(sessions, &session, &records);
+            }
+        })
     };
-    let (few, many) = (store(FEW_SESSIONS), store(MANY_SESSIONS));
+    let (mut few, mut many) = (stores(FEW_SESSIONS), stores(MANY_SESSIONS));
     let list = ["sessions", "-n", "50"];
     compare_programs(
         "lists",
         1.6,
         51,
-        ("50 of 10,000 sessions", |program| run(program, &many, &list)),
-        ("of 1,000", || run(own(), &few, &list)),
+        ("50 of 10,000 sessions", |program| run(program, many.of(program), &list)),
+        ("of 1,000", || run(own(), few.of(own()), &list)),
     );
-}
-
-/// A session of each agent, long and short.
-struct Lengths {
-    folder: tempfile::TempDir,
-}
-
-impl Lengths {
-    fn of(agent: Agent) -> Self {
-        let folder = folder();
-        for count in [FEW_ENTRIES, MANY_ENTRIES] {
-            let sessions = folder.path().join(format!("{count} sessions"));
-            let (session, records) = agent.records(1, count);
-            agent.write(&sessions, &session, &records);
-            taken_in(&sessions, &folder.path().join(count.to_string()));
-        }
-        Self { folder }
-    }
-
-    fn store(&self, count: usize) -> PathBuf {
-        self.folder.path().join(count.to_string())
-    }
 }
 
 /// A command on the only session of a store, which is long, against the same on a short one.
 fn of_lengths(name: &str, args: &[&str]) {
     for agent in Agent::ALL {
-        let lengths = Lengths::of(agent);
+        let stores = |count: usize| {
+            taken_in(move |sessions| {
+                let (session, records) = agent.records(1, count);
+                agent.write(sessions, &session, &records);
+            })
+        };
+        let (mut few, mut many) = (stores(FEW_ENTRIES), stores(MANY_ENTRIES));
         let (session, _) = agent.records(1, 0);
         let args: Vec<&str> = args.iter().copied().chain([session.as_str()]).collect();
         compare_programs(
             &format!("{name}-{}", agent.name()),
             1.6,
             51,
-            ("of 100,000 entries", |program| run(program, &lengths.store(MANY_ENTRIES), &args)),
-            ("of 1,000", || run(own(), &lengths.store(FEW_ENTRIES), &args)),
+            ("of 100,000 entries", |program| run(program, many.of(program), &args)),
+            ("of 1,000", || run(own(), few.of(own()), &args)),
         );
     }
 }
@@ -112,25 +102,19 @@ pub(crate) fn status(_: &Arguments) {
 /// The graph of a session whose parents stand behind their children, against that of the same records in order.
 pub(crate) fn late(_: &Arguments) {
     for agent in [Agent::Claude, Agent::Pi] {
-        let folder = folder();
-        let (session, mut records) = agent.records(1, LATE);
-        let store = |name: &str, records: &[Value]| {
-            let sessions = folder.path().join(format!("{name} sessions"));
-            agent.write(&sessions, &session, records);
-            taken_in(&sessions, &folder.path().join(name));
-            folder.path().join(name)
-        };
-        let in_order = store("in order", &records);
+        let (session, records) = agent.records(1, LATE);
+        let mut reversed = records.clone();
         let heading = usize::from(agent != Agent::Claude);
-        records[heading..].reverse();
-        let late = store("late", &records);
+        reversed[heading..].reverse();
+        let mut in_order = taken_in(|sessions| agent.write(sessions, &session, &records));
+        let mut late = taken_in(|sessions| agent.write(sessions, &session, &reversed));
         let graph = |program: &Path, store: &Path| run(program, store, &["graph", &session]);
         compare_programs(
             &format!("late-{}", agent.name()),
             3.0,
             9,
-            ("graph of 20,000 late parents", |program| graph(program, &late)),
-            ("in order", || graph(own(), &in_order)),
+            ("graph of 20,000 late parents", |program| graph(program, late.of(program))),
+            ("in order", || graph(own(), in_order.of(own()))),
         );
     }
 }
@@ -138,8 +122,8 @@ pub(crate) fn late(_: &Arguments) {
 /// Truncates a session whose result repeats itself for the agent, nested deep, against one of as many bytes that is flat.
 pub(crate) fn deep(_: &Arguments) {
     let folder = folder();
-    let flat = "x".repeat(2 * DEPTH);
-    let deep = format!("{}1{}", "[".repeat(DEPTH), "]".repeat(DEPTH));
+    let flat = format!("\"{}\"", "x".repeat(2 * DEPTH));
+    let nested = format!("{}1{}", "[".repeat(DEPTH), "]".repeat(DEPTH));
     let (session, mut records) = Agent::Claude.records(1, 3);
     records.pop();
     records[1]["message"]["content"] =
@@ -149,17 +133,15 @@ pub(crate) fn deep(_: &Arguments) {
     result["uuid"] = json!("00000000-0000-4000-8000-000000000001");
     result["message"]["content"] =
         json!([{ "type": "tool_result", "tool_use_id": "toolu_1", "content": text(1, 400_000) }]);
-    let store = |name: &str, nested: &str| {
-        let sessions = folder.path().join(format!("{name} sessions"));
-        Agent::Claude.write(&sessions, &session, &records);
+    let write = |sessions: &Path, nested: &str| {
+        Agent::Claude.write(sessions, &session, &records);
         let path = sessions.join(format!("{session}.jsonl"));
         let line = result.to_string();
         let line = format!("{},\"toolUseResult\":{nested}}}\n", line.strip_suffix('}').unwrap());
         fs::write(&path, fs::read_to_string(&path).unwrap() + &line).unwrap();
-        taken_in(&sessions, &folder.path().join(name));
-        folder.path().join(name)
     };
-    let (deep, flat) = (store("deep", &deep), store("flat", &format!("\"{flat}\"")));
+    let mut deep = taken_in(|sessions| write(sessions, &nested));
+    let mut flat = taken_in(|sessions| write(sessions, &flat));
     let copy = folder.path().join("copy");
     let truncate = |program: &Path, store: &Path| {
         let _ = fs::remove_dir_all(&copy);
@@ -170,7 +152,7 @@ pub(crate) fn deep(_: &Arguments) {
         "deep",
         3.0,
         9,
-        ("a line 1,000,000 deep", |program| truncate(program, &deep)),
-        ("a flat one", || truncate(own(), &flat)),
+        ("a line 1,000,000 deep", |program| truncate(program, deep.of(program))),
+        ("a flat one", || truncate(own(), flat.of(own()))),
     );
 }

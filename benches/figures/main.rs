@@ -3,8 +3,8 @@
 //! Both sides run in turn, A B A B, and the ratio is that of the medians, of the tenth percentiles and of the means, because
 //! machines are noisy, and because what is put off is paid later. Name figures, or the files that they stand in, to run only these: `cargo bench -- append growth`; `--mb=100`
 //! makes the agents' sessions of that size instead of 1,000 MB, `--into=FOLDER` makes them there and measures nothing.
-//! Where `UNDERTEXT_BASELINE` names another binary, each figure of a process is paired with it. What each figure is:
-//! `benches/README.md`.
+//! Where `UNDERTEXT_BASELINE` names another binary, each figure of a process is paired with it, on a store that it made
+//! itself. What each figure is: `benches/README.md`.
 //!
 //! Invariant: figures write into a temporary folder beside the build.
 
@@ -27,10 +27,15 @@ mod native;
 mod plain;
 
 use std::{
+    collections::BTreeMap,
+    io::{BufWriter, Write as _},
+    ops::Range,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
+use serde_json::{Value, json};
 use undertext::{
     model::Role,
     ops::{self, Archive, Layers, Machine, Session, Workspace},
@@ -259,6 +264,106 @@ impl<'b> Pairs<'b> {
             baseline.median()
         );
     }
+}
+
+/// How a program makes something in an empty folder.
+type Make<'a, T> = dyn FnMut(&Path, &Path) -> T + 'a;
+
+/// What each program makes for itself, because another program may be unable to read it.
+struct PerProgram<'a, T> {
+    make: Box<Make<'a, T>>,
+    made: BTreeMap<PathBuf, (tempfile::TempDir, T)>,
+}
+
+impl<'a, T> PerProgram<'a, T> {
+    /// Has each program make it in a folder of its own.
+    fn new(make: impl FnMut(&Path, &Path) -> T + 'a) -> Self {
+        Self { make: Box::new(make), made: BTreeMap::new() }
+    }
+
+    /// Returns what a program made; it is made when it is first asked for.
+    fn of(&mut self, program: &Path) -> &T {
+        let (_, made) = self.made.entry(program.to_owned()).or_insert_with(|| {
+            let folder = folder();
+            let made = (self.make)(program, folder.path());
+            (folder, made)
+        });
+        made
+    }
+}
+
+/// A store with a native session that a program made, and the program.
+#[derive(Clone)]
+struct Made {
+    program: PathBuf,
+    store: PathBuf,
+    session: String,
+}
+
+impl Made {
+    /// Has a program begin a session.
+    fn begin(program: &Path, store: &Path) -> Self {
+        let mut command = Command::new(program);
+        let output = command.args(["-q", "--store"]).arg(store).args(["new", "--json"]).output();
+        let told: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+        let session = told["session"].as_str().unwrap().to_owned();
+        Self { program: program.to_owned(), store: store.to_owned(), session }
+    }
+
+    /// Returns a command about the session, whose output nobody reads.
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(["-q", "--store"]).arg(&self.store).args(args).args(["-s", &self.session]);
+        command.stdout(Stdio::null());
+        command
+    }
+
+    /// Has the program append records, with more arguments.
+    fn append(&self, args: &[&str], records: impl Iterator<Item = Value>) {
+        let mut command = self.command(&["append", "--jsonl"]);
+        let mut child = command.args(args).stdin(Stdio::piped()).spawn().unwrap();
+        let mut stream = BufWriter::new(child.stdin.take().unwrap());
+        for record in records {
+            writeln!(stream, "{record}").unwrap();
+        }
+        drop(stream);
+        assert!(child.wait().unwrap().success());
+    }
+
+    /// Returns how long the program takes for a command about the session.
+    fn run(&self, args: &[&str]) -> Duration {
+        let mut command = self.command(args);
+        timed(|| assert!(command.status().unwrap().success()))
+    }
+
+    /// Returns the session's live file.
+    fn live(&self) -> PathBuf {
+        self.store.join(format!("transcripts/{}.jsonl", self.session))
+    }
+}
+
+/// Has each program make a session with so many messages of about so many bytes.
+fn talks(count: usize, length: usize) -> PerProgram<'static, Made> {
+    PerProgram::new(move |program, folder| {
+        let made = Made::begin(program, folder);
+        for from in (0..count).step_by(20_000) {
+            made.append(&[], said(from..count.min(from + 20_000), length));
+        }
+        made
+    })
+}
+
+/// Returns a native record of each message.
+fn said(seeds: Range<usize>, length: usize) -> impl Iterator<Item = Value> {
+    seeds.map(move |seed| {
+        let role = if seed.is_multiple_of(2) { "user" } else { "assistant" };
+        record(role, &text(seed, length))
+    })
+}
+
+/// Returns the native record of a message.
+fn record(role: &str, content: &str) -> Value {
+    json!({ "type": role, "message": { "role": role, "content": content } })
 }
 
 fn timed(work: impl FnOnce()) -> Duration {

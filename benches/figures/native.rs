@@ -4,10 +4,8 @@
 //! seen; 5,000 sessions is years of work.
 
 use std::{
-    collections::BTreeMap,
     fs::File,
     io::Write,
-    ops::Range,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
@@ -20,7 +18,8 @@ use undertext::{
 };
 
 use crate::{
-    Arguments, begin, compare, compare_programs, filled, folder, message, open, own, text, timed,
+    Arguments, Made, PerProgram, begin, compare, compare_programs, filled, folder, message, open,
+    own, said, talks, text, timed,
 };
 
 fn raw_append(file: &mut File, line: &[u8]) -> Duration {
@@ -28,73 +27,6 @@ fn raw_append(file: &mut File, line: &[u8]) -> Duration {
         file.write_all(line).unwrap();
         file.sync_data().unwrap();
     })
-}
-
-/// A store with one native session that a program made, which only that program has to be able to read.
-struct Made {
-    store: PathBuf,
-    session: String,
-}
-
-/// The stores that programs made for a figure.
-struct Stores<'a> {
-    folder: &'a Path,
-    made: BTreeMap<PathBuf, Made>,
-    count: usize,
-    length: usize,
-}
-
-impl<'a> Stores<'a> {
-    /// Has each program make its own store: a session with so many messages of about so many bytes.
-    fn new(folder: &'a Path, count: usize, length: usize) -> Self {
-        Self { folder, made: BTreeMap::new(), count, length }
-    }
-
-    fn of(&mut self, program: &Path) -> &Made {
-        if !self.made.contains_key(program) {
-            let store = self.folder.join(format!("store-{}", self.made.len()));
-            let session = begin_with(program, &store);
-            for from in (0..self.count).step_by(20_000) {
-                let to = self.count.min(from + 20_000);
-                append_with(program, &store, &session, from..to, self.length);
-            }
-            self.made.insert(program.to_owned(), Made { store, session });
-        }
-        &self.made[program]
-    }
-}
-
-/// Has a program begin a session, and returns its id.
-fn begin_with(program: &Path, store: &Path) -> String {
-    let mut command = Command::new(program);
-    let output = command.args(["-q", "--store"]).arg(store).args(["new", "--json"]).output();
-    let told: serde_json::Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
-    told["session"].as_str().unwrap().to_owned()
-}
-
-fn append_with(program: &Path, store: &Path, session: &str, range: Range<usize>, length: usize) {
-    let mut command = Command::new(program);
-    command.args(["-q", "--store"]).arg(store).args(["append", "--jsonl", "-s", session]);
-    command.stdin(Stdio::piped()).stdout(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    let mut stream = std::io::BufWriter::new(child.stdin.take().unwrap());
-    for seed in range {
-        let role = if seed.is_multiple_of(2) { "user" } else { "assistant" };
-        let words = text(seed, length);
-        let record =
-            serde_json::json!({ "type": role, "message": { "role": role, "content": words } });
-        writeln!(stream, "{record}").unwrap();
-    }
-    drop(stream);
-    assert!(child.wait().unwrap().success());
-}
-
-/// Returns how long a program takes for a command about a session, whose output nobody reads.
-fn run(program: &Path, made: &Made, args: &[&str]) -> Duration {
-    let mut command = Command::new(program);
-    command.args(["-q", "--store"]).arg(&made.store).args(args).args(["-s", &made.session]);
-    command.stdout(Stdio::null());
-    timed(|| assert!(command.status().unwrap().success()))
 }
 
 pub(crate) fn append(_: &Arguments) {
@@ -145,9 +77,9 @@ pub(crate) fn process(_: &Arguments) {
     let folder = folder();
     let raw = folder.path().join("raw");
     let line = text(1, 700);
-    let mut stores = Stores::new(folder.path(), 0, 0);
+    let mut talks = talks(0, 0);
     let mut ours = |program: &Path| {
-        let made = stores.of(program);
+        let made = talks.of(program);
         let script = "for i in {1..20}; do \"$UNDERTEXT\" -q --store \"$STORE\" append -s \"$SESSION\" \"$i $LINE\" >/dev/null || exit 1; done";
         let mut command = Command::new("bash");
         command.args(["-c", script]).env("UNDERTEXT", program).env("STORE", &made.store);
@@ -171,29 +103,26 @@ pub(crate) fn process(_: &Arguments) {
 }
 
 pub(crate) fn tail(_: &Arguments) {
-    let (small, large) = (folder(), folder());
-    let mut thousand = Stores::new(small.path(), 1_000, 100);
-    let mut million = Stores::new(large.path(), 1_000_000, 100);
+    let (mut thousand, mut million) = (talks(1_000, 100), talks(1_000_000, 100));
     let args = ["log", "-n", "500", "--json"];
     compare_programs(
         "tail",
         1.2,
         101,
-        ("last 500 of 1,000,000", |program| run(program, million.of(program), &args)),
-        ("of 1,000", || run(own(), thousand.of(own()), &args)),
+        ("last 500 of 1,000,000", |program| million.of(program).run(&args)),
+        ("of 1,000", || thousand.of(own()).run(&args)),
     );
 }
 
 pub(crate) fn revert(_: &Arguments) {
     let folder = folder();
-    let mut stores = Stores::new(folder.path(), 100_000, 700);
-    let made = stores.of(own());
-    let live = made.store.join(format!("transcripts/{}.jsonl", made.session));
+    let mut talks = talks(100_000, 700);
+    let live = talks.of(own()).live();
     let copy = folder.path().join("copy");
     let mut ours = |program: &Path| {
-        let made = stores.of(program);
-        let took = run(program, made, &["revert", "25000", "-m", "not this way"]);
-        run(program, made, &["undo"]);
+        let made = talks.of(program);
+        let took = made.run(&["revert", "25000", "-m", "not this way"]);
+        made.run(&["undo"]);
         took
     };
     let kept = std::fs::metadata(&live).unwrap().len() / 2;
@@ -237,21 +166,15 @@ pub(crate) fn sessions(_: &Arguments) {
     }
     drop(stream);
     assert!(import.wait().unwrap().success());
-    let mut made = BTreeMap::new();
-    let mut store_of = |program: &Path| -> PathBuf {
-        let next = folder.path().join(format!("store-{}", made.len()));
-        let store: &PathBuf = made.entry(program.to_owned()).or_insert_with(|| {
-            for seed in 0..5000 {
-                let session = begin_with(program, &next);
-                append_with(program, &next, &session, seed * 2..seed * 2 + 1, 200);
-            }
-            next
-        });
-        store.clone()
-    };
+    let mut stores = PerProgram::new(|program, store| -> PathBuf {
+        for seed in 0..5000 {
+            Made::begin(program, store).append(&[], said(seed * 2..seed * 2 + 1, 200));
+        }
+        store.to_owned()
+    });
     let ours = |program: &Path| {
         let mut command = Command::new(program);
-        command.args(["--store"]).arg(store_of(program)).args(["sessions", "-n", "50"]);
+        command.args(["-q", "--store"]).arg(stores.of(program)).args(["sessions", "-n", "50"]);
         command.stdout(Stdio::null());
         timed(|| assert!(command.status().unwrap().success()))
     };
@@ -283,11 +206,9 @@ pub(crate) fn verify_ids(_: &Arguments) {
 }
 
 pub(crate) fn verify_bytes(_: &Arguments) {
-    let folder = folder();
-    let mut stores = Stores::new(folder.path(), 40_000, 3000);
-    let made = stores.of(own());
-    let live = made.store.join(format!("transcripts/{}.jsonl", made.session));
-    let content = std::fs::read(live).unwrap();
+    let mut talks = talks(40_000, 3000);
+    let made = talks.of(own());
+    let content = std::fs::read(made.live()).unwrap();
     let packed = zstd::bulk::compress(&content, 3).unwrap();
     let other = || {
         timed(|| {
@@ -306,7 +227,7 @@ pub(crate) fn verify_bytes(_: &Arguments) {
         "verify",
         4.0,
         7,
-        ("verify, a process", |program| run(program, stores.of(program), &["verify"])),
+        ("verify, a process", |program| talks.of(program).run(&["verify"])),
         ("zstd -d and hash", other),
     );
 }
