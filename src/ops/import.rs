@@ -21,7 +21,8 @@ use crate::{
         self, Ambient, Archive, Imported, Skipped, Source, SyncError, Why, beside,
         change::{Change, Gathering, MAIN},
         file,
-        intake::{Compared, Failed, States, compare, take_in},
+        intake::{Failed, States, judged, take_in},
+        judge::Verdict,
         scan::Ahead,
         sources::{self, Met},
         together::Together,
@@ -381,8 +382,8 @@ fn holder(archive: &Archive, path: &Path) -> Result<Option<Session>, OpsError> {
     for (key, name, file) in archive.store().files(&archive.place_of(path))? {
         let session = Session::known(key, name)?;
         let states = States::of(archive, &archive.store().state(key)?);
-        if let Some((_, runs)) = states.newest(archive, &session, file)?
-            && !matches!(compare(archive, &session, &runs, path), Ok(Compared::Differs) | Err(_))
+        if let Some(held) = states.newest(file)
+            && matches!(judged(archive, &session, held, path), Ok(Verdict::Same | Verdict::Grown))
         {
             return Ok(Some(session));
         }

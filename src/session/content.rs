@@ -57,19 +57,21 @@ fn write_from(
     }
 }
 
-/// Returns the last bytes of runs: at least so many, unless they have fewer.
+/// Returns the last bytes of a generation that ends with this run: at least so many, unless it has fewer.
 pub(crate) fn last(
     store: &dyn Store,
     session: &Session,
-    runs: &[Run],
+    generation: u64,
+    end: Option<&Run>,
     least: usize,
 ) -> Result<Vec<u8>, SessionError> {
-    let end = runs.last().map_or(0, Run::end);
+    let end = end.map_or(0, Run::end);
     let mut count = 64;
     loop {
         let place = end.saturating_sub(count);
+        let runs = store.runs(session.key, generation, place)?;
         let mut bytes = Vec::new();
-        write_from(store, session, runs, place, &mut |part| {
+        write_from(store, session, &runs, place, &mut |part| {
             bytes.extend_from_slice(part);
             Ok(())
         })?;

@@ -1,13 +1,13 @@
 //! An agent's own file: the session follows it, and takes it to the agent where a command was cut short.
 //!
-//! | the file | what is done |
+//! | verdict on the file | what is done |
 //! |---|---|
-//! | is as it was last seen | nothing |
-//! | is still the old file of a committed rotation | the rotation is carried out |
-//! | is not there | the session goes on without it |
-//! | ends before or within what the newest command appended | that is appended |
-//! | goes on behind its known end | what came is taken in |
-//! | is anything else | taken in as a new generation, which the current branch follows |
+//! | same | nothing |
+//! | unfinished | the rotation is carried out |
+//! | gone | the session goes on without it |
+//! | grown | what came is taken in |
+//! | other, without all that the newest command appended | that is appended |
+//! | other | taken in as a new generation, which the current branch follows |
 //!
 //! An idle agent keeps its conversation in memory and goes on from an entry that the file no longer holds. What it writes
 //! then joins the branch that holds that entry:
@@ -20,7 +20,10 @@
 //!
 //! Invariant: nothing that another program wrote is taken out of the file, and each of its lines is in a generation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    os::unix::fs::MetadataExt,
+};
 
 use crate::{
     live::WritableFile,
@@ -29,8 +32,9 @@ use crate::{
     sync::{
         Archive, Notice, SyncError,
         change::{Change, LATE},
-        file::{self, failed, finish_rotation, from, is_subsequence, pending, saw},
-        live_file::{LiveFile, expected},
+        file::{self, failed, finish_rotation, from, is_subsequence, saw},
+        judge::{Seen, Verdict, Whose},
+        live_file::LiveFile,
         moved::{is_of_a_person, was_moved},
         reach,
         setting::line_start,
@@ -38,9 +42,6 @@ use crate::{
     },
     wire::Graph,
 };
-
-/// How many bytes before the known end are compared when the file has grown.
-const COMPARED: usize = 64 << 10;
 
 /// Brings a session and its agent's file to agree; the caller holds the lock.
 pub(crate) fn agree(
@@ -50,30 +51,26 @@ pub(crate) fn agree(
     target: &WritableFile,
     tip: &State,
 ) -> Result<Vec<Notice>, SyncError> {
-    let path = &live.path;
     let meta = target.open().and_then(|file| file.metadata()).map_err(failed(target))?;
-    if let Some(rotation) = pending(archive, session, target, tip)? {
-        finish_rotation(archive, session, target, &rotation, tip)?;
-        saw(archive, target)?;
-        return Ok(vec![Notice::Finished { path: path.clone() }]);
-    }
     let sighting = sources::sighting(target.path(), &meta);
-    let is_seen = archive.store.sighting(&sighting.path)?.is_some_and(|last| last == sighting);
-    if is_seen && meta.len() == expected(tip) {
-        return Ok(Vec::new());
-    }
-    let Some(position) = tip.position() else { return Ok(Vec::new()) };
-    let runs = archive.store.runs(session.key, position.generation, 0)?;
-    let (mut notices, is_alone) =
-        if meta.len() > expected(tip) && ends_alike(archive, session, target, &runs, tip)? {
-            take_in(archive, session, live, target)?
-        } else {
-            compare(archive, session, live, target, &runs)?
-        };
+    let last = archive.store.sighting(&sighting.path)?;
+    let is_untouched = last.is_some_and(|last| last == sighting);
+    let seen = Seen { inode: meta.ino(), length: Some(meta.len()), is_untouched };
+    let verdict = file::verdict(archive, session, target, tip, (Whose::Agent, Some(&seen)))?;
+    let (mut notices, is_alone) = match verdict {
+        Verdict::Same | Verdict::Gone if is_untouched => return Ok(Vec::new()),
+        Verdict::Same | Verdict::Gone => (Vec::new(), true),
+        Verdict::Unfinished => {
+            finish_rotation(archive, session, target, tip)?;
+            (vec![Notice::Finished { path: live.path.clone() }], true)
+        }
+        Verdict::Grown => take_in(archive, session, live, target)?,
+        Verdict::Short | Verdict::Other => take_in_whole(archive, session, live, target, tip)?,
+    };
     if !is_alone {
         let tip = archive.store.state(session.key)?;
         notices.extend(agree(archive, session, live, target, &tip)?);
-    } else if path.exists() {
+    } else if live.path.exists() {
         saw(archive, target)?;
     }
     Ok(notices)
@@ -92,20 +89,6 @@ pub(crate) fn gone(
     Ok(Notice::Gone { path: live.path.clone() })
 }
 
-/// Returns whether the bytes before the known end are those that are known.
-fn ends_alike(
-    archive: &Archive,
-    session: &Session,
-    live: &WritableFile,
-    runs: &[Run],
-    tip: &State,
-) -> Result<bool, SyncError> {
-    let known = content::last(archive.store.as_ref(), session, runs, COMPARED)?;
-    let end = expected(tip);
-    let there = live.read(end - known.len() as u64, Some(end));
-    Ok(there.map_err(failed(live))? == known)
-}
-
 /// Takes in what the agent appended; returns too whether no other program wrote to the file meanwhile.
 fn take_in(
     archive: &Archive,
@@ -121,21 +104,20 @@ fn take_in(
     follow(change, live, before, growth, false)
 }
 
-/// Reads the whole file and decides what it is, as [`take_in`] does.
-fn compare(
+/// Takes in a file that holds something else: what a command said and the file lacks is appended first.
+fn take_in_whole(
     archive: &Archive,
     session: &Session,
     live: &LiveFile,
     target: &WritableFile,
-    runs: &[Run],
+    tip: &State,
 ) -> Result<(Vec<Notice>, bool), SyncError> {
     let io = failed(target);
-    let known = content::bytes(archive.store.as_ref(), session, runs)?;
+    let generation = tip.position().map_or(0, |at| at.generation);
+    let runs = archive.store.runs(session.key, generation, 0)?;
+    let known = content::bytes(archive.store.as_ref(), session, &runs)?;
     let there = target.read(0, None).map_err(&io)?;
-    if there == known {
-        return Ok((Vec::new(), true));
-    }
-    let said = unsaid(archive, session, runs, &known, &there)?;
+    let said = unsaid(archive, session, &runs, &known, &there)?;
     if let Some(rest) = &said {
         target.append_synced(rest, (there.len() + rest.len()) as u64).map_err(&io)?;
         if [&there[..], rest].concat() == known {

@@ -1,15 +1,15 @@
 //! Catching up: before a session is changed, the store and the live file are brought to agree. Here it is the store's own;
 //! an agent's is handled in `attached`.
 //!
-//! | the live file | what is done |
+//! | verdict on the live file | what is done |
 //! |---|---|
-//! | has the expected length and the stamp of the newest operation | nothing |
-//! | is still the old file of a committed rotation | the rotation is carried out |
-//! | is not there | written anew |
-//! | ends within the newest operation | the rest is appended |
-//! | goes on behind its expected end | what came is taken in |
-//! | holds everything, and more in between | taken in as a new generation |
-//! | is anything else | set aside, taken in as a branch of its own, and written anew |
+//! | same | nothing |
+//! | unfinished | the rotation is carried out |
+//! | gone | it is written anew |
+//! | short | the rest is appended |
+//! | grown | what came is taken in |
+//! | other, with everything and more in between | taken in as a new generation |
+//! | other | set aside, taken in as a branch of its own, and written anew |
 //!
 //! A file that was set aside and goes on growing, because a program still holds it open, is taken in where it belongs.
 //!
@@ -22,21 +22,17 @@ use std::{
 };
 
 use crate::{
-    live::{self, WritableFile},
-    model::{Command, Position, Rotation, Run, State},
+    live::WritableFile,
+    model::{Command, Position, Rotation, State},
     session::{Session, View, content},
     sync::{
         Archive, Notice, SyncError, attached,
         change::{Change, OUTSIDE},
-        file::{
-            aside_of, failed, finish_rotation, from, is_subsequence, newest, pending, write_fresh,
-        },
-        live_file::{expected, live_file},
+        file::{self, aside_of, failed, finish_rotation, from, is_subsequence, write_fresh},
+        judge::{Judgement, Known, Looked, Seen, Verdict, Whose, judge},
+        live_file::{LiveFile, expected, length_of, live_file},
     },
 };
-
-/// How many bytes before the expected end are compared when a file has grown.
-const COMPARED: u64 = 64 << 10;
 
 /// Brings the store and the live file to agree; the caller holds the lock.
 pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notice>, SyncError> {
@@ -53,25 +49,14 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
     // What may not be written is not read either: nothing of it comes into the store, and no change is made without it.
     let target = archive.writable_file(&session.name, &live)?;
     let io = failed(&target);
-    let seen = target.look().map_err(&io)?;
-    let is_as_left =
-        |seen: live::Seen| seen.length == expected(&tip) && seen.stamp == Some(tip.at());
     if live.attached {
         notices.extend(attached::agree(archive, session, &live, &target, &tip)?);
-    } else if !seen.is_some_and(is_as_left) {
-        if let Some(rotation) = pending(archive, session, &target, &tip)? {
-            finish_rotation(archive, session, &target, &rotation, &tip)?;
-            notices.push(Notice::Finished { path: live.path });
-        } else if seen.is_none() {
-            restore(archive, session, &target, &tip)?;
-            notices.push(Notice::Restored { path: live.path });
-        } else {
-            notices.extend(agree(archive, session, &target, &tip)?);
-        }
+    } else {
+        notices.extend(agree(archive, session, &live, &target, &tip)?);
     }
     target.sweep().map_err(&io)?;
     for (_, rotation) in &tip.rotations {
-        notices.extend(late(archive, session, &target, rotation)?);
+        notices.extend(late(archive, session, &target, rotation, &tip)?);
     }
     Ok(notices)
 }
@@ -81,46 +66,51 @@ fn is_gone(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
-fn restore(
-    archive: &Archive,
-    session: &Session,
-    live: &WritableFile,
-    tip: &State,
-) -> Result<(), SyncError> {
-    write_fresh(archive, session, live, tip)?;
-    live.install().map_err(failed(live))
-}
-
-/// Handles a live file that is there and is not as it was left.
+/// Brings the store and its own file to agree.
 fn agree(
     archive: &Archive,
     session: &Session,
-    live: &WritableFile,
+    live: &LiveFile,
+    target: &WritableFile,
     tip: &State,
 ) -> Result<Option<Notice>, SyncError> {
-    let io = failed(live);
-    let Some(position) = tip.position() else { return Ok(None) };
-    let length = live.look().map_err(&io)?.map_or(0, |seen| seen.length);
-    let expected = expected(tip);
-    let from = position.horizon.saturating_sub(64);
-    let last = archive.store.runs(session.key, position.generation, from)?;
-    let known = content::bytes(archive.store.as_ref(), session, &last)?;
-    let begin = expected - known.len() as u64;
-    if length > expected {
-        let compared = known.len().min(usize::try_from(COMPARED).unwrap_or(usize::MAX));
-        let before = live.read(expected - compared as u64, Some(expected)).map_err(&io)?;
-        if known.ends_with(&before) && before.len() == compared {
-            return take_in(archive, session, live).map(Some);
+    let io = failed(target);
+    let seen = target.look().map_err(&io)?.map(|seen| Seen {
+        inode: seen.inode,
+        length: Some(seen.length),
+        is_untouched: seen.stamp == Some(tip.at()),
+    });
+    let path = live.path.clone();
+    Ok(match file::verdict(archive, session, target, tip, (Whose::Store, seen.as_ref()))? {
+        Verdict::Same => {
+            if seen.is_some_and(|seen| !seen.is_untouched) {
+                target.stamp(tip.at()).map_err(&io)?;
+            }
+            None
         }
-    } else if length >= expected - newest(archive, session, &last)? {
-        // Only the newest operation can be missing, because each one begins by catching up.
-        let there = live.read(begin, None).map_err(&io)?;
-        if let Some(rest) = known.strip_prefix(there.as_slice()).filter(|rest| !rest.is_empty()) {
-            live.append(rest, expected, tip.at()).map_err(&io)?;
-            return Ok(Some(Notice::Finished { path: live.path().to_owned() }));
+        Verdict::Gone => {
+            write_fresh(archive, session, target, tip)?;
+            target.install().map_err(&io)?;
+            Some(Notice::Restored { path })
         }
-    }
-    compare_whole(archive, session, live, tip, position)
+        Verdict::Unfinished => {
+            finish_rotation(archive, session, target, tip)?;
+            Some(Notice::Finished { path })
+        }
+        Verdict::Short => {
+            let end = expected(tip);
+            let there = seen.and_then(|seen| seen.length).unwrap_or(0);
+            let missing = usize::try_from(end - there).unwrap_or(usize::MAX);
+            let generation = tip.position().map_or(0, |at| at.generation);
+            let store = archive.store.as_ref();
+            let known = content::last(store, session, generation, tip.growth(), missing)?;
+            let rest = known.get(known.len().saturating_sub(missing)..).unwrap_or_default();
+            target.append(rest, end, tip.at()).map_err(&io)?;
+            Some(Notice::Finished { path })
+        }
+        Verdict::Grown => Some(take_in(archive, session, target)?),
+        Verdict::Other => Some(take_in_whole(archive, session, live, target, tip)?),
+    })
 }
 
 /// Takes in what another program appended.
@@ -142,28 +132,22 @@ fn take_in(archive: &Archive, session: &Session, live: &WritableFile) -> Result<
     Ok(Notice::Appended { entries, operation: outcome.operation })
 }
 
-/// Reads the whole live file and decides what it is.
-fn compare_whole(
+/// Takes in a live file that holds something else: what the store knows and more in between is followed, anything else set
+/// aside.
+fn take_in_whole(
     archive: &Archive,
     session: &Session,
+    live: &LiveFile,
     target: &WritableFile,
     tip: &State,
-    position: Position,
-) -> Result<Option<Notice>, SyncError> {
+) -> Result<Notice, SyncError> {
     let io = failed(target);
-    let Some(live) = live_file(archive, tip) else { return Ok(None) };
+    let Some(position) = tip.position() else { return Err(SyncError::Nothing("catch up with")) };
     let runs = archive.store.runs(session.key, position.generation, 0)?;
     let held = View::new(archive.store.as_ref(), session, position, None).sequence()?;
     let mut change = Change::bare(archive, session)?;
     let mut growth = change.generation(Some(live.n));
     change.read(&mut growth, from(target, 0)?)?;
-    let at_end = runs.last();
-    if at_end.is_some_and(|run| run.running == growth.running && run.tail == growth.tail)
-        || (at_end.is_none() && growth.length() == 0)
-    {
-        target.stamp(tip.at()).map_err(&io)?;
-        return Ok(None);
-    }
     let head = change.head(&growth)?;
     let taken = Position { generation: growth.generation, head, horizon: growth.entries };
     let found = growth.sequence();
@@ -173,17 +157,17 @@ fn compare_whole(
         let branch = change.tip.current().to_owned();
         change.set_branch(&branch, Some(taken));
         let (outcome, _) = change.commit(Command::CatchUp { entries, branch: None, left: None })?;
-        return Ok(Some(Notice::Appended { entries, operation: outcome.operation }));
+        return Ok(Notice::Appended { entries, operation: outcome.operation });
     }
     let branch = change.left_name(OUTSIDE);
     change.set_branch(&branch, Some(taken));
     let mut fresh = target.fresh().map_err(&io)?;
     content::write(change.archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
-    let aside = change.exchange_live(&live, fresh, (taken.generation, position.generation))?;
+    let aside = change.exchange_live(live, fresh, (taken.generation, position.generation))?;
     let entries = change.entries() - tip.entries();
     let kept = Some(change.branch_text(&branch));
     let (outcome, _) = change.commit(Command::CatchUp { entries, branch: kept, left: None })?;
-    Ok(Some(Notice::SetAside { aside, branch, operation: outcome.operation }))
+    Ok(Notice::SetAside { aside, branch, operation: outcome.operation })
 }
 
 /// Takes in what came to a file after it was set aside.
@@ -192,14 +176,20 @@ fn late(
     session: &Session,
     live: &WritableFile,
     rotation: &Rotation,
+    tip: &State,
 ) -> Result<Option<Notice>, SyncError> {
     let aside = aside_of(live, rotation)?;
-    let Some(seen) = aside.look().map_err(failed(&aside))? else { return Ok(None) };
-    if seen.inode != rotation.inode || seen.length <= rotation.length {
-        return Ok(None);
-    }
-    let ends = |runs: &[Run]| runs.last().map_or(0, |run| run.bytes + run.tail.len() as u64);
-    if seen.length <= ends(&archive.store.runs(session.key, rotation.old, 0)?) {
+    let seen = aside.look().map_err(failed(&aside))?.map(|seen| Seen {
+        inode: seen.inode,
+        length: Some(seen.length),
+        is_untouched: false,
+    });
+    let known = Known {
+        whose: Whose::Aside,
+        length: rotation.length.max(length_of(tip.ends.get(&rotation.old))),
+        rotation: Some((rotation.inode, rotation.length)),
+    };
+    if judge(&known, seen.as_ref(), Looked::default()) != Judgement::Is(Verdict::Grown) {
         return Ok(None);
     }
     let mut change = Change::bare(archive, session)?;

@@ -12,7 +12,13 @@ use crate::{
     model::{Rotation, Run, State},
     session::{Session, content},
     store::{Sighting, Store},
-    sync::{Archive, SyncError, sources},
+    sync::{
+        Archive, SyncError,
+        judge::{Known, Seen, Verdict, Whose},
+        live_file::expected,
+        look::{Looking, Trouble},
+        sources,
+    },
 };
 
 /// Keeps how an agent's file looks now that all of it is in the store.
@@ -35,26 +41,42 @@ pub(crate) fn failed(live: &WritableFile) -> impl Fn(io::Error) -> SyncError + u
     move |source| SyncError::Io { path: path.clone(), source }
 }
 
-/// Returns the rotation that the newest operation asks for, if the live file is still the old one.
-///
-/// An inode alone does not say so: when the old file is gone, its number may be given to a new one.
-pub(crate) fn pending(
+/// Returns the rotation that the newest operation asks for, whether it was carried out or not.
+pub(crate) fn newest_rotation(tip: &State) -> Option<&Rotation> {
+    let newest = tip.rotations.last().filter(|(operation, _)| *operation == tip.operations());
+    newest.map(|(_, rotation)| rotation)
+}
+
+/// Judges the live file.
+pub(crate) fn verdict(
     archive: &Archive,
     session: &Session,
     live: &WritableFile,
     tip: &State,
-) -> Result<Option<Rotation>, SyncError> {
-    let io = failed(live);
-    let newest = tip.rotations.last().filter(|(operation, _)| *operation == tip.operations());
-    let newest = newest.map(|(_, rotation)| rotation.clone());
-    let Some((rotation, seen)) = newest.zip(live.look().map_err(&io)?) else { return Ok(None) };
-    if seen.inode != rotation.inode || seen.length < rotation.length {
-        return Ok(None);
-    }
-    let runs = archive.store.runs(session.key, rotation.old, 0)?;
-    let old = content::bytes(archive.store.as_ref(), session, &runs)?;
-    let found = live.read(0, Some(rotation.length)).map_err(&io)?;
-    Ok(old.starts_with(&found).then_some(rotation))
+    (whose, seen): (Whose, Option<&Seen>),
+) -> Result<Verdict, SyncError> {
+    let rotation = newest_rotation(tip);
+    let known = Known {
+        whose,
+        length: expected(tip),
+        rotation: rotation.map(|rotation| (rotation.inode, rotation.length)),
+    };
+    let looking = Looking {
+        store: archive.store.as_ref(),
+        session,
+        generation: tip.position().map_or(0, |at| at.generation),
+        end: tip.growth(),
+        rotation,
+        open: &|offset| {
+            let mut file = live.open()?;
+            file.seek(SeekFrom::Start(offset))?;
+            Ok(Box::new(file))
+        },
+    };
+    looking.verdict(&known, seen).map_err(|trouble| match trouble {
+        Trouble::File(source) => failed(live)(source),
+        Trouble::Session(error) => error.into(),
+    })
 }
 
 /// Opens a live file at an offset.
@@ -78,13 +100,14 @@ pub(crate) fn write_fresh(
     fresh.finish(tip.at()).map_err(io)
 }
 
+/// Carries out the rotation that the newest operation asks for.
 pub(crate) fn finish_rotation(
     archive: &Archive,
     session: &Session,
     live: &WritableFile,
-    rotation: &Rotation,
     tip: &State,
 ) -> Result<(), SyncError> {
+    let Some(rotation) = newest_rotation(tip) else { return Ok(()) };
     let aside = aside_of(live, rotation)?;
     write_fresh(archive, session, live, tip)?;
     live.exchange(&aside).map_err(failed(live))

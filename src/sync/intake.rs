@@ -12,11 +12,14 @@ use memchr::memchr_iter;
 
 use crate::{
     model::{Command, Position, Run, Running, State, Timestamp},
-    session::{Growth, Session, SessionError, View, content, oddities},
+    session::{Growth, Session, SessionError, View, oddities},
     sync::{
         Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why, beside,
         change::{Change, Gathering, MAIN},
         execute::{begin_or_create, commit},
+        judge::{Known, Seen, Verdict, Whose},
+        live_file::length_of,
+        look::{Looking, Trouble},
         moved::was_moved,
         scan::{Ahead, Lines},
         sources,
@@ -24,56 +27,8 @@ use crate::{
     wire::{Graph, jsonl::Tail},
 };
 
-/// How many bytes before the old end of a file are compared when it has grown.
-const COMPARED: usize = 64 << 10;
 /// How many bytes of new lines are held before they are committed as a part.
 const PART: u64 = 64 << 20;
-
-/// How a file relates to a state of it that a session holds.
-pub(crate) enum Compared {
-    Same,
-    Grown,
-    Differs,
-}
-
-/// Compares a file with a generation: all of it, unless it is longer.
-pub(crate) fn compare(
-    archive: &Archive,
-    session: &Session,
-    runs: &[Run],
-    path: &Path,
-) -> Result<Compared, Failed> {
-    let held = runs.last().map_or(0, |run| run.bytes + run.tail.len() as u64);
-    let store = archive.store.as_ref();
-    let is_file = |source| Failed::File(0, Why::Unreadable(source));
-    if sources::length(path).map_err(is_file)?.is_some_and(|length| length > held) {
-        let known = content::last(store, session, runs, COMPARED)?;
-        let from = held - known.len() as u64;
-        let mut there = Vec::new();
-        let stream = sources::open(path, from).map_err(is_file)?;
-        stream.take(known.len() as u64).read_to_end(&mut there).map_err(is_file)?;
-        return Ok(if there == known { Compared::Grown } else { Compared::Differs });
-    }
-    let mut stream = sources::open(path, 0).map_err(is_file)?;
-    let mut there = Vec::new();
-    let mut is_prefix = true;
-    let mut failed = None;
-    content::write(store, session, runs, &mut |part| {
-        if is_prefix && failed.is_none() {
-            there.clear();
-            failed = stream.by_ref().take(part.len() as u64).read_to_end(&mut there).err();
-            is_prefix = there == part;
-        }
-        Ok(())
-    })?;
-    there.clear();
-    let rest = stream.take(1).read_to_end(&mut there);
-    match failed.map_or(rest, Err).map_err(is_file)? {
-        _ if !is_prefix => Ok(Compared::Differs),
-        0 => Ok(Compared::Same),
-        _ => Ok(Compared::Grown),
-    }
-}
 
 /// Why a session could not be taken in.
 pub(crate) enum Failed {
@@ -101,11 +56,36 @@ impl From<crate::store::StoreError> for Failed {
     }
 }
 
+/// Judges a file that may hold what a generation with this end holds, or more.
+pub(crate) fn judged(
+    archive: &Archive,
+    session: &Session,
+    (generation, end): (u64, Option<&Run>),
+    path: &Path,
+) -> Result<Verdict, Failed> {
+    let is_file = |source| Failed::File(0, Why::Unreadable(source));
+    let known = Known { whose: Whose::Import, length: length_of(end), rotation: None };
+    let length = sources::length(path).map_err(is_file)?;
+    let seen = Seen { inode: 0, length, is_untouched: false };
+    let looking = Looking {
+        store: archive.store.as_ref(),
+        session,
+        generation,
+        end,
+        rotation: None,
+        open: &|offset| sources::open(path, offset),
+    };
+    looking.verdict(&known, Some(&seen)).map_err(|trouble| match trouble {
+        Trouble::File(source) => is_file(source),
+        Trouble::Session(error) => error.into(),
+    })
+}
+
 /// The files of a session and the newest generation of each.
 #[derive(Default)]
 pub(crate) struct States {
     files: BTreeMap<u64, PathBuf>,
-    newest: BTreeMap<u64, u64>,
+    newest: BTreeMap<u64, (u64, Option<Run>)>,
 }
 
 impl States {
@@ -115,7 +95,9 @@ impl States {
         let generations = state.generations.iter().map(|(_, generation)| generation);
         Self {
             files: files.filter_map(|(n, place)| Some((n, archive.path_of(place)?))).collect(),
-            newest: generations.filter_map(|each| Some((each.file?, each.n))).collect(),
+            newest: generations
+                .filter_map(|each| Some((each.file?, (each.n, state.ends.get(&each.n).cloned()))))
+                .collect(),
         }
     }
 
@@ -124,15 +106,9 @@ impl States {
         self.files.iter().find(|(_, known)| *known == path).map(|(n, _)| *n)
     }
 
-    /// Returns the newest generation of a file and its runs.
-    pub(crate) fn newest(
-        &self,
-        archive: &Archive,
-        session: &Session,
-        file: u64,
-    ) -> Result<Option<(u64, Vec<Run>)>, SyncError> {
-        let Some(&generation) = self.newest.get(&file) else { return Ok(None) };
-        Ok(Some((generation, archive.store.runs(session.key, generation, 0)?)))
+    /// Returns the newest generation of a file and its end.
+    pub(crate) fn newest(&self, file: u64) -> Option<(u64, Option<&Run>)> {
+        self.newest.get(&file).map(|(generation, end)| (*generation, end.as_ref()))
     }
 }
 
@@ -254,31 +230,28 @@ impl Intake<'_> {
     fn file(&mut self, source: &Source, reading: &mut dyn FnMut(&Path, u64)) -> Result<(), Failed> {
         let path = &source.path;
         let known = self.states.file(path);
-        let held = match (&self.change.session, known) {
-            (Some(session), Some(file)) => {
-                self.states.newest(self.change.archive, session, file)?.map(|held| (session, held))
-            }
+        let held = known.and_then(|file| self.states.newest(file));
+        let verdict = match (&self.change.session, held) {
+            (Some(session), Some(held)) => Some(judged(self.change.archive, session, held, path)?),
             _ => None,
         };
-        let compared = held
-            .map(|(session, (_, runs))| compare(self.change.archive, session, &runs, path))
-            .transpose()?;
+        let held = held.map(|(generation, _)| generation);
         let file = known.unwrap_or_else(|| {
             let place = self.change.archive.place_of(path);
             self.change.file(place)
         });
-        let mut growth = match (compared, self.states.newest.get(&file)) {
-            (Some(Compared::Same), held) => {
-                if let Some(&generation) = held
+        let mut growth = match (verdict, held) {
+            (Some(Verdict::Same), held) => {
+                if let Some(generation) = held
                     && self.contain(path, generation)?
                 {
                     (self.files, self.repacked) = (self.files + 1, true);
                 }
                 return Ok(());
             }
-            (Some(Compared::Grown), Some(generation)) => self.change.growth(*generation)?,
-            (compared, _) => {
-                if compared.is_some() {
+            (Some(Verdict::Grown), Some(generation)) => self.change.growth(generation)?,
+            (verdict, _) => {
+                if verdict.is_some() {
                     self.odd(path, None, Quirk::Rewritten);
                 }
                 self.change.generation(Some(file))
@@ -479,15 +452,11 @@ impl Intake<'_> {
         for (&file, path) in &self.states.files {
             let (generation, entries, length, running) = match self.ends.get(&file) {
                 Some(end) => (end.generation, end.entries, end.length, end.running),
-                None => match &self.change.session {
-                    Some(session) => {
-                        let held = self.states.newest(self.change.archive, session, file)?;
-                        let Some((generation, runs)) = held else { continue };
-                        let Some(run) = runs.last() else { continue };
-                        let length = run.bytes + run.tail.len() as u64;
-                        (generation, run.end(), length, run.running)
+                None => match self.states.newest(file) {
+                    Some((generation, Some(end))) => {
+                        (generation, end.end(), length_of(Some(end)), end.running)
                     }
-                    None => continue,
+                    _ => continue,
                 },
             };
             let is_live = sources::rotation(path, self.change.format).is_none();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::{
     live::{self, Writable, WritableFile},
-    model::{Place, SessionName, State},
+    model::{Place, Run, SessionName, State},
     sync::{Archive, SyncError},
 };
 
@@ -41,7 +41,12 @@ pub(crate) fn is_behind(archive: &Archive, tip: &State) -> Result<bool, SyncErro
 
 /// Returns how long the live file should be.
 pub(crate) fn expected(tip: &State) -> u64 {
-    tip.growth().map_or(0, |run| run.bytes + run.tail.len() as u64)
+    length_of(tip.growth())
+}
+
+/// Returns how long a file is whose content ends with this run.
+pub(crate) fn length_of(end: Option<&Run>) -> u64 {
+    end.map_or(0, |run| run.bytes + run.tail.len() as u64)
 }
 
 impl Archive {

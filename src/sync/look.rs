@@ -1,0 +1,136 @@
+//! Looking at a file's bytes beside those of a generation, as far as a judgement asks for it.
+//!
+//! Invariant: no more than a part of either is held in memory.
+
+use std::io::{self, Read};
+
+use crate::{
+    model::{Rotation, Run},
+    session::{Session, SessionError, content},
+    store::Store,
+    sync::judge::{Judgement, Known, Look, Looked, Seen, Verdict, Whole, judge},
+};
+
+/// How many bytes before the known end are compared when a file has grown.
+const COMPARED: usize = 64 << 10;
+
+/// A file beside the generation that it is to hold.
+pub(crate) struct Looking<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) session: &'a Session,
+    pub(crate) generation: u64,
+    /// Where the generation ends, as far as the file is to hold it.
+    pub(crate) end: Option<&'a Run>,
+    /// The rotation that may not have been carried out.
+    pub(crate) rotation: Option<&'a Rotation>,
+    /// Opens the file at an offset.
+    pub(crate) open: &'a dyn Fn(u64) -> io::Result<Box<dyn Read>>,
+}
+
+/// What kept a file from being looked at.
+pub(crate) enum Trouble {
+    File(io::Error),
+    Session(SessionError),
+}
+
+impl From<SessionError> for Trouble {
+    fn from(error: SessionError) -> Self {
+        Self::Session(error)
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+impl Looking<'_> {
+    /// Judges the file and looks at its bytes where the judgement asks for it.
+    pub(crate) fn verdict(&self, known: &Known, seen: Option<&Seen>) -> Result<Verdict, Trouble> {
+        let mut looked = Looked::default();
+        loop {
+            match judge(known, seen, looked) {
+                Judgement::Is(verdict) => return Ok(verdict),
+                Judgement::Look(Look::Old) => looked.old = Some(self.is_old()?),
+                Judgement::Look(Look::End) => looked.end = Some(self.ends_alike()?),
+                Judgement::Look(Look::Rest) => looked.rest = Some(self.lacks_only_the_newest()?),
+                Judgement::Look(Look::Whole) => {
+                    let compared = self.compare(self.generation, (self.open)(0)?)?;
+                    looked.whole = Some(match compared {
+                        Compared::Equal => Whole::Equal,
+                        Compared::Longer => Whole::Longer,
+                        Compared::Shorter | Compared::Other => Whole::Other,
+                    });
+                }
+            }
+        }
+    }
+
+    fn length(&self) -> u64 {
+        self.end.map_or(0, |run| run.bytes + run.tail.len() as u64)
+    }
+
+    fn is_old(&self) -> Result<bool, Trouble> {
+        let Some(rotation) = self.rotation else { return Ok(false) };
+        let stream = (self.open)(0)?.take(rotation.length);
+        let compared = self.compare(rotation.old, stream)?;
+        Ok(matches!(compared, Compared::Equal | Compared::Shorter))
+    }
+
+    fn ends_alike(&self) -> Result<bool, Trouble> {
+        let known = self.last(COMPARED)?;
+        let mut there = Vec::with_capacity(known.len());
+        let stream = (self.open)(self.length() - known.len() as u64)?;
+        stream.take(known.len() as u64).read_to_end(&mut there)?;
+        Ok(there == known)
+    }
+
+    /// Returns whether the file ends within the bytes of the newest run, and holds all before them.
+    fn lacks_only_the_newest(&self) -> Result<bool, Trouble> {
+        let Some(newest) = self.end else { return Ok(false) };
+        let newest = content::bytes(self.store, self.session, std::slice::from_ref(newest))?;
+        let known = self.last(newest.len())?;
+        let mut there = Vec::new();
+        let stream = (self.open)(self.length() - known.len() as u64)?;
+        stream.take(known.len() as u64).read_to_end(&mut there)?;
+        Ok(there.len() >= known.len() - newest.len() && known.starts_with(&there))
+    }
+
+    /// Returns the last bytes of the generation: at least so many, unless it has fewer.
+    pub(crate) fn last(&self, least: usize) -> Result<Vec<u8>, SessionError> {
+        content::last(self.store, self.session, self.generation, self.end, least)
+    }
+
+    /// Compares a stream with the bytes of a generation.
+    fn compare(&self, generation: u64, mut stream: impl Read) -> Result<Compared, Trouble> {
+        let runs = self.store.runs(self.session.key, generation, 0).map_err(SessionError::from)?;
+        let mut there = Vec::new();
+        let (mut compared, mut failed) = (Compared::Equal, None);
+        content::write(self.store, self.session, &runs, &mut |part| {
+            if compared == Compared::Equal && failed.is_none() {
+                there.clear();
+                failed = stream.by_ref().take(part.len() as u64).read_to_end(&mut there).err();
+                if there != part {
+                    let is_shorter = part.starts_with(&there);
+                    compared = if is_shorter { Compared::Shorter } else { Compared::Other };
+                }
+            }
+            Ok(())
+        })?;
+        there.clear();
+        let rest = stream.take(1).read_to_end(&mut there);
+        let rest = failed.map_or(rest, Err)?;
+        let is_longer = compared == Compared::Equal && rest > 0;
+        Ok(if is_longer { Compared::Longer } else { compared })
+    }
+}
+
+/// How a stream compares with a generation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    Equal,
+    Longer,
+    Shorter,
+    Other,
+}
