@@ -101,7 +101,7 @@
 //! provider  models, the only code on a network          -> model context
 //! store     persistence: facts, bytes, caches           -> model disk
 //! live      files that an agent reads                   -> model json wire disk
-//! session   a session as it is read                     -> model json wire store
+//! session   a session as it is read                     -> model json dag wire store
 //! sync      files and store: all locks and transactions -> model json wire store session live disk
 //! ops       verbs, a function each                      -> model json dag wire context store session sync live disk
 //! render    what is shown (of the program)              -> the library

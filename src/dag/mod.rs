@@ -1,5 +1,9 @@
 //! Graphs: generic over closures; no type of the project appears here.
 
 mod walk;
+mod ways;
+mod web;
 
 pub use walk::{Chain, ancestors, common_ancestor};
+pub use ways::unreached;
+pub use web::Web;

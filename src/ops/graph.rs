@@ -12,9 +12,10 @@
 //!
 //! Invariant: a node stands before its parents, so the answer has no cycle even where the paths do.
 
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    dag::{Web, unreached},
     json::Raw,
     model::{Block, Checkpoint, Command, EntryId, Kind, Message, Position, Run, Timestamp},
     ops::{OpsError, note},
@@ -23,6 +24,7 @@ use crate::{
         checkpoints::{self, Places},
         kin,
         replay::Replays,
+        stretches::{Stretch, is_aside, stretches},
     },
     sync::{Archive, states},
     wire::{self, Departure, Graph},
@@ -116,8 +118,8 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
     let mut states = States::of(archive, session)?;
     let start = Position { generation: 0, head: None, horizon: 0 };
     let view = View::new(archive.store(), session, start, None);
-    let (web, view) = Web::collect(archive, session, view, branches, &states, &replays, all)?;
-    let known: BTreeSet<u64> = web.entries.iter().copied().collect();
+    let (web, asides, view) = gather(archive, session, view, branches, &states, &replays, all)?;
+    let known: BTreeSet<u64> = web.nodes.iter().copied().collect();
     let mut heads_now: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for (head, names) in heads {
         heads_now.entry(replays.last(head, &known)).or_default().extend(names);
@@ -131,7 +133,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             || !places.behind(entry).is_empty()
             || states.left.contains_key(&entry)
     };
-    let stretches = web.stretches(&view, &replays, all, ends)?;
+    let stretches = stretches(&web, &view, &replays, all, ends)?;
     let mut facts = Facts::read(archive, session, &stretches)?;
     let nodes = stretches.into_iter().map(|stretch| {
         let Stretch { said: first, last, entries, cut, parents, is_leaf, .. } = stretch;
@@ -155,11 +157,11 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             marks: places.behind(last).to_vec(),
             left: states.left.remove(&last),
             is_head: branches.contains(&current),
-            is_aside: web.asides.contains(&first),
+            is_aside: asides.contains(&first),
             is_unnamed: is_leaf
                 && branches.is_empty()
                 && !is_aside(record.kind)
-                && !web.asides.contains(&first),
+                && !asides.contains(&first),
             branches,
         })
     });
@@ -218,268 +220,84 @@ impl States {
     }
 }
 
-/// Entries and their edges, from all paths.
-struct Web {
-    /// The entries, in the order of their numbers.
-    entries: Vec<u64>,
-    /// The parents of each, as indices.
-    parents: Vec<Vec<usize>>,
-    /// How many children each has.
-    children: Vec<usize>,
-    /// The indices, each before its parents.
-    order: Vec<usize>,
-    /// The entries to which no path comes.
-    asides: BTreeSet<u64>,
-}
-
-struct Stretch {
-    /// The first entry that is part of the conversation, or the first.
-    said: u64,
-    last: u64,
-    entries: u64,
-    cut: u64,
-    parents: Vec<usize>,
-    is_leaf: bool,
-    /// Whether it says nothing at all.
-    is_bare: bool,
-}
-
-/// Folds what says nothing and leads to one stretch only into that; each stretch stands behind its parents.
-fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(u64) -> bool) {
-    let mut children = vec![0usize; stretches.len()];
-    for &parent in stretches.iter().flat_map(|stretch| &stretch.parents) {
-        children[parent] += 1;
+/// Gathers the paths of branches and leaves, and the entries to which no path comes; the view is handed back with what it has
+/// read.
+fn gather<'a>(
+    archive: &'a Archive,
+    session: &'a Session,
+    mut view: View<'a>,
+    branches: Vec<(String, Position)>,
+    states: &States,
+    replays: &Replays,
+    all: bool,
+) -> Result<(Web, BTreeSet<u64>, View<'a>), OpsError> {
+    let mut paths: Vec<Vec<u64>> = Vec::new();
+    let mut whole = BTreeSet::new();
+    let mut generations: BTreeMap<u64, Vec<Position>> = BTreeMap::new();
+    for (_, position) in branches {
+        generations.entry(position.generation).or_default().push(position);
     }
-    let mut into: Vec<usize> = (0..stretches.len()).collect();
-    for n in 0..stretches.len() {
-        let mut parents = Vec::new();
-        for parent in std::mem::take(&mut stretches[n].parents) {
-            let folded = &mut stretches[parent];
-            if children[parent] == 1 && folded.is_bare && !ends(folded.last) {
-                let entries = folded.entries;
-                parents.append(&mut folded.parents);
-                stretches[n].entries += entries;
-                into[parent] = n;
-            } else {
-                parents.push(parent);
+    for (generation, positions) in generations {
+        let runs = archive.store().runs(session.key, generation, 0)?;
+        let horizon = runs.last().map_or(0, Run::end);
+        let mut known = BTreeSet::new();
+        // What lies behind a horizon can lead elsewhere, so only paths with the same one share.
+        for position in positions.iter().filter(|position| position.horizon != horizon) {
+            view = view.moved(*position);
+            paths.push(view.path(usize::MAX)?.entries);
+        }
+        view = view.moved(Position { generation, head: None, horizon });
+        let heads = positions.iter().filter(|position| position.horizon == horizon);
+        if heads.clone().next().is_some() {
+            whole.insert(generation);
+        }
+        let mut found = session.format.paths(&view)?;
+        let heads = heads.filter_map(|position| position.head);
+        for head in heads.chain(session.format.leaves(&view)?) {
+            paths.push(wire::added(&mut found, head, &mut known)?);
+        }
+    }
+    // Other states of files add what no path has come to yet.
+    let mut known: BTreeSet<u64> = paths.iter().flatten().copied().collect();
+    for end in states.ends.iter().filter(|end| !whole.contains(&end.generation)) {
+        view = view.moved(*end);
+        let mut found = session.format.paths(&view)?;
+        let head = session.format.head(&view)?;
+        for leaf in head.into_iter().chain(session.format.leaves(&view)?) {
+            if !known.contains(&leaf) {
+                paths.push(wire::added(&mut found, leaf, &mut known)?);
             }
         }
-        stretches[n].parents = parents;
     }
-    // What is folded into a stretch goes where that one goes.
-    for n in (0..into.len()).rev() {
-        into[n] = into[into[n]];
-    }
-    for owner in owner {
-        *owner = into[*owner];
-    }
-}
-
-impl Web {
-    /// Gathers the paths of branches and leaves; the view is handed back with what it has read.
-    fn collect<'a>(
-        archive: &'a Archive,
-        session: &'a Session,
-        mut view: View<'a>,
-        branches: Vec<(String, Position)>,
-        states: &States,
-        replays: &Replays,
-        all: bool,
-    ) -> Result<(Self, View<'a>), OpsError> {
-        let mut paths: Vec<Vec<u64>> = Vec::new();
-        let mut whole = BTreeSet::new();
-        let mut generations: BTreeMap<u64, Vec<Position>> = BTreeMap::new();
-        for (_, position) in branches {
-            generations.entry(position.generation).or_default().push(position);
-        }
-        for (generation, positions) in generations {
-            let runs = archive.store().runs(session.key, generation, 0)?;
-            let horizon = runs.last().map_or(0, Run::end);
-            let mut known = BTreeSet::new();
-            // What lies behind a horizon can lead elsewhere, so only paths with the same one share.
-            for position in positions.iter().filter(|position| position.horizon != horizon) {
-                view = view.moved(*position);
-                paths.push(view.path(usize::MAX)?.entries);
-            }
-            view = view.moved(Position { generation, head: None, horizon });
-            let heads = positions.iter().filter(|position| position.horizon == horizon);
-            if heads.clone().next().is_some() {
-                whole.insert(generation);
-            }
-            let mut found = session.format.paths(&view)?;
-            let heads = heads.filter_map(|position| position.head);
-            for head in heads.chain(session.format.leaves(&view)?) {
-                paths.push(wire::added(&mut found, head, &mut known)?);
-            }
-        }
-        // Other states of files add what no path has come to yet.
-        let mut known: BTreeSet<u64> = paths.iter().flatten().copied().collect();
-        for end in states.ends.iter().filter(|end| !whole.contains(&end.generation)) {
+    let mut asides = BTreeSet::new();
+    if all {
+        for end in &states.ends {
             view = view.moved(*end);
-            let mut found = session.format.paths(&view)?;
-            let head = session.format.head(&view)?;
-            for leaf in head.into_iter().chain(session.format.leaves(&view)?) {
-                if !known.contains(&leaf) {
-                    paths.push(wire::added(&mut found, leaf, &mut known)?);
+            let mut met = Vec::new();
+            for entry in view.sequence()? {
+                if !known.contains(&entry) && is_message(&view, session, entry)? {
+                    known.insert(entry);
+                    met.push(entry);
                 }
             }
-        }
-        let mut asides = BTreeSet::new();
-        if all {
-            for end in &states.ends {
-                view = view.moved(*end);
-                let mut met = Vec::new();
-                for entry in view.sequence()? {
-                    if !known.contains(&entry) && is_message(&view, session, entry)? {
-                        known.insert(entry);
-                        met.push(entry);
-                    }
-                }
-                paths.extend(unreached(&met, &mut known, |entry| view.parent(entry))?);
-                known.extend(&met);
-                asides.extend(met);
-            }
-        }
-        // What was written again is one node, whichever of its entries a path comes to.
-        if !replays.is_empty() {
-            let among: BTreeSet<u64> = paths.iter().flatten().copied().collect();
-            for entry in paths.iter_mut().flatten() {
-                *entry = replays.last(*entry, &among);
-            }
-        }
-        let pairs = paths.iter().flat_map(|path| path.iter().zip(path.iter().skip(1)));
-        let mut edges: Vec<(u64, u64)> = pairs.map(|(above, entry)| (*entry, *above)).collect();
-        let followed: BTreeSet<u64> = states.followed.iter().map(|(entry, _)| *entry).collect();
-        edges.retain(|(child, _)| !followed.contains(child));
-        edges.extend(states.followed.iter().filter(|(child, _)| known.contains(child)));
-        Ok((Self { asides, ..Self::new(paths.concat(), edges) }, view))
-    }
-
-    fn new(mut entries: Vec<u64>, mut edges: Vec<(u64, u64)>) -> Self {
-        entries.sort_unstable();
-        entries.dedup();
-        edges.sort_unstable();
-        edges.dedup();
-        let mut web = Self {
-            parents: vec![Vec::new(); entries.len()],
-            children: vec![0; entries.len()],
-            order: Vec::with_capacity(entries.len()),
-            asides: BTreeSet::new(),
-            entries,
-        };
-        for (child, parent) in edges {
-            let index = |entry| web.entries.binary_search(&entry).ok();
-            if let (Some(child), Some(parent)) = (index(child), index(parent)) {
-                web.parents[child].push(parent);
-                web.children[parent] += 1;
-            }
-        }
-        web.sort();
-        web
-    }
-
-    /// Finds an order in which the newest entry comes as soon as all its children have come; edges that close a cycle are
-    /// cut.
-    fn sort(&mut self) {
-        let mut left = self.children.clone();
-        let mut place = vec![None; self.entries.len()];
-        let mut ready: BinaryHeap<usize> =
-            (0..left.len()).filter(|&index| left[index] == 0).collect();
-        let mut stuck = (0..left.len()).rev();
-        // Where only cycles are left, the newest of their entries comes first.
-        while let Some(index) = ready.pop().or_else(|| stuck.find(|&index| place[index].is_none()))
-        {
-            if place[index].is_some() {
-                continue;
-            }
-            place[index] = Some(self.order.len());
-            self.order.push(index);
-            for &parent in &self.parents[index] {
-                left[parent] = left[parent].saturating_sub(1);
-                if left[parent] == 0 {
-                    ready.push(parent);
-                }
-            }
-        }
-        for (index, parents) in self.parents.iter_mut().enumerate() {
-            parents.retain(|&parent| {
-                let goes_back = place[parent] <= place[index];
-                self.children[parent] -= usize::from(goes_back);
-                !goes_back
-            });
+            paths.extend(unreached(&met, &mut known, |entry| view.parent(entry))?);
+            known.extend(&met);
+            asides.extend(met);
         }
     }
-
-    /// Folds what follows a turn into it.
-    fn stretches(
-        &self,
-        view: &View<'_>,
-        replays: &Replays,
-        all: bool,
-        ends: impl Fn(u64) -> bool,
-    ) -> Result<Vec<Stretch>, OpsError> {
-        // Which stretch an entry belongs to, the oldest first.
-        let mut owner = vec![0; self.entries.len()];
-        let mut stretches: Vec<Stretch> = Vec::new();
-        for &index in self.order.iter().rev() {
-            let entry = self.entries[index];
-            let kind = view.record(entry)?.kind;
-            let begins = all || matches!(kind, Kind::User | Kind::Boundary | Kind::Note);
-            let is_end = |index: usize| ends(self.entries[index]);
-            // What tells nothing and stands behind an end goes with it, and ends nothing itself.
-            let trails = |parent: usize| is_aside(kind) && is_end(parent) && !is_end(index);
-            let before = match self.parents[index].as_slice() {
-                [parent] if !begins && self.children[*parent] == 1 => {
-                    Some(*parent).filter(|parent| !is_end(*parent) || trails(*parent))
-                }
-                _ => None,
-            };
-            owner[index] = before.map_or(stretches.len(), |parent| owner[parent]);
-            let is_leaf = self.children[index] == 0;
-            if let Some(stretch) = stretches.get_mut(owner[index]) {
-                if !(before.is_some_and(trails) || is_aside(kind) && ends(stretch.last)) {
-                    stretch.last = entry;
-                }
-                stretch.is_leaf = is_leaf;
-                stretch.entries += 1;
-                stretch.is_bare &= is_bare(kind);
-                stretch.cut += u64::from(replays.cut.contains(&entry));
-                if !is_aside(kind) && is_aside(view.record(stretch.said)?.kind) {
-                    stretch.said = entry;
-                }
-                continue;
-            }
-            let parents = self.parents[index].iter().map(|&parent| owner[parent]).collect();
-            stretches.push(Stretch {
-                said: entry,
-                last: entry,
-                entries: 1,
-                cut: u64::from(replays.cut.contains(&entry)),
-                parents,
-                is_leaf,
-                is_bare: is_bare(kind) && !all,
-            });
+    // What was written again is one node, whichever of its entries a path comes to.
+    if !replays.is_empty() {
+        let among: BTreeSet<u64> = paths.iter().flatten().copied().collect();
+        for entry in paths.iter_mut().flatten() {
+            *entry = replays.last(*entry, &among);
         }
-        fold_bare(&mut stretches, &mut owner, &ends);
-        // A stretch stands where its last entry does, so that the newest end is on top.
-        let mut place = vec![None; stretches.len()];
-        let mut taken = 0;
-        for &index in &self.order {
-            if place[owner[index]].is_none() {
-                place[owner[index]] = Some(taken);
-                taken += 1;
-            }
-        }
-        for stretch in &mut stretches {
-            stretch.parents = stretch.parents.iter().filter_map(|&parent| place[parent]).collect();
-            stretch.parents.sort_unstable();
-            stretch.parents.dedup();
-        }
-        let placed = place.into_iter().zip(stretches);
-        let mut placed: Vec<_> = placed.filter(|(place, _)| place.is_some()).collect();
-        placed.sort_by_key(|(place, _)| *place);
-        Ok(placed.into_iter().map(|(_, stretch)| stretch).collect())
     }
+    let pairs = paths.iter().flat_map(|path| path.iter().zip(path.iter().skip(1)));
+    let mut edges: Vec<(u64, u64)> = pairs.map(|(above, entry)| (*entry, *above)).collect();
+    let followed: BTreeSet<u64> = states.followed.iter().map(|(entry, _)| *entry).collect();
+    edges.retain(|(child, _)| !followed.contains(child));
+    edges.extend(states.followed.iter().filter(|(child, _)| known.contains(child)));
+    Ok((Web::new(paths.concat(), edges), asides, view))
 }
 
 /// What is read of the entries that stretches begin and end with.
@@ -547,44 +365,6 @@ fn is_message(view: &View<'_>, session: &Session, entry: u64) -> Result<bool, Op
     })
 }
 
-/// Returns entries to which no path comes, each behind the nearest entry above it that was known when it was met.
-///
-/// They are known by now, and unknown in the end: the last one met comes first, so that a way over what it does not know
-/// holds for all that were met before it, and is gone once. A way that leads into a circle leads nowhere.
-fn unreached<E>(
-    met: &[u64],
-    known: &mut BTreeSet<u64>,
-    parent: impl Fn(u64) -> Result<Option<u64>, E>,
-) -> Result<Vec<Vec<u64>>, E> {
-    let mut above: BTreeMap<u64, Option<u64>> = BTreeMap::new();
-    let mut paths = Vec::with_capacity(met.len());
-    for &entry in met.iter().rev() {
-        known.remove(&entry);
-        let mut passed = BTreeSet::new();
-        let mut at = Some(entry);
-        while let Some(unknown) = at.filter(|at| !known.contains(at)) {
-            at = match above.get(&unknown) {
-                _ if !passed.insert(unknown) => None,
-                Some(known) => *known,
-                None => parent(unknown)?,
-            };
-        }
-        above.extend(passed.into_iter().map(|unknown| (unknown, at)));
-        paths.push(at.into_iter().chain([entry]).collect());
-    }
-    Ok(paths)
-}
-
-/// Returns whether records of a kind are nothing that the model is told.
-fn is_bare(kind: Kind) -> bool {
-    matches!(kind, Kind::Meta | Kind::Opaque)
-}
-
-/// Returns whether records of a kind tell nothing of a conversation.
-fn is_aside(kind: Kind) -> bool {
-    matches!(kind, Kind::Meta | Kind::Opaque | Kind::System)
-}
-
 /// Returns the first words of a message, or what stands in their place.
 fn words(message: &Message) -> Option<String> {
     let instead = |block: &Block| match block {
@@ -601,156 +381,4 @@ fn words(message: &Message) -> Option<String> {
 fn first_line(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(WORDS).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn order(entries: &[u64], edges: &[(u64, u64)]) -> Vec<u64> {
-        let web = Web::new(entries.to_vec(), edges.to_vec());
-        web.order.iter().map(|&index| web.entries[index]).collect()
-    }
-
-    #[test]
-    fn children_come_before_their_parents_and_the_newest_first() {
-        assert_eq!(order(&[1, 2, 3, 4], &[(2, 1), (3, 1), (4, 2)]), [4, 3, 2, 1]);
-        // A replayed entry has a greater number than those that follow it.
-        assert_eq!(order(&[1, 2, 3, 9], &[(2, 1), (3, 2), (9, 1), (3, 9)]), [3, 9, 2, 1]);
-    }
-
-    #[test]
-    fn a_cycle_between_generations_is_cut() {
-        let web = Web::new(vec![1, 2, 3], vec![(2, 1), (1, 2), (3, 2)]);
-        assert_eq!(web.order, [2, 1, 0]);
-        assert_eq!(web.parents, [vec![], vec![0], vec![1]]);
-        assert_eq!(web.children, [1, 1, 0]);
-    }
-
-    #[test]
-    fn a_cycle_alone_has_a_beginning() {
-        let web = Web::new(vec![1, 2], vec![(2, 1), (1, 2)]);
-        assert_eq!(web.order, [1, 0]);
-        assert_eq!(web.parents, [vec![], vec![0]]);
-    }
-
-    /// The same by its definition: each looks for itself, and is known to those behind it.
-    fn by_definition(met: &[u64], known: &BTreeSet<u64>, parents: &[Option<u64>]) -> Vec<Vec<u64>> {
-        let parent = |entry: u64| parents[usize::try_from(entry).unwrap()];
-        let mut known = known.clone();
-        let mut paths = Vec::new();
-        for &entry in met {
-            let mut passed = BTreeSet::from([entry]);
-            let mut above = parent(entry);
-            while let Some(at) = above.filter(|at| !known.contains(at)) {
-                above = if passed.insert(at) { parent(at) } else { None };
-            }
-            paths.push(above.into_iter().chain([entry]).collect());
-            known.insert(entry);
-        }
-        paths
-    }
-
-    proptest! {
-        #[test]
-        fn what_no_path_comes_to_stands_behind_what_was_known(
-            parents in proptest::collection::vec(proptest::option::of(0u64..24), 24),
-            known in proptest::collection::btree_set(0u64..24, 0..8),
-            met in Just((0..24).collect::<Vec<u64>>()).prop_shuffle(),
-            skipped in proptest::collection::btree_set(0u64..24, 0..8),
-        ) {
-            let met: Vec<u64> = met
-                .into_iter()
-                .filter(|entry| !known.contains(entry) && !skipped.contains(entry))
-                .collect();
-            let mut all: BTreeSet<u64> = known.iter().chain(&met).copied().collect();
-            let parent = |entry: u64| {
-                Ok::<_, std::convert::Infallible>(parents[usize::try_from(entry).unwrap()])
-            };
-            let mut found = unreached(&met, &mut all, parent).unwrap();
-            found.reverse();
-            prop_assert_eq!(found, by_definition(&met, &known, &parents));
-            prop_assert_eq!(all, known);
-        }
-
-        #[test]
-        fn a_bare_stretch_goes_into_the_only_one_that_follows_it(
-            stretches in proptest::collection::vec(
-                (proptest::collection::btree_set(0usize..40, 0..3), any::<bool>(), any::<bool>()),
-                1..40,
-            ),
-        ) {
-            let stretch = |(n, (parents, is_bare, _)): (usize, &(BTreeSet<usize>, bool, bool))| {
-                let parents = parents.iter().copied().filter(|parent| *parent < n).collect();
-                let n = n as u64;
-                let is_bare = *is_bare;
-                Stretch { said: n, last: n, entries: 1, cut: 0, parents, is_leaf: false, is_bare }
-            };
-            let before: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
-            let mut after: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
-            let mut owner: Vec<usize> = (0..before.len()).collect();
-            let is_end = |n: u64| stretches[usize::try_from(n).unwrap()].2;
-            fold_bare(&mut after, &mut owner, &is_end);
-            let children = |n: usize| -> Vec<usize> {
-                (0..before.len()).filter(|child| before[*child].parents.contains(&n)).collect()
-            };
-            for (n, owner) in owner.iter().enumerate() {
-                // Where it goes, one step after the other.
-                let mut into = n;
-                while let ([child], true, false) =
-                    (children(into).as_slice(), before[into].is_bare, is_end(into as u64))
-                {
-                    into = *child;
-                }
-                prop_assert_eq!(*owner, into);
-            }
-            for n in (0..before.len()).filter(|n| owner[*n] == *n) {
-                let within: Vec<usize> = (0..before.len()).filter(|m| owner[*m] == n).collect();
-                prop_assert_eq!(after[n].entries, within.len() as u64);
-                let above = within.iter().flat_map(|m| &before[*m].parents);
-                let above: BTreeSet<usize> = above.copied().filter(|m| owner[*m] != n).collect();
-                prop_assert_eq!(after[n].parents.iter().copied().collect::<BTreeSet<_>>(), above);
-            }
-        }
-    }
-
-    #[test]
-    fn ways_over_what_is_not_known_are_gone_once() {
-        // Each stands before the one that it follows, so that the first one met has the longest way.
-        let count = 200_000;
-        let met: Vec<u64> = (0..count).collect();
-        let mut known: BTreeSet<u64> = (0..=count).collect();
-        let asked = std::cell::Cell::new(0);
-        let parent = |entry: u64| {
-            asked.set(asked.get() + 1);
-            Ok::<_, std::convert::Infallible>(Some(entry + 1))
-        };
-        let found = unreached(&met, &mut known, parent).unwrap();
-        assert_eq!(found.last(), Some(&vec![count, 0]));
-        assert_eq!(asked.get(), count);
-    }
-
-    #[test]
-    fn many_bare_stretches_are_folded_in_one_pass() {
-        // A root, and 100,000 bare stretches behind it that all lead to the last one.
-        let count = 100_000;
-        let bare = |parents| Stretch {
-            said: 0,
-            last: 0,
-            entries: 1,
-            cut: 0,
-            parents,
-            is_leaf: false,
-            is_bare: true,
-        };
-        let mut stretches = vec![bare(Vec::new())];
-        stretches.extend((0..count).map(|_| bare(vec![0])));
-        stretches.push(bare((1..=count).collect()));
-        let mut owner: Vec<usize> = (0..stretches.len()).collect();
-        fold_bare(&mut stretches, &mut owner, &|_| false);
-        assert_eq!(stretches.last().unwrap().entries, 1 + count as u64);
-        assert!(owner[1..].iter().all(|owner| *owner == count + 1));
-    }
 }

@@ -19,6 +19,7 @@ pub(crate) mod rows;
 pub(crate) mod select;
 #[expect(clippy::module_inception, reason = "the room is named for what it is about")]
 mod session;
+pub(crate) mod stretches;
 pub(crate) mod tools;
 mod view;
 

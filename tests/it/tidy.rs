@@ -16,7 +16,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ("store", &["model", "disk"]),
     ("provider", &["model", "context"]),
     ("live", &["model", "json", "wire", "disk"]),
-    ("session", &["model", "json", "wire", "store"]),
+    ("session", &["model", "json", "dag", "wire", "store"]),
     ("sync", &["model", "json", "wire", "store", "session", "live", "disk"]),
     (
         "ops",

@@ -1,0 +1,105 @@
+//! Webs: nodes and their edges in an order in which each stands before its parents.
+
+use std::collections::BinaryHeap;
+
+/// Nodes and the edges to their parents, without a cycle.
+#[derive(Debug)]
+pub struct Web {
+    /// The nodes, in the order of their numbers.
+    pub nodes: Vec<u64>,
+    /// The parents of each, as indices.
+    pub parents: Vec<Vec<usize>>,
+    /// How many children each has.
+    pub children: Vec<usize>,
+    /// The indices, each before its parents.
+    pub order: Vec<usize>,
+}
+
+impl Web {
+    /// Makes a web of nodes and of edges from a child to a parent; an edge that closes a cycle is cut.
+    pub fn new(mut nodes: Vec<u64>, mut edges: Vec<(u64, u64)>) -> Self {
+        nodes.sort_unstable();
+        nodes.dedup();
+        edges.sort_unstable();
+        edges.dedup();
+        let mut web = Self {
+            parents: vec![Vec::new(); nodes.len()],
+            children: vec![0; nodes.len()],
+            order: Vec::with_capacity(nodes.len()),
+            nodes,
+        };
+        for (child, parent) in edges {
+            let index = |node| web.nodes.binary_search(&node).ok();
+            if let (Some(child), Some(parent)) = (index(child), index(parent)) {
+                web.parents[child].push(parent);
+                web.children[parent] += 1;
+            }
+        }
+        web.sort();
+        web
+    }
+
+    /// Finds an order in which the newest node comes as soon as all its children have come; edges that close a cycle are
+    /// cut.
+    fn sort(&mut self) {
+        let mut left = self.children.clone();
+        let mut place = vec![None; self.nodes.len()];
+        let mut ready: BinaryHeap<usize> =
+            (0..left.len()).filter(|&index| left[index] == 0).collect();
+        let mut stuck = (0..left.len()).rev();
+        // Where only cycles are left, the newest of their nodes comes first.
+        while let Some(index) = ready.pop().or_else(|| stuck.find(|&index| place[index].is_none()))
+        {
+            if place[index].is_some() {
+                continue;
+            }
+            place[index] = Some(self.order.len());
+            self.order.push(index);
+            for &parent in &self.parents[index] {
+                left[parent] = left[parent].saturating_sub(1);
+                if left[parent] == 0 {
+                    ready.push(parent);
+                }
+            }
+        }
+        for (index, parents) in self.parents.iter_mut().enumerate() {
+            parents.retain(|&parent| {
+                let goes_back = place[parent] <= place[index];
+                self.children[parent] -= usize::from(goes_back);
+                !goes_back
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(nodes: &[u64], edges: &[(u64, u64)]) -> Vec<u64> {
+        let web = Web::new(nodes.to_vec(), edges.to_vec());
+        web.order.iter().map(|&index| web.nodes[index]).collect()
+    }
+
+    #[test]
+    fn children_come_before_their_parents_and_the_newest_first() {
+        assert_eq!(order(&[1, 2, 3, 4], &[(2, 1), (3, 1), (4, 2)]), [4, 3, 2, 1]);
+        // A replayed node has a greater number than those that follow it.
+        assert_eq!(order(&[1, 2, 3, 9], &[(2, 1), (3, 2), (9, 1), (3, 9)]), [3, 9, 2, 1]);
+    }
+
+    #[test]
+    fn a_cycle_between_generations_is_cut() {
+        let web = Web::new(vec![1, 2, 3], vec![(2, 1), (1, 2), (3, 2)]);
+        assert_eq!(web.order, [2, 1, 0]);
+        assert_eq!(web.parents, [vec![], vec![0], vec![1]]);
+        assert_eq!(web.children, [1, 1, 0]);
+    }
+
+    #[test]
+    fn a_cycle_alone_has_a_beginning() {
+        let web = Web::new(vec![1, 2], vec![(2, 1), (1, 2)]);
+        assert_eq!(web.order, [1, 0]);
+        assert_eq!(web.parents, [vec![], vec![0]]);
+    }
+}

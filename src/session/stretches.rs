@@ -1,0 +1,205 @@
+//! Stretches: the entries of a graph that are shown as one node, because nothing parts them.
+
+use crate::{
+    dag::Web,
+    model::Kind,
+    session::{SessionError, View, replay::Replays},
+    wire::Graph,
+};
+
+/// Entries that stand behind each other and are shown as one.
+pub(crate) struct Stretch {
+    /// The first entry that is part of the conversation, or the first.
+    pub(crate) said: u64,
+    pub(crate) last: u64,
+    pub(crate) entries: u64,
+    pub(crate) cut: u64,
+    pub(crate) parents: Vec<usize>,
+    pub(crate) is_leaf: bool,
+    /// Whether it says nothing at all.
+    pub(crate) is_bare: bool,
+}
+
+/// Returns the stretches of a web, in which what follows a turn is part of it.
+pub(crate) fn stretches(
+    web: &Web,
+    view: &View<'_>,
+    replays: &Replays,
+    all: bool,
+    ends: impl Fn(u64) -> bool,
+) -> Result<Vec<Stretch>, SessionError> {
+    // Which stretch an entry belongs to, the oldest first.
+    let mut owner = vec![0; web.nodes.len()];
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for &index in web.order.iter().rev() {
+        let entry = web.nodes[index];
+        let kind = view.record(entry)?.kind;
+        let begins = all || matches!(kind, Kind::User | Kind::Boundary | Kind::Note);
+        let is_end = |index: usize| ends(web.nodes[index]);
+        // What tells nothing and stands behind an end goes with it, and ends nothing itweb.
+        let trails = |parent: usize| is_aside(kind) && is_end(parent) && !is_end(index);
+        let before = match web.parents[index].as_slice() {
+            [parent] if !begins && web.children[*parent] == 1 => {
+                Some(*parent).filter(|parent| !is_end(*parent) || trails(*parent))
+            }
+            _ => None,
+        };
+        owner[index] = before.map_or(stretches.len(), |parent| owner[parent]);
+        let is_leaf = web.children[index] == 0;
+        if let Some(stretch) = stretches.get_mut(owner[index]) {
+            if !(before.is_some_and(trails) || is_aside(kind) && ends(stretch.last)) {
+                stretch.last = entry;
+            }
+            stretch.is_leaf = is_leaf;
+            stretch.entries += 1;
+            stretch.is_bare &= is_bare(kind);
+            stretch.cut += u64::from(replays.cut.contains(&entry));
+            if !is_aside(kind) && is_aside(view.record(stretch.said)?.kind) {
+                stretch.said = entry;
+            }
+            continue;
+        }
+        let parents = web.parents[index].iter().map(|&parent| owner[parent]).collect();
+        stretches.push(Stretch {
+            said: entry,
+            last: entry,
+            entries: 1,
+            cut: u64::from(replays.cut.contains(&entry)),
+            parents,
+            is_leaf,
+            is_bare: is_bare(kind) && !all,
+        });
+    }
+    fold_bare(&mut stretches, &mut owner, &ends);
+    // A stretch stands where its last entry does, so that the newest end is on top.
+    let mut place = vec![None; stretches.len()];
+    let mut taken = 0;
+    for &index in &web.order {
+        if place[owner[index]].is_none() {
+            place[owner[index]] = Some(taken);
+            taken += 1;
+        }
+    }
+    for stretch in &mut stretches {
+        stretch.parents = stretch.parents.iter().filter_map(|&parent| place[parent]).collect();
+        stretch.parents.sort_unstable();
+        stretch.parents.dedup();
+    }
+    let placed = place.into_iter().zip(stretches);
+    let mut placed: Vec<_> = placed.filter(|(place, _)| place.is_some()).collect();
+    placed.sort_by_key(|(place, _)| *place);
+    Ok(placed.into_iter().map(|(_, stretch)| stretch).collect())
+}
+
+/// Folds what says nothing and leads to one stretch only into that; each stretch stands behind its parents.
+fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(u64) -> bool) {
+    let mut children = vec![0usize; stretches.len()];
+    for &parent in stretches.iter().flat_map(|stretch| &stretch.parents) {
+        children[parent] += 1;
+    }
+    let mut into: Vec<usize> = (0..stretches.len()).collect();
+    for n in 0..stretches.len() {
+        let mut parents = Vec::new();
+        for parent in std::mem::take(&mut stretches[n].parents) {
+            let folded = &mut stretches[parent];
+            if children[parent] == 1 && folded.is_bare && !ends(folded.last) {
+                let entries = folded.entries;
+                parents.append(&mut folded.parents);
+                stretches[n].entries += entries;
+                into[parent] = n;
+            } else {
+                parents.push(parent);
+            }
+        }
+        stretches[n].parents = parents;
+    }
+    // What is folded into a stretch goes where that one goes.
+    for n in (0..into.len()).rev() {
+        into[n] = into[into[n]];
+    }
+    for owner in owner {
+        *owner = into[*owner];
+    }
+}
+
+/// Returns whether records of a kind are nothing that the model is told.
+fn is_bare(kind: Kind) -> bool {
+    matches!(kind, Kind::Meta | Kind::Opaque)
+}
+
+/// Returns whether records of a kind tell nothing of a conversation.
+pub(crate) fn is_aside(kind: Kind) -> bool {
+    matches!(kind, Kind::Meta | Kind::Opaque | Kind::System)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_bare_stretch_goes_into_the_only_one_that_follows_it(
+            stretches in proptest::collection::vec(
+                (proptest::collection::btree_set(0usize..40, 0..3), any::<bool>(), any::<bool>()),
+                1..40,
+            ),
+        ) {
+            let stretch = |(n, (parents, is_bare, _)): (usize, &(BTreeSet<usize>, bool, bool))| {
+                let parents = parents.iter().copied().filter(|parent| *parent < n).collect();
+                let n = n as u64;
+                let is_bare = *is_bare;
+                Stretch { said: n, last: n, entries: 1, cut: 0, parents, is_leaf: false, is_bare }
+            };
+            let before: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
+            let mut after: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
+            let mut owner: Vec<usize> = (0..before.len()).collect();
+            let is_end = |n: u64| stretches[usize::try_from(n).unwrap()].2;
+            fold_bare(&mut after, &mut owner, &is_end);
+            let children = |n: usize| -> Vec<usize> {
+                (0..before.len()).filter(|child| before[*child].parents.contains(&n)).collect()
+            };
+            for (n, owner) in owner.iter().enumerate() {
+                // Where it goes, one step after the other.
+                let mut into = n;
+                while let ([child], true, false) =
+                    (children(into).as_slice(), before[into].is_bare, is_end(into as u64))
+                {
+                    into = *child;
+                }
+                prop_assert_eq!(*owner, into);
+            }
+            for n in (0..before.len()).filter(|n| owner[*n] == *n) {
+                let within: Vec<usize> = (0..before.len()).filter(|m| owner[*m] == n).collect();
+                prop_assert_eq!(after[n].entries, within.len() as u64);
+                let above = within.iter().flat_map(|m| &before[*m].parents);
+                let above: BTreeSet<usize> = above.copied().filter(|m| owner[*m] != n).collect();
+                prop_assert_eq!(after[n].parents.iter().copied().collect::<BTreeSet<_>>(), above);
+            }
+        }
+    }
+    #[test]
+    fn many_bare_stretches_are_folded_in_one_pass() {
+        // A root, and 100,000 bare stretches behind it that all lead to the last one.
+        let count = 100_000;
+        let bare = |parents| Stretch {
+            said: 0,
+            last: 0,
+            entries: 1,
+            cut: 0,
+            parents,
+            is_leaf: false,
+            is_bare: true,
+        };
+        let mut stretches = vec![bare(Vec::new())];
+        stretches.extend((0..count).map(|_| bare(vec![0])));
+        stretches.push(bare((1..=count).collect()));
+        let mut owner: Vec<usize> = (0..stretches.len()).collect();
+        fold_bare(&mut stretches, &mut owner, &|_| false);
+        assert_eq!(stretches.last().unwrap().entries, 1 + count as u64);
+        assert!(owner[1..].iter().all(|owner| *owner == count + 1));
+    }
+}
