@@ -5,8 +5,12 @@ use std::{collections::VecDeque, time::Duration};
 use mini_moka::unsync::Cache;
 
 use crate::{
+    context::event::Event,
     model::{Message, OperationId, Role},
-    ops::{Appended, OpsError, append::append},
+    ops::{
+        Appended, Compacted, Compacting, Gate, OpsError, append::append, compact::compact,
+        gate::Snapshot,
+    },
     session::{Session, log, messages},
     sync::{Archive, Workspace},
     wire::Draft,
@@ -31,13 +35,15 @@ pub struct Handle {
     seen: Option<OperationId>,
     recent: VecDeque<(u64, Message)>,
     decoded: Cache<u64, Vec<Message>>,
+    gate: Gate,
 }
 
 impl Handle {
     /// Holds a session open.
     pub fn new(archive: Archive, session: Session, workspace: Workspace) -> Self {
         let decoded = Cache::builder().max_capacity(DECODED).time_to_live(DECODED_FOR).build();
-        Self { archive, session, workspace, seen: None, recent: VecDeque::new(), decoded }
+        let (recent, gate) = (VecDeque::new(), Gate::default());
+        Self { archive, session, workspace, seen: None, recent, decoded, gate }
     }
 
     /// Returns the session.
@@ -48,6 +54,23 @@ impl Handle {
     /// Returns the archive, for any other verb.
     pub fn archive(&mut self) -> &mut Archive {
         &mut self.archive
+    }
+
+    /// Returns the gate at which other threads of the program wait while this one compacts the session.
+    pub fn gate(&self) -> Gate {
+        self.gate.clone()
+    }
+
+    /// Compacts the session, while those at its gate wait.
+    pub fn compact(
+        &mut self,
+        wanted: &Compacting<'_>,
+        emit: &mut dyn FnMut(&Event),
+    ) -> Result<Compacted, OpsError> {
+        let messages = self.messages(KEPT)?;
+        let before = Snapshot { session: self.session.name.clone(), messages };
+        let _running = self.gate.begin(before);
+        compact(&mut self.archive, &self.session, &self.workspace, wanted, emit)
     }
 
     /// Appends a message.

@@ -16,6 +16,7 @@ mod diff;
 mod doctor;
 mod error;
 mod excerpts;
+mod gate;
 mod graph;
 mod handle;
 mod import;
@@ -48,6 +49,7 @@ pub use context::{
 pub use diff::{Diff, Difference, Side, diff};
 pub use doctor::{Ailment, Cure, Place, doctor, place_of, treat};
 pub use error::OpsError;
+pub use gate::{Gate, Snapshot, Ticket, Waited};
 pub use graph::{GraphNode, GraphView, graph};
 pub use handle::Handle;
 pub use import::{Step, Summary, import, peek};

@@ -16,6 +16,7 @@ mod env;
 mod examples;
 mod fixture;
 mod format;
+mod gate;
 mod graph;
 mod guards;
 mod help;
