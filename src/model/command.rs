@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Text,
+    EntryId, Text,
     tagged::{Field, Malformed, Tagged, put_field, take_field},
 };
 
@@ -147,7 +147,7 @@ commands! {
         /// To this checkpoint.
         1 checkpoint: Option<u64>,
         /// To this entry.
-        2 entry: Option<super::EntryId>,
+        2 entry: Option<EntryId>,
         /// To the end of this branch.
         3 branch: Option<Text>,
         /// And this was said there.
@@ -277,7 +277,7 @@ impl Shown for Text {
     }
 }
 
-impl Shown for super::EntryId {
+impl Shown for EntryId {
     fn shown(&self) -> Option<Value> {
         Some(self.to_string().into())
     }

@@ -1,8 +1,8 @@
 //! Values: the vocabulary of the store. No I/O, no clock, no SQL.
 //!
 //! Read in this order: `id` (what a hash covers), [`mod@line`] (how bytes become lines), `fact` (what is kept for ever),
-//! `command`, `text` and `operation` (how a command puts its facts on record), `tagged` (how that is written), `state` (what
-//! operations make of a session), `record` (what is derived from a line), `message` (what a line says).
+//! `command`, `text` and `operation` (how a command puts its facts on record), `tagged` and `varint` (how that is written),
+//! `state` (what operations make of a session), `record` (what is derived from a line), `message` (what a line says).
 
 mod command;
 mod cut;
@@ -16,13 +16,13 @@ mod state;
 mod tagged;
 mod text;
 mod time;
+mod varint;
 
 pub use command::Command;
 pub use cut::Cut;
 pub use fact::{
     Base, Bulk, Checkpoint, Container, CutOff, Cutting, Entry, Facts, File, Gaps, Generation, Move,
     Named, Origin, Pending, Place, Position, Rotation, Run, SessionName, Sidecar, Step, Tombstone,
-    put_varint, take_varint,
 };
 pub use id::{
     Digest, EntryId, IdPrefix, LineId, MachineId, NameTag, OperationId, Running, StoreId,
@@ -34,3 +34,4 @@ pub use state::{Newest, State};
 pub use tagged::{Malformed, Tagged};
 pub use text::{Text, Words};
 pub use time::Timestamp;
+pub use varint::{put_varint, take_varint};

@@ -11,7 +11,10 @@
 //!
 //! Invariant: equal values have equal encodings, and what [`Tagged::read`] accepts is what [`Tagged::write`] wrote.
 
-use super::{Text, put_varint, take_varint};
+use super::{
+    Digest, EntryId, MachineId, OperationId, Running, Text, Timestamp,
+    varint::{put_varint, take_varint},
+};
 
 /// Why bytes are no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -250,6 +253,35 @@ impl Field for Vec<u8> {
     }
 }
 
+impl Tagged for Text {
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Own(text) => put_field(1, text, out),
+            Self::Given(words) => put_field(2, &words.digest(), out),
+            Self::Absent(digest) => put_field(2, digest, out),
+        }
+    }
+
+    fn read(mut bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
+        let (tag, payload) = take_field(&mut bytes)?;
+        if !bytes.is_empty() {
+            return Err(Malformed("a text stands twice"));
+        }
+        Ok(match tag {
+            1 => Self::Own(Payload::unpack(payload, unknown)?),
+            2 => Self::Absent(Payload::unpack(payload, unknown)?),
+            other => {
+                unknown.push(other);
+                Self::default()
+            }
+        })
+    }
+
+    fn texts(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        each(self);
+    }
+}
+
 /// Makes a struct a tagged value: its fields, each behind its tag, in the order of the tags.
 macro_rules! tagged {
     ($type:ty { $($tag:literal: $field:ident),+ $(,)? }) => {
@@ -288,7 +320,7 @@ pub(crate) use tagged;
 
 macro_rules! hash_field {
     ($($type:ident),+) => {$(
-        impl Payload for crate::model::$type {
+        impl Payload for $type {
             fn pack(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(self.as_bytes());
             }
@@ -304,7 +336,7 @@ hash_field!(Digest, EntryId, OperationId, Running);
 
 macro_rules! zero_is_nothing {
     ($($type:ident: $zero:expr),+) => {$(
-        impl Field for crate::model::$type {
+        impl Field for $type {
             fn put(&self, tag: u64, out: &mut Vec<u8>) {
                 if *self != $zero {
                     put_field(tag, self, out);
@@ -323,13 +355,13 @@ macro_rules! zero_is_nothing {
 }
 
 zero_is_nothing!(
-    Digest: crate::model::Digest::NONE,
-    Running: crate::model::Running::EMPTY,
-    OperationId: crate::model::OperationId::default(),
-    Timestamp: crate::model::Timestamp(0)
+    Digest: Digest::NONE,
+    Running: Running::EMPTY,
+    OperationId: OperationId::default(),
+    Timestamp: Timestamp(0)
 );
 
-impl Payload for crate::model::Timestamp {
+impl Payload for Timestamp {
     fn pack(&self, out: &mut Vec<u8>) {
         self.0.pack(out);
     }
@@ -339,7 +371,7 @@ impl Payload for crate::model::Timestamp {
     }
 }
 
-impl Payload for crate::model::MachineId {
+impl Payload for MachineId {
     fn pack(&self, out: &mut Vec<u8>) {
         self.get().pack(out);
     }

@@ -5,10 +5,7 @@
 //!
 //! Invariant: the digest of given words says nothing about them without their salt.
 
-use super::{
-    Digest,
-    tagged::{Malformed, Tagged, put_field, take_field},
-};
+use super::Digest;
 
 /// A text in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,39 +74,10 @@ impl Text {
     }
 }
 
-impl Tagged for Text {
-    fn write(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Own(text) => put_field(1, text, out),
-            Self::Given(words) => put_field(2, &words.digest(), out),
-            Self::Absent(digest) => put_field(2, digest, out),
-        }
-    }
-
-    fn read(mut bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
-        use super::tagged::Payload;
-        let (tag, payload) = take_field(&mut bytes)?;
-        if !bytes.is_empty() {
-            return Err(Malformed("a text stands twice"));
-        }
-        Ok(match tag {
-            1 => Self::Own(Payload::unpack(payload, unknown)?),
-            2 => Self::Absent(Payload::unpack(payload, unknown)?),
-            other => {
-                unknown.push(other);
-                Self::default()
-            }
-        })
-    }
-
-    fn texts(&mut self, each: &mut dyn FnMut(&mut Text)) {
-        each(self);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Tagged;
 
     #[test]
     fn given_words_are_written_by_their_digest_and_found_again() {
