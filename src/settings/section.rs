@@ -1,0 +1,154 @@
+//! Sections: everything that can be set.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// Every key there is, explained.
+pub const EXAMPLE: &str = include_str!("../../examples/config.toml");
+
+/// What is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The window guard.
+    pub window: Window,
+    /// What is said of models.
+    pub models: BTreeMap<String, Model>,
+    /// How much of the history is sent.
+    pub limits: Limits,
+    /// What is said of channels.
+    pub channels: BTreeMap<String, Channel>,
+    /// How a context is compacted.
+    pub compaction: Compaction,
+    /// Models that can be asked.
+    pub provider: BTreeMap<String, Provider>,
+    /// How a turn is run.
+    pub turn: Turn,
+}
+
+/// The window guard.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Window {
+    /// The window of a model of which nothing is known.
+    pub default: Option<u64>,
+    /// A smaller window is refused.
+    pub block: Option<u64>,
+    /// A smaller window is warned of.
+    pub warn: Option<u64>,
+    /// No agent uses more.
+    pub cap: Option<u64>,
+}
+
+/// What is said of a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Model {
+    /// How many tokens it takes.
+    pub window: Option<u64>,
+}
+
+/// How much of the history is sent; 0 is all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// So many turns.
+    pub turns: usize,
+    /// So many messages.
+    pub messages: usize,
+    /// So many tokens.
+    pub tokens: u64,
+}
+
+/// How many turns are sent on a channel; 0 is all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Channel {
+    /// To one person.
+    pub direct: usize,
+    /// To several.
+    pub group: usize,
+    /// To these persons.
+    pub users: BTreeMap<String, usize>,
+}
+
+/// How a context is compacted; what is left out is as it is usual.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Compaction {
+    /// Which provider writes summaries, or `extract`.
+    pub summarizer: Option<String>,
+    /// How much is kept: a number of messages, or a share.
+    pub keep: Option<String>,
+    /// What summaries are to dwell on.
+    pub focus: Option<String>,
+    /// At how many per cent of the window it is due.
+    pub percent: Option<u64>,
+    /// How much of the window is reserved for an answer.
+    pub reserve: Option<u64>,
+    /// How many seconds it may take.
+    pub timeout: Option<u64>,
+    /// Whether a failing model is an error.
+    pub strict: bool,
+    /// Whether a summariser is shown files outside of the folder in which the user works.
+    pub outside: bool,
+    /// A command that is run before.
+    pub before: Option<String>,
+    /// A command that is run after.
+    pub after: Option<String>,
+    /// How many seconds each of these may take.
+    pub hook_timeout: Option<u64>,
+}
+
+/// A model that can be asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Provider {
+    /// How it is asked.
+    pub kind: ProviderKind,
+    /// Where it is.
+    pub url: Option<String>,
+    /// Its name there.
+    pub model: Option<String>,
+    /// The variable of the environment that holds the key.
+    pub key_env: Option<String>,
+    /// The command that answers.
+    pub command: Option<String>,
+    /// How many tokens it takes.
+    pub window: Option<u64>,
+    /// How many tokens an answer may have.
+    pub max_tokens: Option<u64>,
+    /// How many seconds a request may take.
+    pub timeout: Option<u64>,
+    /// How often a request is made again.
+    pub retries: Option<u32>,
+}
+
+/// How a model is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderKind {
+    /// As OpenAI's chat completions are.
+    #[default]
+    Openai,
+    /// As Anthropic's messages are.
+    Anthropic,
+    /// As a command.
+    Command,
+}
+
+/// How a turn is run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Turn {
+    /// Which provider answers.
+    pub provider: Option<String>,
+    /// A command that answers calls.
+    pub tools: Option<String>,
+    /// How many seconds it may take for one.
+    pub tools_timeout: Option<u64>,
+    /// How often the model is asked in one turn.
+    pub steps: Option<usize>,
+}
