@@ -5,7 +5,10 @@ use serde_json::{Map, Value, json};
 use crate::{
     context::model::{ChatRequest, Fault},
     model::{Block, Image, Message, Role, Source, Stop, Thinking, Usage},
-    provider::{checked, openai, readable},
+    provider::{
+        answer::{checked, readable},
+        openai,
+    },
 };
 
 /// Returns the body of a request.

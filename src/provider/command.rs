@@ -12,9 +12,9 @@ use crate::{
     },
     model::Message,
     provider::{
+        answer::refusal,
         openai,
         process::{self, RunError, Task},
-        refusal,
     },
 };
 

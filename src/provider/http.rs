@@ -19,8 +19,11 @@ use crate::{
         event::Event,
         model::{ChatModel, ChatRequest, Fault, ModelError, Summarizer, SummaryRequest, Written},
     },
-    model::Message,
-    provider::{anthropic, as_chat, as_summary, openai, prompt, readable, refusal},
+    model::{Block, Message, Role},
+    provider::{
+        answer::{readable, refusal},
+        anthropic, openai,
+    },
 };
 
 /// The most that is read of an answer.
@@ -417,6 +420,21 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let after = text("retry-after")?;
     let date = |text: &str| DateTime::parse_from_rfc2822(text).ok();
     seconds(after).or_else(|| (date(after)? - date(text("date")?)?).to_std().ok())
+}
+
+/// Returns a request for a summary as a conversation of one message, without tools.
+fn as_chat<'a>(request: &'a SummaryRequest, message: &'a [Message; 1]) -> ChatRequest<'a> {
+    let (system, max_tokens) = (request.system.as_str(), request.max_tokens);
+    ChatRequest { system, messages: message, tools: &[], max_tokens }
+}
+
+fn prompt(request: &SummaryRequest) -> [Message; 1] {
+    [Message::new(Role::User, vec![Block::Text(request.prompt.clone())])]
+}
+
+/// Returns an answer as a summary; calls that nobody offered are not looked at.
+fn as_summary(message: Message) -> Written {
+    Written { text: message.text(), model: message.model, usage: message.usage }
 }
 
 #[cfg(test)]

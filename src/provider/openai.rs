@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     context::model::{ChatRequest, Fault},
     model::{Block, Image, Message, Role, Source, Stop, Thinking, Usage},
-    provider::{checked, error_message, is_page, readable, refusal},
+    provider::answer::{checked, error_message, is_page, readable, refusal},
 };
 
 /// Returns the body of a request; the limit of the answer has two names.
