@@ -20,7 +20,10 @@ use rustix::{
     io::Errno,
 };
 
-use super::{NEW, Seen, beside};
+use super::{
+    name::{NEW, beside},
+    seen::Seen,
+};
 use crate::{
     disk::{self, Links},
     model::Timestamp,

@@ -12,7 +12,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::WritableFile;
+use super::file::WritableFile;
 use crate::disk::{self, Refusal};
 
 /// The folder of a store in which its own live files lie.

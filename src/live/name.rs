@@ -1,0 +1,32 @@
+//! The names that stand beside a live file: of its successor, and of what was set aside.
+
+use std::{
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+};
+
+/// The name beside a live file under which its successor is written.
+pub fn fresh_path(live: &Path) -> PathBuf {
+    live.with_file_name(beside(live.file_name().unwrap_or_default(), NEW))
+}
+
+/// Returns whether a file of this name was set aside here.
+pub fn is_aside(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.rsplit_once(MARK).is_some_and(|(_, what)| {
+        what == NEW || (!what.is_empty() && what.bytes().all(|byte| byte.is_ascii_digit()))
+    })
+}
+
+/// What stands between a live file's name and the number of a rotation.
+const MARK: &str = ".undertext-";
+/// What stands there for the successor.
+pub(super) const NEW: &str = "new";
+
+/// Returns the name beside a live file with this behind the mark.
+pub(super) fn beside(name: &OsStr, what: &str) -> OsString {
+    let mut name = name.to_owned();
+    name.push(MARK);
+    name.push(what);
+    name
+}
