@@ -18,9 +18,38 @@ use serde_json::{
 };
 
 use crate::{
-    context::{Item, Shape},
+    context::item::Item,
     model::{Block, Image, Message, Role, Source},
 };
+
+/// The interface for which a request is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// None: the normalised view itself, sound but unmerged.
+    #[default]
+    Messages,
+    /// Anthropic's messages.
+    Anthropic,
+    /// `OpenAI`'s chat completions.
+    Openai,
+    /// Gemini's contents.
+    Gemini,
+}
+
+impl Shape {
+    /// Every shape.
+    pub const ALL: [Self; 4] = [Self::Messages, Self::Anthropic, Self::Openai, Self::Gemini];
+
+    /// Returns the word used in every output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Messages => "messages",
+            Self::Anthropic => "anthropic",
+            Self::Openai => "openai",
+            Self::Gemini => "gemini",
+        }
+    }
+}
 
 /// Returns a prepared request as JSON.
 pub fn request(items: &[Item], shape: Shape) -> Box<RawValue> {

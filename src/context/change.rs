@@ -1,0 +1,73 @@
+//! Changes: what a step did, and to which entries.
+
+/// One thing that a step did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The step.
+    pub step: Step,
+    /// What it did.
+    pub act: Act,
+    /// To which entries; none if it was to what nobody said.
+    pub entries: Vec<u64>,
+    /// Why, in a few words, such as `its call is not in the context`.
+    pub why: String,
+}
+
+/// A step of the pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// What no provider takes is mended or left out.
+    Sanitise,
+    /// Only so much of the history stays.
+    Limit,
+    /// Each call gets its result.
+    Pairs,
+    /// Roles alternate as the provider demands.
+    Turns,
+    /// Long results are cut for this request.
+    Cut,
+}
+
+impl Step {
+    /// Returns the word used in every output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sanitise => "sanitise",
+            Self::Limit => "limit",
+            Self::Pairs => "pairs",
+            Self::Turns => "turns",
+            Self::Cut => "cut",
+        }
+    }
+}
+
+/// What can be done to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Act {
+    /// It was put in.
+    Added,
+    /// It was left out, or a part of it.
+    Dropped,
+    /// It stands elsewhere.
+    Moved,
+    /// It became one with another.
+    Merged,
+    /// It says the same in another form.
+    Changed,
+    /// A part of it is left out, and a mark says so.
+    Cut,
+}
+
+impl Act {
+    /// Returns the word used in every output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Dropped => "dropped",
+            Self::Moved => "moved",
+            Self::Merged => "merged",
+            Self::Changed => "changed",
+            Self::Cut => "cut",
+        }
+    }
+}

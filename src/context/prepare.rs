@@ -1,0 +1,77 @@
+//! Preparing: all the steps, one after the other.
+
+use crate::{
+    context::{
+        change::Change,
+        history::{self, Limited, Limits},
+        item::Item,
+        pairing::{self, Repaired},
+        results::{self, Cutting},
+        sanitize::{self, Hygiene},
+        tokens::{self, Counting},
+        turns,
+    },
+    model::Message,
+};
+
+/// What a request is prepared for.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The interface, and what may be sent to it.
+    pub hygiene: Hygiene,
+    /// How much of the history.
+    pub limits: Limits,
+    /// How tokens are counted.
+    pub counting: Counting,
+}
+
+/// A request, and what was done to make it one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prepared {
+    /// The messages, in order, each with its tokens.
+    pub items: Vec<Item>,
+    /// What was done, in order.
+    pub changes: Vec<Change>,
+    /// What the limit did.
+    pub limited: Limited,
+    /// What pair repair did.
+    pub repaired: Repaired,
+}
+
+impl Prepared {
+    /// Returns how many tokens the request takes.
+    pub fn tokens(&self) -> u64 {
+        self.items.iter().filter_map(|item| item.tokens).sum::<u64>() + tokens::END
+    }
+}
+
+/// Makes a request of messages.
+pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> Prepared {
+    let Plan { hygiene, limits, counting } = *plan;
+    let shape = hygiene.shape;
+    let mut changes = Vec::new();
+    let mut items = sanitize::sanitise(items, hygiene, &mut changes);
+    if let Some(cutting) = cutting {
+        results::cut(&mut items, cutting, &mut changes);
+    }
+    count(&mut items, counting);
+    let missing = counting.message(&pairing::missing());
+    let (items, limited) = history::limit(items, &limits, shape, missing, &mut changes);
+    let (mut items, repaired) = pairing::repair(items, &mut changes);
+    if let Some(cutting) = cutting {
+        results::fit(&mut items, cutting, &mut changes);
+    }
+    let mut items = turns::validate(items, shape, &mut changes);
+    count(&mut items, counting);
+    Prepared { items, changes, limited, repaired }
+}
+
+/// Counts the items that are not counted yet.
+pub fn count(items: &mut [Item], counting: Counting) {
+    let uncounted: Vec<&Message> =
+        items.iter().filter(|item| item.tokens.is_none()).map(|item| &item.message).collect();
+    let mut counts = counting.messages(&uncounted).into_iter();
+    for item in items.iter_mut().filter(|item| item.tokens.is_none()) {
+        item.tokens = counts.next();
+    }
+}
