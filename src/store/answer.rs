@@ -22,7 +22,7 @@ macro_rules! answer {
 /// Answers the questions of one trait.
 macro_rules! answers {
     ($trait:ident for $store:ty { $(fn $question:ident($($argument:ident: $type:ty),*) -> $answer:ty;)+ }) => {
-        impl $crate::store::$trait for $store {
+        impl $crate::store::traits::$trait for $store {
             $(fn $question(&self, $($argument: $type),*) -> Result<$answer, $crate::store::StoreError> {
                 $crate::store::answer::answer!(self, $question $(, $argument)*)
             })+

@@ -15,7 +15,10 @@ use crate::{
         ByteStore, CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Listed,
         SessionFilter, SessionKey, Sighting, Sizes, Store, StoreError, Transaction,
         answer::answer_by_look,
-        overlay::{KnownOf, Laid, Overlay},
+        overlay::{
+            Overlay,
+            laid::{KnownOf, Laid},
+        },
     },
 };
 

@@ -8,9 +8,7 @@
 //!
 //! Invariant: what is beneath ends where the sheet begins, and an answer is what one store that held all of it would say.
 
-mod laid;
-
-pub(super) use laid::{KnownOf, Laid};
+pub(super) mod laid;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! What is where: `sqlite/open.rs` finds, makes and refuses files; `sqlite/write.rs` is the transaction, `sqlite/journal.rs`
-//! the form of its rows; `sqlite/rows.rs` reads facts, `sqlite/derived.rs` what is derived, `sqlite/list.rs` lists sessions,
-//! `sqlite/add.rs` adds rows;
+//! the form of its rows; `sqlite/query.rs` runs queries, by which `sqlite/rows.rs` reads facts and `sqlite/derived.rs` what is
+//! derived; `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows;
 //! `sqlite/bytes.rs` keeps lines, `sqlite/body.rs` writes them down, `sqlite/pack.rs` packs them, `sqlite/check.rs` checks
 //! them; `sqlite/witness.rs` says beside the database how far it had come. This file puts them together.
 //!
@@ -26,6 +26,7 @@ mod journal;
 mod list;
 mod open;
 mod pack;
+mod query;
 mod rows;
 mod witness;
 mod write;
@@ -56,7 +57,7 @@ use crate::{
         ByteStore, CacheStore, Cursor, FactStore, Fault, Listed, SessionFilter, SessionKey,
         Sighting, Sizes, Store, StoreError, Transaction,
         answer::answer_by_look,
-        overlay::{Laid, Overlay},
+        overlay::{Overlay, laid::Laid},
     },
 };
 use rows::Tables;
@@ -372,9 +373,4 @@ impl From<rusqlite::Error> for StoreError {
 
 fn extended(error: &rusqlite::Error) -> Option<i32> {
     error.sqlite_error().map(|error| error.extended_code)
-}
-
-/// Reads a column that holds 32 bytes.
-fn hash(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<[u8; 32]> {
-    row.get(column)
 }

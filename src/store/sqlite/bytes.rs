@@ -23,8 +23,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
     body::{self, Parts, Place},
-    hash,
     pack::{Packing, REST, SEGMENT, Segment, Unpacker, last_packed},
+    query::hash,
 };
 use crate::{
     model::{EntryId, LineId, take_varint},

@@ -21,9 +21,8 @@ use super::{
     add::OWN,
     body::{Parts, Place},
     bytes::Bytes,
-    hash,
     open::{self, Access},
-    rows,
+    query::{hash, tagged},
 };
 use crate::{
     model::{Digest, EntryId, LineId, Operation, OperationId, State, Tagged},
@@ -119,7 +118,7 @@ fn cards(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreErro
         if row.get::<_, Option<bool>>(1)? == Some(false) {
             fault("card".to_owned(), "its name is not that of the session");
         }
-        let Ok(state) = rows::tagged::<State>(row, 2) else {
+        let Ok(state) = tagged::<State>(row, 2) else {
             is_known = false;
             continue;
         };
@@ -466,7 +465,7 @@ impl Part<'_> {
                 Some(n) => {
                     let hash = OperationId::new(hash(row, 5)?);
                     let operation = Operation::open(n, row.get(4)?, hash, &[]).ok();
-                    operation.and_then(|operation| rows::kept_digest(&operation, at))
+                    operation.and_then(|operation| kept_digest(&operation, at))
                 }
                 None => None,
             };
@@ -483,4 +482,11 @@ impl Part<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the digest of a file that an operation keeps.
+pub(super) fn kept_digest(operation: &Operation, at: u64) -> Option<Digest> {
+    let containers = operation.facts.containers.iter().map(|container| container.digest);
+    let sidecars = operation.facts.sidecars.iter().map(|sidecar| sidecar.digest);
+    containers.chain(sidecars).nth(usize::try_from(at).ok()?)
 }

@@ -8,7 +8,8 @@ use rusqlite::{Row, params};
 
 use super::{
     add, list,
-    rows::{Tables, bounds, collect, damaged, first, tagged, unknown},
+    query::{bounds, collect, damaged, first, tagged, unknown},
+    rows::Tables,
 };
 use crate::{
     model::{
@@ -153,7 +154,7 @@ impl CacheStore for Tables {
             &self.db,
             "SELECT title, folder, started, active, turns, hidden FROM card WHERE session = ?",
             [session.0],
-            |row| card(row, 0),
+            |row| list::card(row, 0),
         )?;
         found.ok_or_else(|| unknown(session))
     }
@@ -292,16 +293,5 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         },
         time: row.get::<_, Option<i64>>(4)?.map(Timestamp),
         hint: row.get::<_, Option<Vec<u8>>>(5)?.unwrap_or_default(),
-    })
-}
-
-pub(super) fn card(row: &Row<'_>, at: usize) -> rusqlite::Result<Card> {
-    Ok(Card {
-        title: row.get(at)?,
-        folder: row.get(at + 1)?,
-        started: Timestamp(row.get(at + 2)?),
-        active: Timestamp(row.get(at + 3)?),
-        turns: row.get(at + 4)?,
-        hidden: row.get(at + 5)?,
     })
 }

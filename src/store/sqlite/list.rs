@@ -4,9 +4,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::derived;
 use crate::{
-    model::{SessionName, Tie, TieKind, Timestamp},
+    model::{Card, SessionName, Tie, TieKind, Timestamp},
     store::{Listed, SessionFilter, SessionKey, StoreError},
 };
 
@@ -54,7 +53,19 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
     Ok(Listed {
         key: SessionKey(row.get(0)?),
         name: SessionName { format: row.get(1)?, id: row.get(2)? },
-        card: derived::card(row, 3)?,
+        card: card(row, 3)?,
+    })
+}
+
+/// Reads what lists show of a session, from a column on.
+pub(super) fn card(row: &Row<'_>, at: usize) -> rusqlite::Result<Card> {
+    Ok(Card {
+        title: row.get(at)?,
+        folder: row.get(at + 1)?,
+        started: Timestamp(row.get(at + 2)?),
+        active: Timestamp(row.get(at + 3)?),
+        turns: row.get(at + 4)?,
+        hidden: row.get(at + 5)?,
     })
 }
 

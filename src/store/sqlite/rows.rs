@@ -8,17 +8,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use super::{
     add::OWN,
     bytes::{self, Bytes},
-    check, hash, journal,
+    check, journal,
+    query::{bounds, collect, damaged, first, hash, tagged, unknown},
 };
 use crate::{
     model::{
         Card, Checkpoint, Cutting, Digest, Entry, EntryId, Gaps, IdPrefix, Operation, OperationId,
-        Origin, Position, Run, Running, SessionName, State, StoreId, Tagged, Text, Words,
+        Origin, Position, Run, Running, SessionName, State, StoreId, Text, Words,
     },
     store::{ByteStore, Cursor, FactStore, Fault, SessionKey, Sizes, StoreError},
 };
@@ -38,44 +39,6 @@ pub(super) struct Tables {
     keys: RefCell<BTreeMap<SessionName, SessionKey>>,
     /// Where sessions stand that are written to, until another connection writes.
     pub(super) standing: RefCell<BTreeMap<SessionKey, (State, Card)>>,
-}
-
-/// Collects the rows of a cached query.
-pub(super) fn collect<T>(
-    db: &Connection,
-    sql: &str,
-    params: impl Params,
-    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> Result<Vec<T>, StoreError> {
-    Ok(db.prepare_cached(sql)?.query_map(params, read)?.collect::<Result<_, _>>()?)
-}
-
-/// Returns the first row of a cached query.
-pub(super) fn first<T>(
-    db: &Connection,
-    sql: &str,
-    params: impl Params,
-    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
-) -> Result<Option<T>, StoreError> {
-    Ok(db.prepare_cached(sql)?.query_row(params, read).optional()?)
-}
-
-/// Returns the numbers of a range as a query may bind them.
-pub(super) fn bounds(range: &Range<u64>) -> (i64, i64) {
-    let bound = |n| i64::try_from(n).unwrap_or(i64::MAX);
-    (bound(range.start), bound(range.end))
-}
-
-/// Says that a column holds what it may not.
-pub(super) fn damaged(column: usize, problem: &str) -> rusqlite::Error {
-    let kind = rusqlite::types::Type::Blob;
-    rusqlite::Error::FromSqlConversionFailure(column, kind, problem.into())
-}
-
-/// Reads a column that holds a tagged value.
-pub(super) fn tagged<T: Tagged>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-    let bytes = row.get_ref(column)?.as_blob()?;
-    T::read(bytes, &mut Vec::new()).map_err(|malformed| damaged(column, malformed.0))
 }
 
 impl Tables {
@@ -157,10 +120,6 @@ impl Tables {
         }
         Ok(words)
     }
-}
-
-pub(super) fn unknown(session: SessionKey) -> StoreError {
-    StoreError::corrupt("a session", format!("no session has the key {}", session.0))
 }
 
 impl FactStore for Tables {
@@ -408,7 +367,7 @@ impl ByteStore for Tables {
             |row| row.get(0),
         )?;
         let wanted = self.operations(session, operation..operation.saturating_add(1))?;
-        let wanted = wanted.first().and_then(|operation| kept_digest(operation, at));
+        let wanted = wanted.first().and_then(|operation| check::kept_digest(operation, at));
         let (Some(line), Some(wanted)) = (line, wanted) else {
             return Err(StoreError::corrupt(item(), "it keeps no such file"));
         };
@@ -433,13 +392,6 @@ impl ByteStore for Tables {
     fn sizes(&self) -> Result<Sizes, StoreError> {
         bytes::sizes(&self.db)
     }
-}
-
-/// Returns the digest of a file that an operation keeps.
-pub(super) fn kept_digest(operation: &Operation, at: u64) -> Option<Digest> {
-    let containers = operation.facts.containers.iter().map(|container| container.digest);
-    let sidecars = operation.facts.sidecars.iter().map(|sidecar| sidecar.digest);
-    containers.chain(sidecars).nth(usize::try_from(at).ok()?)
 }
 
 fn run(row: &Row<'_>, at: usize) -> rusqlite::Result<Run> {

@@ -32,7 +32,7 @@ use crate::{
     store::{
         CacheStore, Commit, Committed, Derived, FactStore, Known, NewLine, SessionKey, Sighting,
         StoreError, Transaction,
-        overlay::{Laid, Overlay},
+        overlay::{Overlay, laid::Laid},
     },
 };
 

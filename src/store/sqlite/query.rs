@@ -1,0 +1,58 @@
+//! Queries: runs them and reads columns of any table.
+
+use std::ops::Range;
+
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+
+use crate::{
+    model::Tagged,
+    store::{SessionKey, StoreError},
+};
+
+/// Collects the rows of a cached query.
+pub(super) fn collect<T>(
+    db: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>, StoreError> {
+    Ok(db.prepare_cached(sql)?.query_map(params, read)?.collect::<Result<_, _>>()?)
+}
+
+/// Returns the first row of a cached query.
+pub(super) fn first<T>(
+    db: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Option<T>, StoreError> {
+    Ok(db.prepare_cached(sql)?.query_row(params, read).optional()?)
+}
+
+/// Returns the numbers of a range as a query may bind them.
+pub(super) fn bounds(range: &Range<u64>) -> (i64, i64) {
+    let bound = |n| i64::try_from(n).unwrap_or(i64::MAX);
+    (bound(range.start), bound(range.end))
+}
+
+/// Says that a column holds what it may not.
+pub(super) fn damaged(column: usize, problem: &str) -> rusqlite::Error {
+    let kind = rusqlite::types::Type::Blob;
+    rusqlite::Error::FromSqlConversionFailure(column, kind, problem.into())
+}
+
+/// Reads a column that holds a tagged value.
+pub(super) fn tagged<T: Tagged>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let bytes = row.get_ref(column)?.as_blob()?;
+    T::read(bytes, &mut Vec::new()).map_err(|malformed| damaged(column, malformed.0))
+}
+
+/// Refuses the key of a session.
+pub(super) fn unknown(session: SessionKey) -> StoreError {
+    StoreError::corrupt("a session", format!("no session has the key {}", session.0))
+}
+
+/// Reads a column that holds 32 bytes.
+pub(super) fn hash(row: &Row<'_>, column: usize) -> rusqlite::Result<[u8; 32]> {
+    row.get(column)
+}

@@ -1,0 +1,179 @@
+//! The traits that each store has.
+
+use std::ops::Range;
+
+use crate::{
+    model::{
+        Card, Checkpoint, Entry, IdPrefix, NameTag, Operation, Origin, Place, Record, Run,
+        SessionName, State, StoreId, Tie,
+    },
+    store::{
+        Commit, Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sighting,
+        Sizes, StoreError,
+    },
+};
+
+/// The facts of a store.
+pub trait FactStore {
+    /// Returns the store's own id.
+    fn id(&self) -> Result<StoreId, StoreError>;
+
+    /// Returns the names of all sessions.
+    fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError>;
+
+    /// Returns the session of this name.
+    fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError>;
+
+    /// Returns the operations with these numbers, in order.
+    fn operations(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<Operation>, StoreError>;
+
+    /// Returns the entries with these numbers, in order.
+    fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError>;
+
+    /// Returns the numbers of the entries whose ids begin so, in order.
+    fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<u64>, StoreError>;
+
+    /// Returns the runs of a generation that end behind `from`, in order; from 0 on, those without entries too.
+    fn runs(&self, session: SessionKey, generation: u64, from: u64)
+    -> Result<Vec<Run>, StoreError>;
+
+    /// Returns the runs that the operations with these numbers added, each behind its operation: by operation, then by
+    /// generation, in order.
+    fn growths(
+        &self,
+        session: SessionKey,
+        operations: Range<u64>,
+    ) -> Result<Vec<(u64, Run)>, StoreError>;
+
+    /// Returns the checkpoints with these numbers, each behind the operation that gave it, in order.
+    fn checkpoints(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+    ) -> Result<Vec<(u64, Checkpoint)>, StoreError>;
+
+    /// Returns the origins of the entries with these numbers, each behind the operation that replaced it, in order.
+    fn origins(
+        &self,
+        session: SessionKey,
+        entries: Range<u64>,
+    ) -> Result<Vec<(u64, Origin)>, StoreError>;
+
+    /// Returns the sessions that took in an operation since a cursor was given, in the order of their keys, and a cursor for
+    /// the next time; without one, all sessions. A cursor that was given within a transaction says nothing once that is dropped.
+    fn since(&self, cursor: Option<&Cursor>) -> Result<(Vec<SessionKey>, Cursor), StoreError>;
+}
+
+/// The bytes of a store.
+pub trait ByteStore {
+    /// Hands over the lines of these entries, in this order, each checked against its entry's id.
+    fn lines(
+        &self,
+        session: SessionKey,
+        entries: &[u64],
+        each: &mut dyn FnMut(u64, Vec<u8>),
+    ) -> Result<(), StoreError>;
+
+    /// Returns how many bytes the lines of the entries with these numbers have, in order.
+    fn lengths(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<u64>, StoreError>;
+
+    /// Returns the bytes of a file that an operation kept as it lay: `at` counts its containers, then its sidecars, from 0.
+    fn kept(&self, session: SessionKey, operation: u64, at: u64) -> Result<Vec<u8>, StoreError>;
+
+    /// Reports every fault of the bytes and of the store's own structure, and never stops at the first.
+    fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError>;
+
+    /// Returns what the store takes up.
+    fn sizes(&self) -> Result<Sizes, StoreError>;
+}
+
+/// What can be made anew from facts and bytes.
+pub trait CacheStore {
+    /// Returns where a session stands.
+    fn state(&self, session: SessionKey) -> Result<State, StoreError>;
+
+    /// Returns what lists show of a session.
+    fn card(&self, session: SessionKey) -> Result<Card, StoreError>;
+
+    /// Returns the sessions that lists show, the newest first.
+    fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError>;
+
+    /// Returns the sessions that have a file at this place, each with the file's number, in order.
+    fn files(&self, place: &Place) -> Result<Vec<(SessionKey, SessionName, u64)>, StoreError>;
+
+    /// Returns the records of the entries with these numbers, in order.
+    fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError>;
+
+    /// Returns the entries whose records may have a name, in order: those with a tag from `low` to `high`.
+    fn named(
+        &self,
+        session: SessionKey,
+        low: NameTag,
+        high: NameTag,
+    ) -> Result<Vec<u64>, StoreError>;
+
+    /// Returns the last of the entries with these numbers that is a boundary.
+    fn boundary(&self, session: SessionKey, range: Range<u64>) -> Result<Option<u64>, StoreError>;
+
+    /// Returns the names that stand for more than one entry.
+    fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError>;
+
+    /// Returns the ties of the generations that have any, in order.
+    fn ties(&self, session: SessionKey) -> Result<Vec<(u64, Vec<Tie>)>, StoreError>;
+
+    /// Returns the sessions of a format that have a tie, in the order of their names.
+    fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError>;
+
+    /// Returns the last sighting of the file with this path. It is a cache: without it, the file is compared.
+    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError>;
+
+    /// Returns the token counts that are kept of the entries with these numbers, under a rule: for each entry those of its
+    /// messages, in order. It is a cache: without it, they are counted.
+    fn counts(
+        &self,
+        session: SessionKey,
+        range: Range<u64>,
+        rule: u64,
+    ) -> Result<Vec<(u64, Vec<u64>)>, StoreError>;
+}
+
+/// A place where facts, bytes and derived rows are kept.
+pub trait Store: FactStore + ByteStore + CacheStore + Send {
+    /// Begins to write. Until the transaction ends nobody else changes anything, so that what is read meanwhile holds when
+    /// it is built upon; only one is open at a time.
+    fn begin(&self) -> Result<Box<dyn Transaction + '_>, StoreError>;
+
+    /// Returns whether derived rows were made under other rules than this program's.
+    fn is_stale(&self) -> Result<bool, StoreError>;
+}
+
+/// What is being written. Dropped without [`Transaction::commit`], it leaves nothing behind.
+pub trait Transaction {
+    /// Adds an operation, or refuses it as a [`StoreError::Conflict`] when the session has moved on. One that is refused has
+    /// added nothing, and the transaction can go on.
+    fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError>;
+
+    /// Replaces all derived rows of a session.
+    fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError>;
+
+    /// Says that all derived rows are made under this program's rules now.
+    fn freshened(&mut self) -> Result<(), StoreError>;
+
+    /// Keeps sightings, each in the place of an earlier one of its path.
+    fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError>;
+
+    /// Keeps token counts of entries.
+    fn count(
+        &mut self,
+        session: SessionKey,
+        rule: u64,
+        counts: &[(u64, Vec<u64>)],
+    ) -> Result<(), StoreError>;
+
+    /// Makes all of it durable.
+    fn commit(self: Box<Self>) -> Result<Committed, StoreError>;
+}
