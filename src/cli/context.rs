@@ -6,10 +6,10 @@ use std::io::Write as _;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use undertext::context::cut::Limit;
-use undertext::context::history::{self, Key, Limits};
+use undertext::context::history::Limits;
 use undertext::context::plan::Nearness;
 use undertext::context::tokens::{Counting, Encoding};
-use undertext::context::window::{Verdict, Windows};
+use undertext::context::window::Verdict;
 use undertext::context::{Act, Item, Origin, Shape, Step};
 use undertext::model::{Block, Role, Timestamp};
 use undertext::ops::{self, Archive, Asked, Session};
@@ -182,7 +182,7 @@ fn asked(
     archive: &Archive,
     session: &Session,
 ) -> Result<Asked, CommandError> {
-    let usual = limits(settings, args.key.as_deref(), archive, session)?;
+    let usual = models::limits(settings, args.key.as_deref(), archive, session)?;
     let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
     let now = context.env.ambient().now();
     Ok(Asked {
@@ -194,7 +194,7 @@ fn asked(
         },
         model: args.model.clone(),
         window: args.window,
-        windows: windows(settings),
+        windows: models::windows(settings),
         limits: Limits {
             turns: args.turns.map(size).or(usual.turns),
             messages: args.max_messages.map(size).or(usual.messages),
@@ -204,53 +204,6 @@ fn asked(
         images: !args.no_images,
         results: args.max_tool_result.map(|limit| Limit::of_chars(size(limit))),
         counting: (args.tokens != TokensArg::Exact).then_some(Counting::Estimate),
-    })
-}
-
-/// Returns what the settings say of windows.
-pub(crate) fn windows(settings: &Settings) -> Windows {
-    let (window, default) = (&settings.window, Windows::default());
-    let models = settings.models.iter();
-    Windows {
-        models: models.filter_map(|(name, model)| Some((name.clone(), model.window?))).collect(),
-        cap: window.cap,
-        default: window.default.filter(|&tokens| tokens > 0).unwrap_or(default.default),
-        block: window.block.unwrap_or(default.block),
-        warn: window.warn.unwrap_or(default.warn),
-    }
-}
-
-/// Returns how much of the history the settings let be sent to whom a session is for.
-pub(crate) fn limits(
-    settings: &Settings,
-    key: Option<&str>,
-    archive: &Archive,
-    session: &Session,
-) -> Result<Limits, CommandError> {
-    let some = |n: usize| (n > 0).then_some(n);
-    let channels = settings.channels.iter().map(|(name, channel)| {
-        let users = channel.users.iter().filter(|(_, turns)| **turns > 0);
-        let channel = history::Channel {
-            direct: some(channel.direct),
-            group: some(channel.group),
-            users: users.map(|(user, turns)| (user.clone(), *turns)).collect(),
-        };
-        (name.to_lowercase(), channel)
-    });
-    let channels: BTreeMap<String, history::Channel> = channels.collect();
-    let of_key = match (key, channels.is_empty()) {
-        (_, true) => None,
-        (Some(key), _) => Some(key.to_owned()),
-        (None, _) => ops::session_key(archive, session)?,
-    };
-    let of_key = of_key.as_deref().and_then(Key::parse);
-    let of_key = of_key.and_then(|key| history::turns_of(&channels, &key));
-    let limits = &settings.limits;
-    Ok(Limits {
-        turns: of_key.or(some(limits.turns)),
-        messages: some(limits.messages),
-        tokens: (limits.tokens > 0).then_some(limits.tokens),
-        since: None,
     })
 }
 

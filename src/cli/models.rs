@@ -2,6 +2,7 @@
 //!
 //! Invariant: a key is read from the environment where it is used, and goes nowhere but into its provider.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,15 +11,16 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use undertext::context::Shape;
 use undertext::context::event::Event;
-use undertext::context::history::Limits;
+use undertext::context::history::{self, Limits};
 use undertext::context::machine;
 use undertext::context::model::{ChatModel, Summarizer};
 use undertext::context::plan::{self, Keep, Nearness};
 use undertext::context::tokens::Counting;
 use undertext::context::visible::Visible;
+use undertext::context::window::Windows;
 use undertext::disk;
 use undertext::model::Timestamp;
-use undertext::ops::{Archive, Asked, Compacted, Compacting, Rule, Session};
+use undertext::ops::{self, Archive, Asked, Compacted, Compacting, Rule, Session};
 use undertext::provider::{
     Api, Command, Endpoint, Http, Key, Network,
     process::{self, Task},
@@ -26,7 +28,6 @@ use undertext::provider::{
 use undertext::settings::{Provider, ProviderKind, Settings};
 
 use super::common::{counted, path, whole};
-use super::context::{limits, windows};
 use super::error::{CommandError, Kind};
 use super::{Context, advice};
 
@@ -266,6 +267,53 @@ pub(crate) fn usual(settings: &Settings) -> Asked {
         results: None,
         counting: Some(Counting::Estimate),
     }
+}
+
+/// Returns what the settings say of windows.
+pub(crate) fn windows(settings: &Settings) -> Windows {
+    let (window, default) = (&settings.window, Windows::default());
+    let models = settings.models.iter();
+    Windows {
+        models: models.filter_map(|(name, model)| Some((name.clone(), model.window?))).collect(),
+        cap: window.cap,
+        default: window.default.filter(|&tokens| tokens > 0).unwrap_or(default.default),
+        block: window.block.unwrap_or(default.block),
+        warn: window.warn.unwrap_or(default.warn),
+    }
+}
+
+/// Returns how much of the history the settings let be sent to whom a session is for.
+pub(crate) fn limits(
+    settings: &Settings,
+    key: Option<&str>,
+    archive: &Archive,
+    session: &Session,
+) -> Result<Limits, CommandError> {
+    let some = |n: usize| (n > 0).then_some(n);
+    let channels = settings.channels.iter().map(|(name, channel)| {
+        let users = channel.users.iter().filter(|(_, turns)| **turns > 0);
+        let channel = history::Channel {
+            direct: some(channel.direct),
+            group: some(channel.group),
+            users: users.map(|(user, turns)| (user.clone(), *turns)).collect(),
+        };
+        (name.to_lowercase(), channel)
+    });
+    let channels: BTreeMap<String, history::Channel> = channels.collect();
+    let of_key = match (key, channels.is_empty()) {
+        (_, true) => None,
+        (Some(key), _) => Some(key.to_owned()),
+        (None, _) => ops::session_key(archive, session)?,
+    };
+    let of_key = of_key.as_deref().and_then(history::Key::parse);
+    let of_key = of_key.and_then(|key| history::turns_of(&channels, &key));
+    let limits = &settings.limits;
+    Ok(Limits {
+        turns: of_key.or(some(limits.turns)),
+        messages: some(limits.messages),
+        tokens: (limits.tokens > 0).then_some(limits.tokens),
+        since: None,
+    })
 }
 
 /// Returns when a context is due to be compacted.

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test reads and writes what it made itself")]
 
 mod agents;
+mod circles;
 mod claude;
 mod cli;
 mod codex;

@@ -28,7 +28,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
 ];
 
 /// Crate, then the paths under `src` that may import it.
-const CRATES: [(&str, &[&str]); 8] = [
+const CRATES: [(&str, &[&str]); 9] = [
     ("anyhow", &["cli"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
@@ -36,6 +36,7 @@ const CRATES: [(&str, &[&str]); 8] = [
     ("regex", &["cli"]),
     ("rusqlite", &["store/sqlite"]),
     ("terminal_size", &["cli"]),
+    ("tiktoken", &["context/tokens"]),
     ("ureq", &["provider"]),
 ];
 
@@ -268,7 +269,7 @@ fn declares(text: &str, declaration: &str) -> bool {
     text.lines().any(|line| matches!(line.strip_suffix(declaration), Some("" | "pub(crate) ")))
 }
 
-fn is_ident(c: char) -> bool {
+pub(crate) fn is_ident(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
@@ -279,12 +280,12 @@ fn layer_of(path: &str) -> Option<&'static str> {
 }
 
 #[track_caller]
-fn none(faults: impl Iterator<Item = String>) {
+pub(crate) fn none(faults: impl Iterator<Item = String>) {
     let faults: Vec<String> = faults.collect();
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
-fn sources() -> Vec<(String, String)> {
+pub(crate) fn sources() -> Vec<(String, String)> {
     rust_files("src")
 }
 

@@ -1,0 +1,449 @@
+//! The inside of each room, checked by reading the sources: how its files import each other, how many methods a trait has,
+//! and how long a file is.
+//!
+//! Whatever falls short is named in a list of this file, and the lists are exact: a name leaves them with its fault.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::tidy::{is_ident, none, sources};
+
+/// The rooms whose files import each other in circles, not yet mended.
+const CIRCLES: [&str; 2] = ["cli", "wire"];
+
+/// The traits with more than [`METHODS`] methods, not yet cut.
+const WIDE: [&str; 2] = ["wire/mod.rs: Format", "wire/mod.rs: Graph"];
+
+/// The files with more than [`LINES`] lines that give no reason, not yet cut.
+const LONG: [&str; 6] = [
+    "ops/compact.rs",
+    "ops/context.rs",
+    "ops/graph.rs",
+    "sync/change.rs",
+    "wire/mod.rs",
+    "wire/pi.rs",
+];
+
+/// How many methods a trait may have.
+const METHODS: usize = 12;
+
+/// How many lines a file may have before its tests.
+const LINES: usize = 600;
+
+#[test]
+fn no_files_of_a_room_import_each_other_in_a_circle() {
+    none(astray(&circles(&sources()), &CIRCLES).into_iter());
+}
+
+#[test]
+fn no_trait_has_more_methods_than_one_can_keep_in_mind() {
+    none(astray(&wide_traits(&sources()), &WIDE).into_iter());
+}
+
+#[test]
+fn no_file_is_long_without_a_reason() {
+    none(astray(&long_files(&sources()), &LONG).into_iter());
+}
+
+#[test]
+fn planted_circles_are_found() {
+    let found = |files: &[(&str, &str)]| -> Vec<String> {
+        let own = |&(path, text): &(&str, &str)| (path.to_owned(), text.to_owned());
+        circles(&files.iter().map(own).collect::<Vec<_>>()).into_values().collect()
+    };
+    let room = |root: &str, one: &str, other: &str| {
+        found(&[("room/mod.rs", root), ("room/a.rs", one), ("room/b.rs", other)])
+    };
+    let circle = ["room/a -> room/b -> room/a"];
+    let declared = "mod a;\nmod b;\n";
+    let exported = "mod a;\nmod b;\npub use a::A;\npub use self::b::{B, f as g};";
+    assert_eq!(room(declared, "use super::b::B;", "use crate::room::a;"), circle);
+    assert_eq!(
+        room(declared, "use crate::{x, room::{y, b::{self, B}}};", "use super::a::A;"),
+        circle
+    );
+    assert_eq!(room(declared, "fn f() { super::b::f() }", "fn f(_: self::super::a::A) {}"), circle);
+    assert_eq!(room(exported, "use super::B;", "use crate::room::A;"), circle);
+    assert_eq!(room(exported, "use super::g;", "use crate::room::{A as Other};"), circle);
+    assert_eq!(
+        room(exported, "", "use super::A;"),
+        [""; 0],
+        "a root re-exports what it does not use"
+    );
+    assert_eq!(
+        room("mod a;\npub struct Own;\npub fn f() { a::f() }", "use super::Own;", ""),
+        ["room -> room/a -> room"]
+    );
+    assert_eq!(
+        found(&[
+            ("room/mod.rs", "mod a;"),
+            ("room/a.rs", "mod c;\npub(super) use c::C;\nuse super::b::B;"),
+            ("room/a/c.rs", ""),
+            ("room/b.rs", "use super::a::C;"),
+        ]),
+        [""; 0],
+        "a name comes from where it is re-exported"
+    );
+    let tests = "#[cfg(test)]\n#[expect(x)]\nmod tests { use super::super::b::B; fn f() {} }";
+    assert_eq!(room(declared, tests, "use super::a::A;"), [""; 0]);
+    let silent = "// use super::b::B;\n/* super::b */ const S: &str = \"super::b\\\"\"; const R: &str = r#\"\"super::b\"#;";
+    assert_eq!(room(declared, silent, "use super::a::A;"), [""; 0]);
+    assert_eq!(
+        room(declared, "pub(in crate::room::b) fn f<'a>(_: &'a u8) {}", "use super::a::f;"),
+        [""; 0]
+    );
+    assert_eq!(
+        room(declared, "const C: char = '\"'; use super::b::B;", "use super::a::A;"),
+        circle
+    );
+    let other =
+        [("room/a.rs", "use crate::other::b::B;"), ("other/b.rs", "use crate::room::a::A;")];
+    assert_eq!(found(&other), [""; 0], "the table of the architecture holds the rooms apart");
+}
+
+#[test]
+fn planted_wide_traits_and_long_files_are_found() {
+    let file = |text: String| [("room/a.rs".to_owned(), text)];
+    let wide = |methods: usize| {
+        let methods = "fn m(&self, f: fn(u8)) { fn inner() {} }\n".repeat(methods);
+        wide_traits(&file(format!("pub trait Wide: Send {{\n{methods}}}\nfn free() {{}}")))
+    };
+    assert_eq!(wide(METHODS).len(), 0);
+    assert_eq!(wide(METHODS + 1).into_keys().collect::<Vec<_>>(), ["room/a.rs: Wide"]);
+    let long = |head: &str, lines: usize| {
+        let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "//\n".repeat(LINES));
+        let text = format!("{head}\n{}{tests}", "fn f() {}\n".repeat(lines - head.lines().count()));
+        long_files(&file(text)).len()
+    };
+    assert_eq!(long("//! Something.", LINES), 0);
+    assert_eq!(long("//! Something.", LINES + 1), 1);
+    assert_eq!(
+        long("//! Something.\n//! One file, because its parts share a state.\n//!", LINES + 1),
+        0
+    );
+    assert_eq!(long("//! Something.\n//!\n//! It waits, because it must.", LINES + 1), 1);
+}
+
+#[test]
+fn a_list_is_exact() {
+    let found = BTreeMap::from([("a".to_owned(), "a is wrong".to_owned())]);
+    assert_eq!(astray(&found, &["a"]), [""; 0]);
+    assert_eq!(astray(&found, &[]), ["a is wrong"]);
+    assert_eq!(astray(&found, &["a", "b"]), ["b is mended, so it leaves the list"]);
+}
+
+/// Returns the faults whose names no list has, and the names of a list that have no fault.
+fn astray(found: &BTreeMap<String, String>, known: &[&str]) -> Vec<String> {
+    let new = found.iter().filter(|(name, _)| !known.contains(&name.as_str()));
+    let mended = known.iter().filter(|name| !found.contains_key(**name));
+    let mended = mended.map(|name| format!("{name} is mended, so it leaves the list"));
+    new.map(|(_, fault)| fault.clone()).chain(mended).collect()
+}
+
+/// A file as a module: the names that lead to it from the crate's root.
+type Module = Vec<String>;
+
+/// Returns a circle of each room that has one.
+fn circles(files: &[(String, String)]) -> BTreeMap<String, String> {
+    let texts: BTreeMap<Module, Vec<&str>> =
+        files.iter().map(|(path, text)| (module_of(path), code(text))).collect();
+    let rooms =
+        Rooms { uses: texts.iter().map(|(module, tokens)| (module, uses(tokens))).collect() };
+    let edges: BTreeMap<&Module, BTreeSet<Module>> =
+        texts.iter().map(|(module, tokens)| (module, rooms.edges(module, tokens))).collect();
+    let mut found = BTreeMap::new();
+    for module in texts.keys() {
+        if !found.contains_key(&module[0])
+            && let Some(way) = way_back(module, &edges)
+        {
+            let way: Vec<String> = way.iter().map(|module| module.join("/")).collect();
+            found.insert(module[0].clone(), way.join(" -> "));
+        }
+    }
+    found
+}
+
+/// Returns the shortest way from a file along imports back to itself.
+fn way_back(module: &Module, edges: &BTreeMap<&Module, BTreeSet<Module>>) -> Option<Vec<Module>> {
+    let mut ways = vec![vec![module.clone()]];
+    let mut seen = BTreeSet::new();
+    let mut at = 0;
+    while let Some(way) = ways.get(at).cloned() {
+        at += 1;
+        for next in way.last().and_then(|last| edges.get(last)).into_iter().flatten() {
+            let longer = [way.as_slice(), std::slice::from_ref(next)].concat();
+            if next == module {
+                return Some(longer);
+            }
+            if seen.insert(next) {
+                ways.push(longer);
+            }
+        }
+    }
+    None
+}
+
+/// Returns the module that a file below `src` is.
+fn module_of(path: &str) -> Module {
+    let path = path.trim_end_matches(".rs");
+    path.strip_suffix("/mod").unwrap_or(path).split('/').map(str::to_owned).collect()
+}
+
+/// What the files of the rooms name.
+struct Rooms<'a> {
+    uses: BTreeMap<&'a Module, Vec<Use<'a>>>,
+}
+
+/// A name that a `use` brings into a file.
+struct Use<'a> {
+    /// Where it stands among the tokens.
+    at: Range<usize>,
+    path: Vec<&'a str>,
+    name: &'a str,
+    is_public: bool,
+}
+
+impl Rooms<'_> {
+    /// Returns the files of its own room that a file imports; what it re-exports from below itself it does not import.
+    fn edges(&self, module: &Module, tokens: &[&str]) -> BTreeSet<Module> {
+        let uses = &self.uses[module];
+        let is_export = |path: &Module, of: &Use<'_>| of.is_public && path.starts_with(module);
+        let imported = uses
+            .iter()
+            .filter_map(|of| self.absolute(module, &of.path).filter(|path| !is_export(path, of)));
+        let inline = paths(tokens, uses).into_iter();
+        let inline = inline.filter_map(|path| self.absolute(module, &path));
+        let files = imported.chain(inline).filter_map(|path| self.file(path));
+        files.filter(|file| file != module && file[0] == module[0]).collect()
+    }
+
+    /// Returns a path of a file from the crate's root on, unless it leads into another crate.
+    fn absolute(&self, module: &Module, path: &[&str]) -> Option<Module> {
+        let mut base = module.clone();
+        let mut rest = path;
+        match *path.first()? {
+            "crate" => (base, rest) = (Module::new(), &path[1..]),
+            "self" | "super" => {
+                while let Some(step @ ("self" | "super")) = rest.first().copied() {
+                    if step == "super" {
+                        base.pop();
+                    }
+                    rest = &rest[1..];
+                }
+            }
+            child => {
+                let is_child = |module: &&Module| {
+                    module.strip_prefix(&base[..]).is_some_and(|rest| rest == [child])
+                };
+                self.uses.keys().copied().find(is_child)?;
+            }
+        }
+        base.extend(rest.iter().map(|&name| name.to_owned()));
+        Some(base)
+    }
+
+    /// Returns the file in which the end of a path stands, behind all re-exports.
+    fn file(&self, mut path: Module) -> Option<Module> {
+        // Names that are re-exported in a ring do not compile.
+        for _ in 0..8 {
+            let depth =
+                (1..=path.len()).rev().find(|&n| self.uses.contains_key(&path[..n].to_vec()))?;
+            let (file, rest) = path.split_at(depth);
+            let (file, rest) = (file.to_vec(), rest.to_vec());
+            let exported = rest.first().and_then(|name| {
+                let of = self.uses[&file].iter().find(|of| of.is_public && of.name == name)?;
+                self.absolute(&file, &of.path)
+            });
+            let Some(exported) = exported else { return Some(file) };
+            path = [&exported, &rest[1..]].concat();
+        }
+        None
+    }
+}
+
+/// Returns all names that the `use`s of a file bring in.
+fn uses<'a>(tokens: &[&'a str]) -> Vec<Use<'a>> {
+    let mut found = Vec::new();
+    for (at, _) in tokens.iter().enumerate().filter(|(_, token)| **token == "use") {
+        // What follows a bound captures names and brings none in.
+        if tokens.get(at + 1).is_none_or(|next| *next == "<") {
+            continue;
+        }
+        let is_public = at > 0 && matches!(tokens[at - 1], "pub" | ")");
+        let end = at + tokens[at..].iter().position(|token| *token == ";").unwrap_or_default();
+        let mut prefixes: Vec<Vec<&str>> = vec![Vec::new()];
+        let mut path: Vec<&str> = Vec::new();
+        let mut alias = None;
+        for (n, token) in tokens[at + 1..=end].iter().copied().enumerate() {
+            match token {
+                "::" | "as" => {}
+                "{" => prefixes.push(path.clone()),
+                "," | "}" | ";" => {
+                    if path.last().is_some_and(|_| Some(&path) != prefixes.last()) {
+                        let mut path = path.clone();
+                        path.pop_if(|last| *last == "self" && prefixes.len() > 1);
+                        let name = alias.or(path.last().copied()).unwrap_or_default();
+                        found.push(Use { at: at..end, path, name, is_public });
+                    }
+                    if token == "}" {
+                        prefixes.pop();
+                    }
+                    alias = None;
+                    path = prefixes.last().cloned().unwrap_or_default();
+                }
+                name if tokens[at + n] == "as" => alias = Some(name),
+                name => path.push(name),
+            }
+        }
+    }
+    found
+}
+
+/// Returns the paths that stand outside of a `use` and of what says who may see an item.
+fn paths<'a>(tokens: &[&'a str], uses: &[Use<'_>]) -> Vec<Vec<&'a str>> {
+    let mut found = Vec::new();
+    for at in 0..tokens.len() {
+        let begins = tokens[at].starts_with(is_ident)
+            && tokens.get(at + 1) == Some(&"::")
+            && !tokens[..at].ends_with(&["::"])
+            && !tokens[..at].ends_with(&["(", "in"]);
+        if begins && !uses.iter().any(|of| of.at.contains(&at)) {
+            let names = tokens[at..].chunks(2).take_while(|pair| pair[0].starts_with(is_ident));
+            let names = names.scan(true, |goes_on, pair| {
+                let name = goes_on.then_some(pair[0]);
+                *goes_on = pair.get(1) == Some(&"::");
+                name
+            });
+            found.push(names.collect());
+        }
+    }
+    found
+}
+
+/// Returns the traits of the files that have too many methods.
+fn wide_traits(files: &[(String, String)]) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for (path, text) in files {
+        let tokens = code(text);
+        for at in (0..tokens.len()).filter(|&at| tokens[at] == "trait") {
+            let body = &tokens[at..at + end_of_item(&tokens[at..])];
+            let mut depth = 0;
+            let mut methods = 0;
+            for pair in body.windows(2) {
+                match pair[0] {
+                    "{" => depth += 1,
+                    "}" => depth -= 1,
+                    "fn" if depth == 1 && pair[1] != "(" => methods += 1,
+                    _ => {}
+                }
+            }
+            if methods > METHODS {
+                let name = format!("{path}: {}", tokens[at + 1]);
+                found.insert(name.clone(), format!("{name} has {methods} methods"));
+            }
+        }
+    }
+    found
+}
+
+/// Returns the files that are too long and whose first words give no reason.
+fn long_files(files: &[(String, String)]) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for (path, text) in files {
+        let lines = text.lines().take_while(|line| *line != "#[cfg(test)]").count();
+        let head = text.lines().take_while(|line| line.starts_with("//! "));
+        if lines > LINES && !head.collect::<String>().contains("because") {
+            found.insert(path.clone(), format!("{path} has {lines} lines"));
+        }
+    }
+    found
+}
+
+/// Returns the tokens of a source without comments, literals and what is compiled for tests alone.
+fn code(text: &str) -> Vec<&str> {
+    const TEST: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
+    let all = tokens(text);
+    let mut left = all.as_slice();
+    let mut kept = Vec::new();
+    while let Some((first, rest)) = left.split_first() {
+        if left.starts_with(&TEST) {
+            left = &left[TEST.len()..];
+            left = &left[end_of_item(left)..];
+        } else {
+            kept.push(*first);
+            left = rest;
+        }
+    }
+    kept
+}
+
+/// Returns how many tokens an item has, its attributes among them.
+fn end_of_item(tokens: &[&str]) -> usize {
+    let mut depth = 0;
+    for (at, token) in tokens.iter().enumerate() {
+        match *token {
+            "{" | "(" | "[" => depth += 1,
+            "}" | ")" | "]" => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 && matches!(*token, "}" | ";") {
+            return at + 1;
+        }
+    }
+    tokens.len()
+}
+
+/// Returns names, `::` and signs.
+fn tokens(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let end_of = |from: usize, end: &str| {
+            rest.get(from..)
+                .and_then(|text| text.find(end))
+                .map_or(rest.len(), |at| from + at + end.len())
+        };
+        let hashes = rest
+            .strip_prefix('r')
+            .map_or(0, |text| text.len() - text.trim_start_matches('#').len());
+        let is_raw = c == 'r' && rest[1 + hashes..].starts_with('"');
+        let mut is_token = false;
+        let length = if rest.starts_with("//") {
+            end_of(2, "\n")
+        } else if rest.starts_with("/*") {
+            end_of(2, "*/")
+        } else if is_raw {
+            end_of(2 + hashes, &format!("\"{}", &rest[1..=hashes]))
+        } else if c == '"' {
+            quoted(rest, '"')
+        } else if c == '\'' {
+            // A lifetime has no second quote right behind its first letter.
+            let is_char = rest[1..].starts_with('\\') || rest.chars().nth(2) == Some('\'');
+            if is_char { quoted(rest, '\'') } else { 1 }
+        } else {
+            is_token = !c.is_whitespace();
+            match rest.find(|c| !is_ident(c)).unwrap_or(rest.len()) {
+                0 if rest.starts_with("::") => 2,
+                0 => c.len_utf8(),
+                length => length,
+            }
+        };
+        if is_token {
+            found.push(&rest[..length]);
+        }
+        rest = &rest[length..];
+    }
+    found
+}
+
+/// Returns how long a literal in quotes is.
+fn quoted(text: &str, quote: char) -> usize {
+    let mut is_escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        if c == quote && !is_escaped {
+            return at + 1;
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    text.len()
+}
