@@ -113,6 +113,9 @@
 //! to the [`store`] and has [`live`] write the file that follows; `render` shows what the verb returned. Reading goes through an [`ops::View`], which is the [`wire::Graph`]
 //! that a [`wire::Format`] walks to find a path.
 //!
+//! The feature `models` has the room [`provider`], the feature `tokens` exact counts of tokens ([`context::tokens`]). Both are on
+//! unless a library says `default-features = false`, and the program needs both.
+//!
 //! To read the code, begin with [`model`], whose `id`, `line` and `operation` are the contract that is frozen, then
 //! `schema.sql`, [`store`], [`wire::Format`] and [`ops::append`].
 //!
@@ -158,6 +161,7 @@ pub mod json;
 pub mod live;
 pub mod model;
 pub mod ops;
+#[cfg(feature = "models")]
 pub mod provider;
 mod session;
 pub mod settings;
