@@ -10,29 +10,21 @@
 //!
 //! Invariant: what a growth says of its file is what reading that file gives, because both come from the same reader.
 
+mod live;
 mod settle;
 
-use std::{
-    cell::OnceCell, collections::BTreeMap, fs::File, io::Read, os::unix::ffi::OsStrExt,
-    path::PathBuf,
-};
+use std::{cell::OnceCell, collections::BTreeMap, fs::File, io::Read};
 
 use crate::{
     json::Raw,
-    live::{Fresh, WritableFile},
     model::{
         Bulk, Checkpoint, Container, Cutting, Digest, Entry, EntryId, Facts, Generation, IdPrefix,
-        Kind, NameTag, Origin, Parent, Place, Position, Rotation, Run, SessionName, State, Step,
-        Text, Timestamp, Words, line::Line,
+        Kind, NameTag, Origin, Parent, Place, Position, Run, SessionName, State, Step, Text,
+        Timestamp, Words, line::Line,
     },
     session::{Deriver, Growth, Pending, Session, SessionError, View, marker},
     store::{Commit, NewLine, SessionKey, StoreError, Transaction},
-    sync::{
-        Archive, Notice, SyncError,
-        follow::Follow,
-        live_file::{LiveFile, live_file},
-        scan::Scanned,
-    },
+    sync::{Archive, Notice, SyncError, follow::Follow, scan::Scanned},
     wire::{
         Envelope, Format, Graph,
         jsonl::{Reader, Tail},
@@ -569,58 +561,6 @@ impl<'a> Change<'a> {
     /// Says that an agent deleted a file.
     pub(crate) fn set_gone(&mut self, file: u64) {
         self.facts.gone.push(file);
-    }
-
-    /// Returns the live file's number and place.
-    pub(crate) fn live_file(&self) -> Option<LiveFile> {
-        live_file(self.archive, &self.tip)
-    }
-
-    /// Has the commit make an empty live file.
-    pub(crate) fn create_live(&mut self, live: &LiveFile) -> Result<(), SyncError> {
-        self.follow = Follow::Create { target: self.writable_file(live)? };
-        Ok(())
-    }
-
-    /// Returns the live file as one that may be written.
-    pub(crate) fn writable_file(&self, live: &LiveFile) -> Result<WritableFile, SyncError> {
-        self.archive.writable_file(&self.name, live)
-    }
-
-    /// Has the commit append bytes to the live file.
-    pub(crate) fn append_live(&mut self, bytes: Vec<u8>, end: u64) -> Result<(), SyncError> {
-        if let Some(live) = self.live_file() {
-            let target = self.writable_file(&live)?;
-            self.follow = Follow::Append { target, attached: live.attached, bytes, end };
-        }
-        Ok(())
-    }
-
-    /// Has the commit put a successor in the place of the live file; `old` is the generation that the old file holds.
-    pub(crate) fn exchange_live(
-        &mut self,
-        live: &LiveFile,
-        fresh: Fresh,
-        (old, new): (u64, u64),
-    ) -> Result<PathBuf, SyncError> {
-        let io = |source| SyncError::Io { path: live.path.clone(), source };
-        let (target, attached) = (fresh.live().clone(), live.attached);
-        let seen = target.look().map_err(io)?;
-        let aside =
-            target.aside(self.tip.generations.len() as u64, &|names| self.format.aside(names));
-        let aside = aside.map_err(io)?;
-        let path = aside.path().to_owned();
-        self.facts.rotations.push(Rotation {
-            file: live.n,
-            aside: path.file_name().map(|name| name.as_bytes().to_vec()).unwrap_or_default(),
-            old,
-            new,
-            inode: seen.map_or(0, |seen| seen.inode),
-            length: seen.map_or(0, |seen| seen.length),
-        });
-        let fresh = Some(Box::new(fresh));
-        self.follow = Follow::Exchange { target, attached, aside, fresh };
-        Ok(path)
     }
 }
 

@@ -1,0 +1,68 @@
+//! What a change asks of the live file: to be made, appended to, or exchanged for a successor.
+
+use std::{os::unix::ffi::OsStrExt, path::PathBuf};
+
+use super::Change;
+use crate::{
+    live::{Fresh, WritableFile},
+    model::Rotation,
+    sync::{
+        SyncError,
+        follow::Follow,
+        live_file::{LiveFile, live_file},
+    },
+};
+
+impl Change<'_> {
+    /// Returns the live file's number and place.
+    pub(crate) fn live_file(&self) -> Option<LiveFile> {
+        live_file(self.archive, &self.tip)
+    }
+
+    /// Has the commit make an empty live file.
+    pub(crate) fn create_live(&mut self, live: &LiveFile) -> Result<(), SyncError> {
+        self.follow = Follow::Create { target: self.writable_file(live)? };
+        Ok(())
+    }
+
+    /// Returns the live file as one that may be written.
+    pub(crate) fn writable_file(&self, live: &LiveFile) -> Result<WritableFile, SyncError> {
+        self.archive.writable_file(&self.name, live)
+    }
+
+    /// Has the commit append bytes to the live file.
+    pub(crate) fn append_live(&mut self, bytes: Vec<u8>, end: u64) -> Result<(), SyncError> {
+        if let Some(live) = self.live_file() {
+            let target = self.writable_file(&live)?;
+            self.follow = Follow::Append { target, attached: live.attached, bytes, end };
+        }
+        Ok(())
+    }
+
+    /// Has the commit put a successor in the place of the live file; `old` is the generation that the old file holds.
+    pub(crate) fn exchange_live(
+        &mut self,
+        live: &LiveFile,
+        fresh: Fresh,
+        (old, new): (u64, u64),
+    ) -> Result<PathBuf, SyncError> {
+        let io = |source| SyncError::Io { path: live.path.clone(), source };
+        let (target, attached) = (fresh.live().clone(), live.attached);
+        let seen = target.look().map_err(io)?;
+        let aside =
+            target.aside(self.tip.generations.len() as u64, &|names| self.format.aside(names));
+        let aside = aside.map_err(io)?;
+        let path = aside.path().to_owned();
+        self.facts.rotations.push(Rotation {
+            file: live.n,
+            aside: path.file_name().map(|name| name.as_bytes().to_vec()).unwrap_or_default(),
+            old,
+            new,
+            inode: seen.map_or(0, |seen| seen.inode),
+            length: seen.map_or(0, |seen| seen.length),
+        });
+        let fresh = Some(Box::new(fresh));
+        self.follow = Follow::Exchange { target, attached, aside, fresh };
+        Ok(path)
+    }
+}
