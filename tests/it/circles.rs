@@ -14,7 +14,7 @@ const CIRCLES: [&str; 2] = ["cli", "wire"];
 /// The traits with more than [`METHODS`] methods, not yet cut.
 const WIDE: [&str; 2] = ["wire/mod.rs: Format", "wire/mod.rs: Graph"];
 
-/// The files with more than [`LINES`] lines that give no reason, not yet cut.
+/// The files with more than [`LINES`] lines whose first paragraph does not say why (`because`), not yet cut.
 const LONG: [&str; 4] = ["ops/compact.rs", "ops/context.rs", "wire/mod.rs", "wire/pi.rs"];
 
 /// How many methods a trait may have.
