@@ -7,10 +7,9 @@
 //! # An example
 //!
 //! ```
-//! use undertext::model::Role;
 //! use undertext::ops::{self, Archive, Handle, Layers, Machine, OpsError};
 //! use undertext::store::Access;
-//! use undertext::wire::Draft;
+//! use undertext::wire::{Draft, Speaker};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let folder = tempfile::tempdir()?;
@@ -20,9 +19,9 @@
 //!
 //! // A batch is one operation; each message of the user has a checkpoint before it.
 //! let said = [
-//!     Draft::Message(Role::User, "Why does the build fail?".to_owned()),
-//!     Draft::Message(Role::Assistant, "A symbol is missing.".to_owned()),
-//!     Draft::Message(Role::User, "Then mend it.".to_owned()),
+//!     Draft::Message(Speaker::User, "Why does the build fail?".to_owned()),
+//!     Draft::Message(Speaker::Assistant, "A symbol is missing.".to_owned()),
+//!     Draft::Message(Speaker::User, "Then mend it.".to_owned()),
 //! ];
 //! let appended = ops::append(&mut archive, &session, &workspace, &said)?;
 //! assert_eq!(appended.checkpoints, [0, 1]);
@@ -47,7 +46,7 @@
 //!
 //! // A program that stays open holds the session by a handle, which keeps the last messages at hand.
 //! let mut handle = Handle::new(archive, session.clone(), workspace);
-//! handle.say(Role::Assistant, "Done.")?;
+//! handle.say(Speaker::Assistant, "Done.")?;
 //! let recent: Vec<String> = handle.messages(2)?.iter().map(|message| message.text()).collect();
 //! assert_eq!(recent, ["Then mend it.", "Done."]);
 //!

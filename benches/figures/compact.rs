@@ -15,14 +15,14 @@ use undertext::{
     },
     model::{Block, Message, Role, Timestamp},
     ops::{self, Archive, Asked, Compacting, Session, Turning, Workspace},
-    wire::Draft,
+    wire::{Draft, Speaker},
 };
 
 use crate::{Arguments, begin, folder, open, talks, text, timed, within, within_programs};
 
 fn talked(archive: &mut Archive, messages: usize) -> (Session, Workspace) {
     let (session, workspace) = begin(archive);
-    let roles = [Role::User, Role::Assistant];
+    let roles = [Speaker::User, Speaker::Assistant];
     let said: Vec<Draft> =
         (0..messages).map(|n| Draft::Message(roles[n % 2], text(n, 1000))).collect();
     ops::append(archive, &session, &workspace, &said).unwrap();

@@ -12,7 +12,7 @@ use undertext::{
     },
     model::{Block, Message, Role},
     ops,
-    wire::Draft,
+    wire::{Draft, Speaker},
 };
 
 use crate::{Arguments, begin, compare, folder, open, talks, text, timed, within, within_programs};
@@ -110,7 +110,7 @@ pub(crate) fn tokens_again(_: &Arguments) {
     let mut archive = open(folder.path());
     let (session, workspace) = begin(&mut archive);
     let said: Vec<Draft> =
-        (0..COUNTED / 20_000).map(|n| Draft::Message(Role::User, text(n, 20_000))).collect();
+        (0..COUNTED / 20_000).map(|n| Draft::Message(Speaker::User, text(n, 20_000))).collect();
     ops::append(&mut archive, &session, &workspace, &said).unwrap();
     let rule = Encoding::O200k;
     let first = ops::counts(&archive, &session, rule).unwrap();

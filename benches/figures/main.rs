@@ -37,10 +37,9 @@ use std::{
 
 use serde_json::{Value, json};
 use undertext::{
-    model::Role,
     ops::{self, Archive, Layers, Machine, Session, Workspace},
     store::Access,
-    wire::Draft,
+    wire::{Draft, Speaker},
 };
 
 const UNDERTEXT: &str = env!("CARGO_BIN_EXE_undertext");
@@ -433,7 +432,7 @@ const WORDS: [&str; 24] = [
 ];
 
 fn message(seed: usize, length: usize) -> Draft {
-    let role = if seed.is_multiple_of(2) { Role::User } else { Role::Assistant };
+    let role = if seed.is_multiple_of(2) { Speaker::User } else { Speaker::Assistant };
     Draft::Message(role, text(seed, length))
 }
 

@@ -7,11 +7,11 @@ use serde_json::json;
 use undertext::context::cut::Limit;
 use undertext::context::event::Cause;
 use undertext::disk::{self, Refusal};
-use undertext::model::{EntryId, Role};
+use undertext::model::EntryId;
 use undertext::ops::{
     self, AppendedEntry, Archive, Compacted, Compacting, Manner, OpsError, Session, SyncError,
 };
-use undertext::wire::Draft;
+use undertext::wire::{Draft, Speaker};
 
 use super::common::{DIGITS, counted};
 use super::error::{CommandError, Exit};
@@ -52,7 +52,7 @@ pub(crate) struct Args {
 
     /// Say who speaks [default: user]
     #[arg(long, value_name = "ROLE", conflicts_with_all = ["call", "result", "note", "jsonl"])]
-    role: Option<Speaker>,
+    role: Option<Role>,
 
     /// Append a call of this tool
     #[arg(long, value_name = "NAME", requires = "input", conflicts_with_all = ["text", "result", "note", "jsonl"])]
@@ -99,7 +99,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Speaker {
+enum Role {
     User,
     Assistant,
     System,
@@ -231,12 +231,12 @@ fn batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
     } else if args.text.is_none() && args.role.is_none() && !context.env.terminal.stdin {
         return Ok(records(&read(context, Path::new("-"))?));
     } else {
-        let role = match args.role {
-            None | Some(Speaker::User) => Role::User,
-            Some(Speaker::Assistant) => Role::Assistant,
-            Some(Speaker::System) => Role::System,
+        let speaker = match args.role {
+            None | Some(Role::User) => Speaker::User,
+            Some(Role::Assistant) => Speaker::Assistant,
+            Some(Role::System) => Speaker::System,
         };
-        Draft::Message(role, text(context, args.text.as_deref())?)
+        Draft::Message(speaker, text(context, args.text.as_deref())?)
     };
     Ok(Batch { drafts: vec![draft], lines: Vec::new(), call })
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use serde_json::json;
 use undertext::ops::{self, Replaced};
-use undertext::wire::cut::{Earlier, How};
+use undertext::wire::{Earlier, How};
 
 use super::Context;
 use super::common::{DIGITS, counted};

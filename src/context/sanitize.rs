@@ -32,6 +32,8 @@ pub struct Hygiene {
     pub images: bool,
     /// Who made the thinking of a message that names no model.
     pub maker: Option<Shape>,
+    /// The name that stands in the place of a model's where no model answered.
+    pub no_model: Option<&'static str>,
 }
 
 /// What stands in the place of a picture that was to be left out.
@@ -165,7 +167,7 @@ impl Hygiene {
         match self.shape {
             Shape::Messages => true,
             Shape::Anthropic => {
-                let model = message.model.as_deref().filter(|model| *model != "<synthetic>");
+                let model = message.model.as_deref().filter(|model| Some(*model) != self.no_model);
                 let by_name = model.map(|model| model.to_ascii_lowercase().contains("claude"));
                 by_name.unwrap_or(self.maker == Some(Shape::Anthropic))
             }

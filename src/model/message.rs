@@ -121,22 +121,6 @@ pub enum Stop {
     Error,
 }
 
-impl Stop {
-    /// Reads the word that a provider or an agent has for it.
-    pub fn parse(word: &str) -> Option<Self> {
-        Some(match word {
-            "end_turn" | "stop_sequence" | "stop" | "end" => Self::End,
-            "max_tokens" | "model_context_window_exceeded" | "length" => Self::Length,
-            "tool_use" | "toolUse" | "tool_calls" | "calls" => Self::Calls,
-            "pause_turn" | "paused" => Self::Paused,
-            "refusal" | "content_filter" | "refused" => Self::Refused,
-            "aborted" => Self::Aborted,
-            "error" => Self::Error,
-            _ => return None,
-        })
-    }
-}
-
 /// What a model says that it used for one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {

@@ -15,7 +15,7 @@ use crate::{
         change::Change,
         setting::{line_start, setting},
     },
-    wire::{Beside, Draft, Link, cut::CutText},
+    wire::{Draft, Link, Nearby, cut::CutText},
 };
 
 /// What an append did.
@@ -168,9 +168,9 @@ impl Batch {
             _ => {}
         }
         let mut setting = setting(change, workspace, self.parent.clone())?;
-        if change.format.beside() == Beside::Last {
+        if change.format.traits().nearby == Nearby::Last {
             let last = self.lines.last().map(|(line, _)| line.clone());
-            setting.beside = last.or(setting.beside);
+            setting.nearby = last.or(setting.nearby);
         }
         let line = change.format.write(draft, &setting).map_err(|error| invalid(error.0))?;
         let Some(record) = Raw::object(&line).filter(|_| !line.contains(&b'\n')) else {

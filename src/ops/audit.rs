@@ -10,7 +10,7 @@ use crate::{
     ops::OpsError,
     session::Session,
     sync::Archive,
-    wire::cut::Earlier,
+    wire::Earlier,
 };
 
 /// How far apart two numbers are that are still asked for together.
@@ -149,7 +149,7 @@ fn earlier(
     session: &Session,
     replaces: &BTreeMap<u64, u64>,
 ) -> Result<Vec<(EntryId, Option<Timestamp>, Earlier)>, OpsError> {
-    if !session.format.tells_earlier() {
+    if !session.format.traits().tells_omissions {
         return Ok(Vec::new());
     }
     let total = archive.store().state(session.key)?.entries();

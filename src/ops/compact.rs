@@ -244,7 +244,7 @@ impl Found {
             message: &item.message,
             tokens: item.tokens.unwrap_or(0),
             // Where all behind the first kept one stays, what was kept must be part of the summary.
-            is_kept: item.origin == Origin::Kept && format.keeps_apart(),
+            is_kept: item.origin == Origin::Kept && format.traits().keeps_scattered,
         });
         pieces.collect()
     }
@@ -505,9 +505,9 @@ impl Writing<'_> {
         let branch = change.tip.current().to_owned();
         let live = change.live_file();
         let attached = live.as_ref().filter(|live| live.attached).map(|live| live.path.clone());
-        let is_anew = matches!(lines, Lines::Anew(_));
-        change.is_replay = is_anew;
-        let is_rotated = change.archive.manner.rotate && change.format.rotates();
+        let again = if let Lines::Anew { again, .. } = &lines { Some(again.clone()) } else { None };
+        change.is_replay = again.is_some();
+        let is_rotated = change.archive.manner.rotate && change.format.traits().is_rotatable;
         let (position, summary) = match lines {
             Lines::More(lines) if !(is_rotated && live.is_some()) => {
                 let mut growth = change.growth(from.generation)?;
@@ -520,13 +520,11 @@ impl Writing<'_> {
                 compacted.written = attached;
                 read
             }
-            Lines::More(lines) | Lines::Anew(lines) => {
-                let held = (!is_anew).then_some(from);
+            Lines::More(lines) | Lines::Anew { lines, .. } => {
+                let held = again.is_none().then_some(from);
                 let (growth, reached) = reach::anew(&mut change, held, &joined(&lines))?;
                 let read = self.check(&change, &growth, &expected, &compacted.text)?;
-                if is_anew {
-                    self.name_origins(&mut change, &growth);
-                }
+                name_origins(&mut change, &growth, again.as_deref().unwrap_or_default());
                 change.grown(growth);
                 let left = change.left_name(&branch);
                 change.set_branch(&left, Some(from));
@@ -637,15 +635,13 @@ impl Writing<'_> {
             _ => Err(refused("the agent would not read all that is kept")),
         }
     }
+}
 
-    /// Says of entries that were written again for which ones they stand.
-    fn name_origins(&self, change: &mut Change<'_>, growth: &Growth) {
-        let entries = growth.sequence();
-        let (front, back) = entries.split_at(self.system.len().min(entries.len()));
-        // A checkpoint and the summary stand between.
-        let again = front.iter().zip(&self.system).chain(back.iter().skip(2).zip(&self.kept));
-        for (&entry, said) in again.filter(|(entry, said)| **entry != said.entry) {
-            change.stand_for(entry, said.entry);
+/// Says of entries that were written again for which ones they stand.
+fn name_origins(change: &mut Change<'_>, growth: &Growth, again: &[Option<u64>]) {
+    for (&entry, again) in growth.sequence().iter().zip(again) {
+        if let Some(origin) = again.filter(|origin| *origin != entry) {
+            change.stand_for(entry, origin);
         }
     }
 }

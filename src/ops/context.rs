@@ -22,7 +22,7 @@ use crate::{
     ops::{OpsError, new::about},
     session::{self, Session, Target, View},
     sync::Archive,
-    wire::{Telling, Told},
+    wire::{Interface, Telling, Told, Traits},
 };
 
 /// How a context is asked for.
@@ -175,12 +175,12 @@ fn prepared(
     if let Some(front) = items.get_mut(..front) {
         front.sort_by_key(|item| item.message.is_summary);
     }
-    let maker = match session.format.name() {
-        "claude" => Some(Shape::Anthropic),
-        "codex" => Some(Shape::Openai),
-        _ => None,
-    };
-    let hygiene = Hygiene { shape: asked.shape, images: asked.images, maker };
+    let Traits { interface, no_model, .. } = *session.format.traits();
+    let maker = interface.map(|interface| match interface {
+        Interface::Anthropic => Shape::Anthropic,
+        Interface::Openai => Shape::Openai,
+    });
+    let hygiene = Hygiene { shape: asked.shape, images: asked.images, maker, no_model };
     let plan = Plan { hygiene, limits: asked.limits, counting };
     let name = |n: u64| {
         let found = archive.store().entries(session.key, n..n + 1).unwrap_or_default();

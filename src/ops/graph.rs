@@ -196,7 +196,9 @@ impl States {
                 Some(n) => {
                     rotated.insert(n, end);
                 }
-                None if name.is_some() && name == session.format.live_name() => live = Some(end),
+                None if name.is_some() && name == session.format.traits().live_name => {
+                    live = Some(end);
+                }
                 None => {}
             }
         }
@@ -336,7 +338,10 @@ impl Facts {
             let uuid = record.and_then(|record| session.format.envelope(record).name);
             let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
             let text = messages.first().map(Message::text).unwrap_or_default();
-            let later = note::said_from_later(&text).map(str::to_owned);
+            // An agent may wrap what it is told.
+            let opening = session.format.traits().note_opening;
+            let unwrapped = text.strip_prefix(opening).unwrap_or(&text);
+            let later = note::said_from_later(unwrapped).map(str::to_owned);
             let later = later.or_else(|| session.format.mail(record?));
             let words = match &later {
                 Some(later) => first_line(later),

@@ -6,14 +6,14 @@ use mini_moka::unsync::Cache;
 
 use crate::{
     context::event::Event,
-    model::{Message, OperationId, Role},
+    model::{Message, OperationId},
     ops::{
         Appended, Compacted, Compacting, Gate, OpsError, append::append, compact::compact,
         gate::Snapshot,
     },
     session::{Session, log, messages},
     sync::{Archive, Workspace},
-    wire::Draft,
+    wire::{Draft, Speaker},
 };
 
 /// When the working set grows beyond this, it is cut.
@@ -74,8 +74,8 @@ impl Handle {
     }
 
     /// Appends a message.
-    pub fn say(&mut self, role: Role, text: &str) -> Result<Appended, OpsError> {
-        self.append(&[Draft::Message(role, text.to_owned())])
+    pub fn say(&mut self, speaker: Speaker, text: &str) -> Result<Appended, OpsError> {
+        self.append(&[Draft::Message(speaker, text.to_owned())])
     }
 
     /// Appends records, all or none.

@@ -285,7 +285,8 @@ fn with_states(paths: &[PathBuf]) -> Vec<PathBuf> {
             continue;
         }
         let mut states = bases(path);
-        let rotated = wire::FORMATS.into_iter().filter(|format| format.live_name().is_some());
+        let rotated =
+            wire::FORMATS.into_iter().filter(|format| format.traits().live_name.is_some());
         let rotated = rotated.map(|format| sources::rotations_of(path, format));
         let rotated = rotated.into_iter().find(|states| states.len() > 1);
         states.extend(rotated.unwrap_or_else(|| vec![path.clone()]));

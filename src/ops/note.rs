@@ -18,8 +18,6 @@ pub(super) fn from_later(message: &str) -> String {
 
 /// Returns the message in a note from later.
 pub(super) fn said_from_later(note: &str) -> Option<&str> {
-    // An agent may wrap what it is told.
-    let note = note.strip_prefix("<system>").unwrap_or(note);
     let (_, said) = note.strip_prefix(NOTE)?.split_once("\n\n")?;
     Some(said.rsplit_once(ADVICE).map_or(said, |(said, _)| said))
 }

@@ -117,7 +117,7 @@ pub fn truncate(
     }
     let before = change.growth(from.generation)?.length();
     let replayed = if let Some(live) =
-        change.live_file().filter(|live| live.attached && !session.format.rotates())
+        change.live_file().filter(|live| live.attached && !session.format.traits().is_rotatable)
     {
         restate(&mut change, session, &live, from, &found)?
     } else {
@@ -368,7 +368,7 @@ fn restate(
         }
     }
     let setting = setting(change, &Workspace::default(), None)?;
-    let record = session.format.anew(&lines, &setting);
+    let record = session.format.whole_context(&lines, &setting);
     let why =
         "its agent reads no record that puts a whole context in the place of another".to_owned();
     let record = record.ok_or_else(|| SyncError::OutOfReach { path: live.path.clone(), why })?;

@@ -25,7 +25,7 @@ use crate::{
     ops::{Context, OpsError, append::append_told, compact::Compacting, context, recover::recover},
     session::Session,
     sync::{Archive, Notice, Workspace},
-    wire::{Draft, Format},
+    wire::{Draft, Format, Speaker},
 };
 
 /// How often a model is asked in one turn where nothing else is said.
@@ -122,7 +122,7 @@ pub fn turn(
         turned.notices.extend(said.notices);
         Ok::<_, OpsError>(())
     };
-    say(archive, &mut turned, &[Draft::Message(Role::User, prompt.to_owned())])?;
+    say(archive, &mut turned, &[Draft::Message(Speaker::User, prompt.to_owned())])?;
     loop {
         let mut ask = |context: &Context| {
             let (system, messages) = request(context);
@@ -185,7 +185,7 @@ fn drafts(mut message: Message, calls: &[Call], format: &dyn Format) -> Vec<Draf
             *input = arguments(std::mem::take(input));
         }
     }
-    let is_first = !has_words && !calls.is_empty() && format.answers_by_call();
+    let is_first = !has_words && !calls.is_empty() && format.traits().joins_first_call;
     let mut drafts = Vec::with_capacity(calls.len() + 1);
     if has_words || calls.is_empty() || is_first {
         drafts.push(Draft::Answer(Box::new(message)));

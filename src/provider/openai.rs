@@ -151,7 +151,7 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
         message.blocks.push(Block::Call { id, name: name.to_owned(), input, signature: None });
     }
     let stop = choice.and_then(|choice| choice.get("finish_reason")?.as_str());
-    message.stop = stop.and_then(Stop::parse);
+    message.stop = stop.and_then(stop_of);
     message.id = value.get("id").and_then(Value::as_str).map(str::to_owned);
     message.model = value.get("model").and_then(Value::as_str).map(str::to_owned);
     message.usage = value.get("usage").and_then(|usage| {
@@ -171,6 +171,19 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
         return Err(Fault::Refused { said: refused.to_owned(), status: None });
     }
     checked(message, stop)
+}
+
+/// Reads why an answer ended; a gateway may hand on the words of another interface.
+fn stop_of(word: &str) -> Option<Stop> {
+    Some(match word {
+        "stop" | "end_turn" | "stop_sequence" => Stop::End,
+        "length" | "max_tokens" | "model_context_window_exceeded" => Stop::Length,
+        "tool_calls" | "tool_use" => Stop::Calls,
+        "pause_turn" => Stop::Paused,
+        "content_filter" | "refusal" => Stop::Refused,
+        "error" => Stop::Error,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ pub(crate) fn since(
     entry: u64,
 ) -> Result<Vec<Checkpoint>, SessionError> {
     // An agent's own record may stand far before what shares it.
-    let entry = if session.format.has_markers() { 0 } else { entry };
+    let entry = if session.format.traits().has_checkpoints { 0 } else { entry };
     let mut end = store.state(session.key)?.checkpoints;
     let mut found = Vec::new();
     while end > 0 {
@@ -187,7 +187,7 @@ impl Places {
                 (None, None) => {}
             }
         }
-        Ok(Self { before, behind, has_markers: session.format.has_markers(), replays })
+        Ok(Self { before, behind, has_markers: session.format.traits().has_checkpoints, replays })
     }
 
     /// Returns the checkpoint that stands before an entry.

@@ -98,7 +98,7 @@ pub(crate) fn see_operation(card: &mut Card, operation: &Operation, format: &dyn
     let is_hiding = matches!(operation.command, Command::Hide { .. });
     // Where records have no time, that of their coming stands for it.
     let is_taken_in = operation.command.takes_in();
-    if !is_taken_in && !is_hiding || is_taken_in && !format.is_timed() {
+    if !is_taken_in && !is_hiding || is_taken_in && !format.traits().has_times {
         card.active = card.active.max(operation.at);
         if is_taken_in && card.started == Timestamp::default() {
             card.started = operation.at;

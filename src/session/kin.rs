@@ -231,7 +231,9 @@ impl<'a> Side<'a> {
     fn skip_heading(&mut self) -> Result<(), SessionError> {
         for (heading, &entry) in self.entries.iter().enumerate().take(HEADING) {
             let line = self.view.line(entry)?;
-            if Raw::object(&line).is_some_and(|record| self.session.format.kept(record).is_some()) {
+            if Raw::object(&line)
+                .is_some_and(|record| self.session.format.copied_part(record).is_some())
+            {
                 self.entries.drain(..heading);
                 break;
             }
@@ -265,7 +267,7 @@ impl<'a> Side<'a> {
             let Some(&entry) = side.entries.get(n) else { return Ok(None) };
             let line = side.view.line(entry)?;
             let record = Raw::object(&line);
-            let kept = record.and_then(|record| self.session.format.kept(record));
+            let kept = record.and_then(|record| self.session.format.copied_part(record));
             Ok(kept.map(|kept| kept.bytes().to_vec()))
         };
         let both = self.entries.len().min(there.entries.len());
@@ -287,7 +289,8 @@ impl<'a> Side<'a> {
         let copied = |n: usize| -> Result<Option<String>, SessionError> {
             let Some(&entry) = self.entries.get(n) else { return Ok(None) };
             let line = self.view.line(entry)?;
-            Ok(Raw::object(&line).and_then(|record| self.session.format.copied(record, other)))
+            Ok(Raw::object(&line)
+                .and_then(|record| self.session.format.original_name(record, other)))
         };
         let n = first_without(self.entries.len(), |n| Ok(copied(n)?.is_some()))?;
         let Some(n) = n.checked_sub(1) else { return Ok(None) };
@@ -321,7 +324,7 @@ impl<'a> Side<'a> {
     fn rank(&self, shared: usize) -> Result<Rank, SessionError> {
         let own = self.entries.get(shared..).unwrap_or_default();
         let name = self.session.name.clone();
-        if !self.session.format.is_timed() {
+        if !self.session.format.traits().has_times {
             return Ok((None, Reverse(own.len()), name));
         }
         for &entry in own {

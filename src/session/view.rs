@@ -442,7 +442,7 @@ impl Graph for View<'_> {
             Parent::Entry(parent) => match self.record(parent)?.name {
                 Some(name) if twins.contains(&name) => name,
                 // Only what an agent writes into another state of its file can follow what is not there.
-                _ if self.position.generation > 1 && !self.format.is_closed() => {
+                _ if self.position.generation > 1 && !self.format.traits().has_parents_in_file => {
                     let is_apart = self.place(parent)?.is_none() && self.place(entry)?.is_some();
                     return Ok((!is_apart).then_some(parent));
                 }

@@ -445,7 +445,8 @@ impl<'a> Change<'a> {
         let held = self.session.as_ref().map(|session| (self.archive.store.as_ref(), session.key));
         self.deriver.add(n, envelope, growth.last.map(|(n, _)| n), held)?;
         self.bulk.entries.push(Entry { n, id, link });
-        let own = Some(self.format).filter(|format| format.has_markers() && kind == Kind::Meta);
+        let own = Some(self.format)
+            .filter(|format| format.traits().has_checkpoints && kind == Kind::Meta);
         let own = own.and_then(|format| format.checkpoint(Raw::object(line.bytes())?));
         self.bytes += line.bytes().len() as u64;
         self.lines.push(line);
@@ -466,7 +467,7 @@ impl<'a> Change<'a> {
 
     /// Returns whether a checkpoint of the agent's own stands at the end of a growth: then the turn that follows is its.
     fn is_marked(&self, growth: &Growth) -> Result<bool, SyncError> {
-        let Some((last, _)) = growth.last.filter(|_| self.format.has_markers()) else {
+        let Some((last, _)) = growth.last.filter(|_| self.format.traits().has_checkpoints) else {
             return Ok(false);
         };
         let position =

@@ -56,7 +56,7 @@ pub(crate) fn reach(
         return succeed(change, target, note);
     };
     let wanted = Context::of(change, &change.look(target), target)?;
-    let rotates = change.format.rotates();
+    let rotates = change.format.traits().is_rotatable;
     if !(change.archive.manner.rotate && rotates)
         && let Some(reached) = append(change, &live, target, note, &wanted)?
     {
@@ -415,7 +415,7 @@ fn path_runs(view: &View<'_>, target: Position) -> Result<Vec<Run>, SyncError> {
         }
     }
     if let Some(first) = view.at(0)?
-        && view.format().begins(&view.record(first)?)
+        && view.format().opens_file(&view.record(first)?)
         && entries.first() != Some(&first)
     {
         entries.insert(0, first);

@@ -5,7 +5,7 @@ use uuid::{Builder, Uuid};
 use crate::{
     session::Growth,
     sync::{SyncError, Workspace, change::Change},
-    wire::{Beside, Setting},
+    wire::{Nearby, Setting},
 };
 
 /// Returns what must stand before a record so that it begins a line: a file may end with its last record.
@@ -24,14 +24,14 @@ pub(crate) fn setting(
     workspace: &Workspace,
     parent: Option<String>,
 ) -> Result<Setting, SyncError> {
-    let mut beside = None;
-    let near = match (change.format.beside(), change.position()) {
-        (Beside::Nothing, _) | (_, None) => None,
-        (Beside::Head, Some(at)) => at.head,
-        (Beside::Last, Some(at)) => change.growth(at.generation)?.last.map(|(n, _)| n),
+    let mut nearby = None;
+    let near = match (change.format.traits().nearby, change.position()) {
+        (Nearby::Nothing, _) | (_, None) => None,
+        (Nearby::Head, Some(at)) => at.head,
+        (Nearby::Last, Some(at)) => change.growth(at.generation)?.last.map(|(n, _)| n),
     };
     if let (Some(session), Some(near)) = (&change.session, near) {
-        change.archive.store.lines(session.key, &[near], &mut |_, line| beside = Some(line))?;
+        change.archive.store.lines(session.key, &[near], &mut |_, line| nearby = Some(line))?;
     }
     Ok(Setting {
         session: change.name.id.clone(),
@@ -40,7 +40,7 @@ pub(crate) fn setting(
         time: change.at,
         folder: workspace.folder.clone(),
         git_branch: workspace.git_branch.clone(),
-        beside,
+        nearby,
     })
 }
 

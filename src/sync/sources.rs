@@ -212,7 +212,8 @@ pub(crate) fn rotations_of(path: &Path, format: &dyn Format) -> Vec<PathBuf> {
     let of = |path: &Path| {
         let name = path.file_name()?.to_str()?;
         let number = format.rotation(name);
-        (number.is_some() || format.live_name() == Some(name)).then_some((number.is_none(), number))
+        (number.is_some() || format.traits().live_name == Some(name))
+            .then_some((number.is_none(), number))
     };
     let here = |folder: &'_ Path| {
         if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }

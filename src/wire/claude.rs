@@ -37,10 +37,10 @@ use crate::{
     json::Raw,
     model::{Kind, Message, Tie},
     wire::{
-        Answers, Back, Beside, Draft, Earlier, Envelope, Failure, Format, Graph, Invalid, Path,
-        Paths, Setting,
+        Answers, Back, Draft, Earlier, Envelope, Failure, Folder, Graph, Identify, Interface,
+        Invalid, Layout, Nearby, Path, Paths, Read, Setting, Traits, Walk, Write,
         compaction::{Compaction, Lines},
-        text,
+        fields::text,
     },
 };
 
@@ -48,9 +48,26 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Claude;
 
-impl Format for Claude {
-    fn name(&self) -> &'static str {
-        "claude"
+/// What the format is like.
+const TRAITS: Traits = Traits {
+    folders: &[Folder {
+        agent: "Claude Code",
+        variable: Some("CLAUDE_CONFIG_DIR"),
+        usual: ".claude",
+        sessions: "projects",
+        each: None,
+    }],
+    programs: &["claude"],
+    tells_omissions: true,
+    nearby: Nearby::Head,
+    interface: Some(Interface::Anthropic),
+    no_model: Some(read::NO_MODEL),
+    ..Traits::named("claude")
+};
+
+impl Identify for Claude {
+    fn traits(&self) -> &'static Traits {
+        &TRAITS
     }
 
     fn knows(&self, record: Raw<'_>) -> bool {
@@ -87,8 +104,8 @@ impl Format for Claude {
         Some(agent.map_or(first.clone(), |agent| format!("{first}/{agent}")))
     }
 
-    fn programs(&self) -> &'static [&'static str] {
-        &["claude"]
+    fn folder(&self, record: Raw<'_>) -> Option<String> {
+        text(record, "cwd").filter(|folder| !folder.is_empty())
     }
 
     /// What the program writes for itself: of sub-agents what they are, and long answers of tools.
@@ -102,14 +119,14 @@ impl Format for Claude {
         ties::ties(session, graph)
     }
 
-    fn copied(&self, record: Raw<'_>, other: &str) -> Option<String> {
+    fn original_name(&self, record: Raw<'_>, other: &str) -> Option<String> {
         ties::copied(record, other)
     }
+}
 
-    fn folder(&self, record: Raw<'_>) -> Option<String> {
-        text(record, "cwd").filter(|folder| !folder.is_empty())
-    }
+impl Layout for Claude {}
 
+impl Read for Claude {
     fn envelope(&self, record: Raw<'_>) -> Envelope {
         read::envelope(record)
     }
@@ -122,14 +139,12 @@ impl Format for Claude {
         read::answers(record)
     }
 
-    fn tells_earlier(&self) -> bool {
-        true
-    }
-
     fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {
         read::earlier(record)
     }
+}
 
+impl Walk for Claude {
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
         chain::head(graph)
     }
@@ -150,11 +165,9 @@ impl Format for Claude {
     fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
         leaves::leaves(graph)
     }
+}
 
-    fn beside(&self) -> Beside {
-        Beside::Head
-    }
-
+impl Write for Claude {
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
         write::record(draft, setting)
     }
@@ -166,7 +179,7 @@ impl Format for Claude {
         setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
         if let Some(to) = back.to
-            && (back.note.is_some() || chain::is_message(graph.record(to)?.kind))
+            && (back.note.is_some() || read::is_message(graph.record(to)?.kind))
             && !chain::is_in_reach(graph, to)?
         {
             return Ok(None);
@@ -178,7 +191,7 @@ impl Format for Claude {
             if kind == Kind::Boundary {
                 break;
             }
-            if chain::is_message(kind) {
+            if read::is_message(kind) {
                 if !chain::is_in_reach(graph, entry)? {
                     return Ok(None);
                 }

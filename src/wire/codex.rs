@@ -29,31 +29,30 @@
 //! ```
 //!
 //! A hint is a byte of flags and a varint: of a rollback how many turns, else the estimated tokens of the words.
-//!
-//! Invariant: a path is found from its head backwards; what lies before it is not read.
 
 #![deny(clippy::indexing_slicing)]
 
 mod back;
 mod files;
+mod hint;
 mod read;
+mod walk;
+mod write;
 
-use serde_json::{Value, json};
-
+use hint::{BASE, MODEL, OPENS, WINDOW, hint};
 use read::{
-    Part, SUMMARY_PREFIX, answer, history, item_kind, item_message, omitted, part, reading, said,
-    told,
+    Part, answer, history, item_kind, item_message, meta, omitted, part, reading, said, told,
 };
 
 use crate::{
     json::Raw,
-    model::{Block, Kind, Message, Record, Role, Tie, TieKind, put_varint, take_varint},
+    model::{Block, Kind, Message, Record, Role, Tie, TieKind, put_varint},
     wire::{
-        Answers, Back, Base, Before, Beside, Draft, Earlier, Envelope, Failure, FileName, Format,
-        Graph, Invalid, Link, Path, Setting, Shelf, Telling, Told,
+        Answers, Back, Base, Draft, Earlier, Envelope, Failure, FileName, Folder, Graph, How,
+        Identify, Interface, Invalid, Layout, Link, Nearby, Path, Read, Setting, Shelf, Telling,
+        Told, Traits, Walk, Write,
         compaction::{Compaction, Lines},
-        cut::How,
-        line, moment, string, text,
+        fields::{moment, string, text},
     },
 };
 
@@ -61,35 +60,39 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Codex;
 
-/// A rollback counts it: a turn begins.
-const TURN: u8 = 1;
-/// It only prepares the turn that follows.
-const PREPARES: u8 = 2;
-/// It drops turns.
-const ROLLBACK: u8 = 4;
-/// The context begins anew with it.
-const BASE: u8 = 8;
-/// A later compaction drops it: a summary that says it is one.
-const SUMMARY: u8 = 16;
-/// It opens a file.
-const OPENS: u8 = 32;
-/// It may name the model.
-const MODEL: u8 = 64;
-/// It may say how much the model takes.
-const WINDOW: u8 = 128;
-
 /// Among how many first records a copied one opens the session that it was copied from.
 const METAS: u64 = 4;
 
-/// How much of the user's messages a compaction without a history keeps, in tokens.
-const KEPT_TOKENS: u64 = 20_000;
+/// What the format is like.
+const TRAITS: Traits = Traits {
+    folders: &[
+        Folder {
+            agent: "Codex",
+            variable: Some("CODEX_HOME"),
+            usual: ".codex",
+            sessions: "sessions",
+            each: None,
+        },
+        Folder {
+            agent: "Codex",
+            variable: Some("CODEX_HOME"),
+            usual: ".codex",
+            sessions: "archived_sessions",
+            each: None,
+        },
+    ],
+    programs: &["codex"],
+    // The program keeps the file open, and would go on in the one that was set aside.
+    is_rotatable: false,
+    tells_omissions: true,
+    nearby: Nearby::Last,
+    interface: Some(Interface::Openai),
+    ..Traits::named("codex")
+};
 
-/// The field by which a note of undertext is known among the user's messages; Codex does not read it.
-const NOTE: &str = "undertext";
-
-impl Format for Codex {
-    fn name(&self) -> &'static str {
-        "codex"
+impl Identify for Codex {
+    fn traits(&self) -> &'static Traits {
+        &TRAITS
     }
 
     fn knows(&self, record: Raw<'_>) -> bool {
@@ -115,13 +118,9 @@ impl Format for Codex {
         }
     }
 
-    fn rotates(&self) -> bool {
-        // The program keeps the file open, and would go on in the one that was set aside.
-        false
-    }
-
-    fn programs(&self) -> &'static [&'static str] {
-        &["codex"]
+    fn folder(&self, record: Raw<'_>) -> Option<String> {
+        (text(record, "type").as_deref() == Some("session_meta"))
+            .then(|| text(record.get("payload")?, "cwd"))?
     }
 
     /// The first `session_meta` is the file's own and names what it was made of; another one was copied with its history.
@@ -147,6 +146,21 @@ impl Format for Codex {
         Ok(ties)
     }
 
+    fn ordinal(&self, record: Raw<'_>) -> Option<u64> {
+        record.get("ordinal")?.u64()
+    }
+
+    /// A copy gets a time of its own.
+    fn copied_part<'a>(&self, record: Raw<'a>) -> Option<Raw<'a>> {
+        meta(record).is_none().then(|| record.get("payload"))?
+    }
+}
+
+impl Layout for Codex {
+    fn opens_file(&self, record: &Record) -> bool {
+        hint(record).0 & OPENS != 0
+    }
+
     fn base(&self, record: Raw<'_>) -> Option<Base> {
         files::base(meta(record)?)
     }
@@ -158,44 +172,12 @@ impl Format for Codex {
     fn shelves(&self, file: &std::path::Path) -> Vec<Shelf> {
         files::shelves(file)
     }
+}
 
-    fn begins(&self, record: &Record) -> bool {
-        hint(record).0 & OPENS != 0
-    }
-
-    fn replaces_all(&self, record: &Record) -> bool {
-        hint(record).0 & BASE != 0
-    }
-
-    fn tells(&self, record: &Record) -> Option<Telling> {
-        match hint(record).0 {
-            flags if flags & MODEL != 0 => Some(Telling::Model),
-            flags if flags & WINDOW != 0 => Some(Telling::Window),
-            _ => None,
-        }
-    }
-
-    fn told(&self, record: Raw<'_>) -> Told {
-        let [class, payload] = record.pick(["type", "payload"]);
-        string(class).zip(payload).map(|(class, payload)| told(&class, payload)).unwrap_or_default()
-    }
-
-    fn ordinal(&self, record: Raw<'_>) -> Option<u64> {
-        record.get("ordinal")?.u64()
-    }
-
-    /// A copy gets a time of its own.
-    fn kept<'a>(&self, record: Raw<'a>) -> Option<Raw<'a>> {
-        meta(record).is_none().then(|| record.get("payload"))?
-    }
-
-    fn folder(&self, record: Raw<'_>) -> Option<String> {
-        (text(record, "type").as_deref() == Some("session_meta"))
-            .then(|| text(record.get("payload")?, "cwd"))?
-    }
-
+impl Read for Codex {
     fn envelope(&self, record: Raw<'_>) -> Envelope {
-        let [class, payload, time, note] = record.pick(["type", "payload", "timestamp", NOTE]);
+        let [class, payload, time, note] =
+            record.pick(["type", "payload", "timestamp", write::NOTE]);
         let (mut kind, flags, number) = reading(part(record, class, payload));
         if kind == Kind::User && note.is_some() {
             kind = Kind::Note;
@@ -235,10 +217,6 @@ impl Format for Codex {
         Answers { sent, beside: Vec::new() }
     }
 
-    fn tells_earlier(&self) -> bool {
-        true
-    }
-
     fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {
         let [class, payload] = record.pick(["type", "payload"]);
         let answer = match part(record, class, payload) {
@@ -256,99 +234,48 @@ impl Format for Codex {
         .collect()
     }
 
+    fn tells(&self, record: &Record) -> Option<Telling> {
+        match hint(record).0 {
+            flags if flags & MODEL != 0 => Some(Telling::Model),
+            flags if flags & WINDOW != 0 => Some(Telling::Window),
+            _ => None,
+        }
+    }
+
+    fn told(&self, record: Raw<'_>) -> Told {
+        let [class, payload] = record.pick(["type", "payload"]);
+        string(class).zip(payload).map(|(class, payload)| told(&class, payload)).unwrap_or_default()
+    }
+}
+
+impl Walk for Codex {
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
-        let seen = replay(graph, graph.len(), |seen| is_conversation(seen.kind))?;
-        let last =
-            seen.iter().find(|seen| !seen.dropped && is_conversation(seen.kind)).or(seen.first());
-        Ok(last.map(|seen| seen.entry))
+        walk::head(graph)
     }
 
     fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
-        let Some((graph, place)) = standing(graph, head)? else { return Ok(Path::default()) };
-        let mut left = limit;
-        let seen = replay(graph, place + 1, |_| {
-            left = left.saturating_sub(1);
-            left == 0
-        })?;
-        let kept = seen.into_iter().filter(|seen| !seen.dropped).map(|seen| seen.entry);
-        let mut entries: Vec<u64> = kept.take(limit).collect();
-        entries.reverse();
-        Ok(Path { entries, repairs: Vec::new() })
+        walk::path(graph, head, limit)
     }
 
     fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
-        let mut context: Vec<Record> = Vec::new();
-        for &entry in path.iter().rev() {
-            let record = graph.record(entry)?;
-            if is_conversation(record.kind) {
-                let is_base = hint(&record).0 & BASE != 0;
-                context.push(record);
-                if is_base {
-                    break;
-                }
-            }
-        }
-        context.reverse();
-        let mut sent = Vec::new();
-        for record in context {
-            if record.kind == Kind::Boundary && hint(&record).0 & BASE == 0 {
-                sent = kept(sent);
-            }
-            sent.push(record);
-        }
-        Ok(sent.into_iter().map(|record| record.n).collect())
+        walk::context(graph, path)
     }
 
     fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
-        let seen = replay(graph, graph.len(), |_| false)?;
-        let mut leaves: Vec<u64> =
-            seen.iter().filter(|seen| seen.dropped && seen.ends).map(|seen| seen.entry).collect();
-        leaves.reverse();
-        Ok(leaves)
+        walk::leaves(graph)
     }
 
-    fn beside(&self) -> Beside {
-        Beside::Last
+    fn replaces_all(&self, record: &Record) -> bool {
+        hint(record).0 & BASE != 0
     }
+}
 
+impl Write for Codex {
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
-        let message = |role: &str, kind: &str, said: &str| json!({ "type": "message", "role": role, "content": [{ "type": kind, "text": said }] });
-        let item = match draft {
-            Draft::Message(Role::User, said) => message("user", "input_text", said),
-            Draft::Message(Role::System, said) => message("developer", "input_text", said),
-            Draft::Message(Role::Assistant, said) => message("assistant", "output_text", said),
-            Draft::Answer(said) => message("assistant", "output_text", &said.text()),
-            Draft::Message(Role::Tool, _) => {
-                return Err(Invalid("a tool's answer needs the id of its call".into()));
-            }
-            Draft::Note(said) => {
-                let mut record =
-                    record("response_item", &message("user", "input_text", said), setting);
-                if let Value::Object(fields) = &mut record {
-                    fields.insert(NOTE.into(), json!("note"));
-                }
-                return Ok(line(&record));
-            }
-            Draft::Call { id, name, input } => {
-                if let Err(error) = serde_json::from_str::<Value>(input) {
-                    return Err(Invalid(format!("the tool's input is not JSON: {error}")));
-                }
-                json!({ "type": "function_call", "name": name, "arguments": input, "call_id": id })
-            }
-            Draft::Result { id, output, error } => {
-                let output = error.as_ref().filter(|_| output.is_empty()).unwrap_or(output);
-                json!({ "type": "function_call_output", "call_id": id, "output": output })
-            }
-            Draft::Record(_) => {
-                return Err(Invalid(
-                    "records can be written as they are to native sessions only".into(),
-                ));
-            }
-        };
-        Ok(line(&record("response_item", &item, setting)))
+        write::record(draft, setting)
     }
 
-    fn anew(&self, context: &[Vec<u8>], setting: &Setting) -> Option<Vec<u8>> {
+    fn whole_context(&self, context: &[Vec<u8>], setting: &Setting) -> Option<Vec<u8>> {
         Some(back::whole(context, setting))
     }
 
@@ -369,164 +296,4 @@ impl Format for Codex {
     ) -> Result<Option<Lines>, Failure> {
         back::compaction(graph, compaction, setting).map(|line| Some(Lines::More(vec![line])))
     }
-}
-
-/// Returns what a record says that opens a session.
-fn meta(record: Raw<'_>) -> Option<Raw<'_>> {
-    (text(record, "type").as_deref() == Some("session_meta")).then(|| record.get("payload"))?
-}
-
-/// Returns the file of a session in which an entry stands, of those that lead to the end of a graph, and its place there.
-fn standing(graph: &dyn Graph, entry: u64) -> Result<Option<(&dyn Graph, u64)>, Failure> {
-    let mut graph = graph;
-    loop {
-        if let Some(place) = graph.place(entry)? {
-            return Ok(Some((graph, place)));
-        }
-        let Before::File(before) = graph.before()? else { return Ok(None) };
-        graph = before;
-    }
-}
-
-/// An entry as a replay that runs backwards meets it.
-struct Seen {
-    entry: u64,
-    kind: Kind,
-    /// Whether a rollback dropped it.
-    dropped: bool,
-    /// Whether it is the last of the conversation before a rollback.
-    ends: bool,
-}
-
-/// The records before a place, the last one first, on through all files that lead there.
-struct Backwards<'g> {
-    graph: &'g dyn Graph,
-    end: u64,
-    /// Whether something that cannot be read stands before the first one.
-    is_cut_short: bool,
-}
-
-impl Backwards<'_> {
-    fn next(&mut self) -> Result<Option<Record>, Failure> {
-        loop {
-            while self.end > 0 {
-                self.end -= 1;
-                if let Some(entry) = self.graph.at(self.end)? {
-                    return self.graph.record(entry).map(Some);
-                }
-            }
-            match self.graph.before()? {
-                Before::File(before) => (self.graph, self.end) = (before, before.len()),
-                Before::Nothing => return Ok(None),
-                Before::Unread => {
-                    self.is_cut_short = true;
-                    return Ok(None);
-                }
-            }
-        }
-    }
-}
-
-/// Reads entries from before a place backwards until one that is kept is enough, or to the beginning.
-fn replay(
-    graph: &dyn Graph,
-    end: u64,
-    mut enough: impl FnMut(&Seen) -> bool,
-) -> Result<Vec<Seen>, Failure> {
-    let mut seen: Vec<Seen> = Vec::new();
-    // How many turns are still to be dropped.
-    let mut pending = 0u64;
-    // Where in `seen` what precedes the last dropped turn or rollback begins: it all returns if no turn precedes it.
-    let mut since = None;
-    let mut trims = false;
-    let mut ends = false;
-    let mut files = Backwards { graph, end, is_cut_short: false };
-    while let Some(record) = files.next()? {
-        let (entry, kind) = (record.n, record.kind);
-        let (flags, number) = hint(&record);
-        if kind == Kind::Opaque {
-            continue;
-        }
-        let is_turn = flags & TURN != 0;
-        let mut dropped = pending > 0;
-        if flags & ROLLBACK != 0 {
-            pending = pending.saturating_add(number);
-            ends |= number > 0;
-        } else if is_turn && pending > 0 {
-            pending -= 1;
-            trims = pending == 0;
-        } else if trims && prepares(kind, flags) {
-            dropped = true;
-        } else if is_conversation(kind) {
-            trims = false;
-        }
-        let is_leaf = ends && is_conversation(kind);
-        ends &= !is_leaf;
-        let one = Seen { entry, kind, dropped, ends: is_leaf };
-        let is_enough = !dropped && enough(&one);
-        seen.push(one);
-        if is_turn {
-            since = dropped.then_some(seen.len());
-        } else if flags & ROLLBACK != 0 {
-            since = since.or(Some(seen.len()));
-        }
-        if is_enough {
-            return Ok(seen);
-        }
-    }
-    // What cannot be read has turns too.
-    if let Some(since) = since.filter(|_| !files.is_cut_short) {
-        // A history that was put in the place of another goes for good.
-        for one in seen.iter_mut().skip(since).filter(|one| one.kind != Kind::Boundary) {
-            one.dropped = false;
-        }
-    }
-    Ok(seen)
-}
-
-/// Returns what a compaction without a history keeps: the newest of the user's messages.
-fn kept(sent: Vec<Record>) -> Vec<Record> {
-    let mut left = KEPT_TOKENS;
-    let mut kept = Vec::new();
-    for record in sent.into_iter().rev() {
-        let (flags, tokens) = hint(&record);
-        let is_base = flags & BASE != 0;
-        let is_users =
-            record.kind == Kind::User || record.kind == Kind::Boundary && flags & SUMMARY == 0;
-        if is_base || is_users && left > 0 {
-            left = left.saturating_sub(tokens);
-            kept.push(record);
-        }
-    }
-    kept.reverse();
-    kept
-}
-
-fn hint(record: &Record) -> (u8, u64) {
-    let Some((&flags, mut rest)) = record.hint.split_first() else { return (0, 0) };
-    (flags, take_varint(&mut rest).unwrap_or(0))
-}
-
-fn is_conversation(kind: Kind) -> bool {
-    !matches!(kind, Kind::Meta | Kind::Opaque)
-}
-
-fn prepares(kind: Kind, flags: u8) -> bool {
-    flags & PREPARES != 0 || matches!(kind, Kind::Note | Kind::System) && flags & TURN == 0
-}
-
-fn record(kind: &str, payload: &Value, setting: &Setting) -> Value {
-    let mut record = json!({ "timestamp": setting.time.to_string() });
-    if let Value::Object(fields) = &mut record {
-        let last = setting.beside.as_deref().and_then(ordinal);
-        fields.extend(last.map(|last| ("ordinal".to_owned(), json!(last.saturating_add(1)))));
-        fields.insert("type".into(), json!(kind));
-        fields.insert("payload".into(), payload.clone());
-    }
-    record
-}
-
-/// Returns the number of a record in a file that counts them.
-fn ordinal(line: &[u8]) -> Option<u64> {
-    Raw::object(line)?.get("ordinal")?.u64()
 }

@@ -55,7 +55,12 @@ pub enum Lines {
     /// They are appended.
     More(Vec<Vec<u8>>),
     /// They are all that the file holds from now on.
-    Anew(Vec<Vec<u8>>),
+    Anew {
+        /// The lines.
+        lines: Vec<Vec<u8>>,
+        /// Of each line the entry that it says again, if it does.
+        again: Vec<Option<u64>>,
+    },
 }
 
 impl Metadata {

@@ -9,35 +9,8 @@
 use crate::{
     json::{self, Raw},
     model::Cut,
-    wire::Format,
+    wire::{Piece, Read},
 };
-
-/// What a record holds of tools' answers.
-#[derive(Clone, Debug, Default)]
-pub struct Answers<'a> {
-    /// What is sent to the model.
-    pub sent: Vec<Answer<'a>>,
-    /// Strings in which the agent keeps it for itself.
-    pub beside: Vec<Raw<'a>>,
-}
-
-/// What one tool answered.
-#[derive(Clone, Debug)]
-pub struct Answer<'a> {
-    /// The call that it answers.
-    pub call: String,
-    /// Its texts.
-    pub texts: Vec<Piece<'a>>,
-}
-
-/// A text of an answer.
-#[derive(Clone, Copy, Debug)]
-pub struct Piece<'a> {
-    /// The string that holds it.
-    string: Raw<'a>,
-    /// If that string is JSON itself, the key under which it stands there.
-    within: Option<&'static str>,
-}
 
 /// A record whose answers were cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,73 +32,7 @@ pub struct CutText {
     pub cut: Cut,
 }
 
-/// What an agent left out of a session by itself, as its record tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Earlier {
-    /// In which way.
-    pub how: How,
-    /// The call whose answer it was.
-    pub call: Option<String>,
-    /// How much it was, by the record's own word.
-    pub size: Option<String>,
-    /// How many tokens there were before and after.
-    pub tokens: (Option<u64>, Option<u64>),
-    /// The file that holds it.
-    pub file: Option<String>,
-}
-
-/// The ways in which agents leave something out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// A file holds what was too much.
-    Filed,
-    /// A text was cut.
-    Cut,
-    /// A summary stands in the place of the history.
-    Compacted,
-    /// Answers were taken out of the context.
-    Cleared,
-}
-
-impl Earlier {
-    /// Says in which way something was left out.
-    pub(super) fn new(how: How) -> Self {
-        Self { how, call: None, size: None, tokens: (None, None), file: None }
-    }
-}
-
-/// Returns what is between two marks, the first that stand so.
-pub(super) fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
-    let (_, rest) = text.split_once(before)?;
-    Some(rest.split_once(after)?.0)
-}
-
-impl<'a> Piece<'a> {
-    /// Takes a string for a text.
-    pub(super) fn new(string: Raw<'a>) -> Option<Self> {
-        string.inner().map(|_| Self { string, within: None })
-    }
-
-    /// Takes a string for a text, unless it is JSON that has one under a key.
-    pub(super) fn within(string: Raw<'a>, key: &'static str) -> Option<Self> {
-        let piece = Self::new(string)?;
-        let nested = string.bytes().starts_with(b"\"{") && {
-            let text = string.text()?;
-            Raw::object(text.as_bytes())
-                .is_some_and(|object| object.get(key).and_then(Raw::text).is_some())
-        };
-        Some(Self { within: nested.then_some(key), ..piece })
-    }
-
-    /// Returns the text.
-    pub fn text(self) -> String {
-        let text = self.string.text().unwrap_or_default();
-        let nested = self
-            .within
-            .and_then(|key| Some(Raw::object(text.as_bytes())?.get(key)?.text()?.into_owned()));
-        nested.unwrap_or_else(|| text.into_owned())
-    }
-
+impl Piece<'_> {
     /// Returns an edit of the record that makes a cut.
     fn edit(self, record: &[u8], cut: &Cut) -> Option<Edit> {
         let start = self.string.span_in(record)?.start + 1;
@@ -164,9 +71,9 @@ pub type Rule<'r> = dyn FnMut(&[&str], bool) -> Vec<Option<Cut>> + 'r;
 
 /// Cuts what tools answered in a record; None if nothing is cut.
 ///
-/// The rule is given the texts of one answer, and whether they are sent. What the agent keeps for itself is cut by the same rule, each string alone,
-/// if anything that is sent is cut.
-pub fn cut(format: &dyn Format, line: &[u8], rule: &mut Rule<'_>) -> Option<Shortened> {
+/// The rule is given the texts of one answer, and whether they are sent. What the agent keeps for itself is cut by the
+/// same rule, each string alone, if anything that is sent is cut.
+pub fn cut(format: &dyn Read, line: &[u8], rule: &mut Rule<'_>) -> Option<Shortened> {
     let answers = format.answers(Raw::object(line)?);
     let mut cuts = Vec::new();
     let mut edits = Vec::new();
@@ -197,26 +104,4 @@ pub fn cut(format: &dyn Format, line: &[u8], rule: &mut Rule<'_>) -> Option<Shor
     }
     shortened.extend_from_slice(line.get(at..)?);
     Some(Shortened { line: shortened, cuts })
-}
-
-/// Returns the texts of a tool's answer: the string itself, or the strings under `key` in the parts of a list.
-pub(super) fn parts<'a>(content: Option<Raw<'a>>, key: &str) -> Vec<Raw<'a>> {
-    let Some(content) = content else { return Vec::new() };
-    match content.kind() {
-        json::Kind::String => vec![content],
-        json::Kind::Array => content
-            .items()
-            .filter_map(|item| match item.kind() {
-                json::Kind::String => Some(item),
-                _ => item.get(key).filter(|text| text.inner().is_some()),
-            })
-            .collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// Returns the strings in a value, at any depth, but for pictures.
-pub(super) fn strings(value: Option<Raw<'_>>) -> Vec<Raw<'_>> {
-    let is_picture = |key: &[u8]| matches!(key, b"base64" | b"data");
-    value.map(|value| value.strings(is_picture).collect()).unwrap_or_default()
 }

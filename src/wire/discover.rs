@@ -1,8 +1,10 @@
-//! Where each agent keeps its sessions.
+//! Where the agents of a user keep their sessions, told from what each format says.
 //!
 //! Invariant: nothing here looks whether anything is there.
 
 use std::path::{Path, PathBuf};
+
+use super::{FORMATS, Folder, Identify};
 
 /// A folder of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,33 +19,20 @@ pub struct Home {
     pub each: Option<&'static str>,
 }
 
-/// Agent; its format; the variable that names its folder, and the folder in the user's home without it; where its sessions lie.
-struct Place(
-    &'static str,
-    &'static str,
-    Option<&'static str>,
-    &'static str,
-    &'static str,
-    Option<&'static str>,
-);
-
-const PLACES: [Place; 7] = [
-    Place("Claude Code", "claude", Some("CLAUDE_CONFIG_DIR"), ".claude", "projects", None),
-    Place("Codex", "codex", Some("CODEX_HOME"), ".codex", "sessions", None),
-    Place("Codex", "codex", Some("CODEX_HOME"), ".codex", "archived_sessions", None),
-    Place("pi", "pi", Some("PI_CODING_AGENT_DIR"), ".pi/agent", "sessions", None),
-    Place("OpenClaw", "pi", None, ".openclaw", "agents", Some("sessions")),
-    Place("Kimi CLI", "kimi", Some("KIMI_SHARE_DIR"), ".kimi", "sessions", None),
-    Place("clawdcode", "native", None, ".clawdcode", "projects", None),
-];
-
 /// Returns where the agents of a user keep their sessions; `variable` tells the folders that they were given.
+///
+/// The folder of the native format comes last.
 pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Home> {
-    let place = |Place(agent, format, named, usual, below, each): &Place| {
-        let root = named.and_then(variable).or_else(|| home.map(|home| home.join(usual)))?;
-        Some(Home { agent, format, path: root.join(below), each: *each })
+    let [native, agents @ ..] = FORMATS;
+    let traits = agents.into_iter().chain([native]).map(Identify::traits);
+    let folders =
+        traits.flat_map(|traits| traits.folders.iter().map(|folder| (traits.name, folder)));
+    let home_of = |(format, folder): (&'static str, &Folder)| {
+        let Folder { agent, usual, sessions, each, .. } = *folder;
+        let root = folder.variable.and_then(variable).or_else(|| Some(home?.join(usual)))?;
+        Some(Home { agent, format, path: root.join(sessions), each })
     };
-    PLACES.iter().filter_map(place).collect()
+    folders.filter_map(home_of).collect()
 }
 
 #[cfg(test)]

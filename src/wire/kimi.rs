@@ -30,11 +30,12 @@ use crate::{
     json::{self, Raw},
     model::{Block, Image, Kind, LineId, Message, Role, Thinking, Tie, TieKind},
     wire::{
-        Answer, Answers, Departure, Draft, Envelope, Failure, Format, Graph, Invalid, Link, Path,
-        Setting,
-        compaction::{Compaction, Lines},
-        cut::{Piece, parts},
-        line, other, shown, string, text, tie_of_sub_agent,
+        Answer, Answers, Departure, Draft, Envelope, Failure, Folder, Graph, Identify, Invalid,
+        Layout, Link, Path, Piece, Read, Setting, Traits, Walk, Write,
+        answers::parts,
+        compaction::{Compaction, Lines, Said},
+        fields::{line, other, shown, string, text},
+        identify::tie_of_sub_agent,
     },
 };
 
@@ -48,8 +49,11 @@ const LIVE: &str = "context.jsonl";
 /// The hint of a system prompt, of which only the last counts.
 const PROMPT: u8 = 1;
 
+/// How a note begins that the agent, or undertext, says in the user's place.
+const NOTE_START: &str = "<system>";
+
 /// How the agent begins what it says in the user's place.
-const NOTE: [&str; 2] = ["<system>", "<system-reminder>"];
+const NOTE: [&str; 2] = [NOTE_START, "<system-reminder>"];
 
 /// How it begins the summary that follows a compaction.
 const SUMMARY: &str = "<system>Previous context has been compacted";
@@ -66,9 +70,26 @@ const NOTE_END: &str = "</system>";
 /// What it keeps beside its sessions: what was shown, and its settings.
 const ASIDE: [&str; 2] = ["wire.jsonl", "state.json"];
 
-impl Format for Kimi {
-    fn name(&self) -> &'static str {
-        "kimi"
+/// What the format is like.
+const TRAITS: Traits = Traits {
+    folders: &[Folder {
+        agent: "Kimi CLI",
+        variable: Some("KIMI_SHARE_DIR"),
+        usual: ".kimi",
+        sessions: "sessions",
+        each: None,
+    }],
+    programs: &["kimi", "kimi-cli"],
+    live_name: Some(LIVE),
+    has_times: false,
+    has_checkpoints: true,
+    note_opening: NOTE_START,
+    ..Traits::named("kimi")
+};
+
+impl Identify for Kimi {
+    fn traits(&self) -> &'static Traits {
+        &TRAITS
     }
 
     fn knows(&self, record: Raw<'_>) -> bool {
@@ -110,11 +131,41 @@ impl Format for Kimi {
         }
     }
 
+    fn folder(&self, _record: Raw<'_>) -> Option<String> {
+        None
+    }
+
+    fn accompanies(&self, file: &std::path::Path) -> bool {
+        file.file_name().and_then(|name| name.to_str()).is_some_and(|name| ASIDE.contains(&name))
+    }
+
+    /// Sessions that begin with the same lines, the first answer of the model included, were one.
+    fn ties(&self, session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
+        if let Some(tie) = tie_of_sub_agent(session) {
+            return Ok(vec![tie]);
+        }
+        let mut begin = Vec::new();
+        for place in 0..graph.len() {
+            let Some(entry) = graph.at(place)? else { continue };
+            let line = graph.line(entry)?;
+            begin.extend_from_slice(&line);
+            begin.push(b'\n');
+            let role = Raw::object(&line).and_then(|record| text(record, "role"));
+            if role.as_deref() == Some("assistant") {
+                let other = LineId::of(&begin).to_string();
+                return Ok(vec![Tie { kind: TieKind::Beginning, other }]);
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl Layout for Kimi {
     fn rotation(&self, name: &str) -> Option<u64> {
         name.strip_prefix("context_")?.strip_suffix(".jsonl")?.parse().ok()
     }
 
-    fn aside(&self, names: &[String]) -> Option<String> {
+    fn archived_name(&self, names: &[String]) -> Option<String> {
         let newest = names.iter().filter_map(|name| self.rotation(name)).max().unwrap_or(0);
         Some(format!("context_{}.jsonl", newest.saturating_add(1)))
     }
@@ -125,7 +176,7 @@ impl Format for Kimi {
         Some(sessions.parent()?.join("kimi.json"))
     }
 
-    fn listed(
+    fn list_folder(
         &self,
         file: &std::path::Path,
         index: &[u8],
@@ -149,78 +200,9 @@ impl Format for Kimi {
         folders.push(json!({ "path": folder, "kaos": "local", "last_session_id": null }));
         Ok(serde_json::to_vec_pretty(&index).ok())
     }
+}
 
-    fn programs(&self) -> &'static [&'static str] {
-        &["kimi", "kimi-cli"]
-    }
-
-    /// Sessions that begin with the same lines, the first answer of the model included, were one.
-    fn ties(&self, session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
-        if let Some(tie) = tie_of_sub_agent(session) {
-            return Ok(vec![tie]);
-        }
-        let mut begin = Vec::new();
-        for place in 0..graph.len() {
-            let Some(entry) = graph.at(place)? else { continue };
-            let line = graph.line(entry)?;
-            begin.extend_from_slice(&line);
-            begin.push(b'\n');
-            let role = Raw::object(&line).and_then(|record| text(record, "role"));
-            if role.as_deref() == Some("assistant") {
-                let other = LineId::of(&begin).to_string();
-                return Ok(vec![Tie { kind: TieKind::Beginning, other }]);
-            }
-        }
-        Ok(Vec::new())
-    }
-
-    fn live_name(&self) -> Option<&'static str> {
-        Some(LIVE)
-    }
-
-    fn accompanies(&self, file: &std::path::Path) -> bool {
-        file.file_name().and_then(|name| name.to_str()).is_some_and(|name| ASIDE.contains(&name))
-    }
-
-    fn departure(&self, old: &dyn Graph, next: &dyn Graph) -> Result<Option<Departure>, Failure> {
-        let mut shared = 0;
-        while shared < old.len().min(next.len()) && old.at(shared)? == next.at(shared)? {
-            shared += 1;
-        }
-        let talk = first_talk(next)?;
-        if let Some((place, Kind::Boundary)) = talk
-            && place >= shared
-        {
-            return Ok(Some(Departure::Compaction));
-        }
-        let mut to = None;
-        for place in (0..old.len().min(shared + 1)).rev() {
-            let Some(entry) = old.at(place)? else { continue };
-            if old.record(entry)?.kind == Kind::Meta
-                && let Some(own) = Raw::object(&old.line(entry)?).and_then(|r| self.checkpoint(r))
-            {
-                to = Some((place, own));
-                break;
-            }
-        }
-        let Some((marker, own)) = to else { return Ok(Some(Departure::Clear)) };
-        // Behind the checkpoint that is given again, and what the model is told of it.
-        for place in marker.max(shared)..next.len().min(marker + 3) {
-            let Some(entry) = next.at(place)? else { continue };
-            if next.record(entry)?.kind == Kind::Note
-                && Raw::object(&next.line(entry)?).and_then(|r| self.mail(r)).is_some()
-            {
-                return Ok(Some(Departure::Mail(own)));
-            }
-        }
-        let keeps = first_talk(old)?.is_some_and(|(place, _)| place < marker);
-        Ok(Some(if keeps { Departure::Revert(own) } else { Departure::Clear }))
-    }
-
-    fn folder(&self, _record: Raw<'_>) -> Option<String> {
-        None
-    }
-
+impl Read for Kimi {
     fn envelope(&self, record: Raw<'_>) -> Envelope {
         let [role, content] = record.pick(["role", "content"]);
         let role = role.and_then(Raw::text);
@@ -252,14 +234,6 @@ impl Format for Kimi {
         message(record).into_iter().collect()
     }
 
-    fn is_timed(&self) -> bool {
-        false
-    }
-
-    fn has_markers(&self) -> bool {
-        true
-    }
-
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
         if text(record, "role").as_deref() != Some("tool") {
             return Answers::default();
@@ -279,7 +253,9 @@ impl Format for Kimi {
         let (_, said) = words.strip_prefix(MAIL)?.split_once("\n\n")?;
         Some(said.trim_end().strip_suffix(NOTE_END).unwrap_or(said).trim().to_owned())
     }
+}
 
+impl Walk for Kimi {
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
         for place in (0..graph.len()).rev() {
             if let Some(entry) = graph.at(place)?
@@ -326,17 +302,49 @@ impl Format for Kimi {
         Ok(Vec::new())
     }
 
+    fn departure(&self, old: &dyn Graph, next: &dyn Graph) -> Result<Option<Departure>, Failure> {
+        let mut shared = 0;
+        while shared < old.len().min(next.len()) && old.at(shared)? == next.at(shared)? {
+            shared += 1;
+        }
+        let talk = first_talk(next)?;
+        if let Some((place, Kind::Boundary)) = talk
+            && place >= shared
+        {
+            return Ok(Some(Departure::Compaction));
+        }
+        let mut to = None;
+        for place in (0..old.len().min(shared + 1)).rev() {
+            let Some(entry) = old.at(place)? else { continue };
+            if old.record(entry)?.kind == Kind::Meta
+                && let Some(own) = Raw::object(&old.line(entry)?).and_then(|r| self.checkpoint(r))
+            {
+                to = Some((place, own));
+                break;
+            }
+        }
+        let Some((marker, own)) = to else { return Ok(Some(Departure::Clear)) };
+        // Behind the checkpoint that is given again, and what the model is told of it.
+        for place in marker.max(shared)..next.len().min(marker + 3) {
+            let Some(entry) = next.at(place)? else { continue };
+            if next.record(entry)?.kind == Kind::Note
+                && Raw::object(&next.line(entry)?).and_then(|r| self.mail(r)).is_some()
+            {
+                return Ok(Some(Departure::Mail(own)));
+            }
+        }
+        let keeps = first_talk(old)?.is_some_and(|(place, _)| place < marker);
+        Ok(Some(if keeps { Departure::Revert(own) } else { Departure::Clear }))
+    }
+}
+
+impl Write for Kimi {
     fn write(&self, draft: &Draft, _setting: &Setting) -> Result<Vec<u8>, Invalid> {
         Ok(line(&match draft {
-            Draft::Message(role @ (Role::User | Role::Assistant | Role::System), said) => {
-                json!({ "role": role.as_str(), "content": said })
-            }
+            Draft::Message(speaker, said) => json!({ "role": speaker.as_str(), "content": said }),
             Draft::Answer(said) => json!({ "role": "assistant", "content": said.text() }),
-            Draft::Message(Role::Tool, _) => {
-                return Err(Invalid("a tool's answer needs the id of its call".into()));
-            }
             Draft::Note(said) => {
-                json!({ "role": "user", "content": format!("<system>{said}</system>") })
+                json!({ "role": "user", "content": format!("{NOTE_START}{said}{NOTE_END}") })
             }
             Draft::Call { id, name, input } => {
                 if let Err(error) = serde_json::from_str::<Value>(input) {
@@ -356,11 +364,7 @@ impl Format for Kimi {
                 };
                 json!({ "role": "tool", "content": content, "tool_call_id": id })
             }
-            Draft::Record(_) => {
-                return Err(Invalid(
-                    "records can be written as they are to native sessions only".into(),
-                ));
-            }
+            Draft::Record(_) => return Err(Invalid::as_it_is()),
         }))
     }
 
@@ -372,20 +376,20 @@ impl Format for Kimi {
         _settings: &[Setting; 2],
     ) -> Result<Option<Lines>, Failure> {
         let Compaction { system, kept, summary, metadata, .. } = compaction;
-        let mut lines = Vec::with_capacity(system.len() + kept.len() + 3);
-        for said in *system {
-            lines.push(graph.line(said.entry)?);
-        }
-        lines.push(internal("_checkpoint", "id", 0));
         let part = |text: &str| json!({ "type": "text", "text": text });
         let content =
             [part(&format!("{SUMMARY}. Here is the compaction output:{NOTE_END}")), part(summary)];
-        lines.push(line(&json!({ "role": "user", "content": content })));
-        for said in *kept {
-            lines.push(graph.line(said.entry)?);
-        }
-        lines.push(internal("_usage", "token_count", metadata.post_tokens));
-        Ok(Some(Lines::Anew(lines)))
+        let front = [
+            internal("_checkpoint", "id", 0),
+            line(&json!({ "role": "user", "content": content })),
+        ];
+        let back = internal("_usage", "token_count", metadata.post_tokens);
+        let copy = |said: &Said| Ok((graph.line(said.entry)?, Some(said.entry)));
+        let own = |line| Ok((line, None));
+        let lines = system.iter().map(copy).chain(front.map(own));
+        let lines = lines.chain(kept.iter().map(copy)).chain([own(back)]);
+        let (lines, again) = lines.collect::<Result<Vec<_>, Failure>>()?.into_iter().unzip();
+        Ok(Some(Lines::Anew { lines, again }))
     }
 }
 

@@ -20,22 +20,18 @@ use crate::{
     json::{self, Raw},
     model::{Block, Kind, Message, NameTag, Parent, Role, Stop, Thinking, Timestamp},
     wire::{
-        Answer, Answers, Draft, Envelope, Failure, Format, Graph, Link, Path, Repair, Setting,
-        anthropic, anthropic_usage,
+        Answer, Answers, Draft, Envelope, Failure, Folder, Graph, Identify, Invalid, Layout, Link,
+        Path, Piece, Read, Repair, Setting, Traits, Walk, Write,
+        answers::{parts, strings},
+        anthropic,
         compaction::{Compaction, Lines},
-        cut::{Piece, parts, strings},
-        moment, shown, string, text,
+        fields::{moment, shown, string, text},
     },
 };
 
 /// The native format.
 #[derive(Clone, Copy, Debug)]
 pub struct Native;
-
-/// Why a record cannot be written.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Invalid(pub String);
 
 const TYPES: [(&str, &str); 5] = [
     ("user", "user"),
@@ -45,9 +41,23 @@ const TYPES: [(&str, &str); 5] = [
     ("system", "system"),
 ];
 
-impl Format for Native {
-    fn name(&self) -> &'static str {
-        "native"
+/// What the format is like.
+const TRAITS: Traits = Traits {
+    folders: &[Folder {
+        agent: "clawdcode",
+        variable: None,
+        usual: ".clawdcode",
+        sessions: "projects",
+        each: None,
+    }],
+    has_parents_in_file: true,
+    joins_first_call: true,
+    ..Traits::named("native")
+};
+
+impl Identify for Native {
+    fn traits(&self) -> &'static Traits {
+        &TRAITS
     }
 
     fn knows(&self, record: Raw<'_>) -> bool {
@@ -64,14 +74,14 @@ impl Format for Native {
         text(record, "sessionId")
     }
 
-    fn is_closed(&self) -> bool {
-        true
-    }
-
     fn folder(&self, record: Raw<'_>) -> Option<String> {
         text(record, "cwd")
     }
+}
 
+impl Layout for Native {}
+
+impl Read for Native {
     fn envelope(&self, record: Raw<'_>) -> Envelope {
         let [class, subtype, summary, uuid, parent, time] =
             record.pick(["type", "subtype", "isCompactSummary", "uuid", "parentUuid", "timestamp"]);
@@ -108,7 +118,9 @@ impl Format for Native {
         let call = text(result, "id").unwrap_or_default();
         Answers { sent: vec![Answer { call, texts }], beside: Vec::new() }
     }
+}
 
+impl Walk for Native {
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
         for place in (0..graph.len()).rev() {
             if let Some(entry) = graph.at(place)?
@@ -172,15 +184,14 @@ impl Format for Native {
         }
         Ok(leaves.difference(&parents).copied().collect())
     }
+}
 
+impl Write for Native {
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
         let message = |role: &str, content: &str| json!({ "role": role, "content": content });
         let mut record = match draft {
-            Draft::Message(role @ (Role::User | Role::Assistant | Role::System), content) => {
-                json!({ "type": role.as_str(), "message": message(role.as_str(), content) })
-            }
-            Draft::Message(Role::Tool, _) => {
-                return Err(Invalid("a tool's answer needs the id of its call".into()));
+            Draft::Message(speaker, content) => {
+                json!({ "type": speaker.as_str(), "message": message(speaker.as_str(), content) })
             }
             Draft::Answer(said) => {
                 let kind = if only_call(said).is_some() { "tool_use" } else { "assistant" };
@@ -220,10 +231,6 @@ impl Format for Native {
             },
             _ => Ok(line),
         }
-    }
-
-    fn answers_by_call(&self) -> bool {
-        true
     }
 
     fn compaction(
@@ -298,11 +305,20 @@ fn message(record: Raw<'_>) -> Option<Message> {
         id: string(id),
         time: moment(timestamp),
         model: string(model),
-        usage: usage.map(|used| super::usage(used, super::ANTHROPIC_USAGE)),
-        stop: string(stop).and_then(|word| Stop::parse(&word)),
+        usage: usage.map(|used| anthropic::read_usage(used)),
+        stop: string(stop).and_then(|word| stop_of(&word)),
         is_summary: is_summary.and_then(Raw::bool) == Some(true),
         ..Message::new(role, blocks)
     })
+}
+
+/// Reads why an answer ended.
+fn stop_of(word: &str) -> Option<Stop> {
+    match word {
+        "aborted" => Some(Stop::Aborted),
+        "error" => Some(Stop::Error),
+        word => anthropic::stop(word),
+    }
 }
 
 /// Returns the first call of an answer that says nothing else.
@@ -344,7 +360,7 @@ fn answer(said: &Message) -> Value {
         message["model"] = json!(model);
     }
     if let Some(usage) = &said.usage {
-        message["usage"] = anthropic_usage(usage);
+        message["usage"] = anthropic::usage(usage);
     }
     message
 }
@@ -454,5 +470,5 @@ fn content(content: Raw<'_>) -> Vec<Block> {
         let words = shown(content);
         return if words.is_empty() { Vec::new() } else { vec![Block::Text(words)] };
     }
-    content.items().map(anthropic).collect()
+    content.items().map(anthropic::block).collect()
 }

@@ -7,8 +7,11 @@ use std::fs;
 use serde_json::{Value, json};
 use undertext::{
     json::Raw,
-    model::{Block, Kind, Record, Role, Thinking, Timestamp},
-    wire::{Codex, Draft, Format, Kimi, Link, Pi, Setting, detect, jsonl::Reader},
+    model::{Block, Kind, Record, Thinking, Timestamp},
+    wire::{
+        Codex, Draft, Format, Identify as _, Kimi, Link, Pi, Read as _, Setting, Speaker,
+        Walk as _, Write as _, detect, jsonl::Reader,
+    },
 };
 
 use crate::{graph::FileGraph, needs};
@@ -26,7 +29,7 @@ fn setting(parent: Option<&str>) -> Setting {
         time: Timestamp::parse("2026-08-01T10:00:00.000Z").unwrap(),
         folder: "/w".into(),
         git_branch: None,
-        beside: None,
+        nearby: None,
     }
 }
 
@@ -202,7 +205,7 @@ mod pi {
             assert_eq!(envelope.name.as_deref(), Some("new"));
             Pi.messages(record).remove(0)
         };
-        assert_eq!(check(Draft::Message(Role::User, "hi".into()), Kind::User).text(), "hi");
+        assert_eq!(check(Draft::Message(Speaker::User, "hi".into()), Kind::User).text(), "hi");
         assert_eq!(check(Draft::Note("n".into()), Kind::Note).text(), "n");
         let call = Draft::Call { id: "c".into(), name: "f".into(), input: r#"{"a":1}"#.into() };
         let input = r#"{"a":1}"#.into();

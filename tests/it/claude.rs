@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use undertext::{
     json::Raw,
     model::{Block, Kind, Timestamp},
-    wire::{Claude, Draft, Format, Setting},
+    wire::{Claude, Draft, Read as _, Setting, Walk as _, Write as _},
 };
 
 use crate::graph::FileGraph;
@@ -353,7 +353,7 @@ fn going_back_by_appending_resumes_there_with_the_note() {
         time: Timestamp::parse("2026-08-01T11:00:00Z").unwrap(),
         folder: "/elsewhere".to_owned(),
         git_branch: None,
-        beside: Some(user(1, 0, "one").to_string().into_bytes()),
+        nearby: Some(user(1, 0, "one").to_string().into_bytes()),
     };
     let after = |records: &[Value], parent: u64, note| {
         let graph = FileGraph::read(&Claude, file(records).as_bytes());

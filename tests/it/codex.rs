@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use undertext::{
     model::Message,
     ops::{self, Archive, Gap, Machine, OpsError, Session, SyncError, Workspace},
-    wire::{Codex, Draft, Format},
+    wire::{Codex, Draft, Walk as _},
 };
 
 use crate::{

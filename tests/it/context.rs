@@ -279,7 +279,7 @@ fn gemini(request: &Value) -> Option<String> {
 }
 
 pub(crate) fn plan(shape: Shape, limits: Limits) -> Plan {
-    let hygiene = Hygiene { shape, images: true, maker: Some(Shape::Anthropic) };
+    let hygiene = Hygiene { shape, images: true, maker: Some(Shape::Anthropic), no_model: None };
     Plan { hygiene, limits, counting: Counting::Estimate }
 }
 

@@ -17,7 +17,7 @@ use undertext::{
     model::{NameTag, Record, SessionName},
     ops::{self, Archive, Asked, Bound, Machine, Session},
     store::{Access, SessionFilter},
-    wire::{self, Claude, Codex, Failure, Format, Graph, Native, Pi},
+    wire::{self, Claude, Codex, Failure, Format, Graph, Native, Pi, Read as _, Walk as _},
 };
 
 use crate::{fixture, graph::FileGraph, vfs::Faults};

@@ -26,10 +26,10 @@ use tempfile::TempDir;
 use undertext::{
     context::{cut::Limit, plan::Keep},
     live,
-    model::{Role, Timestamp},
+    model::Timestamp,
     ops::{self, Archive, Bound, Compacting, Notice, OpsError, Session, Severity, SyncError},
     store::{Access, StoreError},
-    wire::Draft,
+    wire::{Draft, Speaker},
 };
 
 use crate::{
@@ -73,7 +73,7 @@ fn step(archive: &mut Archive, session: &Session, n: u64) -> Result<String, OpsE
             let wanted = Compacting { keep, ..Compacting::of(&asked, &|| Timestamp(0)) };
             ops::compact(archive, session, &here, &wanted, &mut |_| ()).map(|_| String::new())
         }
-        _ => ops::append(archive, session, &here, &[Draft::Message(Role::User, text.clone())])
+        _ => ops::append(archive, session, &here, &[Draft::Message(Speaker::User, text.clone())])
             .map(|_| text),
     }
 }
@@ -371,7 +371,7 @@ fn a_new_file_that_got_the_inode_of_a_rotated_one_is_not_taken_for_it() {
     let aside = ops::rotations(&archive, &session).unwrap().pop().unwrap().path;
     fs::write(&aside, "what another program wrote in its place\n".repeat(100)).unwrap();
     fs::rename(&aside, &live).unwrap();
-    let drafts = [Draft::Message(Role::User, "next".into())];
+    let drafts = [Draft::Message(Speaker::User, "next".into())];
     let appended = ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
     assert!(
         matches!(appended.notices.as_slice(), [Notice::SetAside { .. }]),
@@ -484,7 +484,7 @@ fn fill_the_disk(root: &Path) {
             (0..400).map(|i| format!("{:x}", (n + 7) * (i + 13) * 2_654_435_761)).collect();
         let noise = noise.concat();
         let text = format!("message {n} {noise}");
-        let drafts = [Draft::Message(Role::User, text.clone())];
+        let drafts = [Draft::Message(Speaker::User, text.clone())];
         match ops::append(&mut archive, &session, &workspace(), &drafts) {
             // What the live file had no room for is in the store, and that is where it is looked for below.
             Ok(_) | Err(OpsError::Sync(SyncError::Behind { .. })) => acknowledged.push(text),

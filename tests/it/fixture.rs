@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use undertext::{
     live::Writable,
-    model::{Block, Role, Timestamp},
+    model::{Block, Timestamp},
     ops::{self, Ambient, Archive, Layers, Session, Severity, Target, Workspace},
     store::{Access, SessionFilter, SqliteStore, Store as _},
-    wire::{self, Draft},
+    wire::{self, Draft, Speaker},
 };
 use uuid::Uuid;
 
@@ -102,7 +102,7 @@ pub(crate) fn workspace() -> Workspace {
 
 /// Appends what a user says.
 pub(crate) fn say(archive: &mut Archive, session: &Session, text: &str) {
-    let drafts = [Draft::Message(Role::User, text.to_owned())];
+    let drafts = [Draft::Message(Speaker::User, text.to_owned())];
     ops::append(archive, session, &workspace(), &drafts).unwrap();
 }
 

@@ -11,10 +11,9 @@ use std::{
 use rusqlite::{Connection, OptionalExtension, types::Value};
 use tempfile::TempDir;
 use undertext::{
-    model::Role,
     ops::{self, Archive, SyncError},
     store::{Access, FORMAT_VERSION, FactStore, SqliteStore, StoreError},
-    wire::Draft,
+    wire::{Draft, Speaker},
 };
 
 use crate::{
@@ -61,7 +60,7 @@ pub(crate) fn make(root: &Path) {
     let long = "a result of a tool that is long enough to be kept once, ".repeat(8);
     say(&mut archive, &session, "What lies underneath?");
     let drafts = [
-        Draft::Message(Role::Assistant, "I look. \u{1b}[31m\u{202e}".into()),
+        Draft::Message(Speaker::Assistant, "I look. \u{1b}[31m\u{202e}".into()),
         Draft::Call { id: "call-1".into(), name: "read".into(), input: r#"{"path":"a"}"#.into() },
         Draft::Result { id: "call-1".into(), output: long.clone(), error: None },
         Draft::Record(br#"{"type":"assistant", "uuid":"my-own", "message":{"role":"assistant","content":[{"type":"text","text":"Text."}]}}"#.to_vec()),

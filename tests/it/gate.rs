@@ -8,8 +8,9 @@ use std::{
 
 use undertext::{
     context::model::{ModelError, Summarizer, SummaryRequest, Written},
-    model::{Message, Role, Timestamp},
+    model::{Message, Timestamp},
     ops::{self, Archive, Compacting, Handle, Layers, Waited, Workspace},
+    wire::Speaker,
 };
 
 use crate::{compact::asked, fixture::Seeded};
@@ -43,7 +44,7 @@ fn threads_wait_for_a_compaction_or_give_up_with_the_conversation_before_it() {
     let session = ops::new(&mut archive, &Layers::default(), &workspace).unwrap().session;
     let mut handle = Handle::new(archive, session, workspace);
     for n in 0..20 {
-        let role = if n % 2 == 0 { Role::User } else { Role::Assistant };
+        let role = if n % 2 == 0 { Speaker::User } else { Speaker::Assistant };
         handle.say(role, &format!("message {n}: {}", "words ".repeat(200))).unwrap();
     }
     let before = handle.messages(100).unwrap();

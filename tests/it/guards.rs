@@ -17,7 +17,8 @@ use undertext::{
     ops::{self, Ambient, Archive, Bound, Compacting, Notice, OpsError, Session},
     store::{Access, SessionFilter, StoreError},
     wire::{
-        Answers, Draft, Envelope, Failure, Format, Graph, Invalid, Native, Path as Steps, Setting,
+        Answers, Draft, Envelope, Failure, Graph, Identify, Invalid, Layout, Native, Path as Steps,
+        Read, Setting, Traits, Walk, Write,
         compaction::{Compaction, Lines},
     },
 };
@@ -193,9 +194,9 @@ struct Deaf {
     is_behind: bool,
 }
 
-impl Format for Deaf {
-    fn name(&self) -> &'static str {
-        Native.name()
+impl Identify for Deaf {
+    fn traits(&self) -> &'static Traits {
+        Native.traits()
     }
 
     fn knows(&self, record: Raw<'_>) -> bool {
@@ -209,7 +210,11 @@ impl Format for Deaf {
     fn folder(&self, record: Raw<'_>) -> Option<String> {
         Native.folder(record)
     }
+}
 
+impl Layout for Deaf {}
+
+impl Read for Deaf {
     fn envelope(&self, record: Raw<'_>) -> Envelope {
         Native.envelope(record)
     }
@@ -221,7 +226,9 @@ impl Format for Deaf {
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
         Native.answers(record)
     }
+}
 
+impl Walk for Deaf {
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
         Native.head(graph)
     }
@@ -245,7 +252,9 @@ impl Format for Deaf {
     fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
         Native.leaves(graph)
     }
+}
 
+impl Write for Deaf {
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
         Native.write(draft, setting)
     }

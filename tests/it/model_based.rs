@@ -9,9 +9,8 @@ use std::{fs, io::Write, path::PathBuf};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use undertext::{
-    model::Role,
     ops::{self, Archive, OpsError, Session, SyncError},
-    wire::Draft,
+    wire::{Draft, Speaker},
 };
 
 use crate::fixture::{self, Seeded, assert_sound, exported, lines, live, said, workspace};
@@ -112,8 +111,10 @@ impl Side {
             Ok(format!("{} {:?}", appended.entries.len(), appended.checkpoints))
         };
         match op {
-            Op::User => appended(archive, &[Draft::Message(Role::User, text("user"))]),
-            Op::Assistant => appended(archive, &[Draft::Message(Role::Assistant, text("model"))]),
+            Op::User => appended(archive, &[Draft::Message(Speaker::User, text("user"))]),
+            Op::Assistant => {
+                appended(archive, &[Draft::Message(Speaker::Assistant, text("model"))])
+            }
             Op::Note => appended(archive, &[Draft::Note(text("note"))]),
             Op::Tool => {
                 let input = format!(r#"{{"text":"{}"}}"#, text("call"));

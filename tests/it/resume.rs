@@ -10,7 +10,7 @@ use undertext::{
     json::Raw,
     model::{Block, Kind, Message, Position, Role},
     ops::{self, Archive, Machine, OpsError, Session, SyncError, View},
-    wire::{Claude, Codex, Format, Graph, jsonl::Reader},
+    wire::{Claude, Codex, Format, Graph, Read as _, jsonl::Reader},
 };
 
 use crate::{

@@ -9,9 +9,8 @@ use std::{
 };
 
 use undertext::{
-    model::Role,
     ops::{self, Archive, Manner, Session},
-    wire::Draft,
+    wire::{Draft, Speaker},
 };
 
 use crate::{
@@ -132,7 +131,7 @@ fn each_commit_is_on_the_disk_before_it_is_acknowledged() {
     let session = fixture::session(&mut archive);
     for n in 0..5 {
         seen();
-        let drafts = [Draft::Message(Role::User, format!("message {n}"))];
+        let drafts = [Draft::Message(Speaker::User, format!("message {n}"))];
         ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
         place(&seen(), "the store", is_store);
     }

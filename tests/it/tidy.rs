@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use undertext::wire::{self, Traits};
+
 /// Folder, then the folders it may import: the table of the architecture, complete.
 const LAYERS: [(&str, &[&str]); 16] = [
     ("json", &[]),
@@ -127,7 +129,48 @@ fn command_lines_are_spelt_in_one_file() {
 }
 
 #[test]
+fn agents_are_known_to_their_formats_only() {
+    // Field names that the id of a line is made of; names of models and of providers; files that hold secrets; how a
+    // provider is told a system's words.
+    let elsewhere = [
+        "model/line.rs",
+        "context/overflow.rs",
+        "context/sanitize.rs",
+        "context/tokens.rs",
+        "context/visible.rs",
+        "context/window.rs",
+        "provider/anthropic.rs",
+    ];
+    let sources = sources().into_iter().filter(|(path, _)| !elsewhere.contains(&path.as_str()));
+    let words = agents_words();
+    let faults = sources.filter(|(path, _)| !path.starts_with("wire/")).flat_map(|(path, text)| {
+        let faults = spelt_words(&said(&text), &words);
+        faults.into_iter().map(move |line| format!("{path}: {line}"))
+    });
+    none(faults);
+}
+
+#[test]
+fn the_help_of_an_import_names_every_agent() {
+    let help = sources().into_iter().find(|(path, _)| path == "cli/import.rs").unwrap().1;
+    let folders = wire::FORMATS.into_iter().flat_map(|format| format.traits().folders);
+    let agents: Vec<&str> = folders.map(|folder| folder.agent).collect();
+    assert!(agents.len() > wire::FORMATS.len());
+    let unnamed = agents.into_iter().filter(|agent| !help.contains(agent));
+    none(unnamed.map(str::to_owned));
+}
+
+#[test]
 fn a_planted_fault_is_found() {
+    let words = agents_words();
+    let spells = |code: &str| !spelt_words(&said(code), &words).is_empty();
+    assert!(spells("match format.name() {\n    \"claude\" => 1,"));
+    assert!(spells("let path = home.join(\".codex/sessions\");"));
+    assert!(spells("let words = note.strip_prefix(\"<system>\");"));
+    assert!(spells("record.get(\"isSidechain\")"));
+    assert!(spells("let why = \"Kimi CLI would empty it\";"));
+    assert!(!spells("let why = \"an api of pixels\"; let claude = \"\";"));
+    assert!(!spells("/// Returns `claude`.\nlet format = Claude; // \"codex\""));
     let silent = |text: &str| silent_returns("crash.rs", text).len();
     assert_eq!(silent("    if std::env::var_os(\"CORPUS\").is_none() {"), 1);
     let test = |body: &str| silent(&format!("#[test]\nfn it_works() {{\n{body}\n}}\n"));
@@ -158,6 +201,63 @@ fn a_planted_fault_is_found() {
     assert!(!names_crate("use myclap::Args;", "clap"));
     assert!(declares("mod env;\npub(crate) mod tidy;", "mod tidy;"));
     assert!(!declares("// mod tidy;", "mod tidy;"));
+}
+
+/// Returns what agents and their programs are called, where they keep sessions, and words that only their records have.
+fn agents_words() -> Vec<String> {
+    const RECORDS: [&str; 16] = [
+        "_checkpoint",
+        "_system_prompt",
+        "compact_boundary",
+        "event_msg",
+        "firstKeptEntryId",
+        "isCompactSummary",
+        "isSidechain",
+        "last-prompt",
+        "leafUuid",
+        "parentId",
+        "parentUuid",
+        "payload",
+        "replacement_history",
+        "response_item",
+        "session_meta",
+        "toolUseResult",
+    ];
+    let mut words: Vec<String> = RECORDS.map(str::to_owned).into();
+    for format in wire::FORMATS {
+        let Traits { name, programs, live_name, folders, note_opening, no_model, .. } =
+            *format.traits();
+        words.extend((name != "native").then(|| name.to_owned()));
+        words.extend(
+            [live_name, no_model, Some(note_opening)].into_iter().flatten().map(str::to_owned),
+        );
+        words.extend(programs.iter().map(|&program| program.to_owned()));
+        for folder in folders {
+            words.extend([folder.agent, folder.usual].map(str::to_owned));
+            words.extend(folder.variable.map(str::to_owned));
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Returns the lines of code that spell one of these words in a text, capital letters or not.
+fn spelt_words(code: &str, words: &[String]) -> Vec<String> {
+    let spells = |text: &str, word: &str| {
+        let (text, word) = (text.to_lowercase(), word.to_lowercase());
+        let is_whole = |(at, _): (usize, &str)| {
+            let end = at + word.len();
+            !text[..at].ends_with(is_ident) && !text[end..].starts_with(is_ident)
+        };
+        text.match_indices(&word).any(is_whole)
+    };
+    let texts = |line: &str| -> Vec<String> {
+        let line = line.split(" // ").next().unwrap_or_default();
+        line.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    let guilty =
+        |line: &&str| texts(line).iter().any(|text| words.iter().any(|word| spells(text, word)));
+    code.lines().filter(guilty).map(|line| line.trim().to_owned()).collect()
 }
 
 /// Returns the lines of a file of tests that look for what the machine has, and those in tests that return before the end
@@ -195,7 +295,7 @@ fn looks_at_the_machine(code: &str) -> bool {
 
 /// Returns a source without comments, help texts and unit tests.
 fn said(text: &str) -> String {
-    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let text = text.split("\nmod tests {").next().unwrap_or_default();
     let mut parts = text.split("after_help = \"");
     let first = parts.next().unwrap_or_default().to_owned();
     let code =

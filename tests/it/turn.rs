@@ -20,7 +20,7 @@ use undertext::{
     model::{Block, Message, Role, Timestamp},
     ops::{self, Answer, Archive, Asked, Call, Compacting, OpsError, Session, Turned, Turning},
     provider::{Api, Endpoint, Http},
-    wire::Draft,
+    wire::{Draft, Speaker},
 };
 
 use crate::{
@@ -180,7 +180,7 @@ fn an_oversized_result_that_was_put_in_by_hand_is_compacted_or_cut_away() {
     let call = Draft::Call { id: "c".into(), name: "read".into(), input: "{}".into() };
     let output = "no play and all work ".repeat(8_000);
     let result = Draft::Result { id: "c".into(), output, error: None };
-    let asks = Draft::Message(Role::User, "Read it".into());
+    let asks = Draft::Message(Speaker::User, "Read it".into());
     ops::append(&mut archive, &session, &fixture::workspace(), &[asks, call, result]).unwrap();
     let server = calling(WINDOW);
     let (model, asked) = (model(&server, Api::OpenAi), asked_for(Api::OpenAi));
@@ -288,7 +288,7 @@ fn what_cannot_be_made_to_fit_is_told_without_looping() {
     let folder = tempfile::tempdir().unwrap();
     let mut archive = fixture::open(folder.path(), 1);
     let session = fixture::session(&mut archive);
-    let system = Draft::Message(Role::System, "rule ".repeat(20_000));
+    let system = Draft::Message(Speaker::System, "rule ".repeat(20_000));
     ops::append(&mut archive, &session, &fixture::workspace(), &[system]).unwrap();
     let server = calling(WINDOW);
     let (model, asked) = (model(&server, Api::OpenAi), asked_for(Api::OpenAi));

@@ -49,8 +49,8 @@ impl Change<'_> {
         let io = |source| SyncError::Io { path: live.path.clone(), source };
         let (target, attached) = (fresh.live().clone(), live.attached);
         let seen = target.look().map_err(io)?;
-        let aside =
-            target.aside(self.tip.generations.len() as u64, &|names| self.format.aside(names));
+        let aside = target
+            .aside(self.tip.generations.len() as u64, &|names| self.format.archived_name(names));
         let aside = aside.map_err(io)?;
         let path = aside.path().to_owned();
         self.facts.rotations.push(Rotation {

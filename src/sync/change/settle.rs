@@ -123,7 +123,7 @@ impl Change<'_> {
             return Ok(());
         };
         let folder = self.archive.store.card(session.key)?.folder;
-        let holders = live::holders(path, folder.as_deref().map(Path::new), self.format.programs());
+        let holders = live::holders(path, folder.as_deref().map(Path::new), self.format.traits());
         if holders.is_empty() {
             return Ok(());
         }
@@ -142,7 +142,7 @@ impl Change<'_> {
         };
         let held = held.map_err(io)?;
         let folder = self.archive.manner.folder.as_deref();
-        let listed = self.format.listed(file.path(), &held, folder);
+        let listed = self.format.list_folder(file.path(), &held, folder);
         let listed =
             listed.map_err(|why| SyncError::Unlisted { index: index.clone(), why: why.0 })?;
         if let Some(listed) = listed {

@@ -8,10 +8,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, BinaryHeap},
 };
 
-use super::{
-    chain::{is_last, is_message},
-    read::Hint,
-};
+use super::read::{Hint, is_message};
 use crate::{
     model::{Kind, NameTag, Record},
     wire::{Failure, Graph},
@@ -221,6 +218,11 @@ pub(super) fn join(graph: &dyn Graph, entries: Vec<u64>) -> Result<Vec<u64>, Fai
 /// Returns the message of which an entry is a block.
 pub(super) fn message(record: &Record) -> Option<NameTag> {
     Hint::of(record).tags.first().copied().filter(|_| record.kind == Kind::Assistant)
+}
+
+/// Returns whether no later place holds the record, or another of its name.
+pub(super) fn is_last(graph: &dyn Graph, record: &Record, place: u64) -> Result<bool, Failure> {
+    Ok(graph.bears(record)? && graph.place(record.n)? == Some(place))
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use std::{
 };
 
 use super::{
-    beside::{Index, join, message},
-    read::Hint,
+    beside::{Index, is_last, join, message},
+    read::{Hint, is_message},
 };
 use crate::{
     model::{Kind, NameTag, Parent, Record, Timestamp},
@@ -167,11 +167,6 @@ pub(super) fn context(graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failu
     }
     context.reverse();
     Ok(context)
-}
-
-/// Returns whether a head can stand at an entry of this kind.
-pub(super) fn is_message(kind: Kind) -> bool {
-    matches!(kind, Kind::User | Kind::Note | Kind::Assistant | Kind::Result | Kind::Summary)
 }
 
 struct Pin {
@@ -440,11 +435,6 @@ fn newest_boundary(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
         before = place;
     }
     Ok(None)
-}
-
-/// Returns whether no later place holds the record, or another of its name.
-pub(super) fn is_last(graph: &dyn Graph, record: &Record, place: u64) -> Result<bool, Failure> {
-    Ok(graph.bears(record)? && graph.place(record.n)? == Some(place))
 }
 
 fn is_glued(graph: &dyn Graph, entry: u64) -> Result<bool, Failure> {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     beside,
     chain::{self, Walk},
-    read::Hint,
+    read::{self, Hint},
 };
 use crate::{
     model::{Kind, NameTag, Timestamp},
@@ -28,8 +28,8 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
     for place in 0..graph.len() {
         let Some(entry) = graph.at(place)? else { continue };
         let record = graph.record(entry)?;
-        let is_message = chain::is_message(record.kind) && Hint::of(&record).has(Hint::CHAIN);
-        if !is_message || !chain::is_last(graph, &record, place)? {
+        let is_message = read::is_message(record.kind) && Hint::of(&record).has(Hint::CHAIN);
+        if !is_message || !beside::is_last(graph, &record, place)? {
             continue;
         }
         messages.push(entry);
@@ -86,7 +86,7 @@ fn is_technical(
     }
     for &entry in stretch {
         let record = graph.record(entry)?;
-        if chain::is_message(record.kind) && !Hint::of(&record).has(Hint::LOCAL) {
+        if read::is_message(record.kind) && !Hint::of(&record).has(Hint::LOCAL) {
             return Ok(false);
         }
     }

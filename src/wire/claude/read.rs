@@ -8,14 +8,18 @@ use crate::{
     json::{self, Raw},
     model::{Block, Kind, Message, NameTag, Record, Role, Stop},
     wire::{
-        Answer, Answers, Earlier, Envelope, Link, anthropic,
-        cut::{How, Piece, between, parts, strings},
-        moment, shown, string, text,
+        Answer, Answers, Earlier, Envelope, How, Link, Piece,
+        answers::{between, parts, strings},
+        anthropic,
+        fields::{self, moment, shown, string, text},
     },
 };
 
 /// How deep a result is read in another one, which no model is sent; what stands deeper is a block of no known kind.
 const RESULTS: u8 = 2;
+
+/// The name of the model where the program itself answered.
+pub(super) const NO_MODEL: &str = "<synthetic>";
 
 /// What a hint says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -165,7 +169,7 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
             let [id, model] =
                 top.message.map_or([None; 2], |message| message.pick(["id", "model"]));
             hint.tags.extend(tag(id));
-            if model.and_then(Raw::text).as_deref() == Some("<synthetic>") {
+            if model.and_then(Raw::text).as_deref() == Some(NO_MODEL) {
                 hint.flags |= Hint::LOCAL;
             }
             Kind::Assistant
@@ -228,10 +232,7 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
             if class == "queued_command" {
                 (Role::User, attachment.get("prompt").map(blocks).unwrap_or_default())
             } else {
-                (
-                    Role::System,
-                    vec![Block::Other { name: class, json: crate::wire::json(attachment) }],
-                )
+                (Role::System, vec![Block::Other { name: class, json: fields::json(attachment) }])
             }
         }
         _ => return None,
@@ -241,8 +242,8 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
         id: string(id),
         time: moment(timestamp),
         model: string(model),
-        usage: usage.map(|used| crate::wire::usage(used, crate::wire::ANTHROPIC_USAGE)),
-        stop: failed.or_else(|| Stop::parse(&string(stop)?)),
+        usage: usage.map(|used| anthropic::read_usage(used)),
+        stop: failed.or_else(|| anthropic::stop(&string(stop)?)),
         is_summary: is_true(is_summary),
         ..Message::new(role, blocks)
     })
@@ -304,6 +305,11 @@ pub(super) fn earlier(record: Raw<'_>) -> Vec<Earlier> {
         }
     }
     found
+}
+
+/// Returns whether a head can stand at an entry of this kind.
+pub(super) fn is_message(kind: Kind) -> bool {
+    matches!(kind, Kind::User | Kind::Note | Kind::Assistant | Kind::Result | Kind::Summary)
 }
 
 fn is_true(value: Option<Raw<'_>>) -> bool {
@@ -412,6 +418,6 @@ fn block(item: Raw<'_>, results: u8) -> Block {
                 .unwrap_or_default(),
             error: is_true(item.get("is_error")),
         },
-        _ => anthropic(item),
+        _ => anthropic::block(item),
     }
 }

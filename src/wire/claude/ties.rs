@@ -10,7 +10,7 @@
 use crate::{
     json::Raw,
     model::{Tie, TieKind},
-    wire::{Failure, Graph, text, tie_of_sub_agent},
+    wire::{Failure, Graph, fields::text, identify::tie_of_sub_agent},
 };
 
 /// Returns the ties of a file whose session has this id.

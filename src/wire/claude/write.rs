@@ -2,22 +2,23 @@
 
 use serde_json::{Value, json};
 
+use super::read::NO_MODEL;
 use crate::{
     json::{self, Raw},
-    model::{Message, Role},
-    wire::{Draft, Invalid, Setting, anthropic_usage, compaction::Metadata, text},
+    model::Message,
+    wire::{Draft, Invalid, Setting, Speaker, anthropic, compaction::Metadata, fields::text},
 };
 
 /// Writes a record.
 pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
     match draft {
-        Draft::Message(Role::User, words) => Ok(link("user", &asked(words), setting)),
+        Draft::Message(Speaker::User, words) => Ok(link("user", &asked(words), setting)),
         Draft::Note(words) => {
             let line = link("user", &asked(words), setting);
             json::with_field(&line, "subtype", b"\"note\"")
                 .ok_or_else(|| Invalid("it is not a JSON object".into()))
         }
-        Draft::Message(Role::Assistant, words) => Ok(link(
+        Draft::Message(Speaker::Assistant, words) => Ok(link(
             "assistant",
             &answer(&json!({ "type": "text", "text": words }), None, setting),
             setting,
@@ -26,7 +27,9 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
             let block = json!({ "type": "text", "text": said.text() });
             Ok(link("assistant", &answer(&block, Some(said), setting), setting))
         }
-        Draft::Message(..) => Err(Invalid("Claude Code has no message of this role".into())),
+        Draft::Message(Speaker::System, _) => {
+            Err(Invalid("Claude Code has no message of this role".into()))
+        }
         Draft::Call { id, name, input } => {
             let Ok(input) = serde_json::from_str::<Value>(input) else {
                 return Err(Invalid("the input of the call is not JSON".into()));
@@ -111,11 +114,11 @@ fn asked(words: &str) -> Value {
 /// Returns a message of the model with one block: with what it said of itself, or as the program writes those that no
 /// model gave.
 fn answer(block: &Value, said: Option<&Message>, setting: &Setting) -> Value {
-    let model = said.and_then(|said| said.model.as_deref()).unwrap_or("<synthetic>");
+    let model = said.and_then(|said| said.model.as_deref()).unwrap_or(NO_MODEL);
     let usage = said.and_then(|said| said.usage).unwrap_or_default();
     json!({
         "id": setting.uuid, "type": "message", "role": "assistant", "model": model, "content": [block],
-        "stop_reason": "end_turn", "stop_sequence": null, "usage": anthropic_usage(&usage),
+        "stop_reason": "end_turn", "stop_sequence": null, "usage": anthropic::usage(&usage),
     })
 }
 
@@ -131,8 +134,8 @@ fn link(class: &str, message: &Value, setting: &Setting) -> Vec<u8> {
 
 /// Returns what each record repeats, the record nearby followed where it says it.
 fn envelope(setting: &Setting) -> Vec<(String, Value)> {
-    let beside = setting.beside.as_deref().and_then(Raw::object);
-    let said = |key| beside.and_then(|beside| text(beside, key));
+    let nearby = setting.nearby.as_deref().and_then(Raw::object);
+    let said = |key| nearby.and_then(|nearby| text(nearby, key));
     let mut fields = vec![
         ("userType", said("userType").or_else(|| Some("external".into()))),
         ("entrypoint", said("entrypoint")),

@@ -12,16 +12,18 @@
 use serde_json::json;
 
 use super::{
-    BASE, Codex, PREPARES, Part, SUMMARY_PREFIX, TURN, hint, history, is_conversation,
-    item_message, ordinal, part, prepares, record,
+    hint::{BASE, PREPARES, TURN, hint, is_conversation, prepares},
+    read::{Part, SUMMARY_PREFIX, history, item_message, part},
+    walk,
+    write::{self, ordinal},
 };
 use crate::{
     json::{self, Raw},
     model::Kind,
     wire::{
-        Back, Draft, Failure, Format, Graph, Setting,
+        Back, Draft, Failure, Graph, Setting,
         compaction::{self, Compaction},
-        line, text,
+        fields::{line, text},
     },
 };
 
@@ -32,21 +34,21 @@ pub(super) fn lines(
     setting: &Setting,
 ) -> Result<Vec<Vec<u8>>, Failure> {
     let stood = match back.from {
-        Some(from) => Codex.path(graph, from, usize::MAX)?.entries,
+        Some(from) => walk::path(graph, from, usize::MAX)?.entries,
         None => Vec::new(),
     };
     let mut setting = setting.clone();
     let mut lines = Vec::new();
     let say = |lines: &mut Vec<Vec<u8>>, setting: &mut Setting, line: Vec<u8>| {
-        if setting.beside.as_deref().and_then(ordinal).is_some() {
-            setting.beside = Some(line.clone());
+        if setting.nearby.as_deref().and_then(ordinal).is_some() {
+            setting.nearby = Some(line.clone());
         }
         lines.push(line);
     };
     if let Some((turns, again)) = forth(&said(graph, &stood)?, &said(graph, back.path)?) {
         if turns > 0 {
             let payload = json!({ "type": "thread_rolled_back", "num_turns": turns });
-            let rollback = line(&record("event_msg", &payload, &setting));
+            let rollback = line(&write::envelope("event_msg", &payload, &setting));
             say(&mut lines, &mut setting, rollback);
         }
         for entry in again {
@@ -54,20 +56,20 @@ pub(super) fn lines(
             say(&mut lines, &mut setting, again);
         }
     } else {
-        let context = Codex.context(graph, back.path)?;
+        let context = walk::context(graph, back.path)?;
         let context = context.into_iter().map(|entry| graph.line(entry));
         let whole = whole(&context.collect::<Result<Vec<_>, _>>()?, &setting);
         say(&mut lines, &mut setting, whole);
     }
     if let Some(note) = back.note {
-        lines.push(Codex.write(&Draft::Note(note.to_owned()), &setting)?);
+        lines.push(write::record(&Draft::Note(note.to_owned()), &setting)?);
     }
     Ok(lines)
 }
 
 /// Returns a line that is said again, with the number that it has in its new place.
 fn numbered(line: Vec<u8>, setting: &Setting) -> Vec<u8> {
-    let next = setting.beside.as_deref().and_then(ordinal).map(|last| last.saturating_add(1));
+    let next = setting.nearby.as_deref().and_then(ordinal).map(|last| last.saturating_add(1));
     let next = next.filter(|_| ordinal(&line).is_some());
     let counted = next.and_then(|n| json::with_field(&line, "ordinal", n.to_string().as_bytes()));
     counted.unwrap_or(line)
@@ -179,7 +181,7 @@ fn asked(words: &str) -> Vec<u8> {
 
 fn compacted(message: &str, items: &[Vec<u8>], setting: &Setting) -> Vec<u8> {
     let payload = json!({ "message": message });
-    let empty = line(&record("compacted", &payload, setting));
+    let empty = line(&write::envelope("compacted", &payload, setting));
     let history = [&b"["[..], &items.join(&b","[..]), b"]"].concat();
     let payload = json::with_field(&line(&payload), "replacement_history", &history);
     let filled = payload.and_then(|payload| json::with_field(&empty, "payload", &payload));

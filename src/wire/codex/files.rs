@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::{
     json::Raw,
-    wire::{Base, FileName, Shelf, string},
+    wire::{Base, FileName, Shelf, fields::string},
 };
 
 /// The folders of Codex in which threads lie.

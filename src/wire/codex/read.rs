@@ -2,14 +2,14 @@
 //!
 //! Invariant: nothing here looks at another record.
 
-use super::{BASE, MODEL, OPENS, PREPARES, ROLLBACK, SUMMARY, TURN, WINDOW};
+use super::hint::{BASE, MODEL, OPENS, PREPARES, ROLLBACK, SUMMARY, TURN, WINDOW};
 use crate::{
     json::{Kind as JsonKind, Raw},
     model::{Block, Image, Kind, Message, Role, Source, Thinking, Timestamp},
     wire::{
-        Answer, Told,
-        cut::{Piece, between, parts},
-        json, other, shown, string, text,
+        Answer, Piece, Told,
+        answers::{between, parts},
+        fields::{json, other, shown, string, text},
     },
 };
 
@@ -274,4 +274,9 @@ pub(super) fn content(content: Raw<'_>) -> Vec<Block> {
         _ => other(part),
     };
     content.items().map(block).collect()
+}
+
+/// Returns what a record says that opens a session.
+pub(super) fn meta(record: Raw<'_>) -> Option<Raw<'_>> {
+    (text(record, "type").as_deref() == Some("session_meta")).then(|| record.get("payload"))?
 }

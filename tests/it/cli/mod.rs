@@ -31,10 +31,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode};
 use serde_json::Value;
-use undertext::model::{Role, Timestamp};
+use undertext::model::Timestamp;
 use undertext::ops::{self, Ambient, Archive, Layers, Session, Workspace};
 use undertext::store::Access;
-use undertext::wire::Draft;
+use undertext::wire::{Draft, Speaker};
 use uuid::Uuid;
 
 use crate::env::{CommandOutput, TestEnv};
@@ -133,20 +133,20 @@ impl Stored {
     /// Makes a session with a turn that was left by a revert and one that goes on from there.
     fn reverted() -> Self {
         let mut stored = Self::new();
-        stored.say(Role::User, "Paint the boat.");
-        stored.say(Role::Assistant, "Which colour?");
+        stored.say(Speaker::User, "Paint the boat.");
+        stored.say(Speaker::Assistant, "Which colour?");
         ops::checkpoint(&mut stored.archive, &stored.session, Some("before colours")).unwrap();
-        stored.say(Role::User, "Red.");
-        stored.say(Role::Assistant, "Red it is.");
+        stored.say(Speaker::User, "Red.");
+        stored.say(Speaker::Assistant, "Red it is.");
         let Self { archive, session, workspace, .. } = &mut stored;
         let message = "Red paint is sold out.\n\nTry the other shop.";
         ops::revert(archive, session, workspace, "1", Some(message)).unwrap();
-        stored.say(Role::Assistant, "Then blue.");
+        stored.say(Speaker::Assistant, "Then blue.");
         stored
     }
 
-    fn say(&mut self, role: Role, text: &str) {
-        let draft = Draft::Message(role, text.to_owned());
+    fn say(&mut self, speaker: Speaker, text: &str) {
+        let draft = Draft::Message(speaker, text.to_owned());
         ops::append(&mut self.archive, &self.session, &self.workspace, &[draft]).unwrap();
     }
 

@@ -1,0 +1,66 @@
+//! Blocks and counts as Anthropic's interface writes them, which several formats took over.
+
+use crate::{
+    json::Raw,
+    model::{Block, Image, Source, Stop, Thinking, Usage},
+    wire::fields::{self, other, text},
+};
+
+/// The names under which the interface says what was used.
+const USAGE: [&str; 4] =
+    ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+
+/// Reads what a model says that it used.
+pub(super) fn read_usage(usage: Raw<'_>) -> Usage {
+    fields::usage(usage, USAGE)
+}
+
+/// Returns what a model said that it used, to be written.
+pub(super) fn usage(usage: &Usage) -> serde_json::Value {
+    let numbers = [usage.input, usage.output, usage.cache_read, usage.cache_write];
+    let fields = USAGE.into_iter().zip(numbers);
+    fields.map(|(name, n)| (name.to_owned(), serde_json::Value::from(n))).collect()
+}
+
+/// Reads why an answer ended.
+pub(super) fn stop(word: &str) -> Option<Stop> {
+    Some(match word {
+        "end_turn" | "stop_sequence" => Stop::End,
+        "max_tokens" | "model_context_window_exceeded" => Stop::Length,
+        "tool_use" => Stop::Calls,
+        "pause_turn" => Stop::Paused,
+        "refusal" => Stop::Refused,
+        _ => return None,
+    })
+}
+
+/// Reads a block.
+pub(super) fn block(item: Raw<'_>) -> Block {
+    let field = |key| text(item, key).unwrap_or_default();
+    match text(item, "type").as_deref() {
+        Some("text") => Block::Text(field("text")),
+        Some("thinking") => Block::Thinking(Thinking {
+            text: field("thinking"),
+            signature: text(item, "signature").filter(|signature| !signature.is_empty()),
+            is_redacted: false,
+        }),
+        Some("redacted_thinking") => Block::Thinking(Thinking {
+            text: String::new(),
+            signature: text(item, "data"),
+            is_redacted: true,
+        }),
+        Some("image") => {
+            let bytes = item.bytes().len();
+            let source = item.get("source");
+            let field = |key| source.and_then(|source| text(source, key));
+            Block::Image(match (field("data"), field("url")) {
+                (Some(data), _) => {
+                    Image { bytes, media: field("media_type"), source: Source::Data(data) }
+                }
+                (None, Some(url)) => Image::at(&url, bytes),
+                (None, None) => Image { bytes, media: None, source: Source::Elsewhere },
+            })
+        }
+        _ => other(item),
+    }
+}

@@ -1,0 +1,36 @@
+//! Hints: what the path rule must know of a record, as flags and a number.
+
+use crate::model::{Kind, Record, take_varint};
+
+/// A rollback counts it: a turn begins.
+pub(super) const TURN: u8 = 1;
+/// It only prepares the turn that follows.
+pub(super) const PREPARES: u8 = 2;
+/// It drops turns.
+pub(super) const ROLLBACK: u8 = 4;
+/// The context begins anew with it.
+pub(super) const BASE: u8 = 8;
+/// A later compaction drops it: a summary that says it is one.
+pub(super) const SUMMARY: u8 = 16;
+/// It opens a file.
+pub(super) const OPENS: u8 = 32;
+/// It may name the model.
+pub(super) const MODEL: u8 = 64;
+/// It may say how much the model takes.
+pub(super) const WINDOW: u8 = 128;
+
+/// Returns the flags and the number of a record.
+pub(super) fn hint(record: &Record) -> (u8, u64) {
+    let Some((&flags, mut rest)) = record.hint.split_first() else { return (0, 0) };
+    (flags, take_varint(&mut rest).unwrap_or(0))
+}
+
+/// Returns whether a record of this kind is part of the conversation.
+pub(super) fn is_conversation(kind: Kind) -> bool {
+    !matches!(kind, Kind::Meta | Kind::Opaque)
+}
+
+/// Returns whether a record only prepares the turn that follows.
+pub(super) fn prepares(kind: Kind, flags: u8) -> bool {
+    flags & PREPARES != 0 || matches!(kind, Kind::Note | Kind::System) && flags & TURN == 0
+}

@@ -1,0 +1,193 @@
+//! Walking: a replay that runs backwards, on through all files of a thread, and drops what a rollback drops.
+//!
+//! Invariant: a path is found from its head backwards; what lies before it is not read.
+
+use super::hint::{BASE, ROLLBACK, SUMMARY, TURN, hint, is_conversation, prepares};
+use crate::{
+    model::{Kind, Record},
+    wire::{Before, Failure, Graph, Path},
+};
+
+/// How much of the user's messages a compaction without a history keeps, in tokens.
+const KEPT_TOKENS: u64 = 20_000;
+
+/// Returns the entry at which Codex would resume: the last of the conversation that no rollback dropped.
+pub(super) fn head(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+    let seen = replay(graph, graph.len(), |seen| is_conversation(seen.kind))?;
+    let last =
+        seen.iter().find(|seen| !seen.dropped && is_conversation(seen.kind)).or(seen.first());
+    Ok(last.map(|seen| seen.entry))
+}
+
+/// Returns the last `limit` entries that led to a head.
+pub(super) fn path(graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
+    let Some((graph, place)) = standing(graph, head)? else { return Ok(Path::default()) };
+    let mut left = limit;
+    let seen = replay(graph, place + 1, |_| {
+        left = left.saturating_sub(1);
+        left == 0
+    })?;
+    let kept = seen.into_iter().filter(|seen| !seen.dropped).map(|seen| seen.entry);
+    let mut entries: Vec<u64> = kept.take(limit).collect();
+    entries.reverse();
+    Ok(Path { entries, repairs: Vec::new() })
+}
+
+/// Returns the entries of a path that Codex sends.
+pub(super) fn context(graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+    let mut context: Vec<Record> = Vec::new();
+    for &entry in path.iter().rev() {
+        let record = graph.record(entry)?;
+        if is_conversation(record.kind) {
+            let is_base = hint(&record).0 & BASE != 0;
+            context.push(record);
+            if is_base {
+                break;
+            }
+        }
+    }
+    context.reverse();
+    let mut sent = Vec::new();
+    for record in context {
+        if record.kind == Kind::Boundary && hint(&record).0 & BASE == 0 {
+            sent = kept(sent);
+        }
+        sent.push(record);
+    }
+    Ok(sent.into_iter().map(|record| record.n).collect())
+}
+
+/// Returns the last entry of each stretch that a rollback dropped.
+pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+    let seen = replay(graph, graph.len(), |_| false)?;
+    let mut leaves: Vec<u64> =
+        seen.iter().filter(|seen| seen.dropped && seen.ends).map(|seen| seen.entry).collect();
+    leaves.reverse();
+    Ok(leaves)
+}
+
+/// Returns the file of a session in which an entry stands, of those that lead to the end of a graph, and its place there.
+fn standing(graph: &dyn Graph, entry: u64) -> Result<Option<(&dyn Graph, u64)>, Failure> {
+    let mut graph = graph;
+    loop {
+        if let Some(place) = graph.place(entry)? {
+            return Ok(Some((graph, place)));
+        }
+        let Before::File(before) = graph.before()? else { return Ok(None) };
+        graph = before;
+    }
+}
+
+/// An entry as a replay that runs backwards meets it.
+struct Seen {
+    entry: u64,
+    kind: Kind,
+    /// Whether a rollback dropped it.
+    dropped: bool,
+    /// Whether it is the last of the conversation before a rollback.
+    ends: bool,
+}
+
+/// The records before a place, the last one first, on through all files that lead there.
+struct Backwards<'g> {
+    graph: &'g dyn Graph,
+    end: u64,
+    /// Whether something that cannot be read stands before the first one.
+    is_cut_short: bool,
+}
+
+impl Backwards<'_> {
+    fn next(&mut self) -> Result<Option<Record>, Failure> {
+        loop {
+            while self.end > 0 {
+                self.end -= 1;
+                if let Some(entry) = self.graph.at(self.end)? {
+                    return self.graph.record(entry).map(Some);
+                }
+            }
+            match self.graph.before()? {
+                Before::File(before) => (self.graph, self.end) = (before, before.len()),
+                Before::Nothing => return Ok(None),
+                Before::Unread => {
+                    self.is_cut_short = true;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}
+
+/// Reads entries from before a place backwards until one that is kept is enough, or to the beginning.
+fn replay(
+    graph: &dyn Graph,
+    end: u64,
+    mut enough: impl FnMut(&Seen) -> bool,
+) -> Result<Vec<Seen>, Failure> {
+    let mut seen: Vec<Seen> = Vec::new();
+    // How many turns are still to be dropped.
+    let mut pending = 0u64;
+    // Where in `seen` what precedes the last dropped turn or rollback begins: it all returns if no turn precedes it.
+    let mut since = None;
+    let mut trims = false;
+    let mut ends = false;
+    let mut files = Backwards { graph, end, is_cut_short: false };
+    while let Some(record) = files.next()? {
+        let (entry, kind) = (record.n, record.kind);
+        let (flags, number) = hint(&record);
+        if kind == Kind::Opaque {
+            continue;
+        }
+        let is_turn = flags & TURN != 0;
+        let mut dropped = pending > 0;
+        if flags & ROLLBACK != 0 {
+            pending = pending.saturating_add(number);
+            ends |= number > 0;
+        } else if is_turn && pending > 0 {
+            pending -= 1;
+            trims = pending == 0;
+        } else if trims && prepares(kind, flags) {
+            dropped = true;
+        } else if is_conversation(kind) {
+            trims = false;
+        }
+        let is_leaf = ends && is_conversation(kind);
+        ends &= !is_leaf;
+        let one = Seen { entry, kind, dropped, ends: is_leaf };
+        let is_enough = !dropped && enough(&one);
+        seen.push(one);
+        if is_turn {
+            since = dropped.then_some(seen.len());
+        } else if flags & ROLLBACK != 0 {
+            since = since.or(Some(seen.len()));
+        }
+        if is_enough {
+            return Ok(seen);
+        }
+    }
+    // What cannot be read has turns too.
+    if let Some(since) = since.filter(|_| !files.is_cut_short) {
+        // A history that was put in the place of another goes for good.
+        for one in seen.iter_mut().skip(since).filter(|one| one.kind != Kind::Boundary) {
+            one.dropped = false;
+        }
+    }
+    Ok(seen)
+}
+
+/// Returns what a compaction without a history keeps: the newest of the user's messages.
+fn kept(sent: Vec<Record>) -> Vec<Record> {
+    let mut left = KEPT_TOKENS;
+    let mut kept = Vec::new();
+    for record in sent.into_iter().rev() {
+        let (flags, tokens) = hint(&record);
+        let is_base = flags & BASE != 0;
+        let is_users =
+            record.kind == Kind::User || record.kind == Kind::Boundary && flags & SUMMARY == 0;
+        if is_base || is_users && left > 0 {
+            left = left.saturating_sub(tokens);
+            kept.push(record);
+        }
+    }
+    kept.reverse();
+    kept
+}

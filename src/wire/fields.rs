@@ -1,0 +1,52 @@
+//! Fields of records as several formats spell them, and records as lines.
+
+use crate::{
+    json::Raw,
+    model::{Block, Timestamp, Usage},
+};
+
+/// Returns a field that is a string, decoded.
+pub(super) fn text(record: Raw<'_>, key: &str) -> Option<String> {
+    string(record.get(key))
+}
+
+/// Returns a value that is a string, decoded.
+pub(super) fn string(value: Option<Raw<'_>>) -> Option<String> {
+    value?.text().map(std::borrow::Cow::into_owned)
+}
+
+/// Returns a moment in RFC 3339.
+pub(super) fn moment(value: Option<Raw<'_>>) -> Option<Timestamp> {
+    value?.text().and_then(|time| Timestamp::parse(&time))
+}
+
+/// Returns a value as words: a string as it is, anything else as its JSON.
+pub(super) fn shown(value: Raw<'_>) -> String {
+    value.text().map_or_else(
+        || String::from_utf8_lossy(value.bytes()).into_owned(),
+        std::borrow::Cow::into_owned,
+    )
+}
+
+/// Returns what a model says that it used: the numbers under the names of input, output, cache read and cache written.
+pub(super) fn usage(usage: Raw<'_>, names: [&str; 4]) -> Usage {
+    let [input, output, cache_read, cache_write] =
+        names.map(|name| usage.get(name).and_then(Raw::u64).unwrap_or(0));
+    Usage { input, output, cache_read, cache_write }
+}
+
+/// Returns a block that is not understood.
+pub(super) fn other(item: Raw<'_>) -> Block {
+    let name = text(item, "type").unwrap_or_else(|| "unknown".to_owned());
+    Block::Other { name, json: json(item) }
+}
+
+/// Returns a value's JSON as it stands in the record.
+pub(super) fn json(value: Raw<'_>) -> String {
+    String::from_utf8_lossy(value.bytes()).into_owned()
+}
+
+/// Returns a record as the line to append.
+pub(super) fn line(record: &serde_json::Value) -> Vec<u8> {
+    record.to_string().into_bytes()
+}

@@ -1,0 +1,30 @@
+//! The list of formats, and which of them a record or a name means.
+
+use crate::{
+    json::Raw,
+    wire::{Claude, Codex, Format, Kimi, Native, Pi},
+};
+
+/// How many records are enough to tell a format that knows some of them; to ask is to read each several times.
+const SURE: usize = 8;
+
+/// Every format, in the order in which they are asked.
+pub const FORMATS: [&dyn Format; 5] = [&Native, &Claude, &Codex, &Pi, &Kimi];
+
+/// Returns the format of this name.
+pub fn by_name(name: &str) -> Option<&'static dyn Format> {
+    FORMATS.into_iter().find(|format| format.name() == name)
+}
+
+/// Returns the format that knows the most of the first of these records, else of all, else that one which some resemble.
+pub fn detect(records: &[Raw<'_>]) -> Option<&'static dyn Format> {
+    let known =
+        |format: &dyn Format, of: &[Raw<'_>]| of.iter().filter(|of| format.knows(**of)).count();
+    let most = |of: &[Raw<'_>]| {
+        let known = FORMATS.map(|format| (known(format, of), format)).into_iter();
+        known.filter(|(n, _)| *n > 0).max_by_key(|(n, _)| *n).map(|(_, format)| format)
+    };
+    let resembles = |format: &&dyn Format| records.iter().any(|record| format.resembles(*record));
+    let first = records.get(..SURE).unwrap_or(records);
+    most(first).or_else(|| most(records)).or_else(|| FORMATS.into_iter().find(resembles))
+}

@@ -1,0 +1,66 @@
+//! The graph: a session as formats see it, without a store and without a file.
+//!
+//! Invariant: a graph ends at its horizon; nothing behind it can be asked for.
+
+use crate::model::{NameTag, Record};
+
+/// Any failure of what lies beneath a [`Graph`].
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// A session as it is seen from a position: entries behind the horizon do not exist.
+pub trait Graph {
+    /// Returns how many entries exist.
+    fn len(&self) -> u64;
+
+    /// Returns the entry at a place in the generation, from 0.
+    fn at(&self, place: u64) -> Result<Option<u64>, Failure>;
+
+    /// Returns the place of an entry in the generation: of several the last one.
+    fn place(&self, entry: u64) -> Result<Option<u64>, Failure>;
+
+    /// Returns what is derived from an entry.
+    fn record(&self, entry: u64) -> Result<Record, Failure>;
+
+    /// Returns the entry that an entry follows, names resolved as they stand within the horizon.
+    fn parent(&self, entry: u64) -> Result<Option<u64>, Failure>;
+
+    /// Returns an entry's line.
+    fn line(&self, entry: u64) -> Result<Vec<u8>, Failure>;
+
+    /// Returns the entry that a name stands for: of several the last one.
+    fn named(&self, name: NameTag) -> Result<Option<u64>, Failure>;
+
+    /// Returns whether an entry is the one that its record's name stands for, or has no name.
+    fn bears(&self, record: &Record) -> Result<bool, Failure> {
+        record.name.map_or(Ok(true), |name| Ok(self.named(name)? == Some(record.n)))
+    }
+
+    /// Returns the last boundary before a place, behind its own place.
+    fn boundary(&self, before: u64) -> Result<Option<(u64, u64)>, Failure>;
+
+    /// Returns whether the entry at a place begins on the physical line of the one before it.
+    fn is_glued(&self, place: u64) -> Result<bool, Failure>;
+
+    /// Returns how many bytes of the file exist, what follows the last entry included.
+    fn bytes(&self) -> Result<u64, Failure>;
+
+    /// Returns what stands before the first entry, in another file of the session.
+    fn before(&self) -> Result<Before<'_>, Failure> {
+        Ok(Before::Nothing)
+    }
+
+    /// Returns whether nothing exists.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What stands before the first entry of a file.
+pub enum Before<'g> {
+    /// Nothing: the history begins here.
+    Nothing,
+    /// Another file of the session, as far as this one goes on from it.
+    File(&'g dyn Graph),
+    /// A history that cannot be read here.
+    Unread,
+}

@@ -1,0 +1,139 @@
+//! Layout: which files hold a session, how they are named and listed, and where one goes on from another.
+//!
+//! The rest of the program asks of a container only this: records in an order, each a [`Located`] line with the span of
+//! its bytes, and a [`Tail`]; separators, lines and tail, joined, are the container's bytes. Every format of today keeps
+//! records as lines of a stream, which [`jsonl::Reader`] yields. The other containers that agents use fit as well:
+//!
+//! ```text
+//! segments    file 1  |meta|q1|a1|q2|a2|            a thread of Codex: built
+//!                                ^ 812
+//!             file 2  |meta {goes on from file 1, up to 812}|q3|a3|
+//! ```
+//!
+//! A span lies in one file of several. [`Layout::base`] reads from which place of which file another one goes on,
+//! [`Layout::shelves`] tells where the others lie, and [`Layout::file_name`] which of them the agent reads.
+//!
+//! ```text
+//! compressed  |28 b5 2f fd ..  ..|                  a rollout of Codex, put away: built
+//!     decoded |meta|q1|a1|
+//! ```
+//!
+//! A span counts bytes of the decoded stream. The store keeps the file's own bytes once more, as they lie on the disk,
+//! because no program packs the same lines into the same bytes again.
+//!
+//! ```text
+//! document    {"sessionId": "u", "messages": [      Gemini CLI before its JSONL: not built
+//!               {"id": "u1", ..}                    a record, over several physical lines
+//!               ,                                   no record: an opaque line, stored once
+//!               {"id": "g1", ..}                    a record
+//!             ]}                                    the tail
+//! ```
+//!
+//! A span lies in the document, found by the scanner of [`crate::json`]. The bytes before the first record are an opaque
+//! line, because a separator is white space only; a path passes opaque lines. The agent writes the whole document again
+//! for each message: that is a next generation, whose records are the same lines but for the new ones.
+//!
+//! ```text
+//! rows        session ses_1 | message msg_1 | part prt_1 | part prt_2        opencode, OpenClaw 2026.9: not built
+//!     stream  |ses_1|msg_1|prt_1|prt_2|             by time and id, a row a line: its own JSON, the row's columns in front
+//! ```
+//!
+//! A span counts bytes of that stream, which no file holds: equal rows make equal bytes, and all are read in one
+//! transaction. A row that changes in place is another line under the same name, and a row that is deleted is missing in
+//! the next generation only, so that both states stay.
+//!
+//! The last two need one more method here, which yields the records of a container that is open, with [`jsonl::Reader`]
+//! as what a format has that says nothing else. The first bytes tell the kind of container (`{` and no record on the
+//! first line, `SQLite format 3`), before a record tells the format. The contract of [`crate::model::line`], by which a
+//! line end is the end of a record, then belongs to that reader alone.
+//!
+//! Invariant: nothing here looks whether anything is there.
+//!
+//! [`jsonl::Reader`]: crate::wire::jsonl::Reader
+//! [`Located`]: crate::wire::jsonl::Located
+//! [`Tail`]: crate::wire::jsonl::Tail
+
+use std::path::{Path, PathBuf};
+
+use crate::{json::Raw, model::Record, wire::Invalid};
+
+/// Knows the files in which an agent keeps a session, from names and records.
+pub trait Layout {
+    /// Returns the agent's own number of a rotated file, if a file's name says that it is one.
+    fn rotation(&self, _name: &str) -> Option<u64> {
+        None
+    }
+
+    /// Returns the name under which the agent itself would archive its file, told from the names in the folder.
+    fn archived_name(&self, _names: &[String]) -> Option<String> {
+        None
+    }
+
+    /// Returns the file in which the agent lists the folders of its sessions, if it takes none that is not listed.
+    fn index(&self, _file: &Path) -> Option<PathBuf> {
+        None
+    }
+
+    /// Adds the folder of a session's file to that list and returns it, if it lacks the folder; `folder` is one that it may be.
+    fn list_folder(
+        &self,
+        _file: &Path,
+        _index: &[u8],
+        _folder: Option<&str>,
+    ) -> Result<Option<Vec<u8>>, Invalid> {
+        Ok(None)
+    }
+
+    /// Returns whether a record is one with which each file of the agent must begin.
+    fn opens_file(&self, _record: &Record) -> bool {
+        false
+    }
+
+    /// Returns, of the first record of a file, where the history begins if that is another file.
+    fn base(&self, _record: Raw<'_>) -> Option<Base> {
+        None
+    }
+
+    /// Returns what the name of a file says, if the agent keeps a session in several files.
+    fn file_name(&self, _name: &str) -> Option<FileName> {
+        None
+    }
+
+    /// Returns the folders in which other files of the session of a file may lie.
+    fn shelves(&self, _file: &Path) -> Vec<Shelf> {
+        Vec::new()
+    }
+}
+
+/// Where a file says that its history begins: at a place in another file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// The id of that file, as [`FileName`] has it.
+    pub file: String,
+    /// How many bytes of that file belong to the history.
+    pub bytes: Option<u64>,
+    /// The ordinal before which the history in that file ends.
+    pub ordinal: Option<u64>,
+    /// The session of that file, if the record says that it is another one.
+    pub session: Option<String>,
+}
+
+/// What the name of a file says.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileName {
+    /// When the file was begun: the agent reads the session's newest one.
+    pub begun: String,
+    /// The file's own id.
+    pub id: String,
+    /// The session's id.
+    pub session: String,
+}
+
+/// A folder in which an agent keeps files of its sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shelf {
+    /// The folder.
+    pub path: PathBuf,
+    /// How many folders deep files may lie in it: folders named by year, month and day.
+    pub depth: usize,
+}

@@ -1,0 +1,279 @@
+//! Reading: an entry becomes an envelope with its hint, and a message.
+//!
+//! A hint is a byte of flags and a varint: of a compaction the tag or the index of the first kept entry, of a
+//! `context_edit` the tag of its target.
+//!
+//! Invariant: nothing here looks at another entry.
+
+use crate::{
+    json::{Kind as JsonKind, Raw},
+    model::{
+        Block, Image, Kind, Message, NameTag, Record, Role, Source, Stop, Thinking, Timestamp,
+        put_varint, take_varint,
+    },
+    wire::{
+        Answer, Answers, Earlier, Envelope, How, Link, Piece,
+        answers::{parts, strings},
+        fields::{self, json, other, shown, string, text},
+    },
+};
+
+/// The type of a header.
+const HEADER_TYPE: &str = "session";
+
+/// A header.
+pub(super) const HEADER: u8 = 1;
+/// An entry of v1: it follows the entry before it in the file.
+pub(super) const CHAINED: u8 = 2;
+/// An entry that the model sees.
+pub(super) const SENT: u8 = 4;
+/// The number is an index over parsed lines, not a tag.
+pub(super) const INDEX: u8 = 8;
+/// The target of a `context_edit` is left out.
+pub(super) const REMOVES: u8 = 16;
+/// An edit of another entry.
+pub(super) const EDIT: u8 = 32;
+
+/// The names under which pi says what was used.
+const USAGE: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
+
+/// Returns what paths need of an entry.
+pub(super) fn envelope(record: Raw<'_>) -> Envelope {
+    let [class, id, parent, time, message, summary] =
+        record.pick(["type", "id", "parentId", "timestamp", "message", "summary"]);
+    let class = class.and_then(Raw::text).unwrap_or_default();
+    let [role, excluded] =
+        message.map_or([None; 2], |message| message.pick(["role", "excludeFromContext"]));
+    let kind = kind(&class, role, summary);
+    let is_header = class == HEADER_TYPE;
+    let name = string(id).filter(|name| !name.is_empty() && !is_header);
+    let is_chained = !is_header && name.is_none() && parent.is_none();
+    let mut flags = 0;
+    let mut number = None;
+    if is_header {
+        flags |= HEADER;
+    } else if is_chained {
+        flags |= CHAINED;
+    }
+    let tag = |name| string(name).map(|name| NameTag::of(&name).get());
+    match kind {
+        Kind::Meta if class == "context_edit" => {
+            let [replacement, target] = record.pick(["replacement", "targetId"]);
+            flags |= EDIT;
+            if replacement.is_none_or(Raw::is_null) {
+                flags |= REMOVES;
+            }
+            number = tag(target);
+        }
+        Kind::Boundary => {
+            let [name, index] = record.pick(["firstKeptEntryId", "firstKeptEntryIndex"]);
+            number = tag(name);
+            if let Some(index) = index.and_then(Raw::u64) {
+                flags |= INDEX;
+                number = Some(index);
+            }
+        }
+        Kind::Meta | Kind::Opaque => {}
+        // A command that the user ran for himself only.
+        _ if excluded.and_then(Raw::bool) == Some(true) => {}
+        _ => flags |= SENT,
+    }
+    let mut hint = vec![flags];
+    if let Some(number) = number {
+        put_varint(&mut hint, number);
+    }
+    Envelope {
+        kind,
+        name,
+        parent: match parent.and_then(Raw::text) {
+            Some(parent) if !is_header && !parent.is_empty() => Link::Named(parent.into_owned()),
+            _ if is_chained => Link::Before,
+            _ => Link::Root,
+        },
+        time: self::time(time),
+        hint,
+    }
+}
+
+/// Returns where an entry holds what tools answered.
+pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
+    let Some(message) = record.get("message") else { return Answers::default() };
+    let said = match text(message, "role").as_deref() {
+        Some("toolResult") => parts(message.get("content"), "text"),
+        // What the user had run himself is sent like an answer, and names no call.
+        Some("bashExecution") => parts(message.get("output"), "text"),
+        _ => return Answers::default(),
+    };
+    let texts = said.into_iter().filter_map(Piece::new).collect();
+    let call = text(message, "toolCallId").unwrap_or_default();
+    Answers { sent: vec![Answer { call, texts }], beside: strings(message.get("details")) }
+}
+
+/// Returns what an entry says that the agent left out.
+///
+/// What `OpenClaw` cut is told by its suffix, what pi put into a file by the details.
+pub(super) fn earlier(record: Raw<'_>) -> Vec<Earlier> {
+    const CUT: &str = "⚠️ [Content truncated";
+    const CLEARED: &str = "[compacted: tool output removed to free context]";
+    if text(record, "type").as_deref() == Some("compaction") {
+        let before = record.get("tokensBefore").and_then(Raw::u64);
+        return vec![Earlier { tokens: (before, None), ..Earlier::new(How::Compacted) }];
+    }
+    let details = record.get("message").and_then(|message| message.get("details"));
+    let file = details.and_then(|details| text(details, "fullOutputPath"));
+    let mut found = Vec::new();
+    for answer in answers(record).sent {
+        let call = Some(answer.call).filter(|call| !call.is_empty());
+        for words in answer.texts.into_iter().map(Piece::text) {
+            let is_cut = words.trim_end().lines().last().is_some_and(|last| last.contains(CUT));
+            let how = if is_cut {
+                How::Cut
+            } else if words.trim() == CLEARED {
+                How::Cleared
+            } else {
+                continue;
+            };
+            found.push(Earlier { call: call.clone(), ..Earlier::new(how) });
+        }
+        if let Some(file) = file.clone() {
+            found.push(Earlier { call, file: Some(file), ..Earlier::new(How::Filed) });
+        }
+    }
+    found
+}
+
+/// Returns the flags and the number of an entry.
+pub(super) fn hint(record: &Record) -> (u8, Option<u64>) {
+    let Some((&flags, mut rest)) = record.hint.split_first() else { return (0, None) };
+    (flags, take_varint(&mut rest))
+}
+
+/// Returns whether a record is a header.
+pub(super) fn header(record: Raw<'_>) -> bool {
+    text(record, "type").as_deref() == Some(HEADER_TYPE)
+}
+
+fn kind(class: &str, role: Option<Raw<'_>>, summary: Option<Raw<'_>>) -> Kind {
+    match class {
+        "message" => match role.and_then(Raw::text).as_deref() {
+            Some("user") => Kind::User,
+            Some("assistant") => Kind::Assistant,
+            Some("toolResult") => Kind::Result,
+            Some("system") => Kind::System,
+            _ => Kind::Note,
+        },
+        "compaction" => Kind::Boundary,
+        "custom_message" => Kind::Note,
+        // Without a summary nothing is sent.
+        "branch_summary"
+            if summary.and_then(Raw::text).is_some_and(|summary| !summary.is_empty()) =>
+        {
+            Kind::Note
+        }
+        _ => Kind::Meta,
+    }
+}
+
+/// Returns what an entry says, if it is part of the conversation.
+pub(super) fn message(record: Raw<'_>) -> Option<Message> {
+    let said = |role, blocks| {
+        Some(Message { time: time(record.get("timestamp")), ..Message::new(role, blocks) })
+    };
+    match text(record, "type")?.as_str() {
+        "message" => {}
+        "compaction" => {
+            let summary = said(Role::User, vec![Block::Text(text(record, "summary")?)])?;
+            return Some(Message { is_summary: true, ..summary });
+        }
+        "branch_summary" => {
+            let summary = text(record, "summary").filter(|summary| !summary.is_empty())?;
+            return said(Role::User, vec![Block::Text(summary)]);
+        }
+        "custom_message" => {
+            return said(Role::User, record.get("content").map(content).unwrap_or_default());
+        }
+        _ => return None,
+    }
+    let message = record.get("message")?;
+    let mut blocks = message.get("content").map(content).unwrap_or_default();
+    let role = match text(message, "role").as_deref() {
+        Some("assistant") => Role::Assistant,
+        Some("system") => Role::System,
+        Some("toolResult") => {
+            blocks = vec![Block::Result {
+                id: text(message, "toolCallId").unwrap_or_default(),
+                name: text(message, "toolName"),
+                blocks,
+                error: message.get("isError").and_then(Raw::bool) == Some(true),
+            }];
+            Role::Tool
+        }
+        Some("bashExecution") => {
+            let command = text(message, "command").unwrap_or_default();
+            let output = text(message, "output").unwrap_or_default();
+            blocks.push(Block::Text(format!("Ran `{command}`\n```\n{output}\n```")));
+            Role::User
+        }
+        Some("branchSummary" | "compactionSummary") => {
+            blocks.extend(text(message, "summary").map(Block::Text));
+            Role::User
+        }
+        _ => Role::User,
+    };
+    Some(Message {
+        time: time(message.get("timestamp")).or_else(|| time(record.get("timestamp"))),
+        model: text(message, "model"),
+        usage: message.get("usage").map(|used| fields::usage(used, USAGE)),
+        stop: text(message, "stopReason").and_then(|word| stop(&word)),
+        is_summary: text(message, "role").as_deref() == Some("compactionSummary"),
+        ..Message::new(role, blocks)
+    })
+}
+
+/// Reads why an answer ended.
+fn stop(word: &str) -> Option<Stop> {
+    Some(match word {
+        "stop" => Stop::End,
+        "length" => Stop::Length,
+        "toolUse" => Stop::Calls,
+        "aborted" => Stop::Aborted,
+        "error" => Stop::Error,
+        _ => return None,
+    })
+}
+
+fn content(content: Raw<'_>) -> Vec<Block> {
+    if content.kind() != JsonKind::Array {
+        return vec![Block::Text(shown(content))];
+    }
+    let block = |item: Raw<'_>| match text(item, "type").as_deref() {
+        Some("text") => Block::Text(text(item, "text").unwrap_or_default()),
+        Some("thinking") => Block::Thinking(Thinking {
+            text: text(item, "thinking").unwrap_or_default(),
+            signature: text(item, "thinkingSignature"),
+            is_redacted: item.get("redacted").and_then(Raw::bool) == Some(true),
+        }),
+        Some("toolCall") => Block::Call {
+            id: text(item, "id").unwrap_or_default(),
+            name: text(item, "name").unwrap_or_default(),
+            input: item.get("arguments").map_or_else(|| "{}".into(), json),
+            signature: text(item, "thoughtSignature"),
+        },
+        Some("image") => Block::Image(Image {
+            bytes: item.bytes().len(),
+            media: text(item, "mimeType"),
+            source: text(item, "data").map_or(Source::Elsewhere, Source::Data),
+        }),
+        _ => other(item),
+    };
+    content.items().map(block).collect()
+}
+
+/// Reads a moment, as RFC 3339 or in milliseconds.
+fn time(value: Option<Raw<'_>>) -> Option<Timestamp> {
+    let value = value?;
+    match value.text() {
+        Some(text) => Timestamp::parse(&text),
+        None => value.u64().and_then(|millis| i64::try_from(millis).ok()).map(Timestamp),
+    }
+}

@@ -1,0 +1,168 @@
+//! Walking: back by parents, past edits and over compactions.
+//!
+//! Invariant: a walk ends, whatever the parents say; where they form a cycle each name means the entry before it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::read::{CHAINED, EDIT, HEADER, INDEX, REMOVES, SENT, hint};
+use crate::{
+    dag,
+    model::{Kind, NameTag, Parent, Record},
+    wire::{Failure, Graph, Path, Repair},
+};
+
+/// Returns the entry at which pi would go on: the last one that is no header.
+pub(super) fn head(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+    before(graph, graph.len())
+}
+
+/// Returns the last `limit` entries that led to a head.
+pub(super) fn path(graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
+    let mut chain = dag::ancestors(head, limit, |entry| parent(graph, entry))?;
+    let mut repairs = Vec::new();
+    if let (Some(back), Some(&entry)) = (chain.cycle, chain.nodes.last()) {
+        let what = if back == entry { "it is its own parent" } else { "its parents form a cycle" };
+        repairs.push(Repair { entry, what });
+        // Edges to smaller numbers only cannot close a cycle.
+        chain = dag::ancestors(head, limit, |entry| {
+            Ok::<_, Failure>(match graph.record(entry)?.parent {
+                Parent::Entry(earlier) => Some(earlier),
+                Parent::Root | Parent::Missing => None,
+            })
+        })?;
+    } else if let Some(&first) = chain.nodes.last()
+        && graph.record(first)?.parent == Parent::Missing
+        && parent(graph, first)?.is_none()
+    {
+        repairs.push(Repair { entry: first, what: "its parent is missing" });
+    }
+    let mut entries = chain.nodes;
+    entries.reverse();
+    Ok(Path { entries, repairs })
+}
+
+/// Returns the entries of a path that pi sends.
+pub(super) fn context(graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+    let records = path.iter().map(|&entry| graph.record(entry)).collect::<Result<Vec<_>, _>>()?;
+    let mut edits = BTreeMap::new();
+    for record in &records {
+        if let (flags, Some(target)) = hint(record)
+            && flags & EDIT != 0
+        {
+            edits.insert(NameTag::new(target), flags & REMOVES != 0);
+        }
+    }
+    let is_sent = |record: &&Record| {
+        let is_removed = record.name.and_then(|name| edits.get(&name)).copied().unwrap_or(false);
+        hint(record).0 & SENT != 0 && !is_removed
+    };
+    let boundary = records.iter().rposition(|record| record.kind == Kind::Boundary);
+    let (before, after) = records.split_at(boundary.unwrap_or(0));
+    let mut context = Vec::new();
+    if let Some(boundary) = after.first().filter(|_| boundary.is_some()) {
+        context.push(boundary.n);
+        let first = first_kept(graph, boundary)?;
+        let start = before.iter().position(|record| first.is(record)).unwrap_or(before.len());
+        context.extend(before.iter().skip(start).filter(is_sent).map(|record| record.n));
+    }
+    context.extend(after.iter().filter(is_sent).map(|record| record.n));
+    Ok(context)
+}
+
+/// Returns the last entries of the conversation that nothing follows and no path reaches.
+pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+    let mut leaves = BTreeSet::new();
+    let mut continued = BTreeSet::new();
+    let mut passed: BTreeMap<u64, Option<u64>> = BTreeMap::new();
+    for place in 0..graph.len() {
+        let Some(entry) = graph.at(place)? else { continue };
+        if !is_conversation(&graph.record(entry)?) {
+            continue;
+        }
+        leaves.insert(entry);
+        // Records that are no conversation may stand between; each is passed once.
+        let mut between = Vec::new();
+        let mut next = parent(graph, entry)?;
+        while let Some(above) = next {
+            if is_conversation(&graph.record(above)?) {
+                break;
+            }
+            if let Some(&known) = passed.get(&above) {
+                next = known;
+                break;
+            }
+            passed.insert(above, None);
+            between.push(above);
+            next = parent(graph, above)?;
+        }
+        for above in between {
+            passed.insert(above, next);
+        }
+        continued.extend(next.filter(|&above| above != entry));
+    }
+    if let Some(head) = head(graph)? {
+        for entry in path(graph, head, usize::MAX)?.entries {
+            leaves.remove(&entry);
+        }
+    }
+    Ok(leaves.difference(&continued).copied().collect())
+}
+
+/// The entry from which on a compaction keeps what lies above it.
+enum FirstKept {
+    Named(NameTag),
+    Entry(u64),
+    Nothing,
+}
+
+impl FirstKept {
+    fn is(&self, record: &Record) -> bool {
+        match *self {
+            Self::Named(name) => record.name == Some(name),
+            Self::Entry(entry) => record.n == entry,
+            Self::Nothing => false,
+        }
+    }
+}
+
+fn first_kept(graph: &dyn Graph, boundary: &Record) -> Result<FirstKept, Failure> {
+    let (flags, Some(number)) = hint(boundary) else { return Ok(FirstKept::Nothing) };
+    if flags & INDEX == 0 {
+        return Ok(FirstKept::Named(NameTag::new(number)));
+    }
+    let mut left = number;
+    for place in 0..graph.len() {
+        let Some(entry) = graph.at(place)? else { continue };
+        match graph.record(entry)?.kind {
+            Kind::Opaque => {}
+            _ if left == 0 => return Ok(FirstKept::Entry(entry)),
+            _ => left -= 1,
+        }
+    }
+    Ok(FirstKept::Nothing)
+}
+
+/// Returns the entry that an entry follows: for those without ids the nearest one before that is no header.
+fn parent(graph: &dyn Graph, entry: u64) -> Result<Option<u64>, Failure> {
+    if hint(&graph.record(entry)?).0 & CHAINED == 0 {
+        return graph.parent(entry);
+    }
+    graph.place(entry)?.map_or(Ok(None), |place| before(graph, place))
+}
+
+/// Returns the nearest entry before a place that is no header.
+fn before(graph: &dyn Graph, place: u64) -> Result<Option<u64>, Failure> {
+    for place in (0..place).rev() {
+        if let Some(entry) = graph.at(place)? {
+            let record = graph.record(entry)?;
+            if record.kind != Kind::Opaque && hint(&record).0 & HEADER == 0 {
+                return Ok(Some(entry));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn is_conversation(record: &Record) -> bool {
+    !matches!(record.kind, Kind::Meta | Kind::Opaque)
+}

@@ -1,0 +1,110 @@
+//! Traits: what is the same for all records and all sessions of a format.
+
+/// What a format is like, as one constant.
+#[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and none excludes another"
+)]
+pub struct Traits {
+    /// The format's name, for ever.
+    pub name: &'static str,
+    /// Where its agents keep sessions.
+    pub folders: &'static [Folder],
+    /// The names of the programs that load its sessions.
+    pub programs: &'static [&'static str],
+    /// The agent's own lock on a file of a session, if it has one.
+    pub lock: Option<Lock>,
+    /// The name of the file that the agent reads, if it archives older states of it under names of its own.
+    pub live_name: Option<&'static str>,
+    /// Whether another file may take the place of one that the agent reads.
+    pub is_rotatable: bool,
+    /// Whether the parent of a record is always in the same file.
+    pub has_parents_in_file: bool,
+    /// Whether records say when they were written.
+    pub has_times: bool,
+    /// Whether the agent sets checkpoints itself.
+    pub has_checkpoints: bool,
+    /// Whether records tell what the agent left out; where not, none is read for it.
+    pub tells_omissions: bool,
+    /// Whether a compaction can keep messages with others between them that it does not keep.
+    pub keeps_scattered: bool,
+    /// Whether the first call of an answer without words is part of the answer's own record.
+    pub joins_first_call: bool,
+    /// Which record nearby a new one is written like.
+    pub nearby: Nearby,
+    /// How a note begins that is written in the agent's own way, before its words.
+    pub note_opening: &'static str,
+    /// The interface whose blocks the records hold as a model sent them, if it is one.
+    pub interface: Option<Interface>,
+    /// The name that records have in the place of a model's where no model answered.
+    pub no_model: Option<&'static str>,
+}
+
+/// A lock that a process holds by a file of its own next to the session's.
+#[derive(Clone, Copy, Debug)]
+pub struct Lock {
+    /// What stands behind the name of the session's file.
+    pub ending: &'static str,
+    /// The field that holds the id of the process.
+    pub process: &'static str,
+}
+
+/// An interface of models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interface {
+    /// Anthropic's messages.
+    Anthropic,
+    /// `OpenAI`'s responses.
+    Openai,
+}
+
+/// A folder in which an agent keeps its sessions.
+#[derive(Clone, Copy, Debug)]
+pub struct Folder {
+    /// The agent.
+    pub agent: &'static str,
+    /// The variable that names the agent's own folder, if the agent reads one.
+    pub variable: Option<&'static str>,
+    /// That folder in the user's home, where no variable names it.
+    pub usual: &'static str,
+    /// The folder in it that holds the sessions.
+    pub sessions: &'static str,
+    /// If the sessions lie in each folder of that one, what they lie in there.
+    pub each: Option<&'static str>,
+}
+
+/// Which record nearby a new one is written like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nearby {
+    /// None.
+    Nothing,
+    /// The head: what it says of the program and its folder is said again.
+    Head,
+    /// The last one of the file, from which the records are counted.
+    Last,
+}
+
+impl Traits {
+    /// Returns what most formats are like, under a name.
+    pub(super) const fn named(name: &'static str) -> Self {
+        Self {
+            name,
+            folders: &[],
+            programs: &[],
+            lock: None,
+            live_name: None,
+            is_rotatable: true,
+            has_parents_in_file: false,
+            has_times: true,
+            has_checkpoints: false,
+            tells_omissions: false,
+            keeps_scattered: true,
+            joins_first_call: false,
+            nearby: Nearby::Nothing,
+            note_opening: "",
+            interface: None,
+            no_model: None,
+        }
+    }
+}

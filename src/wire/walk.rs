@@ -1,0 +1,118 @@
+//! Walking: the head at which an agent resumes, the paths to it, what of them it sends, and how it left a state of its file.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    model::Record,
+    wire::{Failure, Graph},
+};
+
+/// How much of a path is read first, to see whether the rest is known.
+const STEP: usize = 64;
+
+/// Finds its way through a session as the agent itself would.
+pub trait Walk {
+    /// Returns the entry at which the agent would resume.
+    fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure>;
+
+    /// Returns the entries from the beginning to a head as the agent would read them, compactions crossed; of many, the
+    /// last `limit`.
+    fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure>;
+
+    /// Returns [`Walk::path`] of one graph for many heads: what is read for one of them serves the next.
+    fn paths<'g>(&'g self, graph: &'g dyn Graph) -> Result<Paths<'g>, Failure> {
+        Ok(Box::new(move |head, limit| self.path(graph, head, limit)))
+    }
+
+    /// Returns what of a path the agent would send to a model: after a compaction its summary, what it kept, and the rest.
+    fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure>;
+
+    /// Returns the entries at which the conversation went on elsewhere and was left: real branches, in order.
+    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure>;
+
+    /// Returns whether a record stands for all that was said before it.
+    fn replaces_all(&self, _record: &Record) -> bool {
+        false
+    }
+
+    /// Returns how the agent left a state of its file for the next one.
+    fn departure(&self, _old: &dyn Graph, _next: &dyn Graph) -> Result<Option<Departure>, Failure> {
+        Ok(None)
+    }
+}
+
+/// The entries from the beginning to a head, as an agent would read them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Path {
+    /// The entries, the first one first.
+    pub entries: Vec<u64>,
+    /// What had to be mended to find them.
+    pub repairs: Vec<Repair>,
+}
+
+/// Finds the paths of one graph: to a head, and of many entries the last ones.
+pub type Paths<'g> = Box<dyn FnMut(u64, usize) -> Result<Path, Failure> + 'g>;
+
+/// Returns what the path to a head adds to what is known: from its last known entry on. It is known from then on.
+///
+/// No more of a path is read than it takes to meet what is known.
+pub fn added(
+    paths: &mut Paths<'_>,
+    head: u64,
+    known: &mut BTreeSet<u64>,
+) -> Result<Vec<u64>, Failure> {
+    // Behind a head that is known there may still hang what is not.
+    let mut limit = if known.contains(&head) { 1 } else { STEP };
+    let (mut path, from) = loop {
+        let path = paths(head, limit)?.entries;
+        match path.iter().rposition(|entry| known.contains(entry)) {
+            None if path.len() >= limit => limit = limit.saturating_mul(4).max(STEP),
+            from => break (path, from.unwrap_or(0)),
+        }
+    };
+    path.drain(..from);
+    known.extend(&path);
+    Ok(path)
+}
+
+/// An edge that a record names and that a path does not take as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// The entry.
+    pub entry: u64,
+    /// What was wrong, in a few words, such as `its parent is missing`.
+    pub what: &'static str,
+}
+
+/// How an agent left a state of its file for the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// It went back to a checkpoint, by its own number.
+    Revert(String),
+    /// It went back to a checkpoint with a message from its later self.
+    Mail(String),
+    /// It put a summary in the place of what was said.
+    Compaction,
+    /// It began anew.
+    Clear,
+}
+
+impl Departure {
+    /// Returns its name, for programs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Revert(_) => "revert",
+            Self::Mail(_) => "mail",
+            Self::Compaction => "compaction",
+            Self::Clear => "clear",
+        }
+    }
+
+    /// Returns the agent's own number of the checkpoint to which it went back.
+    pub fn own(&self) -> Option<&str> {
+        match self {
+            Self::Revert(own) | Self::Mail(own) => Some(own),
+            Self::Compaction | Self::Clear => None,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Writing: new records as the agent itself would write them, and the lines that take it elsewhere.
+
+use crate::{
+    model::{Message, Timestamp},
+    wire::{
+        Failure, Graph,
+        compaction::{Compaction, Lines},
+    },
+};
+
+/// Writes records of one format.
+pub trait Write {
+    /// Writes a record.
+    fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid>;
+
+    /// Returns the record that puts these records, of a whole context, in the place of all before it, where there is such.
+    fn whole_context(&self, _context: &[Vec<u8>], _setting: &Setting) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Returns the lines that, appended, take the agent to an entry and say a note there; None where only a rotation
+    /// can do it, an [`Invalid`] as the error where the note cannot be written.
+    ///
+    /// The setting is that of the new record: its parent is the name of the entry to go back to.
+    fn branch(
+        &self,
+        _graph: &dyn Graph,
+        _back: &Back<'_>,
+        _setting: &Setting,
+    ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
+        Ok(None)
+    }
+
+    /// Returns the lines that put a summary in the place of what was said, and keep some of it; None where the agent has no
+    /// way to say it there.
+    ///
+    /// The settings are those of the new records, in order; the first one's parent is the head.
+    fn compaction(
+        &self,
+        _graph: &dyn Graph,
+        _compaction: &Compaction<'_>,
+        _settings: &[Setting; 2],
+    ) -> Result<Option<Lines>, Failure> {
+        Ok(None)
+    }
+}
+
+/// What is to be said in a new record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Draft {
+    /// A message of the user, the assistant or the system.
+    Message(Speaker, String),
+    /// What a model answered: its words, with what is known of it. Each of its calls is a draft of its own, but for the
+    /// first one of an answer without words, where records of the format can say it with what is known of it.
+    Answer(Box<Message>),
+    /// A message to the model in the user's place that is not the user's.
+    Note(String),
+    /// A tool call; the input is JSON.
+    Call {
+        /// The id that its result will name.
+        id: String,
+        /// The tool.
+        name: String,
+        /// The arguments, as JSON.
+        input: String,
+    },
+    /// What a tool answered.
+    Result {
+        /// The call that it answers.
+        id: String,
+        /// Its output.
+        output: String,
+        /// What went wrong, if the tool failed.
+        error: Option<String>,
+    },
+    /// A record as the caller wrote it, in a format that takes one; what it leaves out is filled in.
+    Record(Vec<u8>),
+}
+
+/// Who speaks in a message that is only words: not a tool, whose answer names its call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaker {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// Instructions, or words of the program itself.
+    System,
+}
+
+/// Where and when a new record is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The agent's id of the session.
+    pub session: String,
+    /// The name of the record that it follows, unless it says so itself.
+    pub parent: Option<String>,
+    /// The record's name, unless it has one.
+    pub uuid: String,
+    /// When.
+    pub time: Timestamp,
+    /// The folder in which the session works.
+    pub folder: String,
+    /// The branch that is checked out there.
+    pub git_branch: Option<String>,
+    /// The line of a record nearby: what the agent writes into each record is taken from it.
+    pub nearby: Option<Vec<u8>>,
+}
+
+/// A way back by appending.
+#[derive(Clone, Copy, Debug)]
+pub struct Back<'a> {
+    /// The head at which the agent stands, unless it stands before the first entry.
+    pub from: Option<u64>,
+    /// The entry behind which it is to go on; None is the beginning.
+    pub to: Option<u64>,
+    /// The path to that entry, which may lie in another generation.
+    pub path: &'a [u64],
+    /// What it is to be told.
+    pub note: Option<&'a str>,
+}
+
+/// Why a record cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Invalid(pub String);
+
+impl Speaker {
+    /// Returns the word that most formats have for the role.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::System => "system",
+        }
+    }
+}
+
+impl Invalid {
+    /// Says that a format takes no record as a caller wrote it.
+    pub(super) fn as_it_is() -> Self {
+        Self("records can be written as they are to native sessions only".into())
+    }
+}
