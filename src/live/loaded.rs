@@ -13,7 +13,11 @@ use std::{
     process::Command,
 };
 
-use crate::{disk, json::Raw};
+use crate::{
+    disk,
+    json::Raw,
+    wire::{Lock, Traits},
+};
 
 /// A process that has a session loaded, or may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,10 +52,11 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Returns the processes that have the session of a file loaded; `programs` are those of its agent, and `folder` the one in
-/// which the session works.
-pub fn holders(file: &Path, folder: Option<&Path>, programs: &[&str]) -> Vec<Holder> {
-    let mut holders: Vec<Holder> = lock(file).into_iter().collect();
+/// Returns the processes that have the session of a file loaded; `folder` is the one in which the session works.
+pub fn holders(file: &Path, folder: Option<&Path>, format: &Traits) -> Vec<Holder> {
+    let programs = format.programs;
+    let mut holders: Vec<Holder> =
+        format.lock.and_then(|lock| locker(file, lock)).into_iter().collect();
     let processes = Path::new("/proc");
     if processes.join("self/fd").is_dir() {
         by_proc(processes, file, folder, programs, &mut holders);
@@ -64,12 +69,12 @@ pub fn holders(file: &Path, folder: Option<&Path>, programs: &[&str]) -> Vec<Hol
     holders
 }
 
-/// Returns the process that an agent's lock beside the file names, if it lives.
-fn lock(file: &Path) -> Option<Holder> {
+/// Returns the process that an agent's lock on a file names, if it lives.
+fn locker(file: &Path, lock: Lock) -> Option<Holder> {
     let mut path = file.as_os_str().to_owned();
-    path.push(".lock");
+    path.push(lock.ending);
     let said = disk::read(Path::new(&path), disk::SMALL).ok()?;
-    let pid = u32::try_from(Raw::object(said.trim_ascii())?.get("pid")?.u64()?).ok()?;
+    let pid = u32::try_from(Raw::object(said.trim_ascii())?.get(lock.process)?.u64()?).ok()?;
     let process = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
     let is_there = match rustix::process::test_kill_process(process) {
         Ok(()) => true,
@@ -103,8 +108,12 @@ fn by_proc(
             fs::metadata(descriptor)
                 .is_ok_and(|found| (found.dev(), found.ino()) == (meta.dev(), meta.ino()))
         };
-        let mut descriptors = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
-        if descriptors.any(|descriptor| is_open(descriptor.path())) {
+        let has_it_open = || {
+            let mut descriptors = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+            descriptors.any(|descriptor| is_open(descriptor.path()))
+        };
+        // Once it runs the other program, a copy of this process holds none of its files: so it is asked twice.
+        if has_it_open() && !is_copy(&process) && has_it_open() {
             holders.push(Holder { pid, name: name(), how: How::Open });
         } else if program(&command, programs).is_some()
             && folder.is_some()
@@ -113,6 +122,17 @@ fn by_proc(
             holders.push(Holder { pid, name: name(), how: How::Folder });
         }
     }
+}
+
+/// Returns whether a process is a copy of this one that is about to run another program, and has its files open until then.
+#[expect(clippy::disallowed_methods, reason = "the system itself shows what runs under /proc")]
+fn is_copy(process: &Path) -> bool {
+    let program = |process: &Path| fs::read_link(process.join("exe")).ok();
+    let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
+    // The name of the program stands in brackets, and may hold any; then come the state and the parent.
+    let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
+    parent.and_then(|parent| parent.parse().ok()) == Some(std::process::id())
+        && program(process) == program(Path::new("/proc/self"))
 }
 
 /// Returns which of the programs a command line runs, by itself or through an interpreter.
@@ -165,6 +185,7 @@ fn listed(output: &[u8], how: How) -> Vec<Holder> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::{self, Identify};
 
     #[test]
     fn a_program_is_known_through_its_interpreter() {
@@ -182,5 +203,25 @@ mod tests {
         let found = listed(b"p12\ncclaude\nfcwd\np13\ncvim\n", How::Open);
         let names: Vec<(u32, &str)> = found.iter().map(|h| (h.pid, h.name.as_str())).collect();
         assert_eq!(names, [(12, "claude"), (13, "vim")]);
+    }
+
+    #[test]
+    fn a_copy_of_this_process_that_is_about_to_run_a_program_holds_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("session");
+        let file = fs::File::create(&path).unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    assert!(Command::new("true").status().unwrap().success());
+                }
+            });
+            let found: Vec<Holder> =
+                (0..200).flat_map(|_| holders(&path, None, wire::Native.traits())).collect();
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(found, []);
+        });
+        drop(file);
     }
 }
