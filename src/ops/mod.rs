@@ -12,6 +12,7 @@ mod branch;
 mod checkpoint;
 mod compact;
 mod context;
+mod counts;
 mod diff;
 mod doctor;
 mod error;
@@ -43,9 +44,9 @@ pub use compact::{
     Compacted, Compacting, Hook, Part, Parts, Planned, Rule, compact, plan_compaction,
 };
 pub use context::{
-    Asked, Context, Explained, Fullness, context, counts, explain, fullness, keep_counts,
-    session_key, window,
+    Asked, Context, Explained, Fullness, context, explain, fullness, session_key, window,
 };
+pub use counts::{counts, keep_counts};
 pub use diff::{Diff, Difference, Side, diff};
 pub use doctor::{Ailment, Cure, Place, doctor, place_of, treat};
 pub use error::OpsError;

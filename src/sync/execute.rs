@@ -4,7 +4,7 @@
 use crate::{
     model::{Command, SessionName},
     session::Session,
-    store::Store,
+    store::{Store, StoreError, Transaction},
     sync::{Archive, Outcome, SyncError, catch_up, change::Change},
     wire::Format,
 };
@@ -62,4 +62,15 @@ pub(crate) fn exclusively<T>(
 ) -> Result<T, SyncError> {
     let _lock = archive.lock()?;
     work(archive.store())
+}
+
+/// Writes to the caches of a store, which are no facts.
+pub(crate) fn cache(
+    archive: &Archive,
+    work: impl FnOnce(&mut dyn Transaction) -> Result<(), StoreError>,
+) -> Result<(), SyncError> {
+    let mut writing = archive.store.begin()?;
+    work(writing.as_mut())?;
+    writing.commit()?;
+    Ok(())
 }

@@ -39,7 +39,7 @@ mod workspace;
 pub use archive::{Ambient, Archive, Here, Machine, Manner};
 pub use change::Outcome;
 pub use error::SyncError;
-pub(crate) use execute::{begin, begin_or_create, begin_to_attach, commit, exclusively};
+pub(crate) use execute::{begin, begin_or_create, begin_to_attach, cache, commit, exclusively};
 pub(crate) use lock::lock_if_there;
 pub use notice::Notice;
 pub use quirk::{Imported, Oddity, Quirk};
