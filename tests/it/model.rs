@@ -102,14 +102,14 @@ pub(crate) struct Model {
 
 impl Model {
     /// Begins with what an agent's file says, or with nothing.
-    pub(crate) fn begin(is_owned: bool, talk: Talk, commands: &[&'static str]) -> Self {
+    pub(crate) fn begin(is_owned: bool, talk: &[Item], commands: &[&'static str]) -> Self {
         let branches = BTreeMap::from([("main".to_owned(), Talk::new())]);
         let state = State { branches, current: "main".to_owned(), hidden: false };
-        let (operations, live) = (Vec::new(), Some(talk.clone()));
+        let (operations, live) = (Vec::new(), Some(talk.to_vec()));
         let (checkpoints, is_anew, changes) = (Vec::new(), false, 0);
         let mut model = Self { state, operations, checkpoints, live, is_owned, is_anew, changes };
         for command in commands {
-            model.grow(command, &talk, &talk, None);
+            model.grow(command, talk, talk, None);
         }
         model
     }
@@ -411,7 +411,7 @@ impl State {
             }
         }
         if one.from.current != one.to.current {
-            next.current = one.from.current.clone();
+            next.current.clone_from(&one.from.current);
         }
         if one.from.hidden != one.to.hidden {
             next.hidden = one.from.hidden;

@@ -192,8 +192,8 @@ impl Rig {
         let rig = Self { folder, format, archive, session, file, clock, items, is_anew: false };
         let talk = (0..items).map(|n| if n % 2 == 0 { Item::Turn(n) } else { Item::Said(n) });
         let commands: Vec<_> = rig.operations().into_iter().map(|(command, ..)| command).collect();
-        assert!(matches!(*commands, ["new"] | ["import"]), "{commands:?}");
-        let model = Model::begin(format == "native", talk.collect(), &commands);
+        assert!(matches!(*commands, ["new" | "import"]), "{commands:?}");
+        let model = Model::begin(format == "native", &talk.collect::<Talk>(), &commands);
         (rig, model)
     }
 
@@ -227,6 +227,7 @@ impl Rig {
         (names.collect(), current)
     }
 
+    #[expect(clippy::option_option, reason = "no file to write, or none any more")]
     /// Writes the live file as its agent does, and returns what it then says.
     fn write(&mut self, step: &Step, model: &Model) -> Option<Option<Talk>> {
         let mut talk = model.live.clone()?;
@@ -301,6 +302,7 @@ impl Rig {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "an arm a step")]
     /// Carries out a step here and in the model, and returns whether each refused it.
     fn run(
         &mut self,
