@@ -209,7 +209,7 @@ mod tests {
     fn a_copy_of_this_process_that_is_about_to_run_a_program_holds_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("session");
-        let file = fs::File::create(&path).unwrap();
+        let file = disk::make(&path).unwrap();
         let done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
