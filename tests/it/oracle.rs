@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use undertext::{
     context::{cut::Limit, plan::Keep},
-    model::{Kind, LineId, Role, Timestamp},
+    model::{Kind, LineId, Timestamp},
     ops::{self, Ambient, Archive, Bound, Compacting, OpsError, Session, Target},
     store::Access,
     wire::{Draft, Speaker},
