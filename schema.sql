@@ -121,16 +121,16 @@ BEGIN SELECT RAISE(ABORT, 'append-only: this checkpoint exists'); END;
 CREATE TRIGGER checkpoint_is_not_updated BEFORE UPDATE ON checkpoint BEGIN SELECT RAISE(ABORT, 'append-only: checkpoint'); END;
 CREATE TRIGGER checkpoint_is_not_deleted BEFORE DELETE ON checkpoint BEGIN SELECT RAISE(ABORT, 'append-only: checkpoint'); END;
 
--- An entry that stands in the place of another.
+-- An entry that stands in the place of another; what was taken back and done again says so again.
 CREATE TABLE origin (
   session   INTEGER NOT NULL,
   entry     INTEGER NOT NULL,
   operation INTEGER NOT NULL,
   origin    INTEGER NOT NULL,
   cut       BLOB,                                    -- what was cut of it, if it was replaced for that
-  PRIMARY KEY (session, entry)
+  PRIMARY KEY (session, entry, operation)
 ) STRICT, WITHOUT ROWID;
-CREATE TRIGGER origin_is_not_replaced BEFORE INSERT ON origin WHEN EXISTS (SELECT 1 FROM origin WHERE session = NEW.session AND entry = NEW.entry)
+CREATE TRIGGER origin_is_not_replaced BEFORE INSERT ON origin WHEN EXISTS (SELECT 1 FROM origin WHERE session = NEW.session AND entry = NEW.entry AND operation = NEW.operation)
 BEGIN SELECT RAISE(ABORT, 'append-only: this origin exists'); END;
 CREATE TRIGGER origin_is_not_updated BEFORE UPDATE ON origin BEGIN SELECT RAISE(ABORT, 'append-only: origin'); END;
 CREATE TRIGGER origin_is_not_deleted BEFORE DELETE ON origin BEGIN SELECT RAISE(ABORT, 'append-only: origin'); END;

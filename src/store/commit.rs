@@ -120,8 +120,8 @@ pub trait Known {
     /// Returns whether an entry has this id. A store that finds that out as it inserts may say no.
     fn holds(&self, id: &EntryId) -> Result<bool, StoreError>;
 
-    /// Returns whether an entry stands in the place of another. A store that finds that out as it inserts may say no.
-    fn is_replaced(&self, entry: u64) -> Result<bool, StoreError>;
+    /// Returns the entry in whose place an entry stands.
+    fn origin(&self, entry: u64) -> Result<Option<u64>, StoreError>;
 }
 
 impl Commit {
@@ -293,7 +293,8 @@ impl Commit {
         }
         let mut replaced = BTreeSet::new();
         for origin in &self.bulk.origins {
-            if !replaced.insert(origin.entry) || known.is_replaced(origin.entry)? {
+            let held = known.origin(origin.entry)?.filter(|held| *held != origin.origin);
+            if !replaced.insert(origin.entry) || held.is_some() {
                 return Err(refused("an entry stands in the place of two"));
             }
         }

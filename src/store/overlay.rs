@@ -42,7 +42,8 @@ struct Sheet {
     ids: BTreeMap<EntryId, u64>,
     runs: Vec<(u64, Run)>,
     checkpoints: Vec<(u64, Checkpoint)>,
-    origins: BTreeMap<u64, (u64, Origin)>,
+    /// Each by its entry and its operation.
+    origins: BTreeMap<(u64, u64), Origin>,
     kept: BTreeMap<(u64, u64), Arc<Vec<u8>>>,
     records: Vec<Record>,
     names: BTreeMap<NameTag, Vec<u64>>,
@@ -149,7 +150,7 @@ impl Sheet {
         }
         self.runs.extend(bulk.runs.into_iter().map(|run| (n, run)));
         self.checkpoints.extend(bulk.checkpoints.into_iter().map(|given| (n, given)));
-        self.origins.extend(bulk.origins.into_iter().map(|origin| (origin.entry, (n, origin))));
+        self.origins.extend(bulk.origins.into_iter().map(|origin| ((origin.entry, n), origin)));
         self.kept.extend((0..).zip(kept).map(|(at, bytes)| ((n, at), Arc::new(bytes))));
         self.add_records(records);
         self.twins.extend(twins);

@@ -56,7 +56,8 @@ pub trait FactStore {
         range: Range<u64>,
     ) -> Result<Vec<(u64, Checkpoint)>, StoreError>;
 
-    /// Returns the origins of the entries with these numbers, each behind the operation that replaced it, in order.
+    /// Returns the origins of the entries with these numbers, each behind the operation that replaced it, in order;
+    /// what was taken back and done again is there once for each.
     fn origins(
         &self,
         session: SessionKey,

@@ -333,6 +333,14 @@ fn every_session_of_the_corpus_is_truncated_and_restored() {
             // A file without a final line end gets one, so that more can follow.
             let back = export(&archive);
             assert!(back == whole || back == [&whole[..], b"\n"].concat(), "{name}");
+            // What was taken back is done again, and taken back once more.
+            let again = ops::truncate(&mut archive, &session, bound).unwrap();
+            assert_eq!(again.results.len(), done.results.len(), "{name}");
+            let audit = ops::audit(&archive, &session).unwrap();
+            assert_eq!(audit.standing().count(), done.results.len(), "{name}");
+            ops::undo(&mut archive, &session, again.operation).unwrap();
+            assert!(export(&archive) == back, "{name}");
+            assert_eq!(ops::audit(&archive, &session).unwrap().standing().count(), 0, "{name}");
             whole = back;
             n_truncated += 1;
         }

@@ -33,7 +33,7 @@ const KEYS: [(&str, &[&[&str]]); 10] = [
     ("entry", &[&["session", "n"], &["session", "id"]]),
     ("run", &[&["session", "generation", "start", "operation"]]),
     ("checkpoint", &[&["session", "n"]]),
-    ("origin", &[&["session", "entry"]]),
+    ("origin", &[&["session", "entry", "operation"]]),
     ("words", &[&["session", "operation", "digest"]]),
     ("kept", &[&["session", "operation", "n"]]),
 ];

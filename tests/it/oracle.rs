@@ -477,9 +477,6 @@ impl Rig {
             }),
             // Open: which of the results are in the context behind a compaction.
             Step::Truncate if next.talk().contains(&Item::Summary) => Ok(()),
-            // Excluded: what was cut once is not cut again, be it that the truncation is undone or that another branch shows
-            // the whole, as "an entry stands in the place of two": steps Call, Truncate, Undo, Truncate.
-            Step::Truncate if next.operations.iter().any(|one| one.command == "truncate") => Ok(()),
             Step::Truncate => {
                 let bound = Bound { limit: Limit::of_chars(3_000), window: None };
                 ops::truncate(&mut self.archive, &self.session, bound).map(|done| {

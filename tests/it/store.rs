@@ -198,6 +198,22 @@ fn origins_are_told_in_the_order_of_their_entries() {
         };
         assert_eq!(told(0..u64::MAX), [(2, 5), (3, 4), (4, 6), (5, 6), (6, 3), (7, 4)]);
         assert_eq!(told(3..6), [(3, 4), (4, 6), (5, 6)]);
+        // What was taken back and is done again says so again, in the place of the same entry and of no other.
+        let again = |origin| {
+            let mut next = writer.clone();
+            let commit = next.next(&[], |brought| {
+                brought.bulk.origins.push(Origin { entry: 4, origin, cut: None });
+            });
+            (next, commit)
+        };
+        commit(store, again(2).1).unwrap_err();
+        let (next, done) = again(1);
+        writer = next;
+        commit(store, done).unwrap();
+        assert_eq!(told(4..5), [(4, 6), (4, 7)]);
+        settle(store);
+        assert_eq!(told(4..5), [(4, 6), (4, 7)]);
+        commit(store, writer.next(&[], |_| {})).unwrap();
     });
 }
 

@@ -207,9 +207,9 @@ impl FactStore for Laid<'_> {
         self.known(session)?;
         let mut found = self.beneath(|store| store.origins(session, entries.clone()))?;
         if let Some(sheet) = self.sheet(session).filter(|_| entries.start < entries.end) {
-            let late = sheet.origins.range(entries).map(|(_, origin)| origin.clone());
-            found.extend(late);
-            found.sort_by_key(|(_, origin)| origin.entry);
+            let late = sheet.origins.range((entries.start, 0)..(entries.end, 0));
+            found.extend(late.map(|((_, operation), origin)| (*operation, origin.clone())));
+            found.sort_by_key(|(operation, origin)| (origin.entry, *operation));
         }
         Ok(found)
     }
@@ -480,8 +480,9 @@ impl Known for KnownOf<'_> {
         Ok(!self.laid.find(session, &IdPrefix::whole(id))?.is_empty())
     }
 
-    fn is_replaced(&self, entry: u64) -> Result<bool, StoreError> {
-        let Some(session) = self.session else { return Ok(false) };
-        Ok(!self.laid.origins(session, entry..entry.saturating_add(1))?.is_empty())
+    fn origin(&self, entry: u64) -> Result<Option<u64>, StoreError> {
+        let Some(session) = self.session else { return Ok(None) };
+        let found = self.laid.origins(session, entry..entry.saturating_add(1))?;
+        Ok(found.first().map(|(_, origin)| origin.origin))
     }
 }

@@ -301,7 +301,7 @@ impl FactStore for Tables {
         collect(
             &self.db,
             "SELECT operation, entry, origin, cut FROM origin
-             WHERE session = ? AND entry >= ? AND entry < ? ORDER BY entry",
+             WHERE session = ? AND entry >= ? AND entry < ? ORDER BY entry, operation",
             params![session.0, from, to],
             |row| {
                 let cut: Option<Cutting> = if row.get_ref(3)? == rusqlite::types::ValueRef::Null {

@@ -363,11 +363,10 @@ impl Known for KnownHere<'_> {
         Ok(self.present.contains(id))
     }
 
-    fn is_replaced(&self, entry: u64) -> Result<bool, StoreError> {
-        match self.session.filter(|_| entry < self.first) {
-            None => Ok(false),
-            Some(key) => Ok(!self.laid.origins(key, entry..entry.saturating_add(1))?.is_empty()),
-        }
+    fn origin(&self, entry: u64) -> Result<Option<u64>, StoreError> {
+        let Some(key) = self.session.filter(|_| entry < self.first) else { return Ok(None) };
+        let found = self.laid.origins(key, entry..entry.saturating_add(1))?;
+        Ok(found.first().map(|(_, origin)| origin.origin))
     }
 }
 

@@ -113,9 +113,9 @@ impl Known for Own<'_> {
         Ok(entries.iter().any(|entry| entry.id == *id))
     }
 
-    fn is_replaced(&self, entry: u64) -> Result<bool, StoreError> {
+    fn origin(&self, entry: u64) -> Result<Option<u64>, StoreError> {
         let origins = self.all(|commit| commit.bulk.origins.clone())?;
-        Ok(origins.iter().any(|origin| origin.entry == entry))
+        Ok(origins.iter().find(|origin| origin.entry == entry).map(|origin| origin.origin))
     }
 }
 
