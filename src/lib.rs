@@ -87,7 +87,7 @@
 //! # Code map
 //!
 //! Each folder may import those named behind the arrow, and a test holds this table. Another test holds that the files of a
-//! folder import each other in no circle, and names the folders that still do.
+//! folder import each other in no circle.
 //!
 //! ```text
 //! json      a scanner of bytes, and edits in place      -> nothing
@@ -110,8 +110,8 @@
 //!
 //! A command goes down like this: `cli` finds the archive and the session; a verb of [`ops`] begins a change in `sync`,
 //! which takes the archive's lock and catches up with the live file; the verb puts the change together, and `sync` commits it
-//! to the [`store`] and has [`live`] write the file that follows; `render` shows what the verb returned. Reading goes through an [`ops::View`], which is the [`wire::Graph`]
-//! that a [`wire::Format`] walks to find a path.
+//! to the [`store`] and has [`live`] write the file that follows; `render` shows what the verb returned. Reading goes through
+//! an [`ops::View`], which is the [`wire::Graph`] that a [`wire::Format`] walks to find a path.
 //!
 //! The feature `models` has the room [`provider`], the feature `tokens` exact counts of tokens ([`context::tokens`]). Both are on
 //! unless a library says `default-features = false`, and the program needs both.

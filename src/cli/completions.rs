@@ -29,7 +29,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     })?;
     // The generator panics if its writer fails, and memory does not.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut super::command(), NAME, &mut script);
+    clap_complete::generate(shell, &mut (context.describe)(), NAME, &mut script);
     context.output.write_all(&script)?;
     Ok(Exit::Yes)
 }

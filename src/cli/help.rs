@@ -28,6 +28,8 @@ const GROUPS: [(&str, &[&str], &[&str]); 7] = [
     ("For programs", &["completions", "man"], &["new", "append", "turn", "recover"]),
 ];
 
+/// Help is not set wider than this: long lines are hard to read.
+const WIDEST_HELP: usize = 100;
 /// A word of this distance from a command is taken for a slip.
 const SLIP: usize = 2;
 
@@ -45,13 +47,24 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let words = [Some(NAME), args.command.as_deref(), Some("--help")];
     let words: Vec<OsString> = words.into_iter().flatten().map(OsString::from).collect();
-    match super::parse(&words, context.env.columns) {
+    let mut command = laid_out((context.describe)(), context.env.columns);
+    match command.try_get_matches_from_mut(&words) {
         Err(answer) if answer.kind() == ErrorKind::DisplayHelp => {
             print(&mut context.output, &answer)
         }
         Err(answer) => Err(misuse(&words, &answer)),
         Ok(_) => Ok(Exit::Yes),
     }
+}
+
+/// Lays the help of the program out: its commands in groups, as wide as the terminal.
+pub(crate) fn laid_out(command: clap::Command, columns: Option<usize>) -> clap::Command {
+    let width = columns.map_or(WIDEST_HELP, |columns| columns.min(WIDEST_HELP));
+    let command = command.term_width(width);
+    let groups = groups(&command, width);
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\nOptions:\n{{options}}{{after-help}}"
+    ))
 }
 
 /// Prints a help text.
@@ -65,7 +78,7 @@ pub(crate) fn print(output: &mut Output, answer: &clap::Error) -> Result<Exit, C
 
 /// Says what undertext is, which commands there are, and what to type next.
 pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
-    let about = super::command().get_about().map(ToString::to_string).unwrap_or_default();
+    let about = (context.describe)().get_about().map(ToString::to_string).unwrap_or_default();
     writeln!(context.output, "{about}\n")?;
     let width = context.output.columns();
     let column = GROUPS.iter().map(|(title, ..)| title.len()).max().unwrap_or(0) + 2;

@@ -8,8 +8,10 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use super::NAME;
 use crate::render::safe;
+
+/// The name of the program.
+pub(crate) const NAME: &str = "undertext";
 
 /// A hint: words, and perhaps the command that they speak of.
 #[derive(Clone, Debug)]

@@ -25,10 +25,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let Some(dir) = &args.out else {
-        Man::new(super::command()).render(&mut context.output)?;
+        Man::new((context.describe)()).render(&mut context.output)?;
         return Ok(Exit::Yes);
     };
-    let written = write_pages(dir)?;
+    let written = write_pages((context.describe)(), dir)?;
     if context.json {
         for path in &written {
             json::line(&mut context.output, "page", &json!({ "path": path.to_string_lossy() }))?;
@@ -38,9 +38,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-fn write_pages(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn write_pages(mut command: clap::Command, dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     fs::create_dir_all(dir).with_context(|| format!("cannot create {}", safe::path(dir)))?;
-    let mut command = super::command();
     command.build();
     let mut written = Vec::new();
     let mut left = vec![command];

@@ -13,6 +13,7 @@ mod append;
 mod archive;
 mod attach;
 mod audit;
+mod base;
 mod branch;
 mod checkpoint;
 mod checkpoints;
@@ -63,28 +64,11 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _};
 
+pub(crate) use base::Context;
 use env::Env;
 use error::{CommandError, Exit};
+pub(crate) use hint::NAME;
 use output::{Manners, Output};
-
-const NAME: &str = "undertext";
-
-/// Help is not set wider than this: long lines are hard to read.
-const WIDEST_HELP: usize = 100;
-
-/// What a command works with.
-pub(crate) struct Context {
-    pub(crate) env: Env,
-    pub(crate) output: Output,
-    /// Whether data is to be JSON Lines.
-    pub(crate) json: bool,
-    /// The command, as it is typed.
-    pub(crate) verb: String,
-    /// The store that was typed.
-    asked: Option<PathBuf>,
-    /// The folder of the store, once it was chosen.
-    store: Option<PathBuf>,
-}
 
 /// Keep everything a coding agent ever saw, and go back to any of it
 #[derive(Debug, clap::Parser)]
@@ -232,13 +216,7 @@ fn command() -> clap::Command {
 
 /// Returns what was typed, and the command in it.
 fn parse(args: &[OsString], columns: Option<usize>) -> Result<(Cli, String), clap::Error> {
-    let width = columns.map_or(WIDEST_HELP, |columns| columns.min(WIDEST_HELP));
-    let command = command().term_width(width);
-    let groups = help::groups(&command, width);
-    let template = format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\nOptions:\n{{options}}{{after-help}}"
-    );
-    let mut command = command.help_template(template);
+    let mut command = help::laid_out(command(), columns);
     let mut matches = command.try_get_matches_from_mut(args)?;
     let verb = matches.subcommand_name().unwrap_or_default().to_owned();
     let cli =
@@ -253,7 +231,8 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
     let mut output = Output::new(&env, manners);
     output.naming().store.clone_from(store);
     let asked = store.clone();
-    let mut context = Context { env, output, json: *json, verb, asked, store: None };
+    let mut context =
+        Context { env, output, json: *json, verb, asked, store: None, describe: command };
 
     let answer = match &cli.command {
         Some(command) => command.run(&mut context),

@@ -29,6 +29,7 @@ use undertext::settings::{Provider, ProviderKind, Settings};
 
 use super::common::{counted, path, whole};
 use super::error::{CommandError, Kind};
+use super::output::Output;
 use super::{Context, advice};
 
 /// How long a hook may take unless the settings say so, in seconds.
@@ -160,7 +161,7 @@ impl Context {
             })?,
             (None, None) => plan::KEEP,
         };
-        let sink = super::Output::events(summing.events);
+        let sink = Output::events(summing.events);
         let name = summing.summarizer.as_deref().or(said(set.summarizer.as_deref()));
         let summarizer = match name {
             None | Some(EXTRACT) => None,
