@@ -341,7 +341,7 @@ impl Made {
     }
 }
 
-/// Has each program make a session with so many messages of about so many bytes.
+/// Has each program make a session with this number of messages, each of about this length.
 fn talks(count: usize, length: usize) -> PerProgram<'static, Made> {
     PerProgram::new(move |program, folder| {
         let made = Made::begin(program, folder);

@@ -154,7 +154,7 @@ impl<'a> Raw<'a> {
         self.digits()?.parse().ok()
     }
 
-    /// Returns a number, rounded to the nearest double; None if there is none that is finite.
+    /// Returns a number, rounded to the nearest double, unless that is infinite.
     pub fn f64(self) -> Option<f64> {
         self.digits()?.parse().ok().filter(|number: &f64| number.is_finite())
     }

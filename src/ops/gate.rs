@@ -190,7 +190,7 @@ mod tests {
         Snapshot { session, messages: Vec::new() }
     }
 
-    /// Waits until so many wait.
+    /// Waits until this number of threads wait.
     fn until(gate: &Gate, waiters: usize) {
         while gate.n_waiters() != waiters {
             thread::yield_now();

@@ -11,6 +11,7 @@ mod audit;
 mod branch;
 mod checkpoint;
 mod compact;
+mod compacting;
 mod context;
 mod counts;
 mod diff;
@@ -40,9 +41,8 @@ pub use attach::{Attached, attach, detach, take_up};
 pub use audit::{Audit, Replaced, audit};
 pub use branch::{Branched, branch, branches, is_branch_name, switch};
 pub use checkpoint::checkpoint;
-pub use compact::{
-    Compacted, Compacting, Hook, Part, Parts, Planned, Rule, compact, plan_compaction,
-};
+pub use compact::{compact, plan_compaction};
+pub use compacting::{Compacted, Compacting, Hook, Part, Parts, Planned, Rule};
 pub use context::{
     Asked, Context, Explained, Fullness, context, explain, fullness, session_key, window,
 };

@@ -18,11 +18,7 @@ use crate::{
         recover::{self as ladder, Attempt, Large, Patient, Room, Unrecovered},
         stages::SummaryError,
     },
-    ops::{
-        Bound, Context, OpsError,
-        compact::{self, Compacting},
-        context, oversized, truncate,
-    },
+    ops::{Bound, Compacting, Context, OpsError, compact, context, oversized, truncate},
     session::Session,
     sync::{Archive, Workspace},
 };

@@ -22,7 +22,7 @@ use crate::{
         tokens,
     },
     model::{Block, Message, Role, Usage},
-    ops::{Context, OpsError, append::append_told, compact::Compacting, context, recover::recover},
+    ops::{Compacting, Context, OpsError, append::append_told, context, recover::recover},
     session::Session,
     sync::{Archive, Notice, Workspace},
     wire::{Draft, Format, Speaker},
