@@ -102,8 +102,9 @@
 //! store     persistence: facts, bytes, caches           -> model disk
 //! live      files that an agent reads                   -> model json wire disk
 //! session   a session as it is read                     -> model json dag wire store
-//! sync      files and store: all locks and transactions -> model json wire store session live disk
-//! ops       verbs, a function each                      -> model json dag wire context store session sync live disk
+//! report    what verbs answer                           -> model context session
+//! sync      files and store: all locks and transactions -> model json wire store session live disk report
+//! ops       verbs, a function each                      -> model json dag wire context store session sync live disk report
 //! render    what is shown (of the program)              -> the library
 //! cli       commands (of the program)                   -> the library, render
 //! ```
@@ -163,6 +164,7 @@ pub mod model;
 pub mod ops;
 #[cfg(feature = "models")]
 pub mod provider;
+pub mod report;
 mod session;
 pub mod settings;
 pub mod store;

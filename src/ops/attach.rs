@@ -2,30 +2,18 @@
 //!
 //! Invariant: attaching and detaching write no file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::{
     model::{Command, Position, Run},
     ops::{OpsError, Step, import},
+    report::Attached,
     session::Session,
     sync::{
-        self, Archive, Notice, SyncError, beside, change::MAIN, live_file::LiveFile,
-        moved::was_moved, sources,
+        self, Archive, SyncError, beside, change::MAIN, live_file::LiveFile, moved::was_moved,
+        sources,
     },
 };
-
-/// What attaching or detaching did.
-#[derive(Clone, Debug)]
-pub struct Attached {
-    /// The operation; none if it was so already.
-    pub operation: Option<u64>,
-    /// The file.
-    pub path: PathBuf,
-    /// The branch that holds where `main` stood, if a command had put it elsewhere than where the agent would resume.
-    pub left: Option<String>,
-    /// What was noticed on the way.
-    pub notices: Vec<Notice>,
-}
 
 /// Makes a file of a session its live file: this one, or the one that was taken in last.
 pub fn attach(

@@ -3,26 +3,10 @@
 use crate::{
     model::{Command, Position},
     ops::OpsError,
+    report::Branched,
     session::{Session, Target},
-    sync::{self, Archive, Notice, SyncError, reach::reach},
+    sync::{self, Archive, SyncError, reach::reach},
 };
-
-/// What a change of branches did.
-#[derive(Clone, Debug)]
-pub struct Branched {
-    /// The operation; none if nothing had to change.
-    pub operation: Option<u64>,
-    /// The branch.
-    pub branch: String,
-    /// Where it stands.
-    pub position: Position,
-    /// The old live file, if it was exchanged.
-    pub rotated: Option<std::path::PathBuf>,
-    /// The agent's own file, if it was written.
-    pub written: Option<std::path::PathBuf>,
-    /// What was noticed on the way.
-    pub notices: Vec<Notice>,
-}
 
 /// Returns the branches, and which of them is current.
 pub fn branches(

@@ -26,10 +26,11 @@ use crate::{
     model::{Block, Command, Message, Position, Role},
     ops::{
         OpsError,
-        compacting::{Compacted, Compacting, Part, Parts, Planned},
+        compacting::Compacting,
         context::{Material, believed, front, material},
         excerpts::excerpts,
     },
+    report::{Compacted, Part, Parts, Planned},
     session::{Growth, Session},
     sync::{
         self, Archive, Notice, SyncError, Workspace,

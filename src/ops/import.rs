@@ -15,6 +15,7 @@ use std::{
 use crate::{
     model::{Command, Position, SessionName},
     ops::OpsError,
+    report::Summary,
     session::Session,
     store::Sighting,
     sync::{
@@ -34,27 +35,6 @@ use crate::{
 const BATCH: u64 = 96 << 20;
 /// How many threads read ahead at most; one that inserts keeps no more of them busy.
 const READERS: usize = 4;
-
-/// What an import did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// How many session files were found.
-    pub files: u64,
-    /// How many of them brought nothing new.
-    pub unchanged: u64,
-    /// How many files and folders were left out.
-    pub skipped: u64,
-    /// How many of them for each reason.
-    pub left_out: BTreeMap<&'static str, u64>,
-    /// How many sessions changed.
-    pub sessions: u64,
-    /// How many entries are new.
-    pub entries: u64,
-    /// How many bytes were read in.
-    pub bytes: u64,
-    /// How many oddities there are of each kind.
-    pub oddities: BTreeMap<&'static str, u64>,
-}
 
 /// A step of an import, as it is reported.
 #[derive(Debug)]

@@ -36,13 +36,13 @@ mod turn;
 mod undo;
 mod verify;
 
-pub use append::{Appended, AppendedEntry, append, append_cut};
-pub use attach::{Attached, attach, detach, take_up};
+pub use append::{append, append_cut};
+pub use attach::{attach, detach, take_up};
 pub use audit::{Audit, Replaced, audit};
-pub use branch::{Branched, branch, branches, is_branch_name, switch};
+pub use branch::{branch, branches, is_branch_name, switch};
 pub use checkpoint::checkpoint;
 pub use compact::{compact, plan_compaction};
-pub use compacting::{Compacted, Compacting, Hook, Part, Parts, Planned, Rule};
+pub use compacting::{Compacting, Hook, Rule};
 pub use context::{
     Asked, Context, Explained, Fullness, context, explain, fullness, session_key, window,
 };
@@ -53,22 +53,26 @@ pub use error::OpsError;
 pub use gate::{Gate, Snapshot, Ticket, Waited};
 pub use graph::{GraphNode, GraphView, graph};
 pub use handle::Handle;
-pub use import::{Step, Summary, import, peek};
-pub use new::{Created, Layers, hide, layers, new};
+pub use import::{Step, import, peek};
+pub use new::{Layers, hide, layers, new};
 pub use origin::{Hidden, HiddenText, hidden, original};
 pub use read::{
     Status, elsewhere, export, export_container, generation_of, is_behind, left_for, show, status,
 };
 pub use rebuild::{rebuild, rebuild_all};
-pub use recover::{Recovered, recover};
-pub use revert::{Reverted, clear, revert};
+pub use recover::recover;
+pub use revert::{clear, revert};
 pub use stats::{Stats, stats, stats_of};
-pub use truncate::{Bound, Oversized, Truncated, oversized, truncate};
-pub use turn::{Answer, Call, STEPS, Turned, Turning, turn};
-pub use undo::{OperationView, Undone, operations, redo, undo};
+pub use truncate::{Bound, oversized, truncate};
+pub use turn::{Answer, STEPS, Turning, turn};
+pub use undo::{operations, redo, undo};
 pub use verify::{Finding, Severity, Verified, verify, verify_ids};
 
 pub use crate::{
+    report::{
+        Appended, AppendedEntry, Attached, Branched, Call, Compacted, Created, OperationView,
+        Oversized, Part, Parts, Planned, Recovered, Reverted, Summary, Truncated, Turned, Undone,
+    },
     session::{
         Bond, Elsewhere, Gap, Kin, Line, Log, Session, SessionError, Shown, Target, View,
         checkpoints, find_entry, find_place, find_session, kin, log, log_all, messages, short_name,

@@ -6,6 +6,7 @@ use crate::{
     live::TRANSCRIPTS,
     model::{Command, Place, Position, SessionName},
     ops::OpsError,
+    report::Created,
     session::{Session, lines},
     sync::{self, Archive, Outcome, Workspace, change::MAIN, live_file::LiveFile},
     wire::{Format, Native},
@@ -24,17 +25,6 @@ pub struct Layers {
     pub preferences: Value,
     /// How the session is set up, as JSON.
     pub configuration: Value,
-}
-
-/// A session that was made.
-#[derive(Clone, Debug)]
-pub struct Created {
-    /// The session.
-    pub session: Session,
-    /// The operation.
-    pub operation: u64,
-    /// Its live file, if it has one.
-    pub live: Option<std::path::PathBuf>,
 }
 
 /// Makes a native session with an empty live file.

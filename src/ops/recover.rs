@@ -19,25 +19,13 @@ use crate::{
         stages::SummaryError,
     },
     ops::{Bound, Compacting, Context, OpsError, compact, context, oversized, truncate},
+    report::Recovered,
     session::Session,
     sync::{Archive, Workspace},
 };
 
 /// How many of the largest entries are looked up.
 const LARGEST: usize = 3;
-
-/// What a recovery led to.
-#[derive(Clone, Debug)]
-pub struct Recovered<T> {
-    /// What the attempt yielded.
-    pub answer: T,
-    /// The operations by which the session was made to fit.
-    pub operations: Vec<u64>,
-    /// How many tokens the context had at first.
-    pub pre_tokens: u64,
-    /// How many it has now.
-    pub post_tokens: u64,
-}
 
 /// Makes an attempt with the context of a session, and makes it fit where that fails of its size.
 ///

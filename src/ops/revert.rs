@@ -1,42 +1,16 @@
 //! Going back: to a checkpoint or an entry, perhaps with a note for the model, or to before the first entry.
 
-use std::path::PathBuf;
-
 use crate::{
-    model::{Command, EntryId, Position, Text},
+    model::{Command, Position, Text},
     ops::{OpsError, note::from_later},
+    report::Reverted,
     session::{Session, find_place},
     sync::{
-        self, Archive, Notice, SyncError, Workspace,
+        self, Archive, SyncError, Workspace,
         change::Change,
         reach::{Note, reach},
     },
 };
-
-/// What going back did.
-#[derive(Clone, Debug)]
-pub struct Reverted {
-    /// The operation; none if the branch stood there already.
-    pub operation: Option<u64>,
-    /// The checkpoint that it went back to, if one was named.
-    pub checkpoint: Option<u64>,
-    /// Where the branch stands now; none before the first entry.
-    pub entry: Option<EntryId>,
-    /// The branch that went back.
-    pub branch: String,
-    /// The branch that holds what was left.
-    pub left: Option<String>,
-    /// How many entries that stood there are left behind.
-    pub dropped: u64,
-    /// The note, if one was left.
-    pub note: Option<EntryId>,
-    /// The old live file, if it was exchanged.
-    pub rotated: Option<PathBuf>,
-    /// The agent's own file, if it was written.
-    pub written: Option<PathBuf>,
-    /// What was noticed on the way.
-    pub notices: Vec<Notice>,
-}
 
 /// Goes back to a checkpoint by its number, or to an entry; with a message, the model is told that it was further already.
 pub fn revert(

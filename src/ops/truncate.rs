@@ -15,15 +15,16 @@ use std::{collections::BTreeMap, path::PathBuf};
 use crate::{
     context::cut::Limit,
     live::{Fresh, WritableFile},
-    model::{Command, EntryId, Kind, Position, line},
+    model::{Command, Kind, Position, line},
     ops::{OpsError, shorten},
+    report::{Oversized, Truncated},
     session::{
         Session, SessionError, View, origins, ranges,
         tools::{self, CALL_WITHIN},
     },
     store::Store,
     sync::{
-        self, Archive, Notice, SyncError, Workspace,
+        self, Archive, SyncError, Workspace,
         change::Change,
         live_file::LiveFile,
         setting::{line_start, setting},
@@ -43,43 +44,12 @@ pub struct Bound {
     pub window: Option<u64>,
 }
 
-/// A result that is cut, or would be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Oversized {
-    /// The entry that is on the path.
-    pub entry: EntryId,
-    /// The entry that holds all of it.
-    pub origin: EntryId,
-    /// The tool, if its call is near.
-    pub tool: Option<String>,
-    /// How many characters it has, and how many it would have.
-    pub chars: (u64, u64),
-    /// About how many tokens.
-    pub tokens: (u64, u64),
+/// A result that is cut, or would be, and what it is cut to.
+struct Found {
+    oversized: Oversized,
     n: u64,
     first: u64,
     shortened: Shortened,
-}
-
-/// What a truncation did.
-#[derive(Clone, Debug, Default)]
-pub struct Truncated {
-    /// The operation; none if nothing was oversized.
-    pub operation: Option<u64>,
-    /// The branch.
-    pub branch: String,
-    /// The branch that holds the state before.
-    pub left: Option<String>,
-    /// The results.
-    pub results: Vec<Oversized>,
-    /// By how many bytes the file is shorter.
-    pub saved: u64,
-    /// The old live file, if it was exchanged.
-    pub rotated: Option<PathBuf>,
-    /// The agent's own file, if it was written.
-    pub written: Option<PathBuf>,
-    /// What was noticed on the way.
-    pub notices: Vec<Notice>,
 }
 
 /// Returns the results on the current context that are over a limit, in order.
@@ -91,7 +61,7 @@ pub fn oversized(
     let tip = archive.store().state(session.key)?;
     let Some(position) = tip.position() else { return Ok(Vec::new()) };
     let view = View::new(archive.store(), session, position, tip.growth().cloned());
-    find(archive.store(), session, &view, bound.limit)
+    Ok(reported(find(archive.store(), session, &view, bound.limit)?))
 }
 
 /// Cuts the results on the current context that are over a limit; what they were stays under them.
@@ -128,7 +98,8 @@ pub fn truncate(
     change.set_branch(&branch, Some(replayed.position));
     for one in &found {
         let entry = replayed.entries.get(&one.n).copied().unwrap_or(one.n);
-        let cutting = shorten::cutting(one.tool.clone(), &one.shortened.cuts, one.tokens);
+        let Oversized { tool, tokens, .. } = &one.oversized;
+        let cutting = shorten::cutting(tool.clone(), &one.shortened.cuts, *tokens);
         change.cut(entry, cutting);
     }
     let command = Command::Truncate {
@@ -142,12 +113,16 @@ pub fn truncate(
         operation: Some(outcome.operation),
         branch,
         left: Some(left),
-        results: found,
+        results: reported(found),
         saved: before.saturating_sub(replayed.length),
         rotated: replayed.aside,
         written: replayed.written,
         notices: outcome.notices,
     })
+}
+
+fn reported(found: Vec<Found>) -> Vec<Oversized> {
+    found.into_iter().map(|one| one.oversized).collect()
 }
 
 /// Finds what is over a limit in the context of a view's head.
@@ -156,7 +131,7 @@ fn find(
     session: &Session,
     view: &View<'_>,
     limit: Limit,
-) -> Result<Vec<Oversized>, OpsError> {
+) -> Result<Vec<Found>, OpsError> {
     let path = view.path(usize::MAX)?.entries;
     let context = session.format.context(view, &path)?;
     let mut found = Vec::new();
@@ -184,7 +159,7 @@ fn look(
     (view, path): (&View<'_>, &[u64]),
     n: u64,
     limit: Limit,
-) -> Result<Option<Oversized>, OpsError> {
+) -> Result<Option<Found>, OpsError> {
     let first = origins::first(store, session, n)?;
     let id = |n: u64| {
         let found = store.entries(session.key, n..n + 1)?;
@@ -209,16 +184,14 @@ fn look(
     let call = shortened.cuts.first().map(|cut| cut.call.as_str()).unwrap_or_default();
     let place = path.iter().rposition(|entry| *entry == n).unwrap_or(path.len());
     let above = path.get(place.saturating_sub(CALL_WITHIN)..place).unwrap_or_default();
-    Ok(Some(Oversized {
+    let oversized = Oversized {
         entry: id(n)?,
         origin,
         tool: tools::tool(view, session.format, above, call)?,
         chars: sizes.chars,
         tokens: sizes.tokens,
-        n,
-        first,
-        shortened,
-    }))
+    };
+    Ok(Some(Found { oversized, n, first, shortened }))
 }
 
 /// A branch that was written again.
@@ -239,9 +212,9 @@ fn replay(
     change: &mut Change<'_>,
     session: &Session,
     from: Position,
-    found: &[Oversized],
+    found: &[Found],
 ) -> Result<Replayed, OpsError> {
-    let cuts: BTreeMap<u64, &Oversized> = found.iter().map(|one| (one.n, one)).collect();
+    let cuts: BTreeMap<u64, &Found> = found.iter().map(|one| (one.n, one)).collect();
     let live = change.live_file();
     change.is_replay = true;
     let mut growth = change.generation(live.as_ref().map(|live| live.n));
@@ -354,9 +327,9 @@ fn restate(
     session: &Session,
     live: &LiveFile,
     from: Position,
-    found: &[Oversized],
+    found: &[Found],
 ) -> Result<Replayed, OpsError> {
-    let cuts: BTreeMap<u64, &Oversized> = found.iter().map(|one| (one.n, one)).collect();
+    let cuts: BTreeMap<u64, &Found> = found.iter().map(|one| (one.n, one)).collect();
     let mut lines = Vec::new();
     if let Some(view) = change.view(from) {
         let path = view.path(usize::MAX)?.entries;

@@ -23,8 +23,9 @@ use crate::{
     },
     model::{Block, Message, Role, Usage},
     ops::{Compacting, Context, OpsError, append::append_told, context, recover::recover},
+    report::{Call, Turned},
     session::Session,
-    sync::{Archive, Notice, Workspace},
+    sync::{Archive, Workspace},
     wire::{Draft, Format, Speaker},
 };
 
@@ -47,17 +48,6 @@ pub struct Turning<'a> {
     pub steps: usize,
 }
 
-/// A call of a tool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// Its id.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// The arguments, as JSON.
-    pub input: String,
-}
-
 /// What a tool answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
@@ -65,29 +55,6 @@ pub struct Answer {
     pub output: String,
     /// What went wrong, if it failed.
     pub error: Option<String>,
-}
-
-/// What a turn led to.
-#[derive(Clone, Debug, Default)]
-pub struct Turned {
-    /// What the model said last.
-    pub said: String,
-    /// Calls that nobody answered.
-    pub pending: Vec<Call>,
-    /// How often the model was asked.
-    pub steps: usize,
-    /// How many calls were answered.
-    pub answered: usize,
-    /// What the model used, all requests together.
-    pub usage: Usage,
-    /// How many tokens the context has now, and how many fit.
-    pub tokens: u64,
-    /// The window.
-    pub window: u64,
-    /// The operations, the oldest first.
-    pub operations: Vec<u64>,
-    /// What was noticed on the way.
-    pub notices: Vec<Notice>,
 }
 
 /// Runs a turn.

@@ -15,37 +15,10 @@ use std::collections::BTreeSet;
 use crate::{
     model::{Command, Operation, Position, Text},
     ops::OpsError,
+    report::{OperationView, Undone},
     session::Session,
-    sync::{self, Archive, Notice, SyncError, change::Change, reach::reach},
+    sync::{self, Archive, SyncError, change::Change, reach::reach},
 };
-
-/// An operation as lists show it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OperationView {
-    /// The operation.
-    pub operation: Operation,
-    /// Whether it is undone.
-    pub undone: bool,
-}
-
-/// What an undo or a redo did.
-#[derive(Clone, Debug)]
-pub struct Undone {
-    /// The operation.
-    pub operation: u64,
-    /// The operation that it took back.
-    pub undoes: u64,
-    /// The command of that operation.
-    pub command: &'static str,
-    /// The branches that hold what had come since.
-    pub left: Vec<String>,
-    /// The old live file, if it was exchanged.
-    pub rotated: Option<std::path::PathBuf>,
-    /// The agent's own file, if it was written.
-    pub written: Option<std::path::PathBuf>,
-    /// What was noticed on the way.
-    pub notices: Vec<Notice>,
-}
 
 /// Returns the newest operations, the newest first.
 pub fn operations(

@@ -31,17 +31,6 @@ use crate::{
     },
 };
 
-/// What a changing verb did.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The session.
-    pub session: Session,
-    /// The operation's number.
-    pub operation: u64,
-    /// What was noticed on the way.
-    pub notices: Vec<Notice>,
-}
-
 /// An operation while it is put together.
 pub(crate) struct Change<'a> {
     pub(crate) archive: &'a Archive,

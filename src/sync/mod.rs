@@ -23,9 +23,7 @@ pub(crate) mod live_file;
 mod lock;
 pub(crate) mod look;
 pub(crate) mod moved;
-mod notice;
 mod owner;
-mod quirk;
 pub(crate) mod reach;
 pub(crate) mod rebuild;
 pub(crate) mod rotations;
@@ -37,14 +35,14 @@ pub(crate) mod together;
 mod workspace;
 
 pub use archive::{Ambient, Archive, Here, Machine, Manner};
-pub use change::Outcome;
 pub use error::SyncError;
 pub(crate) use execute::{begin, begin_or_create, begin_to_attach, cache, commit, exclusively};
 pub(crate) use lock::lock_if_there;
-pub use notice::Notice;
-pub use quirk::{Imported, Oddity, Quirk};
-pub use rebuild::Rebuilt;
-pub use rotations::{Rotated, RotatedState, rotations};
+pub use rotations::rotations;
 pub use sources::{AgentFolder, Skipped, Source, Why, agent_folders, sources};
-pub use states::{Held, generations};
+pub use states::generations;
 pub use workspace::{Workspace, workspace};
+
+pub use crate::report::{
+    Held, Imported, Notice, Oddity, Outcome, Quirk, Rebuilt, Rotated, RotatedState,
+};

@@ -1,21 +1,11 @@
 //! Rebuilding: the derived rows of a session that are not what its facts and bytes give are replaced.
 
 use crate::{
+    report::Rebuilt,
     session::{Session, rows},
     store::Store,
     sync::SyncError,
 };
-
-/// What a rebuild found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rebuilt {
-    /// How many records there are.
-    pub records: u64,
-    /// Whether the rows were equal already.
-    pub equal: bool,
-    /// The digest of the rows as they are now.
-    pub digest: [u8; 32],
-}
 
 /// Makes the derived rows of a session anew and replaces those that are not equal; the caller holds the lock.
 pub(crate) fn rebuild(store: &dyn Store, session: &Session) -> Result<Rebuilt, SyncError> {

@@ -1,11 +1,12 @@
 //! Rotations: the files that were set aside, and whether they still hold what they held.
 
-use std::{io::Read, os::unix::ffi::OsStrExt, path::PathBuf};
+use std::{io::Read, os::unix::ffi::OsStrExt};
 
 use crate::{
     disk::{self, Links},
     live,
     model::{EntryId, LineId, Rotation, Running},
+    report::{Rotated, RotatedState},
     session::Session,
     sync::{
         Archive, SyncError,
@@ -13,49 +14,6 @@ use crate::{
     },
     wire::jsonl::Reader,
 };
-
-/// A file that was set aside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rotated {
-    /// The operation that set it aside.
-    pub operation: u64,
-    /// The command of that operation.
-    pub command: &'static str,
-    /// Where it is.
-    pub path: PathBuf,
-    /// Its length then.
-    pub length: u64,
-    /// What a look at it says.
-    pub state: RotatedState,
-}
-
-/// What became of a file that was set aside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RotatedState {
-    /// It holds what it held, by hash.
-    Whole,
-    /// Somebody deleted it; its content is in the store.
-    Deleted,
-    /// A program that still held it open has written more; the next change takes that in.
-    Grown,
-    /// It holds something else.
-    Changed,
-    /// The renaming was cut short; the next change carries it out.
-    Pending,
-}
-
-impl RotatedState {
-    /// Returns the word used in every output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Whole => "whole",
-            Self::Deleted => "deleted",
-            Self::Grown => "grown",
-            Self::Changed => "changed",
-            Self::Pending => "pending",
-        }
-    }
-}
 
 /// Returns the files that were set aside, in order, each checked by its hash.
 pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, SyncError> {

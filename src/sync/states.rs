@@ -1,31 +1,13 @@
 //! The states of files that a session holds, each with where its file is now.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf};
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use crate::{
     model::{Run, State},
+    report::Held,
     session::Session,
     sync::{Archive, SyncError},
 };
-
-/// A state of a file that a session holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// Its number.
-    pub generation: u64,
-    /// The file, wherever it is now; none if the session was changed without one.
-    pub file: Option<PathBuf>,
-    /// How many entries it has.
-    pub entries: u64,
-    /// How many bytes.
-    pub bytes: u64,
-    /// The operation that began it.
-    pub operation: u64,
-    /// How many bytes the compressed file has that held it.
-    pub container: Option<u64>,
-    /// Whether the current branch stands in it.
-    pub is_current: bool,
-}
 
 /// Returns the states of files that a session holds, in order.
 pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, SyncError> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use undertext::wire::{self, Traits};
 
 /// Folder, then the folders it may import: the table of the architecture, complete.
-const LAYERS: [(&str, &[&str]); 16] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("json", &[]),
     ("dag", &[]),
     ("model", &["json"]),
@@ -19,10 +19,14 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ("provider", &["model", "context"]),
     ("live", &["model", "json", "wire", "disk"]),
     ("session", &["model", "json", "dag", "wire", "store"]),
-    ("sync", &["model", "json", "wire", "store", "session", "live", "disk"]),
+    ("report", &["model", "context", "session"]),
+    ("sync", &["model", "json", "wire", "store", "session", "live", "disk", "report"]),
     (
         "ops",
-        &["model", "json", "dag", "wire", "context", "store", "session", "sync", "live", "disk"],
+        &[
+            "model", "json", "dag", "wire", "context", "store", "session", "sync", "live", "disk",
+            "report",
+        ],
     ),
     // These two are the binary, which also imports the library, as `undertext::`.
     ("render", &[]),

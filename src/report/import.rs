@@ -1,11 +1,32 @@
-//! What taking in a file met: how much was new, and what was out of the ordinary.
+//! Imports: what was taken in, how much of it was new, and what was out of the ordinary.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::{
+    report::Notice,
     session::{REPEATED, Session},
-    sync::Notice,
 };
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// How many session files were found.
+    pub files: u64,
+    /// How many of them brought nothing new.
+    pub unchanged: u64,
+    /// How many files and folders were left out.
+    pub skipped: u64,
+    /// How many of them for each reason.
+    pub left_out: BTreeMap<&'static str, u64>,
+    /// How many sessions changed.
+    pub sessions: u64,
+    /// How many entries are new.
+    pub entries: u64,
+    /// How many bytes were read in.
+    pub bytes: u64,
+    /// How many oddities there are of each kind.
+    pub oddities: BTreeMap<&'static str, u64>,
+}
 
 /// What was taken in of a session.
 #[derive(Clone, Debug)]

@@ -1,0 +1,76 @@
+//! Files of a session: the states that it holds, those that were set aside, and what is derived from them.
+
+use std::path::PathBuf;
+
+/// A state of a file that a session holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Its number.
+    pub generation: u64,
+    /// The file, wherever it is now; none if the session was changed without one.
+    pub file: Option<PathBuf>,
+    /// How many entries it has.
+    pub entries: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// The operation that began it.
+    pub operation: u64,
+    /// How many bytes the compressed file has that held it.
+    pub container: Option<u64>,
+    /// Whether the current branch stands in it.
+    pub is_current: bool,
+}
+
+/// A file that was set aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rotated {
+    /// The operation that set it aside.
+    pub operation: u64,
+    /// The command of that operation.
+    pub command: &'static str,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its length then.
+    pub length: u64,
+    /// What a look at it says.
+    pub state: RotatedState,
+}
+
+/// What became of a file that was set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RotatedState {
+    /// It holds what it held, by hash.
+    Whole,
+    /// Somebody deleted it; its content is in the store.
+    Deleted,
+    /// A program that still held it open has written more; the next change takes that in.
+    Grown,
+    /// It holds something else.
+    Changed,
+    /// The renaming was cut short; the next change carries it out.
+    Pending,
+}
+
+impl RotatedState {
+    /// Returns the word used in every output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Deleted => "deleted",
+            Self::Grown => "grown",
+            Self::Changed => "changed",
+            Self::Pending => "pending",
+        }
+    }
+}
+
+/// What a rebuild found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// How many records there are.
+    pub records: u64,
+    /// Whether the rows were equal already.
+    pub equal: bool,
+    /// The digest of the rows as they are now.
+    pub digest: [u8; 32],
+}

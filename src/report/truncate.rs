@@ -1,0 +1,41 @@
+//! Truncation: which results of tools are cut, and how much that saves.
+
+use std::path::PathBuf;
+
+use crate::{model::EntryId, report::Notice};
+
+/// A result that is cut, or would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Oversized {
+    /// The entry that is on the path.
+    pub entry: EntryId,
+    /// The entry that holds all of it.
+    pub origin: EntryId,
+    /// The tool, if its call is near.
+    pub tool: Option<String>,
+    /// How many characters it has, and how many it would have.
+    pub chars: (u64, u64),
+    /// About how many tokens.
+    pub tokens: (u64, u64),
+}
+
+/// What a truncation did.
+#[derive(Clone, Debug, Default)]
+pub struct Truncated {
+    /// The operation; none if nothing was oversized.
+    pub operation: Option<u64>,
+    /// The branch.
+    pub branch: String,
+    /// The branch that holds the state before.
+    pub left: Option<String>,
+    /// The results.
+    pub results: Vec<Oversized>,
+    /// By how many bytes the file is shorter.
+    pub saved: u64,
+    /// The old live file, if it was exchanged.
+    pub rotated: Option<PathBuf>,
+    /// The agent's own file, if it was written.
+    pub written: Option<PathBuf>,
+    /// What was noticed on the way.
+    pub notices: Vec<Notice>,
+}
