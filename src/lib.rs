@@ -101,7 +101,7 @@
 //! provider  models, the only code on a network          -> model context
 //! store     persistence: facts, bytes, caches           -> model disk
 //! live      files that an agent reads                   -> model json wire disk
-//! session   a session as it is read                     -> model json dag wire store
+//! session   a session as it is read, and verbs' plans   -> model json dag wire store
 //! report    what verbs answer                           -> model context session
 //! sync      files and store: all locks and transactions -> model json wire store session live disk report
 //! ops       verbs, a function each                      -> model json dag wire context store session sync live disk report
@@ -109,10 +109,11 @@
 //! cli       commands (of the program)                   -> the library, render
 //! ```
 //!
-//! A command goes down like this: `cli` finds the archive and the session; a verb of [`ops`] begins a change in `sync`,
-//! which takes the archive's lock and catches up with the live file; the verb puts the change together, and `sync` commits it
-//! to the [`store`] and has [`live`] write the file that follows; `render` shows what the verb returned. Reading goes through
-//! an [`ops::View`], which is the [`wire::Graph`] that a [`wire::Format`] walks to find a path.
+//! A command goes down like this: `cli` finds the archive and the session and calls a verb of [`ops`]; the verb asks `sync`
+//! to execute it, which takes the archive's lock, catches up with the live file and shows the verb where the session
+//! stands; the verb answers with a plan, a value; `sync` prepares the plan's goal, simulates a resume of it, commits the
+//! operation to the [`store`] and has [`live`] write the file that follows; `render` shows what the verb returned. Reading
+//! goes through an [`ops::View`], which is the [`wire::Graph`] that a [`wire::Format`] walks to find a path.
 //!
 //! The feature `models` has the room [`provider`], the feature `tokens` exact counts of tokens ([`context::tokens`]). Both are on
 //! unless a library says `default-features = false`, and the program needs both.

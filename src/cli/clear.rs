@@ -32,7 +32,6 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(args.writing.manner(context));
-    let workspace = context.workspace();
-    let cleared = ops::clear(&mut archive, &session, &workspace)?;
+    let cleared = ops::clear(&mut archive, &session)?;
     tell_back(context, ("clear", "the start"), (&archive, &session), json!({}), &cleared)
 }

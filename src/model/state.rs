@@ -151,6 +151,12 @@ impl State {
         self.ends.get(&self.position()?.generation)
     }
 
+    /// Returns the number of the newest checkpoint if it is at this place and not undone.
+    pub fn checkpoint_at(&self, place: Position) -> Option<u64> {
+        let (operation, _) = self.checkpoint.filter(|(_, newest)| *newest == place)?;
+        (!self.undone().contains(&operation)).then(|| self.checkpoints - 1)
+    }
+
     /// Returns where a file lies.
     pub fn file(&self, n: u64) -> Option<&Place> {
         self.files.get(usize::try_from(n.checked_sub(1)?).ok()?)

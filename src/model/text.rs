@@ -28,6 +28,9 @@ pub struct Words {
 }
 
 impl Words {
+    /// The salt of words whose own is drawn when their record is sealed.
+    pub const UNSALTED: [u8; 16] = [0; 16];
+
     /// Returns the digest that stands for them in the record.
     pub fn digest(&self) -> Digest {
         Digest::of_words(&self.salt, &self.text)
@@ -54,6 +57,15 @@ impl Text {
         match self {
             Self::Given(words) => Some(words),
             Self::Own(_) | Self::Absent(_) => None,
+        }
+    }
+
+    /// Gives words that have no salt yet their own.
+    pub fn salt(&mut self, draw: impl FnOnce() -> [u8; 16]) {
+        if let Self::Given(words) = self
+            && words.salt == Words::UNSALTED
+        {
+            words.salt = draw();
         }
     }
 

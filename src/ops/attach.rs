@@ -2,16 +2,19 @@
 //!
 //! Invariant: attaching and detaching write no file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{
-    model::{Command, Position, Run},
-    ops::{OpsError, Step, import},
+    model::{Command, Position, Run, Step},
+    ops::OpsError,
     report::Attached,
-    session::Session,
+    session::{
+        Session,
+        plan::{MAIN, Plan, Steps, branch_text},
+    },
     sync::{
-        self, Archive, SyncError, beside, change::MAIN, live_file::LiveFile, moved::was_moved,
-        sources,
+        self, Archive, SyncError, beside, goal::Stay, live_file::LiveFile, moved::was_moved,
+        sources, standing::Standing,
     },
 };
 
@@ -21,63 +24,70 @@ pub fn attach(
     session: &Session,
     file: Option<&Path>,
 ) -> Result<Attached, OpsError> {
-    let mut change = sync::begin_to_attach(archive, session)?;
-    if let Some(live) = change.live_file().filter(|live| !live.attached) {
+    let (mut attached, done) = sync::execute_uncaught(archive, session, |before| {
+        let (n, path, generation) = wanted_file(before, file)?;
+        let mut attached = Attached { operation: None, path, left: None, notices: Vec::new() };
+        if before.state.live == Some(n) {
+            return Ok((attached, None));
+        }
+        let runs = before.store().runs(session.key, generation, 0)?;
+        let horizon = runs.last().map_or(0, Run::end);
+        let mut position = Position { generation, head: None, horizon };
+        let view = before.view(position);
+        position.head = view.map(|view| session.format.head(&view)).transpose()?.flatten();
+        let mut steps =
+            Steps { live: Some(Step { from: before.state.live, to: Some(n) }), ..Steps::default() };
+        let old = before.state.branches.get(MAIN).copied();
+        if let Some(old) = old.filter(|old| *old != position)
+            && was_moved(before, MAIN)?
+        {
+            attached.left = Some(steps.leave(&before.state, MAIN, old));
+        }
+        steps.set(MAIN, Some(position));
+        steps.current = (before.state.current() != MAIN).then(|| MAIN.to_owned());
+        let left = attached.left.as_deref().map(branch_text);
+        let command = Command::Attach { file: Some(n), left };
+        Ok::<_, OpsError>((attached, Some(Plan { command, steps, goal: Stay })))
+    })?;
+    (attached.operation, attached.notices) = (done.operation, done.notices);
+    Ok(attached)
+}
+
+/// Returns the file that may become the live one, with its number and its newest generation.
+fn wanted_file(
+    before: &Standing<'_>,
+    file: Option<&Path>,
+) -> Result<(u64, PathBuf, u64), SyncError> {
+    let (format, state) = (before.format, &before.state);
+    if let Some(live) = before.live_file().filter(|live| !live.attached) {
         return Err(SyncError::Unsupported(format!(
             "the live file of this session is the store's own, {}",
             live.path.display()
-        ))
-        .into());
+        )));
     }
     let is_wanted = |path: &Path| match file {
         Some(file) => file == path,
-        None => sources::rotation(path, session.format).is_none() && path.is_file(),
+        None => sources::rotation(path, format).is_none() && path.is_file(),
     };
-    let tip = &change.tip;
-    let generations = tip.generations.iter();
-    let found = generations
-        .filter_map(|(_, generation)| {
-            let n = generation.file?;
-            let path = change.archive.path_of(tip.file(n)?)?;
-            is_wanted(&path).then_some((n, path, generation.n))
-        })
-        .max_by_key(|(_, path, generation)| (beside::name(session.format, path), *generation));
+    let found = state.generations.iter().filter_map(|(_, generation)| {
+        let n = generation.file?;
+        let path = before.archive.path_of(state.file(n)?)?;
+        is_wanted(&path).then_some((n, path, generation.n))
+    });
+    let found = found.max_by_key(|(_, path, generation)| (beside::name(format, path), *generation));
     let Some((n, path, generation)) = found else {
-        return Err(SyncError::Nothing("attach: no file of the session is there").into());
+        return Err(SyncError::Nothing("attach: no file of the session is there"));
     };
     let live = LiveFile { n, path, attached: true };
-    change.writable_file(&live)?;
+    before.writable_file(&live)?;
     let path = live.path;
-    if let Some(by) = beside::successor(session.format, &path) {
-        return Err(SyncError::Left { path, by }.into());
+    if let Some(by) = beside::successor(format, &path) {
+        return Err(SyncError::Left { path, by });
     }
     if sources::length(&path).is_ok_and(|length| length.is_none()) {
-        return Err(SyncError::Unsupported(format!("{} is compressed", path.display())).into());
+        return Err(SyncError::Unsupported(format!("{} is compressed", path.display())));
     }
-    let mut attached =
-        Attached { operation: None, path, left: None, notices: change.notices.clone() };
-    if change.tip.live == Some(n) {
-        return Ok(attached);
-    }
-    let runs = change.archive.store().runs(session.key, generation, 0)?;
-    let horizon = runs.last().map_or(0, Run::end);
-    let mut position = Position { generation, head: None, horizon };
-    position.head = session.format.head(&change.look(position))?;
-    let old = change.branch(MAIN);
-    if old != Some(position) && was_moved(&change, MAIN)? {
-        let name = change.left_name(MAIN);
-        change.set_branch(&name, old);
-        attached.left = Some(name);
-    }
-    change.set_branch(MAIN, Some(position));
-    if change.tip.current() != MAIN {
-        change.set_current(MAIN);
-    }
-    change.set_live(Some(n));
-    let left = attached.left.as_ref().map(|left| change.branch_text(left));
-    let outcome = sync::commit(change, Command::Attach { file: Some(n), left })?;
-    (attached.operation, attached.notices) = (Some(outcome.operation), outcome.notices);
-    Ok(attached)
+    Ok((n, path, generation))
 }
 
 /// Takes in a session file, makes it the live file of its session, and returns that session. Who names the file points at it:
@@ -89,10 +99,10 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
     let mut skipped = None;
     let mut notices = Vec::new();
     let paths = [path.clone()];
-    import(archive, &paths, &paths, &mut |step| match step {
-        Step::Skipped(found) => skipped = Some(found.why),
-        Step::Imported(imported) => notices.extend(imported.notices),
-        Step::Reading { .. } => {}
+    sync::import(archive, &paths, &paths, &mut |step| match step {
+        sync::Step::Skipped(found) => skipped = Some(found.why),
+        sync::Step::Imported(imported) => notices.extend(imported.notices),
+        sync::Step::Reading { .. } => {}
     })?;
     if let Some(why) = skipped {
         return Err(why.of(&path).into());
@@ -109,16 +119,12 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
 
 /// Lets a session go on without the agent's file, which stays as it is.
 pub fn detach(archive: &mut Archive, session: &Session) -> Result<Attached, OpsError> {
-    let mut change = sync::begin_to_attach(archive, session)?;
-    let Some(live) = change.live_file().filter(|live| live.attached) else {
-        return Err(SyncError::Nothing("detach").into());
-    };
-    change.set_live(None);
-    let outcome = sync::commit(change, Command::Attach { file: None, left: None })?;
-    Ok(Attached {
-        operation: Some(outcome.operation),
-        path: live.path,
-        left: None,
-        notices: outcome.notices,
-    })
+    let (path, done) = sync::execute_uncaught(archive, session, |before| {
+        let live = before.attached().ok_or(SyncError::Nothing("detach"))?;
+        let steps =
+            Steps { live: Some(Step { from: before.state.live, to: None }), ..Steps::default() };
+        let command = Command::Attach { file: None, left: None };
+        Ok::<_, OpsError>((live.path, Some(Plan { command, steps, goal: Stay })))
+    })?;
+    Ok(Attached { operation: done.operation, path, left: None, notices: done.notices })
 }

@@ -4,8 +4,11 @@ use crate::{
     model::{Command, Position},
     ops::OpsError,
     report::Branched,
-    session::{Session, Target},
-    sync::{self, Archive, SyncError, reach::reach},
+    session::{
+        Session, Target,
+        plan::{Plan, Steps, branch_text},
+    },
+    sync::{self, Archive, SyncError, goal::Stay, reach::Reach},
 };
 
 /// Returns the branches, and which of them is current.
@@ -26,54 +29,53 @@ pub fn branch(
     target: Option<&Target>,
 ) -> Result<Branched, OpsError> {
     check_name(name)?;
-    let mut change = sync::begin(archive, session)?;
-    if change.branch(name).is_some() {
-        return Err(OpsError::BranchExists(name.to_owned()));
-    }
-    let here = target.map(|target| target.position).or(change.position());
-    let Some(position) = here else { return Err(SyncError::Nothing("branch from").into()) };
-    change.set_branch(name, Some(position));
-    let branch = change.branch_text(name);
-    let outcome = sync::commit(change, Command::Branch { branch })?;
+    let (position, done) = sync::execute(archive, session, |before| {
+        if before.state.branches.contains_key(name) {
+            return Err(OpsError::BranchExists(name.to_owned()));
+        }
+        let here = target.map(|target| target.position).or(before.position());
+        let Some(position) = here else { return Err(SyncError::Nothing("branch from").into()) };
+        let mut steps = Steps::default();
+        steps.set(name, Some(position));
+        let command = Command::Branch { branch: branch_text(name) };
+        Ok((position, Some(Plan { command, steps, goal: Stay })))
+    })?;
     Ok(Branched {
-        operation: Some(outcome.operation),
+        operation: done.operation,
         branch: name.to_owned(),
         position,
         rotated: None,
         written: None,
-        notices: outcome.notices,
+        notices: done.notices,
     })
 }
 
 /// Makes a branch the current one: the live file holds it from now on.
 pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Branched, OpsError> {
-    let mut change = sync::begin(archive, session)?;
-    let Some(target) = change.branch(name) else {
-        let branches = change.tip.branches.keys().cloned().collect();
-        return Err(OpsError::NoBranch { wanted: name.to_owned(), branches });
-    };
-    let mut branched = Branched {
-        operation: None,
+    let (position, done) = sync::execute(archive, session, |before| {
+        let Some(&target) = before.state.branches.get(name) else {
+            let branches = before.state.branches.keys().cloned().collect();
+            return Err(OpsError::NoBranch { wanted: name.to_owned(), branches });
+        };
+        let from = before.state.current();
+        if from == name {
+            return Ok((target, None));
+        }
+        let steps = Steps { current: Some(name.to_owned()), ..Steps::default() };
+        let moves = before.position() != Some(target);
+        let goal = moves.then_some(Reach { target, note: None });
+        let command = Command::Switch { from: branch_text(from), branch: branch_text(name) };
+        Ok((target, Some(Plan { command, steps, goal })))
+    })?;
+    let reached = done.reached.flatten();
+    Ok(Branched {
+        operation: done.operation,
         branch: name.to_owned(),
-        position: target,
-        rotated: None,
-        written: None,
-        notices: change.notices.clone(),
-    };
-    let from = change.tip.current().to_owned();
-    if from == name {
-        return Ok(branched);
-    }
-    if change.position() != Some(target) {
-        let reached = reach(&mut change, target, None)?;
-        change.set_branch(name, Some(reached.position));
-        branched.position = reached.position;
-        (branched.rotated, branched.written) = (reached.aside, reached.written);
-    }
-    change.set_current(name);
-    let (from, branch) = (change.branch_text(&from), change.branch_text(name));
-    branched.operation = Some(sync::commit(change, Command::Switch { from, branch })?.operation);
-    Ok(branched)
+        position: reached.as_ref().map_or(position, |reached| reached.position),
+        rotated: reached.as_ref().and_then(|reached| reached.aside.clone()),
+        written: reached.and_then(|reached| reached.written),
+        notices: done.notices,
+    })
 }
 
 /// Returns whether a branch may have a name.

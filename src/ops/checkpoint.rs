@@ -3,8 +3,11 @@
 use crate::{
     model::Command,
     ops::OpsError,
-    session::Session,
-    sync::{self, Archive, Notice, SyncError},
+    session::{
+        Session,
+        plan::{Plan, Steps, given},
+    },
+    sync::{self, Archive, Notice, SyncError, goal::Stay},
 };
 
 /// Gives the place where the current branch stands a number, or returns the one it has.
@@ -16,21 +19,23 @@ pub fn checkpoint(
     if note.is_some_and(|note| note.trim().is_empty()) {
         return Err(SyncError::Invalid { line: None, why: "the note is empty".to_owned() }.into());
     }
-    let mut change = sync::begin(archive, session)?;
-    let Some(place) = change.position() else {
-        return Err(SyncError::Nothing("put a checkpoint on").into());
-    };
-    if let Some(n) = change.checkpoint_at(place) {
-        return match note {
-            None => Ok((n, None, std::mem::take(&mut change.notices))),
-            Some(_) => Err(SyncError::Unsupported(format!(
-                "checkpoint {n} stands here already, and what a checkpoint says is never changed"
-            ))
-            .into()),
+    let (n, done) = sync::execute(archive, session, |before| {
+        let Some(place) = before.position() else {
+            return Err(SyncError::Nothing("put a checkpoint on"));
         };
-    }
-    let note = note.map(|note| change.given(note));
-    let n = change.checkpoint(place, None, None, note);
-    let outcome = sync::commit(change, Command::Checkpoint { checkpoint: n })?;
-    Ok((n, Some(outcome.operation), outcome.notices))
+        match (before.state.checkpoint_at(place), note) {
+            (Some(n), None) => Ok((n, None)),
+            (Some(n), Some(_)) => Err(SyncError::Unsupported(format!(
+                "checkpoint {n} stands here already, and what a checkpoint says is never changed"
+            ))),
+            (None, note) => {
+                let n = before.state.checkpoints;
+                let checkpoint = Some((place, note.map(given)));
+                let steps = Steps { checkpoint, ..Steps::default() };
+                let command = Command::Checkpoint { checkpoint: n };
+                Ok((n, Some(Plan { command, steps, goal: Stay })))
+            }
+        }
+    })?;
+    Ok((n, done.operation, done.notices))
 }

@@ -23,7 +23,7 @@ use crate::{
         stages::SummaryError,
     },
     json::Raw,
-    model::{Block, Command, Message, Position, Role},
+    model::{Block, Command, Message, Role},
     ops::{
         OpsError,
         compacting::Compacting,
@@ -31,12 +31,15 @@ use crate::{
         excerpts::excerpts,
     },
     report::{Compacted, Part, Parts, Planned},
-    session::{Growth, Session},
+    session::{
+        Session,
+        plan::{Plan, Steps, branch_text, given},
+    },
     sync::{
         self, Archive, Notice, SyncError, Workspace,
-        change::Change,
-        reach,
-        setting::{line_start, setting},
+        compaction::{Compaction, Place},
+        goal::Stay,
+        standing::Standing,
     },
     wire::{
         Format, Graph,
@@ -142,9 +145,11 @@ pub fn plan_compaction(
 
 /// Catches up, and refuses a session of which a summary cannot stand for all that was said.
 fn prepare(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError> {
-    let mut change = sync::begin(archive, session)?;
-    change.refuse_without_past()?;
-    Ok(std::mem::take(&mut change.notices))
+    let ((), done) = sync::execute(archive, session, |before| {
+        before.refuse_without_past()?;
+        Ok::<_, OpsError>(((), None::<Plan<Stay>>))
+    })?;
+    Ok(done.notices)
 }
 
 /// Compacts a session: a summary takes the place of its context, but for what is kept.
@@ -285,6 +290,7 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
+    /// Writes a compaction that was made, and completes what is told of it.
     fn write(
         mut self,
         archive: &mut Archive,
@@ -292,6 +298,32 @@ impl Writing<'_> {
         events: &[Event],
         compacted: &mut Compacted,
     ) -> Result<(), OpsError> {
+        let (left, done) =
+            sync::execute(archive, session, |before| self.plan(before, events, compacted))?;
+        let read = done.reached;
+        compacted.left = left;
+        compacted.summary = read.as_ref().map(|read| read.summary);
+        compacted.rotated = read.as_ref().and_then(|read| read.aside.clone());
+        compacted.written = read.and_then(|read| read.written);
+        compacted.operation = done.operation;
+        compacted.notices.extend(done.notices);
+        Ok(())
+    }
+
+    /// Returns what a compaction wants, and the branch that keeps what it leaves if it begins a new file.
+    fn plan(
+        &mut self,
+        before: &Standing<'_>,
+        events: &[Event],
+        compacted: &Compacted,
+    ) -> Result<(Option<String>, Option<Plan<Compaction>>), OpsError> {
+        let nowhere = || SyncError::Nothing("compact");
+        let from = before.position().ok_or_else(nowhere)?;
+        let (head, view) = from.head.zip(before.view(from)).ok_or_else(nowhere)?;
+        let path = before.path(from)?;
+        if before.state.hash() != self.hash {
+            self.take_in(before, &view, &path)?;
+        }
         let metadata = Metadata {
             trigger: self.cause.as_str(),
             pre_tokens: compacted.pre_tokens,
@@ -301,29 +333,6 @@ impl Writing<'_> {
             duration_ms: compacted.duration_ms,
             error: compacted.fallback.clone(),
         };
-        let mut change = sync::begin(archive, session)?;
-        compacted.notices.append(&mut change.notices);
-        let nowhere = || SyncError::Nothing("compact");
-        let from = change.position().ok_or_else(nowhere)?;
-        let head = from.head.ok_or_else(nowhere)?;
-        let view = change.look(from);
-        let path = change.format.path(&view, head, usize::MAX)?.entries;
-        if change.tip.hash() != self.hash {
-            self.take_in(&change, &view, &path)?;
-        }
-        let expected = self.expected(&view, change.format)?;
-        drop(view);
-        let parent = change.record_name(head)?;
-        let mut settings = Vec::with_capacity(2);
-        for _ in 0..2 {
-            let mut setting = setting(&mut change, self.workspace, parent.clone())?;
-            if setting.folder.is_empty() {
-                let card = change.archive.store().card(session.key)?;
-                setting.folder = card.folder.unwrap_or_default();
-            }
-            settings.push(setting);
-        }
-        let Ok(settings) = <[_; 2]>::try_from(settings) else { return Err(nowhere().into()) };
         let wanted = compaction::Compaction {
             from: head,
             path: &path,
@@ -332,47 +341,28 @@ impl Writing<'_> {
             summary: &compacted.text,
             metadata: &metadata,
         };
-        let lines = change.format.compaction(&change.look(from), &wanted, &settings)?;
+        let parent = before.record_name(head)?;
+        let setting = || before.setting_in_folder(self.workspace, parent.clone());
+        let lines = before.format.compaction(&view, &wanted, &[setting()?, setting()?])?;
         let lines = lines.ok_or_else(|| {
             SyncError::Unsupported("its agent has no record that says a compaction here".to_owned())
         })?;
-        let branch = change.tip.current().to_owned();
-        let live = change.live_file();
-        let attached = live.as_ref().filter(|live| live.attached).map(|live| live.path.clone());
-        let again = if let Lines::Anew { again, .. } = &lines { Some(again.clone()) } else { None };
-        change.is_replay = again.is_some();
-        let is_rotated = change.archive.manner.rotate && change.format.traits().is_rotatable;
-        let (position, summary) = match lines {
-            Lines::More(lines) if !(is_rotated && live.is_some()) => {
-                let mut growth = change.growth(from.generation)?;
-                let more = [line_start(&growth), joined(&lines)].concat();
-                change.read_bytes(&mut growth, &more)?;
-                let read = self.check(&change, &growth, &expected, &compacted.text)?;
-                let end = growth.length();
-                change.grown(growth);
-                change.append_live(more, end)?;
-                compacted.written = attached;
-                read
+        let sets_aside = before.format.traits().is_rotatable
+            && before.archive.manner.rotate
+            && before.live_file().is_some();
+        let (lines, place) = match lines {
+            Lines::More(lines) if sets_aside => {
+                (lines, Place::Successor { held: Some(from), again: Vec::new() })
             }
-            Lines::More(lines) | Lines::Anew { lines, .. } => {
-                let held = again.is_none().then_some(from);
-                let (growth, reached) = reach::anew(&mut change, held, &joined(&lines))?;
-                let read = self.check(&change, &growth, &expected, &compacted.text)?;
-                name_origins(&mut change, &growth, again.as_deref().unwrap_or_default());
-                change.grown(growth);
-                let left = change.left_name(&branch);
-                change.set_branch(&left, Some(from));
-                compacted.left = Some(left);
-                compacted.rotated = reached;
-                compacted.written = attached;
-                read
-            }
+            Lines::More(lines) => (lines, Place::Behind),
+            Lines::Anew { lines, again } => (lines, Place::Successor { held: None, again }),
         };
-        change.set_branch(&branch, Some(position));
-        compacted.summary = Some(change.id_of(summary)?);
-        let given = |text: &str| change.given(text);
+        let mut steps = Steps::default();
+        let branch = before.state.current();
+        let left = matches!(place, Place::Successor { .. })
+            .then(|| steps.leave(&before.state, branch, from));
         let command = Command::Compact {
-            branch: change.branch_text(&branch),
+            branch: branch_text(branch),
             trigger: Some(self.cause.as_str().to_owned()),
             pre_tokens: compacted.pre_tokens,
             post_tokens: Some(compacted.post_tokens),
@@ -382,37 +372,42 @@ impl Writing<'_> {
             model: Some(compacted.model.clone()),
             duration_ms: Some(compacted.duration_ms),
             fallback: compacted.fallback.as_deref().map(given),
-            left: compacted.left.as_ref().map(|left| change.branch_text(left)),
+            left: left.as_deref().map(branch_text),
             events: Some(given(&json!(events).to_string())),
             files: Some(given(&json!(compacted.files).to_string())),
         };
-        let outcome = sync::commit(change, command)?;
-        compacted.operation = Some(outcome.operation);
-        compacted.notices.extend(outcome.notices);
-        Ok(())
+        let goal = Compaction {
+            from,
+            lines: joined(&lines),
+            place,
+            system: self.system.len(),
+            stays: self.stays(&view, before.format)?,
+            summary: compacted.text.clone(),
+        };
+        Ok((left, Some(Plan { command, steps, goal })))
     }
 
     /// Adds to what is kept what came while the summary was written.
     fn take_in(
         &mut self,
-        change: &Change<'_>,
+        before: &Standing<'_>,
         view: &dyn Graph,
         path: &[u64],
     ) -> Result<(), OpsError> {
-        let sent = change.format.context(view, path)?;
+        let sent = before.format.context(view, path)?;
         let known = &self.found.material.sent;
         let Some(more) = sent.strip_prefix(known.as_slice()) else {
             return Err(OpsError::Overtaken);
         };
         for &entry in more {
-            let n = messages(change.format, view, entry)?.len();
+            let n = messages(before.format, view, entry)?.len();
             self.kept.extend((0..n).map(|nth| Said { entry, nth }));
         }
         Ok(())
     }
 
     /// Returns what must be read beside the summary.
-    fn expected(
+    fn stays(
         &self,
         view: &dyn Graph,
         format: &dyn Format,
@@ -427,56 +422,6 @@ impl Writing<'_> {
             expected.extend(message.map(|message| (message.role, message.blocks.clone())));
         }
         Ok(expected)
-    }
-
-    /// Returns where an agent stands that resumes a growth, and the entry of the summary, if it reads the summary, what is
-    /// kept, and nothing else.
-    fn check(
-        &self,
-        change: &Change<'_>,
-        growth: &Growth,
-        expected: &[(Role, Vec<Block>)],
-        text: &str,
-    ) -> Result<(Position, u64), OpsError> {
-        let refused = |why: &str| {
-            OpsError::Sync(SyncError::Unsupported(format!("{why}; nothing is changed")))
-        };
-        let head = change.head(growth)?;
-        let position = Position { generation: growth.generation, head, horizon: growth.entries };
-        let view = change.ahead(position, growth);
-        let Some(head) = head else { return Err(refused("the agent would resume nothing")) };
-        let path = change.format.path(&view, head, usize::MAX)?.entries;
-        let mut summary = None;
-        let mut found = 0;
-        for entry in change.format.context(&view, &path)? {
-            for message in messages(change.format, &view, entry)? {
-                let is_summary = message.is_summary && message.text().contains(text);
-                if is_summary && summary.is_none() && found <= self.system.len() {
-                    summary = Some(entry);
-                    continue;
-                }
-                let same = expected.get(found).is_some_and(|(role, blocks)| {
-                    (*role, blocks.as_slice()) == (message.role, message.blocks.as_slice())
-                });
-                if !same {
-                    return Err(refused("the agent would read another context there"));
-                }
-                found += 1;
-            }
-        }
-        match summary {
-            Some(summary) if found == expected.len() => Ok((position, summary)),
-            _ => Err(refused("the agent would not read all that is kept")),
-        }
-    }
-}
-
-/// Says of entries that were written again for which ones they stand.
-fn name_origins(change: &mut Change<'_>, growth: &Growth, again: &[Option<u64>]) {
-    for (&entry, again) in growth.sequence().iter().zip(again) {
-        if let Some(origin) = again.filter(|origin| *origin != entry) {
-            change.stand_for(entry, origin);
-        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Verbs: one file each; a function, not an object.
 //!
-//! A changing verb begins a change, which locks the archive and catches up with the live file, puts it together and commits
-//! it; the live file follows. A reading verb looks through a [`View`] and writes nothing.
+//! A changing verb looks at where its session stands and says what it wants by a plan; `sync` asks for it under the lock and
+//! carries it out. A reading verb looks through a [`View`] and writes nothing.
 //!
-//! Invariant: a verb that fails before its commit has changed nothing but a temporary file.
+//! Invariant: a verb holds no lock, no transaction and no change that is half made.
 
 mod append;
 mod attach;
@@ -21,7 +21,6 @@ mod excerpts;
 mod gate;
 mod graph;
 mod handle;
-mod import;
 mod new;
 mod note;
 mod origin;
@@ -53,7 +52,6 @@ pub use error::OpsError;
 pub use gate::{Gate, Snapshot, Ticket, Waited};
 pub use graph::{GraphNode, GraphView, graph};
 pub use handle::Handle;
-pub use import::{Step, import, peek};
 pub use new::{Layers, hide, layers, new};
 pub use origin::{Hidden, HiddenText, hidden, original};
 pub use read::{
@@ -79,7 +77,7 @@ pub use crate::{
     },
     sync::{
         AgentFolder, Ambient, Archive, Held, Here, Imported, Machine, Manner, Notice, Oddity,
-        Outcome, Quirk, Rebuilt, Rotated, RotatedState, Skipped, Source, SyncError, Why, Workspace,
-        agent_folders, generations, rotations, sources, workspace,
+        Outcome, Quirk, Rebuilt, Rotated, RotatedState, Skipped, Source, Step, SyncError, Why,
+        Workspace, agent_folders, generations, import, peek, rotations, sources, workspace,
     },
 };

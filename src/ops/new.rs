@@ -4,11 +4,17 @@ use serde_json::{Value, json};
 
 use crate::{
     live::TRANSCRIPTS,
-    model::{Command, Place, Position, SessionName},
+    model::{Command, Place, SessionName},
     ops::OpsError,
     report::Created,
-    session::{Session, lines},
-    sync::{self, Archive, Outcome, Workspace, change::MAIN, live_file::LiveFile},
+    session::{
+        Session, lines,
+        plan::{MAIN, Plan, Steps, given},
+    },
+    sync::{
+        self, Archive, Outcome, Workspace,
+        goal::{Begin, Stay},
+    },
     wire::{Format, Native},
 };
 
@@ -34,45 +40,39 @@ pub fn new(
     workspace: &Workspace,
 ) -> Result<Created, OpsError> {
     let id = archive.uuid().to_string();
-    let path = format!("{TRANSCRIPTS}/{id}.jsonl").into_bytes();
-    let live = archive.path_of(&Place::Store(path.clone()));
+    let place = Place::Store(format!("{TRANSCRIPTS}/{id}.jsonl").into_bytes());
     let name = SessionName { format: Native.name().to_owned(), id };
-    let mut change = sync::begin_or_create(archive, name, &Native)?;
-    let file = live.as_ref().map(|_| change.file(Place::Store(path.clone())));
-    let growth = change.generation(file);
-    change
-        .set_branch(MAIN, Some(Position { generation: growth.generation, head: None, horizon: 0 }));
-    change.set_current(MAIN);
-    if let (Some(file), Some(path)) = (&file, &live) {
-        change.set_live(Some(*file));
-        let live = LiveFile { n: *file, path: path.clone(), attached: false };
-        change.create_live(&live)?;
-    }
-    let about = json!({
-        "system": {
-            "os": layers.os,
-            "shell": layers.shell,
-            "undertext": env!("CARGO_PKG_VERSION"),
-            "folder": workspace.folder,
-        },
-        "session": {
-            "user": layers.user,
-            "preferences": layers.preferences,
-            "configuration": layers.configuration,
-            "start": change.at.to_string(),
-        },
-        "workspace": workspace.describe(),
-    });
-    let about = change.given(&about.to_string());
-    let outcome = sync::commit(change, Command::New { about })?;
+    let (outcome, live) = sync::execute_first(archive, name, &Native, |before| {
+        let about = json!({
+            "system": {
+                "os": layers.os,
+                "shell": layers.shell,
+                "undertext": env!("CARGO_PKG_VERSION"),
+                "folder": workspace.folder,
+            },
+            "session": {
+                "user": layers.user,
+                "preferences": layers.preferences,
+                "configuration": layers.configuration,
+                "start": before.at.to_string(),
+            },
+            "workspace": workspace.describe(),
+        });
+        let command = Command::New { about: given(&about.to_string()) };
+        let steps = Steps { current: Some(MAIN.to_owned()), ..Steps::default() };
+        Plan { command, steps, goal: Begin { place } }
+    })?;
     Ok(Created { session: outcome.session, operation: outcome.operation, live })
 }
 
 /// Hides a session from lists, or shows it again.
 pub fn hide(archive: &mut Archive, session: &Session, hidden: bool) -> Result<Outcome, OpsError> {
-    let mut change = sync::begin(archive, session)?;
-    change.set_hidden(hidden);
-    Ok(sync::commit(change, Command::Hide { hidden })?)
+    let ((), done) = sync::execute(archive, session, |_| {
+        let steps = Steps { hidden: Some(hidden), ..Steps::default() };
+        Ok::<_, OpsError>(((), Some(Plan { command: Command::Hide { hidden }, steps, goal: Stay })))
+    })?;
+    let operation = done.operation.unwrap_or_default();
+    Ok(Outcome { session: session.clone(), operation, notices: done.notices })
 }
 
 /// Returns what a session of undertext's own recorded of its surroundings when it began.

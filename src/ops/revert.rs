@@ -4,11 +4,14 @@ use crate::{
     model::{Command, Position, Text},
     ops::{OpsError, note::from_later},
     report::Reverted,
-    session::{Session, find_place},
+    session::{
+        Session, find_place,
+        plan::{Plan, Steps, branch_text, given},
+    },
     sync::{
         self, Archive, SyncError, Workspace,
-        change::Change,
-        reach::{Note, reach},
+        reach::{Note, Reach},
+        standing::Standing,
     },
 };
 
@@ -23,75 +26,67 @@ pub fn revert(
     if message.is_some_and(|message| message.trim().is_empty()) {
         return Err(SyncError::Invalid { line: None, why: "the note is empty".to_owned() }.into());
     }
-    let change = sync::begin(archive, session)?;
-    let target = find_place(change.archive.store(), session, wanted)?;
-    let checkpoint = target.checkpoint.as_ref().map(|checkpoint| checkpoint.n);
-    let elsewhere = target.checkpoint.is_none();
-    let entry = target.position.head.filter(|_| elsewhere);
-    let entry = entry.map(|head| change.id_of(head)).transpose()?;
-    let branch = target.branch.filter(|_| elsewhere).map(|branch| change.branch_text(&branch));
-    let said = message.map(|message| change.given(message));
-    let command = |left| Command::Revert { checkpoint, entry, branch, message: said, left };
-    let reverted = go_back(change, workspace, target.position, message, command)?;
-    Ok(Reverted { checkpoint, ..reverted })
+    let words = message.map(from_later);
+    let note = words.as_deref().map(|words| Note { words, workspace });
+    go_back(archive, session, |before| {
+        let place = find_place(before.store(), session, wanted)?;
+        let checkpoint = place.checkpoint.as_ref().map(|checkpoint| checkpoint.n);
+        let elsewhere = place.checkpoint.is_none();
+        let head = place.position.head.filter(|_| elsewhere);
+        let entry = head.map(|head| before.id_of(head)).transpose()?;
+        let branch = place.branch.filter(|_| elsewhere).map(|branch| branch_text(&branch));
+        let message = message.map(given);
+        let command = |left| Command::Revert { checkpoint, entry, branch, message, left };
+        let (mut reverted, plan) = plan(before, place.position, note, command)?;
+        reverted.checkpoint = checkpoint;
+        Ok((reverted, plan))
+    })
 }
 
 /// Goes back to before the first entry.
-pub fn clear(
-    archive: &mut Archive,
-    session: &Session,
-    workspace: &Workspace,
-) -> Result<Reverted, OpsError> {
-    let change = sync::begin(archive, session)?;
-    change.refuse_without_past()?;
-    let generation = change.position().map_or(0, |at| at.generation);
-    let nothing = Position { generation, head: None, horizon: 0 };
-    go_back(change, workspace, nothing, None, |left| Command::Clear { left })
+pub fn clear(archive: &mut Archive, session: &Session) -> Result<Reverted, OpsError> {
+    go_back(archive, session, |before| {
+        before.refuse_without_past()?;
+        let generation = before.position().map_or(0, |at| at.generation);
+        let start = Position { generation, head: None, horizon: 0 };
+        plan(before, start, None, |left| Command::Clear { left })
+    })
 }
 
-fn go_back(
-    mut change: Change<'_>,
-    workspace: &Workspace,
-    target: Position,
-    message: Option<&str>,
-    command: impl FnOnce(Option<Text>) -> Command,
+fn go_back<'a>(
+    archive: &Archive,
+    session: &Session,
+    verb: impl FnOnce(&Standing<'_>) -> Result<(Reverted, Option<Plan<Reach<'a>>>), OpsError>,
 ) -> Result<Reverted, OpsError> {
-    let branch = change.tip.current().to_owned();
-    let from = change.position();
-    let mut reverted = Reverted {
-        operation: None,
-        checkpoint: None,
-        entry: from.and_then(|from| from.head).map(|head| change.id_of(head)).transpose()?,
-        branch: branch.clone(),
-        left: None,
-        dropped: 0,
-        note: None,
-        rotated: None,
-        written: None,
-        notices: change.notices.clone(),
-    };
-    let stays = from.is_some_and(|from| {
-        from == target || (from.head == target.head && from.horizon == target.horizon)
-    });
-    if stays && message.is_none() {
-        return Ok(reverted);
+    let (mut reverted, done) = sync::execute(archive, session, verb)?;
+    if let Some(reached) = done.reached {
+        reverted.note = reached.entry.filter(|_| reached.has_note);
+        (reverted.entry, reverted.dropped) = (reached.entry, reached.dropped);
+        (reverted.rotated, reverted.written) = (reached.aside, reached.written);
     }
-    let words = message.map(from_later);
-    let note = words.as_deref().map(|words| Note { words, workspace });
-    let reached = reach(&mut change, target, note)?;
-    let position = reached.position;
-    reverted.dropped = reached.dropped;
-    if let Some(from) = from.filter(|_| !stays) {
-        let left = change.left_name(&branch);
-        change.set_branch(&left, Some(from));
-        reverted.left = Some(left);
-    }
-    change.set_branch(&branch, Some(position));
-    reverted.entry = position.head.map(|head| change.id_of(head)).transpose()?;
-    reverted.note = reverted.entry.filter(|_| note.is_some());
-    (reverted.rotated, reverted.written) = (reached.aside, reached.written);
-    let left = reverted.left.as_ref().map(|left| change.branch_text(left));
-    let outcome = sync::commit(change, command(left))?;
-    (reverted.operation, reverted.notices) = (Some(outcome.operation), outcome.notices);
+    (reverted.operation, reverted.notices) = (done.operation, done.notices);
     Ok(reverted)
+}
+
+/// Returns what going back to a position wants: the branch stands there, and another one keeps what it leaves.
+fn plan<'a>(
+    before: &Standing<'_>,
+    target: Position,
+    note: Option<Note<'a>>,
+    command: impl FnOnce(Option<Text>) -> Command,
+) -> Result<(Reverted, Option<Plan<Reach<'a>>>), OpsError> {
+    let from = before.position();
+    let branch = before.state.current().to_owned();
+    let entry = from.and_then(|from| from.head).map(|head| before.id_of(head)).transpose()?;
+    let mut reverted = Reverted { entry, branch, ..Reverted::default() };
+    let stays = |from: &Position| (from.head, from.horizon) == (target.head, target.horizon);
+    if from.as_ref().is_some_and(stays) && note.is_none() {
+        return Ok((reverted, None));
+    }
+    let mut steps = Steps::default();
+    if let Some(from) = from.filter(|from| !stays(from)) {
+        reverted.left = Some(steps.leave(&before.state, &reverted.branch, from));
+    }
+    let command = command(reverted.left.as_deref().map(branch_text));
+    Ok((reverted, Some(Plan { command, steps, goal: Reach { target, note } })))
 }

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// What going back did.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Reverted {
     /// The operation; none if the branch stood there already.
     pub operation: Option<u64>,

@@ -35,6 +35,18 @@ impl Growth {
         }
     }
 
+    /// Takes up a generation that ends with a run, and whose last entry is this one.
+    pub(crate) fn at(end: &Run, last: Option<(u64, EntryId)>) -> Self {
+        Self {
+            entries: end.end(),
+            bytes: end.bytes,
+            running: end.running,
+            tail: end.tail.clone(),
+            last,
+            ..Self::empty(end.generation)
+        }
+    }
+
     /// Returns the length that the file has.
     pub(crate) fn length(&self) -> u64 {
         self.bytes + self.tail.len() as u64

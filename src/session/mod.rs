@@ -14,6 +14,7 @@ mod lineage;
 pub(crate) mod lines;
 pub(crate) mod oddities;
 pub(crate) mod origins;
+pub(crate) mod plan;
 pub(crate) mod replay;
 pub(crate) mod rows;
 pub(crate) mod select;

@@ -28,10 +28,13 @@ use std::{
 use crate::{
     live::WritableFile,
     model::{Command, Kind, Parent, Position, Run, State},
-    session::{Growth, Session, content},
+    session::{
+        Growth, Session, content,
+        plan::{LATE, branch_text},
+    },
     sync::{
         Archive, Notice, SyncError,
-        change::{Change, LATE},
+        change::Change,
         file::{self, failed, finish_rotation, from, is_subsequence, saw},
         judge::{Seen, Verdict, Whose},
         live_file::LiveFile,
@@ -173,7 +176,7 @@ fn follow(
     growth: Growth,
     anew: bool,
 ) -> Result<(Vec<Notice>, bool), SyncError> {
-    let first = change.tip.entries() + 1;
+    let first = change.before.state.entries() + 1;
     let (generation, horizon) = (growth.generation, growth.entries);
     let found = growth.sequence();
     let entries = change.entries() + 1 - first;
@@ -181,7 +184,7 @@ fn follow(
     let head = change.head(&growth)?;
     change.grown(growth);
     let mut position = Position { generation, head, horizon };
-    let current = change.tip.current().to_owned();
+    let current = change.before.state.current().to_owned();
     let mut notices = Vec::new();
     let late = late(&change, position, first)?;
     let is_apart = late.iter().any(|late| head.is_some_and(|head| late.entries.contains(&head)));
@@ -207,13 +210,13 @@ fn follow(
         before.head.is_none_or(|stood| is_on_path(&change, position, stood).unwrap_or(true))
     };
     let mut left = None;
-    if !goes_on && was_moved(&change, &current)? {
+    if !goes_on && was_moved(&change.before, &current)? {
         let name = change.left_name(&current);
         change.set_branch(&name, Some(before));
         left = Some(name);
     }
     change.set_branch(&current, Some(position));
-    let kept = left.as_ref().map(|left| change.branch_text(left));
+    let kept = left.as_ref().map(|left| branch_text(left));
     let (outcome, is_alone) =
         change.commit(Command::CatchUp { entries, branch: None, left: kept })?;
     let operation = outcome.operation;
@@ -245,9 +248,7 @@ fn say(change: &mut Change<'_>, position: Position, more: Vec<u8>) -> Result<Pos
 }
 
 fn is_on_path(change: &Change<'_>, position: Position, entry: u64) -> Result<bool, SyncError> {
-    let Some(head) = position.head else { return Ok(false) };
-    let path = change.format.path(&change.look(position), head, usize::MAX)?;
-    Ok(path.entries.contains(&entry))
+    Ok(change.path(position)?.contains(&entry))
 }
 
 /// Returns what came from agents that knew only an older state, or went on from where another branch stands.
@@ -255,8 +256,8 @@ fn late(change: &Change<'_>, position: Position, first: u64) -> Result<Vec<Late>
     let view = change.look(position);
     let mut base: BTreeMap<u64, u64> = BTreeMap::new();
     let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    let current = change.tip.current();
-    let others = change.tip.branches.iter().filter(|(name, _)| *name != current);
+    let current = change.before.state.current();
+    let others = change.before.state.branches.iter().filter(|(name, _)| *name != current);
     let heads: BTreeSet<u64> = others.filter_map(|(_, at)| at.head).collect();
     for place in 0..view.len() {
         let Some(entry) = view.at(place)?.filter(|entry| *entry >= first) else { continue };
@@ -275,13 +276,7 @@ fn late(change: &Change<'_>, position: Position, first: u64) -> Result<Vec<Late>
         found.entry(from).or_default().push(entry);
     }
     drop(view);
-    let on_path: BTreeSet<u64> = match position.head {
-        Some(head) => {
-            let path = change.format.path(&change.look(position), head, usize::MAX)?;
-            path.entries.into_iter().collect()
-        }
-        None => BTreeSet::new(),
-    };
+    let on_path: BTreeSet<u64> = change.path(position)?.into_iter().collect();
     // What the agent resumes from an entry that is there is no late word, but its own way.
     let is_late = |(base, entries): &(u64, Vec<u64>)| {
         !on_path.contains(base) || !entries.iter().any(|entry| on_path.contains(entry))
@@ -297,9 +292,9 @@ fn join(
     position: Position,
     current: &str,
 ) -> Result<Option<String>, SyncError> {
-    let Some(session) = change.session.clone() else { return Ok(None) };
+    let Some(session) = change.before.session.clone() else { return Ok(None) };
     let stands = |(name, at): &(&String, &Position)| *name != current && at.head == Some(late.base);
-    let branch = change.tip.branches.iter().find(stands);
+    let branch = change.before.state.branches.iter().find(stands);
     let branch = branch.map(|(name, at)| (name.clone(), *at));
     if change.look(position).place(late.base)?.is_some() {
         let Some((branch, _)) = branch else { return Ok(None) };
@@ -342,8 +337,8 @@ fn holding(
     session: &Session,
     entry: u64,
 ) -> Result<Option<Position>, SyncError> {
-    for generation in (1..=change.tip.generations.len() as u64).rev() {
-        let runs = change.archive.store.runs(session.key, generation, 0)?;
+    for generation in (1..=change.before.state.generations.len() as u64).rev() {
+        let runs = change.before.archive.store.runs(session.key, generation, 0)?;
         if runs.iter().any(|run| run.first <= entry && entry < run.first + run.count) {
             let horizon = runs.last().map_or(0, Run::end);
             return Ok(Some(Position { generation, head: Some(entry), horizon }));

@@ -24,10 +24,13 @@ use std::{
 use crate::{
     live::WritableFile,
     model::{Command, Position, Rotation, State},
-    session::{Session, View, content},
+    session::{
+        Session, View, content,
+        plan::{OUTSIDE, branch_text},
+    },
     sync::{
         Archive, Notice, SyncError, attached,
-        change::{Change, OUTSIDE},
+        change::Change,
         file::{self, aside_of, failed, finish_rotation, from, is_subsequence, write_fresh},
         judge::{Judgement, Known, Looked, Seen, Verdict, Whose, judge},
         live_file::{LiveFile, expected, length_of, live_file},
@@ -116,7 +119,7 @@ fn agree(
 /// Takes in what another program appended.
 fn take_in(archive: &Archive, session: &Session, live: &WritableFile) -> Result<Notice, SyncError> {
     let mut change = Change::bare(archive, session)?;
-    let Some(position) = change.tip.position() else {
+    let Some(position) = change.before.state.position() else {
         return Err(SyncError::Nothing("catch up with"));
     };
     let mut growth = change.growth(position.generation)?;
@@ -125,7 +128,7 @@ fn take_in(archive: &Archive, session: &Session, live: &WritableFile) -> Result<
     change.read(&mut growth, file)?;
     let entries = growth.entries - before;
     let head = change.head(&growth)?;
-    let branch = change.tip.current().to_owned();
+    let branch = change.before.state.current().to_owned();
     change.set_branch(&branch, Some(Position { head, horizon: growth.entries, ..position }));
     change.grown(growth);
     let (outcome, _) = change.commit(Command::CatchUp { entries, branch: None, left: None })?;
@@ -154,7 +157,7 @@ fn take_in_whole(
     let entries = growth.entries.saturating_sub(held.len() as u64);
     change.grown(growth);
     if is_subsequence(&held, &found) {
-        let branch = change.tip.current().to_owned();
+        let branch = change.before.state.current().to_owned();
         change.set_branch(&branch, Some(taken));
         let (outcome, _) = change.commit(Command::CatchUp { entries, branch: None, left: None })?;
         return Ok(Notice::Appended { entries, operation: outcome.operation });
@@ -162,10 +165,12 @@ fn take_in_whole(
     let branch = change.left_name(OUTSIDE);
     change.set_branch(&branch, Some(taken));
     let mut fresh = target.fresh().map_err(&io)?;
-    content::write(change.archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
+    content::write(change.before.archive.store.as_ref(), session, &runs, &mut |part| {
+        fresh.write(part)
+    })?;
     let aside = change.exchange_live(live, fresh, (taken.generation, position.generation))?;
     let entries = change.entries() - tip.entries();
-    let kept = Some(change.branch_text(&branch));
+    let kept = Some(branch_text(&branch));
     let (outcome, _) = change.commit(Command::CatchUp { entries, branch: kept, left: None })?;
     Ok(Notice::SetAside { aside, branch, operation: outcome.operation })
 }
@@ -201,14 +206,14 @@ fn late(
     let entries = growth.entries - before;
     // The branch that stood at the end of the file goes on with it.
     let at_end = |at: &Position| at.generation == rotation.old && at.horizon == before;
-    let mut branches = change.tip.branches.iter();
+    let mut branches = change.before.state.branches.iter();
     let branch = branches.find(|(_, at)| at_end(at)).map(|(name, _)| name.clone());
     if let Some(branch) = &branch {
         let to = Position { generation: rotation.old, head, horizon: growth.entries };
         change.set_branch(branch, Some(to));
     }
     change.grown(growth);
-    let joined = branch.as_ref().map(|branch| change.branch_text(branch));
+    let joined = branch.as_ref().map(|branch| branch_text(branch));
     change.commit(Command::CatchUp { entries, branch: joined, left: None })?;
     Ok(Some(Notice::Late { aside: aside.path().to_owned(), entries, branch }))
 }

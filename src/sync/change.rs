@@ -1,7 +1,7 @@
-//! Changing: how a verb puts an operation together and carries it out.
+//! Changing: how an operation is put together and carried out.
 //!
 //! ```text
-//! begin   lock, catch up with the live file, see where the session stands
+//! begin   see where the session stands
 //! ...     lines, growth, moves, marks, checkpoints are gathered
 //! commit  1 the successor of the live file, if there is one, is safe under its temporary name
 //!         2 the operation is committed
@@ -19,12 +19,14 @@ use crate::{
     json::Raw,
     model::{
         Bulk, Checkpoint, Container, Cutting, Digest, Entry, EntryId, Facts, Generation, IdPrefix,
-        Kind, NameTag, Origin, Parent, Place, Position, Run, SessionName, State, Step, Text,
-        Timestamp, Words, line::Line,
+        Kind, NameTag, Origin, Parent, Place, Position, Run, SessionName, Step, Text, line::Line,
     },
-    session::{Deriver, Growth, Pending, Session, SessionError, View, marker},
+    session::{
+        Deriver, Growth, Pending, Session, View, marker,
+        plan::{Steps, branch_text, free_name},
+    },
     store::{Commit, NewLine, SessionKey, StoreError, Transaction},
-    sync::{Archive, Notice, SyncError, follow::Follow, scan::Scanned},
+    sync::{Archive, Notice, SyncError, follow::Follow, scan::Scanned, standing::Standing},
     wire::{
         Envelope, Format, Graph,
         jsonl::{Reader, Tail},
@@ -33,14 +35,8 @@ use crate::{
 
 /// An operation while it is put together.
 pub(crate) struct Change<'a> {
-    pub(crate) archive: &'a Archive,
-    pub(crate) name: SessionName,
-    pub(crate) format: &'static dyn Format,
-    /// The session, unless this operation is its first.
-    pub(crate) session: Option<Session>,
     /// Where the session stands before it.
-    pub(crate) tip: State,
-    pub(crate) at: Timestamp,
+    pub(crate) before: Standing<'a>,
     pub(crate) notices: Vec<Notice>,
     /// Whether turns are written again, which have their checkpoints already.
     pub(crate) is_replay: bool,
@@ -57,13 +53,6 @@ pub(crate) struct Change<'a> {
     writing: Writing<'a>,
     _lock: Option<File>,
 }
-
-/// The branch with which a session begins.
-pub(crate) const MAIN: &str = "main";
-/// What another program wrote in the place of the live file is kept under this name, with a number.
-pub(crate) const OUTSIDE: &str = "outside";
-/// What an agent wrote that knew only an older state is kept under this name, with a number.
-pub(crate) const LATE: &str = "late";
 
 /// The transaction to which a change belongs.
 pub(crate) enum Writing<'a> {
@@ -100,7 +89,7 @@ impl<'a> Change<'a> {
         format: &'static dyn Format,
         gathering: &'a mut dyn Gathering,
     ) -> Self {
-        Self::with(archive, name, format, Writing::Among(gathering))
+        Self::with(Standing::nowhere(archive, name, format), Writing::Among(gathering))
     }
 
     /// Begins a change of a session that has caught up, under the archive's lock.
@@ -115,14 +104,8 @@ impl<'a> Change<'a> {
 
     /// Begins a change that is part of catching up; the caller holds the lock.
     pub(crate) fn bare(archive: &'a Archive, session: &Session) -> Result<Self, SyncError> {
-        let mut change = Self::first(archive, session.name.clone(), session.format)?;
-        change.tip = change.archive.store.state(session.key)?;
-        if let Some(operation) = change.tip.unknown {
-            return Err(StoreError::NewerFacts { operation }.into());
-        }
-        change.at = change.at.max(Timestamp(change.tip.at().0 + 1));
-        change.session = Some(session.clone());
-        Ok(change)
+        let before = Standing::of(archive, session)?;
+        Ok(Self::with(before, Writing::Alone(Some(archive.store.begin()?))))
     }
 
     /// Begins the first operation of a session.
@@ -132,22 +115,12 @@ impl<'a> Change<'a> {
         format: &'static dyn Format,
     ) -> Result<Self, SyncError> {
         let writing = Writing::Alone(Some(archive.store.begin()?));
-        Ok(Self::with(archive, name, format, writing))
+        Ok(Self::with(Standing::nowhere(archive, name, format), writing))
     }
 
-    fn with(
-        archive: &'a Archive,
-        name: SessionName,
-        format: &'static dyn Format,
-        writing: Writing<'a>,
-    ) -> Self {
+    fn with(before: Standing<'a>, writing: Writing<'a>) -> Self {
         Self {
-            at: archive.now(),
-            archive,
-            name,
-            format,
-            session: None,
-            tip: State::default(),
+            before,
             notices: Vec::new(),
             is_replay: false,
             facts: Facts::default(),
@@ -164,29 +137,33 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Returns words that a person gave, as a record holds them.
-    pub(crate) fn given(&self, text: &str) -> Text {
-        Text::Given(Words { salt: self.archive.salt(), text: text.to_owned() })
-    }
-
-    /// Returns a branch's name as a record holds it: as it is if undertext gave it.
-    pub(crate) fn branch_text(&self, name: &str) -> Text {
-        if is_own_name(name) { Text::Own(name.to_owned()) } else { self.given(name) }
+    /// Takes up what a plan changes of the state.
+    pub(crate) fn step(&mut self, steps: Steps) {
+        for (branch, to) in steps.branches {
+            self.set_branch(&branch, to);
+        }
+        if let Some(branch) = steps.current {
+            self.set_current(&branch);
+        }
+        if let Some(live) = steps.live {
+            self.set_live(live.to);
+        }
+        if let Some(hidden) = steps.hidden {
+            self.set_hidden(hidden);
+        }
+        if let Some((place, note)) = steps.checkpoint {
+            self.checkpoint(place, None, None, note);
+        }
     }
 
     /// Returns the number of the operation.
     pub(crate) fn number(&self) -> u64 {
-        self.tip.operations() + 1
+        self.before.state.operations() + 1
     }
 
-    /// Returns where the current branch stands.
+    /// Returns where the current branch stands before the change.
     pub(crate) fn position(&self) -> Option<Position> {
-        self.tip.position()
-    }
-
-    /// Returns where a branch will stand, this change included.
-    pub(crate) fn planned(&self, branch: &str) -> Option<Position> {
-        self.moved.get(branch).map_or_else(|| self.branch(branch), |(_, to)| *to)
+        self.before.position()
     }
 
     /// Returns whether a name was met that has several entries, or had none when it was referred to.
@@ -196,47 +173,30 @@ impl<'a> Change<'a> {
 
     /// Returns how many entries there are, this change's included.
     pub(crate) fn entries(&self) -> u64 {
-        self.tip.entries() + self.bulk.entries.len() as u64
+        self.before.state.entries() + self.bulk.entries.len() as u64
     }
 
     /// Returns the id of an entry.
     pub(crate) fn id_of(&self, entry: u64) -> Result<EntryId, SyncError> {
-        let fresh = entry.checked_sub(self.tip.entries() + 1).and_then(|i| usize::try_from(i).ok());
-        if let Some(entry) = fresh.and_then(|i| self.bulk.entries.get(i)) {
-            return Ok(entry.id);
+        let fresh = entry
+            .checked_sub(self.before.state.entries() + 1)
+            .and_then(|i| usize::try_from(i).ok());
+        match fresh.and_then(|i| self.bulk.entries.get(i)) {
+            Some(entry) => Ok(entry.id),
+            None => self.before.id_of(entry),
         }
-        let held = self
-            .session
-            .as_ref()
-            .map(|s| self.archive.store.entries(s.key, entry..entry + 1))
-            .transpose()?;
-        let id = held.and_then(|held| held.first().map(|entry| entry.id));
-        Ok(id.ok_or_else(|| SessionError::NoEntry(entry.to_string()))?)
-    }
-
-    /// Returns the name of an entry's record.
-    pub(crate) fn record_name(&self, entry: u64) -> Result<Option<String>, SyncError> {
-        let fresh = entry.checked_sub(self.tip.entries() + 1).and_then(|i| usize::try_from(i).ok());
-        let mut line = fresh
-            .and_then(|i| self.lines.get(i))
-            .map(|line| line.bytes().to_vec())
-            .unwrap_or_default();
-        if let (true, Some(session)) = (line.is_empty(), &self.session) {
-            self.archive.store.lines(session.key, &[entry], &mut |_, found| line = found)?;
-        }
-        Ok(Raw::object(&line).and_then(|record| self.format.envelope(record).name))
     }
 
     /// Adds a file to the session.
     pub(crate) fn file(&mut self, place: Place) -> u64 {
-        let n = (self.tip.files.len() + self.facts.files.len()) as u64 + 1;
+        let n = (self.before.state.files.len() + self.facts.files.len()) as u64 + 1;
         self.facts.files.push(crate::model::File { n, place });
         n
     }
 
     /// Begins a generation.
     pub(crate) fn generation(&mut self, file: Option<u64>) -> Growth {
-        let n = (self.tip.generations.len() + self.facts.generations.len()) as u64 + 1;
+        let n = (self.before.state.generations.len() + self.facts.generations.len()) as u64 + 1;
         self.facts.generations.push(Generation { n, file });
         Growth::empty(n)
     }
@@ -245,7 +205,7 @@ impl<'a> Change<'a> {
     pub(crate) fn contain(&mut self, generation: u64, bytes: Vec<u8>) -> bool {
         let container =
             Container { generation, digest: Digest::of_bytes(&bytes), size: bytes.len() as u64 };
-        let mut held = self.tip.containers.iter().rev().map(|(.., held)| held);
+        let mut held = self.before.state.containers.iter().rev().map(|(.., held)| held);
         if held.find(|held| held.generation == generation) == Some(&container) {
             return false;
         }
@@ -254,43 +214,35 @@ impl<'a> Change<'a> {
         true
     }
 
-    /// Takes up a generation at its end; the current branch's without asking the store for its runs.
+    /// Takes up a generation at its end, with what this change added to it.
     pub(crate) fn growth(&self, generation: u64) -> Result<Growth, SyncError> {
-        let mut growth = Growth::empty(generation);
         let fresh = self.bulk.runs.iter().rev().find(|run| run.generation == generation);
-        let last = fresh.or_else(|| self.tip.ends.get(&generation)).cloned();
-        if let Some(run) = last {
-            (growth.entries, growth.bytes, growth.running) = (run.end(), run.bytes, run.running);
-            if run.count > 0 {
-                let n = run.first + run.count - 1;
-                growth.last = Some((n, self.id_of(n)?));
-            } else if growth.entries > 0 {
-                let view = self.view(Position { generation, head: None, horizon: growth.entries });
-                let n = view
-                    .as_ref()
-                    .map(View::sequence)
-                    .transpose()?
-                    .and_then(|all| all.last().copied());
-                growth.last = n.map(|n| Ok::<_, SyncError>((n, self.id_of(n)?))).transpose()?;
+        match fresh {
+            None => self.before.growth(generation),
+            Some(run) if run.count == 0 => self.before.grown_to(run),
+            Some(run) => {
+                let last = run.first + run.count - 1;
+                Ok(Growth::at(run, Some((last, self.id_of(last)?))))
             }
-            growth.tail = run.tail;
         }
-        Ok(growth)
     }
 
     /// Returns a view of what the store holds.
     pub(crate) fn view(&self, position: Position) -> Option<View<'_>> {
-        let growth = self.tip.ends.get(&position.generation).cloned();
-        self.session
-            .as_ref()
-            .map(|session| View::new(self.archive.store.as_ref(), session, position, growth))
+        self.before.view(position)
+    }
+
+    /// Returns the entries up to a position's head, as the agent would read them.
+    pub(crate) fn path(&self, position: Position) -> Result<Vec<u64>, SyncError> {
+        let Some(head) = position.head else { return Ok(Vec::new()) };
+        Ok(self.before.format.path(&self.look(position), head, usize::MAX)?.entries)
     }
 
     /// Returns the entry at which the agent would resume, given a growth that is not committed yet.
     pub(crate) fn head(&self, growth: &Growth) -> Result<Option<u64>, SyncError> {
         let position =
             Position { generation: growth.generation, head: None, horizon: growth.entries };
-        Ok(self.format.head(&self.ahead(position, growth))?)
+        Ok(self.before.format.head(&self.ahead(position, growth))?)
     }
 
     /// Returns a view of what the store holds and of the growths that have ended.
@@ -305,10 +257,11 @@ impl<'a> Change<'a> {
     }
 
     fn gathered(&self, position: Position, runs: Vec<Run>) -> View<'_> {
-        let key = self.session.as_ref().map(|session| session.key);
-        let mut view = View::over(self.archive.store.as_ref(), key, self.format, position);
+        let key = self.before.session.as_ref().map(|session| session.key);
+        let mut view =
+            View::over(self.before.archive.store.as_ref(), key, self.before.format, position);
         view.add(Pending {
-            first: self.tip.entries() + 1,
+            first: self.before.state.entries() + 1,
             facts: &self.facts,
             bulk: &self.bulk,
             records: &self.deriver.records,
@@ -354,7 +307,7 @@ impl<'a> Change<'a> {
 
     /// Adds a line at the end of a growth and returns its entry.
     pub(crate) fn take(&mut self, growth: &mut Growth, line: &Line<'_>) -> Result<u64, SyncError> {
-        self.put(growth, Scanned::of(line, 0, self.format))
+        self.put(growth, Scanned::of(line, 0, self.before.format))
     }
 
     /// Adds a line that was scanned at the end of a growth and returns its entry.
@@ -400,7 +353,9 @@ impl<'a> Change<'a> {
     /// Says that an entry stands in the place of another, and that its line was cut from this one.
     pub(crate) fn replace(&mut self, entry: u64, origin: u64, whole: &Line<'_>) {
         self.stand_for(entry, origin);
-        let fresh = entry.checked_sub(self.tip.entries() + 1).and_then(|i| usize::try_from(i).ok());
+        let fresh = entry
+            .checked_sub(self.before.state.entries() + 1)
+            .and_then(|i| usize::try_from(i).ok());
         if let (Some(line), Some(shape)) = (fresh.and_then(|i| self.lines.get_mut(i)), &whole.shape)
         {
             line.cut_from(whole.bytes, &shape.texts);
@@ -412,13 +367,14 @@ impl<'a> Change<'a> {
         let Some(name) = new.envelope.name.as_ref().filter(|_| new.is_spelt) else {
             return Ok(false);
         };
-        let held = self.session.as_ref().map(|s| (self.archive.store.as_ref(), s.key));
+        let held =
+            self.before.session.as_ref().map(|s| (self.before.archive.store.as_ref(), s.key));
         Ok(self.deriver.named(NameTag::of(name), held)?.is_none())
     }
 
     fn held(&self, id: EntryId) -> Result<Option<u64>, SyncError> {
-        let Some(session) = &self.session else { return Ok(None) };
-        Ok(self.archive.store.find(session.key, &IdPrefix::whole(&id))?.first().copied())
+        let Some(session) = &self.before.session else { return Ok(None) };
+        Ok(self.before.archive.store.find(session.key, &IdPrefix::whole(&id))?.first().copied())
     }
 
     fn add(
@@ -431,10 +387,14 @@ impl<'a> Change<'a> {
     ) -> Result<u64, SyncError> {
         let n = self.entries() + 1;
         let kind = envelope.kind;
-        let held = self.session.as_ref().map(|session| (self.archive.store.as_ref(), session.key));
+        let held = self
+            .before
+            .session
+            .as_ref()
+            .map(|session| (self.before.archive.store.as_ref(), session.key));
         self.deriver.add(n, envelope, growth.last.map(|(n, _)| n), held)?;
         self.bulk.entries.push(Entry { n, id, link });
-        let own = Some(self.format)
+        let own = Some(self.before.format)
             .filter(|format| format.traits().has_checkpoints && kind == Kind::Meta);
         let own = own.and_then(|format| format.checkpoint(Raw::object(line.bytes())?));
         self.bytes += line.bytes().len() as u64;
@@ -456,7 +416,8 @@ impl<'a> Change<'a> {
 
     /// Returns whether a checkpoint of the agent's own stands at the end of a growth: then the turn that follows is its.
     fn is_marked(&self, growth: &Growth) -> Result<bool, SyncError> {
-        let Some((last, _)) = growth.last.filter(|_| self.format.traits().has_checkpoints) else {
+        let Some((last, _)) = growth.last.filter(|_| self.before.format.traits().has_checkpoints)
+        else {
             return Ok(false);
         };
         let position =
@@ -464,31 +425,31 @@ impl<'a> Change<'a> {
         let view = self.ahead(position, growth);
         let sets = |entry| {
             let line = view.line(entry)?;
-            Ok(Raw::object(&line).and_then(|record| self.format.checkpoint(record)).is_some())
+            Ok(Raw::object(&line)
+                .and_then(|record| self.before.format.checkpoint(record))
+                .is_some())
         };
         Ok(marker(&view, Some(last), sets)?.is_some())
     }
 
     /// Returns the number of the newest checkpoint if it is at this place and not undone.
-    pub(crate) fn checkpoint_at(&self, place: Position) -> Option<u64> {
-        if let Some(newest) = self.bulk.checkpoints.last() {
-            return (newest.place == place).then_some(newest.n);
+    fn checkpoint_at(&self, place: Position) -> Option<u64> {
+        match self.bulk.checkpoints.last() {
+            Some(newest) => (newest.place == place).then_some(newest.n),
+            None => self.before.state.checkpoint_at(place),
         }
-        let (operation, _) = self.tip.checkpoint.filter(|(_, newest)| *newest == place)?;
-        (!self.tip.undone().contains(&operation)).then(|| self.tip.checkpoints - 1)
     }
 
     /// Gives a checkpoint its number.
-    pub(crate) fn checkpoint(
+    fn checkpoint(
         &mut self,
         place: Position,
         before: Option<u64>,
         own: Option<String>,
         note: Option<Text>,
-    ) -> u64 {
-        let n = self.tip.checkpoints + self.bulk.checkpoints.len() as u64;
+    ) {
+        let n = self.before.state.checkpoints + self.bulk.checkpoints.len() as u64;
         self.bulk.checkpoints.push(Checkpoint { n, place, before, own, note });
-        n
     }
 
     /// Returns the checkpoints that this change gives.
@@ -520,43 +481,35 @@ impl<'a> Change<'a> {
 
     /// Returns where a branch stands, this change left out.
     pub(crate) fn branch(&self, branch: &str) -> Option<Position> {
-        self.tip.branches.get(branch).copied()
+        self.before.state.branches.get(branch).copied()
     }
 
     /// Returns a name for what a branch leaves behind: the branch's own with the first free number.
     pub(crate) fn left_name(&self, branch: &str) -> String {
-        let is_free =
-            |name: &String| !self.moved.contains_key(name) && !self.tip.branches.contains_key(name);
-        let names = (1..u64::MAX).map(|n| format!("{branch}.{n}"));
-        names.into_iter().find(is_free).unwrap_or_default()
+        free_name(branch, |name| {
+            self.moved.contains_key(name) || self.before.state.branches.contains_key(name)
+        })
     }
 
     /// Makes another branch the current one.
     pub(crate) fn set_current(&mut self, branch: &str) {
-        let from = self.tip.current.as_ref().map(|from| self.branch_text(from));
-        self.facts.current = Some(Step { from, to: Some(self.branch_text(branch)) });
+        let from = self.before.state.current.as_ref().map(|from| branch_text(from));
+        self.facts.current = Some(Step { from, to: Some(branch_text(branch)) });
     }
 
     /// Makes another file the live one, or none.
     pub(crate) fn set_live(&mut self, file: Option<u64>) {
-        self.facts.live = Some(Step { from: self.tip.live, to: file });
+        self.facts.live = Some(Step { from: self.before.state.live, to: file });
     }
 
     /// Leaves the session out of lists, or shows it in them again.
     pub(crate) fn set_hidden(&mut self, hidden: bool) {
         let yes = |hidden: bool| hidden.then_some(1);
-        self.facts.hidden = Some(Step { from: yes(self.tip.hidden), to: yes(hidden) });
+        self.facts.hidden = Some(Step { from: yes(self.before.state.hidden), to: yes(hidden) });
     }
 
     /// Says that an agent deleted a file.
     pub(crate) fn set_gone(&mut self, file: u64) {
         self.facts.gone.push(file);
     }
-}
-
-/// Returns whether undertext gives branches such a name, and no person.
-fn is_own_name(name: &str) -> bool {
-    let (base, numbers) = name.split_once('.').unwrap_or((name, ""));
-    let are_numbers = || numbers.split('.').all(|n| n.bytes().all(|digit| digit.is_ascii_digit()));
-    matches!(base, MAIN | OUTSIDE | LATE) && (numbers.is_empty() || are_numbers())
 }

@@ -1,32 +1,105 @@
-//! Changes from their beginning to their end: the lock is taken and the session catches up before, and again after where
-//! another program wrote to the live file meanwhile.
+//! Verbs from their beginning to their end.
+//!
+//! ```text
+//! lock      no other program changes the archive
+//! catch up  the session and its live file agree
+//! plan      the verb looks at where the session stands and says what it wants
+//! prepare   the plan's goal is put together, and a resume of it simulated
+//! commit    the successor of the live file is safe, the operation durable, the live file follows
+//! catch up  if another program wrote to the live file meanwhile
+//! ```
 
 use crate::{
     model::{Command, SessionName},
-    session::Session,
+    session::{Session, plan::Plan},
     store::{Store, StoreError, Transaction},
-    sync::{Archive, Outcome, SyncError, catch_up, change::Change},
+    sync::{
+        Archive, Notice, Outcome, SyncError, catch_up, change::Change, goal::Goal,
+        standing::Standing,
+    },
     wire::Format,
 };
 
-/// Begins a change of a session: locks the archive, catches up, and sees where the session stands.
-pub(crate) fn begin<'a>(archive: &'a Archive, session: &Session) -> Result<Change<'a>, SyncError> {
-    let lock = archive.lock()?;
-    let notices = catch_up::catch_up(archive, session)?;
-    Change::locked(archive, session, lock, notices)
+/// What a verb did.
+pub(crate) struct Done<R> {
+    /// The operation; none if the verb wanted nothing.
+    pub(crate) operation: Option<u64>,
+    /// What came of the plan's goal.
+    pub(crate) reached: Option<R>,
+    /// What was noticed on the way.
+    pub(crate) notices: Vec<Notice>,
 }
 
-/// Begins to attach another file, or none: the way out where the live file may not be written, so that the session does
-/// not have to have caught up with it.
-pub(crate) fn begin_to_attach<'a>(
-    archive: &'a Archive,
+/// Asks a verb for its plan, where the session stands now, and carries it out. The verb answers, and may want nothing.
+pub(crate) fn execute<G: Goal, T, E: From<SyncError>>(
+    archive: &Archive,
     session: &Session,
-) -> Result<Change<'a>, SyncError> {
+    verb: impl FnOnce(&Standing<'_>) -> Result<(T, Option<Plan<G>>), E>,
+) -> Result<(T, Done<G::Reached>), E> {
+    carry_out(begin(archive, session)?, verb)
+}
+
+/// Executes a verb that attaches another file, or none: the way out where the live file may not be written, so that the
+/// session does not have to have caught up with it.
+pub(crate) fn execute_uncaught<G: Goal, T, E: From<SyncError>>(
+    archive: &Archive,
+    session: &Session,
+    verb: impl FnOnce(&Standing<'_>) -> Result<(T, Option<Plan<G>>), E>,
+) -> Result<(T, Done<G::Reached>), E> {
     let lock = archive.lock()?;
     let notices = match catch_up::catch_up(archive, session) {
         Err(SyncError::Denied { .. }) => Vec::new(),
         caught_up => caught_up?,
     };
+    carry_out(Change::locked(archive, session, lock, notices)?, verb)
+}
+
+/// Begins a session with a plan, and returns it.
+pub(crate) fn execute_first<G: Goal>(
+    archive: &Archive,
+    name: SessionName,
+    format: &'static dyn Format,
+    plan: impl FnOnce(&Standing<'_>) -> Plan<G>,
+) -> Result<(Outcome, G::Reached), SyncError> {
+    let mut change = Change::create(archive, name, format, archive.lock()?)?;
+    let plan = plan(&change.before);
+    let (command, reached) = prepare(&mut change, plan)?;
+    Ok((commit(change, command)?, reached))
+}
+
+fn carry_out<G: Goal, T, E: From<SyncError>>(
+    mut change: Change<'_>,
+    verb: impl FnOnce(&Standing<'_>) -> Result<(T, Option<Plan<G>>), E>,
+) -> Result<(T, Done<G::Reached>), E> {
+    let (answer, plan) = verb(&change.before)?;
+    let Some(plan) = plan else {
+        let notices = std::mem::take(&mut change.notices);
+        return Ok((answer, Done { operation: None, reached: None, notices }));
+    };
+    let (command, reached) = prepare(&mut change, plan)?;
+    let Outcome { operation, notices, .. } = commit(change, command)?;
+    Ok((answer, Done { operation: Some(operation), reached: Some(reached), notices }))
+}
+
+/// Puts a plan together: where its goal leaves the session, the current branch stands.
+fn prepare<G: Goal>(
+    change: &mut Change<'_>,
+    plan: Plan<G>,
+) -> Result<(Command, G::Reached), SyncError> {
+    let Plan { command, mut steps, goal } = plan;
+    let (reached, position) = goal.prepare(change)?;
+    if let Some(position) = position {
+        let current = steps.current(&change.before.state).to_owned();
+        steps.set(&current, Some(position));
+    }
+    change.step(steps);
+    Ok((command, reached))
+}
+
+/// Begins a change of a session: locks the archive, catches up, and sees where the session stands.
+fn begin<'a>(archive: &'a Archive, session: &Session) -> Result<Change<'a>, SyncError> {
+    let lock = archive.lock()?;
+    let notices = catch_up::catch_up(archive, session)?;
     Change::locked(archive, session, lock, notices)
 }
 
@@ -36,13 +109,9 @@ pub(crate) fn begin_or_create<'a>(
     name: SessionName,
     format: &'static dyn Format,
 ) -> Result<Change<'a>, SyncError> {
-    let lock = archive.lock()?;
     match archive.session(&name)? {
-        Some(session) => {
-            let notices = catch_up::catch_up(archive, &session)?;
-            Change::locked(archive, &session, lock, notices)
-        }
-        None => Change::create(archive, name, format, lock),
+        Some(session) => begin(archive, &session),
+        None => Change::create(archive, name, format, archive.lock()?),
     }
 }
 
@@ -50,7 +119,7 @@ pub(crate) fn begin_or_create<'a>(
 pub(crate) fn commit(mut change: Change<'_>, command: Command) -> Result<Outcome, SyncError> {
     let (mut outcome, is_alone) = change.commit(command)?;
     if !is_alone {
-        outcome.notices.extend(catch_up::catch_up(change.archive, &outcome.session)?);
+        outcome.notices.extend(catch_up::catch_up(change.before.archive, &outcome.session)?);
     }
     Ok(outcome)
 }

@@ -12,10 +12,10 @@ use memchr::memchr_iter;
 
 use crate::{
     model::{Command, Position, Run, Running, State, Timestamp},
-    session::{Growth, Session, SessionError, View, oddities},
+    session::{Growth, Session, SessionError, View, oddities, plan::MAIN},
     sync::{
         Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why, beside,
-        change::{Change, Gathering, MAIN},
+        change::{Change, Gathering},
         execute::{begin_or_create, commit},
         judge::{Known, Seen, Verdict, Whose},
         live_file::length_of,
@@ -160,8 +160,8 @@ pub(crate) fn take_in<'a>(
             change => change?,
         },
     };
-    let (new, entries) = (change.session.is_none(), change.entries());
-    let states = States::of(archive, &change.tip);
+    let (new, entries) = (change.before.session.is_none(), change.entries());
+    let states = States::of(archive, &change.before.state);
     let (ends, oddities) = (BTreeMap::new(), Vec::new());
     let mut intake = Intake {
         change,
@@ -208,14 +208,15 @@ impl Intake<'_> {
         let notices = std::mem::take(&mut self.change.notices);
         let newest = notices.iter().filter_map(Notice::taken_in).next_back();
         let entries = notices.iter().filter_map(Notice::taken_in).map(|(_, n)| n).sum();
-        let (operation, session) = newest.map(|(n, _)| n).zip(self.change.session.clone())?;
+        let (operation, session) =
+            newest.map(|(n, _)| n).zip(self.change.before.session.clone())?;
         Some(Imported {
             session,
             new: false,
             operation,
             files: 1,
             entries,
-            bytes: self.change.tip.growth().map_or(0, |run| run.bytes),
+            bytes: self.change.before.state.growth().map_or(0, |run| run.bytes),
             left: None,
             oddities: self.oddities,
             notices,
@@ -231,13 +232,15 @@ impl Intake<'_> {
         let path = &source.path;
         let known = self.states.file(path);
         let held = known.and_then(|file| self.states.newest(file));
-        let verdict = match (&self.change.session, held) {
-            (Some(session), Some(held)) => Some(judged(self.change.archive, session, held, path)?),
+        let verdict = match (&self.change.before.session, held) {
+            (Some(session), Some(held)) => {
+                Some(judged(self.change.before.archive, session, held, path)?)
+            }
             _ => None,
         };
         let held = held.map(|(generation, _)| generation);
         let file = known.unwrap_or_else(|| {
-            let place = self.change.archive.place_of(path);
+            let place = self.change.before.archive.place_of(path);
             self.change.file(place)
         });
         let mut growth = match (verdict, held) {
@@ -299,7 +302,7 @@ impl Intake<'_> {
     ) -> Result<Vec<u64>, Failed> {
         let unreadable = |why: Why| Failed::File(0, why);
         let begin = growth.length();
-        let format = self.change.format;
+        let format = self.change.before.format;
         let number = self.ahead.as_mut().and_then(|(ahead, numbers)| {
             // What was read ahead begins where the file does.
             numbers.remove(path).filter(|_| begin == 0).map(|n| (*ahead, n))
@@ -357,7 +360,8 @@ impl Intake<'_> {
     fn follow(&mut self) -> Result<Option<String>, SyncError> {
         self.begin();
         // A session with a live file follows that, until its agent goes on in another one.
-        let live = self.change.tip.live.filter(|live| self.states.files.contains_key(live));
+        let live =
+            self.change.before.state.live.filter(|live| self.states.files.contains_key(live));
         if live.is_some_and(|live| !self.is_left(live)) {
             return Ok(None);
         }
@@ -365,19 +369,19 @@ impl Intake<'_> {
         let Some((file, mut position)) = self.newest()? else { return Ok(None) };
         position.head = match heads.get(&file) {
             Some(head) => *head,
-            None => self.change.format.head(&self.change.look(position))?,
+            None => self.change.before.format.head(&self.change.look(position))?,
         };
         let old = self.change.branch(MAIN);
         let mut left = None;
         if self.states.files.get(&file).is_some_and(|path| self.is_attached(path)) {
             self.change.set_live(Some(file));
-            if self.change.tip.current() != MAIN && self.change.number() > 1 {
+            if self.change.before.state.current() != MAIN && self.change.number() > 1 {
                 self.change.set_current(MAIN);
             }
         } else if live.is_some() {
             self.change.set_live(None);
         }
-        if old != Some(position) && was_moved(&self.change, MAIN)? {
+        if old != Some(position) && was_moved(&self.change.before, MAIN)? {
             let name = self.change.left_name(MAIN);
             self.change.set_branch(&name, old);
             left = Some(name);
@@ -393,15 +397,15 @@ impl Intake<'_> {
 
     /// Returns whether a file lies where its agent reads it.
     fn is_agents(&self, path: &Path) -> bool {
-        let format = self.change.format;
+        let format = self.change.before.format;
         self.attach.iter().any(|folder| path.starts_with(folder))
-            && self.change.archive.writable.agents_file(format.name(), path).is_ok()
-            && sources::rotation(path, self.change.format).is_none()
+            && self.change.before.archive.writable.agents_file(format.name(), path).is_ok()
+            && sources::rotation(path, self.change.before.format).is_none()
     }
 
     /// Returns whether the agent has begun a later file of the session than its live file.
     fn is_left(&self, live: u64) -> bool {
-        let name = |path: &Path| beside::name(self.change.format, path);
+        let name = |path: &Path| beside::name(self.change.before.format, path);
         let live = self.states.files.get(&live).and_then(|live| name(live));
         let Some(live) = live else { return false };
         let mut others = self.states.files.values();
@@ -415,13 +419,13 @@ impl Intake<'_> {
         for (&file, end) in &self.ends {
             let (generation, horizon) = (end.generation, end.entries);
             let view = self.change.look(Position { generation, head: None, horizon });
-            let head = self.change.format.head(&view)?;
+            let head = self.change.before.format.head(&view)?;
             heads.insert(file, head);
             let fresh = end.lines.len();
             let first = horizon - fresh as u64;
             let mut found = Vec::new();
             if let Some(head) = head {
-                for repair in self.change.format.path(&view, head, fresh)?.repairs {
+                for repair in self.change.before.format.path(&view, head, fresh)?.repairs {
                     found.extend(
                         view.place(repair.entry)?.map(|place| (place, Quirk::Mended(repair.what))),
                     );
@@ -459,8 +463,8 @@ impl Intake<'_> {
                     _ => continue,
                 },
             };
-            let is_live = sources::rotation(path, self.change.format).is_none();
-            let begun = beside::name(self.change.format, path);
+            let is_live = sources::rotation(path, self.change.before.format).is_none();
+            let begun = beside::name(self.change.before.format, path);
             let position = Position { generation, head: None, horizon: entries };
             let rank = (is_live, begun, self.is_attached(path));
             states.push((rank, length, running, file, position));

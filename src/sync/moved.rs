@@ -2,19 +2,19 @@
 
 use crate::{
     model::Command,
-    sync::{SyncError, change::Change},
+    sync::{SyncError, standing::Standing},
 };
 
 /// How many operations are looked at together, from the newest on.
 const BATCH: u64 = 32;
 
 /// Returns whether a command, and no other program, put a branch where it stands.
-pub(crate) fn was_moved(change: &Change<'_>, branch: &str) -> Result<bool, SyncError> {
-    let Some(session) = &change.session else { return Ok(false) };
-    let mut end = change.number();
+pub(crate) fn was_moved(before: &Standing<'_>, branch: &str) -> Result<bool, SyncError> {
+    let Some(session) = &before.session else { return Ok(false) };
+    let mut end = before.state.operations() + 1;
     while end > 1 {
         let start = end.saturating_sub(BATCH).max(1);
-        for by in change.archive.store.operations(session.key, start..end)?.iter().rev() {
+        for by in before.store().operations(session.key, start..end)?.iter().rev() {
             if by.facts.moves.iter().any(|step| step.branch.to_text() == branch) {
                 return Ok(is_of_a_person(&by.command));
             }

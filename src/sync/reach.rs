@@ -18,10 +18,7 @@ use crate::{
     model::{Block, EntryId, Gaps, Position, Role, Run, Running},
     session::{Growth, View, content},
     sync::{
-        SyncError, Workspace,
-        change::Change,
-        live_file::LiveFile,
-        setting::{line_start, setting},
+        SyncError, Workspace, change::Change, goal::Goal, live_file::LiveFile, setting::line_start,
     },
     wire::{Back, Draft, Format, Graph},
 };
@@ -31,6 +28,10 @@ use crate::{
 pub(crate) struct Reached {
     /// The new position.
     pub(crate) position: Position,
+    /// The entry at its head.
+    pub(crate) entry: Option<EntryId>,
+    /// Whether the note is said there.
+    pub(crate) has_note: bool,
     /// How many entries are left behind.
     pub(crate) dropped: u64,
     /// The old file, if another one took its place.
@@ -40,24 +41,42 @@ pub(crate) struct Reached {
 }
 
 /// What is said where the live file is brought.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Note<'a> {
     pub(crate) words: &'a str,
     pub(crate) workspace: &'a Workspace,
 }
 
-/// Brings the live file to a position and says a note there; the caller moves the branch.
-pub(crate) fn reach(
+/// The live file is brought to a position, and a note may be said there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Reach<'a> {
+    pub(crate) target: Position,
+    pub(crate) note: Option<Note<'a>>,
+}
+
+impl Goal for Reach<'_> {
+    type Reached = Reached;
+
+    fn prepare(self, change: &mut Change<'_>) -> Result<(Reached, Option<Position>), SyncError> {
+        let mut reached = reach(change, self.target, self.note)?;
+        reached.has_note = self.note.is_some();
+        reached.entry = reached.position.head.map(|head| change.id_of(head)).transpose()?;
+        let position = reached.position;
+        Ok((reached, Some(position)))
+    }
+}
+
+fn reach(
     change: &mut Change<'_>,
     target: Position,
     note: Option<Note<'_>>,
 ) -> Result<Reached, SyncError> {
-    let Some(live) = change.live_file().filter(|live| live.attached) else {
+    let Some(live) = change.before.attached() else {
         return succeed(change, target, note);
     };
     let wanted = Context::of(change, &change.look(target), target)?;
-    let rotates = change.format.traits().is_rotatable;
-    if !(change.archive.manner.rotate && rotates)
+    let rotates = change.before.format.traits().is_rotatable;
+    if !(change.before.archive.manner.rotate && rotates)
         && let Some(reached) = append(change, &live, target, note, &wanted)?
     {
         return Ok(reached);
@@ -79,10 +98,10 @@ fn succeed(
     target: Position,
     note: Option<Note<'_>>,
 ) -> Result<Reached, SyncError> {
-    let live = change.live_file();
+    let live = change.before.live_file();
     let resumes = target.horizon == 0
         || match change.view(target) {
-            Some(view) => change.format.head(&view)? == target.head,
+            Some(view) => change.before.format.head(&view)? == target.head,
             None => true,
         };
     let way = if resumes { Way::Generation } else { Way::Path };
@@ -111,8 +130,8 @@ impl Context {
     fn of(change: &Change<'_>, view: &View<'_>, position: Position) -> Result<Self, SyncError> {
         let entries = match position.head {
             Some(head) => {
-                let path = change.format.path(view, head, usize::MAX)?.entries;
-                change.format.context(view, &path)?
+                let path = change.before.format.path(view, head, usize::MAX)?.entries;
+                change.before.format.context(view, &path)?
             }
             None => Vec::new(),
         };
@@ -152,8 +171,8 @@ fn reads(
     if found.lines == wanted.lines {
         return Ok(Some(position));
     }
-    let there = says(change.format, &change.look(wanted.position), &wanted.entries)?;
-    Ok((says(change.format, &view, &found.entries)? == there).then_some(position))
+    let there = says(change.before.format, &change.look(wanted.position), &wanted.entries)?;
+    Ok((says(change.before.format, &view, &found.entries)? == there).then_some(position))
 }
 
 /// Appends what takes the agent to a position, if its format can say it.
@@ -166,10 +185,7 @@ fn append(
 ) -> Result<Option<Reached>, SyncError> {
     let Some(from) = change.position() else { return Ok(None) };
     let mut growth = change.growth(from.generation)?;
-    let path = match target.head {
-        Some(head) => change.format.path(&change.look(target), head, usize::MAX)?.entries,
-        None => Vec::new(),
-    };
+    let path = change.path(target)?;
     let mut more = line_start(&growth);
     let Some(lines) = way_back(change, from, target.head, &path, note)? else { return Ok(None) };
     for line in lines {
@@ -185,15 +201,14 @@ fn append(
     change.grown(growth);
     change.append_live(more, end)?;
     let dropped = left(change, from, &path)?;
-    Ok(Some(Reached { position, dropped, aside: None, written: Some(live.path.clone()) }))
+    let written = Some(live.path.clone());
+    Ok(Some(Reached { position, entry: None, has_note: false, dropped, aside: None, written }))
 }
 
 /// Returns how many entries on the way to a position are not on another path.
 fn left(change: &Change<'_>, from: Position, path: &[u64]) -> Result<u64, SyncError> {
-    let Some(head) = from.head else { return Ok(0) };
     let stays: BTreeSet<u64> = path.iter().copied().collect();
-    let stood = change.format.path(&change.look(from), head, usize::MAX)?.entries;
-    Ok(stood.iter().filter(|entry| !stays.contains(entry)).count() as u64)
+    Ok(change.path(from)?.iter().filter(|entry| !stays.contains(entry)).count() as u64)
 }
 
 /// Returns the lines that take the agent from one position to an entry.
@@ -204,16 +219,12 @@ fn way_back(
     path: &[u64],
     note: Option<Note<'_>>,
 ) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
-    let parent = to.map(|to| change.record_name(to)).transpose()?.flatten();
+    let parent = to.map(|to| change.before.record_name(to)).transpose()?.flatten();
     let nowhere = Workspace::default();
-    let mut setting = setting(change, note.map_or(&nowhere, |note| note.workspace), parent)?;
-    if setting.folder.is_empty()
-        && let Some(session) = &change.session
-    {
-        setting.folder = change.archive.store.card(session.key)?.folder.unwrap_or_default();
-    }
+    let workspace = note.map_or(&nowhere, |note| note.workspace);
+    let setting = change.before.setting_in_folder(workspace, parent)?;
     let back = Back { from: from.head, to, path, note: note.map(|note| note.words) };
-    Ok(change.format.branch(&change.look(from), &back, &setting)?)
+    Ok(change.before.format.branch(&change.look(from), &back, &setting)?)
 }
 
 /// Returns the lines that take the agent from one position to an entry that the same generation holds.
@@ -222,10 +233,7 @@ pub(crate) fn way_to(
     from: Position,
     to: Option<u64>,
 ) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
-    let path = match to {
-        Some(to) => change.format.path(&change.look(from), to, usize::MAX)?.entries,
-        None => Vec::new(),
-    };
+    let path = change.path(Position { head: to, ..from })?;
     way_back(change, from, to, &path, None)
 }
 
@@ -264,7 +272,8 @@ struct Successor {
 
 impl Successor {
     fn reached(&self, aside: Option<PathBuf>, written: Option<PathBuf>) -> Reached {
-        Reached { position: self.position, dropped: self.dropped, aside, written }
+        let (position, dropped) = (self.position, self.dropped);
+        Reached { position, entry: None, has_note: false, dropped, aside, written }
     }
 }
 
@@ -282,7 +291,7 @@ fn successor(
         Some(view) => view.runs()?.to_vec(),
     };
     let tail = tail(change, target, &runs, way != Way::Path);
-    let file = change.live_file().map(|live| live.n);
+    let file = change.before.live_file().map(|live| live.n);
     let mut growth = change.generation(file);
     place(change, &mut growth, &runs)?;
     growth.end(tail.clone());
@@ -291,11 +300,8 @@ fn successor(
     let mut more = line_start(&growth);
     let begins = more.len();
     if way == Way::Closed {
-        let path = match target.head {
-            Some(head) => change.format.path(&change.look(target), head, usize::MAX)?.entries,
-            None => Vec::new(),
-        };
-        let head = change.view(target).map(|view| change.format.head(&view)).transpose()?;
+        let path = change.path(target)?;
+        let head = change.view(target).map(|view| change.before.format.head(&view)).transpose()?;
         let from = Position { head: head.flatten(), ..target };
         let Some(lines) = way_back(change, from, target.head, &path, note)? else {
             change.forget();
@@ -306,9 +312,9 @@ fn successor(
             more.push(b'\n');
         }
     } else if let Some(note) = note {
-        let parent = target.head.map(|head| change.record_name(head)).transpose()?.flatten();
-        let setting = setting(change, note.workspace, parent)?;
-        let said = change.format.write(&Draft::Note(note.words.to_owned()), &setting);
+        let parent = target.head.map(|head| change.before.record_name(head)).transpose()?.flatten();
+        let setting = change.before.setting(note.workspace, parent)?;
+        let said = change.before.format.write(&Draft::Note(note.words.to_owned()), &setting);
         more.extend(said.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?);
         more.push(b'\n');
     }
@@ -338,11 +344,11 @@ fn rotate(
     way: Way,
     wanted: Option<&Context>,
 ) -> Result<Option<Reached>, SyncError> {
-    let from = change.tip.position().map_or(0, |at| at.generation);
+    let from = change.before.state.position().map_or(0, |at| at.generation);
     let Some(successor) = successor(change, target, note, way, wanted)? else { return Ok(None) };
     let path = &live.path;
     let io = |source| SyncError::Io { path: path.clone(), source };
-    let old = change.writable_file(live)?;
+    let old = change.before.writable_file(live)?;
     let mut file = old.fresh().map_err(io)?;
     let Successor { runs, tail, more, length, growth, .. } = &successor;
     // What the live file begins with already is copied by the file system.
@@ -350,12 +356,12 @@ fn rotate(
         && old.read(length - tail.len() as u64, Some(*length)).map_err(io)? == *tail
     {
         file.copy(0, *length).map_err(io)?;
-    } else if let Some(session) = &change.session {
+    } else if let Some(session) = &change.before.session {
         let mut runs = runs.clone();
         if let Some(last) = runs.last_mut() {
             last.tail.clone_from(tail);
         }
-        content::write(change.archive.store.as_ref(), session, &runs, &mut |part| {
+        content::write(change.before.archive.store.as_ref(), session, &runs, &mut |part| {
             file.write(part)
         })?;
     }
@@ -374,8 +380,8 @@ pub(crate) fn anew(
     held: Option<Position>,
     more: &[u8],
 ) -> Result<(Growth, Option<PathBuf>), SyncError> {
-    let from = change.tip.position().map_or(0, |at| at.generation);
-    let live = change.live_file();
+    let from = change.before.state.position().map_or(0, |at| at.generation);
+    let live = change.before.live_file();
     let mut growth = change.generation(live.as_ref().map(|live| live.n));
     if let Some(held) = held {
         place_runs(change, &mut growth, held)?;
@@ -386,7 +392,7 @@ pub(crate) fn anew(
     change.read_bytes(&mut growth, &more)?;
     let Some(live) = live else { return Ok((growth, None)) };
     let io = |source| SyncError::Io { path: live.path.clone(), source };
-    let mut file = change.writable_file(&live)?.fresh().map_err(io)?;
+    let mut file = change.before.writable_file(&live)?.fresh().map_err(io)?;
     file.copy(0, length).map_err(io)?;
     file.write(&more).map_err(io)?;
     let aside = change.exchange_live(&live, file, (from, growth.generation))?;
@@ -442,7 +448,7 @@ fn path_runs(view: &View<'_>, target: Position) -> Result<Vec<Run>, SyncError> {
 /// Returns what follows the last entry: the generation's own tail at its end, else a line end.
 fn tail(change: &Change<'_>, target: Position, runs: &[Run], whole: bool) -> Vec<u8> {
     let Some(last) = runs.last() else { return Vec::new() };
-    let newest = change.tip.growth().filter(|run| run.generation == target.generation);
+    let newest = change.before.state.growth().filter(|run| run.generation == target.generation);
     let ended = newest.map_or(last.end() == target.horizon && !last.tail.is_empty(), |run| {
         run.end() == target.horizon
     });
@@ -451,11 +457,11 @@ fn tail(change: &Change<'_>, target: Position, runs: &[Run], whole: bool) -> Vec
 }
 
 fn place(change: &Change<'_>, growth: &mut Growth, runs: &[Run]) -> Result<(), SyncError> {
-    let Some(session) = &change.session else { return Ok(()) };
+    let Some(session) = &change.before.session else { return Ok(()) };
     for run in runs {
         let range = run.first..run.first + run.count;
-        let entries = change.archive.store.entries(session.key, range.clone())?;
-        let lengths = change.archive.store.lengths(session.key, range)?;
+        let entries = change.before.archive.store.entries(session.key, range.clone())?;
+        let lengths = change.before.archive.store.lengths(session.key, range)?;
         let separators = run.gaps.iter(run.start, run.count);
         for ((entry, length), separator) in entries.iter().zip(lengths).zip(separators) {
             growth.place(entry.n, entry.id, separator, length);

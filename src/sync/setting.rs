@@ -4,7 +4,7 @@ use uuid::{Builder, Uuid};
 
 use crate::{
     session::Growth,
-    sync::{SyncError, Workspace, change::Change},
+    sync::{SyncError, Workspace, standing::Standing},
     wire::{Nearby, Setting},
 };
 
@@ -18,38 +18,49 @@ pub(crate) fn line_start(growth: &Growth) -> Vec<u8> {
     if open { b"\n".to_vec() } else { Vec::new() }
 }
 
-/// Returns where and when a record is written that follows `parent`; an agent's record is written like the one before it.
-pub(crate) fn setting(
-    change: &mut Change<'_>,
-    workspace: &Workspace,
-    parent: Option<String>,
-) -> Result<Setting, SyncError> {
-    let mut nearby = None;
-    let near = match (change.format.traits().nearby, change.position()) {
-        (Nearby::Nothing, _) | (_, None) => None,
-        (Nearby::Head, Some(at)) => at.head,
-        (Nearby::Last, Some(at)) => change.growth(at.generation)?.last.map(|(n, _)| n),
-    };
-    if let (Some(session), Some(near)) = (&change.session, near) {
-        change.archive.store.lines(session.key, &[near], &mut |_, line| nearby = Some(line))?;
+impl Standing<'_> {
+    /// Returns where and when a record is written that follows `parent`; an agent's record is written like the one before it.
+    pub(crate) fn setting(
+        &self,
+        workspace: &Workspace,
+        parent: Option<String>,
+    ) -> Result<Setting, SyncError> {
+        let near = match (self.format.traits().nearby, self.position()) {
+            (Nearby::Nothing, _) | (_, None) => None,
+            (Nearby::Head, Some(at)) => at.head,
+            (Nearby::Last, Some(at)) => self.growth(at.generation)?.last.map(|(n, _)| n),
+        };
+        Ok(Setting {
+            session: self.name.id.clone(),
+            parent,
+            uuid: self.fresh_name().to_string(),
+            time: self.at,
+            folder: workspace.folder.clone(),
+            git_branch: workspace.git_branch.clone(),
+            nearby: near.map(|near| self.line(near)).transpose()?,
+        })
     }
-    Ok(Setting {
-        session: change.name.id.clone(),
-        parent,
-        uuid: record_name(change).to_string(),
-        time: change.at,
-        folder: workspace.folder.clone(),
-        git_branch: workspace.git_branch.clone(),
-        nearby,
-    })
-}
 
-/// Returns a fresh name of a record: names that follow the time keep an index of them compact.
-fn record_name(change: &mut Change<'_>) -> Uuid {
-    let mut random = [0; 10];
-    // Bytes 6 and 8 of a random uuid hold its version and variant; these are chance alone.
-    let chance = change.archive.uuid().into_bytes();
-    random[..6].copy_from_slice(&chance[..6]);
-    random[6..].copy_from_slice(&chance[9..13]);
-    Builder::from_unix_timestamp_millis(change.at.0.unsigned_abs(), &random).into_uuid()
+    /// Returns a setting as [`Self::setting`] does, in the session's own folder where the workspace names none.
+    pub(crate) fn setting_in_folder(
+        &self,
+        workspace: &Workspace,
+        parent: Option<String>,
+    ) -> Result<Setting, SyncError> {
+        let mut setting = self.setting(workspace, parent)?;
+        if let (true, Some(session)) = (setting.folder.is_empty(), &self.session) {
+            setting.folder = self.store().card(session.key)?.folder.unwrap_or_default();
+        }
+        Ok(setting)
+    }
+
+    /// Returns a fresh name of a record: names that follow the time keep an index of them compact.
+    fn fresh_name(&self) -> Uuid {
+        let mut random = [0; 10];
+        // Bytes 6 and 8 of a random uuid hold its version and variant; these are chance alone.
+        let chance = self.archive.uuid().into_bytes();
+        random[..6].copy_from_slice(&chance[..6]);
+        random[6..].copy_from_slice(&chance[9..13]);
+        Builder::from_unix_timestamp_millis(self.at.0.unsigned_abs(), &random).into_uuid()
+    }
 }

@@ -506,7 +506,7 @@ fn what_would_take_the_parents_history_from_a_fork_is_refused() {
     let compacting = ops::Compacting { keep, ..ops::Compacting::of(&asked, &clock) };
     let compacted = ops::compact(&mut archive, &session, &nowhere, &compacting, &mut |_| ());
     assert!(matches!(compacted, Err(OpsError::Sync(SyncError::Unread(_)))), "{compacted:?}");
-    let cleared = ops::clear(&mut archive, &session, &nowhere);
+    let cleared = ops::clear(&mut archive, &session);
     assert!(matches!(cleared, Err(OpsError::Sync(SyncError::Unread(_)))), "{cleared:?}");
     assert_eq!(fs::read(&child).unwrap(), before);
     // A turn that is the fork's own goes by a rollback, which leaves the parent's turns alone.

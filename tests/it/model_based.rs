@@ -156,7 +156,7 @@ impl Side {
                         }
                     })
             }
-            Op::Clear => ops::clear(archive, session, &here).map(|r| format!("{:?}", r.left)),
+            Op::Clear => ops::clear(archive, session).map(|r| format!("{:?}", r.left)),
             Op::Undo => ops::undo(archive, session, None).map(|undone| undone.command.to_owned()),
             Op::UndoOne(i) => ops::undo(archive, session, Some(*i as u64))
                 .map(|undone| format!("{} {:?}", undone.command, undone.left)),

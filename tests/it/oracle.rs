@@ -434,7 +434,7 @@ impl Rig {
                 }
                 made.map(|_| ())
             }
-            Step::Clear => ops::clear(&mut self.archive, &self.session, &here).map(|done| {
+            Step::Clear => ops::clear(&mut self.archive, &self.session).map(|done| {
                 self.follow(next);
                 next.go("clear", &[], None, &answer(done.operation, done.left.as_ref()));
             }),

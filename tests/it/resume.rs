@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use undertext::{
     json::Raw,
     model::{Block, Kind, Message, Position, Role},
-    ops::{self, Archive, Machine, OpsError, Session, SyncError, View},
+    ops::{self, Archive, Machine, Session, SyncError, View},
     wire::{Claude, Codex, Format, Graph, Read as _, jsonl::Reader},
 };
 
@@ -21,7 +21,7 @@ use crate::{
 /// Returns a file as a session of an archive, if any format knows it.
 pub(crate) fn peek(path: &Path) -> Option<(Archive, Session)> {
     match ops::peek(path, Box::new(Machine)) {
-        Err(OpsError::Sync(SyncError::NoFormat(_))) => None,
+        Err(SyncError::NoFormat(_)) => None,
         other => Some(other.unwrap()),
     }
 }

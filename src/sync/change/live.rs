@@ -4,36 +4,22 @@ use std::{os::unix::ffi::OsStrExt, path::PathBuf};
 
 use super::Change;
 use crate::{
-    live::{Fresh, WritableFile},
+    live::Fresh,
     model::Rotation,
-    sync::{
-        SyncError,
-        follow::Follow,
-        live_file::{LiveFile, live_file},
-    },
+    sync::{SyncError, follow::Follow, live_file::LiveFile},
 };
 
 impl Change<'_> {
-    /// Returns the live file's number and place.
-    pub(crate) fn live_file(&self) -> Option<LiveFile> {
-        live_file(self.archive, &self.tip)
-    }
-
     /// Has the commit make an empty live file.
     pub(crate) fn create_live(&mut self, live: &LiveFile) -> Result<(), SyncError> {
-        self.follow = Follow::Create { target: self.writable_file(live)? };
+        self.follow = Follow::Create { target: self.before.writable_file(live)? };
         Ok(())
-    }
-
-    /// Returns the live file as one that may be written.
-    pub(crate) fn writable_file(&self, live: &LiveFile) -> Result<WritableFile, SyncError> {
-        self.archive.writable_file(&self.name, live)
     }
 
     /// Has the commit append bytes to the live file.
     pub(crate) fn append_live(&mut self, bytes: Vec<u8>, end: u64) -> Result<(), SyncError> {
-        if let Some(live) = self.live_file() {
-            let target = self.writable_file(&live)?;
+        if let Some(live) = self.before.live_file() {
+            let target = self.before.writable_file(&live)?;
             self.follow = Follow::Append { target, attached: live.attached, bytes, end };
         }
         Ok(())
@@ -49,8 +35,9 @@ impl Change<'_> {
         let io = |source| SyncError::Io { path: live.path.clone(), source };
         let (target, attached) = (fresh.live().clone(), live.attached);
         let seen = target.look().map_err(io)?;
-        let aside = target
-            .aside(self.tip.generations.len() as u64, &|names| self.format.archived_name(names));
+        let aside = target.aside(self.before.state.generations.len() as u64, &|names| {
+            self.before.format.archived_name(names)
+        });
         let aside = aside.map_err(io)?;
         let path = aside.path().to_owned();
         self.facts.rotations.push(Rotation {

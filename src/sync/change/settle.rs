@@ -8,8 +8,8 @@ use crate::{
     disk,
     json::Raw,
     live::{self, Writable, WritableFile},
-    model::{Card, Command, Move, Operation, Position, Record, Tie, Timestamp},
-    session::{Session, derive},
+    model::{Card, Command, Move, Operation, Position, Record, Tagged, Text, Tie},
+    session::{Session, derive, plan::branch_text},
     store::{Commit, SessionKey, StoreError},
     sync::{
         Notice, Outcome, SyncError, beside,
@@ -25,12 +25,10 @@ impl Change<'_> {
     pub(crate) fn part(&mut self, command: Command) -> Result<(), SyncError> {
         let session = self.commit(command)?.0.session;
         match &mut self.writing {
-            Writing::Alone(writing) => *writing = Some(self.archive.store.begin()?),
+            Writing::Alone(writing) => *writing = Some(self.before.archive.store.begin()?),
             Writing::Among(gathering) => gathering.renew()?,
         }
-        self.tip = self.archive.store.state(session.key)?;
-        self.at = Timestamp(self.tip.at().0 + 1);
-        self.session = Some(session);
+        self.before.renew(session)?;
         self.fresh_ids.clear();
         self.bytes = 0;
         Ok(())
@@ -44,26 +42,26 @@ impl Change<'_> {
         let mut follow = std::mem::replace(&mut self.follow, Follow::Nothing);
         let attached = follow.attached().cloned();
         if let Some(target) = &attached {
-            if let Some(by) = beside::successor(self.format, target.path()) {
+            if let Some(by) = beside::successor(self.before.format, target.path()) {
                 return Err(SyncError::Left { path: target.path().to_owned(), by });
             }
             self.refuse_if_loaded(target.path())?;
             self.list_folder(target)?;
         }
         if matches!(follow, Follow::Nothing)
-            && let Some(live) = self.live_file().filter(|live| !live.attached)
+            && let Some(live) = self.before.live_file().filter(|live| !live.attached)
         {
-            follow = Follow::Stamp { target: self.writable_file(&live)? };
+            follow = Follow::Stamp { target: self.before.writable_file(&live)? };
         }
-        follow.prepare(self.at).map_err(|(path, source)| SyncError::Io { path, source })?;
+        follow.prepare(self.before.at).map_err(|(path, source)| SyncError::Io { path, source })?;
         let ties = self.ties()?;
         let operation = self.seal(command)?;
         let n = operation.n;
         let deriver = std::mem::take(&mut self.deriver);
         let card = self.card(&operation, &deriver.records)?;
         let commit = Commit {
-            session: self.name.clone(),
-            expected: self.tip.hash(),
+            session: self.before.name.clone(),
+            expected: self.before.state.hash(),
             operation,
             bulk: std::mem::take(&mut self.bulk),
             lines: std::mem::take(&mut self.lines),
@@ -74,14 +72,12 @@ impl Change<'_> {
             card: Some(card),
         };
         let key = self.write(commit)?;
-        let session = Session { key, name: self.name.clone(), format: self.format };
-        let is_alone = follow.carry_out(self.at).map_err(|(path, source)| SyncError::Behind {
-            operation: n,
-            path,
-            source,
-        })?;
+        let session = Session { key, name: self.before.name.clone(), format: self.before.format };
+        let is_alone = follow
+            .carry_out(self.before.at)
+            .map_err(|(path, source)| SyncError::Behind { operation: n, path, source })?;
         if let Some(target) = attached.filter(|_| is_alone) {
-            file::saw(self.archive, &target)?;
+            file::saw(self.before.archive, &target)?;
         }
         let notices = std::mem::take(&mut self.notices);
         Ok((Outcome { session, operation: n, notices }, is_alone))
@@ -104,26 +100,23 @@ impl Change<'_> {
 
     /// Refuses a record that stands for all that was said, where some of that cannot be read.
     fn refuse_if_unread(&self) -> Result<(), SyncError> {
-        let replaces = |record: &Record| self.format.replaces_all(record);
+        let replaces = |record: &Record| self.before.format.replaces_all(record);
         if !self.deriver.records.iter().any(replaces) {
             return Ok(());
         }
-        self.refuse_without_past()
-    }
-
-    /// Refuses to go on if the history of the current branch begins where it cannot be read.
-    pub(crate) fn refuse_without_past(&self) -> Result<(), SyncError> {
-        let Some(position) = self.position() else { return Ok(()) };
-        self.look(position).elsewhere()?.map_or(Ok(()), |found| Err(SyncError::Unread(found)))
+        self.before.refuse_without_past()
     }
 
     /// Refuses to write a file whose session a process has loaded, unless the caller insists.
     fn refuse_if_loaded(&self, path: &Path) -> Result<(), SyncError> {
-        let Some(session) = self.session.as_ref().filter(|_| !self.archive.manner.force) else {
+        let Some(session) =
+            self.before.session.as_ref().filter(|_| !self.before.archive.manner.force)
+        else {
             return Ok(());
         };
-        let folder = self.archive.store.card(session.key)?.folder;
-        let holders = live::holders(path, folder.as_deref().map(Path::new), self.format.traits());
+        let folder = self.before.archive.store.card(session.key)?.folder;
+        let holders =
+            live::holders(path, folder.as_deref().map(Path::new), self.before.format.traits());
         if holders.is_empty() {
             return Ok(());
         }
@@ -132,43 +125,48 @@ impl Change<'_> {
 
     /// Sees that an agent knows the folder of a session whose file is written.
     fn list_folder(&self, file: &WritableFile) -> Result<(), SyncError> {
-        let Some(index) = self.format.index(file.path()) else { return Ok(()) };
+        let Some(index) = self.before.format.index(file.path()) else { return Ok(()) };
         let io = |source| SyncError::Io { path: index.clone(), source };
         let target = Writable::index(file, &index);
-        let target = target.map_err(|why| SyncError::denied(&self.name, &index, why))?;
+        let target = target.map_err(|why| SyncError::denied(&self.before.name, &index, why))?;
         let held = match target.open() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
             opened => opened.and_then(|file| disk::whole(file, disk::TEXT)),
         };
         let held = held.map_err(io)?;
-        let folder = self.archive.manner.folder.as_deref();
-        let listed = self.format.list_folder(file.path(), &held, folder);
+        let folder = self.before.archive.manner.folder.as_deref();
+        let listed = self.before.format.list_folder(file.path(), &held, folder);
         let listed =
             listed.map_err(|why| SyncError::Unlisted { index: index.clone(), why: why.0 })?;
         if let Some(listed) = listed {
             let mut fresh = target.fresh().map_err(io)?;
             fresh.write(&listed).map_err(io)?;
-            fresh.finish(self.at).map_err(io)?;
+            fresh.finish(self.before.at).map_err(io)?;
             target.install().map_err(io)?;
         }
         Ok(())
     }
 
-    fn seal(&mut self, command: Command) -> Result<Operation, SyncError> {
+    fn seal(&mut self, mut command: Command) -> Result<Operation, SyncError> {
         let moved =
             std::mem::take(&mut self.moved).into_iter().filter(|(_, (from, to))| from != to);
         let step = |(branch, (from, to)): (String, _)| {
-            let branch = self.branch_text(&branch);
+            let branch = branch_text(&branch);
             Move { branch, from, to }
         };
         let moves = moved.map(step).collect();
         let mut facts = std::mem::take(&mut self.facts);
         facts.moves = moves;
+        let archive = self.before.archive;
+        let mut salt = |text: &mut Text| text.salt(|| archive.salt());
+        Tagged::texts(&mut command, &mut salt);
+        Tagged::texts(&mut facts, &mut salt);
+        self.bulk.checkpoints.iter_mut().filter_map(|given| given.note.as_mut()).for_each(salt);
         facts.sort();
         self.bulk.sort();
-        let place = (self.number(), self.at, self.tip.entries() + 1);
-        let (store, before) = (self.archive.store.id()?, self.tip.hash());
-        Ok(Operation::seal((store, &self.name), before, place, command, facts, &self.bulk))
+        let place = (self.number(), self.before.at, self.before.state.entries() + 1);
+        let (store, before) = (self.before.archive.store.id()?, self.before.state.hash());
+        Ok(Operation::seal((store, &self.before.name), before, place, command, facts, &self.bulk))
     }
 
     /// Returns the ties of the generations whose beginnings grew.
@@ -181,23 +179,23 @@ impl Change<'_> {
         let mut ties = Vec::new();
         for (generation, horizon) in ends {
             let view = self.look(Position { generation, head: None, horizon });
-            ties.push((generation, derive::ties(self.format, &self.name, &view)?));
+            ties.push((generation, derive::ties(self.before.format, &self.before.name, &view)?));
         }
         Ok(ties)
     }
 
     fn card(&self, operation: &Operation, records: &[Record]) -> Result<Card, SyncError> {
-        let mut card = match &self.session {
-            Some(session) => self.archive.store.card(session.key)?,
+        let mut card = match &self.before.session {
+            Some(session) => self.before.archive.store.card(session.key)?,
             None => Card::default(),
         };
-        derive::see_operation(&mut card, operation, self.format);
+        derive::see_operation(&mut card, operation, self.before.format);
         for (record, line) in records.iter().zip(&self.lines) {
             // Only a card that lacks words needs the line itself.
             let raw = (card.title.is_none() || card.folder.is_none())
                 .then(|| Raw::object(line.bytes()))
                 .flatten();
-            derive::see_entry(&mut card, record.kind, record.time, raw, self.format);
+            derive::see_entry(&mut card, record.kind, record.time, raw, self.before.format);
         }
         Ok(card)
     }

@@ -13,14 +13,13 @@ use std::{
 };
 
 use crate::{
-    model::{Command, Position, SessionName},
-    ops::OpsError,
+    model::SessionName,
     report::Summary,
     session::Session,
     store::Sighting,
     sync::{
-        self, Ambient, Archive, Imported, Skipped, Source, SyncError, Why, beside,
-        change::{Change, Gathering, MAIN},
+        Archive, Imported, Skipped, Source, SyncError, Why, beside,
+        change::Gathering,
         file,
         intake::{Failed, States, judged, take_in},
         judge::Verdict,
@@ -56,40 +55,6 @@ pub enum Step<'a> {
     Imported(Imported),
 }
 
-/// Reads a session file into an archive that lasts as long as its value; nothing is written.
-pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session), OpsError> {
-    let archive = Archive::in_memory(ambient);
-    let (format, name) = sources::identify(path).map_err(|why| why.of(path))?;
-    let mut change = Change::first(&archive, name, format)?;
-    let bases = beside::bases(format, &change.name, path);
-    let states = sources::rotations_of(path, format);
-    let is_alone = states.len() == 1;
-    let is_wanted = |file: &Path| is_alone || file.file_name() == path.file_name();
-    let files = bases.iter().map(|base| (base, false));
-    let files: Vec<_> = files.chain(states.iter().map(|file| (file, is_wanted(file)))).collect();
-    for &(file, is_wanted) in &files {
-        let n = change.file(archive.place_of(file));
-        let mut growth = change.generation(Some(n));
-        let stream = sources::open(file, 0)
-            .map_err(|source| SyncError::Io { path: file.clone(), source })?;
-        change.read(&mut growth, stream)?;
-        let (generation, horizon) = (growth.generation, growth.entries);
-        change.grown(growth);
-        if let Ok(Some(Ok(bytes))) = sources::container(file) {
-            change.contain(generation, bytes);
-        }
-        if is_wanted {
-            let mut position = Position { generation, head: None, horizon };
-            position.head = change.format.head(&change.look(position))?;
-            change.set_branch(MAIN, Some(position));
-        }
-    }
-    change.set_current(MAIN);
-    let command = Command::Import { files: files.len() as u64, part: false };
-    let session = sync::commit(change, command)?.session;
-    Ok((archive, session))
-}
-
 /// Takes in the session files at and below these paths; those below one of the folders `attach` become live files.
 ///
 /// A file that cannot be read is reported and left out; only a failure of the store ends the import.
@@ -98,7 +63,7 @@ pub fn import(
     paths: &[PathBuf],
     attach: &[PathBuf],
     report: &mut dyn FnMut(Step<'_>),
-) -> Result<Summary, OpsError> {
+) -> Result<Summary, SyncError> {
     let attach: Vec<PathBuf> =
         attach.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
     let mut summary = Summary::default();
@@ -153,7 +118,11 @@ struct Taking<'a> {
 }
 
 impl Taking<'_> {
-    fn all(mut self, groups: Vec<Vec<Source>>, ahead: Option<&Ahead>) -> Result<Summary, OpsError> {
+    fn all(
+        mut self,
+        groups: Vec<Vec<Source>>,
+        ahead: Option<&Ahead>,
+    ) -> Result<Summary, SyncError> {
         let taken = groups.into_iter().try_for_each(|group| self.group(group, ahead));
         // What is whole is kept, whatever came after it; what failed has taken the rest of its transaction back.
         let settled = self.settle();
@@ -162,7 +131,7 @@ impl Taking<'_> {
     }
 
     /// Takes in the files of a session; one that cannot be read is left out.
-    fn group(&mut self, mut group: Vec<Source>, ahead: Option<&Ahead>) -> Result<(), OpsError> {
+    fn group(&mut self, mut group: Vec<Source>, ahead: Option<&Ahead>) -> Result<(), SyncError> {
         while let Some(first) = group.first() {
             self.prepare(&first.session)?;
             let ahead = ahead.map(|ahead| (ahead, &mut self.numbers));
@@ -188,7 +157,7 @@ impl Taking<'_> {
                     self.open.undo();
                     self.gathered.clear();
                     self.sightings.clear();
-                    return Err(error.into());
+                    return Err(error);
                 }
                 // What the others hold is taken in without it.
                 Err(Failed::File(n, why)) => {
@@ -204,7 +173,7 @@ impl Taking<'_> {
     }
 
     /// Has a new session gathered with others; any other one is a transaction of its own, because its live file follows.
-    fn prepare(&mut self, name: &SessionName) -> Result<(), OpsError> {
+    fn prepare(&mut self, name: &SessionName) -> Result<(), SyncError> {
         if self.archive.session(name)?.is_some() {
             return self.settle();
         }
@@ -219,7 +188,7 @@ impl Taking<'_> {
     }
 
     /// Ends the transaction that is open, if one is, and reports what is durable now.
-    fn settle(&mut self) -> Result<(), OpsError> {
+    fn settle(&mut self) -> Result<(), SyncError> {
         let settled = self.open.end();
         if settled.is_err() {
             self.gathered.clear();
@@ -289,11 +258,11 @@ fn gather(
     paths: &[PathBuf],
     summary: &mut Summary,
     report: &mut dyn FnMut(Step<'_>),
-) -> Result<Vec<Vec<Source>>, OpsError> {
+) -> Result<Vec<Vec<Source>>, SyncError> {
     let mut met = Vec::new();
     sources::walk(&with_states(paths), Some(archive), &mut |file| met.push(file));
     let belongs = |met: &Met| belonging(archive, met);
-    let held = met.iter().map(belongs).collect::<Result<Vec<_>, OpsError>>()?;
+    let held = met.iter().map(belongs).collect::<Result<Vec<_>, SyncError>>()?;
     // What no session goes on from is told by its content alone, and many files at a time.
     let asked = met.iter().zip(&held).filter(|(_, held)| matches!(held, Held::No { .. }));
     let asked: Vec<&Path> = asked.filter_map(|(met, _)| met.path()).collect();
@@ -346,7 +315,7 @@ enum Held {
     No { new: bool },
 }
 
-fn belonging(archive: &Archive, met: &Met) -> Result<Held, OpsError> {
+fn belonging(archive: &Archive, met: &Met) -> Result<Held, SyncError> {
     let Met::File { path, meta, .. } = met else { return Ok(Held::Unchanged) };
     if archive.store().files(&archive.place_of(path))?.is_empty() {
         return Ok(Held::No { new: true });
@@ -359,7 +328,7 @@ fn belonging(archive: &Archive, met: &Met) -> Result<Held, OpsError> {
 }
 
 /// Returns the session that a file belongs to because it goes on from what that holds of it.
-fn holder(archive: &Archive, path: &Path) -> Result<Option<Session>, OpsError> {
+fn holder(archive: &Archive, path: &Path) -> Result<Option<Session>, SyncError> {
     for (key, name, file) in archive.store().files(&archive.place_of(path))? {
         let session = Session::known(key, name)?;
         let states = States::of(archive, &archive.store().state(key)?);

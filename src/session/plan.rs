@@ -1,0 +1,224 @@
+//! Plans: what a verb wants of a session, decided from its state alone and carried out in one place.
+//!
+//! ```text
+//! undo of append    main: A -> B             main: B -> A
+//! undo of revert    main: B -> A             main: A -> B, and main.1, which the revert made, goes
+//!                   main.1: . -> B
+//! undo of the first main: A -> B, B -> C     main: C -> A, and main.1: . -> C keeps what came since
+//! ```
+//!
+//! Invariant: a plan is a function of the state and of what was asked for; making one changes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Command, Operation, Position, State, Step, Text, Words};
+
+/// The branch with which a session begins.
+pub(crate) const MAIN: &str = "main";
+/// A branch of this name, with a number, holds what another program wrote in the place of the live file.
+pub(crate) const OUTSIDE: &str = "outside";
+/// A branch of this name, with a number, holds what an agent wrote that knew only an older state.
+pub(crate) const LATE: &str = "late";
+
+/// What a verb wants of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan<G> {
+    /// What the operation is.
+    pub(crate) command: Command,
+    /// What changes of the state.
+    pub(crate) steps: Steps,
+    /// What becomes of the live file; where that leaves the session, the current branch stands.
+    pub(crate) goal: G,
+}
+
+/// What changes of a state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Steps {
+    /// Where branches stand from now on; none for one that goes.
+    pub(crate) branches: BTreeMap<String, Option<Position>>,
+    /// The branch that is current from now on.
+    pub(crate) current: Option<String>,
+    /// From which live file to which; either may be none.
+    pub(crate) live: Option<Step<u64>>,
+    /// Whether lists leave the session out from now on.
+    pub(crate) hidden: Option<bool>,
+    /// A checkpoint, and what a person said of it.
+    pub(crate) checkpoint: Option<(Position, Option<Text>)>,
+}
+
+impl Steps {
+    /// Moves a branch.
+    pub(crate) fn set(&mut self, branch: &str, to: Option<Position>) {
+        self.branches.insert(branch.to_owned(), to);
+    }
+
+    /// Gives what a branch leaves a name of its own, which is returned.
+    pub(crate) fn leave(&mut self, state: &State, branch: &str, from: Position) -> String {
+        let left = free_name(branch, |name| {
+            state.branches.contains_key(name) || self.branches.contains_key(name)
+        });
+        self.set(&left, Some(from));
+        left
+    }
+
+    /// Returns the branch that is current from now on.
+    pub(crate) fn current<'a>(&'a self, state: &'a State) -> &'a str {
+        self.current.as_deref().unwrap_or(state.current())
+    }
+
+    /// Returns where the current branch stands from now on.
+    pub(crate) fn position(&self, state: &State) -> Option<Position> {
+        let current = self.current(state);
+        let stands = || state.branches.get(current).copied();
+        self.branches.get(current).copied().unwrap_or_else(stands)
+    }
+}
+
+/// Returns the first name of a branch with a number that is not taken.
+pub(crate) fn free_name(branch: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let names = (1..u64::MAX).map(|n| format!("{branch}.{n}"));
+    names.into_iter().find(|name| !is_taken(name)).unwrap_or_default()
+}
+
+/// Returns words that a person gave, as a record holds them; their salt is drawn when the record is sealed.
+pub(crate) fn given(text: &str) -> Text {
+    Text::Given(Words { salt: Words::UNSALTED, text: text.to_owned() })
+}
+
+/// Returns a branch's name as a record holds it: as it is if undertext gave it.
+pub(crate) fn branch_text(name: &str) -> Text {
+    let (base, numbers) = name.split_once('.').unwrap_or((name, ""));
+    let are_numbers = || numbers.split('.').all(|n| n.bytes().all(|digit| digit.is_ascii_digit()));
+    let is_own = matches!(base, MAIN | OUTSIDE | LATE) && (numbers.is_empty() || are_numbers());
+    if is_own { Text::Own(name.to_owned()) } else { given(name) }
+}
+
+/// Returns why an operation cannot be undone, if it cannot.
+pub(crate) fn obstacle(operation: &Operation, undone: &BTreeSet<u64>) -> Option<&'static str> {
+    if undone.contains(&operation.n) {
+        Some("it is undone already")
+    } else if operation.n == 1 {
+        Some("it began the session")
+    } else if operation.command.takes_in() {
+        Some("it only took in what another program wrote")
+    } else {
+        None
+    }
+}
+
+/// Returns the inverse of an operation: each step goes back to where the operation moved it from. What came since gets
+/// names, which are returned too.
+pub(crate) fn take_back(state: &State, operation: &Operation) -> (Steps, Vec<String>) {
+    let facts = &operation.facts;
+    let (mut steps, mut left) = (Steps::default(), Vec::new());
+    for step in &facts.moves {
+        let branch = step.branch.to_text();
+        let now = state.branches.get(&branch).copied();
+        match (step.from, now) {
+            // A branch that the operation made goes, unless it was used since.
+            (None, _) if came_since(step.to, now) => {}
+            (from, Some(now)) if came_since(step.to, Some(now)) => {
+                left.push(steps.leave(state, &branch, now));
+                steps.set(&branch, from);
+            }
+            (from, _) => steps.set(&branch, from),
+        }
+    }
+    let text = |text: &Option<Text>| text.as_ref().map(Text::to_text);
+    let current = facts.current.as_ref().filter(|step| state.current == text(&step.to));
+    steps.current = current.and_then(|step| text(&step.from));
+    let live = facts.live.as_ref().filter(|step| step.to == state.live);
+    steps.live = live.map(|step| Step { from: step.to, to: step.from });
+    let hidden = facts.hidden.as_ref().filter(|step| step.to.is_some() == state.hidden);
+    steps.hidden = hidden.map(|step| step.from.is_some());
+    (steps, left)
+}
+
+/// Returns whether a branch was moved on from where an operation left it. An undo and its redo bring it back to the same
+/// entries in another generation.
+fn came_since(left: Option<Position>, now: Option<Position>) -> bool {
+    match (left, now) {
+        (Some(left), Some(now)) if left.generation != now.generation => left.head != now.head,
+        (left, now) => left != now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Bulk, Facts, Move, SessionName, StoreId, Timestamp};
+
+    fn at(head: u64) -> Position {
+        Position { generation: 1, head: Some(head), horizon: head }
+    }
+
+    fn state(branches: &[(&str, u64)]) -> State {
+        let branches = branches.iter().map(|(name, head)| ((*name).to_owned(), at(*head)));
+        State { branches: branches.collect(), current: Some("main".into()), ..State::default() }
+    }
+
+    /// Returns what the inverse of these moves sets, and the names of what came since.
+    fn taken_back(
+        state: &State,
+        moves: &[(&str, Option<u64>, Option<u64>)],
+    ) -> (Vec<(String, Option<u64>)>, Vec<String>) {
+        let step = |(branch, from, to): &(&str, Option<u64>, Option<u64>)| Move {
+            branch: branch_text(branch),
+            from: from.map(at),
+            to: to.map(at),
+        };
+        let facts = Facts { moves: moves.iter().map(step).collect(), ..Facts::default() };
+        let command = Command::Hide { hidden: true };
+        let sealed = Operation::seal(
+            (StoreId::default(), &SessionName { format: String::new(), id: String::new() }),
+            None,
+            (2, Timestamp::default(), 1),
+            command,
+            facts,
+            &Bulk::default(),
+        );
+        let (steps, left) = take_back(state, &sealed);
+        let head = |(name, to): (String, Option<Position>)| (name, to.and_then(|to| to.head));
+        (steps.branches.into_iter().map(head).collect(), left)
+    }
+
+    #[test]
+    fn the_inverse_goes_back_to_where_each_branch_came_from() {
+        let state = state(&[("main", 2), ("main.1", 5)]);
+        let (set, left) =
+            taken_back(&state, &[("main", Some(5), Some(2)), ("main.1", None, Some(5))]);
+        assert_eq!(set, [("main".into(), Some(5)), ("main.1".into(), None)]);
+        assert!(left.is_empty());
+    }
+
+    #[test]
+    fn what_came_since_gets_a_name() {
+        let (set, left) = taken_back(&state(&[("main", 7)]), &[("main", Some(1), Some(5))]);
+        assert_eq!(set, [("main".into(), Some(1)), ("main.1".into(), Some(7))]);
+        assert_eq!(left, ["main.1"]);
+    }
+
+    #[test]
+    fn a_branch_that_was_made_and_used_since_stays() {
+        let (set, _) = taken_back(&state(&[("side", 9), ("main", 1)]), &[("side", None, Some(5))]);
+        assert!(set.is_empty());
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_not_given_again() {
+        let state = state(&[("main", 7), ("main.1", 3)]);
+        let mut steps = Steps::default();
+        assert_eq!(steps.leave(&state, "main", at(7)), "main.2");
+        assert_eq!(steps.leave(&state, "main", at(7)), "main.3");
+    }
+
+    #[test]
+    fn only_names_that_undertext_gives_are_in_the_record_as_they_are() {
+        for own in ["main", "main.1", "late.2", "outside.1", "main.1.2"] {
+            assert_eq!(branch_text(own), Text::Own(own.into()));
+        }
+        for theirs in ["mine", "main.x", "side.1"] {
+            assert_eq!(branch_text(theirs), given(theirs));
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Replaying: the current branch again in a new generation, with other lines in the place of some of its own.
+//!
+//! ```text
+//! old generation   u1 a1 R1 a2 u2 R2
+//! new generation   u1 a1 r1 a2 u2 r2     r1 and r2 name R1 and R2 as their origins; all else are the same entries
+//! ```
+//!
+//! A record that names itself keeps its name, so that whatever refers to it still does. Where records have no names, an
+//! entry's id covers the one before it: the lines behind a cut become new entries, which name the old ones.
+//!
+//! Invariant: an agent that resumes the new file reads the same entries, but for those that stand for others.
+
+use std::{collections::BTreeMap, ops::Range, path::PathBuf};
+
+use crate::{
+    live::{Fresh, WritableFile},
+    model::{Cutting, Position, Run, line},
+    sync::{SyncError, change::Change, goal::Goal, live_file::LiveFile, setting::line_start},
+};
+
+/// How many lines are read at a time.
+const BATCH: usize = 256;
+
+/// The current branch again, with lines that were cut.
+pub(crate) struct Replay {
+    /// Where the branch stands.
+    pub(crate) from: Position,
+    /// The lines that are cut, by their entries.
+    pub(crate) cuts: BTreeMap<u64, Cut>,
+    /// The record that says the whole context again, for an agent whose file cannot be set aside.
+    pub(crate) restated: Option<Vec<u8>>,
+}
+
+/// A line in the place of a longer one.
+pub(crate) struct Cut {
+    /// The line.
+    pub(crate) line: Vec<u8>,
+    /// The entry that holds all of it.
+    pub(crate) first: u64,
+    /// What was cut.
+    pub(crate) cutting: Cutting,
+}
+
+/// A branch that was written again.
+pub(crate) struct Replayed {
+    /// How long the file is.
+    pub(crate) length: u64,
+    /// The old live file, if it was exchanged.
+    pub(crate) aside: Option<PathBuf>,
+    /// The agent's own file, if it is written.
+    pub(crate) written: Option<PathBuf>,
+}
+
+impl Goal for Replay {
+    type Reached = Replayed;
+
+    fn prepare(self, change: &mut Change<'_>) -> Result<(Replayed, Option<Position>), SyncError> {
+        let (replayed, position) = match (&self.restated, change.before.attached()) {
+            (Some(record), Some(live)) => self.restate(change, &live, record)?,
+            _ => self.replay(change)?,
+        };
+        Ok((replayed, Some(position)))
+    }
+}
+
+impl Replay {
+    /// Writes the generation of the current branch again.
+    fn replay(&self, change: &mut Change<'_>) -> Result<(Replayed, Position), SyncError> {
+        let Some(session) = change.before.session.clone() else {
+            return Err(SyncError::Nothing("truncate"));
+        };
+        let (store, live) = (change.before.store(), change.before.live_file());
+        change.is_replay = true;
+        let mut growth = change.generation(live.as_ref().map(|live| live.n));
+        let tail = change.growth(self.from.generation)?.tail;
+        let runs = match change.view(self.from) {
+            Some(view) => view.runs()?.to_vec(),
+            None => Vec::new(),
+        };
+        let mut copy = match &live {
+            Some(live) => Some(Copy::begin(&change.before.writable_file(live)?)?),
+            None => None,
+        };
+        let mut entries = BTreeMap::new();
+        for run in &runs {
+            let mut separators = run.gaps.iter(run.start, run.count);
+            for batch in batches(run) {
+                let held = store.entries(session.key, batch.clone())?;
+                let lengths = store.lengths(session.key, batch)?;
+                for (entry, length) in held.into_iter().zip(lengths) {
+                    let separator = separators.next().unwrap_or_default();
+                    let gap = separator.len() as u64;
+                    if let Some(cut) = self.cuts.get(&entry.n) {
+                        let n = change.take(&mut growth, &line_of(&cut.line, separator))?;
+                        cut.stand_in(change, n, entry.n)?;
+                        entries.insert(entry.n, n);
+                        if let Some(copy) = &mut copy {
+                            copy.keep(gap);
+                            copy.put(&cut.line, length)?;
+                        }
+                        continue;
+                    }
+                    if entry.link.is_none() || entry.link == growth.last.map(|(n, _)| n) {
+                        growth.place(entry.n, entry.id, separator, length);
+                    } else {
+                        let line = change.before.line(entry.n)?;
+                        let n = change.take(&mut growth, &line_of(&line, separator))?;
+                        change.stand_for(n, entry.n);
+                        entries.insert(entry.n, n);
+                    }
+                    if let Some(copy) = &mut copy {
+                        copy.keep(gap + length);
+                    }
+                }
+            }
+        }
+        if self.cuts.keys().any(|n| !entries.contains_key(n)) {
+            return Err(SyncError::Unsupported(
+                "a result lies in an earlier file of the session; nothing is changed".into(),
+            ));
+        }
+        if let Some(copy) = &mut copy {
+            copy.keep(tail.len() as u64);
+        }
+        growth.end(tail);
+        let head = self.from.head.map(|head| entries.get(&head).copied().unwrap_or(head));
+        let position = Position { generation: growth.generation, head, horizon: growth.entries };
+        let length = growth.length();
+        change.grown(growth);
+        if !is_same(change, self.from, position, &entries)? {
+            return Err(SyncError::Unsupported(
+                "the agent would read another context in the new file; nothing is changed".into(),
+            ));
+        }
+        let written = live.as_ref().filter(|live| live.attached).map(|live| live.path.clone());
+        let aside = match (live, copy) {
+            (Some(live), Some(copy)) => {
+                let generations = (self.from.generation, position.generation);
+                Some(change.exchange_live(&live, copy.finish()?, generations)?)
+            }
+            _ => None,
+        };
+        Ok((Replayed { length, aside, written }, position))
+    }
+
+    /// Appends the record that says the whole context again; the cut lines themselves lie in no generation.
+    fn restate(
+        &self,
+        change: &mut Change<'_>,
+        live: &LiveFile,
+        record: &[u8],
+    ) -> Result<(Replayed, Position), SyncError> {
+        let mut growth = change.growth(self.from.generation)?;
+        for (entry, cut) in &self.cuts {
+            let n = change.aside(&growth, &line_of(&cut.line, b""))?;
+            cut.stand_in(change, n, *entry)?;
+        }
+        let more = [line_start(&growth).as_slice(), record, b"\n"].concat();
+        change.read_bytes(&mut growth, &more)?;
+        let head = change.head(&growth)?;
+        if head != growth.last.map(|(n, _)| n) {
+            let why = "it would not go on from a context that is said anew".to_owned();
+            return Err(SyncError::OutOfReach { path: live.path.clone(), why });
+        }
+        let position = Position { generation: growth.generation, head, horizon: growth.entries };
+        let length = growth.length();
+        change.grown(growth);
+        change.append_live(more, length)?;
+        Ok((Replayed { length, aside: None, written: Some(live.path.clone()) }, position))
+    }
+}
+
+impl Cut {
+    /// Says that a new entry, which has the cut line, stands in the place of an old one.
+    fn stand_in(&self, change: &mut Change<'_>, new: u64, old: u64) -> Result<(), SyncError> {
+        let whole = change.before.line(self.first)?;
+        change.replace(new, old, &line_of(&whole, b""));
+        change.cut(new, self.cutting.clone());
+        Ok(())
+    }
+}
+
+/// Returns the entries of a run in batches.
+fn batches(run: &Run) -> impl Iterator<Item = Range<u64>> + use<> {
+    let end = run.first + run.count;
+    let starts = (run.first..end).step_by(BATCH);
+    starts.map(move |start| start..end.min(start + BATCH as u64))
+}
+
+/// Returns whether an agent that resumes what was written again reads the same entries, but for those that stand for others.
+fn is_same(
+    change: &Change<'_>,
+    from: Position,
+    position: Position,
+    entries: &BTreeMap<u64, u64>,
+) -> Result<bool, SyncError> {
+    let context = |position: Position| -> Result<Vec<u64>, SyncError> {
+        let view = change.look(position);
+        let path = change.path(position)?;
+        Ok(change.before.format.context(&view, &path)?)
+    };
+    if change.before.format.head(&change.look(position))? != position.head {
+        return Ok(false);
+    }
+    let wanted =
+        context(from)?.into_iter().map(|entry| entries.get(&entry).copied().unwrap_or(entry));
+    Ok(wanted.eq(context(position)?))
+}
+
+/// Returns a line of which the bytes are known to be all.
+fn line_of<'a>(bytes: &'a [u8], separator: &'a [u8]) -> line::Line<'a> {
+    let object = line::split(bytes, false, false).next();
+    let shape = object.filter(|line| line.bytes.len() == bytes.len()).and_then(|line| line.shape);
+    line::Line { separator, bytes, shape, glued: false }
+}
+
+/// The successor of a live file, most of which is copied from it.
+struct Copy {
+    fresh: Fresh,
+    /// The part of the live file that is still to be copied.
+    from: u64,
+    length: u64,
+}
+
+impl Copy {
+    fn begin(live: &WritableFile) -> Result<Self, SyncError> {
+        let fresh = live.fresh().map_err(|source| io(live, source))?;
+        Ok(Self { fresh, from: 0, length: 0 })
+    }
+
+    /// Keeps the next bytes.
+    fn keep(&mut self, length: u64) {
+        self.length += length;
+    }
+
+    /// Puts others in the place of the next bytes.
+    fn put(&mut self, bytes: &[u8], instead_of: u64) -> Result<(), SyncError> {
+        self.flush()?;
+        self.fresh.write(bytes).map_err(|source| io(self.fresh.live(), source))?;
+        self.from += instead_of;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SyncError> {
+        let copied = self.fresh.copy(self.from, self.length);
+        copied.map_err(|source| io(self.fresh.live(), source))?;
+        self.from += std::mem::take(&mut self.length);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Fresh, SyncError> {
+        self.flush()?;
+        Ok(self.fresh)
+    }
+}
+
+fn io(live: &WritableFile, source: std::io::Error) -> SyncError {
+    SyncError::Io { path: live.path().to_owned(), source }
+}

@@ -1,0 +1,150 @@
+//! Where a session stands before a change: what a verb looks at to make its plan, under the archive's lock.
+//!
+//! Invariant: it reads what is committed and changes nothing.
+
+use crate::{
+    json::Raw,
+    live::WritableFile,
+    model::{EntryId, Position, Run, SessionName, State, Timestamp},
+    session::{Growth, Session, SessionError, View},
+    store::{Store, StoreError},
+    sync::{
+        Archive, SyncError,
+        live_file::{LiveFile, live_file},
+    },
+    wire::Format,
+};
+
+/// Where a session stands.
+pub(crate) struct Standing<'a> {
+    pub(crate) archive: &'a Archive,
+    pub(crate) name: SessionName,
+    pub(crate) format: &'static dyn Format,
+    /// The session, unless it is about to begin.
+    pub(crate) session: Option<Session>,
+    pub(crate) state: State,
+    /// When the change happens.
+    pub(crate) at: Timestamp,
+}
+
+impl<'a> Standing<'a> {
+    /// Returns where a session stands of which the store has nothing.
+    pub(crate) fn nowhere(
+        archive: &'a Archive,
+        name: SessionName,
+        format: &'static dyn Format,
+    ) -> Self {
+        Self { at: archive.now(), archive, name, format, session: None, state: State::default() }
+    }
+
+    /// Returns where a session stands; a store that a newer program changed is refused.
+    pub(crate) fn of(archive: &'a Archive, session: &Session) -> Result<Self, SyncError> {
+        let mut standing = Self::nowhere(archive, session.name.clone(), session.format);
+        standing.renew(session.clone())?;
+        Ok(standing)
+    }
+
+    /// Looks again at the session after an operation.
+    pub(crate) fn renew(&mut self, session: Session) -> Result<(), SyncError> {
+        self.state = self.archive.store.state(session.key)?;
+        if let Some(operation) = self.state.unknown {
+            return Err(StoreError::NewerFacts { operation }.into());
+        }
+        self.at = self.at.max(Timestamp(self.state.at().0 + 1));
+        self.session = Some(session);
+        Ok(())
+    }
+
+    /// Returns the store.
+    pub(crate) fn store(&self) -> &'a dyn Store {
+        self.archive.store.as_ref()
+    }
+
+    /// Returns where the current branch stands.
+    pub(crate) fn position(&self) -> Option<Position> {
+        self.state.position()
+    }
+
+    /// Returns a view of what the store holds.
+    pub(crate) fn view(&self, position: Position) -> Option<View<'_>> {
+        let growth = self.state.ends.get(&position.generation).cloned();
+        self.session.as_ref().map(|session| View::new(self.store(), session, position, growth))
+    }
+
+    /// Returns the entries up to a position's head, as the agent would read them.
+    pub(crate) fn path(&self, position: Position) -> Result<Vec<u64>, SyncError> {
+        match (position.head, self.view(position)) {
+            (Some(head), Some(view)) => Ok(self.format.path(&view, head, usize::MAX)?.entries),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns a generation at its end; the current branch's without asking the store for its runs.
+    pub(crate) fn growth(&self, generation: u64) -> Result<Growth, SyncError> {
+        match self.state.ends.get(&generation) {
+            Some(end) => self.grown_to(end),
+            None => Ok(Growth::empty(generation)),
+        }
+    }
+
+    /// Returns a generation as it was when a run ended it.
+    pub(crate) fn grown_to(&self, end: &Run) -> Result<Growth, SyncError> {
+        let last = if end.count > 0 {
+            Some(end.first + end.count - 1)
+        } else {
+            let (generation, horizon) = (end.generation, end.end());
+            let view = self.view(Position { generation, head: None, horizon });
+            let entries = view.filter(|_| horizon > 0).map(|view| view.sequence()).transpose()?;
+            entries.and_then(|entries| entries.last().copied())
+        };
+        let last = last.map(|n| Ok::<_, SyncError>((n, self.id_of(n)?))).transpose()?;
+        Ok(Growth::at(end, last))
+    }
+
+    /// Returns the id of an entry.
+    pub(crate) fn id_of(&self, entry: u64) -> Result<EntryId, SyncError> {
+        let found = match &self.session {
+            Some(session) => self.store().entries(session.key, entry..entry + 1)?,
+            None => Vec::new(),
+        };
+        let id = found.first().map(|entry| entry.id);
+        Ok(id.ok_or_else(|| SessionError::NoEntry(entry.to_string()))?)
+    }
+
+    /// Returns the line of an entry.
+    pub(crate) fn line(&self, entry: u64) -> Result<Vec<u8>, SyncError> {
+        let mut line = Vec::new();
+        if let Some(session) = &self.session {
+            self.store().lines(session.key, &[entry], &mut |_, found| line = found)?;
+        }
+        Ok(line)
+    }
+
+    /// Returns the name of an entry's record.
+    pub(crate) fn record_name(&self, entry: u64) -> Result<Option<String>, SyncError> {
+        let line = self.line(entry)?;
+        Ok(Raw::object(&line).and_then(|record| self.format.envelope(record).name))
+    }
+
+    /// Returns the live file's number and place.
+    pub(crate) fn live_file(&self) -> Option<LiveFile> {
+        live_file(self.archive, &self.state)
+    }
+
+    /// Returns the agent's own file, if that is the live one.
+    pub(crate) fn attached(&self) -> Option<LiveFile> {
+        self.live_file().filter(|live| live.attached)
+    }
+
+    /// Returns the live file as one that may be written.
+    pub(crate) fn writable_file(&self, live: &LiveFile) -> Result<WritableFile, SyncError> {
+        self.archive.writable_file(&self.name, live)
+    }
+
+    /// Refuses to go on if the history of the current branch begins where it cannot be read.
+    pub(crate) fn refuse_without_past(&self) -> Result<(), SyncError> {
+        let found = self.position().and_then(|position| self.view(position));
+        let found = found.map(|view| view.elsewhere()).transpose()?.flatten();
+        found.map_or(Ok(()), |found| Err(SyncError::Unread(found)))
+    }
+}
