@@ -168,6 +168,12 @@ impl State {
         self.generations.get(index).and_then(|(_, generation)| generation.file)
     }
 
+    /// Returns whether an undo or a redo began a generation.
+    pub fn is_restored(&self, generation: u64) -> bool {
+        let begun = self.generations.iter().find(|(_, each)| each.n == generation);
+        begun.is_some_and(|(by, _)| self.undos.iter().any(|(n, _)| n == by))
+    }
+
     /// Returns the operations that are undone: those that an operation takes back which is not undone itself.
     pub fn undone(&self) -> BTreeSet<u64> {
         let mut undone = BTreeSet::new();

@@ -79,14 +79,22 @@ fn plan<'a>(
     let branch = before.state.current().to_owned();
     let entry = from.and_then(|from| from.head).map(|head| before.id_of(head)).transpose()?;
     let mut reverted = Reverted { entry, branch, ..Reverted::default() };
-    let stays = |from: &Position| (from.head, from.horizon) == (target.head, target.horizon);
-    if from.as_ref().is_some_and(stays) && note.is_none() {
+    let stays = from.map_or(Ok(false), |from| is_same(before, from, target))?;
+    if stays && note.is_none() {
         return Ok((reverted, None));
     }
     let mut steps = Steps::default();
-    if let Some(from) = from.filter(|from| !stays(from)) {
+    if let Some(from) = from.filter(|_| !stays) {
         reverted.left = Some(steps.leave(&before.state, &reverted.branch, from));
     }
     let command = command(reverted.left.as_deref().map(branch_text));
     Ok((reverted, Some(Plan { command, steps, goal: Reach { target, note } })))
+}
+
+/// Returns whether two positions see the same: the same place, or the same entries in another generation.
+fn is_same(before: &Standing<'_>, one: Position, other: Position) -> Result<bool, SyncError> {
+    if (one.head, one.horizon) != (other.head, other.horizon) {
+        return Ok(false);
+    }
+    Ok(one.generation == other.generation || before.path(one)? == before.path(other)?)
 }

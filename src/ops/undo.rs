@@ -43,10 +43,8 @@ pub fn undo(
                     None => operation,
                 }
             }
-            None => newest(before, session, |operation| {
-                obstacle(operation, &undone).is_none() && operation.undoes().is_none()
-            })?
-            .ok_or(SyncError::Nothing("undo"))?,
+            None => newest(before, session, |operation| obstacle(operation, &undone).is_none())?
+                .ok_or(SyncError::Nothing("undo"))?,
         };
         plan(before, &operation, |undoes, command, left| Command::Undo { undoes, command, left })
     })

@@ -99,6 +99,8 @@ pub(crate) fn obstacle(operation: &Operation, undone: &BTreeSet<u64>) -> Option<
         Some("it is undone already")
     } else if operation.n == 1 {
         Some("it began the session")
+    } else if operation.undoes().is_some() {
+        Some("it took another one back; redo takes back the newest undo")
     } else if operation.command.takes_in() {
         Some("it only took in what another program wrote")
     } else {
@@ -116,8 +118,8 @@ pub(crate) fn take_back(state: &State, operation: &Operation) -> (Steps, Vec<Str
         let now = state.branches.get(&branch).copied();
         match (step.from, now) {
             // A branch that the operation made goes, unless it was used since.
-            (None, _) if came_since(step.to, now) => {}
-            (from, Some(now)) if came_since(step.to, Some(now)) => {
+            (None, _) if came_since(state, step.to, now) => {}
+            (from, Some(now)) if came_since(state, step.to, Some(now)) => {
                 left.push(steps.leave(state, &branch, now));
                 steps.set(&branch, from);
             }
@@ -134,11 +136,13 @@ pub(crate) fn take_back(state: &State, operation: &Operation) -> (Steps, Vec<Str
     (steps, left)
 }
 
-/// Returns whether a branch was moved on from where an operation left it. An undo and its redo bring it back to the same
-/// entries in another generation.
-fn came_since(left: Option<Position>, now: Option<Position>) -> bool {
+/// Returns whether a branch was moved on from where an operation left it. An undo or a redo may have brought it back to the
+/// same entries in a generation of its own.
+fn came_since(state: &State, left: Option<Position>, now: Option<Position>) -> bool {
     match (left, now) {
-        (Some(left), Some(now)) if left.generation != now.generation => left.head != now.head,
+        (Some(left), Some(now)) if left.generation != now.generation => {
+            left.head != now.head || !state.is_restored(now.generation)
+        }
         (left, now) => left != now,
     }
 }

@@ -221,6 +221,14 @@ impl<'a> View<'a> {
         self.twins.get().ok_or_else(|| StoreError::Refused("no twins".into()))
     }
 
+    /// Returns the entry that has the name of this one here: where several have it, the last one in this generation.
+    pub(crate) fn bearer(&self, entry: u64) -> Result<u64, SessionError> {
+        match self.record(entry)?.name {
+            Some(name) if self.twins()?.contains(&name) => Ok(self.named(name)?.unwrap_or(entry)),
+            _ => Ok(entry),
+        }
+    }
+
     /// Returns every run of the generation.
     pub(super) fn every_run(&self) -> Result<Vec<Run>, StoreError> {
         let generation = self.position.generation;

@@ -57,6 +57,7 @@ pub(crate) fn agree(
     let meta = target.open().and_then(|file| file.metadata()).map_err(failed(target))?;
     let sighting = sources::sighting(target.path(), &meta);
     let last = archive.store.sighting(&sighting.path)?;
+    let is_replaced = last.as_ref().is_some_and(|last| last.inode != sighting.inode);
     let is_untouched = last.is_some_and(|last| last == sighting);
     let seen = Seen { inode: meta.ino(), length: Some(meta.len()), is_untouched };
     let verdict = file::verdict(archive, session, target, tip, (Whose::Agent, Some(&seen)))?;
@@ -68,7 +69,13 @@ pub(crate) fn agree(
             (vec![Notice::Finished { path: live.path.clone() }], true)
         }
         Verdict::Grown => take_in(archive, session, live, target)?,
-        Verdict::Short | Verdict::Other => take_in_whole(archive, session, live, target, tip)?,
+        Verdict::Short | Verdict::Other => {
+            let there = target.read(0, None).map_err(failed(target))?;
+            match put_right(archive, session, target, tip, (&there, is_replaced))? {
+                true => (vec![Notice::Finished { path: live.path.clone() }], true),
+                false => take_in_whole(archive, session, live, target)?,
+            }
+        }
     };
     if !is_alone {
         let tip = archive.store.state(session.key)?;
@@ -107,26 +114,34 @@ fn take_in(
     follow(change, live, before, growth, false)
 }
 
-/// Takes in a file that holds something else: what a command said and the file lacks is appended first.
+/// Appends what a command said and the file lacks, and returns whether the file is then as the store has it.
+fn put_right(
+    archive: &Archive,
+    session: &Session,
+    target: &WritableFile,
+    tip: &State,
+    (there, is_replaced): (&[u8], bool),
+) -> Result<bool, SyncError> {
+    let generation = tip.position().map_or(0, |at| at.generation);
+    let runs = archive.store.runs(session.key, generation, 0)?;
+    let known = content::bytes(archive.store.as_ref(), session, &runs)?;
+    // A file that the agent put in the place of the one that was written never held what the command said.
+    if is_replaced && !known.starts_with(there) {
+        return Ok(false);
+    }
+    let Some(rest) = unsaid(archive, session, &runs, &known, there)? else { return Ok(false) };
+    let end = (there.len() + rest.len()) as u64;
+    target.append_synced(&rest, end).map_err(failed(target))?;
+    Ok([there, &rest].concat() == known)
+}
+
+/// Takes in a file that holds something else.
 fn take_in_whole(
     archive: &Archive,
     session: &Session,
     live: &LiveFile,
     target: &WritableFile,
-    tip: &State,
 ) -> Result<(Vec<Notice>, bool), SyncError> {
-    let io = failed(target);
-    let generation = tip.position().map_or(0, |at| at.generation);
-    let runs = archive.store.runs(session.key, generation, 0)?;
-    let known = content::bytes(archive.store.as_ref(), session, &runs)?;
-    let there = target.read(0, None).map_err(&io)?;
-    let said = unsaid(archive, session, &runs, &known, &there)?;
-    if let Some(rest) = &said {
-        target.append_synced(rest, (there.len() + rest.len()) as u64).map_err(&io)?;
-        if [&there[..], rest].concat() == known {
-            return Ok((vec![Notice::Finished { path: live.path.clone() }], true));
-        }
-    }
     let mut change = Change::bare(archive, session)?;
     let Some(before) = change.position() else { return Ok((Vec::new(), true)) };
     let mut growth = change.generation(Some(live.n));
@@ -262,10 +277,14 @@ fn late(change: &Change<'_>, position: Position, first: u64) -> Result<Vec<Late>
     for place in 0..view.len() {
         let Some(entry) = view.at(place)?.filter(|entry| *entry >= first) else { continue };
         let record = view.record(entry)?;
-        if matches!(record.kind, Kind::Opaque) {
+        if record.kind == Kind::Opaque {
             continue;
         }
-        let Parent::Entry(parent) = record.parent else { continue };
+        // In this file another entry may have the parent's name than the one that had it last.
+        let parent = match (view.parent(entry)?, record.parent) {
+            (Some(parent), _) | (None, Parent::Entry(parent)) => parent,
+            (None, Parent::Root | Parent::Missing) => continue,
+        };
         let from = match base.get(&parent) {
             Some(&from) => from,
             None if parent >= first => continue,

@@ -402,10 +402,15 @@ impl<'a> Change<'a> {
         self.fresh_ids.insert(id, n);
         let is_place = own.is_some() || kind == Kind::User && !self.is_marked(growth)?;
         if is_place && !self.is_replay {
-            let head = self.deriver.records.last().and_then(|record| match record.parent {
+            let parent = self.deriver.records.last().and_then(|record| match record.parent {
                 Parent::Entry(parent) => Some(parent),
                 Parent::Root | Parent::Missing => None,
             });
+            let end =
+                Position { generation: growth.generation, head: None, horizon: growth.entries };
+            let view = self.ahead(end, growth);
+            let head = parent.map(|parent| view.bearer(parent)).transpose()?;
+            drop(view);
             let place = Position { generation: growth.generation, head, horizon: growth.entries };
             if self.checkpoint_at(place).is_none() {
                 self.checkpoint(place, Some(n), own, None);

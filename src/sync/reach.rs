@@ -159,14 +159,21 @@ fn reads(
     change: &Change<'_>,
     growth: &Growth,
     wanted: &Context,
-    note: bool,
+    note: Option<Note<'_>>,
 ) -> Result<Option<Position>, SyncError> {
     let head = change.head(growth)?;
     let position = Position { generation: growth.generation, head, horizon: growth.entries };
     let view = change.ahead(position, growth);
     let mut found = Context::of(change, &view, position)?;
-    if note && (found.lines.pop().is_none() || found.entries.pop().is_none()) {
-        return Ok(None);
+    if let Some(note) = note {
+        found.lines.pop();
+        let last = found.entries.pop();
+        let said = says(change.before.format, &view, &last.into_iter().collect::<Vec<_>>())?;
+        let is_note =
+            |block: &Block| matches!(block, Block::Text(text) if text.contains(note.words));
+        if !said.iter().any(|(_, blocks)| blocks.iter().any(is_note)) {
+            return Ok(None);
+        }
     }
     if found.lines == wanted.lines {
         return Ok(Some(position));
@@ -193,7 +200,7 @@ fn append(
         more.push(b'\n');
     }
     change.read_bytes(&mut growth, &more)?;
-    let Some(position) = reads(change, &growth, wanted, note.is_some())? else {
+    let Some(position) = reads(change, &growth, wanted, note)? else {
         change.forget();
         return Ok(None);
     };
@@ -325,7 +332,7 @@ fn successor(
     let head = if more.is_empty() { target.head } else { growth.last.map(|(n, _)| n) };
     let mut position = Position { generation: growth.generation, head, horizon: growth.entries };
     if let Some(wanted) = wanted {
-        if let Some(found) = reads(change, &growth, wanted, note.is_some())? {
+        if let Some(found) = reads(change, &growth, wanted, note)? {
             position = found;
         } else {
             change.forget();
