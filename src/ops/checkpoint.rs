@@ -1,14 +1,17 @@
 //! Checkpoints: numbered places to go back to.
 
 use crate::{
-    model::Command,
+    model::{Command, Position},
     ops::OpsError,
     session::{
         Session,
         plan::{Plan, Steps, given},
     },
-    sync::{self, Archive, Notice, SyncError, goal::Stay},
+    sync::{self, Archive, Notice, SyncError, goal::Stay, standing::Standing},
 };
+
+/// How many checkpoints are looked at together, from the newest on.
+const BATCH: u64 = 32;
 
 /// Gives the place where the current branch stands a number, or returns the one it has.
 pub fn checkpoint(
@@ -23,7 +26,7 @@ pub fn checkpoint(
         let Some(place) = before.position() else {
             return Err(SyncError::Nothing("put a checkpoint on"));
         };
-        match (before.state.checkpoint_at(place), note) {
+        match (number_at(before, place)?, note) {
             (Some(n), None) => Ok((n, None)),
             (Some(n), Some(_)) => Err(SyncError::Unsupported(format!(
                 "checkpoint {n} stands here already, and what a checkpoint says is never changed"
@@ -38,4 +41,27 @@ pub fn checkpoint(
         }
     })?;
     Ok((n, done.operation, done.notices))
+}
+
+/// Returns the number that a place has. Within a generation the numbers are given in order, so those before one that stands
+/// further up are not looked at.
+fn number_at(before: &Standing<'_>, place: Position) -> Result<Option<u64>, SyncError> {
+    let Some(session) = &before.session else { return Ok(None) };
+    let undone = before.state.undone();
+    let mut end = before.state.checkpoints;
+    while end > 0 {
+        let start = end.saturating_sub(BATCH);
+        let given = before.store().checkpoints(session.key, start..end)?;
+        for (_, given) in given.into_iter().rev().filter(|(by, _)| !undone.contains(by)) {
+            if given.place == place {
+                return Ok(Some(given.n));
+            }
+            let at = given.place;
+            if at.generation == place.generation && at.horizon < place.horizon {
+                return Ok(None);
+            }
+        }
+        end = start;
+    }
+    Ok(None)
 }

@@ -113,10 +113,17 @@ pub(crate) fn obstacle(operation: &Operation, undone: &BTreeSet<u64>) -> Option<
 pub(crate) fn take_back(state: &State, operation: &Operation) -> (Steps, Vec<String>) {
     let facts = &operation.facts;
     let (mut steps, mut left) = (Steps::default(), Vec::new());
+    // A switch takes a branch to another place with the same content; what came to it there stays its own.
+    let is_switch = match &operation.command {
+        Command::Switch { .. } => true,
+        Command::Undo { command, .. } => command == "switch",
+        _ => false,
+    };
     for step in &facts.moves {
         let branch = step.branch.to_text();
         let now = state.branches.get(&branch).copied();
         match (step.from, now) {
+            _ if is_switch && came_since(state, step.to, now) => {}
             // A branch that the operation made goes, unless it was used since.
             (None, _) if came_since(state, step.to, now) => {}
             (from, Some(now)) if came_since(state, step.to, Some(now)) => {

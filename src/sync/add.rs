@@ -60,7 +60,7 @@ impl Goal for Add {
             bytes.append(&mut part);
             let entry = growth.last.unwrap_or_default();
             if let (Some(origin), Some((whole, cut))) = (origin, whole) {
-                change.replace(entry.0, origin, &whole);
+                change.replace(entry.0, origin, &whole)?;
                 change.cut(entry.0, cut);
             }
             entries.push(entry);

@@ -71,9 +71,10 @@ pub(crate) fn agree(
         Verdict::Grown => take_in(archive, session, live, target)?,
         Verdict::Short | Verdict::Other => {
             let there = target.read(0, None).map_err(failed(target))?;
-            match put_right(archive, session, target, tip, (&there, is_replaced))? {
-                true => (vec![Notice::Finished { path: live.path.clone() }], true),
-                false => take_in_whole(archive, session, live, target)?,
+            if put_right(archive, session, target, tip, (&there, is_replaced))? {
+                (vec![Notice::Finished { path: live.path.clone() }], true)
+            } else {
+                take_in_whole(archive, session, live, target)?
             }
         }
     };

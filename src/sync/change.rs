@@ -338,9 +338,21 @@ impl<'a> Change<'a> {
         self.take(&mut beside, line)
     }
 
-    /// Says that an entry stands in the place of another.
-    pub(crate) fn stand_for(&mut self, entry: u64, origin: u64) {
+    /// Says that an entry stands in the place of another. One that stands for a third already, because the same line came to
+    /// the same place before, goes on to do so.
+    pub(crate) fn stand_for(&mut self, entry: u64, origin: u64) -> Result<(), SyncError> {
+        if let Some(session) = self.before.session.as_ref().filter(|_| !self.is_fresh(entry)) {
+            let held = self.before.store().origins(session.key, entry..entry + 1)?;
+            if held.iter().any(|(_, held)| held.origin != origin) {
+                return Ok(());
+            }
+        }
         self.bulk.origins.push(Origin { entry, origin, cut: None });
+        Ok(())
+    }
+
+    fn is_fresh(&self, entry: u64) -> bool {
+        entry > self.before.state.entries()
     }
 
     /// Says what was cut of an entry that stands in the place of another.
@@ -351,8 +363,13 @@ impl<'a> Change<'a> {
     }
 
     /// Says that an entry stands in the place of another, and that its line was cut from this one.
-    pub(crate) fn replace(&mut self, entry: u64, origin: u64, whole: &Line<'_>) {
-        self.stand_for(entry, origin);
+    pub(crate) fn replace(
+        &mut self,
+        entry: u64,
+        origin: u64,
+        whole: &Line<'_>,
+    ) -> Result<(), SyncError> {
+        self.stand_for(entry, origin)?;
         let fresh = entry
             .checked_sub(self.before.state.entries() + 1)
             .and_then(|i| usize::try_from(i).ok());
@@ -360,6 +377,7 @@ impl<'a> Change<'a> {
         {
             line.cut_from(whole.bytes, &shape.texts);
         }
+        Ok(())
     }
 
     /// Returns whether the session has no record of this name: then it has no such entry, because an id covers the name.

@@ -68,7 +68,7 @@ impl Goal for Compaction {
                 let (position, summary) = self.check(change, &growth)?;
                 for (&entry, again) in growth.sequence().iter().zip(again) {
                     if let Some(origin) = again.filter(|origin| *origin != entry) {
-                        change.stand_for(entry, origin);
+                        change.stand_for(entry, origin)?;
                     }
                 }
                 change.grown(growth);

@@ -105,7 +105,7 @@ impl Replay {
                     } else {
                         let line = change.before.line(entry.n)?;
                         let n = change.take(&mut growth, &line_of(&line, separator))?;
-                        change.stand_for(n, entry.n);
+                        change.stand_for(n, entry.n)?;
                         entries.insert(entry.n, n);
                     }
                     if let Some(copy) = &mut copy {
@@ -174,7 +174,7 @@ impl Cut {
     /// Says that a new entry, which has the cut line, stands in the place of an old one.
     fn stand_in(&self, change: &mut Change<'_>, new: u64, old: u64) -> Result<(), SyncError> {
         let whole = change.before.line(self.first)?;
-        change.replace(new, old, &line_of(&whole, b""));
+        change.replace(new, old, &line_of(&whole, b""))?;
         change.cut(new, self.cutting.clone());
         Ok(())
     }

@@ -380,12 +380,7 @@ impl State {
         let mut next = self.clone();
         let mut names = answer.left.iter();
         let moved = one.from.branches.keys().chain(one.to.branches.keys());
-        let is_moved = |name: &&String| {
-            // Open: to switch may move a branch in the file; what came on it since is then left under another name.
-            let is_switched = one.command == "switch" && **name == one.to.current;
-            one.from.branches.get(*name) != one.to.branches.get(*name)
-                || is_switched && !answer.left.is_empty()
-        };
+        let is_moved = |name: &&String| one.from.branches.get(*name) != one.to.branches.get(*name);
         let moved = moved.filter(is_moved);
         for name in moved.collect::<std::collections::BTreeSet<_>>() {
             let came =
