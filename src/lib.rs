@@ -102,7 +102,7 @@
 //! store     persistence: facts, bytes, caches           -> model disk
 //! live      files that an agent reads                   -> model json wire disk
 //! session   a session as it is read, and verbs' plans   -> model json dag wire store
-//! report    what verbs answer                           -> model context session
+//! report    what verbs answer, and its JSON             -> model wire context store session settings
 //! sync      files and store: all locks and transactions -> model json wire store session live disk report
 //! ops       verbs, a function each                      -> model json dag wire context store session sync live disk report
 //! render    what is shown (of the program)              -> the library

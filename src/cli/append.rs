@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
-use serde_json::json;
 use undertext::context::cut::Limit;
 use undertext::context::event::Cause;
 use undertext::disk::{self, Refusal};
@@ -11,6 +10,7 @@ use undertext::model::EntryId;
 use undertext::ops::{
     self, AppendedEntry, Archive, Compacted, Compacting, Manner, OpsError, Session, SyncError,
 };
+use undertext::report::NewEntry;
 use undertext::wire::{Draft, Speaker};
 
 use super::common::{DIGITS, counted};
@@ -130,18 +130,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let compacted = compacted(context, args, &mut archive, &session)?;
     if context.json {
         for AppendedEntry { id, uuid, .. } in &appended.entries {
-            let mut fields = json!({
-                "entry": id.to_string(),
-                "uuid": uuid,
-                "operation": appended.operation,
-            });
-            if let Some(call) = &batch.call {
-                fields["call"] = json!(call);
-            }
-            context.write_changed("entry", (&archive, &session), fields)?;
+            let (uuid, call) = (uuid.as_deref(), batch.call.as_deref());
+            let entry = NewEntry { entry: *id, uuid, operation: appended.operation, call };
+            context.write_changed((&archive, &session), &entry)?;
         }
         if let Some(done) = &compacted {
-            context.write_changed("compact", (&archive, &session), models::compacted(done))?;
+            context.write_changed((&archive, &session), done)?;
         }
         return Ok(Exit::Yes);
     }

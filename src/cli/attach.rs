@@ -1,10 +1,9 @@
 //! `attach`: makes the agent's file the live file of its session, or ends that.
 
-use serde_json::json;
 use undertext::ops;
+use undertext::report::Attachment;
 
 use super::Context;
-use super::common;
 use super::error::{CommandError, Exit};
 use super::words::About;
 
@@ -55,13 +54,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     context.tell(&attached.notices);
     if context.json {
-        let fields = json!({
-            "path": common::path(Some(&attached.path)),
-            "attached": !args.off,
-            "left": attached.left,
-            "operation": attached.operation,
-        });
-        context.write_changed("attach", (&archive, &session), fields)?;
+        let attachment = Attachment { attached: &attached, is_attached: !args.off };
+        context.write_changed((&archive, &session), &attachment)?;
         return Ok(Exit::Yes);
     }
     context.say_session((&archive, &session))?;

@@ -2,9 +2,9 @@
 
 use std::io::Write as _;
 
-use serde_json::json;
 use undertext::ops::{self, Replaced};
-use undertext::wire::{Earlier, How};
+use undertext::report::Omitted;
+use undertext::wire::Earlier;
 
 use super::Context;
 use super::common::{DIGITS, counted};
@@ -46,34 +46,15 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(args.about.wanted()?)?;
     let audit = ops::audit(&archive, &session)?;
-    let mut total = Total::default();
-    for one in audit.standing() {
-        total.add(one);
-    }
+    let total = audit.total();
     if context.json {
         for one in &audit.replaced {
-            tell(context, one)?;
+            json::line(&mut context.output, one)?;
         }
-        for (entry, at, one) in &audit.earlier {
-            let fields = json!({
-                "entry": entry.to_string(),
-                "at": at.map(|at| at.to_string()),
-                "how": how(one.how),
-                "call": one.call,
-                "size": one.size,
-                "tokens": one.tokens,
-                "file": one.file,
-            });
-            json::line(&mut context.output, "earlier", &fields)?;
+        for one in &audit.earlier {
+            json::line(&mut context.output, one)?;
         }
-        let fields = json!({
-            "replaced": total.entries,
-            "characters": total.chars,
-            "tokens": total.tokens,
-            "hidden": total.hidden,
-            "earlier": audit.earlier.len(),
-        });
-        json::line(&mut context.output, "total", &fields)?;
+        json::line(&mut context.output, &total)?;
         return Ok(Exit::Yes);
     }
     if audit.replaced.is_empty() && audit.earlier.is_empty() {
@@ -83,8 +64,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.output.page()?;
     show(context, &audit.replaced)?;
     if !audit.replaced.is_empty() {
-        let entries = counted(total.entries, "entry", "entries");
-        let ((before, after), share) = (total.chars, share(total.hidden, total.chars.0));
+        let entries = counted(total.replaced, "entry", "entries");
+        let ((before, after), share) = (total.characters, share(total.hidden, total.characters.0));
         context.say(&format!(
             "{entries} cut from {before} to {after} characters, about {} to {} tokens; {share} is hidden, and kept",
             total.tokens.0, total.tokens.1
@@ -101,56 +82,18 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.say("Cut by the agent before import:")?;
         let [left, right] = [Align::Left, Align::Right];
         let mut table = Table::new([left, left, left, right, left]);
-        for (entry, at, one) in &audit.earlier {
+        for Omitted { entry, at, earlier } in &audit.earlier {
             table.row([
                 Cell::new(Label::Id, &format!("{entry:.DIGITS$}")),
                 Cell::new(Label::Time, &at.map(env::local).unwrap_or_default()),
-                Cell::new(Label::Plain, how(one.how)),
-                Cell::new(Label::Plain, &size(one)),
-                Cell::new(Label::Plain, one.file.as_deref().unwrap_or_default()),
+                Cell::new(Label::Plain, earlier.how.as_str()),
+                Cell::new(Label::Plain, &size(earlier)),
+                Cell::new(Label::Plain, earlier.file.as_deref().unwrap_or_default()),
             ]);
         }
         context.show(&table)?;
     }
     Ok(Exit::Yes)
-}
-
-#[derive(Default)]
-struct Total {
-    entries: u64,
-    chars: (u64, u64),
-    tokens: (u64, u64),
-    hidden: u64,
-}
-
-impl Total {
-    fn add(&mut self, one: &Replaced) {
-        let (before, after) = one.chars();
-        self.entries += 1;
-        self.chars = (self.chars.0 + before, self.chars.1 + after);
-        self.tokens = (self.tokens.0 + one.tokens.0, self.tokens.1 + one.tokens.1);
-        self.hidden += one.hidden();
-    }
-}
-
-fn tell(context: &mut Context, one: &Replaced) -> Result<(), CommandError> {
-    let cut = |cut: &undertext::model::CutOff| json!({ "call": cut.call, "part": cut.text, "characters": cut.whole, "kept": cut.kept });
-    let fields = json!({
-        "operation": one.operation,
-        "at": one.at.to_string(),
-        "command": one.command,
-        "undone": one.undone,
-        "limit": one.limit,
-        "window": one.window,
-        "entry": one.entry.to_string(),
-        "origin": one.origin.to_string(),
-        "tool": one.tool,
-        "characters": one.chars(),
-        "tokens": one.tokens,
-        "hidden": one.hidden(),
-        "cuts": one.cuts.iter().map(cut).collect::<Vec<_>>(),
-    });
-    Ok(json::line(&mut context.output, "replaced", &fields)?)
 }
 
 fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError> {
@@ -179,15 +122,6 @@ fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError
 /// Returns a part of a whole in hundredths.
 fn share(part: u64, whole: u64) -> String {
     format!("{}%", (u128::from(part) * 100).checked_div(u128::from(whole)).unwrap_or(0))
-}
-
-fn how(how: How) -> &'static str {
-    match how {
-        How::Filed => "file",
-        How::Cut => "cut",
-        How::Compacted => "compaction",
-        How::Cleared => "cleared",
-    }
 }
 
 /// Returns how much was left out, as far as it is known.

@@ -2,8 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
-use serde_json::json;
 use undertext::ops;
+use undertext::report::{ListedBranch, MadeBranch};
 
 use super::Context;
 use super::common;
@@ -63,20 +63,15 @@ fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandEr
     let (branches, current) = ops::branches(&archive, &session)?;
     let mut table = Table::new([Align::Left, Align::Left, Align::Left]);
     for (branch, position) in branches {
-        let head = common::entry_id(&archive, &session, position.head)?;
-        let is_current = branch == current;
+        let entry = common::entry_id(&archive, &session, position.head)?;
+        let listed = ListedBranch { branch: &branch, entry, current: branch == current };
         if context.json {
-            let fields = json!({
-                "branch": branch,
-                "entry": common::whole(head),
-                "current": is_current,
-            });
-            json::line(&mut context.output, "branch", &fields)?;
+            json::line(&mut context.output, &listed)?;
         }
         table.row([
-            Cell::new(Label::Head, if is_current { "*" } else { "" }),
+            Cell::new(Label::Head, if listed.current { "*" } else { "" }),
             Cell::new(Label::Branch, &branch),
-            Cell::new(Label::Id, &common::short(head)),
+            Cell::new(Label::Id, &common::short(entry)),
         ]);
     }
     if !context.json {
@@ -89,23 +84,18 @@ fn make(
     context: &mut Context,
     wanted: Option<&OsStr>,
     name: &str,
-    entry: Option<&str>,
+    at: Option<&str>,
 ) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(wanted)?;
-    let target = entry.map(|entry| ops::find_entry(archive.store(), &session, entry));
+    let target = at.map(|at| ops::find_entry(archive.store(), &session, at));
     let made = ops::branch(&mut archive, &session, name, target.transpose()?.as_ref())?;
     context.tell(&made.notices);
-    let head = common::entry_id(&archive, &session, made.position.head)?;
+    let entry = common::entry_id(&archive, &session, made.position.head)?;
     if context.json {
-        let fields = json!({
-            "branch": made.branch,
-            "entry": common::whole(head),
-            "operation": made.operation,
-        });
-        context.write_changed("branch", (&archive, &session), fields)?;
+        context.write_changed((&archive, &session), &MadeBranch { branched: &made, entry })?;
     } else {
         context.say_session((&archive, &session))?;
-        context.say(&format!("Made branch {} at {}", made.branch, common::short(head)))?;
+        context.say(&format!("Made branch {} at {}", made.branch, common::short(entry)))?;
         context.output.hint(Line::about("switch").with(&made.branch).to("to go on there"));
     }
     Ok(Exit::Yes)

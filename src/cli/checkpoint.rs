@@ -1,7 +1,7 @@
 //! `checkpoint`: gives the place where the session stands a number.
 
-use serde_json::json;
 use undertext::ops;
+use undertext::report::Marked;
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -33,8 +33,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (n, operation, notices) = ops::checkpoint(&mut archive, &session, args.message.as_deref())?;
     context.tell(&notices);
     if context.json {
-        let fields = json!({ "checkpoint": n, "operation": operation });
-        context.write_changed("checkpoint", (&archive, &session), fields)?;
+        context.write_changed((&archive, &session), &Marked { checkpoint: n, operation })?;
     } else {
         context.say_session((&archive, &session))?;
         let already = if operation.is_none() { " stands here already" } else { "" };

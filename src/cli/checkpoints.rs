@@ -1,8 +1,8 @@
 //! `checkpoints`: lists the places to go back to.
 
-use serde_json::json;
 use undertext::model::Text;
 use undertext::ops;
+use undertext::report::Placed;
 
 use super::Context;
 use super::common;
@@ -35,19 +35,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut table = Table::new([Align::Right, Align::Left, Align::Left]);
     for shown in ops::checkpoints(archive.store(), &session)? {
         let checkpoint = &shown.checkpoint;
-        let behind = common::entry_id(&archive, &session, checkpoint.place.head)?;
+        let entry = common::entry_id(&archive, &session, checkpoint.place.head)?;
         if context.json {
             let before = common::entry_id(&archive, &session, shown.turn)?;
-            let fields = json!({
-                "checkpoint": checkpoint.n,
-                "entry": common::whole(behind),
-                "before": common::whole(before),
-                "words": shown.words,
-                "note": checkpoint.note.as_ref().map(Text::to_text),
-                "own": shown.own,
-                "operation": shown.operation,
-            });
-            json::line(&mut context.output, "checkpoint", &fields)?;
+            json::line(&mut context.output, &Placed { shown: &shown, entry, before })?;
             continue;
         }
         let note = checkpoint.note.as_ref().map(Text::to_text);
@@ -59,7 +50,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let number = format!("{}{own}", checkpoint.n);
         table.row([
             Cell::new(Label::Checkpoint, &number),
-            Cell::new(Label::Id, &common::short(behind)),
+            Cell::new(Label::Id, &common::short(entry)),
             Cell::new(label, common::first_line(words)),
         ]);
     }

@@ -1,7 +1,7 @@
 //! `clear`: goes back to before the first entry.
 
-use serde_json::json;
 use undertext::ops;
+use undertext::report::Cleared;
 
 use super::Context;
 use super::common::{Writing, tell_back};
@@ -33,5 +33,5 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(args.writing.manner(context));
     let cleared = ops::clear(&mut archive, &session)?;
-    tell_back(context, ("clear", "the start"), (&archive, &session), json!({}), &cleared)
+    tell_back(context, "the start", (&archive, &session), &Cleared(&cleared), &cleared)
 }

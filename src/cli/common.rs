@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use serde_json::{Value, json};
 use undertext::model::EntryId;
-use undertext::ops::{self, Archive, Kin, Manner, Reverted, Session, Undone};
+use undertext::ops::{self, Archive, Kin, Manner, Session};
+use undertext::report::{Changed, Report, Reverted, Undone};
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -65,31 +65,6 @@ pub(crate) fn short(id: Option<EntryId>) -> String {
     id.map_or_else(|| "start".to_owned(), |id| format!("{id:.DIGITS$}"))
 }
 
-/// Returns an entry's id as programs are given it.
-pub(crate) fn whole(id: Option<EntryId>) -> Value {
-    id.map_or(Value::Null, |id| json!(id.to_string()))
-}
-
-/// Returns a path as programs are given it.
-pub(crate) fn path(path: Option<&Path>) -> Value {
-    path.map_or(Value::Null, |path| json!(path.to_string_lossy()))
-}
-
-/// Returns the session that another one was made of as programs are given it.
-pub(crate) fn kin(kin: Option<&Kin>) -> Value {
-    kin.map_or(Value::Null, |kin| {
-        json!({
-            "bond": kin.bond.as_str(),
-            "session": kin.session,
-            "held": kin.is_held,
-            "continues": kin.continues,
-            "shown": !kin.continues,
-            "here": whole(kin.here),
-            "there": whole(kin.there),
-        })
-    })
-}
-
 /// Returns in words which session another one was made of, and where they part.
 pub(crate) fn kin_words(kin: &Kin) -> String {
     let at = kin.there.or(kin.here).map(|at| format!(", at {at:.8}")).unwrap_or_default();
@@ -115,25 +90,18 @@ pub(crate) fn first_line(text: &str) -> &str {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
-/// Tells what going back did; `to` is where, and `place` what programs are told of that.
+/// Tells what going back did; `to` is where, and `report` what programs are told.
 pub(crate) fn tell_back(
     context: &mut Context,
-    (kind, to): (&str, &str),
+    to: &str,
     changed: (&Archive, &Session),
-    mut place: Value,
+    report: &impl Report,
     reverted: &Reverted,
 ) -> Result<Exit, CommandError> {
     context.tell(&reverted.notices);
     let (branch, rotated) = (&reverted.branch, reverted.rotated.as_deref());
     if context.json {
-        place["branch"] = json!(branch);
-        place["left"] = json!(reverted.left);
-        place["dropped"] = json!(reverted.dropped);
-        place["note"] = whole(reverted.note);
-        place["rotated"] = path(rotated);
-        place["written"] = path(reverted.written.as_deref());
-        place["operation"] = json!(reverted.operation);
-        context.write_changed(kind, changed, place)?;
+        context.write_changed(changed, report)?;
         return Ok(Exit::Yes);
     }
     context.say_session(changed)?;
@@ -163,25 +131,18 @@ pub(crate) fn tell_back(
     Ok(Exit::Yes)
 }
 
-/// Tells what an undo or a redo did, and by which command it is undone in turn.
+/// Tells what an undo or a redo did, and by which command it is undone in turn; `report` is what programs are told.
 pub(crate) fn tell_undone(
     context: &mut Context,
-    (kind, back): (&str, &str),
+    back: &str,
     changed: (&Archive, &Session),
+    report: &impl Report,
     undone: &Undone,
 ) -> Result<Exit, CommandError> {
     context.tell(&undone.notices);
     let rotated = undone.rotated.as_deref();
     if context.json {
-        let fields = json!({
-            "operation": undone.operation,
-            "undoes": undone.undoes,
-            "command": undone.command,
-            "left": undone.left,
-            "rotated": path(rotated),
-            "written": path(undone.written.as_deref()),
-        });
-        context.write_changed(kind, changed, fields)?;
+        context.write_changed(changed, report)?;
         return Ok(Exit::Yes);
     }
     context.say_session(changed)?;
@@ -219,19 +180,11 @@ impl Context {
     /// Tells programs what a change did, and of which session.
     pub(crate) fn write_changed(
         &mut self,
-        kind: &str,
         (archive, session): (&Archive, &Session),
-        fields: Value,
+        done: &impl Report,
     ) -> Result<(), CommandError> {
-        let mut told = json!({
-            "session": session.name.id,
-            "title": archive.store().card(session.key)?.title,
-            "format": session.name.format,
-        });
-        if let (Some(told), Value::Object(fields)) = (told.as_object_mut(), fields) {
-            told.extend(fields);
-        }
-        Ok(json::line(&mut self.output, kind, &told)?)
+        let title = archive.store().card(session.key)?.title;
+        Ok(json::line(&mut self.output, &Changed::of(session, title, done))?)
     }
 
     /// Returns the name of a file that is not there yet, for a session.

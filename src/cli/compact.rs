@@ -1,6 +1,5 @@
 //! `compact`: puts a summary in the place of what was said, and keeps the rest.
 
-use serde_json::json;
 use undertext::context::event::Cause;
 use undertext::ops::{self, Compacting, Part, Planned};
 
@@ -91,7 +90,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let done = ops::compact(&mut archive, &session, &workspace, &wanted, &mut emit)?;
     context.tell(&done.notices);
     if context.json {
-        context.write_changed("compact", (&archive, &session), models::compacted(&done))?;
+        context.write_changed((&archive, &session), &done)?;
         return Ok(Exit::Yes);
     }
     context.say_session((&archive, &session))?;
@@ -116,16 +115,8 @@ pub(crate) fn is_due(
 
 fn show(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
     let near = &plan.near;
-    let parts = plan.parts.unwrap_or_default();
     if context.json {
-        let part = |part: Part| json!({ "messages": part.messages, "tokens": part.tokens });
-        let fields = json!({
-            "tokens": near.tokens, "window": near.window, "at": near.at, "left": near.left,
-            "due": near.is_due, "nothing": plan.parts.err().map(|why| why.to_string()),
-            "summarised": part(parts.summarised), "kept": part(parts.kept),
-            "carried": part(parts.carried), "system": part(parts.system),
-        });
-        return Ok(json::line(&mut context.output, "plan", &fields)?);
+        return Ok(json::line(&mut context.output, plan)?);
     }
     let mut table = Table::new([Align::Left, Align::Right, Align::Right]);
     let mut row = |name: &str, part: Part| {
@@ -135,7 +126,7 @@ fn show(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
             Cell::new(Label::Plain, &format!("{} tokens", part.tokens)),
         ]);
     };
-    if plan.parts.is_ok() {
+    if let Ok(parts) = plan.parts {
         row("summarised", parts.summarised);
         row("kept", parts.kept);
         row("summaries carried on", parts.carried);

@@ -3,16 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
-use serde::Serialize;
-use serde_json::value::RawValue;
 use undertext::context::cut::Limit;
 use undertext::context::history::Limits;
-use undertext::context::plan::Nearness;
-use undertext::context::tokens::{Counting, Encoding};
+use undertext::context::tokens::Counting;
 use undertext::context::window::Verdict;
 use undertext::context::{Act, Item, Origin, Shape, Step};
-use undertext::model::{Block, Role, Timestamp};
+use undertext::model::{Block, EntryId, Role, Timestamp};
 use undertext::ops::{self, Archive, Asked, Session};
+use undertext::report::{Sent, SentMessage, Treatment};
 use undertext::settings::Settings;
 
 use super::common::{capital, count, counted, first_line, number};
@@ -155,6 +153,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let window = &found.window;
     let tokens = found.reported.unwrap_or_else(|| found.tokens());
     let near = models::rule(&settings).near(window.tokens, tokens);
+    let is_reported = args.tokens == TokensArg::Reported;
+    let sent = Sent { session: &session, found: &found, near: &near, is_reported };
     if window.verdict == Verdict::Warned {
         let text =
             format!("a window of {} tokens is tight; {} are enough", window.tokens, window.least);
@@ -166,9 +166,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(entry) = &args.explain {
         explain(context, &archive, &session, &found, entry)?;
     } else if context.json {
-        machine(context, (args, &near), &archive, &session, &found)?;
+        machine(context, &archive, &sent)?;
     } else {
-        person(context, (args, &near), &archive, &session, &found)?;
+        person(context, &archive, &sent)?;
     }
     keep(context, archive, &session, &found);
     Ok(Exit::Yes)
@@ -224,148 +224,48 @@ fn ids(
     archive: &Archive,
     session: &Session,
     entries: impl Iterator<Item = u64>,
-) -> Result<BTreeMap<u64, String>, CommandError> {
+) -> Result<BTreeMap<u64, EntryId>, CommandError> {
     let entries: std::collections::BTreeSet<u64> = entries.collect();
     let mut ids = BTreeMap::new();
     if let (Some(&first), Some(&last)) = (entries.first(), entries.last()) {
         let all = archive.store().entries(session.key, first..last.saturating_add(1))?;
         let named = all.into_iter().filter(|entry| entries.contains(&entry.n));
-        ids.extend(named.map(|entry| (entry.n, entry.id.to_string())));
+        ids.extend(named.map(|entry| (entry.n, entry.id)));
     }
     Ok(ids)
 }
 
-#[derive(Serialize)]
-struct Summary<'a> {
-    session: &'a str,
-    r#as: &'static str,
-    model: Option<&'a str>,
-    window: u64,
-    source: &'static str,
-    verdict: &'static str,
-    tokens: u64,
-    counted: &'static str,
-    reported: Option<u64>,
-    messages: usize,
-    turns: usize,
-    kept: usize,
-    exceeds: bool,
-    added: u64,
-    duplicates: u64,
-    orphans: u64,
-    moved: u64,
-    images: u64,
-    image_bytes: u64,
-    compact_at: u64,
-    due: bool,
-    request: &'a RawValue,
+fn named(ids: &BTreeMap<u64, EntryId>, entries: &[u64]) -> Vec<EntryId> {
+    entries.iter().filter_map(|entry| ids.get(entry)).copied().collect()
 }
 
-#[derive(Serialize)]
-struct MessageShape<'a> {
-    n: usize,
-    role: &'static str,
-    origin: &'static str,
-    entries: Vec<&'a str>,
-    tokens: u64,
-    total: u64,
-}
-
-#[derive(Serialize)]
-struct ChangeShape<'a> {
-    step: &'static str,
-    act: &'static str,
-    entries: Vec<&'a str>,
-    why: &'a str,
-}
-
-fn how(args: &Args, counting: Counting) -> &'static str {
-    match counting {
-        Counting::Exact(Encoding::Cl100k) => Encoding::Cl100k.as_str(),
-        Counting::Exact(Encoding::O200k) => Encoding::O200k.as_str(),
-        Counting::Estimate if args.tokens == TokensArg::Reported => "reported",
-        Counting::Estimate => "estimate",
-    }
-}
-
-/// Returns how many tokens the request takes, as it was asked to be told.
-fn total(args: &Args, found: &ops::Context) -> u64 {
-    let reported = found.reported.filter(|_| args.tokens == TokensArg::Reported);
-    reported.unwrap_or_else(|| found.tokens())
-}
-
-fn named<'a>(ids: &'a BTreeMap<u64, String>, entries: &[u64]) -> Vec<&'a str> {
-    entries.iter().filter_map(|entry| ids.get(entry)).map(String::as_str).collect()
-}
-
-fn machine(
-    context: &mut Context,
-    (args, near): (&Args, &Nearness),
-    archive: &Archive,
-    session: &Session,
-    found: &ops::Context,
-) -> Result<(), CommandError> {
-    let prepared = &found.prepared;
-    let request = undertext::context::request(&prepared.items, found.shape);
-    let summary = Summary {
-        session: &session.name.id,
-        r#as: found.shape.as_str(),
-        model: found.model.as_deref(),
-        window: found.window.tokens,
-        source: found.window.source.as_str(),
-        verdict: found.window.verdict.as_str(),
-        tokens: total(args, found),
-        counted: how(args, found.counting),
-        reported: found.reported,
-        messages: prepared.items.len(),
-        turns: prepared.limited.turns,
-        kept: prepared.limited.kept,
-        exceeds: prepared.limited.exceeds,
-        added: prepared.repaired.added,
-        duplicates: prepared.repaired.duplicates,
-        orphans: prepared.repaired.orphans,
-        moved: prepared.repaired.moved,
-        images: found.pictures.0,
-        image_bytes: found.pictures.1,
-        compact_at: near.at,
-        due: near.is_due,
-        request: &request,
-    };
-    json::line(&mut context.output, "context", &summary)?;
+fn machine(context: &mut Context, archive: &Archive, sent: &Sent<'_>) -> Result<(), CommandError> {
+    json::line(&mut context.output, sent)?;
+    let prepared = &sent.found.prepared;
     let of_items = prepared.items.iter().flat_map(|item| &item.entries);
     let of_changes = prepared.changes.iter().flat_map(|change| &change.entries);
-    let ids = ids(archive, session, of_items.chain(of_changes).copied())?;
+    let ids = ids(archive, sent.session, of_items.chain(of_changes).copied())?;
     let mut total = 0;
     for (n, item) in prepared.items.iter().enumerate() {
-        let tokens = item.tokens.unwrap_or(0);
-        total += tokens;
-        let (role, origin) = (item.message.role.as_str(), item.origin.as_str());
+        total += item.tokens.unwrap_or(0);
         let entries = named(&ids, &item.entries);
-        let shape = MessageShape { n, role, origin, entries, tokens, total };
-        json::line(&mut context.output, "message", &shape)?;
+        json::line(&mut context.output, &SentMessage { n, item, entries, total })?;
     }
     for change in &prepared.changes {
-        let (step, act) = (change.step.as_str(), change.act.as_str());
         let entries = named(&ids, &change.entries);
-        let shape = ChangeShape { step, act, entries, why: &change.why };
-        json::line(&mut context.output, "change", &shape)?;
+        json::line(&mut context.output, &Treatment { change, entries })?;
     }
     Ok(())
 }
 
-fn person(
-    context: &mut Context,
-    (args, near): (&Args, &Nearness),
-    archive: &Archive,
-    session: &Session,
-    found: &ops::Context,
-) -> Result<(), CommandError> {
+fn person(context: &mut Context, archive: &Archive, sent: &Sent<'_>) -> Result<(), CommandError> {
+    let found = sent.found;
     context.output.page()?;
     let prepared = &found.prepared;
     let of_items = prepared.items.iter().filter_map(Item::entry);
     let of_changes = prepared.changes.iter().flat_map(|change| &change.entries).copied();
-    let ids = ids(archive, session, of_items.chain(of_changes))?;
-    let short = |entry: u64| ids.get(&entry).and_then(|id| id.get(..8)).unwrap_or("?").to_owned();
+    let ids = ids(archive, sent.session, of_items.chain(of_changes))?;
+    let short = |entry: u64| ids.get(&entry).map_or("?".to_owned(), |id| format!("{id:.8}"));
     if prepared.items.is_empty() {
         context.output.note("A model would be sent nothing");
     }
@@ -399,7 +299,7 @@ fn person(
     if !prepared.items.is_empty() {
         writeln!(context.output)?;
     }
-    told(context, (args, near), found)?;
+    told(context, sent)?;
     // What was done alike is told once.
     let mut alike: BTreeMap<(Step, Act, &str), Vec<u64>> = BTreeMap::new();
     for change in &prepared.changes {
@@ -424,14 +324,10 @@ fn person(
 }
 
 /// Tells how large the whole is.
-fn told(
-    context: &mut Context,
-    (args, near): (&Args, &Nearness),
-    found: &ops::Context,
-) -> Result<(), CommandError> {
+fn told(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError> {
+    let found = sent.found;
     let (prepared, window) = (&found.prepared, &found.window);
-    let tokens = total(args, found);
-    let how = how(args, found.counting);
+    let (tokens, how) = (sent.tokens(), sent.counted());
     let percent = tokens.saturating_mul(100) / window.tokens.max(1);
     let messages = counted(prepared.items.len() as u64, "message", "messages");
     let model = found.model.as_deref().unwrap_or("no model known");
@@ -440,12 +336,12 @@ fn told(
         window.tokens,
         window.source.words(),
     ))?;
-    if let Some(reported) = found.reported.filter(|_| args.tokens != TokensArg::Reported) {
+    if let Some(reported) = found.reported.filter(|_| !sent.is_reported) {
         context.say(&format!(
             "By the word of the newest answer it was {reported} before this was prepared"
         ))?;
     }
-    context.say(&capital(&models::nearness(near)))?;
+    context.say(&capital(&models::nearness(sent.near)))?;
     let (turns, kept) = (prepared.limited.turns, prepared.limited.kept);
     if kept < turns {
         context.say(&format!("{kept} of {} stay", counted(turns as u64, "turn", "turns")))?;
@@ -514,25 +410,10 @@ fn explain(
         return Ok(());
     };
     let explained = ops::explain(archive, session, found, entry)?;
-    let ids = ids(archive, session, [entry].into_iter())?;
-    let id = ids.get(&entry).map(String::as_str).unwrap_or_default();
     if context.json {
-        let changes: Vec<_> = explained
-            .changes
-            .iter()
-            .map(|change| ChangeShape {
-                step: change.step.as_str(),
-                act: change.act.as_str(),
-                entries: vec![id],
-                why: &change.why,
-            })
-            .collect();
-        let fields = serde_json::json!({
-            "entry": id, "messages": explained.messages, "why": explained.why, "changes": changes,
-        });
-        return Ok(json::line(&mut context.output, "explained", &fields)?);
+        return Ok(json::line(&mut context.output, &explained)?);
     }
-    let short = id.get(..8).unwrap_or(id);
+    let short = format!("{:.8}", explained.entry);
     match explained.messages.as_slice() {
         [] => context.say(&format!("{short} is not sent: {}", explained.why))?,
         at => {

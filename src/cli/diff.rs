@@ -3,12 +3,12 @@
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 
-use serde_json::json;
 use undertext::model::EntryId;
 use undertext::ops::{self, Diff, Difference, Line, Side};
+use undertext::report::{Only, Renewed, Reworded, Same, Tally};
 
 use super::Context;
-use super::common::{counted, short, whole};
+use super::common::{counted, short};
 use super::error::{CommandError, Exit};
 use super::hint;
 use super::words::{About, Noun};
@@ -82,8 +82,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         found.rows.iter().any(|row| matches!(row, Difference::Only(..) | Difference::Changed(..)));
     let exit = if differs { Exit::No } else { Exit::Yes };
     if context.json {
-        let fork = json!({ "entry": whole(found.fork), "common": found.common });
-        json::line(&mut context.output, "fork", &fork)?;
+        json::line(&mut context.output, &found)?;
     } else {
         context.output.page()?;
         let common = counted(found.common, "entry", "entries");
@@ -111,27 +110,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 fn tell(context: &mut Context, row: &Difference) -> Result<(), CommandError> {
     let out = &mut context.output;
     match row {
-        Difference::Same(entries) => json::line(out, "same", &json!({ "entries": entries }))?,
-        Difference::Only(side, line) => {
-            let side = match side {
-                Side::One => "one",
-                Side::Other => "other",
-            };
-            json::line(out, "only", &json::EntryShape::new(line).on(side))?;
-        }
+        Difference::Same(entries) => json::line(out, &Same { entries: *entries })?,
+        Difference::Only(side, line) => json::line(out, &Only { side: *side, line })?,
         Difference::Renewed(pairs) => {
-            for (one, other) in pairs {
-                let fields = json!({ "one": one.to_string(), "other": other.to_string() });
-                json::line(out, "renewed", &fields)?;
+            for &(one, other) in pairs {
+                json::line(out, &Renewed { one, other })?;
             }
         }
         Difference::Changed(one, other) => {
-            let fields = json!({
-                "one": one.id.to_string(),
-                "other": other.id.to_string(),
-                "diff": diff::unified(&text(one), &text(other)),
-            });
-            json::line(out, "changed", &fields)?;
+            let diff = diff::unified(&text(one), &text(other));
+            json::line(out, &Reworded { one: one.id, other: other.id, diff })?;
         }
     }
     Ok(())
@@ -186,33 +174,24 @@ fn show(
 
 /// Counts what differs.
 fn stat(context: &mut Context, found: &Diff) -> Result<(), CommandError> {
-    let (mut same, mut renewed, mut changed) = (0, 0, 0);
-    let mut only = [(0u64, 0u64); 2];
+    let mut tally = Tally::default();
     for row in &found.rows {
         match row {
-            Difference::Same(n) => same += n,
-            Difference::Renewed(pairs) => renewed += pairs.len() as u64,
-            Difference::Changed(..) => changed += 1,
+            Difference::Same(n) => tally.same += n,
+            Difference::Renewed(pairs) => tally.renewed += pairs.len() as u64,
+            Difference::Changed(..) => tally.changed += 1,
             Difference::Only(side, line) => {
-                let [one, other] = &mut only;
+                let Tally { one, other, .. } = &mut tally;
                 let counts = if *side == Side::One { one } else { other };
-                counts.0 += 1;
-                counts.1 += text(line).chars().count() as u64;
+                counts.entries += 1;
+                counts.characters += text(line).chars().count() as u64;
             }
         }
     }
-    let [one, other] = only;
     if context.json {
-        let side = |(entries, characters)| json!({ "entries": entries, "characters": characters });
-        let fields = json!({
-            "same": same,
-            "renewed": renewed,
-            "changed": changed,
-            "one": side(one),
-            "other": side(other),
-        });
-        return Ok(json::line(&mut context.output, "stat", &fields)?);
+        return Ok(json::line(&mut context.output, &tally)?);
     }
+    let Tally { same, renewed, changed, one, other } = tally;
     let mut table = Table::new([Align::Left, Align::Right, Align::Right]);
     let mut row = |name: &str, entries: u64, characters: Option<u64>| {
         let characters = characters.map(|n| counted(n, "character", "characters"));
@@ -222,8 +201,8 @@ fn stat(context: &mut Context, found: &Diff) -> Result<(), CommandError> {
             Cell::new(Label::Plain, &characters.unwrap_or_default()),
         ]);
     };
-    row("on the first side only", one.0, Some(one.1));
-    row("on the other side only", other.0, Some(other.1));
+    row("on the first side only", one.entries, Some(one.characters));
+    row("on the other side only", other.entries, Some(other.characters));
     row("changed", changed, None);
     row("the same under another entry", renewed, None);
     row("the same", same, None);

@@ -1,11 +1,10 @@
 //! `doctor`: looks at the folder of the store, and mends what it can.
 
-use serde_json::json;
 use undertext::ops::{self, Ailment, Cure};
+use undertext::report::{Examined, Treated};
 use undertext::store::StoreError;
 
 use super::Context;
-use super::common;
 use super::common::shown;
 use super::error::{CommandError, Exit};
 use super::hint::Line;
@@ -43,8 +42,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let ok = left.is_empty();
     if context.json {
-        let fields = json!({ "ok": ok, "path": common::path(Some(&root)) });
-        json::line(&mut context.output, "examined", &fields)?;
+        json::line(&mut context.output, &Examined { ok, path: &root })?;
     } else if ok {
         context.say(&format!("{} is in order", shown(&root)))?;
     } else if left.iter().any(|ailment| ailment.cure != Cure::Person) {
@@ -54,21 +52,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 fn tell(context: &mut Context, ailment: &Ailment, cured: bool) -> Result<(), CommandError> {
-    let Ailment { path, problem, cure } = ailment;
     if context.json {
-        let cure = match cure {
-            Cure::Mode(_) => "mode",
-            Cure::Delete => "delete",
-            Cure::Person => "person",
-        };
-        let fields = json!({
-            "path": common::path(Some(path)),
-            "problem": problem,
-            "cure": cure,
-            "cured": cured,
-        });
-        return Ok(json::line(&mut context.output, "ailment", &fields)?);
+        return Ok(json::line(&mut context.output, &Treated { ailment, cured })?);
     }
+    let Ailment { path, problem, cure } = ailment;
     let done = match (cured, cure) {
         (false, _) => String::new(),
         (true, Cure::Mode(mode)) => format!("; it is {mode:04o} now"),

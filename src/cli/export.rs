@@ -5,9 +5,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
-use serde_json::json;
 use undertext::disk::{self, Refusal};
 use undertext::ops::{self, Archive, Session};
+use undertext::report::Exported;
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -91,9 +91,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Ok(())
     })?;
     if context.json {
-        let path = out.to_string_lossy();
-        let fields = json!({ "session": session.name.id, "path": path, "bytes": bytes });
-        json::line(&mut context.output, "export", &fields)?;
+        let exported = Exported { session: &session.name.id, path: out, bytes };
+        json::line(&mut context.output, &exported)?;
     }
     context.output.note(&format!("Wrote {} to {}", units::size(bytes), safe::path(out)));
     Ok(Exit::Yes)
@@ -103,16 +102,7 @@ fn list(context: &mut Context, archive: &Archive, session: &Session) -> Result<(
     let held = ops::generations(archive, session)?;
     if context.json {
         for held in &held {
-            let fields = json!({
-                "generation": held.generation,
-                "file": held.file.as_ref().map(|file| file.to_string_lossy()),
-                "entries": held.entries,
-                "bytes": held.bytes,
-                "operation": held.operation,
-                "container": held.container,
-                "current": held.is_current,
-            });
-            json::line(&mut context.output, "generation", &fields)?;
+            json::line(&mut context.output, held)?;
         }
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! `graph`: where a session's paths part, and what stands at their ends.
 
-use serde_json::json;
 use undertext::ops;
+use undertext::report::{EmptyBranch, NumberedNode};
 
 use super::Context;
 use super::common;
@@ -49,15 +49,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let graph = ops::graph(&archive, &session, args.all)?;
     if context.json {
         for branch in &graph.empty {
-            let fields =
-                json!({ "branch": branch, "entry": null, "head": *branch == graph.current });
-            json::line(&mut context.output, "branch", &fields)?;
+            let empty = EmptyBranch { branch, is_current: *branch == graph.current };
+            json::line(&mut context.output, &empty)?;
         }
-        for (n, node) in graph.nodes.iter().enumerate() {
-            json::line(&mut context.output, "node", &json::NodeShape::new(n, node))?;
+        for (node, stretch) in graph.nodes.iter().enumerate() {
+            json::line(&mut context.output, &NumberedNode { node, stretch })?;
         }
-        if graph.kin.is_some() {
-            json::line(&mut context.output, "kin", &common::kin(graph.kin.as_ref()))?;
+        if let Some(kin) = &graph.kin {
+            json::line(&mut context.output, kin)?;
         }
         return Ok(Exit::Yes);
     }

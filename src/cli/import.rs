@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use serde_json::{Value, json};
 use undertext::ops::{self, Imported, Quirk, Skipped, Step, Summary, Why};
+use undertext::report::FoundFile;
 
 use super::Context;
-use super::common::shown;
-use super::common::{self, counted};
+use super::common::{counted, shown};
 use super::error::{CommandError, Exit, Kind};
 use super::output::{Output, Progress};
 use crate::render::style::Label;
@@ -97,7 +96,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for imported in &sessions {
         context.tell(&imported.notices);
         if context.json {
-            tell_json(context, imported)?;
+            json::line(&mut context.output, imported)?;
         } else {
             tell(context, imported, args.verbose)?;
         }
@@ -116,13 +115,8 @@ fn list(
     let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);
     for source in &sources {
         if context.json {
-            let fields = json!({
-                "session": source.session.id,
-                "agent": source.session.format,
-                "path": common::path(Some(&source.path)),
-                "bytes": source.bytes,
-            });
-            json::line(&mut context.output, "source", &fields)?;
+            let (session, path, bytes) = (&source.session, source.path.as_path(), source.bytes);
+            json::line(&mut context.output, &FoundFile { session, path, bytes })?;
         }
         table.row([
             Cell::new(Label::Plain, &source.session.format),
@@ -135,29 +129,6 @@ fn list(
         context.show(&table)?;
     }
     left_out.conclude(&mut context.output, sources.len() as u64)
-}
-
-fn tell_json(context: &mut Context, imported: &Imported) -> Result<(), CommandError> {
-    let oddities = imported.oddities.iter().map(|oddity| {
-        json!({
-            "path": common::path(Some(&oddity.path)),
-            "line": oddity.line,
-            "kind": oddity.quirk.as_str(),
-            "what": oddity.quirk.words(),
-        })
-    });
-    let fields = json!({
-        "session": imported.session.name.id,
-        "agent": imported.session.name.format,
-        "new": imported.new,
-        "operation": imported.operation,
-        "files": imported.files,
-        "entries": imported.entries,
-        "bytes": imported.bytes,
-        "left": imported.left,
-        "oddities": oddities.collect::<Vec<Value>>(),
-    });
-    Ok(json::line(&mut context.output, "imported", &fields)?)
 }
 
 fn tell(context: &mut Context, imported: &Imported, verbose: bool) -> Result<(), CommandError> {
@@ -180,17 +151,7 @@ fn tell(context: &mut Context, imported: &Imported, verbose: bool) -> Result<(),
 /// Tells what was done in all.
 fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), CommandError> {
     if context.json {
-        let fields = json!({
-            "files": summary.files,
-            "unchanged": summary.unchanged,
-            "skipped": summary.skipped,
-            "left_out": summary.left_out,
-            "sessions": summary.sessions,
-            "entries": summary.entries,
-            "bytes": summary.bytes,
-            "oddities": summary.oddities,
-        });
-        return Ok(json::line(&mut context.output, "summary", &fields)?);
+        return Ok(json::line(&mut context.output, summary)?);
     }
     let read = summary.files - summary.unchanged;
     context.say(&format!(

@@ -76,7 +76,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if context.json {
         for line in &log.lines {
-            json::line(&mut context.output, "entry", &json::EntryShape::new(line))?;
+            json::line(&mut context.output, line)?;
         }
         return Ok(Exit::Yes);
     }

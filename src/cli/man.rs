@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap_mangen::Man;
-use serde_json::json;
+use undertext::report::Page;
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -31,7 +31,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let written = write_pages((context.describe)(), dir)?;
     if context.json {
         for path in &written {
-            json::line(&mut context.output, "page", &json!({ "path": path.to_string_lossy() }))?;
+            json::line(&mut context.output, &Page { path })?;
         }
     }
     context.output.note(&format!("Wrote {} pages to {}", written.len(), safe::path(dir)));

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use serde_json::{Value, json};
+use serde_json::Value;
 use undertext::context::Shape;
 use undertext::context::event::Event;
 use undertext::context::history::{self, Limits};
@@ -27,7 +27,7 @@ use undertext::provider::{
 };
 use undertext::settings::{Provider, ProviderKind, Settings};
 
-use super::common::{counted, path, whole};
+use super::common::counted;
 use super::error::{CommandError, Kind};
 use super::output::Output;
 use super::{Context, advice};
@@ -374,30 +374,6 @@ fn hook(line: String, folder: PathBuf, limit: Duration) -> Hook {
             (Some(_), errors) => Err(errors.to_owned()),
             (None, _) => Err(format!("`{line}` was killed")),
         }
-    })
-}
-
-/// Returns what programs are told of a compaction.
-pub(crate) fn compacted(done: &Compacted) -> Value {
-    let parts = &done.parts;
-    json!({
-        "operation": done.operation,
-        "nothing": done.nothing.map(|why| why.to_string()),
-        "branch": done.branch,
-        "left": done.left,
-        "summary": whole(done.summary),
-        "summarised": parts.summarised.messages,
-        "kept": parts.kept.messages,
-        "carried": parts.carried.messages,
-        "pre_tokens": done.pre_tokens,
-        "post_tokens": done.post_tokens,
-        "window": done.window,
-        "files": done.files,
-        "model": (!done.model.is_empty()).then_some(&done.model),
-        "duration_ms": done.duration_ms,
-        "fallback": done.fallback,
-        "rotated": path(done.rotated.as_deref()),
-        "written": path(done.written.as_deref()),
     })
 }
 

@@ -1,9 +1,8 @@
 //! `new`: begins a session.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use undertext::ops::{self, Layers};
 
-use super::common;
 use super::common::shown;
 use super::error::{CommandError, Exit};
 use super::{Context, env};
@@ -55,12 +54,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let (id, live) = (&created.session.name.id, created.live.as_deref());
     if context.json {
-        let fields = json!({
-            "session": id,
-            "live": common::path(live),
-            "operation": created.operation,
-        });
-        json::line(&mut context.output, "session", &fields)?;
+        json::line(&mut context.output, &created)?;
         return Ok(Exit::Yes);
     }
     context.say(&format!("Session {id}"))?;
@@ -78,6 +72,6 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 fn object(pairs: &[(String, String)]) -> Value {
-    let fields = pairs.iter().map(|(key, value)| (key.clone(), json!(value)));
+    let fields = pairs.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
     Value::Object(fields.collect::<Map<_, _>>())
 }

@@ -1,6 +1,6 @@
 //! `operations`: lists what was done to a session.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use undertext::model::{Command, Operation, Text};
 use undertext::ops;
 
@@ -39,17 +39,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for view in ops::operations(&archive, &session, args.number.unwrap_or(usize::MAX))? {
         let operation = &view.operation;
         if context.json {
-            let fields = json!({
-                "operation": operation.n,
-                "at": operation.at.to_string(),
-                "command": operation.command.as_str(),
-                "detail": operation.command.to_json(),
-                "entries": operation.count(),
-                "undoes": operation.undoes(),
-                "undone": view.undone,
-                "hash": operation.hash.to_string(),
-            });
-            json::line(&mut context.output, "operation", &fields)?;
+            json::line(&mut context.output, &view)?;
             continue;
         }
         table.row([

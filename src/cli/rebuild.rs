@@ -1,12 +1,10 @@
 //! `rebuild`: rebuilds derived rows.
 
-use std::fmt::Write as _;
-
-use serde_json::json;
 use undertext::ops;
 use undertext::store::StoreError;
 
 use super::Context;
+use super::common::{DIGITS, counted};
 use super::error::{CommandError, Exit};
 use super::words::OneOrAll;
 use crate::render::json;
@@ -43,15 +41,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);
     for session in sessions {
         let rebuilt = ops::rebuild(&mut archive, &session)?;
-        let digest = hex(&rebuilt.digest);
         if context.json {
-            let fields = json!({
-                "session": session.name.id,
-                "equal": rebuilt.equal,
-                "records": rebuilt.records,
-                "digest": digest,
-            });
-            json::line(&mut context.output, "rebuilt", &fields)?;
+            json::line(&mut context.output, &rebuilt)?;
             continue;
         }
         let (label, equal) =
@@ -59,17 +50,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         table.row([
             Cell::new(Label::Id, &session.name.id),
             Cell::new(label, equal),
-            Cell::new(Label::Plain, &super::common::counted(rebuilt.records, "record", "records")),
-            Cell::new(Label::Dim, digest.get(..super::common::DIGITS).unwrap_or_default()),
+            Cell::new(Label::Plain, &counted(rebuilt.records, "record", "records")),
+            Cell::new(Label::Dim, &format!("{:.DIGITS$}", rebuilt.digest)),
         ]);
     }
     context.show(&table)?;
     Ok(Exit::Yes)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        write!(digits, "{byte:02x}").expect("a string takes all that is written");
-        digits
-    })
 }

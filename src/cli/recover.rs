@@ -1,10 +1,10 @@
 //! `recover`: brings a session under its window again.
 
 use anyhow::anyhow;
-use serde_json::json;
 use undertext::context::model::{Fault, ModelError};
 use undertext::context::overflow::{self, Figures, Verdict};
 use undertext::ops;
+use undertext::report::Fitted;
 
 use super::Context;
 use super::common::Writing;
@@ -76,13 +76,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut emit = |event: &_| (kit.sink)(event);
     let done = ops::recover(&mut archive, &session, &workspace, &wanted, &mut attempt, &mut emit)?;
     if context.json {
-        let fields = json!({
-            "operations": done.operations,
-            "pre_tokens": done.pre_tokens,
-            "post_tokens": done.post_tokens,
-            "window": window,
-        });
-        context.write_changed("recover", (&archive, &session), fields)?;
+        let ops::Recovered { operations, pre_tokens, post_tokens, .. } = &done;
+        let (pre_tokens, post_tokens) = (*pre_tokens, *post_tokens);
+        let fitted = Fitted { operations, pre_tokens, post_tokens, window };
+        context.write_changed((&archive, &session), &fitted)?;
         return Ok(Exit::Yes);
     }
     context.say_session((&archive, &session))?;

@@ -1,6 +1,7 @@
 //! `redo`: undoes an undo.
 
 use undertext::ops;
+use undertext::report::Redone;
 
 use super::Context;
 use super::common::{Writing, tell_undone};
@@ -32,5 +33,5 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(args.writing.manner(context));
     let redone = ops::redo(&mut archive, &session)?;
-    tell_undone(context, ("redo", "undo"), (&archive, &session), &redone)
+    tell_undone(context, "undo", (&archive, &session), &Redone(&redone), &redone)
 }

@@ -2,11 +2,10 @@
 
 use std::ffi::OsString;
 
-use serde_json::json;
 use undertext::ops;
 
 use super::Context;
-use super::common::{Writing, short, tell_back, whole};
+use super::common::{Writing, short, tell_back};
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
 
@@ -60,6 +59,5 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Some(n) => format!("checkpoint {n}"),
         None => format!("{wanted} ({})", short(reverted.entry)),
     };
-    let place = json!({ "checkpoint": reverted.checkpoint, "entry": whole(reverted.entry) });
-    tell_back(context, ("revert", &to), (&archive, &session), place, &reverted)
+    tell_back(context, &to, (&archive, &session), &reverted, &reverted)
 }

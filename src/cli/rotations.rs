@@ -1,10 +1,8 @@
 //! `rotations`: lists the live files that were set aside.
 
-use serde_json::json;
 use undertext::ops::{self, RotatedState};
 
 use super::Context;
-use super::common;
 use super::error::{CommandError, Exit};
 use super::words::About;
 use crate::render::style::Label;
@@ -38,14 +36,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     for rotated in all {
         if context.json {
-            let fields = json!({
-                "operation": rotated.operation,
-                "command": rotated.command,
-                "path": common::path(Some(&rotated.path)),
-                "bytes": rotated.length,
-                "state": rotated.state.as_str(),
-            });
-            json::line(&mut context.output, "rotation", &fields)?;
+            json::line(&mut context.output, &rotated)?;
         }
         let label = match rotated.state {
             RotatedState::Whole => Label::Plain,

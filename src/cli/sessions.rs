@@ -1,14 +1,13 @@
 //! `sessions`: lists sessions, and leaves some out of lists.
 
-use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
-use undertext::model::{SessionName, Timestamp};
-use undertext::ops::{self, Archive, Bond, Kin};
-use undertext::store::{Listed, SessionFilter};
+use undertext::model::Timestamp;
+use undertext::ops::{self, Kin};
+use undertext::report::{Concealed, ListedSession};
+use undertext::store::SessionFilter;
 
 use super::advice::beginnings;
 use super::error::{CommandError, Exit};
@@ -90,8 +89,8 @@ fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, Com
     let outcome = ops::hide(&mut archive, &session, hidden)?;
     context.tell(&outcome.notices);
     if context.json {
-        let fields = json!({ "hidden": hidden, "operation": outcome.operation });
-        context.write_changed("hide", (&archive, &session), fields)?;
+        let concealed = Concealed { hidden, operation: outcome.operation };
+        context.write_changed((&archive, &session), &concealed)?;
         return Ok(Exit::Yes);
     }
     context.say_session((&archive, &session))?;
@@ -131,21 +130,10 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         limit: Some(args.number),
         ..SessionFilter::default()
     };
-    let sessions = below_parents(&archive, archive.sessions(&filter)?)?;
+    let sessions = ops::list(&archive, &filter)?;
     if context.json {
-        for (Listed { name, card, .. }, kin) in sessions {
-            let fields = json!({
-                "session": name.id,
-                "agent": name.format,
-                "title": card.title,
-                "folder": card.folder,
-                "started": card.started.to_string(),
-                "active": card.active.to_string(),
-                "turns": card.turns,
-                "hidden": card.hidden,
-                "kin": common::kin(kin.as_ref()),
-            });
-            json::line(&mut context.output, "session", &fields)?;
+        for listed in &sessions {
+            json::line(&mut context.output, listed)?;
         }
         return Ok(Exit::Yes);
     }
@@ -153,7 +141,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let digits = digits(&sessions);
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, left, left, right, left, left]);
-    for (Listed { name, card, .. }, kin) in &sessions {
+    for ListedSession { name, card, kin } in &sessions {
         let title = card.title.as_deref().unwrap_or_default();
         let kin = kin.as_ref().map(|kin| (kin, short(&kin.session)));
         let title = match kin {
@@ -178,56 +166,14 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     Ok(Exit::Yes)
 }
 
-/// Puts sub-agents below the session that they work for, and adds to each session what it was made of.
-fn below_parents(
-    archive: &Archive,
-    sessions: Vec<Listed>,
-) -> Result<Vec<(Listed, Option<Kin>)>, CommandError> {
-    let mut listed = Vec::new();
-    for found in sessions {
-        let kin = match archive.session(&found.name)? {
-            Some(session) => ops::kin(archive.store(), &session)?,
-            None => None,
-        };
-        listed.push((found, kin));
-    }
-    let names: BTreeSet<_> = listed.iter().map(|(found, _)| found.name.clone()).collect();
-    let parent = |(found, kin): &(Listed, Option<Kin>)| {
-        let kin = kin.as_ref().filter(|kin| kin.bond == Bond::SubAgent)?;
-        let name = SessionName { format: found.name.format.clone(), id: kin.session.clone() };
-        names.contains(&name).then_some(name)
-    };
-    let (aside, mut ordered): (Vec<_>, Vec<_>) =
-        listed.into_iter().partition(|listed| parent(listed).is_some());
-    // The newest comes last here, so that it ends up right below its session.
-    let mut left: Vec<_> = aside.into_iter().rev().collect();
-    while !left.is_empty() {
-        let before = left.len();
-        let mut rest = Vec::new();
-        for listed in left {
-            let wanted = parent(&listed);
-            match ordered.iter().position(|(found, _)| Some(&found.name) == wanted.as_ref()) {
-                Some(place) => ordered.insert(place + 1, listed),
-                None => rest.push(listed),
-            }
-        }
-        left = rest;
-        if left.len() == before {
-            // Sub-agents of each other belong below nothing.
-            ordered.append(&mut left);
-        }
-    }
-    Ok(ordered)
-}
-
 /// Returns the id of a session as it is shown beside others.
 fn short(id: &str) -> String {
     shown(id, DIGITS)
 }
 
 /// Returns how many characters tell the ids of a list apart.
-fn digits(sessions: &[(Listed, Option<Kin>)]) -> usize {
-    let ids = || sessions.iter().map(|(listed, _)| &listed.name.id).filter(|id| !id.contains('/'));
+fn digits(sessions: &[ListedSession]) -> usize {
+    let ids = || sessions.iter().map(|listed| &listed.name.id).filter(|id| !id.contains('/'));
     let longest = ids().map(|id| id.chars().count()).max().unwrap_or(0);
     let distinct = |digits: &usize| {
         let mut ids: Vec<String> = ids().map(|id| beginning(id, *digits)).collect();

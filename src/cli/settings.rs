@@ -3,8 +3,8 @@
 use std::io::{ErrorKind, Write as _};
 
 use anyhow::{Context as _, anyhow};
-use serde_json::json;
 use undertext::disk;
+use undertext::report::ReadSetting;
 use undertext::settings::{Author, File, Read, Setting, Settings};
 
 use super::Context;
@@ -72,18 +72,7 @@ impl Context {
         }
         let taken = read.set.iter().map(|set| (set, true));
         for (set, taken) in taken.chain(read.refused.iter().map(|set| (set, false))) {
-            let fields = json!({
-                "key": set.name(),
-                "value": set.value,
-                "source": match set.author {
-                    Author::User => "user",
-                    Author::Store => "store",
-                },
-                "file": set.file,
-                "line": set.line,
-                "taken": taken,
-            });
-            json::line(&mut self.output, "setting", &fields)?;
+            json::line(&mut self.output, &ReadSetting { set, taken })?;
         }
         Ok(Exit::Yes)
     }

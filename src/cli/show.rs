@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use anyhow::anyhow;
 use regex::Regex;
-use serde_json::json;
 use undertext::model::Text;
 use undertext::ops::{self, Hidden, Line, SessionError};
+use undertext::report::{Excerpt, TextLine, Uncovered};
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -146,8 +146,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         None => (text.as_str(), 1, text.lines().count()),
     };
     if context.json {
-        let entry = json::EntryShape::new(&line).with_text(part, from, total);
-        json::line(&mut context.output, "entry", &entry)?;
+        let excerpt = Excerpt { line: &line, text: part, from, lines: total };
+        json::line(&mut context.output, &excerpt)?;
         return Ok(Exit::Yes);
     }
     context.output.page()?;
@@ -190,20 +190,11 @@ fn show_hidden(context: &mut Context, args: &Args, hidden: &Hidden) -> Result<Ex
     }
     if context.json {
         for part in &hidden.texts {
-            let asked = match args.lines {
+            let text = match args.lines {
                 Some(lines) => lines.of(part.hidden())?.0,
                 None => part.hidden(),
             };
-            let fields = json!({
-                "entry": hidden.entry.to_string(),
-                "origin": hidden.origin.to_string(),
-                "call": part.call,
-                "part": part.text,
-                "shown": part.shown().chars().count(),
-                "hidden": part.hidden().chars().count(),
-                "text": asked,
-            });
-            json::line(&mut context.output, "hidden", &fields)?;
+            json::line(&mut context.output, &Uncovered { hidden, part, text })?;
         }
         return Ok(Exit::Yes);
     }
@@ -228,7 +219,7 @@ fn grep(context: &mut Context, pattern: &Regex, text: &str) -> Result<Exit, Comm
     for (n, line) in (1..).zip(text.lines()).filter(|(_, line)| pattern.is_match(line)) {
         found = Exit::Yes;
         if context.json {
-            json::line(&mut context.output, "line", &json!({ "line": n, "text": line }))?;
+            json::line(&mut context.output, &TextLine { line: n, text: line })?;
             continue;
         }
         let number = context.output.styles().paint(Label::Id, &format!("{n}:"));

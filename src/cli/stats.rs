@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 
-use serde_json::json;
 use undertext::ops::{self, Stats};
 
 use super::Context;
@@ -41,12 +40,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let archive = context.reader()?;
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, right, right, right]);
-    for (agent, Stats { sessions, entries, bytes }) in ops::stats(&archive)? {
+    for stats in ops::stats(&archive)? {
         if context.json {
-            let fields =
-                json!({ "agent": agent, "sessions": sessions, "entries": entries, "bytes": bytes });
-            json::line(&mut context.output, "agent", &fields)?;
+            json::line(&mut context.output, &stats)?;
         }
+        let Stats { agent, sessions, entries, bytes } = stats;
         table.row([
             Cell::new(Label::Plain, &agent),
             Cell::new(Label::Plain, &counted(sessions, "session", "sessions")),
@@ -56,14 +54,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let sizes = archive.store().sizes()?;
     if context.json {
-        let fields = json!({
-            "lines": sizes.lines,
-            "raw": sizes.raw,
-            "texts": sizes.texts,
-            "kept": sizes.kept,
-            "stored": sizes.stored,
-        });
-        json::line(&mut context.output, "store", &fields)?;
+        json::line(&mut context.output, &sizes)?;
         return Ok(Exit::Yes);
     }
     context.show(&table)?;
@@ -81,32 +72,18 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 /// Counts one session.
 fn one(context: &mut Context, wanted: &OsStr) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(Some(wanted))?;
-    let Stats { entries, bytes, .. } = ops::stats_of(&archive, &session)?;
-    let status = ops::status(&archive, &session)?;
-    let checkpoints = ops::checkpoints(archive.store(), &session)?.len() as u64;
-    let states = ops::generations(&archive, &session)?.len() as u64;
-    let turns = status.card.turns;
+    let stats = ops::stats_of(&archive, &session)?;
     if context.json {
-        let fields = json!({
-            "session": session.name.id,
-            "agent": session.name.format,
-            "entries": entries,
-            "bytes": bytes,
-            "turns": turns,
-            "branches": status.branches,
-            "checkpoints": checkpoints,
-            "states": states,
-        });
-        json::line(&mut context.output, "session", &fields)?;
+        json::line(&mut context.output, &stats)?;
         return Ok(Exit::Yes);
     }
     let counts = [
-        counted(turns, "turn", "turns"),
-        counted(entries, "entry", "entries"),
-        units::size(bytes),
-        counted(status.branches, "branch", "branches"),
-        counted(checkpoints, "checkpoint", "checkpoints"),
-        counted(states, "state of its files", "states of its files"),
+        counted(stats.turns, "turn", "turns"),
+        counted(stats.entries, "entry", "entries"),
+        units::size(stats.bytes),
+        counted(stats.branches, "branch", "branches"),
+        counted(stats.checkpoints, "checkpoint", "checkpoints"),
+        counted(stats.states, "state of its files", "states of its files"),
     ];
     context.say(&format!(
         "{} ({}): {}",

@@ -2,10 +2,10 @@
 
 use std::io::Write as _;
 
-use serde_json::{Value, json};
-use undertext::context::plan::Nearness;
+use serde_json::Value;
 use undertext::context::window::Source;
-use undertext::ops::{self, Fullness, Session, Status};
+use undertext::ops::{self, Session};
+use undertext::report::{Layered, Standing};
 
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
@@ -56,7 +56,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let full =
         full.map(|full| (models::rule(&settings).near(full.window.tokens, full.tokens), full));
     if context.json {
-        json::line(&mut context.output, "status", &fields(&session, &status, full.as_ref()))?;
+        let standing = Standing { session: &session, status: &status, full };
+        json::line(&mut context.output, &standing)?;
         return Ok(Exit::Yes);
     }
     let mut table = Table::new([Align::Left, Align::Left]);
@@ -121,44 +122,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-fn fields(session: &Session, status: &Status, full: Option<&(Nearness, Fullness)>) -> Value {
-    let card = &status.card;
-    json!({
-        "session": session.name.id,
-        "format": session.name.format,
-        "title": card.title,
-        "folder": card.folder,
-        "branch": status.branch,
-        "branches": status.branches,
-        "head": status.head.map(|head| head.to_string()),
-        "checkpoint": status.checkpoint,
-        "turns": card.turns,
-        "entries": status.entries,
-        "operations": status.operations,
-        "started": card.started.to_string(),
-        "active": card.active.to_string(),
-        "hidden": card.hidden,
-        "kin": common::kin(status.kin.as_ref()),
-        "elsewhere": status.elsewhere.as_ref().map(|found| json!({
-            "session": found.session(), "file": found.file, "why": found.gap.as_str(),
-            "words": found.to_string(),
-        })),
-        "live": status.live.as_ref().map(|live| live.to_string_lossy()),
-        "behind": status.behind,
-        "context": full.map(|(near, full)| json!({
-            "tokens": near.tokens, "window": near.window, "compact_at": near.at, "due": near.is_due,
-            "at_least": full.is_least, "source": full.window.source.as_str(), "model": full.model,
-        })),
-    })
-}
-
 fn layers(context: &mut Context, session: &Session, layers: &Value) -> Result<(), CommandError> {
     if context.json {
-        return Ok(json::line(
-            &mut context.output,
-            "layers",
-            &json!({ "session": session.name.id, "layers": layers }),
-        )?);
+        let layered = Layered { session: &session.name.id, layers };
+        return Ok(json::line(&mut context.output, &layered)?);
     }
     let (styles, columns) = (context.output.styles(), context.output.width());
     for (n, (name, layer)) in layers.as_object().into_iter().flatten().enumerate() {

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use serde_json::json;
 use undertext::ops::{self, OpsError};
+use undertext::report::Switched;
 
 use super::Context;
 use super::common::{self, Writing};
@@ -49,24 +49,18 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         error => error.into(),
     })?;
     context.tell(&switched.notices);
-    let head = common::entry_id(&archive, &session, switched.position.head)?;
+    let entry = common::entry_id(&archive, &session, switched.position.head)?;
     let rotated = switched.rotated.as_deref();
     if context.json {
-        let fields = json!({
-            "branch": switched.branch,
-            "entry": common::whole(head),
-            "rotated": common::path(rotated),
-            "written": common::path(switched.written.as_deref()),
-            "operation": switched.operation,
-        });
-        context.write_changed("switch", (&archive, &session), fields)?;
+        let switched = Switched { branched: &switched, entry };
+        context.write_changed((&archive, &session), &switched)?;
         return Ok(Exit::Yes);
     }
     context.say_session((&archive, &session))?;
     if switched.operation.is_none() {
         context.say(&format!("{} is the current branch already", switched.branch))?;
     } else {
-        context.say(&format!("Now on branch {} at {}", switched.branch, common::short(head)))?;
+        context.say(&format!("Now on branch {} at {}", switched.branch, common::short(entry)))?;
         context.say_written(switched.written.as_deref(), rotated)?;
         context.output.hint(Line::about("undo").to("to undo"));
     }

@@ -1,12 +1,12 @@
 //! `truncate`: cuts tool results that are too long, and keeps all of them.
 
-use serde_json::json;
 use undertext::context::cut::{KEPT, Limit};
 use undertext::ops::{self, Archive, Asked, Bound, Manner, Oversized, Session, Truncated};
+use undertext::report::Bounded;
 use undertext::settings::Settings;
 
 use super::Context;
-use super::common::{DIGITS, count, counted, path};
+use super::common::{DIGITS, count, counted};
 use super::error::{CommandError, Exit};
 use super::hint::Line;
 use super::models::usual;
@@ -132,18 +132,8 @@ fn tell(
     bound: Bound,
     done: &Truncated,
 ) -> Result<(), CommandError> {
-    let fields = json!({
-        "operation": done.operation,
-        "limit": bound.limit.chars(),
-        "window": bound.window,
-        "results": done.results.len(),
-        "branch": done.left.is_some().then_some(&done.branch),
-        "left": done.left,
-        "saved": done.saved,
-        "rotated": path(done.rotated.as_deref()),
-        "written": path(done.written.as_deref()),
-    });
-    context.write_changed("truncate", changed, fields)
+    let (limit, window) = (bound.limit.chars(), bound.window);
+    context.write_changed(changed, &Bounded { truncated: done, limit, window })
 }
 
 fn nothing(context: &mut Context, limit: Limit) -> Result<(), CommandError> {
@@ -157,16 +147,7 @@ fn show(context: &mut Context, results: &[Oversized]) -> Result<(), CommandError
     for result in results {
         let (tool, chars, tokens) = (result.tool.as_deref(), result.chars, result.tokens);
         if context.json {
-            let fields = json!({
-                "entry": result.entry.to_string(),
-                "origin": result.origin.to_string(),
-                "tool": tool,
-                "characters": chars.0,
-                "left": chars.1,
-                "tokens": tokens.0,
-                "tokens_left": tokens.1,
-            });
-            json::line(&mut context.output, "result", &fields)?;
+            json::line(&mut context.output, result)?;
         }
         table.row([
             Cell::new(Label::Id, &format!("{:.DIGITS$}", result.entry)),

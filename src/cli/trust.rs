@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use serde_json::json;
+use undertext::report::{Trust, TrustedStore};
 
+use super::Context;
 use super::error::{CommandError, Exit};
 use super::hint::Line;
 use super::store::NAME;
-use super::{Context, common};
 use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -54,7 +54,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if args.off {
         let was = context.stores()?.distrust(&folder).map_err(anyhow::Error::from)?;
         if context.json {
-            tell(context, &folder, None)?;
+            json::line(&mut context.output, &Trust { path: &folder, store: None })?;
         } else if was {
             context.say(&format!("{name} is no longer trusted"))?;
         } else {
@@ -64,22 +64,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let trusted = context.trust(&folder)?;
     if context.json {
-        tell(context, &folder, Some(&trusted.store.to_string()))?;
+        let trust = Trust { path: &folder, store: Some(trusted.store) };
+        json::line(&mut context.output, &trust)?;
         return Ok(Exit::Yes);
     }
     context.say(&format!("{name} is trusted on this machine"))?;
     let off = Line::new("trust").with("--off").with(&folder);
     context.output.hint(off.to("to trust it no longer"));
     Ok(Exit::Yes)
-}
-
-fn tell(context: &mut Context, folder: &Path, store: Option<&str>) -> Result<(), CommandError> {
-    let fields = json!({
-        "path": common::path(Some(folder)),
-        "trusted": store.is_some(),
-        "store": store,
-    });
-    Ok(json::line(&mut context.output, "trust", &fields)?)
 }
 
 /// Returns the store's folder that was meant, with no link above it.
@@ -110,13 +102,9 @@ fn list(context: &mut Context) -> Result<Exit, CommandError> {
     for store in &stores {
         let problem = context.trusted(&store.path).err().map(|why| why.to_string());
         if context.json {
-            let fields = json!({
-                "path": common::path(Some(&store.path)),
-                "store": store.store.to_string(),
-                "used": problem.is_none(),
-                "problem": problem,
-            });
-            json::line(&mut context.output, "trusted", &fields)?;
+            let (path, problem) = (store.path.as_path(), problem.as_deref());
+            let store = TrustedStore { path, store: store.store, problem };
+            json::line(&mut context.output, &store)?;
             continue;
         }
         let name = context.env.homely(&store.path);

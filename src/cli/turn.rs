@@ -116,22 +116,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let done = ops::turn(&mut archive, &session, &workspace, &prompt, &turning, &mut emit)?;
     context.tell(&done.notices);
     if context.json {
-        let pending: Vec<Value> = done.pending.iter().map(described).collect();
-        let usage = &done.usage;
-        let fields = json!({
-            "said": done.said,
-            "pending": pending,
-            "steps": done.steps,
-            "answered": done.answered,
-            "usage": {
-                "input": usage.input, "output": usage.output,
-                "cache_read": usage.cache_read, "cache_write": usage.cache_write,
-            },
-            "tokens": done.tokens,
-            "window": done.window,
-            "operations": done.operations,
-        });
-        context.write_changed("turn", (&archive, &session), fields)?;
+        context.write_changed((&archive, &session), &done)?;
         return Ok(Exit::Yes);
     }
     context.say_session((&archive, &session))?;
@@ -156,12 +141,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         counted(done.steps as u64, "request", "requests")
     ));
     Ok(Exit::Yes)
-}
-
-/// Returns a call as programs are given it.
-fn described(call: &Call) -> Value {
-    let input: Value = serde_json::from_str(&call.input).unwrap_or_else(|_| json!(call.input));
-    json!({ "id": call.id, "name": call.name, "input": input })
 }
 
 /// A command that answers calls.

@@ -51,5 +51,5 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let operation = words.nouns.first().map(number).transpose()?;
     archive.set_manner(args.writing.manner(context));
     let undone = ops::undo(&mut archive, &session, operation)?;
-    tell_undone(context, ("undo", "redo"), (&archive, &session), &undone)
+    tell_undone(context, "redo", (&archive, &session), &undone, &undone)
 }

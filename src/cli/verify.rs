@@ -2,7 +2,6 @@
 
 use std::io::{self, Write as _};
 
-use serde_json::json;
 use undertext::ops::{self, Finding, Severity, Verified};
 
 use super::Context;
@@ -63,20 +62,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 fn tell(output: &mut Output, json: bool, finding: &Finding) -> io::Result<()> {
+    if json {
+        return json::line(output, finding);
+    }
     let Finding { severity, session, item, problem } = finding;
     let (label, severity) = match severity {
         Severity::Damage => (Label::Error, "damage"),
         Severity::Note => (Label::Note, "note"),
     };
-    if json {
-        let fields = json!({
-            "severity": severity,
-            "session": session,
-            "item": item,
-            "problem": problem,
-        });
-        return json::line(output, "finding", &fields);
-    }
     let session = session.as_ref().map_or_else(String::new, |session| format!("{session}: "));
     let told = format!("{session}{item}: {problem}");
     let title = output.styles().paint(label, severity);
@@ -84,19 +77,11 @@ fn tell(output: &mut Output, json: bool, finding: &Finding) -> io::Result<()> {
 }
 
 fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandError> {
-    let Verified { sessions, operations, entries, damaged, notes, outdated } = verified;
-    let ok = damaged == 0;
+    let ok = verified.is_ok();
     if context.json {
-        let fields = json!({
-            "ok": ok,
-            "sessions": sessions,
-            "operations": operations,
-            "entries": entries,
-            "damaged": damaged,
-            "notes": notes,
-        });
-        json::line(&mut context.output, "verified", &fields)?;
+        json::line(&mut context.output, &verified)?;
     } else {
+        let Verified { sessions, operations, entries, damaged, outdated, .. } = verified;
         let found = if ok {
             "no damage found".to_owned()
         } else {

@@ -6,75 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     json::Raw,
-    model::{Command, CutOff, EntryId, Kind, Timestamp},
+    model::{Command, EntryId, Kind, Timestamp},
     ops::OpsError,
+    report::{Audit, Omitted, Replaced},
     session::Session,
     sync::Archive,
-    wire::Earlier,
 };
 
 /// How far apart two numbers are that are still asked for together.
 const NEAR: u64 = 64;
 /// How many records are looked at together.
 const BATCH: u64 = 4096;
-
-/// An entry that was replaced.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replaced {
-    /// The operation.
-    pub operation: u64,
-    /// When.
-    pub at: Timestamp,
-    /// Its command.
-    pub command: &'static str,
-    /// Whether it is undone.
-    pub undone: bool,
-    /// How many characters a result was let have.
-    pub limit: Option<u64>,
-    /// The window that the limit was made of, in tokens.
-    pub window: Option<u64>,
-    /// The entry that stands there now.
-    pub entry: EntryId,
-    /// The one that it replaced.
-    pub origin: EntryId,
-    /// The tool.
-    pub tool: Option<String>,
-    /// About how many tokens it was, and is.
-    pub tokens: (u64, u64),
-    /// What was cut of it.
-    pub cuts: Vec<CutOff>,
-}
-
-impl Replaced {
-    /// Returns how many characters the cut texts have, and how many are shown in their place.
-    pub fn chars(&self) -> (u64, u64) {
-        let whole = self.cuts.iter().map(|cut| cut.whole).sum();
-        (whole, self.cuts.iter().map(|cut| cut.kept + cut.suffix).sum())
-    }
-
-    /// Returns how many characters are hidden.
-    pub fn hidden(&self) -> u64 {
-        self.cuts.iter().map(|cut| cut.whole - cut.kept.min(cut.whole)).sum()
-    }
-}
-
-/// What was replaced in a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Audit {
-    /// By undertext, in the order of the entries.
-    pub replaced: Vec<Replaced>,
-    /// By the agent, before it reached us, each behind its entry.
-    pub earlier: Vec<(EntryId, Option<Timestamp>, Earlier)>,
-}
-
-impl Audit {
-    /// Returns what stands: what is neither undone nor replaced again.
-    pub fn standing(&self) -> impl Iterator<Item = &Replaced> {
-        let done = || self.replaced.iter().filter(|one| !one.undone);
-        let again: BTreeSet<EntryId> = done().map(|one| one.origin).collect();
-        done().filter(move |one| !again.contains(&one.entry))
-    }
-}
 
 /// Returns every entry that was replaced, and what the agent left out by itself.
 pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
@@ -148,7 +90,7 @@ fn earlier(
     archive: &Archive,
     session: &Session,
     replaces: &BTreeMap<u64, u64>,
-) -> Result<Vec<(EntryId, Option<Timestamp>, Earlier)>, OpsError> {
+) -> Result<Vec<Omitted>, OpsError> {
     if !session.format.traits().tells_omissions {
         return Ok(Vec::new());
     }
@@ -172,5 +114,6 @@ fn earlier(
         })?;
     }
     let ids = ids(archive, session, &found.iter().map(|(n, ..)| *n).collect())?;
-    Ok(found.into_iter().filter_map(|(n, time, one)| Some((*ids.get(&n)?, time, one))).collect())
+    let omitted = |(n, at, earlier)| Some(Omitted { entry: *ids.get(&n)?, at, earlier });
+    Ok(found.into_iter().filter_map(omitted).collect())
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     context::{
-        self, Change, Item, Origin, Plan, Prepared, Shape,
+        self, Change, Item, Origin, Plan, Shape,
         cut::Limit,
         history::Limits,
         results::Cutting,
@@ -19,7 +19,8 @@ use crate::{
     json::Raw,
     model::{Command, Kind, Message, Position, Role},
     ops::{OpsError, counts::count, new::about},
-    session::{Session, Target, View},
+    report::{Context, Explained, Fullness},
+    session::{Session, SessionError, Target, View},
     sync::Archive,
     wire::{Interface, Telling, Told, Traits},
 };
@@ -45,40 +46,6 @@ pub struct Asked {
     pub counting: Option<Counting>,
 }
 
-/// What a model would be sent.
-#[derive(Clone, Debug)]
-pub struct Context {
-    /// For which interface.
-    pub shape: Shape,
-    /// For which model, if one is known.
-    pub model: Option<String>,
-    /// What the session's file says of the model that it was written with.
-    pub told: Told,
-    /// The model's window.
-    pub window: Window,
-    /// How tokens were counted.
-    pub counting: Counting,
-    /// The request.
-    pub prepared: Prepared,
-    /// What the newest answer said that the conversation was until then, and what has come since, as it is counted.
-    pub reported: Option<u64>,
-    /// How many pictures are sent, and how many bytes they have in the session.
-    pub pictures: (u64, u64),
-    /// The entries that led to the head.
-    pub path: Vec<u64>,
-    /// Those of them that the agent would send.
-    pub sent: Vec<u64>,
-    /// What was counted for the first time: for each entry the tokens of its messages.
-    pub fresh: Vec<(u64, Vec<u64>)>,
-}
-
-impl Context {
-    /// Returns how many tokens the request takes.
-    pub fn tokens(&self) -> u64 {
-        self.prepared.tokens()
-    }
-}
-
 /// The messages of a session before a request is made of them.
 #[derive(Clone, Debug)]
 pub(super) struct Material {
@@ -100,19 +67,6 @@ pub(super) struct Material {
     pub(super) reported: Option<u64>,
     /// What was counted for the first time.
     pub(super) fresh: Vec<(u64, Vec<u64>)>,
-}
-
-/// How full a model's window is.
-#[derive(Clone, Debug)]
-pub struct Fullness {
-    /// For which model, if one is known.
-    pub model: Option<String>,
-    /// The model's window.
-    pub window: Window,
-    /// How many tokens the context has: by the word of the newest answer, else as they are counted.
-    pub tokens: u64,
-    /// Whether there may be more, which were not counted because the window is full without them.
-    pub is_least: bool,
 }
 
 /// How many entries of a path are looked at first for what says how full the window is.
@@ -445,17 +399,6 @@ pub fn session_key(archive: &Archive, session: &Session) -> Result<Option<String
     Ok(about.as_ref().and_then(key))
 }
 
-/// Why an entry is, or is not, in a context.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Explained {
-    /// The numbers of the messages that hold it, from 0.
-    pub messages: Vec<usize>,
-    /// Why, in a few words.
-    pub why: String,
-    /// What was done to it on the way.
-    pub changes: Vec<Change>,
-}
-
 /// Returns why an entry is, or is not, in a context.
 pub fn explain(
     archive: &Archive,
@@ -492,5 +435,7 @@ pub fn explain(
     } else {
         "it says nothing to a model".to_owned()
     };
-    Ok(Explained { messages, why, changes })
+    let found = archive.store().entries(session.key, entry..entry + 1)?.pop();
+    let found = found.ok_or_else(|| SessionError::NoEntry(entry.to_string()))?;
+    Ok(Explained { entry: found.id, messages, why, changes })
 }

@@ -24,6 +24,7 @@ use crate::{
     json::Raw,
     model::{Block, EntryId},
     ops::OpsError,
+    report::{Diff, Difference, Side},
     session::{
         Session, Target, View, content,
         lines::{self, Line},
@@ -32,39 +33,6 @@ use crate::{
     sync::Archive,
     wire::Graph,
 };
-
-/// A side of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
-    /// The first that was named.
-    One,
-    /// The second.
-    Other,
-}
-
-/// A row of a comparison.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Difference {
-    /// So many entries that are on both sides.
-    Same(u64),
-    /// An entry of one side.
-    Only(Side, Line),
-    /// Entries that say the same on both sides, and are others on each.
-    Renewed(Vec<(EntryId, EntryId)>),
-    /// An entry that says something else on each side.
-    Changed(Line, Line),
-}
-
-/// How two sides differ.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Diff {
-    /// The last entry before the sides part.
-    pub fork: Option<EntryId>,
-    /// How many entries they have in common up to there.
-    pub common: u64,
-    /// What follows, in order.
-    pub rows: Vec<Difference>,
-}
 
 /// An entry on a side, and what it is known by.
 struct Mark {

@@ -3,36 +3,15 @@
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use crate::{
     ops::OpsError,
+    report::{Ailment, Cure},
     store::{Access, SqliteStore},
     sync::{self, SyncError},
 };
-
-/// Something that is not as it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ailment {
-    /// The file or folder.
-    pub path: PathBuf,
-    /// What is wrong.
-    pub problem: String,
-    /// What the doctor can do about it.
-    pub cure: Cure,
-}
-
-/// What can be done about an ailment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cure {
-    /// Set this mode.
-    Mode(u32),
-    /// Delete the file: it is the remainder of a change that was cut short.
-    Delete,
-    /// Only a person can help.
-    Person,
-}
 
 /// What kind of place a folder is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

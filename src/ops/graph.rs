@@ -17,10 +17,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     dag::{Web, unreached},
     json::Raw,
-    model::{Block, Checkpoint, Command, EntryId, Kind, Message, Position, Run, Timestamp},
+    model::{Block, Command, EntryId, Kind, Message, Position, Run},
     ops::{OpsError, note},
+    report::{GraphNode, GraphView},
     session::{
-        Kin, Session, SessionError, View,
+        Session, SessionError, View,
         checkpoints::{self, Places},
         kin,
         replay::Replays,
@@ -34,67 +35,6 @@ use crate::{
 const WORDS: usize = 120;
 /// How many ids are read at a time.
 const BATCH: usize = 1024;
-
-/// A stretch of entries, one behind the other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a mark of its own, and several may be set"
-)]
-pub struct GraphNode {
-    /// The id of its first entry that is part of the conversation.
-    pub id: EntryId,
-    /// The name of that entry's record.
-    pub uuid: Option<String>,
-    /// The id of its last entry.
-    pub last: EntryId,
-    /// What that entry is.
-    pub kind: Kind,
-    /// When it was written.
-    pub time: Option<Timestamp>,
-    /// Its first words.
-    pub words: String,
-    /// How many entries it holds.
-    pub entries: u64,
-    /// How many of them hide a part of what they stand for.
-    pub cut: u64,
-    /// The nodes that it follows, by their places in the list.
-    pub parents: Vec<usize>,
-    /// The checkpoint that stands before it.
-    pub checkpoint: Option<u64>,
-    /// The agent's own number of that checkpoint, as a selector.
-    pub own: Option<String>,
-    /// The checkpoints that were put at its end.
-    pub marks: Vec<Checkpoint>,
-    /// The branches that stand at its end.
-    pub branches: Vec<String>,
-    /// Whether the current branch stands at its end.
-    pub is_head: bool,
-    /// Whether nothing follows it and no branch stands at its end.
-    pub is_unnamed: bool,
-    /// How the agent left its end for another state of its file.
-    pub left: Option<Departure>,
-    /// Whether no path comes to it, not even that of an end that was left: a command's talk, or a record that another of its
-    /// name took the place of. Only with all entries.
-    pub is_aside: bool,
-    /// Whether it is a message from a later state of the conversation.
-    pub is_from_later: bool,
-}
-
-/// A session as a graph.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GraphView {
-    /// The nodes, each before its parents, the newest first.
-    pub nodes: Vec<GraphNode>,
-    /// The current branch.
-    pub current: String,
-    /// The branches that stand before the first entry.
-    pub empty: Vec<String>,
-    /// The branches that show what an operation wrote again, as it was before.
-    pub before: BTreeMap<String, u64>,
-    /// The session that it was made of.
-    pub kin: Option<Kin>,
-}
 
 /// Returns the graph of a session, condensed to turns or with `all` entries.
 pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphView, OpsError> {

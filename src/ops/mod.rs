@@ -21,6 +21,7 @@ mod excerpts;
 mod gate;
 mod graph;
 mod handle;
+mod list;
 mod new;
 mod note;
 mod origin;
@@ -37,39 +38,41 @@ mod verify;
 
 pub use append::{append, append_cut};
 pub use attach::{attach, detach, take_up};
-pub use audit::{Audit, Replaced, audit};
+pub use audit::audit;
 pub use branch::{branch, branches, is_branch_name, switch};
 pub use checkpoint::checkpoint;
 pub use compact::{compact, plan_compaction};
 pub use compacting::{Compacting, Hook, Rule};
-pub use context::{
-    Asked, Context, Explained, Fullness, context, explain, fullness, session_key, window,
-};
+pub use context::{Asked, context, explain, fullness, session_key, window};
 pub use counts::{counts, keep_counts};
-pub use diff::{Diff, Difference, Side, diff};
-pub use doctor::{Ailment, Cure, Place, doctor, place_of, treat};
+pub use diff::diff;
+pub use doctor::{Place, doctor, place_of, treat};
 pub use error::OpsError;
 pub use gate::{Gate, Snapshot, Ticket, Waited};
-pub use graph::{GraphNode, GraphView, graph};
+pub use graph::graph;
 pub use handle::Handle;
+pub use list::list;
 pub use new::{Layers, hide, layers, new};
-pub use origin::{Hidden, HiddenText, hidden, original};
+pub use origin::{hidden, original};
 pub use read::{
-    Status, elsewhere, export, export_container, generation_of, is_behind, left_for, show, status,
+    elsewhere, export, export_container, generation_of, is_behind, left_for, show, status,
 };
 pub use rebuild::{rebuild, rebuild_all};
 pub use recover::recover;
 pub use revert::{clear, revert};
-pub use stats::{Stats, stats, stats_of};
+pub use stats::{stats, stats_of};
 pub use truncate::{Bound, oversized, truncate};
 pub use turn::{Answer, STEPS, Turning, turn};
 pub use undo::{operations, redo, undo};
-pub use verify::{Finding, Severity, Verified, verify, verify_ids};
+pub use verify::{verify, verify_ids};
 
 pub use crate::{
     report::{
-        Appended, AppendedEntry, Attached, Branched, Call, Compacted, Created, OperationView,
-        Oversized, Part, Parts, Planned, Recovered, Reverted, Summary, Truncated, Turned, Undone,
+        Ailment, Appended, AppendedEntry, Attached, Audit, Branched, Call, Compacted, Context,
+        Created, Cure, Diff, Difference, Explained, Finding, Fullness, GraphNode, GraphView,
+        Hidden, HiddenText, ListedSession, OperationView, Oversized, Part, Parts, Planned,
+        Recovered, Replaced, Reverted, SessionStats, Severity, Side, Stats, Status, Summary,
+        Truncated, Turned, Undone, Verified,
     },
     session::{
         Bond, Elsewhere, Gap, Kin, Line, Log, Session, SessionError, Shown, Target, View,

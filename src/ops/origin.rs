@@ -9,49 +9,11 @@
 use crate::{
     context::cut,
     json::Raw,
-    model::EntryId,
     ops::OpsError,
+    report::{Hidden, HiddenText},
     session::{Session, SessionError, Target, lines, origins},
     sync::Archive,
 };
-
-/// A text of which an entry shows only the beginning.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HiddenText {
-    /// The call that it answers.
-    pub call: String,
-    /// Which text of the answer, from 0.
-    pub text: usize,
-    /// All of it.
-    pub whole: String,
-    /// How many of its bytes are shown.
-    pub seam: usize,
-    /// What the entry shows behind them.
-    pub suffix: String,
-}
-
-/// What an entry does not show.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hidden {
-    /// The entry.
-    pub entry: EntryId,
-    /// The first of its origins.
-    pub origin: EntryId,
-    /// The texts, in order.
-    pub texts: Vec<HiddenText>,
-}
-
-impl HiddenText {
-    /// Returns what is not shown.
-    pub fn hidden(&self) -> &str {
-        self.whole.get(self.seam..).unwrap_or_default()
-    }
-
-    /// Returns what is shown of it.
-    pub fn shown(&self) -> &str {
-        self.whole.get(..self.seam).unwrap_or(&self.whole)
-    }
-}
 
 /// Returns the entry that stands in the place of this one: the one in the current generation, else the newest.
 fn successor(archive: &Archive, session: &Session, entry: u64) -> Result<Option<u64>, OpsError> {

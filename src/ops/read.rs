@@ -7,10 +7,10 @@ use std::{
 };
 
 use crate::{
-    model::{Card, EntryId, Position},
     ops::OpsError,
+    report::Status,
     session::{
-        Elsewhere, Kin, Session, SessionError, Target, View, checkpoints, content, kin,
+        Elsewhere, Session, SessionError, Target, View, checkpoints, content, kin,
         lines::{self, Line},
     },
     sync::{
@@ -87,35 +87,6 @@ pub fn export_container(
     let bytes = archive.store().kept(session.key, operation, at)?;
     each(&bytes).map_err(|source| SessionError::Write { source })?;
     Ok(size)
-}
-
-/// Where a session stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// What lists show of it.
-    pub card: Card,
-    /// The current branch.
-    pub branch: String,
-    /// Where it stands.
-    pub position: Option<Position>,
-    /// The id of its head.
-    pub head: Option<EntryId>,
-    /// How many branches there are.
-    pub branches: u64,
-    /// How many entries there are.
-    pub entries: u64,
-    /// How many operations there are.
-    pub operations: u64,
-    /// The newest checkpoint that is not undone.
-    pub checkpoint: Option<u64>,
-    /// The session that it was made of.
-    pub kin: Option<Kin>,
-    /// Where its history begins, if it cannot be read there.
-    pub elsewhere: Option<Elsewhere>,
-    /// The live file.
-    pub live: Option<PathBuf>,
-    /// Whether the live file and the store do not agree, so that the next change begins by catching up.
-    pub behind: bool,
 }
 
 /// Returns where a session stands.

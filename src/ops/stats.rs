@@ -2,49 +2,55 @@
 
 use std::collections::BTreeMap;
 
-use crate::{ops::OpsError, session::Session, store::SessionKey, sync::Archive};
+use crate::{
+    ops::OpsError,
+    report::{SessionStats, Stats},
+    session::{Session, checkpoints},
+    store::SessionKey,
+    sync::{Archive, generations},
+};
 
 /// How many lines are looked at together.
 const BATCH: u64 = 1 << 16;
 
-/// How much the sessions of one format hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// How many sessions there are.
-    pub sessions: u64,
-    /// How many entries.
-    pub entries: u64,
-    /// How many bytes their lines have; a line that several sessions share counts in each.
-    pub bytes: u64,
-}
-
 /// Returns how much is held, by format.
-pub fn stats(archive: &Archive) -> Result<BTreeMap<String, Stats>, OpsError> {
-    let store = archive.store();
+pub fn stats(archive: &Archive) -> Result<Vec<Stats>, OpsError> {
     let mut formats: BTreeMap<String, Stats> = BTreeMap::new();
-    for (key, name) in store.names()? {
-        let one = count(archive, key)?;
-        let stats = formats.entry(name.format).or_default();
+    for (key, name) in archive.store().names()? {
+        let (entries, bytes) = count(archive, key)?;
+        let format = || Stats { agent: name.format.clone(), ..Stats::default() };
+        let stats = formats.entry(name.format.clone()).or_insert_with(format);
         stats.sessions += 1;
-        stats.entries += one.entries;
-        stats.bytes += one.bytes;
+        stats.entries += entries;
+        stats.bytes += bytes;
     }
-    Ok(formats)
+    Ok(formats.into_values().collect())
 }
 
 /// Returns how much is held of one session.
-pub fn stats_of(archive: &Archive, session: &Session) -> Result<Stats, OpsError> {
-    count(archive, session.key)
+pub fn stats_of(archive: &Archive, session: &Session) -> Result<SessionStats, OpsError> {
+    let (store, name) = (archive.store(), session.name.clone());
+    let (entries, bytes) = count(archive, session.key)?;
+    Ok(SessionStats {
+        session: name.id,
+        agent: name.format,
+        entries,
+        bytes,
+        turns: store.card(session.key)?.turns,
+        branches: store.state(session.key)?.branches.len() as u64,
+        checkpoints: checkpoints(store, session)?.len() as u64,
+        states: generations(archive, session)?.len() as u64,
+    })
 }
 
-fn count(archive: &Archive, key: SessionKey) -> Result<Stats, OpsError> {
+/// Returns how many entries a session has, and how many bytes their lines.
+fn count(archive: &Archive, key: SessionKey) -> Result<(u64, u64), OpsError> {
     let store = archive.store();
     let entries = store.state(key)?.entries();
-    let mut stats = Stats { sessions: 1, entries, bytes: 0 };
-    let mut from = 1;
+    let (mut bytes, mut from) = (0, 1);
     while from <= entries {
-        stats.bytes += store.lengths(key, from..from + BATCH)?.iter().sum::<u64>();
+        bytes += store.lengths(key, from..from + BATCH)?.iter().sum::<u64>();
         from += BATCH;
     }
-    Ok(stats)
+    Ok((entries, bytes))
 }

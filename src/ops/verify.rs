@@ -7,6 +7,7 @@ use crate::{
     live,
     model::{Bulk, EntryId, OperationId, Origin, Running, State},
     ops::OpsError,
+    report::{Finding, Severity, Verified},
     session::{Session, oddities, rows},
     sync::{
         Archive, RotatedState, SyncError,
@@ -14,45 +15,6 @@ use crate::{
         rotations,
     },
 };
-
-/// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// Something is not what it was.
-    Damage,
-    /// Something that a person may want to know.
-    Note,
-}
-
-/// Something that a verification found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// How much it matters.
-    pub severity: Severity,
-    /// The session, if one is concerned.
-    pub session: Option<String>,
-    /// What is concerned.
-    pub item: String,
-    /// What is wrong.
-    pub problem: String,
-}
-
-/// What was verified.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Verified {
-    /// How many sessions.
-    pub sessions: u64,
-    /// How many operations.
-    pub operations: u64,
-    /// How many entries.
-    pub entries: u64,
-    /// How many findings are damage.
-    pub damaged: u64,
-    /// How many are notes.
-    pub notes: u64,
-    /// How many sessions need their derived rows rebuilt.
-    pub outdated: u64,
-}
 
 /// How many entries a note names.
 const NAMED: usize = 8;

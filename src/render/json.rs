@@ -1,189 +1,21 @@
-//! JSON Lines: one object a line, each tagged with its `"type"` first. The shapes are a promise; each command's help
-//! documents its own, and nothing else does.
+//! JSON Lines: one report a line, each tagged with its `"type"` first.
 //!
 //! The output is exact UTF-8 JSON: hidden characters (see [`safe::is_hidden`]) are written as
 //! `\uXXXX`, which parses to the same string and is harmless on a terminal.
 //!
 //! Invariant: a line break is written after each object and nowhere else.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
-use serde_json::value::RawValue;
-use undertext::model::{Block, Checkpoint, Message, Text};
-use undertext::ops::{self, GraphNode};
-use undertext::wire::Departure;
+use undertext::report::Report;
 
 use super::safe;
 
-/// An entry of `log` and `show`.
-#[derive(Serialize)]
-pub(crate) struct EntryShape<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    side: Option<&'static str>,
-    entry: String,
-    uuid: Option<&'a str>,
-    kind: &'static str,
-    role: Option<&'static str>,
-    time: Option<String>,
-    checkpoint: Option<u64>,
-    own: Option<&'a str>,
-    checkpoints: Vec<MarkShape>,
-    model: Option<&'a str>,
-    blocks: Vec<Part<'a>>,
-    #[serde(flatten)]
-    excerpt: Option<Excerpt<'a>>,
-}
-
-#[derive(Serialize)]
-struct Excerpt<'a> {
-    text: &'a str,
-    from: usize,
-    lines: usize,
-}
-
-#[derive(Serialize)]
-struct MarkShape {
-    checkpoint: u64,
-    note: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "block", rename_all = "lowercase")]
-enum Part<'a> {
-    Text { text: &'a str },
-    Thinking { text: &'a str },
-    Call { id: &'a str, name: &'a str, input: Input<'a> },
-    Result { id: &'a str, text: Cow<'a, str>, error: bool },
-    Image { bytes: usize },
-    Other { name: &'a str },
-}
-
-/// The arguments of a call, as exact as they came.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Input<'a> {
-    Json(&'a RawValue),
-    Text(&'a str),
-}
-
-/// A node of `graph`.
-#[derive(Serialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a field of the object")]
-pub(crate) struct NodeShape<'a> {
-    node: usize,
-    entry: String,
-    uuid: Option<&'a str>,
-    last: String,
-    kind: &'static str,
-    time: Option<String>,
-    words: &'a str,
-    entries: u64,
-    cut: u64,
-    parents: &'a [usize],
-    checkpoint: Option<u64>,
-    own: Option<&'a str>,
-    checkpoints: Vec<MarkShape>,
-    branches: &'a [String],
-    head: bool,
-    unnamed: bool,
-    aside: bool,
-    left: Option<&'static str>,
-    to: Option<&'a str>,
-    later: bool,
-}
-
-impl<'a> EntryShape<'a> {
-    /// Returns an entry as it is written.
-    pub(crate) fn new(line: &'a ops::Line) -> Self {
-        let message = line.messages.first();
-        Self {
-            side: None,
-            entry: line.id.to_string(),
-            uuid: line.uuid.as_deref(),
-            kind: line.kind.as_str(),
-            role: message.map(|message| message.role.as_str()),
-            time: line.time.map(|time| time.to_string()),
-            checkpoint: line.checkpoint,
-            own: line.own.as_deref(),
-            checkpoints: marks(&line.marks),
-            model: message.and_then(|message| message.model.as_deref()),
-            blocks: line.messages.iter().flat_map(Message::parts).map(part).collect(),
-            excerpt: None,
-        }
-    }
-
-    /// Says on which side of a comparison it stands.
-    pub(crate) fn on(self, side: &'static str) -> Self {
-        Self { side: Some(side), ..self }
-    }
-
-    /// Adds lines of the text.
-    pub(crate) fn with_text(self, text: &'a str, from: usize, lines: usize) -> Self {
-        Self { excerpt: Some(Excerpt { text, from, lines }), ..self }
-    }
-}
-
-impl<'a> NodeShape<'a> {
-    /// Returns a node as it is written.
-    pub(crate) fn new(place: usize, node: &'a GraphNode) -> Self {
-        Self {
-            node: place,
-            entry: node.id.to_string(),
-            uuid: node.uuid.as_deref(),
-            last: node.last.to_string(),
-            kind: node.kind.as_str(),
-            time: node.time.map(|time| time.to_string()),
-            words: &node.words,
-            entries: node.entries,
-            cut: node.cut,
-            parents: &node.parents,
-            checkpoint: node.checkpoint,
-            own: node.own.as_deref(),
-            checkpoints: marks(&node.marks),
-            branches: &node.branches,
-            head: node.is_head,
-            unnamed: node.is_unnamed,
-            aside: node.is_aside,
-            left: node.left.as_ref().map(Departure::as_str),
-            to: node.left.as_ref().and_then(Departure::own),
-            later: node.is_from_later,
-        }
-    }
-}
-
-fn marks(marks: &[Checkpoint]) -> Vec<MarkShape> {
-    marks
-        .iter()
-        .map(|mark| MarkShape { checkpoint: mark.n, note: mark.note.as_ref().map(Text::to_text) })
-        .collect()
-}
-
-fn part(block: &Block) -> Part<'_> {
-    match block {
-        Block::Text(text) => Part::Text { text },
-        // A kind of its own, although the model reads it as its thinking.
-        Block::Thinking(thinking) if thinking.is_redacted => {
-            Part::Other { name: "redacted_thinking" }
-        }
-        Block::Thinking(thinking) => Part::Thinking { text: &thinking.text },
-        Block::Call { id, name, input, .. } => {
-            let parsed = serde_json::from_str(input).map(Input::Json);
-            Part::Call { id, name, input: parsed.unwrap_or(Input::Text(input)) }
-        }
-        Block::Result { id, error, .. } => {
-            Part::Result { id, text: block.answer_text(), error: *error }
-        }
-        Block::Image(image) => Part::Image { bytes: image.bytes },
-        Block::Other { name, .. } => Part::Other { name },
-    }
-}
-
-/// Writes one line: `fields`, a struct or map without a `type` of its own, tagged with `kind`.
-pub(crate) fn line(out: &mut dyn Write, kind: &str, fields: &impl Serialize) -> io::Result<()> {
-    let tagged = Tagged { kind, fields };
+/// Writes a report as one line.
+pub(crate) fn line(out: &mut dyn Write, report: &impl Report) -> io::Result<()> {
+    let tagged = Tagged { kind: report.kind(), report };
     tagged.serialize(&mut Serializer::with_formatter(&mut *out, OneSafeLine))?;
     writeln!(out)
 }
@@ -193,7 +25,7 @@ struct Tagged<'a, T> {
     #[serde(rename = "type")]
     kind: &'a str,
     #[serde(flatten)]
-    fields: &'a T,
+    report: &'a T,
 }
 
 struct OneSafeLine;
@@ -247,9 +79,19 @@ mod tests {
 
     use super::*;
 
+    #[derive(Serialize)]
+    #[serde(transparent)]
+    struct Entry<T>(T);
+
+    impl<T: Serialize> Report for Entry<T> {
+        fn kind(&self) -> &'static str {
+            "entry"
+        }
+    }
+
     fn written(fields: &impl Serialize) -> String {
         let mut out = Vec::new();
-        line(&mut out, "entry", fields).unwrap();
+        line(&mut out, &Entry(fields)).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -1,6 +1,9 @@
 //! Appending: the entries that were made or met.
 
-use crate::{model::EntryId, report::Notice};
+use serde::Serialize;
+
+use super::{notice::Notice, shape::report};
+use crate::model::EntryId;
 
 /// What an append did.
 #[derive(Clone, Debug, Default)]
@@ -27,3 +30,19 @@ pub struct AppendedEntry {
     /// Its record's name, where records have one.
     pub uuid: Option<String>,
 }
+
+/// An entry, and the operation that made it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct NewEntry<'a> {
+    /// Its id.
+    pub entry: EntryId,
+    /// Its record's name.
+    pub uuid: Option<&'a str>,
+    /// The operation; none if it was there.
+    pub operation: Option<u64>,
+    /// The id of the call that it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<&'a str>,
+}
+
+report!(NewEntry<'_>, "entry");

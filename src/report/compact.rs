@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use serde::Serialize;
+
+use super::{notice::Notice, shape::report};
 use crate::{
     context::plan::{Nearness, Nothing},
     model::{EntryId, Usage},
-    report::Notice,
 };
 
 /// What a compaction would do.
@@ -18,7 +20,7 @@ pub struct Planned {
 }
 
 /// How many messages, and how many tokens they have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Part {
     /// Messages.
     pub messages: usize,
@@ -94,3 +96,51 @@ pub struct Recovered<T> {
     /// How many it has now.
     pub post_tokens: u64,
 }
+
+report!(Planned, "plan", |it| {
+    tokens: it.near.tokens,
+    window: it.near.window,
+    at: it.near.at,
+    left: it.near.left,
+    due: it.near.is_due,
+    nothing: it.parts.err().map(|why| why.to_string()),
+    summarised: it.parts.unwrap_or_default().summarised,
+    kept: it.parts.unwrap_or_default().kept,
+    carried: it.parts.unwrap_or_default().carried,
+    system: it.parts.unwrap_or_default().system,
+});
+
+report!(Compacted, "compact", |it| {
+    operation: it.operation,
+    nothing: it.nothing.map(|why| why.to_string()),
+    branch: it.branch,
+    left: it.left,
+    summary: it.summary,
+    summarised: it.parts.summarised.messages,
+    kept: it.parts.kept.messages,
+    carried: it.parts.carried.messages,
+    pre_tokens: it.pre_tokens,
+    post_tokens: it.post_tokens,
+    window: it.window,
+    files: it.files,
+    model: (!it.model.is_empty()).then_some(&it.model),
+    duration_ms: it.duration_ms,
+    fallback: it.fallback,
+    rotated: it.rotated.as_ref().map(|path| path.to_string_lossy()),
+    written: it.written.as_ref().map(|path| path.to_string_lossy()),
+});
+
+/// A session that was made to fit its window.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Fitted<'a> {
+    /// The operations that did it.
+    pub operations: &'a [u64],
+    /// How many tokens the context had.
+    pub pre_tokens: u64,
+    /// How many it has now.
+    pub post_tokens: u64,
+    /// The window.
+    pub window: u64,
+}
+
+report!(Fitted<'_>, "recover");

@@ -1,6 +1,9 @@
 //! Files of a session: the states that it holds, those that were set aside, and what is derived from them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use super::shape::report;
+use crate::model::{Digest, SessionName};
 
 /// A state of a file that a session holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,12 +68,74 @@ impl RotatedState {
 }
 
 /// What a rebuild found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rebuilt {
+    /// The agent's id of the session.
+    pub session: String,
     /// How many records there are.
     pub records: u64,
     /// Whether the rows were equal already.
     pub equal: bool,
     /// The digest of the rows as they are now.
-    pub digest: [u8; 32],
+    pub digest: Digest,
 }
+
+report!(Held, "generation", |it| {
+    generation: it.generation,
+    file: it.file.as_ref().map(|file| file.to_string_lossy()),
+    entries: it.entries,
+    bytes: it.bytes,
+    operation: it.operation,
+    container: it.container,
+    current: it.is_current,
+});
+
+report!(Rotated, "rotation", |it| {
+    operation: it.operation,
+    command: it.command,
+    path: it.path.to_string_lossy(),
+    bytes: it.length,
+    state: it.state.as_str(),
+});
+
+report!(Rebuilt, "rebuilt", |it| {
+    session: it.session,
+    equal: it.equal,
+    records: it.records,
+    digest: it.digest,
+});
+
+/// A file that was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Exported<'a> {
+    /// The agent's id of the session.
+    pub session: &'a str,
+    /// The file.
+    pub path: &'a Path,
+    /// How many bytes it has.
+    pub bytes: u64,
+}
+
+report!(Exported<'_>, "export", |it| {
+    session: it.session,
+    path: it.path.to_string_lossy(),
+    bytes: it.bytes,
+});
+
+/// A session file that could be taken in.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundFile<'a> {
+    /// The session that it holds.
+    pub session: &'a SessionName,
+    /// Where it lies.
+    pub path: &'a Path,
+    /// How long it is.
+    pub bytes: u64,
+}
+
+report!(FoundFile<'_>, "source", |it| {
+    session: it.session.id,
+    agent: it.session.format,
+    path: it.path.to_string_lossy(),
+    bytes: it.bytes,
+});

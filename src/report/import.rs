@@ -2,13 +2,16 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use crate::{
-    report::Notice,
-    session::{REPEATED, Session},
+use serde::Serialize;
+
+use super::{
+    notice::Notice,
+    shape::{object, report},
 };
+use crate::session::{REPEATED, Session};
 
 /// What an import did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// How many session files were found.
     pub files: u64,
@@ -108,3 +111,24 @@ impl Quirk {
         }
     }
 }
+
+report!(Summary, "summary");
+
+report!(Imported, "imported", |it| {
+    session: it.session.name.id,
+    agent: it.session.name.format,
+    new: it.new,
+    operation: it.operation,
+    files: it.files,
+    entries: it.entries,
+    bytes: it.bytes,
+    left: it.left,
+    oddities: it.oddities,
+});
+
+object!(Oddity, |it| {
+    path: it.path.to_string_lossy(),
+    line: it.line,
+    kind: it.quirk.as_str(),
+    what: it.quirk.words(),
+});

@@ -1,23 +1,49 @@
 //! Reports: what each verb answers, as values that every face shows.
 //!
-//! Invariant: nothing here reads, writes or decides.
+//! What programs are told is a [`Report`]: a type, and fields in an order. These shapes are a promise, which the help of each
+//! command documents.
+//!
+//! Invariant: nothing here reads, writes or decides, and no other room spells the JSON of an answer.
 
 mod append;
+mod audit;
 mod compact;
+mod context;
+mod diff;
+mod entry;
 mod files;
+mod graph;
 mod import;
+mod machine;
 mod notice;
 mod place;
 mod session;
+mod shape;
+mod status;
+mod store;
 mod truncate;
 mod turn;
 
-pub use append::{Appended, AppendedEntry};
-pub use compact::{Compacted, Part, Parts, Planned, Recovered};
-pub use files::{Held, Rebuilt, Rotated, RotatedState};
+pub use append::{Appended, AppendedEntry, NewEntry};
+pub use audit::{Audit, AuditTotal, Omitted, Replaced};
+pub use compact::{Compacted, Fitted, Part, Parts, Planned, Recovered};
+pub use context::{Context, Explained, Sent, SentMessage, Treatment};
+pub use diff::{Diff, Difference, Only, Renewed, Reworded, Same, Side, Surplus, Tally};
+pub use entry::{Excerpt, Hidden, HiddenText, Placed, TextLine, Uncovered};
+pub use files::{Exported, FoundFile, Held, Rebuilt, Rotated, RotatedState};
+pub use graph::{EmptyBranch, GraphNode, GraphView, NumberedNode};
 pub use import::{Imported, Oddity, Quirk, Summary};
+pub use machine::{Page, ReadSetting, Trust, TrustedStore};
 pub use notice::Notice;
-pub use place::{Branched, OperationView, Reverted, Undone};
-pub use session::{Attached, Created, Outcome};
-pub use truncate::{Oversized, Truncated};
+pub use place::{
+    Branched, Cleared, ListedBranch, MadeBranch, Marked, OperationView, Redone, Reverted, Switched,
+    Undone,
+};
+pub use session::{Attached, Attachment, Concealed, Created, Outcome};
+pub use shape::{Changed, Report};
+pub use status::{Fullness, Layered, ListedSession, Standing, Status};
+pub use store::{
+    Ailment, Cure, Examined, Finding, SessionStats, Severity, Stats, Treated, Verified,
+};
+pub use truncate::{Bounded, Oversized, Truncated};
 pub use turn::{Call, Turned};

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::{
-    model::{EntryId, Operation, Position},
-    report::Notice,
-};
+use serde::Serialize;
+
+use super::{notice::Notice, shape::report};
+use crate::model::{EntryId, Operation, Position};
 
 /// What going back did.
 #[derive(Clone, Debug, Default)]
@@ -76,3 +76,112 @@ pub struct Undone {
     /// What was noticed on the way.
     pub notices: Vec<Notice>,
 }
+
+report!(OperationView, "operation", |it| {
+    operation: it.operation.n,
+    at: it.operation.at,
+    command: it.operation.command.as_str(),
+    detail: it.operation.command.to_json(),
+    entries: it.operation.count(),
+    undoes: it.operation.undoes(),
+    undone: it.undone,
+    hash: it.operation.hash,
+});
+
+/// A branch in a list.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ListedBranch<'a> {
+    /// Its name.
+    pub branch: &'a str,
+    /// The entry at which it stands; none at the start.
+    pub entry: Option<EntryId>,
+    /// Whether it is current.
+    pub current: bool,
+}
+
+report!(ListedBranch<'_>, "branch");
+
+report!(Reverted, "revert", |it| {
+    checkpoint: it.checkpoint,
+    entry: it.entry,
+    branch: it.branch,
+    left: it.left,
+    dropped: it.dropped,
+    note: it.note,
+    rotated: it.rotated.as_ref().map(|path| path.to_string_lossy()),
+    written: it.written.as_ref().map(|path| path.to_string_lossy()),
+    operation: it.operation,
+});
+
+/// What going back to before the first entry did.
+#[derive(Clone, Copy, Debug)]
+pub struct Cleared<'a>(pub &'a Reverted);
+
+report!(Cleared<'_>, "clear", |it| {
+    branch: it.0.branch,
+    left: it.0.left,
+    dropped: it.0.dropped,
+    note: it.0.note,
+    rotated: it.0.rotated.as_ref().map(|path| path.to_string_lossy()),
+    written: it.0.written.as_ref().map(|path| path.to_string_lossy()),
+    operation: it.0.operation,
+});
+
+report!(Undone, "undo", |it| {
+    operation: it.operation,
+    undoes: it.undoes,
+    command: it.command,
+    left: it.left,
+    rotated: it.rotated.as_ref().map(|path| path.to_string_lossy()),
+    written: it.written.as_ref().map(|path| path.to_string_lossy()),
+});
+
+/// What a redo did, which is the undo of an undo.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Redone<'a>(pub &'a Undone);
+
+report!(Redone<'_>, "redo");
+
+/// A branch that was made, and the entry at which it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct MadeBranch<'a> {
+    /// The branch.
+    pub branched: &'a Branched,
+    /// The entry; none at the start.
+    pub entry: Option<EntryId>,
+}
+
+report!(MadeBranch<'_>, "branch", |it| {
+    branch: it.branched.branch,
+    entry: it.entry,
+    operation: it.branched.operation,
+});
+
+/// A branch that was made current, and the entry at which it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Switched<'a> {
+    /// The branch.
+    pub branched: &'a Branched,
+    /// The entry; none at the start.
+    pub entry: Option<EntryId>,
+}
+
+report!(Switched<'_>, "switch", |it| {
+    branch: it.branched.branch,
+    entry: it.entry,
+    rotated: it.branched.rotated.as_ref().map(|path| path.to_string_lossy()),
+    written: it.branched.written.as_ref().map(|path| path.to_string_lossy()),
+    operation: it.branched.operation,
+});
+
+/// A checkpoint that was set, or stood there.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Marked {
+    /// Its number.
+    pub checkpoint: u64,
+    /// The operation; none if it stood there.
+    pub operation: Option<u64>,
+}
+
+report!(Marked, "checkpoint");

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::{report::Notice, session::Session};
+use serde::Serialize;
+
+use super::{notice::Notice, shape::report};
+use crate::session::Session;
 
 /// A session that was made.
 #[derive(Clone, Debug)]
@@ -38,3 +41,36 @@ pub struct Outcome {
     /// What was noticed on the way.
     pub notices: Vec<Notice>,
 }
+
+report!(Created, "session", |it| {
+    session: it.session.name.id,
+    live: it.live.as_ref().map(|path| path.to_string_lossy()),
+    operation: it.operation,
+});
+
+/// The file of a session, and whether it is attached now.
+#[derive(Clone, Copy, Debug)]
+pub struct Attachment<'a> {
+    /// The file, and what was done.
+    pub attached: &'a Attached,
+    /// Whether it is attached now.
+    pub is_attached: bool,
+}
+
+report!(Attachment<'_>, "attach", |it| {
+    path: it.attached.path.to_string_lossy(),
+    attached: it.is_attached,
+    left: it.attached.left,
+    operation: it.attached.operation,
+});
+
+/// A session that lists leave out from now on, or show again.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Concealed {
+    /// Whether they leave it out.
+    pub hidden: bool,
+    /// The operation.
+    pub operation: u64,
+}
+
+report!(Concealed, "hide");

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::{model::EntryId, report::Notice};
+use super::{notice::Notice, shape::report};
+use crate::model::EntryId;
 
 /// A result that is cut, or would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,3 +40,36 @@ pub struct Truncated {
     /// What was noticed on the way.
     pub notices: Vec<Notice>,
 }
+
+report!(Oversized, "result", |it| {
+    entry: it.entry,
+    origin: it.origin,
+    tool: it.tool,
+    characters: it.chars.0,
+    left: it.chars.1,
+    tokens: it.tokens.0,
+    tokens_left: it.tokens.1,
+});
+
+/// A truncation, and up to where results were let grow.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounded<'a> {
+    /// What was done.
+    pub truncated: &'a Truncated,
+    /// How many characters a result may have.
+    pub limit: usize,
+    /// The window that the limit was made of, in tokens.
+    pub window: Option<u64>,
+}
+
+report!(Bounded<'_>, "truncate", |it| {
+    operation: it.truncated.operation,
+    limit: it.limit,
+    window: it.window,
+    results: it.truncated.results.len(),
+    branch: it.truncated.left.is_some().then_some(&it.truncated.branch),
+    left: it.truncated.left,
+    saved: it.truncated.saved,
+    rotated: it.truncated.rotated.as_ref().map(|path| path.to_string_lossy()),
+    written: it.truncated.written.as_ref().map(|path| path.to_string_lossy()),
+});

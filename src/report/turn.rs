@@ -1,6 +1,12 @@
 //! Turns: what a model said, and which calls wait for an answer.
 
-use crate::{model::Usage, report::Notice};
+use serde_json::Value;
+
+use super::{
+    notice::Notice,
+    shape::{object, report},
+};
+use crate::model::Usage;
 
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,3 +41,27 @@ pub struct Turned {
     /// What was noticed on the way.
     pub notices: Vec<Notice>,
 }
+
+report!(Turned, "turn", |it| {
+    said: it.said,
+    pending: it.pending,
+    steps: it.steps,
+    answered: it.answered,
+    usage: it.usage,
+    tokens: it.tokens,
+    window: it.window,
+    operations: it.operations,
+});
+
+object!(Call, |it| {
+    id: it.id,
+    name: it.name,
+    input: serde_json::from_str(&it.input).unwrap_or_else(|_| Value::from(&*it.input)),
+});
+
+object!(Usage, |it| {
+    input: it.input,
+    output: it.output,
+    cache_read: it.cache_read,
+    cache_write: it.cache_write,
+});

@@ -1,6 +1,7 @@
 //! Rebuilding: the derived rows of a session that are not what its facts and bytes give are replaced.
 
 use crate::{
+    model::Digest,
     report::Rebuilt,
     session::{Session, rows},
     store::Store,
@@ -17,7 +18,12 @@ pub(crate) fn rebuild(store: &dyn Store, session: &Session) -> Result<Rebuilt, S
         writing.derive(session.key, &derived)?;
         writing.commit()?;
     }
-    Ok(Rebuilt { records: derived.records.len() as u64, equal, digest: wanted })
+    Ok(Rebuilt {
+        session: session.name.id.clone(),
+        records: derived.records.len() as u64,
+        equal,
+        digest: Digest::new(wanted),
+    })
 }
 
 /// Makes the derived rows of all sessions anew, such as those that an older version of the program has left.

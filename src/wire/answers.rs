@@ -57,6 +57,18 @@ pub enum How {
     Cleared,
 }
 
+impl How {
+    /// Returns its name, for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Filed => "file",
+            Self::Cut => "cut",
+            Self::Compacted => "compaction",
+            Self::Cleared => "cleared",
+        }
+    }
+}
+
 impl Earlier {
     /// Says in which way something was left out.
     pub(super) fn new(how: How) -> Self {

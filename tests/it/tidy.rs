@@ -19,7 +19,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("provider", &["model", "context"]),
     ("live", &["model", "json", "wire", "disk"]),
     ("session", &["model", "json", "dag", "wire", "store"]),
-    ("report", &["model", "context", "session"]),
+    ("report", &["model", "wire", "context", "store", "session", "settings"]),
     ("sync", &["model", "json", "wire", "store", "session", "live", "disk", "report"]),
     (
         "ops",
@@ -130,6 +130,15 @@ fn command_lines_are_spelt_in_one_file() {
         lines.into_iter().map(move |line| format!("{path}: {}", line.trim()))
     });
     none(faults);
+}
+
+#[test]
+fn the_json_of_an_answer_is_spelt_in_the_reports_only() {
+    // What a tool is asked is no answer.
+    let elsewhere = ["cli/turn.rs"];
+    let faces = sources().into_iter().filter(|(path, _)| !elsewhere.contains(&path.as_str()));
+    let faces = faces.filter(|(path, _)| path.starts_with("cli/") || path.starts_with("render/"));
+    none(faces.filter(|(_, text)| said(text).contains("json!(")).map(|(path, _)| path));
 }
 
 #[test]

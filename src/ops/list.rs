@@ -1,0 +1,54 @@
+//! Listing: sessions as lists show them, sub-agents below the session that they work for.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    model::SessionName,
+    ops::OpsError,
+    report::ListedSession,
+    session::{Bond, kin},
+    store::SessionFilter,
+    sync::Archive,
+};
+
+/// Returns the sessions that a filter lets through, the newest first, each with what it was made of.
+pub fn list(archive: &Archive, filter: &SessionFilter) -> Result<Vec<ListedSession>, OpsError> {
+    let mut listed = Vec::new();
+    for found in archive.sessions(filter)? {
+        let session = archive.session(&found.name)?;
+        let kin = session.map(|session| kin(archive.store(), &session)).transpose()?.flatten();
+        listed.push(ListedSession { name: found.name, card: found.card, kin });
+    }
+    Ok(below_parents(listed))
+}
+
+/// Puts sub-agents below the session that they work for.
+fn below_parents(listed: Vec<ListedSession>) -> Vec<ListedSession> {
+    let names: BTreeSet<_> = listed.iter().map(|found| found.name.clone()).collect();
+    let parent = |found: &ListedSession| {
+        let kin = found.kin.as_ref().filter(|kin| kin.bond == Bond::SubAgent)?;
+        let name = SessionName { format: found.name.format.clone(), id: kin.session.clone() };
+        names.contains(&name).then_some(name)
+    };
+    let (aside, mut ordered): (Vec<_>, Vec<_>) =
+        listed.into_iter().partition(|listed| parent(listed).is_some());
+    // The newest comes last here, so that it ends up right below its session.
+    let mut left: Vec<_> = aside.into_iter().rev().collect();
+    while !left.is_empty() {
+        let before = left.len();
+        let mut rest = Vec::new();
+        for listed in left {
+            let wanted = parent(&listed);
+            match ordered.iter().position(|found| Some(&found.name) == wanted.as_ref()) {
+                Some(place) => ordered.insert(place + 1, listed),
+                None => rest.push(listed),
+            }
+        }
+        left = rest;
+        if left.len() == before {
+            // Sub-agents of each other belong below nothing.
+            ordered.append(&mut left);
+        }
+    }
+    ordered
+}

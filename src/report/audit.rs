@@ -1,0 +1,140 @@
+//! Audits: what was cut in a session, by whom, and how much of it is hidden.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::shape::{object, report};
+use crate::{
+    model::{CutOff, EntryId, Timestamp},
+    wire::Earlier,
+};
+
+/// An entry that was replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// The operation.
+    pub operation: u64,
+    /// When.
+    pub at: Timestamp,
+    /// Its command.
+    pub command: &'static str,
+    /// Whether it is undone.
+    pub undone: bool,
+    /// How many characters a result was let have.
+    pub limit: Option<u64>,
+    /// The window that the limit was made of, in tokens.
+    pub window: Option<u64>,
+    /// The entry that stands there now.
+    pub entry: EntryId,
+    /// The one that it replaced.
+    pub origin: EntryId,
+    /// The tool.
+    pub tool: Option<String>,
+    /// About how many tokens it was, and is.
+    pub tokens: (u64, u64),
+    /// What was cut of it.
+    pub cuts: Vec<CutOff>,
+}
+
+impl Replaced {
+    /// Returns how many characters the cut texts have, and how many are shown in their place.
+    pub fn chars(&self) -> (u64, u64) {
+        let whole = self.cuts.iter().map(|cut| cut.whole).sum();
+        (whole, self.cuts.iter().map(|cut| cut.kept + cut.suffix).sum())
+    }
+
+    /// Returns how many characters are hidden.
+    pub fn hidden(&self) -> u64 {
+        self.cuts.iter().map(|cut| cut.whole - cut.kept.min(cut.whole)).sum()
+    }
+}
+
+/// What was replaced in a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// By undertext, in the order of the entries.
+    pub replaced: Vec<Replaced>,
+    /// By the agent, before it reached us.
+    pub earlier: Vec<Omitted>,
+}
+
+impl Audit {
+    /// Returns what stands: what is neither undone nor replaced again.
+    pub fn standing(&self) -> impl Iterator<Item = &Replaced> {
+        let done = || self.replaced.iter().filter(|one| !one.undone);
+        let again: BTreeSet<EntryId> = done().map(|one| one.origin).collect();
+        done().filter(move |one| !again.contains(&one.entry))
+    }
+}
+
+impl Audit {
+    /// Sums up what stands.
+    pub fn total(&self) -> AuditTotal {
+        let mut total = AuditTotal { earlier: self.earlier.len(), ..AuditTotal::default() };
+        for one in self.standing() {
+            let (before, after) = one.chars();
+            total.replaced += 1;
+            total.characters = (total.characters.0 + before, total.characters.1 + after);
+            total.tokens = (total.tokens.0 + one.tokens.0, total.tokens.1 + one.tokens.1);
+            total.hidden += one.hidden();
+        }
+        total
+    }
+}
+
+report!(Replaced, "replaced", |it| {
+    operation: it.operation,
+    at: it.at,
+    command: it.command,
+    undone: it.undone,
+    limit: it.limit,
+    window: it.window,
+    entry: it.entry,
+    origin: it.origin,
+    tool: it.tool,
+    characters: it.chars(),
+    tokens: it.tokens,
+    hidden: it.hidden(),
+    cuts: it.cuts,
+});
+
+object!(CutOff, |it| { call: it.call, part: it.text, characters: it.whole, kept: it.kept });
+
+/// What an agent left out by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Omitted {
+    /// The entry that tells it.
+    pub entry: EntryId,
+    /// When that was written.
+    pub at: Option<Timestamp>,
+    /// What it tells.
+    pub earlier: Earlier,
+}
+
+report!(Omitted, "earlier", |it| {
+    entry: it.entry,
+    at: it.at,
+    how: it.earlier.how.as_str(),
+    call: it.earlier.call,
+    size: it.earlier.size,
+    tokens: it.earlier.tokens,
+    file: it.earlier.file,
+});
+
+/// The sum of what was replaced, and stands.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct AuditTotal {
+    /// How many entries.
+    pub replaced: u64,
+    /// How many characters their texts had, and have.
+    pub characters: (u64, u64),
+    /// About how many tokens they were, and are.
+    pub tokens: (u64, u64),
+    /// How many characters are hidden.
+    pub hidden: u64,
+    /// How often the agent left something out by itself.
+    pub earlier: usize,
+}
+
+report!(AuditTotal, "total");

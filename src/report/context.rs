@@ -1,0 +1,158 @@
+//! Contexts: what a model would be sent, and why.
+
+use super::shape::report;
+use crate::{
+    context::{
+        self, Change, Item, Prepared, Shape, plan::Nearness, tokens::Counting, window::Window,
+    },
+    model::EntryId,
+    session::Session,
+    wire::Told,
+};
+
+/// What a model would be sent.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// For which interface.
+    pub shape: Shape,
+    /// For which model, if one is known.
+    pub model: Option<String>,
+    /// What the session's file says of the model that it was written with.
+    pub told: Told,
+    /// The model's window.
+    pub window: Window,
+    /// How tokens were counted.
+    pub counting: Counting,
+    /// The request.
+    pub prepared: Prepared,
+    /// What the newest answer said that the conversation was until then, and what has come since, as it is counted.
+    pub reported: Option<u64>,
+    /// How many pictures are sent, and how many bytes they have in the session.
+    pub pictures: (u64, u64),
+    /// The entries that led to the head.
+    pub path: Vec<u64>,
+    /// Those of them that the agent would send.
+    pub sent: Vec<u64>,
+    /// What was counted for the first time: for each entry the tokens of its messages.
+    pub fresh: Vec<(u64, Vec<u64>)>,
+}
+
+impl Context {
+    /// Returns how many tokens the request takes.
+    pub fn tokens(&self) -> u64 {
+        self.prepared.tokens()
+    }
+}
+
+/// Why an entry is, or is not, in a context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// The entry.
+    pub entry: EntryId,
+    /// The numbers of the messages that hold it, from 0.
+    pub messages: Vec<usize>,
+    /// Why, in a few words.
+    pub why: String,
+    /// What was done to it on the way.
+    pub changes: Vec<Change>,
+}
+
+/// A context of a session, as it is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent<'a> {
+    /// The session.
+    pub session: &'a Session,
+    /// What a model would be sent.
+    pub found: &'a Context,
+    /// How near it is to its compaction.
+    pub near: &'a Nearness,
+    /// Whether the newest answer says how many tokens it has, where it does.
+    pub is_reported: bool,
+}
+
+impl Sent<'_> {
+    /// Returns how many tokens the request takes.
+    pub fn tokens(&self) -> u64 {
+        let reported = self.found.reported.filter(|_| self.is_reported);
+        reported.unwrap_or_else(|| self.found.tokens())
+    }
+
+    /// Returns how they are counted.
+    pub fn counted(&self) -> &'static str {
+        match self.found.counting {
+            Counting::Exact(encoding) => encoding.as_str(),
+            Counting::Estimate if self.is_reported => "reported",
+            Counting::Estimate => "estimate",
+        }
+    }
+}
+
+report!(Sent<'_>, "context", |it| {
+    session: it.session.name.id,
+    as: it.found.shape.as_str(),
+    model: it.found.model,
+    window: it.found.window.tokens,
+    source: it.found.window.source.as_str(),
+    verdict: it.found.window.verdict.as_str(),
+    tokens: it.tokens(),
+    counted: it.counted(),
+    reported: it.found.reported,
+    messages: it.found.prepared.items.len(),
+    turns: it.found.prepared.limited.turns,
+    kept: it.found.prepared.limited.kept,
+    exceeds: it.found.prepared.limited.exceeds,
+    added: it.found.prepared.repaired.added,
+    duplicates: it.found.prepared.repaired.duplicates,
+    orphans: it.found.prepared.repaired.orphans,
+    moved: it.found.prepared.repaired.moved,
+    images: it.found.pictures.0,
+    image_bytes: it.found.pictures.1,
+    compact_at: it.near.at,
+    due: it.near.is_due,
+    request: context::request(&it.found.prepared.items, it.found.shape),
+});
+
+/// A message that a model would be sent.
+#[derive(Clone, Debug)]
+pub struct SentMessage<'a> {
+    /// Its number, from 0.
+    pub n: usize,
+    /// The message.
+    pub item: &'a Item,
+    /// The entries that it is made of.
+    pub entries: Vec<EntryId>,
+    /// How many tokens there are up to here.
+    pub total: u64,
+}
+
+report!(SentMessage<'_>, "message", |it| {
+    n: it.n,
+    role: it.item.message.role.as_str(),
+    origin: it.item.origin.as_str(),
+    entries: it.entries,
+    tokens: it.item.tokens.unwrap_or(0),
+    total: it.total,
+});
+
+/// Something that was done to messages before they were sent.
+#[derive(Clone, Debug)]
+pub struct Treatment<'a> {
+    /// What.
+    pub change: &'a Change,
+    /// The entries that they are made of.
+    pub entries: Vec<EntryId>,
+}
+
+report!(Treatment<'_>, "change", |it| {
+    step: it.change.step.as_str(),
+    act: it.change.act.as_str(),
+    entries: it.entries,
+    why: it.change.why,
+});
+
+report!(Explained, "explained", |it| {
+    entry: it.entry,
+    messages: it.messages,
+    why: it.why,
+    changes: it.changes.iter().map(|change| Treatment { change, entries: vec![it.entry] }).collect::<Vec<_>>(),
+});

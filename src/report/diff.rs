@@ -1,0 +1,113 @@
+//! Differences: where two sides part, and what stands on each.
+
+use serde::Serialize;
+
+use super::shape::report;
+use crate::{model::EntryId, session::Line};
+
+/// A side of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The first that was named.
+    One,
+    /// The second.
+    Other,
+}
+
+/// A row of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// So many entries that are on both sides.
+    Same(u64),
+    /// An entry of one side.
+    Only(Side, Line),
+    /// Entries that say the same on both sides, and are others on each.
+    Renewed(Vec<(EntryId, EntryId)>),
+    /// An entry that says something else on each side.
+    Changed(Line, Line),
+}
+
+/// How two sides differ.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diff {
+    /// The last entry before the sides part.
+    pub fork: Option<EntryId>,
+    /// How many entries they have in common up to there.
+    pub common: u64,
+    /// What follows, in order.
+    pub rows: Vec<Difference>,
+}
+
+report!(Diff, "fork", |it| { entry: it.fork, common: it.common });
+
+/// So many entries that are on both sides.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Same {
+    /// How many.
+    pub entries: u64,
+}
+
+report!(Same, "same");
+
+/// An entry of one side.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Only<'a> {
+    /// The side.
+    pub side: Side,
+    /// The entry.
+    #[serde(flatten)]
+    pub line: &'a Line,
+}
+
+report!(Only<'_>, "only");
+
+/// An entry that says the same on both sides, and is another on each.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Renewed {
+    /// On the first side.
+    pub one: EntryId,
+    /// On the second.
+    pub other: EntryId,
+}
+
+report!(Renewed, "renewed");
+
+/// An entry that says something else on each side.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reworded {
+    /// On the first side.
+    pub one: EntryId,
+    /// On the second.
+    pub other: EntryId,
+    /// The words that differ, as a unified diff.
+    pub diff: String,
+}
+
+report!(Reworded, "changed");
+
+/// How much differs.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Tally {
+    /// Entries on both sides.
+    pub same: u64,
+    /// Entries that say the same on both sides, and are others on each.
+    pub renewed: u64,
+    /// Entries that say something else on each side.
+    pub changed: u64,
+    /// What the first side has alone.
+    pub one: Surplus,
+    /// What the second has.
+    pub other: Surplus,
+}
+
+report!(Tally, "stat");
+
+/// What a side has alone.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Surplus {
+    /// Entries.
+    pub entries: u64,
+    /// Characters in them.
+    pub characters: u64,
+}

@@ -1,0 +1,131 @@
+//! Graphs: stretches of entries, where they part, and what stands at their ends.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{
+    entry::marks,
+    shape::{object, report},
+};
+use crate::{
+    model::{Checkpoint, EntryId, Kind, Timestamp},
+    session::Kin,
+    wire::Departure,
+};
+
+/// A stretch of entries, one behind the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a mark of its own, and several may be set"
+)]
+pub struct GraphNode {
+    /// The id of its first entry that is part of the conversation.
+    pub id: EntryId,
+    /// The name of that entry's record.
+    pub uuid: Option<String>,
+    /// The id of its last entry.
+    pub last: EntryId,
+    /// What that entry is.
+    pub kind: Kind,
+    /// When it was written.
+    pub time: Option<Timestamp>,
+    /// Its first words.
+    pub words: String,
+    /// How many entries it holds.
+    pub entries: u64,
+    /// How many of them hide a part of what they stand for.
+    pub cut: u64,
+    /// The nodes that it follows, by their places in the list.
+    pub parents: Vec<usize>,
+    /// The checkpoint that stands before it.
+    pub checkpoint: Option<u64>,
+    /// The agent's own number of that checkpoint, as a selector.
+    pub own: Option<String>,
+    /// The checkpoints that were put at its end.
+    pub marks: Vec<Checkpoint>,
+    /// The branches that stand at its end.
+    pub branches: Vec<String>,
+    /// Whether the current branch stands at its end.
+    pub is_head: bool,
+    /// Whether nothing follows it and no branch stands at its end.
+    pub is_unnamed: bool,
+    /// How the agent left its end for another state of its file.
+    pub left: Option<Departure>,
+    /// Whether no path comes to it, not even that of an end that was left: a command's talk, or a record that another of its
+    /// name took the place of. Only with all entries.
+    pub is_aside: bool,
+    /// Whether it is a message from a later state of the conversation.
+    pub is_from_later: bool,
+}
+
+/// A session as a graph.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GraphView {
+    /// The nodes, each before its parents, the newest first.
+    pub nodes: Vec<GraphNode>,
+    /// The current branch.
+    pub current: String,
+    /// The branches that stand before the first entry.
+    pub empty: Vec<String>,
+    /// The branches that show what an operation wrote again, as it was before.
+    pub before: BTreeMap<String, u64>,
+    /// The session that it was made of.
+    pub kin: Option<Kin>,
+}
+
+object!(GraphNode, |it| {
+    entry: it.id,
+    uuid: it.uuid,
+    last: it.last,
+    kind: it.kind.as_str(),
+    time: it.time,
+    words: it.words,
+    entries: it.entries,
+    cut: it.cut,
+    parents: it.parents,
+    checkpoint: it.checkpoint,
+    own: it.own,
+    checkpoints: marks(&it.marks),
+    branches: it.branches,
+    head: it.is_head,
+    unnamed: it.is_unnamed,
+    aside: it.is_aside,
+    left: it.left.as_ref().map(Departure::as_str),
+    to: it.left.as_ref().and_then(Departure::own),
+    later: it.is_from_later,
+});
+
+/// A node and its place in the list, from 0.
+#[derive(Clone, Debug, Serialize)]
+pub struct NumberedNode<'a> {
+    /// Its place.
+    pub node: usize,
+    /// The node.
+    #[serde(flatten)]
+    pub stretch: &'a GraphNode,
+}
+
+report!(NumberedNode<'_>, "node");
+
+/// A branch that stands before the first entry.
+#[derive(Clone, Debug)]
+pub struct EmptyBranch<'a> {
+    /// Its name.
+    pub branch: &'a str,
+    /// Whether it is current.
+    pub is_current: bool,
+}
+
+report!(EmptyBranch<'_>, "branch", |it| { branch: it.branch, entry: (), head: it.is_current });
+
+report!(Kin, "kin", |it| {
+    bond: it.bond.as_str(),
+    session: it.session,
+    held: it.is_held,
+    continues: it.continues,
+    shown: !it.continues,
+    here: it.here,
+    there: it.there,
+});

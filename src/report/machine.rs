@@ -1,0 +1,72 @@
+//! What is set on a machine: which stores are trusted, what settings say, and the pages of a manual.
+
+use std::path::Path;
+
+use super::shape::report;
+use crate::{
+    model::StoreId,
+    settings::{Author, Setting},
+};
+
+/// A store in a folder, and whether it is trusted now.
+#[derive(Clone, Copy, Debug)]
+pub struct Trust<'a> {
+    /// Where it lies.
+    pub path: &'a Path,
+    /// Which store it is, if it is trusted.
+    pub store: Option<StoreId>,
+}
+
+report!(Trust<'_>, "trust", |it| {
+    path: it.path.to_string_lossy(),
+    trusted: it.store.is_some(),
+    store: it.store,
+});
+
+/// A store that is trusted.
+#[derive(Clone, Copy, Debug)]
+pub struct TrustedStore<'a> {
+    /// Where it lies.
+    pub path: &'a Path,
+    /// Which store it is.
+    pub store: StoreId,
+    /// Why it is not used, if it is not.
+    pub problem: Option<&'a str>,
+}
+
+report!(TrustedStore<'_>, "trusted", |it| {
+    path: it.path.to_string_lossy(),
+    store: it.store,
+    used: it.problem.is_none(),
+    problem: it.problem,
+});
+
+/// A setting, and whether it is taken.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadSetting<'a> {
+    /// The setting.
+    pub set: &'a Setting,
+    /// Whether it is taken.
+    pub taken: bool,
+}
+
+report!(ReadSetting<'_>, "setting", |it| {
+    key: it.set.name(),
+    value: it.set.value,
+    source: match it.set.author {
+        Author::User => "user",
+        Author::Store => "store",
+    },
+    file: it.set.file,
+    line: it.set.line,
+    taken: it.taken,
+});
+
+/// A page that was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// The file.
+    pub path: &'a Path,
+}
+
+report!(Page<'_>, "page", |it| { path: it.path.to_string_lossy() });

@@ -1,0 +1,67 @@
+//! Shapes: how a report becomes a JSON object.
+
+use serde::Serialize;
+
+use crate::session::Session;
+
+/// An answer that programs are told as an object of a type; serialising gives its fields in the order in which they are
+/// printed.
+pub trait Report: Serialize {
+    /// Returns the type, which is told first.
+    fn kind(&self) -> &'static str;
+}
+
+/// Says which fields a value has as an object, and in which order.
+macro_rules! object {
+    ($name:ty, |$it:ident| { $($key:ident: $value:expr),* $(,)? }) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::SerializeMap as _;
+                let $it = self;
+                let mut object = to.serialize_map(None)?;
+                $(object.serialize_entry(stringify!($key), &$value)?;)*
+                object.end()
+            }
+        }
+    };
+}
+
+/// Says of which type a report is, and which fields it has unless they are derived.
+macro_rules! report {
+    ($name:ty, $kind:literal) => {
+        impl $crate::report::Report for $name {
+            fn kind(&self) -> &'static str {
+                $kind
+            }
+        }
+    };
+    ($name:ty, $kind:literal, $($fields:tt)*) => {
+        $crate::report::shape::object!($name, $($fields)*);
+        $crate::report::shape::report!($name, $kind);
+    };
+}
+
+pub(super) use {object, report};
+
+/// What a change of a session did, behind the words that tell which session that is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Changed<'a, T> {
+    session: &'a str,
+    title: Option<String>,
+    format: &'a str,
+    #[serde(flatten)]
+    done: &'a T,
+}
+
+impl<'a, T> Changed<'a, T> {
+    /// Puts what was done behind the session to which it was done.
+    pub fn of(session: &'a Session, title: Option<String>, done: &'a T) -> Self {
+        Self { session: &session.name.id, title, format: &session.name.format, done }
+    }
+}
+
+impl<T: Report> Report for Changed<'_, T> {
+    fn kind(&self) -> &'static str {
+        self.done.kind()
+    }
+}

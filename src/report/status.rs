@@ -1,0 +1,145 @@
+//! Where a session stands, and how lists show it.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::shape::{object, report};
+use crate::{
+    context::{plan::Nearness, window::Window},
+    model::{Card, EntryId, Position, SessionName},
+    session::{Elsewhere, Kin, Session},
+};
+
+/// Where a session stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// What lists show of it.
+    pub card: Card,
+    /// The current branch.
+    pub branch: String,
+    /// Where it stands.
+    pub position: Option<Position>,
+    /// The id of its head.
+    pub head: Option<EntryId>,
+    /// How many branches there are.
+    pub branches: u64,
+    /// How many entries there are.
+    pub entries: u64,
+    /// How many operations there are.
+    pub operations: u64,
+    /// The newest checkpoint that is not undone.
+    pub checkpoint: Option<u64>,
+    /// The session that it was made of.
+    pub kin: Option<Kin>,
+    /// Where its history begins, if it cannot be read there.
+    pub elsewhere: Option<Elsewhere>,
+    /// The live file.
+    pub live: Option<PathBuf>,
+    /// Whether the live file and the store do not agree, so that the next change begins by catching up.
+    pub behind: bool,
+}
+
+/// How full a model's window is.
+#[derive(Clone, Debug)]
+pub struct Fullness {
+    /// For which model, if one is known.
+    pub model: Option<String>,
+    /// The model's window.
+    pub window: Window,
+    /// How many tokens the context has: by the word of the newest answer, else as they are counted.
+    pub tokens: u64,
+    /// Whether there may be more, which were not counted because the window is full without them.
+    pub is_least: bool,
+}
+
+/// Where a session stands, and how near its context is to its compaction, if it has a window.
+#[derive(Clone, Debug)]
+pub struct Standing<'a> {
+    /// The session.
+    pub session: &'a Session,
+    /// Where it stands.
+    pub status: &'a Status,
+    /// Its context.
+    pub full: Option<(Nearness, Fullness)>,
+}
+
+report!(Standing<'_>, "status", |it| {
+    session: it.session.name.id,
+    format: it.session.name.format,
+    title: it.status.card.title,
+    folder: it.status.card.folder,
+    branch: it.status.branch,
+    branches: it.status.branches,
+    head: it.status.head,
+    checkpoint: it.status.checkpoint,
+    turns: it.status.card.turns,
+    entries: it.status.entries,
+    operations: it.status.operations,
+    started: it.status.card.started,
+    active: it.status.card.active,
+    hidden: it.status.card.hidden,
+    kin: it.status.kin,
+    elsewhere: it.status.elsewhere,
+    live: it.status.live.as_ref().map(|live| live.to_string_lossy()),
+    behind: it.status.behind,
+    context: it.full.as_ref().map(|(near, full)| Filling { near, full }),
+});
+
+object!(Elsewhere, |it| {
+    session: it.session(),
+    file: it.file,
+    why: it.gap.as_str(),
+    words: it.to_string(),
+});
+
+/// How full the window is.
+struct Filling<'a> {
+    near: &'a Nearness,
+    full: &'a Fullness,
+}
+
+object!(Filling<'_>, |it| {
+    tokens: it.near.tokens,
+    window: it.near.window,
+    compact_at: it.near.at,
+    due: it.near.is_due,
+    at_least: it.full.is_least,
+    source: it.full.window.source.as_str(),
+    model: it.full.model,
+});
+
+/// What a session knows of its surroundings.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Layered<'a> {
+    /// The agent's id of it.
+    pub session: &'a str,
+    /// The layers.
+    pub layers: &'a Value,
+}
+
+report!(Layered<'_>, "layers");
+
+/// A session in a list, with the one that it was made of.
+#[derive(Clone, Debug)]
+pub struct ListedSession {
+    /// Its name.
+    pub name: SessionName,
+    /// What to show.
+    pub card: Card,
+    /// The session that it was made of.
+    pub kin: Option<Kin>,
+}
+
+report!(ListedSession, "session", |it| {
+    session: it.name.id,
+    agent: it.name.format,
+    title: it.card.title,
+    folder: it.card.folder,
+    started: it.card.started,
+    active: it.card.active,
+    turns: it.card.turns,
+    hidden: it.card.hidden,
+    kin: it.kin,
+});

@@ -1,0 +1,172 @@
+//! The store: how much it holds, what a verification found in it, and what ails its folder.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::shape::report;
+use crate::store::Sizes;
+
+/// How much the sessions of one format hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Stats {
+    /// The name of the format.
+    pub agent: String,
+    /// How many sessions there are.
+    pub sessions: u64,
+    /// How many entries.
+    pub entries: u64,
+    /// How many bytes their lines have; a line that several sessions share counts in each.
+    pub bytes: u64,
+}
+
+report!(Stats, "agent");
+
+report!(Sizes, "store", |it| {
+    lines: it.lines,
+    raw: it.raw,
+    texts: it.texts,
+    kept: it.kept,
+    stored: it.stored,
+});
+
+/// How much is held of one session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SessionStats {
+    /// The agent's id of it.
+    pub session: String,
+    /// The name of its format.
+    pub agent: String,
+    /// How many entries there are.
+    pub entries: u64,
+    /// How many bytes their lines have.
+    pub bytes: u64,
+    /// How many turns of the user.
+    pub turns: u64,
+    /// How many branches.
+    pub branches: u64,
+    /// How many checkpoints.
+    pub checkpoints: u64,
+    /// How many states of its files.
+    pub states: u64,
+}
+
+report!(SessionStats, "session");
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Something is not what it was.
+    Damage,
+    /// Something that a person may want to know.
+    Note,
+}
+
+/// Something that a verification found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// The session, if one is concerned.
+    pub session: Option<String>,
+    /// What is concerned.
+    pub item: String,
+    /// What is wrong.
+    pub problem: String,
+}
+
+/// What was verified.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// How many sessions.
+    pub sessions: u64,
+    /// How many operations.
+    pub operations: u64,
+    /// How many entries.
+    pub entries: u64,
+    /// How many findings are damage.
+    pub damaged: u64,
+    /// How many are notes.
+    pub notes: u64,
+    /// How many sessions need their derived rows rebuilt.
+    pub outdated: u64,
+}
+
+report!(Finding, "finding");
+
+impl Verified {
+    /// Returns whether nothing is damaged.
+    pub fn is_ok(&self) -> bool {
+        self.damaged == 0
+    }
+}
+
+report!(Verified, "verified", |it| {
+    ok: it.is_ok(),
+    sessions: it.sessions,
+    operations: it.operations,
+    entries: it.entries,
+    damaged: it.damaged,
+    notes: it.notes,
+});
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ailment {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub problem: String,
+    /// What the doctor can do about it.
+    pub cure: Cure,
+}
+
+/// What can be done about an ailment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cure {
+    /// Set this mode.
+    Mode(u32),
+    /// Delete the file: it is the remainder of a change that was cut short.
+    Delete,
+    /// Only a person can help.
+    Person,
+}
+
+impl Cure {
+    /// Returns its name, for programs.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Mode(_) => "mode",
+            Self::Delete => "delete",
+            Self::Person => "person",
+        }
+    }
+}
+
+/// An ailment, and whether it is cured now.
+#[derive(Clone, Copy, Debug)]
+pub struct Treated<'a> {
+    /// The ailment.
+    pub ailment: &'a Ailment,
+    /// Whether it is cured.
+    pub cured: bool,
+}
+
+report!(Treated<'_>, "ailment", |it| {
+    path: it.ailment.path.to_string_lossy(),
+    problem: it.ailment.problem,
+    cure: it.ailment.cure.as_str(),
+    cured: it.cured,
+});
+
+/// The folder of a store that was examined.
+#[derive(Clone, Copy, Debug)]
+pub struct Examined<'a> {
+    /// Whether nothing is left that needs care.
+    pub ok: bool,
+    /// The folder.
+    pub path: &'a Path,
+}
+
+report!(Examined<'_>, "examined", |it| { ok: it.ok, path: it.path.to_string_lossy() });
