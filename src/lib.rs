@@ -27,8 +27,8 @@
 //! assert_eq!(appended.checkpoints, [0, 1]);
 //!
 //! // A checkpoint of one's own stands where the session stands.
-//! let (number, ..) = ops::checkpoint(&mut archive, &session, Some("before the mending"))?;
-//! assert_eq!(number, 2);
+//! let marked = ops::checkpoint(&mut archive, &session, Some("before the mending"))?;
+//! assert_eq!(marked.checkpoint, 2);
 //!
 //! // Back to before the second message, with a note for the model; what was left has a name.
 //! let note = Some("The symbol is in libm.");

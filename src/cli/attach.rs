@@ -1,7 +1,6 @@
 //! `attach`: makes the agent's file the live file of its session, or ends that.
 
 use undertext::ops;
-use undertext::report::Attachment;
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -53,12 +52,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         (archive, session, attached)
     };
     context.tell(&attached.notices);
-    if context.json {
-        let attachment = Attachment { attached: &attached, is_attached: !args.off };
-        context.write_changed((&archive, &session), &attachment)?;
+    if context.tell_program((&archive, &session), &attached)? {
         return Ok(Exit::Yes);
     }
-    context.say_session((&archive, &session))?;
     let path = context.env.homely(&attached.path);
     let what = if args.off {
         format!("{path} is left alone from now on")

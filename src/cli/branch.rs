@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use undertext::ops;
-use undertext::report::{ListedBranch, MadeBranch};
+use undertext::report::ListedBranch;
 
 use super::Context;
 use super::common;
@@ -84,19 +84,16 @@ fn make(
     context: &mut Context,
     wanted: Option<&OsStr>,
     name: &str,
-    at: Option<&str>,
+    entry: Option<&str>,
 ) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(wanted)?;
-    let target = at.map(|at| ops::find_entry(archive.store(), &session, at));
+    let target = entry.map(|entry| ops::find_entry(archive.store(), &session, entry));
     let made = ops::branch(&mut archive, &session, name, target.transpose()?.as_ref())?;
     context.tell(&made.notices);
-    let entry = common::entry_id(&archive, &session, made.position.head)?;
-    if context.json {
-        context.write_changed((&archive, &session), &MadeBranch { branched: &made, entry })?;
-    } else {
-        context.say_session((&archive, &session))?;
-        context.say(&format!("Made branch {} at {}", made.branch, common::short(entry)))?;
-        context.output.hint(Line::about("switch").with(&made.branch).to("to go on there"));
+    if context.tell_program((&archive, &session), &made)? {
+        return Ok(Exit::Yes);
     }
+    context.say(&format!("Made branch {} at {}", made.branch, common::short(made.entry)))?;
+    context.output.hint(Line::about("switch").with(&made.branch).to("to go on there"));
     Ok(Exit::Yes)
 }

@@ -1,7 +1,6 @@
 //! `checkpoint`: gives the place where the session stands a number.
 
 use undertext::ops;
-use undertext::report::Marked;
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -30,15 +29,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.about.wanted()?)?;
-    let (n, operation, notices) = ops::checkpoint(&mut archive, &session, args.message.as_deref())?;
-    context.tell(&notices);
-    if context.json {
-        context.write_changed((&archive, &session), &Marked { checkpoint: n, operation })?;
-    } else {
-        context.say_session((&archive, &session))?;
-        let already = if operation.is_none() { " stands here already" } else { "" };
-        context.say(&format!("Checkpoint {n}{already}"))?;
-        context.output.hint(Line::about("revert").with(n.to_string()).to("to come back to it"));
+    let marked = ops::checkpoint(&mut archive, &session, args.message.as_deref())?;
+    context.tell(&marked.notices);
+    if context.tell_program((&archive, &session), &marked)? {
+        return Ok(Exit::Yes);
     }
+    let n = marked.checkpoint;
+    let already = if marked.operation.is_none() { " stands here already" } else { "" };
+    context.say(&format!("Checkpoint {n}{already}"))?;
+    context.output.hint(Line::about("revert").with(n.to_string()).to("to come back to it"));
     Ok(Exit::Yes)
 }

@@ -100,11 +100,9 @@ pub(crate) fn tell_back(
 ) -> Result<Exit, CommandError> {
     context.tell(&reverted.notices);
     let (branch, rotated) = (&reverted.branch, reverted.rotated.as_deref());
-    if context.json {
-        context.write_changed(changed, report)?;
+    if context.tell_program(changed, report)? {
         return Ok(Exit::Yes);
     }
-    context.say_session(changed)?;
     if reverted.operation.is_none() {
         context.say(&format!("{branch} stands at {to} already, and nothing is changed"))?;
         return Ok(Exit::Yes);
@@ -141,11 +139,9 @@ pub(crate) fn tell_undone(
 ) -> Result<Exit, CommandError> {
     context.tell(&undone.notices);
     let rotated = undone.rotated.as_deref();
-    if context.json {
-        context.write_changed(changed, report)?;
+    if context.tell_program(changed, report)? {
         return Ok(Exit::Yes);
     }
-    context.say_session(changed)?;
     context.say(&format!("Undid operation {} ({})", undone.undoes, undone.command))?;
     if !undone.left.is_empty() {
         let branches = if undone.left.len() == 1 { "branch" } else { "branches" };
@@ -185,6 +181,20 @@ impl Context {
     ) -> Result<(), CommandError> {
         let title = archive.store().card(session.key)?.title;
         Ok(json::line(&mut self.output, &Changed::of(session, title, done))?)
+    }
+
+    /// Tells a program what a change did, or a person which session it changed; returns whether it is a program.
+    pub(crate) fn tell_program(
+        &mut self,
+        changed: (&Archive, &Session),
+        done: &impl Report,
+    ) -> Result<bool, CommandError> {
+        if self.json {
+            self.write_changed(changed, done)?;
+        } else {
+            self.say_session(changed)?;
+        }
+        Ok(self.json)
     }
 
     /// Returns the name of a file that is not there yet, for a session.

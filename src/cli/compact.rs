@@ -89,11 +89,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut emit = |event: &_| (kit.sink)(event);
     let done = ops::compact(&mut archive, &session, &workspace, &wanted, &mut emit)?;
     context.tell(&done.notices);
-    if context.json {
-        context.write_changed((&archive, &session), &done)?;
+    if context.tell_program((&archive, &session), &done)? {
         return Ok(Exit::Yes);
     }
-    context.say_session((&archive, &session))?;
     if let Some(why) = done.nothing {
         context.say(&capital(&format!("{why}; nothing is changed")))?;
         return Ok(Exit::Yes);

@@ -1,7 +1,7 @@
 //! `doctor`: looks at the folder of the store, and mends what it can.
 
 use undertext::ops::{self, Ailment, Cure};
-use undertext::report::{Examined, Treated};
+use undertext::report::Examined;
 use undertext::store::StoreError;
 
 use super::Context;
@@ -35,27 +35,29 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if !root.exists() {
         return Err(StoreError::Absent { path: root }.into());
     }
-    let ailments = ops::doctor(&root)?;
-    let left = if args.fix { ops::treat(&root, &ailments)? } else { ailments.clone() };
-    for ailment in &ailments {
-        tell(context, ailment, !left.contains(ailment))?;
+    let mut ailments = ops::doctor(&root)?;
+    if args.fix {
+        ops::treat(&root, &mut ailments)?;
     }
-    let ok = left.is_empty();
+    for ailment in &ailments {
+        tell(context, ailment)?;
+    }
+    let ok = ailments.iter().all(|ailment| ailment.cured);
     if context.json {
         json::line(&mut context.output, &Examined { ok, path: &root })?;
     } else if ok {
         context.say(&format!("{} is in order", shown(&root)))?;
-    } else if left.iter().any(|ailment| ailment.cure != Cure::Person) {
+    } else if ailments.iter().any(|ailment| ailment.cure != Cure::Person) {
         context.output.hint(Line::new("doctor").with("--fix").to("to mend what can be mended"));
     }
     Ok(if ok { Exit::Yes } else { Exit::No })
 }
 
-fn tell(context: &mut Context, ailment: &Ailment, cured: bool) -> Result<(), CommandError> {
+fn tell(context: &mut Context, ailment: &Ailment) -> Result<(), CommandError> {
     if context.json {
-        return Ok(json::line(&mut context.output, &Treated { ailment, cured })?);
+        return Ok(json::line(&mut context.output, ailment)?);
     }
-    let Ailment { path, problem, cure } = ailment;
+    let Ailment { path, problem, cure, cured } = ailment;
     let done = match (cured, cure) {
         (false, _) => String::new(),
         (true, Cure::Mode(mode)) => format!("; it is {mode:04o} now"),

@@ -1,7 +1,7 @@
 //! `graph`: where a session's paths part, and what stands at their ends.
 
 use undertext::ops;
-use undertext::report::{EmptyBranch, NumberedNode};
+use undertext::report::EmptyBranch;
 
 use super::Context;
 use super::common;
@@ -52,8 +52,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             let empty = EmptyBranch { branch, is_current: *branch == graph.current };
             json::line(&mut context.output, &empty)?;
         }
-        for (node, stretch) in graph.nodes.iter().enumerate() {
-            json::line(&mut context.output, &NumberedNode { node, stretch })?;
+        for node in &graph.nodes {
+            json::line(&mut context.output, node)?;
         }
         if let Some(kin) = &graph.kin {
             json::line(&mut context.output, kin)?;

@@ -75,14 +75,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let mut emit = |event: &_| (kit.sink)(event);
     let done = ops::recover(&mut archive, &session, &workspace, &wanted, &mut attempt, &mut emit)?;
-    if context.json {
-        let ops::Recovered { operations, pre_tokens, post_tokens, .. } = &done;
-        let (pre_tokens, post_tokens) = (*pre_tokens, *post_tokens);
-        let fitted = Fitted { operations, pre_tokens, post_tokens, window };
-        context.write_changed((&archive, &session), &fitted)?;
+    let ops::Recovered { operations, pre_tokens, post_tokens, .. } = &done;
+    let (pre_tokens, post_tokens) = (*pre_tokens, *post_tokens);
+    let fitted = Fitted { operations, pre_tokens, post_tokens, window };
+    if context.tell_program((&archive, &session), &fitted)? {
         return Ok(Exit::Yes);
     }
-    context.say_session((&archive, &session))?;
     if done.operations.is_empty() {
         let tokens = done.post_tokens;
         context

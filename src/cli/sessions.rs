@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use undertext::model::Timestamp;
 use undertext::ops::{self, Kin};
-use undertext::report::{Concealed, ListedSession};
+use undertext::report::ListedSession;
 use undertext::store::SessionFilter;
 
 use super::advice::beginnings;
@@ -86,14 +86,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(Some(wanted))?;
-    let outcome = ops::hide(&mut archive, &session, hidden)?;
-    context.tell(&outcome.notices);
-    if context.json {
-        let concealed = Concealed { hidden, operation: outcome.operation };
-        context.write_changed((&archive, &session), &concealed)?;
+    let concealed = ops::hide(&mut archive, &session, hidden)?;
+    context.tell(&concealed.notices);
+    if context.tell_program((&archive, &session), &concealed)? {
         return Ok(Exit::Yes);
     }
-    context.say_session((&archive, &session))?;
     if hidden {
         context.say("Lists leave it out from now on")?;
         let name = context.short_name(&archive, &session)?;

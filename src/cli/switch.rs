@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 
 use undertext::ops::{self, OpsError};
-use undertext::report::Switched;
 
 use super::Context;
 use super::common::{self, Writing};
@@ -49,19 +48,18 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         error => error.into(),
     })?;
     context.tell(&switched.notices);
-    let entry = common::entry_id(&archive, &session, switched.position.head)?;
-    let rotated = switched.rotated.as_deref();
-    if context.json {
-        let switched = Switched { branched: &switched, entry };
-        context.write_changed((&archive, &session), &switched)?;
+    if context.tell_program((&archive, &session), &switched)? {
         return Ok(Exit::Yes);
     }
-    context.say_session((&archive, &session))?;
     if switched.operation.is_none() {
         context.say(&format!("{} is the current branch already", switched.branch))?;
     } else {
-        context.say(&format!("Now on branch {} at {}", switched.branch, common::short(entry)))?;
-        context.say_written(switched.written.as_deref(), rotated)?;
+        context.say(&format!(
+            "Now on branch {} at {}",
+            switched.branch,
+            common::short(switched.entry)
+        ))?;
+        context.say_written(switched.written.as_deref(), switched.rotated.as_deref())?;
         context.output.hint(Line::about("undo").to("to undo"));
     }
     Ok(Exit::Yes)

@@ -115,11 +115,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut emit = |event: &_| (kit.sink)(event);
     let done = ops::turn(&mut archive, &session, &workspace, &prompt, &turning, &mut emit)?;
     context.tell(&done.notices);
-    if context.json {
-        context.write_changed((&archive, &session), &done)?;
+    if context.tell_program((&archive, &session), &done)? {
         return Ok(Exit::Yes);
     }
-    context.say_session((&archive, &session))?;
     if !done.said.is_empty() {
         use std::io::Write as _;
         writeln!(context.output, "{}", safe::text(&done.said))?;

@@ -122,7 +122,7 @@ pub enum Stop {
 }
 
 /// What a model says that it used for one request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Usage {
     /// Tokens of the request that were neither read from nor written to a cache.
     pub input: u64,

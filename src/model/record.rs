@@ -123,7 +123,7 @@ impl TieKind {
 }
 
 /// What a list of sessions shows of one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Card {
     /// The first words of the first turn.
     pub title: Option<String>,

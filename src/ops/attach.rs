@@ -26,7 +26,8 @@ pub fn attach(
 ) -> Result<Attached, OpsError> {
     let (mut attached, done) = sync::execute_uncaught(archive, session, |before| {
         let (n, path, generation) = wanted_file(before, file)?;
-        let mut attached = Attached { operation: None, path, left: None, notices: Vec::new() };
+        let mut attached =
+            Attached { path, attached: true, left: None, operation: None, notices: Vec::new() };
         if before.state.live == Some(n) {
             return Ok((attached, None));
         }
@@ -126,5 +127,6 @@ pub fn detach(archive: &mut Archive, session: &Session) -> Result<Attached, OpsE
         let command = Command::Attach { file: None, left: None };
         Ok::<_, OpsError>((live.path, Some(Plan { command, steps, goal: Stay })))
     })?;
-    Ok(Attached { operation: done.operation, path, left: None, notices: done.notices })
+    let (operation, notices) = (done.operation, done.notices);
+    Ok(Attached { path, attached: false, left: None, operation, notices })
 }

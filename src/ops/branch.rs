@@ -3,7 +3,7 @@
 use crate::{
     model::{Command, Position},
     ops::OpsError,
-    report::Branched,
+    report::{Branched, Switched},
     session::{
         Session, Target,
         plan::{Plan, Steps, branch_text},
@@ -29,51 +29,47 @@ pub fn branch(
     target: Option<&Target>,
 ) -> Result<Branched, OpsError> {
     check_name(name)?;
-    let (position, done) = sync::execute(archive, session, |before| {
+    let (entry, done) = sync::execute(archive, session, |before| {
         if before.state.branches.contains_key(name) {
             return Err(OpsError::BranchExists(name.to_owned()));
         }
         let here = target.map(|target| target.position).or(before.position());
         let Some(position) = here else { return Err(SyncError::Nothing("branch from").into()) };
+        let entry = position.head.map(|head| before.id_of(head)).transpose()?;
         let mut steps = Steps::default();
         steps.set(name, Some(position));
         let command = Command::Branch { branch: branch_text(name) };
-        Ok((position, Some(Plan { command, steps, goal: Stay })))
+        Ok((entry, Some(Plan { command, steps, goal: Stay })))
     })?;
-    Ok(Branched {
-        operation: done.operation,
-        branch: name.to_owned(),
-        position,
-        rotated: None,
-        written: None,
-        notices: done.notices,
-    })
+    let (operation, notices) = (done.operation, done.notices);
+    Ok(Branched { branch: name.to_owned(), entry, operation, notices })
 }
 
 /// Makes a branch the current one: the live file holds it from now on.
-pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Branched, OpsError> {
-    let (position, done) = sync::execute(archive, session, |before| {
+pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Switched, OpsError> {
+    let (entry, done) = sync::execute(archive, session, |before| {
         let Some(&target) = before.state.branches.get(name) else {
             let branches = before.state.branches.keys().cloned().collect();
             return Err(OpsError::NoBranch { wanted: name.to_owned(), branches });
         };
+        let entry = target.head.map(|head| before.id_of(head)).transpose()?;
         let from = before.state.current();
         if from == name {
-            return Ok((target, None));
+            return Ok((entry, None));
         }
         let steps = Steps { current: Some(name.to_owned()), ..Steps::default() };
         let moves = before.position() != Some(target);
         let goal = moves.then_some(Reach { target, note: None });
         let command = Command::Switch { from: branch_text(from), branch: branch_text(name) };
-        Ok((target, Some(Plan { command, steps, goal })))
+        Ok((entry, Some(Plan { command, steps, goal })))
     })?;
     let reached = done.reached.flatten();
-    Ok(Branched {
-        operation: done.operation,
+    Ok(Switched {
         branch: name.to_owned(),
-        position: reached.as_ref().map_or(position, |reached| reached.position),
+        entry: reached.as_ref().map_or(entry, |reached| reached.entry),
         rotated: reached.as_ref().and_then(|reached| reached.aside.clone()),
         written: reached.and_then(|reached| reached.written),
+        operation: done.operation,
         notices: done.notices,
     })
 }

@@ -3,11 +3,12 @@
 use crate::{
     model::{Command, Position},
     ops::OpsError,
+    report::Marked,
     session::{
         Session,
         plan::{Plan, Steps, given},
     },
-    sync::{self, Archive, Notice, SyncError, goal::Stay, standing::Standing},
+    sync::{self, Archive, SyncError, goal::Stay, standing::Standing},
 };
 
 /// How many checkpoints are looked at together, from the newest on.
@@ -18,7 +19,7 @@ pub fn checkpoint(
     archive: &mut Archive,
     session: &Session,
     note: Option<&str>,
-) -> Result<(u64, Option<u64>, Vec<Notice>), OpsError> {
+) -> Result<Marked, OpsError> {
     if note.is_some_and(|note| note.trim().is_empty()) {
         return Err(SyncError::Invalid { line: None, why: "the note is empty".to_owned() }.into());
     }
@@ -40,7 +41,7 @@ pub fn checkpoint(
             }
         }
     })?;
-    Ok((n, done.operation, done.notices))
+    Ok(Marked { checkpoint: n, operation: done.operation, notices: done.notices })
 }
 
 /// Returns the number that a place has. Within a generation the numbers are given in order, so those before one that stands

@@ -44,7 +44,8 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     };
     let mut ailments = Vec::new();
     let mut ail = |path: &Path, problem: &str, cure| {
-        ailments.push(Ailment { path: path.to_owned(), problem: problem.to_owned(), cure });
+        let (path, problem) = (path.to_owned(), problem.to_owned());
+        ailments.push(Ailment { path, problem, cure, cured: false });
     };
     if fs::symlink_metadata(root).map_err(io(root))?.is_symlink() {
         ail(root, "it is a link; the store is where it leads", Cure::Person);
@@ -107,12 +108,11 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     Ok(ailments)
 }
 
-/// Cures what can be cured in a store's folder and returns what only a person can help with.
-pub fn treat(root: &Path, ailments: &[Ailment]) -> Result<Vec<Ailment>, OpsError> {
+/// Cures what can be cured in a store's folder; only a person can help with the rest.
+pub fn treat(root: &Path, ailments: &mut [Ailment]) -> Result<(), OpsError> {
     // A successor that another program is writing now is no remainder; it is gone once that program is done.
     let lock = sync::lock_if_there(root);
     let _lock = lock.map_err(|source| SyncError::Io { path: root.to_owned(), source })?;
-    let mut left = Vec::new();
     for ailment in ailments {
         let done = match ailment.cure {
             Cure::Mode(mode) => {
@@ -122,14 +122,12 @@ pub fn treat(root: &Path, ailments: &[Ailment]) -> Result<Vec<Ailment>, OpsError
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
                 removed => removed,
             },
-            Cure::Person => {
-                left.push(ailment.clone());
-                Ok(())
-            }
+            Cure::Person => continue,
         };
         done.map_err(|source| SyncError::Io { path: ailment.path.clone(), source })?;
+        ailment.cured = true;
     }
-    Ok(left)
+    Ok(())
 }
 
 /// Returns what kind of place a folder is.

@@ -75,13 +75,14 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
     };
     let stretches = stretches(&web, &view, &replays, all, ends)?;
     let mut facts = Facts::read(archive, session, &stretches)?;
-    let nodes = stretches.into_iter().map(|stretch| {
+    let nodes = stretches.into_iter().enumerate().map(|(node, stretch)| {
         let Stretch { said: first, last, entries, cut, parents, is_leaf, .. } = stretch;
         let branches = heads.get(&last).cloned().unwrap_or_default();
         let record = view.record(first)?;
         let checkpoint = places.before(&view, first)?;
         let said = facts.said.remove(&first).unwrap_or_default();
         Ok(GraphNode {
+            node,
             id: facts.id(first)?,
             last: facts.id(last)?,
             uuid: said.uuid,

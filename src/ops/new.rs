@@ -6,13 +6,13 @@ use crate::{
     live::TRANSCRIPTS,
     model::{Command, Place, SessionName},
     ops::OpsError,
-    report::Created,
+    report::{Concealed, Created},
     session::{
         Session, lines,
         plan::{MAIN, Plan, Steps, given},
     },
     sync::{
-        self, Archive, Outcome, Workspace,
+        self, Archive, Workspace,
         goal::{Begin, Stay},
     },
     wire::{Format, Native},
@@ -66,13 +66,13 @@ pub fn new(
 }
 
 /// Hides a session from lists, or shows it again.
-pub fn hide(archive: &mut Archive, session: &Session, hidden: bool) -> Result<Outcome, OpsError> {
+pub fn hide(archive: &mut Archive, session: &Session, hidden: bool) -> Result<Concealed, OpsError> {
     let ((), done) = sync::execute(archive, session, |_| {
         let steps = Steps { hidden: Some(hidden), ..Steps::default() };
         Ok::<_, OpsError>(((), Some(Plan { command: Command::Hide { hidden }, steps, goal: Stay })))
     })?;
     let operation = done.operation.unwrap_or_default();
-    Ok(Outcome { session: session.clone(), operation, notices: done.notices })
+    Ok(Concealed { hidden, operation, notices: done.notices })
 }
 
 /// Returns what a session of undertext's own recorded of its surroundings when it began.

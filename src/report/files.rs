@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use super::shape::report;
+use serde::Serialize;
+
+use super::shape::{path, report, some_path};
 use crate::model::{Digest, SessionName};
 
 /// A state of a file that a session holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Held {
     /// Its number.
     pub generation: u64,
     /// The file, wherever it is now; none if the session was changed without one.
+    #[serde(serialize_with = "some_path")]
     pub file: Option<PathBuf>,
     /// How many entries it has.
     pub entries: u64,
@@ -21,26 +24,30 @@ pub struct Held {
     /// How many bytes the compressed file has that held it.
     pub container: Option<u64>,
     /// Whether the current branch stands in it.
+    #[serde(rename = "current")]
     pub is_current: bool,
 }
 
 /// A file that was set aside.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rotated {
     /// The operation that set it aside.
     pub operation: u64,
     /// The command of that operation.
     pub command: &'static str,
     /// Where it is.
+    #[serde(serialize_with = "path")]
     pub path: PathBuf,
     /// Its length then.
+    #[serde(rename = "bytes")]
     pub length: u64,
     /// What a look at it says.
     pub state: RotatedState,
 }
 
 /// What became of a file that was set aside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum RotatedState {
     /// It holds what it held, by hash.
     Whole,
@@ -68,74 +75,47 @@ impl RotatedState {
 }
 
 /// What a rebuild found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rebuilt {
     /// The agent's id of the session.
     pub session: String,
-    /// How many records there are.
-    pub records: u64,
     /// Whether the rows were equal already.
     pub equal: bool,
+    /// How many records there are.
+    pub records: u64,
     /// The digest of the rows as they are now.
     pub digest: Digest,
 }
 
-report!(Held, "generation", |it| {
-    generation: it.generation,
-    file: it.file.as_ref().map(|file| file.to_string_lossy()),
-    entries: it.entries,
-    bytes: it.bytes,
-    operation: it.operation,
-    container: it.container,
-    current: it.is_current,
-});
-
-report!(Rotated, "rotation", |it| {
-    operation: it.operation,
-    command: it.command,
-    path: it.path.to_string_lossy(),
-    bytes: it.length,
-    state: it.state.as_str(),
-});
-
-report!(Rebuilt, "rebuilt", |it| {
-    session: it.session,
-    equal: it.equal,
-    records: it.records,
-    digest: it.digest,
-});
+report!(Held, "generation");
+report!(Rotated, "rotation");
+report!(Rebuilt, "rebuilt");
 
 /// A file that was written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Exported<'a> {
     /// The agent's id of the session.
     pub session: &'a str,
     /// The file.
+    #[serde(serialize_with = "path")]
     pub path: &'a Path,
     /// How many bytes it has.
     pub bytes: u64,
 }
 
-report!(Exported<'_>, "export", |it| {
-    session: it.session,
-    path: it.path.to_string_lossy(),
-    bytes: it.bytes,
-});
+report!(Exported<'_>, "export");
 
 /// A session file that could be taken in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct FoundFile<'a> {
     /// The session that it holds.
+    #[serde(flatten)]
     pub session: &'a SessionName,
     /// Where it lies.
+    #[serde(serialize_with = "path")]
     pub path: &'a Path,
     /// How long it is.
     pub bytes: u64,
 }
 
-report!(FoundFile<'_>, "source", |it| {
-    session: it.session.id,
-    agent: it.session.format,
-    path: it.path.to_string_lossy(),
-    bytes: it.bytes,
-});
+report!(FoundFile<'_>, "source");

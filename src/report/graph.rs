@@ -2,12 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
-use super::{
-    entry::marks,
-    shape::{object, report},
-};
+use super::{entry::marks, shape::report};
 use crate::{
     model::{Checkpoint, EntryId, Kind, Timestamp},
     session::Kin,
@@ -21,6 +16,8 @@ use crate::{
     reason = "each is a mark of its own, and several may be set"
 )]
 pub struct GraphNode {
+    /// Its place in the list, from 0.
+    pub node: usize,
     /// The id of its first entry that is part of the conversation.
     pub id: EntryId,
     /// The name of that entry's record.
@@ -75,7 +72,8 @@ pub struct GraphView {
     pub kin: Option<Kin>,
 }
 
-object!(GraphNode, |it| {
+report!(GraphNode, "node", |it| {
+    node: it.node,
     entry: it.id,
     uuid: it.uuid,
     last: it.last,
@@ -96,18 +94,6 @@ object!(GraphNode, |it| {
     to: it.left.as_ref().and_then(Departure::own),
     later: it.is_from_later,
 });
-
-/// A node and its place in the list, from 0.
-#[derive(Clone, Debug, Serialize)]
-pub struct NumberedNode<'a> {
-    /// Its place.
-    pub node: usize,
-    /// The node.
-    #[serde(flatten)]
-    pub stretch: &'a GraphNode,
-}
-
-report!(NumberedNode<'_>, "node");
 
 /// A branch that stands before the first entry.
 #[derive(Clone, Debug)]

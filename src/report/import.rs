@@ -32,9 +32,10 @@ pub struct Summary {
 }
 
 /// What was taken in of a session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Imported {
     /// The session.
+    #[serde(flatten)]
     pub session: Session,
     /// Whether it was not there before.
     pub new: bool,
@@ -51,6 +52,7 @@ pub struct Imported {
     /// What is out of the ordinary.
     pub oddities: Vec<Oddity>,
     /// What was noticed about the live file.
+    #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
@@ -114,17 +116,7 @@ impl Quirk {
 
 report!(Summary, "summary");
 
-report!(Imported, "imported", |it| {
-    session: it.session.name.id,
-    agent: it.session.name.format,
-    new: it.new,
-    operation: it.operation,
-    files: it.files,
-    entries: it.entries,
-    bytes: it.bytes,
-    left: it.left,
-    oddities: it.oddities,
-});
+report!(Imported, "imported");
 
 object!(Oddity, |it| {
     path: it.path.to_string_lossy(),
@@ -132,3 +124,5 @@ object!(Oddity, |it| {
     kind: it.quirk.as_str(),
     what: it.quirk.words(),
 });
+
+object!(Session, |it| { session: it.name.id, agent: it.name.format });

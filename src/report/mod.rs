@@ -31,19 +31,16 @@ pub use context::{Context, Explained, Sent, SentMessage, Treatment};
 pub use diff::{Diff, Difference, Only, Renewed, Reworded, Same, Side, Surplus, Tally};
 pub use entry::{Excerpt, Hidden, HiddenText, Placed, TextLine, Uncovered};
 pub use files::{Exported, FoundFile, Held, Rebuilt, Rotated, RotatedState};
-pub use graph::{EmptyBranch, GraphNode, GraphView, NumberedNode};
+pub use graph::{EmptyBranch, GraphNode, GraphView};
 pub use import::{Imported, Oddity, Quirk, Summary};
 pub use machine::{Page, ReadSetting, Trust, TrustedStore};
 pub use notice::Notice;
 pub use place::{
-    Branched, Cleared, ListedBranch, MadeBranch, Marked, OperationView, Redone, Reverted, Switched,
-    Undone,
+    Branched, Cleared, ListedBranch, Marked, OperationView, Redone, Reverted, Switched, Undone,
 };
-pub use session::{Attached, Attachment, Concealed, Created, Outcome};
+pub use session::{Attached, Concealed, Created, Outcome};
 pub use shape::{Changed, Report};
 pub use status::{Fullness, Layered, ListedSession, Standing, Status};
-pub use store::{
-    Ailment, Cure, Examined, Finding, SessionStats, Severity, Stats, Treated, Verified,
-};
+pub use store::{Ailment, Cure, Examined, Finding, SessionStats, Severity, Stats, Verified};
 pub use truncate::{Bounded, Oversized, Truncated};
 pub use turn::{Call, Turned};

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{notice::Notice, shape::report};
-use crate::model::{EntryId, Operation, Position};
+use super::{
+    notice::Notice,
+    shape::{report, some_path},
+};
+use crate::model::{EntryId, Operation};
 
 /// What going back did.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Reverted {
-    /// The operation; none if the branch stood there already.
-    pub operation: Option<u64>,
     /// The checkpoint that it went back to, if one was named.
     pub checkpoint: Option<u64>,
     /// Where the branch stands now; none before the first entry.
@@ -25,29 +26,57 @@ pub struct Reverted {
     /// The note, if one was left.
     pub note: Option<EntryId>,
     /// The old live file, if it was exchanged.
+    #[serde(serialize_with = "some_path")]
     pub rotated: Option<PathBuf>,
     /// The agent's own file, if it was written.
+    #[serde(serialize_with = "some_path")]
     pub written: Option<PathBuf>,
+    /// The operation; none if the branch stood there already.
+    pub operation: Option<u64>,
     /// What was noticed on the way.
+    #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
-/// What a change of branches did.
-#[derive(Clone, Debug)]
+report!(Reverted, "revert");
+
+/// What making a branch did.
+#[derive(Clone, Debug, Serialize)]
 pub struct Branched {
-    /// The operation; none if nothing had to change.
-    pub operation: Option<u64>,
     /// The branch.
     pub branch: String,
-    /// Where it stands.
-    pub position: Position,
-    /// The old live file, if it was exchanged.
-    pub rotated: Option<PathBuf>,
-    /// The agent's own file, if it was written.
-    pub written: Option<PathBuf>,
+    /// The entry at which it stands; none before the first one.
+    pub entry: Option<EntryId>,
+    /// The operation.
+    pub operation: Option<u64>,
     /// What was noticed on the way.
+    #[serde(skip)]
     pub notices: Vec<Notice>,
 }
+
+report!(Branched, "branch");
+
+/// What making a branch current did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Switched {
+    /// The branch.
+    pub branch: String,
+    /// The entry at which it stands; none before the first one.
+    pub entry: Option<EntryId>,
+    /// The old live file, if it was exchanged.
+    #[serde(serialize_with = "some_path")]
+    pub rotated: Option<PathBuf>,
+    /// The agent's own file, if it was written.
+    #[serde(serialize_with = "some_path")]
+    pub written: Option<PathBuf>,
+    /// The operation; none if it was current already.
+    pub operation: Option<u64>,
+    /// What was noticed on the way.
+    #[serde(skip)]
+    pub notices: Vec<Notice>,
+}
+
+report!(Switched, "switch");
 
 /// An operation as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +88,7 @@ pub struct OperationView {
 }
 
 /// What an undo or a redo did.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Undone {
     /// The operation.
     pub operation: u64,
@@ -70,10 +99,13 @@ pub struct Undone {
     /// The branches that hold what had come since.
     pub left: Vec<String>,
     /// The old live file, if it was exchanged.
+    #[serde(serialize_with = "some_path")]
     pub rotated: Option<PathBuf>,
     /// The agent's own file, if it was written.
+    #[serde(serialize_with = "some_path")]
     pub written: Option<PathBuf>,
     /// What was noticed on the way.
+    #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
@@ -101,18 +133,6 @@ pub struct ListedBranch<'a> {
 
 report!(ListedBranch<'_>, "branch");
 
-report!(Reverted, "revert", |it| {
-    checkpoint: it.checkpoint,
-    entry: it.entry,
-    branch: it.branch,
-    left: it.left,
-    dropped: it.dropped,
-    note: it.note,
-    rotated: it.rotated.as_ref().map(|path| path.to_string_lossy()),
-    written: it.written.as_ref().map(|path| path.to_string_lossy()),
-    operation: it.operation,
-});
-
 /// What going back to before the first entry did.
 #[derive(Clone, Copy, Debug)]
 pub struct Cleared<'a>(pub &'a Reverted);
@@ -127,14 +147,7 @@ report!(Cleared<'_>, "clear", |it| {
     operation: it.0.operation,
 });
 
-report!(Undone, "undo", |it| {
-    operation: it.operation,
-    undoes: it.undoes,
-    command: it.command,
-    left: it.left,
-    rotated: it.rotated.as_ref().map(|path| path.to_string_lossy()),
-    written: it.written.as_ref().map(|path| path.to_string_lossy()),
-});
+report!(Undone, "undo");
 
 /// What a redo did, which is the undo of an undo.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -143,45 +156,16 @@ pub struct Redone<'a>(pub &'a Undone);
 
 report!(Redone<'_>, "redo");
 
-/// A branch that was made, and the entry at which it stands.
-#[derive(Clone, Copy, Debug)]
-pub struct MadeBranch<'a> {
-    /// The branch.
-    pub branched: &'a Branched,
-    /// The entry; none at the start.
-    pub entry: Option<EntryId>,
-}
-
-report!(MadeBranch<'_>, "branch", |it| {
-    branch: it.branched.branch,
-    entry: it.entry,
-    operation: it.branched.operation,
-});
-
-/// A branch that was made current, and the entry at which it stands.
-#[derive(Clone, Copy, Debug)]
-pub struct Switched<'a> {
-    /// The branch.
-    pub branched: &'a Branched,
-    /// The entry; none at the start.
-    pub entry: Option<EntryId>,
-}
-
-report!(Switched<'_>, "switch", |it| {
-    branch: it.branched.branch,
-    entry: it.entry,
-    rotated: it.branched.rotated.as_ref().map(|path| path.to_string_lossy()),
-    written: it.branched.written.as_ref().map(|path| path.to_string_lossy()),
-    operation: it.branched.operation,
-});
-
 /// A checkpoint that was set, or stood there.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Marked {
     /// Its number.
     pub checkpoint: u64,
     /// The operation; none if it stood there.
     pub operation: Option<u64>,
+    /// What was noticed on the way.
+    #[serde(skip)]
+    pub notices: Vec<Notice>,
 }
 
 report!(Marked, "checkpoint");

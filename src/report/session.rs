@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{notice::Notice, shape::report};
-use crate::session::Session;
+use super::{
+    notice::Notice,
+    shape::{object, path, report},
+};
+use crate::{model::SessionName, session::Session};
 
 /// A session that was made.
 #[derive(Clone, Debug)]
@@ -19,15 +22,19 @@ pub struct Created {
 }
 
 /// What attaching or detaching did.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Attached {
-    /// The operation; none if it was so already.
-    pub operation: Option<u64>,
     /// The file.
+    #[serde(serialize_with = "path")]
     pub path: PathBuf,
+    /// Whether it is attached now.
+    pub attached: bool,
     /// The branch that holds where `main` stood, if a command had put it elsewhere than where the agent would resume.
     pub left: Option<String>,
+    /// The operation; none if it was so already.
+    pub operation: Option<u64>,
     /// What was noticed on the way.
+    #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
@@ -48,29 +55,20 @@ report!(Created, "session", |it| {
     operation: it.operation,
 });
 
-/// The file of a session, and whether it is attached now.
-#[derive(Clone, Copy, Debug)]
-pub struct Attachment<'a> {
-    /// The file, and what was done.
-    pub attached: &'a Attached,
-    /// Whether it is attached now.
-    pub is_attached: bool,
-}
-
-report!(Attachment<'_>, "attach", |it| {
-    path: it.attached.path.to_string_lossy(),
-    attached: it.is_attached,
-    left: it.attached.left,
-    operation: it.attached.operation,
-});
+report!(Attached, "attach");
 
 /// A session that lists leave out from now on, or show again.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Concealed {
     /// Whether they leave it out.
     pub hidden: bool,
     /// The operation.
     pub operation: u64,
+    /// What was noticed on the way.
+    #[serde(skip)]
+    pub notices: Vec<Notice>,
 }
 
 report!(Concealed, "hide");
+
+object!(SessionName, |it| { session: it.id, agent: it.format });

@@ -1,6 +1,8 @@
 //! Shapes: how a report becomes a JSON object.
 
-use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+use serde::{Serialize, Serializer};
 
 use crate::session::Session;
 
@@ -42,6 +44,17 @@ macro_rules! report {
 }
 
 pub(super) use {object, report};
+
+/// Gives a path as text: bytes that are none are replaced.
+pub(super) fn path<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&path.display())
+}
+
+/// Gives a path, or null.
+#[expect(clippy::ref_option, reason = "so a field is handed over")]
+pub(super) fn some_path<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.to_string_lossy()).serialize(to)
+}
 
 /// What a change of a session did, behind the words that tell which session that is.
 #[derive(Clone, Debug, Serialize)]

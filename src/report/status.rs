@@ -122,24 +122,16 @@ pub struct Layered<'a> {
 report!(Layered<'_>, "layers");
 
 /// A session in a list, with the one that it was made of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ListedSession {
     /// Its name.
+    #[serde(flatten)]
     pub name: SessionName,
     /// What to show.
+    #[serde(flatten)]
     pub card: Card,
     /// The session that it was made of.
     pub kin: Option<Kin>,
 }
 
-report!(ListedSession, "session", |it| {
-    session: it.name.id,
-    agent: it.name.format,
-    title: it.card.title,
-    folder: it.card.folder,
-    started: it.card.started,
-    active: it.card.active,
-    turns: it.card.turns,
-    hidden: it.card.hidden,
-    kin: it.kin,
-});
+report!(ListedSession, "session");

@@ -120,6 +120,8 @@ pub struct Ailment {
     pub problem: String,
     /// What the doctor can do about it.
     pub cure: Cure,
+    /// Whether it was done.
+    pub cured: bool,
 }
 
 /// What can be done about an ailment.
@@ -144,19 +146,10 @@ impl Cure {
     }
 }
 
-/// An ailment, and whether it is cured now.
-#[derive(Clone, Copy, Debug)]
-pub struct Treated<'a> {
-    /// The ailment.
-    pub ailment: &'a Ailment,
-    /// Whether it is cured.
-    pub cured: bool,
-}
-
-report!(Treated<'_>, "ailment", |it| {
-    path: it.ailment.path.to_string_lossy(),
-    problem: it.ailment.problem,
-    cure: it.ailment.cure.as_str(),
+report!(Ailment, "ailment", |it| {
+    path: it.path.to_string_lossy(),
+    problem: it.problem,
+    cure: it.cure.as_str(),
     cured: it.cured,
 });
 

@@ -58,10 +58,3 @@ object!(Call, |it| {
     name: it.name,
     input: serde_json::from_str(&it.input).unwrap_or_else(|_| Value::from(&*it.input)),
 });
-
-object!(Usage, |it| {
-    input: it.input,
-    output: it.output,
-    cache_read: it.cache_read,
-    cache_write: it.cache_write,
-});

@@ -252,7 +252,7 @@ fn an_append_that_did_not_reach_the_live_file_is_finished_by_the_next_command() 
         let mut archive = fixture::open(copy.path(), 4);
         let live = fixture::live(&archive, &session);
         fs::write(&live, &whole[..usize::try_from(cut).unwrap()]).unwrap();
-        let notices = ops::checkpoint(&mut archive, &session, Some("next")).unwrap().2;
+        let notices = ops::checkpoint(&mut archive, &session, Some("next")).unwrap().notices;
         assert!(matches!(notices.as_slice(), [Notice::Finished { .. }]), "at {cut}: {notices:?}");
         assert!(fs::read(&live).unwrap() == whole, "at {cut}");
         assert_sound(&mut archive, &session);

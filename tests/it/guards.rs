@@ -159,7 +159,7 @@ fn a_file_that_was_written_again_and_is_longer_is_not_taken_for_an_append() {
         + &claude(13, Some(12), "more");
     assert!(after.len() > before.len());
     fs::write(&file, &after).unwrap();
-    let (.., notices) = ops::checkpoint(&mut archive, &session, None).unwrap();
+    let notices = ops::checkpoint(&mut archive, &session, None).unwrap().notices;
     assert!(matches!(notices.as_slice(), [Notice::Followed { .. }]), "{notices:?}");
     assert_eq!(said(&archive, &session, None), ["another", "answer", "more"]);
     assert!(exported(&archive, &session, None) == after.as_bytes());

@@ -143,7 +143,7 @@ impl Side {
             }
             Op::Checkpoint(note) => {
                 let note = note.then(|| format!("note of {n}"));
-                let (number, _, _) = ops::checkpoint(archive, session, note.as_deref())?;
+                let number = ops::checkpoint(archive, session, note.as_deref())?.checkpoint;
                 Ok(number.to_string())
             }
             Op::Revert(i, note) => {

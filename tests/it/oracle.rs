@@ -378,7 +378,9 @@ impl Rig {
                     ops::checkpoint(&mut self.archive, &self.session, note.then_some("Here."));
                 self.follow(next);
                 match &made {
-                    Ok((number, ..)) => next.checkpoint(usize::try_from(*number).unwrap(), *note),
+                    Ok(marked) => {
+                        next.checkpoint(usize::try_from(marked.checkpoint).unwrap(), *note);
+                    }
                     Err(_) if *note && next.is_numbered_here() => model = Err("it has a number"),
                     Err(_) => {}
                 }
