@@ -132,10 +132,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         for AppendedEntry { id, uuid, .. } in &appended.entries {
             let (uuid, call) = (uuid.as_deref(), batch.call.as_deref());
             let entry = NewEntry { entry: *id, uuid, operation: appended.operation, call };
-            context.write_changed((&archive, &session), &entry)?;
+            context.answer_change((&archive, &session), &entry)?;
         }
         if let Some(done) = &compacted {
-            context.write_changed((&archive, &session), done)?;
+            context.answer_change((&archive, &session), done)?;
         }
         return Ok(Exit::Yes);
     }

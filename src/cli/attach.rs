@@ -52,7 +52,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         (archive, session, attached)
     };
     context.tell(&attached.notices);
-    if context.tell_program((&archive, &session), &attached)? {
+    if context.answer_change((&archive, &session), &attached)? {
         return Ok(Exit::Yes);
     }
     let path = context.env.homely(&attached.path);

@@ -12,7 +12,6 @@ use super::env;
 use super::error::{CommandError, Exit};
 use super::hint::Line;
 use super::words::About;
-use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -47,14 +46,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (archive, session) = context.look(args.about.wanted()?)?;
     let audit = ops::audit(&archive, &session)?;
     let total = audit.total();
-    if context.json {
-        for one in &audit.replaced {
-            json::line(&mut context.output, one)?;
-        }
-        for one in &audit.earlier {
-            json::line(&mut context.output, one)?;
-        }
-        json::line(&mut context.output, &total)?;
+    if context.answer_all(&audit.replaced)? {
+        context.answer_all(&audit.earlier)?;
+        context.answer(&total)?;
         return Ok(Exit::Yes);
     }
     if audit.replaced.is_empty() && audit.earlier.is_empty() {

@@ -3,14 +3,12 @@
 use std::ffi::{OsStr, OsString};
 
 use undertext::ops;
-use undertext::report::ListedBranch;
 
 use super::Context;
 use super::common;
 use super::error::{CommandError, Exit};
 use super::hint::Line;
 use super::words::{About, Noun, text};
-use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -60,23 +58,19 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(wanted)?;
-    let (branches, current) = ops::branches(&archive, &session)?;
+    let branches = ops::branches(&archive, &session)?;
+    if context.answer_all(&branches)? {
+        return Ok(Exit::Yes);
+    }
     let mut table = Table::new([Align::Left, Align::Left, Align::Left]);
-    for (branch, position) in branches {
-        let entry = common::entry_id(&archive, &session, position.head)?;
-        let listed = ListedBranch { branch: &branch, entry, current: branch == current };
-        if context.json {
-            json::line(&mut context.output, &listed)?;
-        }
+    for listed in branches {
         table.row([
             Cell::new(Label::Head, if listed.current { "*" } else { "" }),
-            Cell::new(Label::Branch, &branch),
-            Cell::new(Label::Id, &common::short(entry)),
+            Cell::new(Label::Branch, &listed.branch),
+            Cell::new(Label::Id, &common::short(listed.entry)),
         ]);
     }
-    if !context.json {
-        context.show(&table)?;
-    }
+    context.show(&table)?;
     Ok(Exit::Yes)
 }
 
@@ -90,7 +84,7 @@ fn make(
     let target = entry.map(|entry| ops::find_entry(archive.store(), &session, entry));
     let made = ops::branch(&mut archive, &session, name, target.transpose()?.as_ref())?;
     context.tell(&made.notices);
-    if context.tell_program((&archive, &session), &made)? {
+    if context.answer_change((&archive, &session), &made)? {
         return Ok(Exit::Yes);
     }
     context.say(&format!("Made branch {} at {}", made.branch, common::short(made.entry)))?;

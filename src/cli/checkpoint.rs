@@ -31,7 +31,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     let marked = ops::checkpoint(&mut archive, &session, args.message.as_deref())?;
     context.tell(&marked.notices);
-    if context.tell_program((&archive, &session), &marked)? {
+    if context.answer_change((&archive, &session), &marked)? {
         return Ok(Exit::Yes);
     }
     let n = marked.checkpoint;

@@ -2,13 +2,11 @@
 
 use undertext::model::Text;
 use undertext::ops;
-use undertext::report::Placed;
 
 use super::Context;
 use super::common;
 use super::error::{CommandError, Exit};
 use super::words::About;
-use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -34,13 +32,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.output.page()?;
     let mut table = Table::new([Align::Right, Align::Left, Align::Left]);
     for shown in ops::checkpoints(archive.store(), &session)? {
-        let checkpoint = &shown.checkpoint;
-        let entry = common::entry_id(&archive, &session, checkpoint.place.head)?;
-        if context.json {
-            let before = common::entry_id(&archive, &session, shown.turn)?;
-            json::line(&mut context.output, &Placed { shown: &shown, entry, before })?;
+        if context.answer(&shown)? {
             continue;
         }
+        let checkpoint = &shown.checkpoint;
         let note = checkpoint.note.as_ref().map(Text::to_text);
         let (label, words) = match (&note, &shown.words) {
             (Some(note), _) => (Label::Note, note.as_str()),
@@ -50,7 +45,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let number = format!("{}{own}", checkpoint.n);
         table.row([
             Cell::new(Label::Checkpoint, &number),
-            Cell::new(Label::Id, &common::short(entry)),
+            Cell::new(Label::Id, &common::short(shown.entry)),
             Cell::new(label, common::first_line(words)),
         ]);
     }

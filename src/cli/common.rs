@@ -49,17 +49,6 @@ impl Writing {
     }
 }
 
-/// Returns the id of an entry; none where a place is before the first.
-pub(crate) fn entry_id(
-    archive: &Archive,
-    session: &Session,
-    entry: Option<u64>,
-) -> Result<Option<EntryId>, CommandError> {
-    let Some(n) = entry else { return Ok(None) };
-    let found = archive.store().entries(session.key, n..n.saturating_add(1))?;
-    Ok(found.first().map(|entry| entry.id))
-}
-
 /// Returns an entry's id as people are shown it, or `start`.
 pub(crate) fn short(id: Option<EntryId>) -> String {
     id.map_or_else(|| "start".to_owned(), |id| format!("{id:.DIGITS$}"))
@@ -100,7 +89,7 @@ pub(crate) fn tell_back(
 ) -> Result<Exit, CommandError> {
     context.tell(&reverted.notices);
     let (branch, rotated) = (&reverted.branch, reverted.rotated.as_deref());
-    if context.tell_program(changed, report)? {
+    if context.answer_change(changed, report)? {
         return Ok(Exit::Yes);
     }
     if reverted.operation.is_none() {
@@ -139,7 +128,7 @@ pub(crate) fn tell_undone(
 ) -> Result<Exit, CommandError> {
     context.tell(&undone.notices);
     let rotated = undone.rotated.as_deref();
-    if context.tell_program(changed, report)? {
+    if context.answer_change(changed, report)? {
         return Ok(Exit::Yes);
     }
     context.say(&format!("Undid operation {} ({})", undone.undoes, undone.command))?;
@@ -173,28 +162,37 @@ impl Context {
         self.say(&parts.collect::<Vec<_>>().join("  "))
     }
 
-    /// Tells programs what a change did, and of which session.
-    pub(crate) fn write_changed(
+    /// Writes an answer if a program asks, and returns whether one does.
+    pub(crate) fn answer(&mut self, report: &impl Report) -> Result<bool, CommandError> {
+        if self.json {
+            json::line(&mut self.output, report)?;
+        }
+        Ok(self.json)
+    }
+
+    /// Writes answers if a program asks, and returns whether one does.
+    pub(crate) fn answer_all<'a, T: Report + 'a>(
+        &mut self,
+        reports: impl IntoIterator<Item = &'a T>,
+    ) -> Result<bool, CommandError> {
+        for report in reports {
+            self.answer(report)?;
+        }
+        Ok(self.json)
+    }
+
+    /// Writes what a change did, and of which session, if a program asks; tells a person which session was changed.
+    pub(crate) fn answer_change(
         &mut self,
         (archive, session): (&Archive, &Session),
         done: &impl Report,
-    ) -> Result<(), CommandError> {
-        let title = archive.store().card(session.key)?.title;
-        Ok(json::line(&mut self.output, &Changed::of(session, title, done))?)
-    }
-
-    /// Tells a program what a change did, or a person which session it changed; returns whether it is a program.
-    pub(crate) fn tell_program(
-        &mut self,
-        changed: (&Archive, &Session),
-        done: &impl Report,
     ) -> Result<bool, CommandError> {
-        if self.json {
-            self.write_changed(changed, done)?;
-        } else {
-            self.say_session(changed)?;
+        if !self.json {
+            self.say_session((archive, session))?;
+            return Ok(false);
         }
-        Ok(self.json)
+        let title = archive.store().card(session.key)?.title;
+        self.answer(&Changed::of(session, title, done))
     }
 
     /// Returns the name of a file that is not there yet, for a session.

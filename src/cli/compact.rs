@@ -9,7 +9,6 @@ use super::error::{CommandError, Exit};
 use super::hint::Line;
 use super::models::{self, Kit, Summing};
 use super::words::About;
-use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -89,7 +88,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut emit = |event: &_| (kit.sink)(event);
     let done = ops::compact(&mut archive, &session, &workspace, &wanted, &mut emit)?;
     context.tell(&done.notices);
-    if context.tell_program((&archive, &session), &done)? {
+    if context.answer_change((&archive, &session), &done)? {
         return Ok(Exit::Yes);
     }
     if let Some(why) = done.nothing {
@@ -113,8 +112,8 @@ pub(crate) fn is_due(
 
 fn show(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
     let near = &plan.near;
-    if context.json {
-        return Ok(json::line(&mut context.output, plan)?);
+    if context.answer(plan)? {
+        return Ok(());
     }
     let mut table = Table::new([Align::Left, Align::Right, Align::Right]);
     let mut row = |name: &str, part: Part| {

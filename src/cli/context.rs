@@ -17,7 +17,6 @@ use super::common::{capital, count, counted, first_line, number};
 use super::error::{CommandError, Exit};
 use super::words::About;
 use super::{Context, models};
-use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -219,41 +218,26 @@ fn keep(context: &mut Context, archive: Archive, session: &Session, found: &ops:
     }
 }
 
-/// Returns the ids of entries.
-fn ids(
-    archive: &Archive,
-    session: &Session,
-    entries: impl Iterator<Item = u64>,
-) -> Result<BTreeMap<u64, EntryId>, CommandError> {
-    let entries: std::collections::BTreeSet<u64> = entries.collect();
-    let mut ids = BTreeMap::new();
-    if let (Some(&first), Some(&last)) = (entries.first(), entries.last()) {
-        let all = archive.store().entries(session.key, first..last.saturating_add(1))?;
-        let named = all.into_iter().filter(|entry| entries.contains(&entry.n));
-        ids.extend(named.map(|entry| (entry.n, entry.id)));
-    }
-    Ok(ids)
-}
-
 fn named(ids: &BTreeMap<u64, EntryId>, entries: &[u64]) -> Vec<EntryId> {
     entries.iter().filter_map(|entry| ids.get(entry)).copied().collect()
 }
 
 fn machine(context: &mut Context, archive: &Archive, sent: &Sent<'_>) -> Result<(), CommandError> {
-    json::line(&mut context.output, sent)?;
+    context.answer(sent)?;
     let prepared = &sent.found.prepared;
     let of_items = prepared.items.iter().flat_map(|item| &item.entries);
     let of_changes = prepared.changes.iter().flat_map(|change| &change.entries);
-    let ids = ids(archive, sent.session, of_items.chain(of_changes).copied())?;
+    let entries = of_items.chain(of_changes).copied().collect();
+    let ids = ops::entry_ids(archive.store(), sent.session, &entries)?;
     let mut total = 0;
     for (n, item) in prepared.items.iter().enumerate() {
         total += item.tokens.unwrap_or(0);
         let entries = named(&ids, &item.entries);
-        json::line(&mut context.output, &SentMessage { n, item, entries, total })?;
+        context.answer(&SentMessage { n, item, entries, total })?;
     }
     for change in &prepared.changes {
         let entries = named(&ids, &change.entries);
-        json::line(&mut context.output, &Treatment { change, entries })?;
+        context.answer(&Treatment { change, entries })?;
     }
     Ok(())
 }
@@ -264,7 +248,8 @@ fn person(context: &mut Context, archive: &Archive, sent: &Sent<'_>) -> Result<(
     let prepared = &found.prepared;
     let of_items = prepared.items.iter().filter_map(Item::entry);
     let of_changes = prepared.changes.iter().flat_map(|change| &change.entries).copied();
-    let ids = ids(archive, sent.session, of_items.chain(of_changes))?;
+    let entries = of_items.chain(of_changes).collect();
+    let ids = ops::entry_ids(archive.store(), sent.session, &entries)?;
     let short = |entry: u64| ids.get(&entry).map_or("?".to_owned(), |id| format!("{id:.8}"));
     if prepared.items.is_empty() {
         context.output.note("A model would be sent nothing");
@@ -410,8 +395,8 @@ fn explain(
         return Ok(());
     };
     let explained = ops::explain(archive, session, found, entry)?;
-    if context.json {
-        return Ok(json::line(&mut context.output, &explained)?);
+    if context.answer(&explained)? {
+        return Ok(());
     }
     let short = format!("{:.8}", explained.entry);
     match explained.messages.as_slice() {

@@ -13,9 +13,9 @@ use super::error::{CommandError, Exit};
 use super::hint;
 use super::words::{About, Noun};
 use crate::render::conversation::{self, Manner};
+use crate::render::diff;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::{diff, json};
 
 /// Show how two branches or entries differ, from where they part
 ///
@@ -81,9 +81,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let differs =
         found.rows.iter().any(|row| matches!(row, Difference::Only(..) | Difference::Changed(..)));
     let exit = if differs { Exit::No } else { Exit::Yes };
-    if context.json {
-        json::line(&mut context.output, &found)?;
-    } else {
+    if !context.answer(&found)? {
         context.output.page()?;
         let common = counted(found.common, "entry", "entries");
         context.say(&format!("{common} in common, up to {}", short(found.fork)))?;
@@ -108,18 +106,21 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 fn tell(context: &mut Context, row: &Difference) -> Result<(), CommandError> {
-    let out = &mut context.output;
     match row {
-        Difference::Same(entries) => json::line(out, &Same { entries: *entries })?,
-        Difference::Only(side, line) => json::line(out, &Only { side: *side, line })?,
+        Difference::Same(entries) => {
+            context.answer(&Same { entries: *entries })?;
+        }
+        Difference::Only(side, line) => {
+            context.answer(&Only { side: *side, line })?;
+        }
         Difference::Renewed(pairs) => {
             for &(one, other) in pairs {
-                json::line(out, &Renewed { one, other })?;
+                context.answer(&Renewed { one, other })?;
             }
         }
         Difference::Changed(one, other) => {
             let diff = diff::unified(&text(one), &text(other));
-            json::line(out, &Reworded { one: one.id, other: other.id, diff })?;
+            context.answer(&Reworded { one: one.id, other: other.id, diff })?;
         }
     }
     Ok(())
@@ -188,8 +189,8 @@ fn stat(context: &mut Context, found: &Diff) -> Result<(), CommandError> {
             }
         }
     }
-    if context.json {
-        return Ok(json::line(&mut context.output, &tally)?);
+    if context.answer(&tally)? {
+        return Ok(());
     }
     let Tally { same, renewed, changed, one, other } = tally;
     let mut table = Table::new([Align::Left, Align::Right, Align::Right]);

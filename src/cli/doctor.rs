@@ -8,7 +8,6 @@ use super::Context;
 use super::common::shown;
 use super::error::{CommandError, Exit};
 use super::hint::Line;
-use crate::render::json;
 
 /// Look at the folder of the store: its place, its modes, its owner, and what crashes left behind
 ///
@@ -43,19 +42,21 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         tell(context, ailment)?;
     }
     let ok = ailments.iter().all(|ailment| ailment.cured);
-    if context.json {
-        json::line(&mut context.output, &Examined { ok, path: &root })?;
-    } else if ok {
+    let exit = if ok { Exit::Yes } else { Exit::No };
+    if context.answer(&Examined { ok, path: &root })? {
+        return Ok(exit);
+    }
+    if ok {
         context.say(&format!("{} is in order", shown(&root)))?;
     } else if ailments.iter().any(|ailment| ailment.cure != Cure::Person) {
         context.output.hint(Line::new("doctor").with("--fix").to("to mend what can be mended"));
     }
-    Ok(if ok { Exit::Yes } else { Exit::No })
+    Ok(exit)
 }
 
 fn tell(context: &mut Context, ailment: &Ailment) -> Result<(), CommandError> {
-    if context.json {
-        return Ok(json::line(&mut context.output, ailment)?);
+    if context.answer(ailment)? {
+        return Ok(());
     }
     let Ailment { path, problem, cure, cured } = ailment;
     let done = match (cured, cure) {

@@ -15,7 +15,7 @@ use super::hint::Line;
 use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::{json, safe, units};
+use crate::render::{safe, units};
 
 /// Write a session's file, byte for byte
 #[derive(Debug, clap::Args)]
@@ -90,20 +90,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         bytes = export(&archive, &session, generation, &mut write)?;
         Ok(())
     })?;
-    if context.json {
-        let exported = Exported { session: &session.name.id, path: out, bytes };
-        json::line(&mut context.output, &exported)?;
-    }
+    let exported = Exported { session: &session.name.id, path: out, bytes };
+    context.answer(&exported)?;
     context.output.note(&format!("Wrote {} to {}", units::size(bytes), safe::path(out)));
     Ok(Exit::Yes)
 }
 
 fn list(context: &mut Context, archive: &Archive, session: &Session) -> Result<(), CommandError> {
     let held = ops::generations(archive, session)?;
-    if context.json {
-        for held in &held {
-            json::line(&mut context.output, held)?;
-        }
+    if context.answer_all(&held)? {
         return Ok(());
     }
     let mut table =

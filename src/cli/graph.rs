@@ -7,7 +7,7 @@ use super::Context;
 use super::common;
 use super::error::{CommandError, Exit};
 use super::words::About;
-use crate::render::{graph, json};
+use crate::render::graph;
 
 /// Show branches, checkpoints, boundaries, and what was left without a name
 #[derive(Debug, clap::Args)]
@@ -47,17 +47,11 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(args.about.wanted()?)?;
     let graph = ops::graph(&archive, &session, args.all)?;
-    if context.json {
-        for branch in &graph.empty {
-            let empty = EmptyBranch { branch, is_current: *branch == graph.current };
-            json::line(&mut context.output, &empty)?;
-        }
-        for node in &graph.nodes {
-            json::line(&mut context.output, node)?;
-        }
-        if let Some(kin) = &graph.kin {
-            json::line(&mut context.output, kin)?;
-        }
+    for branch in &graph.empty {
+        context.answer(&EmptyBranch { branch, is_current: *branch == graph.current })?;
+    }
+    if context.answer_all(&graph.nodes)? {
+        context.answer_all(&graph.kin)?;
         return Ok(Exit::Yes);
     }
     context.output.page()?;

@@ -13,7 +13,7 @@ use super::error::{CommandError, Exit, Kind};
 use super::output::{Output, Progress};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::{json, units};
+use crate::render::units;
 
 /// Take in the session files of agents: Claude Code, Codex, pi, OpenClaw, Kimi CLI and clawdcode
 ///
@@ -95,9 +95,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     })?;
     for imported in &sessions {
         context.tell(&imported.notices);
-        if context.json {
-            json::line(&mut context.output, imported)?;
-        } else {
+        if !context.answer(imported)? {
             tell(context, imported, args.verbose)?;
         }
     }
@@ -114,9 +112,9 @@ fn list(
     let sources = ops::sources(paths, &mut |skipped| left_out.tell(output, &skipped));
     let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);
     for source in &sources {
-        if context.json {
-            let (session, path, bytes) = (&source.session, source.path.as_path(), source.bytes);
-            json::line(&mut context.output, &FoundFile { session, path, bytes })?;
+        let (session, path, bytes) = (&source.session, source.path.as_path(), source.bytes);
+        if context.answer(&FoundFile { session, path, bytes })? {
+            continue;
         }
         table.row([
             Cell::new(Label::Plain, &source.session.format),
@@ -125,9 +123,7 @@ fn list(
             Cell::new(Label::Plain, &context.env.homely(&source.path)),
         ]);
     }
-    if !context.json {
-        context.show(&table)?;
-    }
+    context.show(&table)?;
     left_out.conclude(&mut context.output, sources.len() as u64)
 }
 
@@ -150,8 +146,8 @@ fn tell(context: &mut Context, imported: &Imported, verbose: bool) -> Result<(),
 
 /// Tells what was done in all.
 fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), CommandError> {
-    if context.json {
-        return Ok(json::line(&mut context.output, summary)?);
+    if context.answer(summary)? {
+        return Ok(());
     }
     let read = summary.files - summary.unchanged;
     context.say(&format!(

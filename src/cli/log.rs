@@ -10,7 +10,6 @@ use super::error::{CommandError, Exit};
 use super::hint::Line;
 use super::words::About;
 use crate::render::conversation::{self, Manner};
-use crate::render::json;
 
 /// Show the conversation of a branch
 #[derive(Debug, clap::Args)]
@@ -74,10 +73,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             n => format!("{n} entries, such as {id}: {what}"),
         });
     }
-    if context.json {
-        for line in &log.lines {
-            json::line(&mut context.output, line)?;
-        }
+    if context.answer_all(&log.lines)? {
         return Ok(Exit::Yes);
     }
     if log.lines.is_empty() {

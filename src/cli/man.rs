@@ -9,7 +9,7 @@ use undertext::report::Page;
 
 use super::Context;
 use super::error::{CommandError, Exit};
-use crate::render::{json, safe};
+use crate::render::safe;
 
 /// Print the manual page of undertext, or write the pages of all commands
 #[derive(Debug, clap::Args)]
@@ -29,10 +29,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     };
     let written = write_pages((context.describe)(), dir)?;
-    if context.json {
-        for path in &written {
-            json::line(&mut context.output, &Page { path })?;
-        }
+    for path in &written {
+        context.answer(&Page { path })?;
     }
     context.output.note(&format!("Wrote {} pages to {}", written.len(), safe::path(dir)));
     Ok(Exit::Yes)

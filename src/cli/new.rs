@@ -6,7 +6,6 @@ use undertext::ops::{self, Layers};
 use super::common::shown;
 use super::error::{CommandError, Exit};
 use super::{Context, env};
-use crate::render::json;
 
 /// Begin a session that works in this folder
 ///
@@ -53,8 +52,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.note(&format!("Store: {name}, which commands in this folder and below use"));
     }
     let (id, live) = (&created.session.name.id, created.live.as_deref());
-    if context.json {
-        json::line(&mut context.output, &created)?;
+    if context.answer(&created)? {
         return Ok(Exit::Yes);
     }
     context.say(&format!("Session {id}"))?;

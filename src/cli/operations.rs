@@ -8,7 +8,6 @@ use super::common::{DIGITS, counted};
 use super::error::{CommandError, Exit};
 use super::words::About;
 use super::{Context, env};
-use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -38,8 +37,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut table = Table::new([Align::Right, Align::Left, Align::Left, Align::Left, Align::Left]);
     for view in ops::operations(&archive, &session, args.number.unwrap_or(usize::MAX))? {
         let operation = &view.operation;
-        if context.json {
-            json::line(&mut context.output, &view)?;
+        if context.answer(&view)? {
             continue;
         }
         table.row([

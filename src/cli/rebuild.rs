@@ -7,7 +7,6 @@ use super::Context;
 use super::common::{DIGITS, counted};
 use super::error::{CommandError, Exit};
 use super::words::OneOrAll;
-use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -41,8 +40,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);
     for session in sessions {
         let rebuilt = ops::rebuild(&mut archive, &session)?;
-        if context.json {
-            json::line(&mut context.output, &rebuilt)?;
+        if context.answer(&rebuilt)? {
             continue;
         }
         let (label, equal) =

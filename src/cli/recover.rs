@@ -78,7 +78,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let ops::Recovered { operations, pre_tokens, post_tokens, .. } = &done;
     let (pre_tokens, post_tokens) = (*pre_tokens, *post_tokens);
     let fitted = Fitted { operations, pre_tokens, post_tokens, window };
-    if context.tell_program((&archive, &session), &fitted)? {
+    if context.answer_change((&archive, &session), &fitted)? {
         return Ok(Exit::Yes);
     }
     if done.operations.is_empty() {

@@ -7,7 +7,7 @@ use super::error::{CommandError, Exit};
 use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::{json, units};
+use crate::render::units;
 
 /// List the live files that were set aside, each checked by its hash
 ///
@@ -35,8 +35,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.note("No file of this session was set aside");
     }
     for rotated in all {
-        if context.json {
-            json::line(&mut context.output, &rotated)?;
+        if context.answer(&rotated)? {
+            continue;
         }
         let label = match rotated.state {
             RotatedState::Whole => Label::Plain,
@@ -51,8 +51,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             Cell::new(Label::Plain, &super::common::shown(&rotated.path)),
         ]);
     }
-    if !context.json {
-        context.show(&table)?;
-    }
+    context.show(&table)?;
     Ok(Exit::Yes)
 }

@@ -13,7 +13,6 @@ use super::advice::beginnings;
 use super::error::{CommandError, Exit};
 use super::hint::Line;
 use super::{Context, common, env};
-use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -88,7 +87,7 @@ fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, Com
     let (mut archive, session) = context.change(Some(wanted))?;
     let concealed = ops::hide(&mut archive, &session, hidden)?;
     context.tell(&concealed.notices);
-    if context.tell_program((&archive, &session), &concealed)? {
+    if context.answer_change((&archive, &session), &concealed)? {
         return Ok(Exit::Yes);
     }
     if hidden {
@@ -128,10 +127,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         ..SessionFilter::default()
     };
     let sessions = ops::list(&archive, &filter)?;
-    if context.json {
-        for listed in &sessions {
-            json::line(&mut context.output, listed)?;
-        }
+    if context.answer_all(&sessions)? {
         return Ok(Exit::Yes);
     }
     context.output.page()?;

@@ -10,7 +10,7 @@ use undertext::settings::{Author, File, Read, Setting, Settings};
 use super::Context;
 use super::error::{CommandError, Exit};
 use super::{advice::settings, common::shown};
-use crate::render::{json, safe};
+use crate::render::safe;
 
 /// The name of a settings file.
 const NAME: &str = "config.toml";
@@ -72,7 +72,7 @@ impl Context {
         }
         let taken = read.set.iter().map(|set| (set, true));
         for (set, taken) in taken.chain(read.refused.iter().map(|set| (set, false))) {
-            json::line(&mut self.output, &ReadSetting { set, taken })?;
+            self.answer(&ReadSetting { set, taken })?;
         }
         Ok(Exit::Yes)
     }

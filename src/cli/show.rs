@@ -15,7 +15,7 @@ use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::{conversation, diff, json, safe};
+use crate::render::{conversation, diff, safe};
 
 /// Show one entry, whole or some of its lines, or what of it is hidden
 ///
@@ -145,9 +145,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Some(lines) => lines.of(&text)?,
         None => (text.as_str(), 1, text.lines().count()),
     };
-    if context.json {
-        let excerpt = Excerpt { line: &line, text: part, from, lines: total };
-        json::line(&mut context.output, &excerpt)?;
+    let excerpt = Excerpt { line: &line, text: part, from, lines: total };
+    if context.answer(&excerpt)? {
         return Ok(Exit::Yes);
     }
     context.output.page()?;
@@ -194,7 +193,7 @@ fn show_hidden(context: &mut Context, args: &Args, hidden: &Hidden) -> Result<Ex
                 Some(lines) => lines.of(part.hidden())?.0,
                 None => part.hidden(),
             };
-            json::line(&mut context.output, &Uncovered { hidden, part, text })?;
+            context.answer(&Uncovered { hidden, part, text })?;
         }
         return Ok(Exit::Yes);
     }
@@ -218,8 +217,7 @@ fn grep(context: &mut Context, pattern: &Regex, text: &str) -> Result<Exit, Comm
     context.output.page()?;
     for (n, line) in (1..).zip(text.lines()).filter(|(_, line)| pattern.is_match(line)) {
         found = Exit::Yes;
-        if context.json {
-            json::line(&mut context.output, &TextLine { line: n, text: line })?;
+        if context.answer(&TextLine { line: n, text: line })? {
             continue;
         }
         let number = context.output.styles().paint(Label::Id, &format!("{n}:"));

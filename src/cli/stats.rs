@@ -10,7 +10,7 @@ use super::error::{CommandError, Exit};
 use super::words::OneOrAll;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::{json, units};
+use crate::render::units;
 
 /// Count what the store holds, by agent, and what it takes up
 ///
@@ -41,8 +41,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, right, right, right]);
     for stats in ops::stats(&archive)? {
-        if context.json {
-            json::line(&mut context.output, &stats)?;
+        if context.answer(&stats)? {
+            continue;
         }
         let Stats { agent, sessions, entries, bytes } = stats;
         table.row([
@@ -53,8 +53,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ]);
     }
     let sizes = archive.store().sizes()?;
-    if context.json {
-        json::line(&mut context.output, &sizes)?;
+    if context.answer(&sizes)? {
         return Ok(Exit::Yes);
     }
     context.show(&table)?;
@@ -73,8 +72,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 fn one(context: &mut Context, wanted: &OsStr) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(Some(wanted))?;
     let stats = ops::stats_of(&archive, &session)?;
-    if context.json {
-        json::line(&mut context.output, &stats)?;
+    if context.answer(&stats)? {
         return Ok(Exit::Yes);
     }
     let counts = [

@@ -11,9 +11,9 @@ use super::common::{self, counted};
 use super::error::{CommandError, Exit};
 use super::words::About;
 use super::{Context, models};
+use crate::render::safe;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::{json, safe};
 
 /// Show where a session stands
 #[derive(Debug, clap::Args)]
@@ -55,9 +55,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let full = ops::fullness(&archive, &session, &models::usual(&settings)).ok();
     let full =
         full.map(|full| (models::rule(&settings).near(full.window.tokens, full.tokens), full));
-    if context.json {
-        let standing = Standing { session: &session, status: &status, full };
-        json::line(&mut context.output, &standing)?;
+    let standing = Standing { session: &session, status: &status, full: full.as_ref() };
+    if context.answer(&standing)? {
         return Ok(Exit::Yes);
     }
     let mut table = Table::new([Align::Left, Align::Left]);
@@ -123,9 +122,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 fn layers(context: &mut Context, session: &Session, layers: &Value) -> Result<(), CommandError> {
-    if context.json {
-        let layered = Layered { session: &session.name.id, layers };
-        return Ok(json::line(&mut context.output, &layered)?);
+    let layered = Layered { session: &session.name.id, layers };
+    if context.answer(&layered)? {
+        return Ok(());
     }
     let (styles, columns) = (context.output.styles(), context.output.width());
     for (n, (name, layer)) in layers.as_object().into_iter().flatten().enumerate() {

@@ -48,7 +48,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         error => error.into(),
     })?;
     context.tell(&switched.notices);
-    if context.tell_program((&archive, &session), &switched)? {
+    if context.answer_change((&archive, &session), &switched)? {
         return Ok(Exit::Yes);
     }
     if switched.operation.is_none() {

@@ -13,7 +13,7 @@ use super::models::usual;
 use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::{json, units};
+use crate::render::units;
 
 /// Cut the tool results that are too long for a model, and keep the whole of each beneath
 ///
@@ -133,7 +133,7 @@ fn tell(
     done: &Truncated,
 ) -> Result<(), CommandError> {
     let (limit, window) = (bound.limit.chars(), bound.window);
-    context.write_changed(changed, &Bounded { truncated: done, limit, window })
+    context.answer_change(changed, &Bounded { truncated: done, limit, window }).map(drop)
 }
 
 fn nothing(context: &mut Context, limit: Limit) -> Result<(), CommandError> {
@@ -146,8 +146,8 @@ fn show(context: &mut Context, results: &[Oversized]) -> Result<(), CommandError
     let mut table = Table::new([left, left, right, left, right, left]);
     for result in results {
         let (tool, chars, tokens) = (result.tool.as_deref(), result.chars, result.tokens);
-        if context.json {
-            json::line(&mut context.output, result)?;
+        if context.answer(result)? {
+            continue;
         }
         table.row([
             Cell::new(Label::Id, &format!("{:.DIGITS$}", result.entry)),
@@ -161,5 +161,5 @@ fn show(context: &mut Context, results: &[Oversized]) -> Result<(), CommandError
             ),
         ]);
     }
-    if context.json { Ok(()) } else { context.show(&table) }
+    context.show(&table)
 }

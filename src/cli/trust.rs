@@ -10,7 +10,6 @@ use super::Context;
 use super::error::{CommandError, Exit};
 use super::hint::Line;
 use super::store::NAME;
-use crate::render::json;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -54,7 +53,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if args.off {
         let was = context.stores()?.distrust(&folder).map_err(anyhow::Error::from)?;
         if context.json {
-            json::line(&mut context.output, &Trust { path: &folder, store: None })?;
+            context.answer(&Trust { path: &folder, store: None })?;
         } else if was {
             context.say(&format!("{name} is no longer trusted"))?;
         } else {
@@ -63,9 +62,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(if was { Exit::Yes } else { Exit::No });
     }
     let trusted = context.trust(&folder)?;
-    if context.json {
-        let trust = Trust { path: &folder, store: Some(trusted.store) };
-        json::line(&mut context.output, &trust)?;
+    let trust = Trust { path: &folder, store: Some(trusted.store) };
+    if context.answer(&trust)? {
         return Ok(Exit::Yes);
     }
     context.say(&format!("{name} is trusted on this machine"))?;
@@ -101,13 +99,12 @@ fn list(context: &mut Context) -> Result<Exit, CommandError> {
     let mut table = Table::new([Align::Left, Align::Left]);
     for store in &stores {
         let problem = context.trusted(&store.path).err().map(|why| why.to_string());
-        if context.json {
-            let (path, problem) = (store.path.as_path(), problem.as_deref());
-            let store = TrustedStore { path, store: store.store, problem };
-            json::line(&mut context.output, &store)?;
+        let (path, problem) = (store.path.as_path(), problem.as_deref());
+        let store = TrustedStore { path, store: store.store, problem };
+        if context.answer(&store)? {
             continue;
         }
-        let name = context.env.homely(&store.path);
+        let name = context.env.homely(store.path);
         let state = problem.map_or_else(String::new, |why| format!("not used: {why}"));
         table.row([Cell::new(Label::Plain, &name), Cell::new(Label::Warning, &state)]);
     }

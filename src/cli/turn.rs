@@ -115,7 +115,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut emit = |event: &_| (kit.sink)(event);
     let done = ops::turn(&mut archive, &session, &workspace, &prompt, &turning, &mut emit)?;
     context.tell(&done.notices);
-    if context.tell_program((&archive, &session), &done)? {
+    if context.answer_change((&archive, &session), &done)? {
         return Ok(Exit::Yes);
     }
     if !done.said.is_empty() {

@@ -78,9 +78,7 @@ fn tell(output: &mut Output, json: bool, finding: &Finding) -> io::Result<()> {
 
 fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandError> {
     let ok = verified.is_ok();
-    if context.json {
-        json::line(&mut context.output, &verified)?;
-    } else {
+    if !context.answer(&verified)? {
         let Verified { sessions, operations, entries, damaged, outdated, .. } = verified;
         let found = if ok {
             "no damage found".to_owned()

@@ -102,7 +102,7 @@ impl Noun {
             Self::Entry => ops::find_entry(archive.store(), session, word).is_ok(),
             Self::Place => ops::find_place(archive.store(), session, word).is_ok(),
             Self::Branch => ops::branches(archive, session)
-                .is_ok_and(|(branches, _)| branches.iter().any(|(name, _)| name == word)),
+                .is_ok_and(|branches| branches.iter().any(|listed| listed.branch == word)),
             Self::Operation => word.parse::<u64>().is_ok(),
         }
     }

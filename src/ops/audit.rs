@@ -6,15 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     json::Raw,
-    model::{Command, EntryId, Kind, Timestamp},
+    model::{Command, Kind, Timestamp},
     ops::OpsError,
     report::{Audit, Omitted, Replaced},
-    session::Session,
+    session::{Session, entry_ids, ids::near},
     sync::Archive,
 };
 
-/// How far apart two numbers are that are still asked for together.
-const NEAR: u64 = 64;
 /// How many records are looked at together.
 const BATCH: u64 = 4096;
 
@@ -31,7 +29,7 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
         }
     }
     let both = cut().flat_map(|(_, origin)| [origin.entry, origin.origin]);
-    let ids = ids(archive, session, &both.collect())?;
+    let ids = entry_ids(archive.store(), session, &both.collect())?;
     let mut replaced = Vec::with_capacity(origins.len());
     for (n, origin) in &origins {
         let (Some(cut), Some(operation)) = (&origin.cut, by.get(n)) else { continue };
@@ -58,31 +56,6 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
     }
     let replaces = origins.iter().map(|(_, origin)| (origin.entry, origin.origin)).collect();
     Ok(Audit { replaced, earlier: earlier(archive, session, &replaces)? })
-}
-
-/// Returns stretches that hold all of these numbers and not many others.
-fn near(numbers: &BTreeSet<u64>) -> Vec<std::ops::Range<u64>> {
-    let mut ranges: Vec<std::ops::Range<u64>> = Vec::new();
-    for &n in numbers {
-        match ranges.last_mut() {
-            Some(range) if n < range.end + NEAR => range.end = n + 1,
-            _ => ranges.push(n..n + 1),
-        }
-    }
-    ranges
-}
-
-fn ids(
-    archive: &Archive,
-    session: &Session,
-    wanted: &BTreeSet<u64>,
-) -> Result<BTreeMap<u64, EntryId>, OpsError> {
-    let mut ids = BTreeMap::new();
-    for range in near(wanted) {
-        let entries = archive.store().entries(session.key, range)?;
-        ids.extend(entries.into_iter().map(|entry| (entry.n, entry.id)));
-    }
-    Ok(ids)
 }
 
 /// Returns what the records of an agent say that it left out; those that stand for others say nothing new.
@@ -113,7 +86,7 @@ fn earlier(
             found.extend(told.into_iter().flatten().map(|one| (n, time, one)));
         })?;
     }
-    let ids = ids(archive, session, &found.iter().map(|(n, ..)| *n).collect())?;
+    let ids = entry_ids(archive.store(), session, &found.iter().map(|(n, ..)| *n).collect())?;
     let omitted = |(n, at, earlier)| Some(Omitted { entry: *ids.get(&n)?, at, earlier });
     Ok(found.into_iter().filter_map(omitted).collect())
 }

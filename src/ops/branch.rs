@@ -1,24 +1,25 @@
 //! Branches: made, listed, and made current.
 
 use crate::{
-    model::{Command, Position},
+    model::Command,
     ops::OpsError,
-    report::{Branched, Switched},
+    report::{Branched, ListedBranch, Switched},
     session::{
         Session, Target,
+        ids::entry_id,
         plan::{Plan, Steps, branch_text},
     },
     sync::{self, Archive, SyncError, goal::Stay, reach::Reach},
 };
 
-/// Returns the branches, and which of them is current.
-pub fn branches(
-    archive: &Archive,
-    session: &Session,
-) -> Result<(Vec<(String, Position)>, String), OpsError> {
+/// Returns the branches.
+pub fn branches(archive: &Archive, session: &Session) -> Result<Vec<ListedBranch>, OpsError> {
     let tip = archive.store().state(session.key)?;
-    let current = tip.current().to_owned();
-    Ok((tip.branches.into_iter().collect(), current))
+    let listed = tip.branches.iter().map(|(branch, position)| {
+        let entry = entry_id(archive.store(), session, position.head)?;
+        Ok(ListedBranch { branch: branch.clone(), entry, current: branch == tip.current() })
+    });
+    listed.collect()
 }
 
 /// Makes a branch at a target, or where the current one stands.

@@ -70,13 +70,14 @@ pub use crate::{
     report::{
         Ailment, Appended, AppendedEntry, Attached, Audit, Branched, Call, Compacted, Context,
         Created, Cure, Diff, Difference, Explained, Finding, Fullness, GraphNode, GraphView,
-        Hidden, HiddenText, ListedSession, OperationView, Oversized, Part, Parts, Planned,
-        Recovered, Replaced, Reverted, SessionStats, Severity, Side, Stats, Status, Summary,
-        Truncated, Turned, Undone, Verified,
+        Hidden, HiddenText, ListedBranch, ListedSession, OperationView, Oversized, Part, Parts,
+        Planned, Recovered, Replaced, Reverted, SessionStats, Severity, Side, Stats, Status,
+        Summary, Truncated, Turned, Undone, Verified,
     },
     session::{
         Bond, Elsewhere, Gap, Kin, Line, Log, Session, SessionError, Shown, Target, View,
-        checkpoints, find_entry, find_place, find_session, kin, log, log_all, messages, short_name,
+        checkpoints, entry_ids, find_entry, find_place, find_session, kin, log, log_all, messages,
+        short_name,
     },
     sync::{
         AgentFolder, Ambient, Archive, Held, Here, Imported, Machine, Manner, Notice, Oddity,

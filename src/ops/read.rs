@@ -10,7 +10,9 @@ use crate::{
     ops::OpsError,
     report::Status,
     session::{
-        Elsewhere, Session, SessionError, Target, View, checkpoints, content, kin,
+        Elsewhere, Session, SessionError, Target, View, checkpoints, content,
+        ids::entry_id,
+        kin,
         lines::{self, Line},
     },
     sync::{
@@ -93,12 +95,11 @@ pub fn export_container(
 pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> {
     let tip = archive.store().state(session.key)?;
     let head = tip.position().and_then(|at| at.head);
-    let head = head.map(|head| archive.store().entries(session.key, head..head + 1)).transpose()?;
     Ok(Status {
         card: archive.store().card(session.key)?,
         branch: tip.current().to_owned(),
         position: tip.position(),
-        head: head.and_then(|found| found.first().map(|entry| entry.id)),
+        head: entry_id(archive.store(), session, head)?,
         branches: tip.branches.len() as u64,
         entries: tip.entries(),
         operations: tip.operations(),

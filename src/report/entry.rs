@@ -166,23 +166,12 @@ report!(Uncovered<'_>, "hidden", |it| {
     text: it.text,
 });
 
-/// A checkpoint with the entries between which it stands.
-#[derive(Clone, Debug)]
-pub struct Placed<'a> {
-    /// The checkpoint.
-    pub shown: &'a Shown,
-    /// The entry behind which it stands.
-    pub entry: Option<EntryId>,
-    /// The turn for which it was given.
-    pub before: Option<EntryId>,
-}
-
-report!(Placed<'_>, "checkpoint", |it| {
-    checkpoint: it.shown.checkpoint.n,
+report!(Shown, "checkpoint", |it| {
+    checkpoint: it.checkpoint.n,
     entry: it.entry,
     before: it.before,
-    words: it.shown.words,
-    note: it.shown.checkpoint.note.as_ref().map(Text::to_text),
-    own: it.shown.own,
-    operation: it.shown.operation,
+    words: it.words,
+    note: it.checkpoint.note.as_ref().map(Text::to_text),
+    own: it.own,
+    operation: it.operation,
 });

@@ -29,7 +29,7 @@ pub use audit::{Audit, AuditTotal, Omitted, Replaced};
 pub use compact::{Compacted, Fitted, Part, Parts, Planned, Recovered};
 pub use context::{Context, Explained, Sent, SentMessage, Treatment};
 pub use diff::{Diff, Difference, Only, Renewed, Reworded, Same, Side, Surplus, Tally};
-pub use entry::{Excerpt, Hidden, HiddenText, Placed, TextLine, Uncovered};
+pub use entry::{Excerpt, Hidden, HiddenText, TextLine, Uncovered};
 pub use files::{Exported, FoundFile, Held, Rebuilt, Rotated, RotatedState};
 pub use graph::{EmptyBranch, GraphNode, GraphView};
 pub use import::{Imported, Oddity, Quirk, Summary};

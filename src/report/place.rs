@@ -121,17 +121,17 @@ report!(OperationView, "operation", |it| {
 });
 
 /// A branch in a list.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct ListedBranch<'a> {
+#[derive(Clone, Debug, Serialize)]
+pub struct ListedBranch {
     /// Its name.
-    pub branch: &'a str,
+    pub branch: String,
     /// The entry at which it stands; none at the start.
     pub entry: Option<EntryId>,
     /// Whether it is current.
     pub current: bool,
 }
 
-report!(ListedBranch<'_>, "branch");
+report!(ListedBranch, "branch");
 
 /// What going back to before the first entry did.
 #[derive(Clone, Copy, Debug)]

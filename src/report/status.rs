@@ -55,14 +55,14 @@ pub struct Fullness {
 }
 
 /// Where a session stands, and how near its context is to its compaction, if it has a window.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Standing<'a> {
     /// The session.
     pub session: &'a Session,
     /// Where it stands.
     pub status: &'a Status,
     /// Its context.
-    pub full: Option<(Nearness, Fullness)>,
+    pub full: Option<&'a (Nearness, Fullness)>,
 }
 
 report!(Standing<'_>, "status", |it| {
@@ -84,7 +84,7 @@ report!(Standing<'_>, "status", |it| {
     elsewhere: it.status.elsewhere,
     live: it.status.live.as_ref().map(|live| live.to_string_lossy()),
     behind: it.status.behind,
-    context: it.full.as_ref().map(|(near, full)| Filling { near, full }),
+    context: it.full.map(|(near, full)| Filling { near, full }),
 });
 
 object!(Elsewhere, |it| {

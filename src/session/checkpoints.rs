@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     json::Raw,
-    model::{Checkpoint, Kind, Message, Position},
-    session::{Session, SessionError, View, replay::Replays},
+    model::{Checkpoint, EntryId, Kind, Message, Position},
+    session::{Session, SessionError, View, entry_ids, replay::Replays},
     store::Store,
     wire::{Failure, Graph},
 };
@@ -19,8 +19,12 @@ pub struct Shown {
     pub operation: u64,
     /// The agent's own number of it, as a selector.
     pub own: Option<String>,
+    /// The entry behind which it stands.
+    pub entry: Option<EntryId>,
     /// The turn of the user before which it stands.
     pub turn: Option<u64>,
+    /// The id of that turn.
+    pub before: Option<EntryId>,
     /// The first words of that turn.
     pub words: Option<String>,
 }
@@ -95,6 +99,8 @@ fn shown(
 ) -> Result<Vec<Shown>, SessionError> {
     let turns = turns(store, session, given.iter().map(|(_, checkpoint)| checkpoint))?;
     let wanted: Vec<u64> = turns.iter().flatten().copied().collect();
+    let heads = given.iter().filter_map(|(_, checkpoint)| checkpoint.place.head);
+    let ids = entry_ids(store, session, &heads.chain(wanted.iter().copied()).collect())?;
     let mut words = BTreeMap::new();
     store.lines(session.key, &wanted, &mut |n, line| {
         let record = Raw::object(&line);
@@ -104,7 +110,9 @@ fn shown(
     let show = |((operation, checkpoint), turn): ((u64, Checkpoint), Option<u64>)| {
         let words = turn.and_then(|n| words.get(&n).cloned());
         let own = own_selector(session, &checkpoint);
-        Shown { checkpoint, operation, own, turn, words }
+        let entry = checkpoint.place.head.and_then(|head| ids.get(&head).copied());
+        let before = turn.and_then(|turn| ids.get(&turn).copied());
+        Shown { checkpoint, operation, own, entry, turn, before, words }
     };
     Ok(given.into_iter().zip(turns).map(show).collect())
 }

@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use crate::{
     json::Raw,
     model::{EntryId, IdPrefix, Kind, Position, SessionName, Tie, TieKind, Timestamp},
-    session::{Elsewhere, Gap, Session, SessionError, View},
+    session::{Elsewhere, Gap, Session, SessionError, View, ids::entry_id},
     store::Store,
     wire::Graph,
 };
@@ -119,8 +119,8 @@ pub fn kin(store: &dyn Store, session: &Session) -> Result<Option<Kin>, SessionE
             session: name.id,
             is_held: held.is_some(),
             continues: base.is_some(),
-            here: id(store, session, here)?,
-            there: held.map(|held| id(store, &held, there)).transpose()?.flatten(),
+            here: entry_id(store, session, here)?,
+            there: held.map(|held| entry_id(store, &held, there)).transpose()?.flatten(),
         }));
     }
     alike(store, session, ties.into_iter().flat_map(|(_, ties)| ties))
@@ -163,8 +163,8 @@ fn alike(
                     bond: Bond::Fork,
                     is_held: true,
                     continues: false,
-                    here: id(store, session, Some(at))?,
-                    there: id(store, &other, Some(met))?,
+                    here: entry_id(store, session, Some(at))?,
+                    there: entry_id(store, &other, Some(met))?,
                     session: other.name.id.clone(),
                 };
                 best = Some((merit, kin));
@@ -176,15 +176,6 @@ fn alike(
 
 /// Which of several originals a session was made of: the one with which it shares most, then the oldest.
 type Merit = (usize, Reverse<Rank>);
-
-fn id(
-    store: &dyn Store,
-    session: &Session,
-    entry: Option<u64>,
-) -> Result<Option<EntryId>, SessionError> {
-    let Some(n) = entry else { return Ok(None) };
-    Ok(store.entries(session.key, n..n + 1)?.first().map(|entry| entry.id))
-}
 
 /// What tells the older of two sessions: the time of its first own entry, or how much it has of its own; then its name.
 type Rank = (Option<Timestamp>, Reverse<usize>, SessionName);

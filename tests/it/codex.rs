@@ -212,7 +212,7 @@ fn a_branch_that_a_command_moved_is_kept_when_codex_goes_on_in_another_file() {
     fs::write(&thread.files[1], second).unwrap();
     import(&mut archive, &home);
     assert_eq!(sent(&archive, &session), of_two());
-    let (branches, _) = ops::branches(&archive, &session).unwrap();
+    let branches = ops::branches(&archive, &session).unwrap();
     assert_eq!(branches.len(), 3, "{branches:?}");
 }
 

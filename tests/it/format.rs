@@ -120,7 +120,7 @@ fn everything(root: &Path) -> String {
     let operations = store.operations(session.key, 0..u64::MAX).unwrap();
     let word = |operation: &undertext::model::Operation| operation.command.as_str().to_owned();
     tell("operations", operations.iter().map(word).collect());
-    for (branch, _) in ops::branches(&archive, &session).unwrap().0 {
+    for ops::ListedBranch { branch, .. } in ops::branches(&archive, &session).unwrap() {
         let target = ops::find_entry(archive.store(), &session, &branch).unwrap();
         tell(&branch, said(&archive, &session, Some(&target)));
     }

@@ -49,7 +49,8 @@ fn an_undo_of_a_switch_switches_back() {
     assert_eq!(said(&archive, &session, None), ["one", "two"]);
     let undone = ops::undo(&mut archive, &session, None).unwrap();
     assert_eq!(undone.command, "switch");
-    assert_eq!(ops::branches(&archive, &session).unwrap().1, "main");
+    let current = ops::branches(&archive, &session).unwrap().into_iter().find(|one| one.current);
+    assert_eq!(current.unwrap().branch, "main");
     assert_eq!(said(&archive, &session, None), ["one", "two", "three"]);
     say(&mut archive, &session, "four");
     let older = ops::find_entry(archive.store(), &session, "older").unwrap();

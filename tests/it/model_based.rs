@@ -137,8 +137,8 @@ impl Side {
             Op::Branch(i) => ops::branch(archive, session, &format!("branch-{i}"), None)
                 .map(|branched| branched.branch),
             Op::Switch(i) => {
-                let (branches, _) = ops::branches(archive, session)?;
-                let name = branches[i % branches.len()].0.clone();
+                let branches = ops::branches(archive, session)?;
+                let name = branches[i % branches.len()].branch.clone();
                 ops::switch(archive, session, &name).map(|branched| branched.branch)
             }
             Op::Checkpoint(note) => {
@@ -170,11 +170,9 @@ impl Side {
     fn seen(&self) -> Vec<String> {
         let (archive, session) = (&self.archive, &self.session);
         let mut all = vec![format!("HEAD {:?}", said(archive, session, None))];
-        let (branches, current) = ops::branches(archive, session).unwrap();
-        all.push(format!("current {current}"));
-        for (name, _) in branches {
-            let target = ops::find_entry(archive.store(), session, &name).unwrap();
-            all.push(format!("{name} {:?}", said(archive, session, Some(&target))));
+        for ops::ListedBranch { branch, current, .. } in ops::branches(archive, session).unwrap() {
+            let target = ops::find_entry(archive.store(), session, &branch).unwrap();
+            all.push(format!("{branch} {current} {:?}", said(archive, session, Some(&target))));
         }
         for shown in ops::checkpoints(archive.store(), session).unwrap() {
             let found = shown.checkpoint;
@@ -338,7 +336,7 @@ fn an_undo_that_would_hide_the_current_branch_is_refused() {
     assert!(matches!(refused, Err(OpsError::NotUndoable { .. })), "{refused:?}");
     ops::switch(&mut archive, &session, "main").unwrap();
     ops::undo(&mut archive, &session, made).unwrap();
-    assert_eq!(ops::branches(&archive, &session).unwrap().0.len(), 1);
+    assert_eq!(ops::branches(&archive, &session).unwrap().len(), 1);
 }
 
 proptest! {

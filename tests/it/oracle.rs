@@ -220,11 +220,9 @@ impl Rig {
 
     /// Returns a conversation that a name stands for.
     fn branches(&self) -> (BTreeMap<String, Vec<String>>, String) {
-        let (names, current) = ops::branches(&self.archive, &self.session).unwrap();
-        let names = names.into_iter().map(|(name, _)| {
-            let shown = self.shown(&name);
-            (name, shown)
-        });
+        let listed = ops::branches(&self.archive, &self.session).unwrap();
+        let current = listed.iter().find(|one| one.current).unwrap().branch.clone();
+        let names = listed.into_iter().map(|one| (one.branch.clone(), self.shown(&one.branch)));
         (names.collect(), current)
     }
 
