@@ -118,8 +118,7 @@ fn list(context: &mut Context, archive: &Archive, session: &Session) -> Result<(
             Cell::new(Label::Dim, &format!("by operation {}  {file}{container}", held.operation)),
         ]);
     }
-    let (styles, columns) = (context.output.styles(), context.output.width());
-    Ok(table.write(&mut context.output, styles, columns)?)
+    context.show(&table)
 }
 
 /// Makes a file that is there whole or not at all.

@@ -257,8 +257,7 @@ fn head(context: &mut Context, line: &Line, branch: Option<&str>) -> Result<(), 
         let note = mark.note.as_ref().map(Text::to_text).unwrap_or_default();
         row("checkpoint", Label::Checkpoint, &format!("@{} behind it {note}", mark.n));
     }
-    let (styles, columns) = (context.output.styles(), context.output.width());
-    Ok(table.write(&mut context.output, styles, columns)?)
+    context.show(&table)
 }
 
 #[cfg(test)]

@@ -116,8 +116,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             row("", Label::Plain, "agrees with the store");
         }
     }
-    let (styles, columns) = (context.output.styles(), context.output.width());
-    table.write(&mut context.output, styles, columns)?;
+    context.show(&table)?;
     Ok(Exit::Yes)
 }
 
@@ -126,7 +125,7 @@ fn layers(context: &mut Context, session: &Session, layers: &Value) -> Result<()
     if context.answer(&layered)? {
         return Ok(());
     }
-    let (styles, columns) = (context.output.styles(), context.output.width());
+    let styles = context.output.styles();
     for (n, (name, layer)) in layers.as_object().into_iter().flatten().enumerate() {
         if n > 0 {
             writeln!(context.output)?;
@@ -137,7 +136,7 @@ fn layers(context: &mut Context, session: &Session, layers: &Value) -> Result<()
             table
                 .row([Cell::new(Label::Dim, &format!("  {key}")), Cell::new(Label::Plain, &value)]);
         }
-        table.write(&mut context.output, styles, columns)?;
+        context.show(&table)?;
     }
     Ok(())
 }
