@@ -112,8 +112,9 @@
 //! A command goes down like this: `cli` finds the archive and the session and calls a verb of [`ops`]; the verb asks `sync`
 //! to execute it, which takes the archive's lock, catches up with the live file and shows the verb where the session
 //! stands; the verb answers with a plan, a value; `sync` prepares the plan's goal, simulates a resume of it, commits the
-//! operation to the [`store`] and has [`live`] write the file that follows; `render` shows what the verb returned. Reading
-//! goes through an [`ops::View`], which is the [`wire::Graph`] that a [`wire::Format`] walks to find a path.
+//! operation to the [`store`] and has [`live`] write the file that follows; what the verb returns is a [`report`], which `render`
+//! shows to people and programs read as JSON. Reading goes through an [`ops::View`], which is the [`wire::Graph`] that a
+//! [`wire::Format`] walks to find a path.
 //!
 //! The feature `models` has the room [`provider`], the feature `tokens` exact counts of tokens ([`context::tokens`]). Both are on
 //! unless a library says `default-features = false`, and the program needs both.
@@ -151,6 +152,8 @@
 //!
 //! Architecture invariant: no verb that reads takes the lock, writes a byte or makes a folder. What was counted while
 //! reading is kept by a verb of its own, as a cache.
+//!
+//! Architecture invariant: the JSON of an answer is spelt in [`report`], and in no face.
 //!
 //! Architecture invariant: no text from outside reaches a terminal but through `render/safe`.
 //!

@@ -124,5 +124,3 @@ object!(Oddity, |it| {
     kind: it.quirk.as_str(),
     what: it.quirk.words(),
 });
-
-object!(Session, |it| { session: it.name.id, agent: it.name.format });

@@ -72,3 +72,5 @@ pub struct Concealed {
 report!(Concealed, "hide");
 
 object!(SessionName, |it| { session: it.id, agent: it.format });
+
+object!(Session, |it| { session: it.name.id, agent: it.name.format });

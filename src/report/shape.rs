@@ -78,3 +78,38 @@ impl<T: Report> Report for Changed<'_, T> {
         self.done.kind()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        model::{EntryId, SessionName, Timestamp},
+        report::{Changed, Marked, Page, Report},
+        session::Session,
+        store::SessionKey,
+    };
+
+    fn told(report: &impl Report) -> String {
+        format!("{} {}", report.kind(), serde_json::to_string(report).unwrap())
+    }
+
+    #[test]
+    fn a_change_is_told_behind_its_session_and_notices_are_not() {
+        let name = SessionName { format: "native".to_owned(), id: "7c2a51de".to_owned() };
+        let session = Session::known(SessionKey(1), name).unwrap();
+        let marked = Marked { checkpoint: 2, operation: None, notices: Vec::new() };
+        assert_eq!(
+            told(&Changed::of(&session, None, &marked)),
+            r#"checkpoint {"session":"7c2a51de","title":null,"format":"native","checkpoint":2,"operation":null}"#
+        );
+    }
+
+    #[test]
+    fn ids_times_and_paths_are_told_as_they_are_printed() {
+        let text = |value: &dyn std::fmt::Display| format!("\"{value}\"");
+        let (id, time) = (EntryId::new([7; 32]), Timestamp(1));
+        assert_eq!(serde_json::to_string(&id).unwrap(), text(&id));
+        assert_eq!(serde_json::to_string(&time).unwrap(), text(&time));
+        let path = std::path::Path::new("a/b");
+        assert_eq!(told(&Page { path }), r#"page {"path":"a/b"}"#);
+    }
+}
