@@ -94,7 +94,7 @@
 //! dag       graphs over closures                        -> nothing
 //! model     values: ids, lines, facts, messages         -> json
 //! settings  what the user sets, read from text          -> nothing
-//! disk      opening and reading what others wrote       -> nothing
+//! disk      reading what others wrote, changing files    -> nothing
 //! trust     what this user has said on this machine     -> model disk
 //! wire      formats, the only way in and out            -> model json dag
 //! context   what a model sees of a session              -> model json
@@ -136,7 +136,8 @@
 //! Architecture invariant: no format opens a file, and nothing outside of [`wire`] knows the shape of an agent's records.
 //!
 //! Architecture invariant: nothing but [`live`] writes a file that an agent reads, none is written over, and a fact of a
-//! store is no leave to write: [`live::Writable`] gives that.
+//! store is no leave to write: [`live::Writable`] gives that. Each step of it is a method of [`disk::Disk`], so that a test can
+//! break it.
 //!
 //! Architecture invariant: what others could have written is opened and read by [`disk`]: regular files only, without
 //! waiting, to a cap.

@@ -1,10 +1,12 @@
-//! The disk: the one way to open and read what others could have written.
+//! The disk: the one way to open and read what others could have written, and the steps that change files.
 //!
 //! A path in a folder, a store or a transcript may lead to anything: a pipe that nobody writes, a device without an end, a
 //! file that grows while it is read. So whatever is read from there is opened here.
 //!
 //! Invariant: nothing but a regular file is opened, opening never waits, and no read goes beyond the length that its caller
 //! states.
+
+mod change;
 
 use std::{
     fmt,
@@ -15,6 +17,8 @@ use std::{
 };
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+
+pub use change::{Disk, Kernel};
 
 /// The longest file that holds a few words: git's own, a lock, a list of folders.
 pub const SMALL: u64 = 1 << 20;

@@ -7,16 +7,15 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fs::{File, Permissions},
-    io::{self, BufWriter, Read, Seek, SeekFrom, Write},
-    os::unix::fs::{MetadataExt, PermissionsExt},
+    fs::File,
+    io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write},
     path::{Component, Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, Gid, Mode, OFlags, Uid},
+    fs::{AtFlags, Dir, Mode, OFlags},
     io::Errno,
 };
 
@@ -25,13 +24,14 @@ use super::{
     seen::Seen,
 };
 use crate::{
-    disk::{self, Links},
+    disk::{self, Disk, Links},
     model::Timestamp,
 };
 
 /// A live file that may be written, whether it is there or not.
 #[derive(Clone, Debug)]
 pub struct WritableFile {
+    disk: Arc<dyn Disk>,
     folder: Arc<File>,
     name: OsString,
     path: PathBuf,
@@ -39,10 +39,16 @@ pub struct WritableFile {
 
 impl WritableFile {
     /// Takes a name in a folder that is no link.
-    pub(super) fn of(folder: &Path, name: &OsStr) -> io::Result<Self> {
+    pub(super) fn of(disk: &Arc<dyn Disk>, folder: &Path, name: &OsStr) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = rustix::fs::open(folder, flags, Mode::empty())?;
-        Ok(Self { folder: Arc::new(open.into()), name: name.to_owned(), path: folder.join(name) })
+        let (disk, path) = (Arc::clone(disk), folder.join(name));
+        Ok(Self { disk, folder: Arc::new(open.into()), name: name.to_owned(), path })
+    }
+
+    /// Takes a name in a folder above, or in its own.
+    pub(super) fn above(&self, folder: &Path, name: &OsStr) -> io::Result<Self> {
+        Self::of(&self.disk, folder, name)
     }
 
     /// Returns another file of the folder; a name that leads elsewhere is an error.
@@ -52,13 +58,13 @@ impl WritableFile {
             (Some(Component::Normal(part)), None) if part == name => {
                 Ok(self.named(part.to_owned()))
             }
-            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "a file cannot be called that")),
+            _ => Err(io::Error::new(ErrorKind::InvalidInput, "a file cannot be called that")),
         }
     }
 
     fn named(&self, name: OsString) -> Self {
         let path = self.path.with_file_name(&name);
-        Self { folder: Arc::clone(&self.folder), name, path }
+        Self { disk: Arc::clone(&self.disk), folder: Arc::clone(&self.folder), name, path }
     }
 
     fn fresh_name(&self) -> OsString {
@@ -74,7 +80,7 @@ impl WritableFile {
     pub fn look(&self) -> io::Result<Option<Seen>> {
         match self.open() {
             Ok(file) => Ok(Some(Seen::from(&file.metadata()?))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -105,10 +111,10 @@ impl WritableFile {
     /// Appends to it in one write and returns whether it now ends where it should: if not, another program wrote too.
     pub fn append(&self, bytes: &[u8], end: u64, at: Timestamp) -> io::Result<bool> {
         let mut file = self.with(OFlags::WRONLY | OFlags::APPEND)?;
-        file.write_all(bytes)?;
+        self.disk.write(&file, bytes)?;
         let alone = file.stream_position()? == end && file.metadata()?.len() == end;
         if alone {
-            file.set_modified(moment(at))?;
+            self.disk.stamp(&file, moment(at))?;
         }
         Ok(alone)
     }
@@ -116,21 +122,20 @@ impl WritableFile {
     /// Appends to it in one write, waits until it is on the disk, and returns whether it ends where it should.
     pub fn append_synced(&self, bytes: &[u8], end: u64) -> io::Result<bool> {
         let mut file = self.with(OFlags::WRONLY | OFlags::APPEND)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
+        self.disk.write(&file, bytes)?;
+        self.disk.sync(&file)?;
         Ok(file.stream_position()? == end && file.metadata()?.len() == end)
     }
 
     /// Sets its modification time.
     pub fn stamp(&self, at: Timestamp) -> io::Result<()> {
-        self.with(OFlags::WRONLY)?.set_modified(moment(at))
+        self.disk.stamp(&self.with(OFlags::WRONLY)?, moment(at))
     }
 
     /// Makes it, empty, if it is not there.
     pub fn create(&self, at: Timestamp) -> io::Result<()> {
-        let mode = Mode::RUSR | Mode::WUSR;
-        let file = disk::make_at(&self.folder, Path::new(&self.name), mode)?;
-        file.set_modified(moment(at))?;
+        let file = self.disk.make(&self.folder, &self.name)?;
+        self.disk.stamp(&file, moment(at))?;
         self.sync_folder()
     }
 
@@ -152,7 +157,7 @@ impl WritableFile {
                 found => drop(found?),
             }
         }
-        Err(io::ErrorKind::AlreadyExists.into())
+        Err(ErrorKind::AlreadyExists.into())
     }
 
     /// Begins a successor.
@@ -162,28 +167,32 @@ impl WritableFile {
 
     /// Deletes a successor that was never put in its place.
     pub fn sweep(&self) -> io::Result<()> {
-        match rustix::fs::unlinkat(&self.folder, self.fresh_name(), AtFlags::empty()) {
+        let fresh = self.fresh_name();
+        match rustix::fs::statat(&self.folder, &fresh, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(()),
-            swept => Ok(swept?),
+            _ => self.disk.remove(&self.folder, &fresh),
         }
     }
 
     /// Puts the successor in its place and gives it another name; both steps may have been done already.
     pub fn exchange(&self, aside: &Self) -> io::Result<()> {
-        let (folder, name, other) = (&self.folder, &self.name, &aside.name);
-        match rustix::fs::linkat(folder, name, folder, other, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(Errno::EXIST) if self.is_same(aside)? => {}
-            Err(error @ Errno::EXIST) => return Err(error.into()),
+        match self.disk.link(&self.folder, &self.name, &aside.name) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                if !self.is_same(aside)? {
+                    return Err(error);
+                }
+            }
             // Where a file cannot have two names there is an instant without a live file.
-            Err(_) => rustix::fs::renameat(folder, name, folder, other)?,
+            Err(_) => self.disk.rename(&self.folder, &self.name, &aside.name)?,
         }
         self.install()
     }
 
     /// Puts the successor where the live file belongs, whatever is there.
     pub fn install(&self) -> io::Result<()> {
-        rustix::fs::renameat(&self.folder, self.fresh_name(), &self.folder, &self.name)?;
+        self.disk.rename(&self.folder, &self.fresh_name(), &self.name)?;
         self.sync_folder()
     }
 
@@ -192,7 +201,7 @@ impl WritableFile {
     }
 
     fn sync_folder(&self) -> io::Result<()> {
-        self.folder.sync_all()
+        self.disk.sync(&self.folder)
     }
 }
 
@@ -207,27 +216,44 @@ fn moment(at: Timestamp) -> SystemTime {
 /// The successor of a live file while it is written beside it.
 #[derive(Debug)]
 pub struct Fresh {
-    file: BufWriter<File>,
+    file: BufWriter<Writing>,
     live: WritableFile,
+}
+
+/// A file that is written through the disk.
+#[derive(Debug)]
+struct Writing {
+    disk: Arc<dyn Disk>,
+    file: File,
+}
+
+impl Write for Writing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.disk.write(&self.file, bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Fresh {
     /// Begins a successor, with the owner, the group and the mode of the live file, or private.
     fn begin(live: &WritableFile) -> io::Result<Self> {
         live.sweep()?;
-        let name = live.fresh_name();
-        let private = Mode::RUSR | Mode::WUSR;
-        let file = disk::make_at(&live.folder, Path::new(&name), private)?;
+        let file = live.disk.make(&live.folder, &live.fresh_name())?;
         let kept = match live.open() {
-            Ok(old) => keep_owner(&file, &old),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Ok(old) => live.disk.own(&file, &old),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         };
         if let Err(error) = kept {
             live.sweep()?;
             return Err(error);
         }
-        Ok(Self { file: BufWriter::with_capacity(1 << 20, file), live: live.clone() })
+        let writing = Writing { disk: Arc::clone(&live.disk), file };
+        Ok(Self { file: BufWriter::with_capacity(1 << 20, writing), live: live.clone() })
     }
 
     /// Returns the live file whose place it takes.
@@ -245,30 +271,16 @@ impl Fresh {
         self.file.flush()?;
         let mut from = self.live.open()?;
         from.seek(SeekFrom::Start(offset))?;
-        let copied = io::copy(&mut from.take(length), self.file.get_mut())?;
-        if copied == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        let copied = self.live.disk.copy(&self.file.get_ref().file, &from, length)?;
+        if copied == length { Ok(()) } else { Err(ErrorKind::UnexpectedEof.into()) }
     }
 
     /// Ends it: what was written is safe on the disk, under the temporary name.
     pub fn finish(self, at: Timestamp) -> io::Result<()> {
-        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.set_modified(moment(at))?;
-        file.sync_all()?;
+        let Writing { disk, file } =
+            self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        disk.stamp(&file, moment(at))?;
+        disk.sync(&file)?;
         self.live.sync_folder()
     }
-}
-
-/// Gives a file the owner, the group and the mode of another one.
-fn keep_owner(file: &File, old: &File) -> io::Result<()> {
-    let (is, was) = (file.metadata()?, old.metadata()?);
-    let uid = (is.uid() != was.uid()).then(|| Uid::from_raw(was.uid()));
-    let gid = (is.gid() != was.gid()).then(|| Gid::from_raw(was.gid()));
-    if (uid, gid) != (None, None)
-        && let Err(error) = rustix::fs::fchown(file, uid, gid)
-    {
-        let owner = format!("user {} and group {}", was.uid(), was.gid());
-        let why = format!("it belongs to {owner}, and what takes its place would not: {error}");
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-    }
-    file.set_permissions(Permissions::from_mode(was.mode() & 0o777))
 }

@@ -10,10 +10,11 @@ use std::{
     ffi::OsStr,
     io,
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
 use super::file::WritableFile;
-use crate::disk::{self, Refusal};
+use crate::disk::{self, Disk, Refusal};
 
 /// The folder of a store in which its own live files lie.
 pub const TRANSCRIPTS: &str = "transcripts";
@@ -64,7 +65,12 @@ impl Writable {
     }
 
     /// Returns a session's file as one that may be written, if it may be.
-    pub fn agents_file(&self, format: &str, path: &Path) -> Result<WritableFile, Denied> {
+    pub fn agents_file(
+        &self,
+        disk: &Arc<dyn Disk>,
+        format: &str,
+        path: &Path,
+    ) -> Result<WritableFile, Denied> {
         let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Denied::Crooked);
@@ -80,11 +86,15 @@ impl Writable {
         if !self.folders.iter().any(is_below) && !self.files.contains(&parent.join(name)) {
             return Err(Denied::Outside);
         }
-        Self::checked(WritableFile::of(&parent, name)?)
+        Self::checked(WritableFile::of(disk, &parent, name)?)
     }
 
     /// Returns a store's own transcript as one that may be written; the store's folder is no link.
-    pub fn transcript(root: &Path, path: &Path) -> Result<WritableFile, Denied> {
+    pub fn transcript(
+        disk: &Arc<dyn Disk>,
+        root: &Path,
+        path: &Path,
+    ) -> Result<WritableFile, Denied> {
         let below = path.strip_prefix(root).map_err(|_| Denied::Crooked)?;
         let mut parts = below.components();
         match (parts.next(), parts.next(), parts.next()) {
@@ -95,7 +105,7 @@ impl Writable {
                 if folder.is_symlink() {
                     return Err(Denied::Link);
                 }
-                Self::checked(WritableFile::of(&folder, name)?)
+                Self::checked(WritableFile::of(disk, &folder, name)?)
             }
             _ => Err(Denied::Crooked),
         }
@@ -105,7 +115,7 @@ impl Writable {
     pub fn index(file: &WritableFile, index: &Path) -> Result<WritableFile, Denied> {
         match (index.parent(), index.file_name()) {
             (Some(folder), Some(name)) if file.path().starts_with(folder) => {
-                Self::checked(WritableFile::of(folder, name)?)
+                Self::checked(file.above(folder, name)?)
             }
             _ => Err(Denied::Crooked),
         }
@@ -123,6 +133,7 @@ mod tests {
     use std::{fs, os::unix::fs::symlink};
 
     use super::*;
+    use crate::disk::Kernel;
 
     fn word(found: &Result<WritableFile, Denied>) -> String {
         found.as_ref().map_or_else(ToString::to_string, |file| {
@@ -147,8 +158,9 @@ mod tests {
         let mut writable = Writable::default();
         writable.folder("claude", home.join("linked"));
         writable.folder("codex", home.join("codex"));
+        let disk: Arc<dyn Disk> = Arc::new(Kernel);
         let check = |writable: &Writable, format: &str, file: &str, expected: &str| {
-            let found = writable.agents_file(format, &home.join(file));
+            let found = writable.agents_file(&disk, format, &home.join(file));
             assert_eq!(word(&found), expected, "{format} {file}");
         };
         let outside = Denied::Outside.to_string();
@@ -164,10 +176,10 @@ mod tests {
         check(&writable, "claude", "claude/app", "it is a folder, not a file");
         check(&writable, "claude", "claude/app/../../profile", &crooked);
         check(&writable, "claude", "claude/app/..", &crooked);
-        let relative = writable.agents_file("claude", Path::new("claude/app/a"));
+        let relative = writable.agents_file(&disk, "claude", Path::new("claude/app/a"));
         assert_eq!(word(&relative), crooked);
         assert_eq!(
-            word(&Writable::default().agents_file("claude", &home.join("profile"))),
+            word(&Writable::default().agents_file(&disk, "claude", &home.join("profile"))),
             outside
         );
         writable.file(home.join("elsewhere/b"));
@@ -175,13 +187,13 @@ mod tests {
         check(&writable, "claude", "claude/out/b", "b");
 
         let store = home.join("store");
-        let own = |file: &str| word(&Writable::transcript(&store, &store.join(file)));
+        let own = |file: &str| word(&Writable::transcript(&disk, &store, &store.join(file)));
         assert_eq!(own("transcripts/t"), "t");
         for file in ["../profile", "transcripts/../../profile", "store.db", "transcripts/a/b", "/t"]
         {
             assert_eq!(own(file), crooked, "{file}");
         }
-        let file = Writable::transcript(&store, &store.join("transcripts/t")).unwrap();
+        let file = Writable::transcript(&disk, &store, &store.join("transcripts/t")).unwrap();
         for name in ["../../profile", "a/b", "..", ".", "", "/etc/x"] {
             assert!(file.sibling(OsStr::new(name)).is_err(), "{name}");
         }

@@ -7,11 +7,13 @@ use std::{
     io::ErrorKind,
     os::unix::{ffi::OsStrExt, fs::DirBuilderExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use uuid::Uuid;
 
 use crate::{
+    disk::{Disk, Kernel},
     live::{TRANSCRIPTS, Writable},
     model::{self, MachineId, SessionName, Timestamp},
     session::Session,
@@ -81,6 +83,7 @@ pub struct Archive {
     pub(crate) store: Box<dyn Store>,
     pub(crate) root: Option<PathBuf>,
     ambient: RefCell<Box<dyn Ambient>>,
+    pub(crate) disk: Arc<dyn Disk>,
     here: Here,
     pub(crate) manner: Manner,
     pub(crate) writable: Writable,
@@ -125,7 +128,7 @@ impl Archive {
     pub fn over(store: Box<dyn Store>, ambient: Box<dyn Ambient>) -> Self {
         let (manner, writable) = (Manner::default(), Writable::default());
         let (ambient, here) = (RefCell::new(ambient), Here::default());
-        Self { store, root: None, ambient, here, manner, writable }
+        Self { store, root: None, ambient, disk: Arc::new(Kernel), here, manner, writable }
     }
 
     /// Makes an archive that lasts as long as its value.
@@ -136,6 +139,11 @@ impl Archive {
     /// Says how changes treat files of agents from now on.
     pub fn set_manner(&mut self, manner: Manner) {
         self.manner = manner;
+    }
+
+    /// Says what changes files from now on; until then the disk of this machine does.
+    pub fn set_disk(&mut self, disk: Arc<dyn Disk>) {
+        self.disk = disk;
     }
 
     /// Says on which computer, and in whose account, paths are met from now on.
@@ -189,7 +197,8 @@ impl Archive {
     /// Waits until no other program changes this archive, and keeps it so while the answer lives.
     pub(crate) fn lock(&self) -> Result<Option<File>, SyncError> {
         let Some(root) = &self.root else { return Ok(None) };
-        lock::lock(root).map(Some).map_err(|source| SyncError::Io { path: root.clone(), source })
+        let lock = lock::lock(self.disk.as_ref(), root);
+        lock.map(Some).map_err(|source| SyncError::Io { path: root.clone(), source })
     }
 
     /// Returns where a file lies as the store keeps it.

@@ -397,10 +397,10 @@ impl Intake<'_> {
 
     /// Returns whether a file lies where its agent reads it.
     fn is_agents(&self, path: &Path) -> bool {
-        let format = self.change.before.format;
+        let (archive, format) = (self.change.before.archive, self.change.before.format);
         self.attach.iter().any(|folder| path.starts_with(folder))
-            && self.change.before.archive.writable.agents_file(format.name(), path).is_ok()
-            && sources::rotation(path, self.change.before.format).is_none()
+            && archive.writable.agents_file(&archive.disk, format.name(), path).is_ok()
+            && sources::rotation(path, format).is_none()
     }
 
     /// Returns whether the agent has begun a later file of the session than its live file.

@@ -57,8 +57,8 @@ impl Archive {
         live: &LiveFile,
     ) -> Result<WritableFile, SyncError> {
         let file = match &self.root {
-            Some(root) if !live.attached => Writable::transcript(root, &live.path),
-            _ => self.writable.agents_file(&session.format, &live.path),
+            Some(root) if !live.attached => Writable::transcript(&self.disk, root, &live.path),
+            _ => self.writable.agents_file(&self.disk, &session.format, &live.path),
         };
         file.map_err(|why| SyncError::denied(session, &live.path, why))
     }

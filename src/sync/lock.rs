@@ -8,13 +8,11 @@ use std::{
 
 use rustix::fs::{CWD, OFlags};
 
-use crate::disk::{self, Links};
+use crate::disk::{self, Disk, Links};
 
 /// Waits until no other program changes the archive in a folder, and keeps it so while the answer lives.
-pub(crate) fn lock(root: &Path) -> io::Result<File> {
-    let file = disk::open_or_make(&root.join(NAME))?;
-    file.lock()?;
-    Ok(file)
+pub(crate) fn lock(disk: &dyn Disk, root: &Path) -> io::Result<File> {
+    disk.lock(&root.join(NAME))
 }
 
 /// Does the same in a folder that may hold no archive, and makes nothing there.

@@ -1,0 +1,113 @@
+//! Changing the disk: every step that changes a live file, its successor, an agent's list of folders, or the lock of an
+//! archive.
+//!
+//! Each method is one event: it happens or fails as one, which is what the tests break in turn. A file or a folder is an open
+//! one, and a name is a name in such a folder, so that no step follows a link.
+//!
+//! What lies beside the database for its sake, the database itself and settings are changed elsewhere; reading changes nothing.
+
+use std::{
+    ffi::OsStr,
+    fmt,
+    fs::{File, Permissions},
+    io::{self, Read, Write},
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::Path,
+    time::SystemTime,
+};
+
+use rustix::fs::{AtFlags, Gid, Mode, Uid};
+
+use crate::disk::{make_at, open_or_make};
+
+/// The steps that change files.
+pub trait Disk: fmt::Debug + Send + Sync {
+    /// Makes a private file that is not there yet, to write it.
+    fn make(&self, folder: &File, name: &OsStr) -> io::Result<File>;
+
+    /// Writes bytes where the file stands, or behind all others if it was opened to append.
+    fn write(&self, file: &File, bytes: &[u8]) -> io::Result<()>;
+
+    /// Writes as many bytes of another file, from where that stands, and returns how many it had.
+    fn copy(&self, file: &File, from: &File, length: u64) -> io::Result<u64>;
+
+    /// Gives a file the owner, the group and the mode of another one.
+    fn own(&self, file: &File, like: &File) -> io::Result<()>;
+
+    /// Sets the time of a file's modification.
+    fn stamp(&self, file: &File, at: SystemTime) -> io::Result<()>;
+
+    /// Waits until what a file holds, or the names in a folder, are safe from a power cut.
+    fn sync(&self, file: &File) -> io::Result<()>;
+
+    /// Gives a file another name, which is not taken.
+    fn link(&self, folder: &File, name: &OsStr, other: &OsStr) -> io::Result<()>;
+
+    /// Gives a file another name in the place of its own; who has that name loses it.
+    fn rename(&self, folder: &File, name: &OsStr, to: &OsStr) -> io::Result<()>;
+
+    /// Takes a name from a file.
+    fn remove(&self, folder: &File, name: &OsStr) -> io::Result<()>;
+
+    /// Waits until no other program holds the lock of a file, which is made if it is not there; the lock lasts as long as the
+    /// answer.
+    fn lock(&self, path: &Path) -> io::Result<File>;
+}
+
+/// The disk of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kernel;
+
+impl Disk for Kernel {
+    fn make(&self, folder: &File, name: &OsStr) -> io::Result<File> {
+        make_at(folder, Path::new(name), Mode::RUSR | Mode::WUSR)
+    }
+
+    fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
+        file.write_all(bytes)
+    }
+
+    fn copy(&self, mut file: &File, from: &File, length: u64) -> io::Result<u64> {
+        io::copy(&mut from.take(length), &mut file)
+    }
+
+    fn own(&self, file: &File, like: &File) -> io::Result<()> {
+        let (is, was) = (file.metadata()?, like.metadata()?);
+        let uid = (is.uid() != was.uid()).then(|| Uid::from_raw(was.uid()));
+        let gid = (is.gid() != was.gid()).then(|| Gid::from_raw(was.gid()));
+        if (uid, gid) != (None, None)
+            && let Err(error) = rustix::fs::fchown(file, uid, gid)
+        {
+            let owner = format!("user {} and group {}", was.uid(), was.gid());
+            let why = format!("it belongs to {owner}, and what takes its place would not: {error}");
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        file.set_permissions(Permissions::from_mode(was.mode() & 0o777))
+    }
+
+    fn stamp(&self, file: &File, at: SystemTime) -> io::Result<()> {
+        file.set_modified(at)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_all()
+    }
+
+    fn link(&self, folder: &File, name: &OsStr, other: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::linkat(folder, name, folder, other, AtFlags::empty())?)
+    }
+
+    fn rename(&self, folder: &File, name: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::renameat(folder, name, folder, to)?)
+    }
+
+    fn remove(&self, folder: &File, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<File> {
+        let file = open_or_make(path)?;
+        file.lock()?;
+        Ok(file)
+    }
+}
