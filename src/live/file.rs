@@ -140,7 +140,7 @@ impl WritableFile {
     }
 
     /// Returns what it is called once it is set aside: as its agent would call it, told from the names in the folder, or by
-    /// the first number from `n` on that is free.
+    /// the first number from `n` on that is free, or is its own already because an exchange was cut short.
     pub fn aside(&self, n: u64, own: &dyn Fn(&[String]) -> Option<String>) -> io::Result<Self> {
         let mut names = Vec::new();
         for found in Dir::read_from(&self.folder)? {
@@ -150,14 +150,23 @@ impl WritableFile {
             return self.sibling(OsStr::new(&name));
         }
         for n in n.. {
-            let aside = beside(&self.name, &n.to_string());
+            let aside = self.named(beside(&self.name, &n.to_string()));
             // A link that leads nowhere is in the way too.
-            match rustix::fs::statat(&self.folder, &aside, AtFlags::SYMLINK_NOFOLLOW) {
-                Err(Errno::NOENT) => return Ok(self.named(aside)),
+            match rustix::fs::statat(&self.folder, &aside.name, AtFlags::SYMLINK_NOFOLLOW) {
+                Err(Errno::NOENT) => return Ok(aside),
                 found => drop(found?),
+            }
+            if self.is_same(&aside).unwrap_or(false) {
+                return Ok(aside);
             }
         }
         Err(ErrorKind::AlreadyExists.into())
+    }
+
+    /// Returns its successor, which may be there, as a file.
+    #[must_use]
+    pub fn successor(&self) -> Self {
+        self.named(self.fresh_name())
     }
 
     /// Begins a successor.

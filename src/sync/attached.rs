@@ -37,6 +37,7 @@ use crate::{
         change::Change,
         file::{self, failed, finish_rotation, from, is_subsequence, saw},
         judge::{Seen, Verdict, Whose},
+        listing,
         live_file::LiveFile,
         moved::{is_of_a_person, was_moved},
         reach,
@@ -65,6 +66,7 @@ pub(crate) fn agree(
         Verdict::Same | Verdict::Gone if is_untouched => return Ok(Vec::new()),
         Verdict::Same | Verdict::Gone => (Vec::new(), true),
         Verdict::Unfinished => {
+            listing::finish(archive, session.format, &session.name, target, tip.at())?;
             finish_rotation(archive, session, target, tip)?;
             (vec![Notice::Finished { path: live.path.clone() }], true)
         }
@@ -132,6 +134,7 @@ fn put_right(
     }
     let Some(rest) = unsaid(archive, session, &runs, &known, there)? else { return Ok(false) };
     let end = (there.len() + rest.len()) as u64;
+    listing::finish(archive, session.format, &session.name, target, tip.at())?;
     target.append_synced(&rest, end).map_err(failed(target))?;
     Ok([there, &rest].concat() == known)
 }

@@ -33,6 +33,7 @@ use crate::{
         change::Change,
         file::{self, aside_of, failed, finish_rotation, from, is_subsequence, write_fresh},
         judge::{Judgement, Known, Looked, Seen, Verdict, Whose, judge},
+        listing,
         live_file::{LiveFile, expected, length_of, live_file},
     },
 };
@@ -54,6 +55,7 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
     let io = failed(&target);
     if live.attached {
         notices.extend(attached::agree(archive, session, &live, &target, &tip)?);
+        listing::sweep(session.format, &session.name, &target)?;
     } else {
         notices.extend(agree(archive, session, &live, &target, &tip)?);
     }

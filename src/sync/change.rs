@@ -131,7 +131,7 @@ impl<'a> Change<'a> {
             deriver: Deriver::default(),
             fresh_ids: BTreeMap::new(),
             moved: BTreeMap::new(),
-            follow: Follow::Nothing,
+            follow: Follow::default(),
             writing,
             _lock: None,
         }

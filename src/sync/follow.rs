@@ -1,9 +1,11 @@
-//! Following: what a commit does to the live file.
+//! Following: what a commit does to files, step by step.
 //!
 //! An owned file follows the store: it is written once the operation is safe. An agent's own file is written the same way,
-//! but it is synced too, and a process that has its session loaded keeps it from being written at all.
+//! but it is synced too, and a process that has its session loaded keeps it from being written at all. An agent's list of
+//! folders has the folder of the session before that file is written.
 //!
-//! Invariant: what is written here is in the store before, so that whatever is cut short can be carried out later.
+//! Invariant: what is written here is in the store or safe under a temporary name before, so that whatever is cut short can
+//! be carried out later; the live file comes last, so that it tells whether the others were written.
 
 use std::{io, path::PathBuf};
 
@@ -12,25 +14,22 @@ use crate::{
     model::Timestamp,
 };
 
-/// What the commit does to the live file.
-pub(crate) enum Follow {
-    Nothing,
+/// What a commit does to files, in order; by default nothing.
+#[derive(Default)]
+pub(crate) struct Follow(Vec<(WritableFile, Step)>);
+
+/// What is done to a file.
+pub(crate) enum Step {
     /// Its time says that it is as it was left.
-    Stamp {
-        target: WritableFile,
-    },
+    Stamp,
     Append {
-        target: WritableFile,
         attached: bool,
         bytes: Vec<u8>,
         end: u64,
     },
-    Create {
-        target: WritableFile,
-    },
+    Create,
     /// A successor takes its place.
     Exchange {
-        target: WritableFile,
         attached: bool,
         aside: WritableFile,
         fresh: Option<Box<Fresh>>,
@@ -38,41 +37,58 @@ pub(crate) enum Follow {
 }
 
 impl Follow {
-    /// Returns the agent's own file, if one is written.
+    /// Has a step be carried out before the others.
+    pub(crate) fn begin_with(&mut self, target: WritableFile, step: Step) {
+        self.0.insert(0, (target, step));
+    }
+
+    /// Returns whether there is nothing to do.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the agent's own file of the session, if it is written.
     pub(crate) fn attached(&self) -> Option<&WritableFile> {
-        match self {
-            Self::Append { target, attached: true, .. }
-            | Self::Exchange { target, attached: true, .. } => Some(target),
+        self.0.iter().find_map(|(target, step)| match step {
+            Step::Append { attached: true, .. } | Step::Exchange { attached: true, .. } => {
+                Some(target)
+            }
             _ => None,
-        }
+        })
     }
 
-    /// Makes safe what must be so before the operation is: the successor, so that a committed intent can always be
-    /// carried out.
+    /// Makes safe what must be so before the operation is: the successors, so that a committed intent can always be carried
+    /// out.
     pub(crate) fn prepare(&mut self, at: Timestamp) -> Result<(), (PathBuf, io::Error)> {
-        match self {
-            Self::Exchange { target, fresh, .. } => {
-                let finished = fresh.take().map_or(Ok(()), |fresh| fresh.finish(at));
-                finished.map_err(|error| (target.path().to_owned(), error))
+        for (target, step) in &mut self.0 {
+            if let Step::Exchange { fresh, .. } = step
+                && let Some(fresh) = fresh.take()
+            {
+                fresh.finish(at).map_err(|error| (target.path().to_owned(), error))?;
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
-    /// Carries it out and returns whether no other program wrote to the file meanwhile.
+    /// Carries it out and returns whether no other program wrote to the files meanwhile.
     pub(crate) fn carry_out(self, at: Timestamp) -> Result<bool, (PathBuf, io::Error)> {
-        let (done, target) = match self {
-            Self::Nothing => return Ok(true),
-            Self::Stamp { target } => (target.stamp(at).map(|()| true), target),
-            Self::Append { target, attached: true, bytes, end } => {
-                (target.append_synced(&bytes, end), target)
-            }
-            Self::Append { target, bytes, end, .. } => (target.append(&bytes, end, at), target),
-            Self::Create { target } => (target.create(at).map(|()| true), target),
-            Self::Exchange { target, aside, .. } => {
-                (target.exchange(&aside).map(|()| true), target)
-            }
-        };
-        done.map_err(|error| (target.path().to_owned(), error))
+        let mut is_alone = true;
+        for (target, step) in self.0 {
+            let done = match step {
+                Step::Stamp => target.stamp(at).map(|()| true),
+                Step::Append { attached: true, bytes, end } => target.append_synced(&bytes, end),
+                Step::Append { bytes, end, .. } => target.append(&bytes, end, at),
+                Step::Create => target.create(at).map(|()| true),
+                Step::Exchange { aside, .. } => target.exchange(&aside).map(|()| true),
+            };
+            is_alone &= done.map_err(|error| (target.path().to_owned(), error))?;
+        }
+        Ok(is_alone)
+    }
+}
+
+impl From<(WritableFile, Step)> for Follow {
+    fn from(only: (WritableFile, Step)) -> Self {
+        Self(vec![only])
     }
 }

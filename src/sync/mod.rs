@@ -23,6 +23,7 @@ pub(crate) mod goal;
 mod import;
 mod intake;
 pub(crate) mod judge;
+mod listing;
 pub(crate) mod live_file;
 mod lock;
 pub(crate) mod look;

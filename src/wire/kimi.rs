@@ -176,6 +176,15 @@ impl Layout for Kimi {
         Some(sessions.parent()?.join("kimi.json"))
     }
 
+    fn listed_folder(&self, file: &std::path::Path, index: &[u8]) -> Option<String> {
+        let hash = folder_hash(file)?.1;
+        let index: Value = serde_json::from_slice(index).ok()?;
+        let mut folders = index.get("work_dirs")?.as_array()?.iter();
+        let found =
+            folders.find_map(|known| known["path"].as_str().filter(|path| hash_of(path) == hash));
+        found.map(str::to_owned)
+    }
+
     fn list_folder(
         &self,
         file: &std::path::Path,

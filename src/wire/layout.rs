@@ -74,6 +74,11 @@ pub trait Layout {
         None
     }
 
+    /// Returns the folder of a session's file as that list names it, if it does.
+    fn listed_folder(&self, _file: &Path, _index: &[u8]) -> Option<String> {
+        None
+    }
+
     /// Adds the folder of a session's file to that list and returns it, if it lacks the folder; `folder` is one that it may be.
     fn list_folder(
         &self,

@@ -6,13 +6,13 @@ use super::Change;
 use crate::{
     live::Fresh,
     model::Rotation,
-    sync::{SyncError, follow::Follow, live_file::LiveFile},
+    sync::{SyncError, follow::Step, live_file::LiveFile},
 };
 
 impl Change<'_> {
     /// Has the commit make an empty live file.
     pub(crate) fn create_live(&mut self, live: &LiveFile) -> Result<(), SyncError> {
-        self.follow = Follow::Create { target: self.before.writable_file(live)? };
+        self.follow = (self.before.writable_file(live)?, Step::Create).into();
         Ok(())
     }
 
@@ -20,7 +20,7 @@ impl Change<'_> {
     pub(crate) fn append_live(&mut self, bytes: Vec<u8>, end: u64) -> Result<(), SyncError> {
         if let Some(live) = self.before.live_file() {
             let target = self.before.writable_file(&live)?;
-            self.follow = Follow::Append { target, attached: live.attached, bytes, end };
+            self.follow = (target, Step::Append { attached: live.attached, bytes, end }).into();
         }
         Ok(())
     }
@@ -49,7 +49,7 @@ impl Change<'_> {
             length: seen.map_or(0, |seen| seen.length),
         });
         let fresh = Some(Box::new(fresh));
-        self.follow = Follow::Exchange { target, attached, aside, fresh };
+        self.follow = (target, Step::Exchange { attached, aside, fresh }).into();
         Ok(path)
     }
 }

@@ -5,9 +5,8 @@
 use std::{collections::BTreeMap, path::Path};
 
 use crate::{
-    disk,
     json::Raw,
-    live::{self, Writable, WritableFile},
+    live,
     model::{Card, Command, Move, Operation, Position, Record, Tagged, Text, Tie},
     session::{Session, derive, plan::branch_text},
     store::{Commit, SessionKey, StoreError},
@@ -15,7 +14,8 @@ use crate::{
         Notice, Outcome, SyncError, beside,
         change::{Change, Writing},
         file,
-        follow::Follow,
+        follow::Step,
+        listing,
     },
     wire::TIED,
 };
@@ -39,19 +39,24 @@ impl Change<'_> {
         if !command.takes_in() {
             self.refuse_if_unread()?;
         }
-        let mut follow = std::mem::replace(&mut self.follow, Follow::Nothing);
+        let mut follow = std::mem::take(&mut self.follow);
         let attached = follow.attached().cloned();
         if let Some(target) = &attached {
             if let Some(by) = beside::successor(self.before.format, target.path()) {
                 return Err(SyncError::Left { path: target.path().to_owned(), by });
             }
             self.refuse_if_loaded(target.path())?;
-            self.list_folder(target)?;
+            let before = &self.before;
+            if let Some((list, step)) =
+                listing::list_folder(before.archive, before.format, &before.name, target)?
+            {
+                follow.begin_with(list, step);
+            }
         }
-        if matches!(follow, Follow::Nothing)
+        if follow.is_empty()
             && let Some(live) = self.before.live_file().filter(|live| !live.attached)
         {
-            follow = Follow::Stamp { target: self.before.writable_file(&live)? };
+            follow = (self.before.writable_file(&live)?, Step::Stamp).into();
         }
         follow.prepare(self.before.at).map_err(|(path, source)| SyncError::Io { path, source })?;
         let ties = self.ties()?;
@@ -121,30 +126,6 @@ impl Change<'_> {
             return Ok(());
         }
         Err(SyncError::Loaded { path: path.to_owned(), holders })
-    }
-
-    /// Sees that an agent knows the folder of a session whose file is written.
-    fn list_folder(&self, file: &WritableFile) -> Result<(), SyncError> {
-        let Some(index) = self.before.format.index(file.path()) else { return Ok(()) };
-        let io = |source| SyncError::Io { path: index.clone(), source };
-        let target = Writable::index(file, &index);
-        let target = target.map_err(|why| SyncError::denied(&self.before.name, &index, why))?;
-        let held = match target.open() {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-            opened => opened.and_then(|file| disk::whole(file, disk::TEXT)),
-        };
-        let held = held.map_err(io)?;
-        let folder = self.before.archive.manner.folder.as_deref();
-        let listed = self.before.format.list_folder(file.path(), &held, folder);
-        let listed =
-            listed.map_err(|why| SyncError::Unlisted { index: index.clone(), why: why.0 })?;
-        if let Some(listed) = listed {
-            let mut fresh = target.fresh().map_err(io)?;
-            fresh.write(&listed).map_err(io)?;
-            fresh.finish(self.before.at).map_err(io)?;
-            target.install().map_err(io)?;
-        }
-        Ok(())
     }
 
     fn seal(&mut self, mut command: Command) -> Result<Operation, SyncError> {

@@ -341,15 +341,17 @@ fn kimis_list_of_folders_has_the_one_of_a_session_that_is_written() {
     ];
     fs::write(session.join("context.jsonl"), lines.join("\n")).unwrap();
     let index = root.join("kimi.json");
-    fs::write(&index, "{\"work_dirs\":[{\"path\":\"/other\",\"kaos\":\"local\"}],\"more\":1}")
-        .unwrap();
+    let old = "{\"work_dirs\":[{\"path\":\"/other\",\"kaos\":\"local\"}],\"more\":1}";
+    fs::write(&index, old).unwrap();
     env.run(&["import"]).success();
     let elsewhere =
         env.command().current_dir(env.home()).args(["revert", "1", "-s", "boat"]).output();
     let said = String::from_utf8(elsewhere.unwrap().stderr).unwrap();
     assert!(said.contains("which Kimi CLI would empty"), "{said}");
     assert!(!session.join("context_1.jsonl").exists());
+    assert_eq!(fs::read_to_string(&index).unwrap(), old);
     env.run(&["revert", "1", "-s", "boat"]).success();
+    assert_eq!(fs::read_to_string(root.join("kimi.json.undertext-1")).unwrap(), old);
     assert!(session.join("context_1.jsonl").exists());
     let listed = json(&fs::read_to_string(&index).unwrap());
     assert_eq!(listed["work_dirs"][1]["path"], project.to_str().unwrap());
