@@ -47,6 +47,20 @@ pub(crate) fn newest_rotation(tip: &State) -> Option<&Rotation> {
     newest.map(|(_, rotation)| rotation)
 }
 
+/// Returns the rotation that may not have been carried out: the live file has the number of the one that is set aside, and no
+/// other file has the name that it is to have. A number alone may have been given to a new file.
+fn open_rotation<'a>(
+    live: &WritableFile,
+    tip: &'a State,
+    seen: Option<&Seen>,
+) -> Result<Option<&'a Rotation>, SyncError> {
+    let is_old = |rotation: &&Rotation| seen.is_some_and(|seen| seen.inode == rotation.inode);
+    let Some(rotation) = newest_rotation(tip).filter(is_old) else { return Ok(None) };
+    let aside = aside_of(live, rotation)?;
+    let found = aside.look().map_err(failed(&aside))?;
+    Ok(found.is_none_or(|found| found.inode == rotation.inode).then_some(rotation))
+}
+
 /// Judges the live file.
 pub(crate) fn verdict(
     archive: &Archive,
@@ -55,7 +69,7 @@ pub(crate) fn verdict(
     tip: &State,
     (whose, seen): (Whose, Option<&Seen>),
 ) -> Result<Verdict, SyncError> {
-    let rotation = newest_rotation(tip);
+    let rotation = open_rotation(live, tip, seen)?;
     let known = Known {
         whose,
         length: expected(tip),

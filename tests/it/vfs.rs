@@ -1,5 +1,5 @@
 //! A SQLite VFS that fails on purpose: the n-th write or sync of the files below a folder, and every one after it. It also
-//! counts what is read of them.
+//! counts what is read of them. [`crate::faults`] has a [`undertext::disk::Disk`] that fails by the same count.
 //!
 //! It is registered as the default one and passes everything on to the one that was, so that the store is opened as ever;
 //! only files below a folder that a test has named are touched. Below it stand the syncs of all files, which are noted.
@@ -20,9 +20,9 @@ use std::{
 };
 
 use rusqlite::ffi::{
-    SQLITE_FULL, SQLITE_IOERR_FSYNC, SQLITE_IOERR_READ, SQLITE_IOERR_WRITE, SQLITE_OK,
-    sqlite3_file, sqlite3_initialize, sqlite3_io_methods, sqlite3_vfs, sqlite3_vfs_find,
-    sqlite3_vfs_register,
+    SQLITE_FULL, SQLITE_IOERR_DELETE, SQLITE_IOERR_FSYNC, SQLITE_IOERR_READ, SQLITE_IOERR_TRUNCATE,
+    SQLITE_IOERR_WRITE, SQLITE_OK, sqlite3_file, sqlite3_initialize, sqlite3_io_methods,
+    sqlite3_vfs, sqlite3_vfs_find, sqlite3_vfs_register,
 };
 
 /// What fails.
@@ -36,17 +36,30 @@ pub(crate) enum Failure {
     Sync,
     /// The process: it is killed before it writes or syncs.
     Kill,
+    /// Whatever changes a file: a write, a sync, any other step of the store's files or of the disk.
+    Step,
+}
+
+/// What is about to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Write,
+    Sync,
+    /// A file is cut, named, stamped, deleted or locked.
+    Other,
 }
 
 /// A folder whose files are about to fail.
 #[derive(Debug)]
 pub(crate) struct Faults {
     folder: PathBuf,
+    n: i64,
     countdown: Arc<Countdown>,
 }
 
+/// Counts events and says which of them fail.
 #[derive(Debug)]
-struct Countdown {
+pub(crate) struct Countdown {
     failure: Failure,
     left: AtomicI64,
     forever: bool,
@@ -55,9 +68,15 @@ struct Countdown {
 }
 
 impl Countdown {
-    /// Counts a call of one kind and returns whether it must fail.
-    fn fails(&self, sync: bool) -> bool {
-        if self.failure != Failure::Kill && sync != (self.failure == Failure::Sync) {
+    /// Counts an event, if it is of the kind that fails, and returns whether it must.
+    pub(crate) fn fails(&self, event: Event) -> bool {
+        let counts = match self.failure {
+            Failure::Full | Failure::Write => event == Event::Write,
+            Failure::Sync => event == Event::Sync,
+            Failure::Kill => event != Event::Other,
+            Failure::Step => true,
+        };
+        if !counts {
             return false;
         }
         let left = self.left.fetch_sub(1, Ordering::SeqCst);
@@ -66,6 +85,11 @@ impl Countdown {
             rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
         }
         left == 1 || (left < 1 && self.forever)
+    }
+
+    /// Returns whether any event has failed.
+    pub(crate) fn fired(&self) -> bool {
+        self.left.load(Ordering::SeqCst) < 1
     }
 }
 
@@ -102,7 +126,7 @@ impl Faults {
         let (left, reads) = (AtomicI64::new(n), AtomicI64::new(0));
         let countdown = Arc::new(Countdown { failure, left, forever, reads });
         WATCHED.lock().unwrap().folders.push((folder.clone(), Arc::clone(&countdown)));
-        Self { folder, countdown }
+        Self { folder, n, countdown }
     }
 
     /// Lets nothing fail, and counts.
@@ -117,7 +141,17 @@ impl Faults {
 
     /// Returns whether any call has failed.
     pub(crate) fn fired(&self) -> bool {
-        self.countdown.left.load(Ordering::SeqCst) < 1
+        self.countdown.fired()
+    }
+
+    /// Returns what counts, for whatever else is to fail by the same count.
+    pub(crate) fn countdown(&self) -> Arc<Countdown> {
+        Arc::clone(&self.countdown)
+    }
+
+    /// Returns how many calls were counted.
+    pub(crate) fn counted(&self) -> i64 {
+        self.n - self.countdown.left.load(Ordering::SeqCst)
     }
 }
 
@@ -137,6 +171,7 @@ fn register() -> Original {
         ours.zName = c"failing".as_ptr();
         ours.pNext = std::ptr::null_mut();
         ours.xOpen = Some(open);
+        ours.xDelete = Some(delete);
         assert_eq!(sqlite3_vfs_register(ours, 1), SQLITE_OK);
         Original(original)
     }
@@ -168,6 +203,7 @@ unsafe extern "C" fn open(
             ours.xRead = Some(read);
             ours.xWrite = Some(write);
             ours.xSync = Some(sync);
+            ours.xTruncate = Some(truncate);
             ours.xClose = Some(close);
             watched.files.insert(file as usize, Opened { countdown, methods });
             (*file).pMethods = ours;
@@ -199,10 +235,12 @@ unsafe extern "C" fn write(
     at: i64,
 ) -> c_int {
     match opened(file) {
-        Some(Opened { countdown, .. }) if countdown.fails(false) => match countdown.failure {
-            Failure::Full => SQLITE_FULL,
-            Failure::Write | Failure::Sync | Failure::Kill => SQLITE_IOERR_WRITE,
-        },
+        Some(Opened { countdown, .. }) if countdown.fails(Event::Write) => {
+            match countdown.failure {
+                Failure::Full => SQLITE_FULL,
+                _ => SQLITE_IOERR_WRITE,
+            }
+        }
         // SAFETY: every argument is handed on as it came.
         Some(Opened { methods, .. }) => {
             methods.xWrite.map_or(SQLITE_IOERR_WRITE, |own| unsafe { own(file, bytes, count, at) })
@@ -213,12 +251,42 @@ unsafe extern "C" fn write(
 
 unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
     match opened(file) {
-        Some(Opened { countdown, .. }) if countdown.fails(true) => SQLITE_IOERR_FSYNC,
+        Some(Opened { countdown, .. }) if countdown.fails(Event::Sync) => SQLITE_IOERR_FSYNC,
         // SAFETY: every argument is handed on as it came.
         Some(Opened { methods, .. }) => {
             methods.xSync.map_or(SQLITE_IOERR_FSYNC, |own| unsafe { own(file, flags) })
         }
         None => SQLITE_IOERR_FSYNC,
+    }
+}
+
+unsafe extern "C" fn truncate(file: *mut sqlite3_file, length: i64) -> c_int {
+    match opened(file) {
+        Some(Opened { countdown, .. }) if countdown.fails(Event::Other) => SQLITE_IOERR_TRUNCATE,
+        // SAFETY: every argument is handed on as it came.
+        Some(Opened { methods, .. }) => {
+            methods.xTruncate.map_or(SQLITE_IOERR_TRUNCATE, |own| unsafe { own(file, length) })
+        }
+        None => SQLITE_IOERR_TRUNCATE,
+    }
+}
+
+unsafe extern "C" fn delete(
+    vfs: *mut sqlite3_vfs,
+    name: *const std::ffi::c_char,
+    sync_folder: c_int,
+) -> c_int {
+    // SAFETY: every argument is handed on as it came.
+    unsafe {
+        let path = Path::new(std::ffi::OsStr::from_bytes(CStr::from_ptr(name).to_bytes()));
+        let watched = WATCHED.lock().unwrap();
+        let found = watched.folders.iter().find(|(folder, _)| path.starts_with(folder));
+        if found.is_some_and(|(_, countdown)| countdown.fails(Event::Other)) {
+            return SQLITE_IOERR_DELETE;
+        }
+        drop(watched);
+        let original = VFS.get().and_then(|vfs| vfs.0.xDelete);
+        original.map_or(SQLITE_IOERR_DELETE, |own| own(vfs, name, sync_folder))
     }
 }
 
@@ -237,6 +305,8 @@ unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
 mod syncs {
     use std::{cell::RefCell, ffi::c_int, fs, os::fd::BorrowedFd, path::PathBuf};
 
+    use crate::power::Image;
+
     /// What was synced: a file and how long it was, or a folder and what was in it.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub(crate) enum Synced {
@@ -246,13 +316,12 @@ mod syncs {
 
     thread_local! {
         static SEEN: RefCell<Vec<Synced>> = const { RefCell::new(Vec::new()) };
-        static SAFE: RefCell<Option<(PathBuf, PathBuf)>> = const { RefCell::new(None) };
+        static IMAGE: RefCell<Option<Image>> = const { RefCell::new(None) };
     }
 
-    /// Has each file of a folder be copied into another one when this thread syncs it: what is there is what a power cut leaves
-    /// of it. None of either ends that.
-    pub(crate) fn copy_synced(folders: Option<(PathBuf, PathBuf)>) {
-        SAFE.set(folders);
+    /// Has what this thread syncs from now on be kept in an image of what a power cut leaves, and returns the one so far.
+    pub(crate) fn keep_synced(image: Option<Image>) -> Option<Image> {
+        IMAGE.replace(image)
     }
 
     /// Returns what this thread has synced since it was asked last.
@@ -288,19 +357,18 @@ mod syncs {
         } else {
             Synced::File(path, meta.len())
         };
-        if let Synced::File(path, _) = &synced {
-            let _ = SAFE.try_with(|safe| {
-                if let Some((from, to)) = &*safe.borrow()
-                    && path.starts_with(from)
-                {
-                    fs::copy(path, to.join(path.file_name().unwrap())).unwrap();
+        let _ = IMAGE.try_with(|image| {
+            if let Some(image) = &mut *image.borrow_mut() {
+                match &synced {
+                    Synced::File(path, _) => image.keep_file(path),
+                    Synced::Folder(path, _) => image.keep_names(path),
                 }
-            });
-        }
+            }
+        });
         // A thread that ends has nowhere to note it.
         let _ = SEEN.try_with(|seen| seen.borrow_mut().push(synced));
     }
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) use syncs::{Synced, copy_synced, synced};
+pub(crate) use syncs::{Synced, keep_synced, synced};

@@ -25,6 +25,8 @@ use crate::{
     needs,
     vfs::{Failure, Faults},
 };
+#[cfg(target_os = "linux")]
+use crate::{power::Image, vfs::keep_synced};
 
 /// Begins a session with a few operations, of which the last ones wait in the journal.
 fn begun(folder: &Folder) -> Writer {
@@ -286,23 +288,20 @@ fn a_power_cut_at_any_moment_takes_nothing_acknowledged_with_it() {
     let folder = Folder::new(3, 1 << 20);
     let mut writer = begun(&folder);
     let root = folder.path().parent().unwrap().canonicalize().unwrap();
-    let safe = Folder::new(3, 1 << 20);
-    let synced = safe.path().parent().unwrap().to_owned();
     let files = ["store.db", "store.db-wal", "store.witness"];
-    for file in files {
-        let _ = fs::copy(root.join(file), synced.join(file));
-    }
-    crate::vfs::copy_synced(Some((root.clone(), synced.clone())));
+    let mut image = Some(Image::of(&root, None));
     let store = folder.write();
     let mut acknowledged = Vec::new();
     let mut tried = 0;
     for n in 0..30 {
+        keep_synced(image);
         acknowledged.extend(step(&store, &mut writer, n).unwrap().0);
         if n % 10 == 9 {
             // The pages move into the database, which is synced then.
             let db = folder.sql();
             db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
         }
+        image = keep_synced(None);
         for left in [
             [Left::Synced, Left::Synced, Left::Synced],
             [Left::Synced, Left::Synced, Left::Written],
@@ -313,8 +312,8 @@ fn a_power_cut_at_any_moment_takes_nothing_acknowledged_with_it() {
         ] {
             let cut = Folder::new(3, 1 << 20);
             for (file, left) in files.iter().zip(left) {
-                let read = |root: &Path| fs::read(root.join(file)).unwrap_or_default();
-                let (synced, written) = (read(&synced), read(&root));
+                let written = fs::read(root.join(file)).unwrap_or_default();
+                let synced = image.as_ref().map(|image| image.safe(&root.join(file))).unwrap();
                 let bytes = match left {
                     Left::Synced => synced,
                     Left::Written => written,
@@ -333,7 +332,6 @@ fn a_power_cut_at_any_moment_takes_nothing_acknowledged_with_it() {
             tried += 1;
         }
     }
-    crate::vfs::copy_synced(None);
     assert_eq!(tried, 180);
 }
 
