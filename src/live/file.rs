@@ -185,16 +185,18 @@ impl WritableFile {
 
     /// Puts the successor in its place and gives it another name; both steps may have been done already.
     pub fn exchange(&self, aside: &Self) -> io::Result<()> {
+        use ErrorKind::{AlreadyExists, NotFound, PermissionDenied, TooManyLinks, Unsupported};
         match self.disk.link(&self.folder, &self.name, &aside.name) {
             Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                if !self.is_same(aside)? {
-                    return Err(error);
+            Err(error) => match error.kind() {
+                NotFound => {}
+                AlreadyExists if self.is_same(aside)? => {}
+                // Where a file cannot have two names there is an instant without a live file.
+                PermissionDenied | TooManyLinks | Unsupported => {
+                    self.disk.rename(&self.folder, &self.name, &aside.name)?;
                 }
-            }
-            // Where a file cannot have two names there is an instant without a live file.
-            Err(_) => self.disk.rename(&self.folder, &self.name, &aside.name)?,
+                _ => return Err(error),
+            },
         }
         self.install()
     }

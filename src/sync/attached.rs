@@ -89,12 +89,22 @@ pub(crate) fn agree(
     Ok(notices)
 }
 
-/// Says that a session has no live file any more.
+/// Says that a session has no live file any more, or has its successor take its place if a rotation was cut short where a
+/// file cannot have two names.
 pub(crate) fn gone(
     archive: &Archive,
     session: &Session,
     live: &LiveFile,
+    tip: &State,
 ) -> Result<Notice, SyncError> {
+    if let Ok(target) = archive.writable_file(&session.name, live)
+        && file::is_only_set_aside(&target, tip)?
+    {
+        listing::finish(archive, session.format, &session.name, &target, tip.at())?;
+        finish_rotation(archive, session, &target, tip)?;
+        saw(archive, &target)?;
+        return Ok(Notice::Finished { path: live.path.clone() });
+    }
     let mut change = Change::bare(archive, session)?;
     change.set_live(None);
     change.set_gone(live.n);

@@ -48,7 +48,7 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
         return Ok(notices);
     };
     if live.attached && is_gone(&live.path) {
-        return Ok(vec![attached::gone(archive, session, &live)?]);
+        return Ok(vec![attached::gone(archive, session, &live, &tip)?]);
     }
     // What may not be written is not read either: nothing of it comes into the store, and no change is made without it.
     let target = archive.writable_file(&session.name, &live)?;

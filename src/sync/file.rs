@@ -61,6 +61,16 @@ fn open_rotation<'a>(
     Ok(found.is_none_or(|found| found.inode == rotation.inode).then_some(rotation))
 }
 
+/// Returns whether the newest rotation was cut short where the old file has only its new name, and the successor waits.
+pub(crate) fn is_only_set_aside(live: &WritableFile, tip: &State) -> Result<bool, SyncError> {
+    let Some(rotation) = newest_rotation(tip) else { return Ok(false) };
+    let inode = |file: &WritableFile| -> Result<Option<u64>, SyncError> {
+        Ok(file.look().map_err(failed(file))?.map(|seen| seen.inode))
+    };
+    Ok(inode(&live.successor())?.is_some()
+        && inode(&aside_of(live, rotation)?)? == Some(rotation.inode))
+}
+
 /// Judges the live file.
 pub(crate) fn verdict(
     archive: &Archive,

@@ -556,6 +556,30 @@ fn a_live_file_that_got_the_number_of_the_one_before_it_is_not_taken_for_that() 
 }
 
 #[test]
+fn an_agents_file_that_is_only_set_aside_is_not_taken_for_deleted() {
+    let folder = TempDir::new().unwrap();
+    let home = folder.path().join("home");
+    fs::create_dir(&home).unwrap();
+    let place = Place::begin("claude", &home);
+    let (mut archive, session) = place.open();
+    archive.set_manner(Manner { rotate: true, ..Manner::default() });
+    ops::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
+    let said = fixture::said(&archive, &session, None);
+    // Where a file cannot have two names it is without one for an instant.
+    let live = place.file.clone().unwrap();
+    fs::rename(&live, undertext::live::fresh_path(&live)).unwrap();
+    ops::hide(&mut archive, &session, false).unwrap();
+    agree(&place, &archive, &session).unwrap();
+    assert_eq!(fixture::said(&archive, &session, None), said);
+    let aside = ops::rotations(&archive, &session).unwrap().pop().unwrap();
+    assert_eq!(aside.state, ops::RotatedState::Whole);
+    // A file that is not there, with no successor, was deleted.
+    fs::remove_file(&live).unwrap();
+    ops::hide(&mut archive, &session, false).unwrap();
+    assert_eq!(archive.store().state(session.key).unwrap().live, None);
+}
+
+#[test]
 fn a_change_of_a_native_session_is_whole_or_not_there_whichever_step_fails() {
     println!("{}", break_each("native"));
 }
