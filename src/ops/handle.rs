@@ -6,12 +6,12 @@ use mini_moka::unsync::Cache;
 
 use crate::{
     context::event::Event,
-    model::{Message, OperationId},
+    model::Message,
     ops::{
         Appended, Compacted, Compacting, Gate, OpsError, append::append, compact::compact,
         gate::Snapshot,
     },
-    session::{Session, log, messages},
+    session::{Reader, Renewed, Session, messages},
     sync::{Archive, Workspace},
     wire::{Draft, Speaker},
 };
@@ -32,8 +32,11 @@ pub struct Handle {
     archive: Archive,
     session: Session,
     workspace: Workspace,
-    seen: Option<OperationId>,
-    recent: VecDeque<(u64, Message)>,
+    reader: Reader,
+    /// The last messages.
+    recent: VecDeque<Message>,
+    /// Whether these are all.
+    is_whole: bool,
     decoded: Cache<u64, Vec<Message>>,
     gate: Gate,
 }
@@ -41,9 +44,10 @@ pub struct Handle {
 impl Handle {
     /// Holds a session open.
     pub fn new(archive: Archive, session: Session, workspace: Workspace) -> Self {
+        let reader = Reader::new(&session, None);
+        let (recent, is_whole, gate) = (VecDeque::new(), false, Gate::default());
         let decoded = Cache::builder().max_capacity(DECODED).time_to_live(DECODED_FOR).build();
-        let (recent, gate) = (VecDeque::new(), Gate::default());
-        Self { archive, session, workspace, seen: None, recent, decoded, gate }
+        Self { archive, session, workspace, reader, recent, is_whole, decoded, gate }
     }
 
     /// Returns the session.
@@ -80,38 +84,56 @@ impl Handle {
 
     /// Appends records, all or none.
     pub fn append(&mut self, drafts: &[Draft]) -> Result<Appended, OpsError> {
-        let before = self.newest()?;
-        let appended = append(&mut self.archive, &self.session, &self.workspace, drafts)?;
-        // Only if nothing else came in between does the working set simply go on.
-        if self.seen == before && appended.notices.is_empty() && !self.recent.is_empty() {
-            for entry in &appended.entries {
-                if self.recent.back().is_none_or(|(last, _)| *last < entry.n) {
-                    let said = messages(self.archive.store(), &self.session, entry.n)?;
-                    self.recent.extend(said.into_iter().map(|message| (entry.n, message)));
-                }
-            }
-            self.seen = self.newest()?;
-            self.cut();
-        }
-        Ok(appended)
+        append(&mut self.archive, &self.session, &self.workspace, drafts)
     }
 
     /// Returns the last messages of the current branch, the first one first.
     pub fn messages(&mut self, count: usize) -> Result<Vec<Message>, OpsError> {
-        let newest = self.newest()?;
-        if self.seen != newest || self.recent.len() < count.min(KEPT) {
-            let log = log(self.archive.store(), &self.session, None, count.max(KEPT))?;
-            let messages = log
-                .lines
-                .into_iter()
-                .flat_map(|line| line.messages.into_iter().map(move |message| (line.n, message)));
-            let mut messages: VecDeque<_> = messages.collect();
-            let asked: Vec<Message> = last(&messages, count);
-            messages.drain(..messages.len().saturating_sub(KEPT));
-            (self.recent, self.seen) = (messages, newest);
-            return Ok(asked);
+        self.renew()?;
+        if self.recent.len() < count && !self.is_whole {
+            let read = self.read(count.max(KEPT))?;
+            let found = last(&read, count);
+            self.is_whole = read.len() <= KEPT;
+            self.recent = last(&read, KEPT).into();
+            return Ok(found);
         }
-        Ok(last(&self.recent, count))
+        Ok(last(self.recent.make_contiguous(), count))
+    }
+
+    /// Brings the working set to where the session stands.
+    fn renew(&mut self) -> Result<(), OpsError> {
+        let store = self.archive.store();
+        match self.reader.renew(store)? {
+            Renewed::Same => {}
+            Renewed::Grown(entries) => {
+                let fresh = self.reader.page(store, 0, entries)?;
+                self.recent.extend(fresh.into_iter().flat_map(|line| line.messages));
+                if self.recent.len() > MOST {
+                    self.recent.drain(..self.recent.len() - KEPT);
+                    self.is_whole = false;
+                }
+            }
+            Renewed::Moved => {
+                self.recent.clear();
+                self.is_whole = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads at least so many of the last messages, or all.
+    fn read(&mut self, count: usize) -> Result<Vec<Message>, OpsError> {
+        let mut asked = count;
+        loop {
+            // An entry may say several messages, or none.
+            let lines = self.reader.page(self.archive.store(), 0, asked)?;
+            let is_whole = lines.len() < asked;
+            let said: Vec<Message> = lines.into_iter().flat_map(|line| line.messages).collect();
+            if is_whole || said.len() >= count {
+                return Ok(said);
+            }
+            asked = asked.saturating_mul(2);
+        }
     }
 
     /// Returns what an entry says.
@@ -123,22 +145,8 @@ impl Handle {
         self.decoded.insert(entry, messages.clone());
         Ok(messages)
     }
-
-    fn newest(&self) -> Result<Option<OperationId>, OpsError> {
-        Ok(self.archive.store().state(self.session.key)?.hash())
-    }
-
-    fn cut(&mut self) {
-        if self.recent.len() > MOST {
-            self.recent.drain(..self.recent.len() - KEPT);
-        }
-    }
 }
 
-fn last(messages: &VecDeque<(u64, Message)>, count: usize) -> Vec<Message> {
-    messages
-        .iter()
-        .skip(messages.len().saturating_sub(count))
-        .map(|(_, message)| message.clone())
-        .collect()
+fn last(messages: &[Message], count: usize) -> Vec<Message> {
+    messages.get(messages.len().saturating_sub(count)..).unwrap_or_default().to_vec()
 }

@@ -75,9 +75,9 @@ pub use crate::{
         Summary, Truncated, Turned, Undone, Verified,
     },
     session::{
-        Bond, Elsewhere, Gap, Kin, Line, Log, Session, SessionError, Shown, Target, View,
-        checkpoints, entry_ids, find_entry, find_place, find_session, kin, log, log_all, messages,
-        short_name,
+        Bond, Elsewhere, Gap, Kin, Line, Log, Reader, Renewed, Session, SessionError, Shown,
+        Target, View, checkpoints, entry_ids, find_entry, find_place, find_session, kin, log,
+        log_all, messages, short_name,
     },
     sync::{
         AgentFolder, Ambient, Archive, Held, Here, Imported, Machine, Manner, Notice, Oddity,

@@ -34,6 +34,7 @@ mod oracle;
 mod power;
 mod provider;
 mod reach;
+mod reader;
 mod readme;
 mod record;
 mod recovery;

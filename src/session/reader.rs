@@ -1,0 +1,136 @@
+//! Reading for programs that stay open: a conversation as a value, paged through from its end and renewed as the session
+//! goes on.
+//!
+//! Invariant: what a renewed reader shows is what a new one shows.
+
+use crate::{
+    model::{OperationId, Position},
+    session::{
+        Session, SessionError, View,
+        lines::{Line, is_aside, lines},
+    },
+    store::Store,
+    wire::Graph,
+};
+
+/// How many entries are asked for at first.
+const FIRST: usize = 64;
+
+/// Up to how many entries a conversation is taken to have grown by; one that went further away is read from its end again.
+const GROWN: usize = 4096;
+
+/// The conversation of a branch, as it was when it was last looked at.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    session: Session,
+    /// The branch; none follows the current one.
+    branch: Option<String>,
+    /// The newest operation of the session.
+    newest: Option<OperationId>,
+    /// Where the branch stands.
+    position: Option<Position>,
+    /// The entries of the conversation that were read so far, the last one first.
+    read: Vec<u64>,
+    /// How many entries of the path these were found among.
+    asked: usize,
+    /// Whether there are no others.
+    is_whole: bool,
+}
+
+/// What became of a conversation since it was last looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewed {
+    /// Nothing.
+    Same,
+    /// So many entries came behind its last one.
+    Grown(usize),
+    /// It is another one.
+    Moved,
+}
+
+impl Reader {
+    /// Begins to read a branch, or whichever is current; nothing is read before it is renewed.
+    pub fn new(session: &Session, branch: Option<&str>) -> Self {
+        Self {
+            session: session.clone(),
+            branch: branch.map(str::to_owned),
+            newest: None,
+            position: None,
+            read: Vec::new(),
+            asked: 0,
+            is_whole: false,
+        }
+    }
+
+    /// Looks at the session again, and returns what became of the conversation.
+    pub fn renew(&mut self, store: &dyn Store) -> Result<Renewed, SessionError> {
+        let state = store.state(self.session.key)?;
+        if self.newest.is_some() && self.newest == state.hash() {
+            return Ok(Renewed::Same);
+        }
+        self.newest = state.hash();
+        let branch = self.branch.as_deref().unwrap_or(state.current());
+        let position = state.branches.get(branch).copied();
+        let stood = std::mem::replace(&mut self.position, position);
+        if stood == position {
+            return Ok(Renewed::Same);
+        }
+        // What has the same end in another generation may have other entries before it.
+        let generation = |at: Option<Position>| at.map(|at| at.generation);
+        let known =
+            self.read.first().copied().filter(|_| generation(stood) == generation(position));
+        let mut asked = FIRST;
+        while let (Some(known), Some(view)) = (known, self.view(store)) {
+            let (fresh, is_whole) = conversation(&view, asked)?;
+            if let Some(grown) = fresh.iter().position(|entry| *entry == known) {
+                self.read.splice(0..0, fresh.into_iter().take(grown));
+                self.asked += grown;
+                return Ok(if grown == 0 { Renewed::Same } else { Renewed::Grown(grown) });
+            }
+            if is_whole || asked >= GROWN {
+                break;
+            }
+            asked = asked.saturating_mul(4);
+        }
+        (self.read, self.asked, self.is_whole) = (Vec::new(), 0, false);
+        Ok(Renewed::Moved)
+    }
+
+    /// Returns up to `count` entries of the conversation, the first one first, without the last `skipped` ones; fewer only
+    /// where it begins.
+    pub fn page(
+        &mut self,
+        store: &dyn Store,
+        skipped: usize,
+        count: usize,
+    ) -> Result<Vec<Line>, SessionError> {
+        let wanted = skipped.saturating_add(count);
+        let Some(view) = self.view(store) else { return Ok(Vec::new()) };
+        while self.read.len() < wanted && !self.is_whole {
+            self.asked = self.asked.saturating_mul(2).max(wanted).max(FIRST);
+            (self.read, self.is_whole) = conversation(&view, self.asked)?;
+        }
+        let mut entries: Vec<u64> = self.read.iter().skip(skipped).take(count).copied().collect();
+        entries.reverse();
+        lines(store, &self.session, &view, &entries)
+    }
+
+    fn view<'a>(&self, store: &'a dyn Store) -> Option<View<'a>> {
+        let Session { key, format, .. } = self.session;
+        self.position.map(|position| View::over(store, Some(key), format, position))
+    }
+}
+
+/// Returns those of the last entries of a path that are part of the conversation, the last one first, and whether there are
+/// no others.
+fn conversation(view: &View<'_>, asked: usize) -> Result<(Vec<u64>, bool), SessionError> {
+    let path = view.path(asked)?.entries;
+    let is_whole = path.len() < asked;
+    let mut entries = Vec::with_capacity(path.len());
+    for entry in path.into_iter().rev() {
+        if !is_aside(view.record(entry)?.kind) {
+            entries.push(entry);
+        }
+    }
+    Ok((entries, is_whole))
+}
