@@ -152,7 +152,7 @@ impl States {
             let Some(head) = session.format.head(&old)? else { continue };
             if departure == Departure::Compaction {
                 let mut place = 0;
-                while place < next.len() && next.at(place)? == old.at(place)? {
+                while place < next.end() && next.at(place)? == old.at(place)? {
                     place += 1;
                 }
                 states.followed.extend(next.at(place)?.map(|entry| (entry, head)));

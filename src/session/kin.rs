@@ -294,7 +294,7 @@ impl<'a> Side<'a> {
         let (view, Some(end)) = (of_file.as_ref().unwrap_or(&self.view), base.ordinal) else {
             return Ok(None);
         };
-        let count = usize::try_from(view.len()).unwrap_or(usize::MAX);
+        let count = usize::try_from(view.end()).unwrap_or(usize::MAX);
         let n = first_without(count, |n| {
             let Some(entry) = view.at(n as u64)? else { return Ok(false) };
             let line = view.line(entry)?;

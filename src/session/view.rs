@@ -399,7 +399,7 @@ fn plain(run: &Run) -> bool {
 }
 
 impl Graph for View<'_> {
-    fn len(&self) -> u64 {
+    fn end(&self) -> u64 {
         self.position.horizon
     }
 
@@ -512,7 +512,7 @@ impl Graph for View<'_> {
     }
 
     fn is_glued(&self, place: u64) -> Result<bool, Failure> {
-        Ok(place < self.len() && self.places()?.is_glued(place))
+        Ok(place < self.end() && self.places()?.is_glued(place))
     }
 
     fn bytes(&self) -> Result<u64, Failure> {

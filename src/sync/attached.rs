@@ -288,7 +288,7 @@ fn late(change: &Change<'_>, position: Position, first: u64) -> Result<Vec<Late>
     let current = change.before.state.current();
     let others = change.before.state.branches.iter().filter(|(name, _)| *name != current);
     let heads: BTreeSet<u64> = others.filter_map(|(_, at)| at.head).collect();
-    for place in 0..view.len() {
+    for place in 0..view.end() {
         let Some(entry) = view.at(place)?.filter(|entry| *entry >= first) else { continue };
         let record = view.record(entry)?;
         if record.kind == Kind::Opaque {

@@ -485,7 +485,7 @@ impl Intake<'_> {
 /// Returns when the newest record was written.
 fn newest_time(view: &View<'_>) -> Result<Option<Timestamp>, SyncError> {
     let mut newest = None;
-    for place in 0..view.len() {
+    for place in 0..view.end() {
         if let Some(entry) = view.at(place)? {
             newest = newest.max(view.record(entry)?.time);
         }

@@ -130,7 +130,7 @@ impl Identify for Codex {
             let other = other.filter(|other| !other.is_empty() && other != session)?;
             Some(Tie { kind, other })
         };
-        for place in 0..graph.len().min(METAS) {
+        for place in 0..graph.end().min(METAS) {
             let Some(entry) = graph.at(place)? else { continue };
             let line = graph.line(entry)?;
             let Some(meta) = Raw::object(&line).and_then(meta) else { continue };

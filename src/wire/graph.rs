@@ -9,8 +9,8 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A session as it is seen from a position: entries behind the horizon do not exist.
 pub trait Graph {
-    /// Returns how many entries exist.
-    fn len(&self) -> u64;
+    /// Returns the place behind the last entry.
+    fn end(&self) -> u64;
 
     /// Returns the entry at a place in the generation, from 0.
     fn at(&self, place: u64) -> Result<Option<u64>, Failure>;
@@ -47,11 +47,6 @@ pub trait Graph {
     /// Returns what stands before the first entry, in another file of the session.
     fn before(&self) -> Result<Before<'_>, Failure> {
         Ok(Before::Nothing)
-    }
-
-    /// Returns whether nothing exists.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

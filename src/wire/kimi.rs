@@ -145,7 +145,7 @@ impl Identify for Kimi {
             return Ok(vec![tie]);
         }
         let mut begin = Vec::new();
-        for place in 0..graph.len() {
+        for place in 0..graph.end() {
             let Some(entry) = graph.at(place)? else { continue };
             let line = graph.line(entry)?;
             begin.extend_from_slice(&line);
@@ -266,7 +266,7 @@ impl Read for Kimi {
 
 impl Walk for Kimi {
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
-        for place in (0..graph.len()).rev() {
+        for place in (0..graph.end()).rev() {
             if let Some(entry) = graph.at(place)?
                 && graph.record(entry)?.kind != Kind::Opaque
             {
@@ -313,7 +313,7 @@ impl Walk for Kimi {
 
     fn departure(&self, old: &dyn Graph, next: &dyn Graph) -> Result<Option<Departure>, Failure> {
         let mut shared = 0;
-        while shared < old.len().min(next.len()) && old.at(shared)? == next.at(shared)? {
+        while shared < old.end().min(next.end()) && old.at(shared)? == next.at(shared)? {
             shared += 1;
         }
         let talk = first_talk(next)?;
@@ -323,7 +323,7 @@ impl Walk for Kimi {
             return Ok(Some(Departure::Compaction));
         }
         let mut to = None;
-        for place in (0..old.len().min(shared + 1)).rev() {
+        for place in (0..old.end().min(shared + 1)).rev() {
             let Some(entry) = old.at(place)? else { continue };
             if old.record(entry)?.kind == Kind::Meta
                 && let Some(own) = Raw::object(&old.line(entry)?).and_then(|r| self.checkpoint(r))
@@ -334,7 +334,7 @@ impl Walk for Kimi {
         }
         let Some((marker, own)) = to else { return Ok(Some(Departure::Clear)) };
         // Behind the checkpoint that is given again, and what the model is told of it.
-        for place in marker.max(shared)..next.len().min(marker + 3) {
+        for place in marker.max(shared)..next.end().min(marker + 3) {
             let Some(entry) = next.at(place)? else { continue };
             if next.record(entry)?.kind == Kind::Note
                 && Raw::object(&next.line(entry)?).and_then(|r| self.mail(r)).is_some()
@@ -409,7 +409,7 @@ fn internal(role: &str, key: &str, number: u64) -> Vec<u8> {
 
 /// Returns where the conversation begins, and with what: what the program says before it does not count.
 fn first_talk(graph: &dyn Graph) -> Result<Option<(u64, Kind)>, Failure> {
-    for place in 0..graph.len() {
+    for place in 0..graph.end() {
         let Some(entry) = graph.at(place)? else { continue };
         let kind = graph.record(entry)?.kind;
         if !matches!(kind, Kind::System | Kind::Meta | Kind::Opaque) {

@@ -193,8 +193,8 @@ impl Counted<'_> {
 }
 
 impl Graph for Counted<'_> {
-    fn len(&self) -> u64 {
-        self.graph.len()
+    fn end(&self) -> u64 {
+        self.graph.end()
     }
 
     fn at(&self, place: u64) -> Result<Option<u64>, Failure> {

@@ -171,7 +171,7 @@ fn index(entry: u64) -> usize {
 }
 
 impl Graph for FileGraph {
-    fn len(&self) -> u64 {
+    fn end(&self) -> u64 {
         self.places.len() as u64
     }
 

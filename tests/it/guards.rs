@@ -239,7 +239,7 @@ impl Walk for Deaf {
     }
 
     fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
-        let is_deaf = !self.is_behind || graph.boundary(graph.len())?.is_some();
+        let is_deaf = !self.is_behind || graph.boundary(graph.end())?.is_some();
         let mut sent = Vec::new();
         for entry in Native.context(graph, path)? {
             let line = graph.line(entry)?;

@@ -129,7 +129,7 @@ pub(crate) fn from_claude_code(graph: &dyn Graph, context: &[u64], truth: &Path)
 /// Compares items with those that Codex sent.
 pub(crate) fn from_codex(graph: &dyn Graph, context: &[u64], truth: &Path) -> Compared {
     let lines =
-        (0..graph.len()).map(|place| graph.line(graph.at(place).unwrap().unwrap()).unwrap());
+        (0..graph.end()).map(|place| graph.line(graph.at(place).unwrap().unwrap()).unwrap());
     let instructions = |line: Vec<u8>| {
         let record: Value = serde_json::from_slice(&line).unwrap_or_default();
         record["payload"]["base_instructions"]["text"].as_str().map(digest)
@@ -321,9 +321,9 @@ fn a_store_gives_back_what_it_was_given_and_walks_as_the_file_does() {
         });
         assert_eq!(log.lines.iter().map(|line| line.n).collect::<Vec<_>>(), path, "{name}");
         assert_eq!(session.format.leaves(&view).unwrap(), file.leaves(), "{name}");
-        println!("{name}: {} of {} entries in the log", path.len(), file.len());
+        println!("{name}: {} of {} entries in the log", path.len(), file.end());
         n_files += 1;
-        n_entries += file.len();
+        n_entries += file.end();
     }
     assert!(n_files >= 90 && n_entries >= 13_600, "{n_files} files, {n_entries} entries");
 }
@@ -331,10 +331,10 @@ fn a_store_gives_back_what_it_was_given_and_walks_as_the_file_does() {
 /// Asserts that two graphs answer each question alike.
 fn assert_same(view: &View<'_>, file: &FileGraph, path: &Path) {
     let name = path.display();
-    assert_eq!(view.len(), file.len(), "{name}");
+    assert_eq!(view.end(), file.end(), "{name}");
     assert_eq!(view.bytes().unwrap(), file.bytes().unwrap(), "{name}");
-    assert_eq!(view.boundary(file.len()).unwrap(), file.boundary(file.len()).unwrap(), "{name}");
-    for place in 0..file.len() {
+    assert_eq!(view.boundary(file.end()).unwrap(), file.boundary(file.end()).unwrap(), "{name}");
+    for place in 0..file.end() {
         let entry = file.at(place).unwrap().unwrap();
         assert_eq!(view.at(place).unwrap(), Some(entry), "{name} {place}");
         assert_eq!(view.is_glued(place).unwrap(), file.is_glued(place).unwrap(), "{name} {place}");
@@ -372,7 +372,7 @@ fn what_lies_behind_the_horizon_does_not_exist() {
             let part = bytes.get(..usize::try_from(end).unwrap()).unwrap();
             let file = FileGraph::read(session.format, part);
             // An opaque line is one only when its end is there.
-            if file.len() == horizon && horizon < whole.horizon {
+            if file.end() == horizon && horizon < whole.horizon {
                 let position = Position { head: None, horizon, ..whole };
                 assert_same(&View::new(archive.store(), &session, position, None), &file, &path);
                 n_compared += 1;
@@ -420,7 +420,7 @@ fn every_message_of_claude_code_lies_on_the_path_of_a_head_or_a_leaf() {
             .inspect(|_| n_messages += 1)
             .filter(|n| !reached.contains(n) && !is_talk(*n))
             .collect();
-        println!("{} {} entries, leaves {leaves:?}", path.display(), graph.len());
+        println!("{} {} entries, leaves {leaves:?}", path.display(), graph.end());
         assert_eq!(missed, [0; 0], "{}", path.display());
     }
     assert!(n_messages >= 4_140, "{n_messages} messages");

@@ -51,7 +51,7 @@ impl<'g> Index<'g> {
     pub(super) fn new(graph: &'g dyn Graph) -> Self {
         Self {
             graph,
-            from: graph.len(),
+            from: graph.end(),
             blocks: BTreeMap::new(),
             results: BTreeMap::new(),
             followers: BTreeMap::new(),
@@ -103,7 +103,7 @@ impl<'g> Index<'g> {
     ) -> Result<Beside, Failure> {
         let on_chain: BTreeSet<u64> = chain.iter().copied().collect();
         let mut anchors = BTreeMap::new();
-        let mut from = if is_part { self.graph.len() } else { 0 };
+        let mut from = if is_part { self.graph.end() } else { 0 };
         for &entry in chain {
             if let Some(message) = message(&self.graph.record(entry)?) {
                 anchors.insert(message, entry);
@@ -237,16 +237,16 @@ mod tests {
     struct Plain(Vec<Record>);
 
     impl Graph for Plain {
-        fn len(&self) -> u64 {
+        fn end(&self) -> u64 {
             self.0.len() as u64
         }
 
         fn at(&self, place: u64) -> Result<Option<u64>, Failure> {
-            Ok((place < self.len()).then_some(place + 1))
+            Ok((place < self.end()).then_some(place + 1))
         }
 
         fn place(&self, entry: u64) -> Result<Option<u64>, Failure> {
-            Ok(entry.checked_sub(1).filter(|place| *place < self.len()))
+            Ok(entry.checked_sub(1).filter(|place| *place < self.end()))
         }
 
         fn record(&self, entry: u64) -> Result<Record, Failure> {
@@ -292,7 +292,7 @@ mod tests {
         let is_side = Hint::of(&record(head)).has(Hint::SIDE);
         let mut after = BTreeSet::from([head]);
         let (mut found, mut tail) = (BTreeMap::<u64, Apart>::new(), Vec::new());
-        for place in first..graph.len() {
+        for place in first..graph.end() {
             let entry = place + 1;
             let (record, hint) = (record(entry), Hint::of(&record(entry)));
             let is_glued = graph.is_glued(place).unwrap();

@@ -35,7 +35,7 @@ pub(super) fn head(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
     let mut tail = None;
     let mut side = None;
     let mut pin = None;
-    for place in (0..graph.len()).rev() {
+    for place in (0..graph.end()).rev() {
         let Some(entry) = graph.at(place)? else { continue };
         let record = graph.record(entry)?;
         let hint = Hint::of(&record);
@@ -427,7 +427,7 @@ fn between(graph: &dyn Graph, first: u64, last: u64) -> Result<Option<Vec<u64>>,
 }
 
 fn newest_boundary(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
-    let mut before = graph.len();
+    let mut before = graph.end();
     while let Some((place, boundary)) = graph.boundary(before)? {
         if !Hint::of(&graph.record(boundary)?).has(Hint::SIDE) {
             return Ok(Some(boundary));
@@ -444,7 +444,7 @@ fn is_glued(graph: &dyn Graph, entry: u64) -> Result<bool, Failure> {
 /// Returns every link of the main chain by time, then place.
 fn times(graph: &dyn Graph) -> Result<Vec<(Timestamp, u64, u64)>, Failure> {
     let mut times = Vec::new();
-    for place in 0..graph.len() {
+    for place in 0..graph.end() {
         let Some(entry) = graph.at(place)? else { continue };
         let record = graph.record(entry)?;
         let hint = Hint::of(&record);

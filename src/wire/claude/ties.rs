@@ -21,7 +21,7 @@ pub(super) fn ties(session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure
     let tie = |kind, other| Tie { kind, other };
     let mut ties = Vec::new();
     let mut first = None;
-    for place in 0..graph.len() {
+    for place in 0..graph.end() {
         if let Some(link) = Link::at(graph, place)? {
             first = Some((place, link));
             break;
@@ -33,7 +33,7 @@ pub(super) fn ties(session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure
         ties.push(tie(TieKind::Fork, other));
         return Ok(ties);
     }
-    for place in (begin + 1..graph.len()).rev() {
+    for place in (begin + 1..graph.end()).rev() {
         if let Some(last) = Link::at(graph, place)? {
             if last.session != first.session {
                 ties.push(tie(TieKind::Continuation, last.session));

@@ -13,7 +13,7 @@ const KEPT_TOKENS: u64 = 20_000;
 
 /// Returns the entry at which Codex would resume: the last of the conversation that no rollback dropped.
 pub(super) fn head(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
-    let seen = replay(graph, graph.len(), |seen| is_conversation(seen.kind))?;
+    let seen = replay(graph, graph.end(), |seen| is_conversation(seen.kind))?;
     let last =
         seen.iter().find(|seen| !seen.dropped && is_conversation(seen.kind)).or(seen.first());
     Ok(last.map(|seen| seen.entry))
@@ -59,7 +59,7 @@ pub(super) fn context(graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failu
 
 /// Returns the last entry of each stretch that a rollback dropped.
 pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
-    let seen = replay(graph, graph.len(), |_| false)?;
+    let seen = replay(graph, graph.end(), |_| false)?;
     let mut leaves: Vec<u64> =
         seen.iter().filter(|seen| seen.dropped && seen.ends).map(|seen| seen.entry).collect();
     leaves.reverse();
@@ -106,7 +106,7 @@ impl Backwards<'_> {
                 }
             }
             match self.graph.before()? {
-                Before::File(before) => (self.graph, self.end) = (before, before.len()),
+                Before::File(before) => (self.graph, self.end) = (before, before.end()),
                 Before::Nothing => return Ok(None),
                 Before::Unread => {
                     self.is_cut_short = true;

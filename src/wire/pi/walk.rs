@@ -13,7 +13,7 @@ use crate::{
 
 /// Returns the entry at which pi would go on: the last one that is no header.
 pub(super) fn head(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
-    before(graph, graph.len())
+    before(graph, graph.end())
 }
 
 /// Returns the last `limit` entries that led to a head.
@@ -74,7 +74,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
     let mut leaves = BTreeSet::new();
     let mut continued = BTreeSet::new();
     let mut passed: BTreeMap<u64, Option<u64>> = BTreeMap::new();
-    for place in 0..graph.len() {
+    for place in 0..graph.end() {
         let Some(entry) = graph.at(place)? else { continue };
         if !is_conversation(&graph.record(entry)?) {
             continue;
@@ -131,7 +131,7 @@ fn first_kept(graph: &dyn Graph, boundary: &Record) -> Result<FirstKept, Failure
         return Ok(FirstKept::Named(NameTag::new(number)));
     }
     let mut left = number;
-    for place in 0..graph.len() {
+    for place in 0..graph.end() {
         let Some(entry) = graph.at(place)? else { continue };
         match graph.record(entry)?.kind {
             Kind::Opaque => {}
