@@ -324,12 +324,12 @@ fn shown(archive: &Archive) -> Vec<String> {
     let mut all = Vec::new();
     for session in sessions(archive) {
         let card = ops::status(archive, &session).unwrap().card;
-        let (branches, current) = ops::branches(archive, &session).unwrap();
-        all.push(format!("{} {current} {}", session.name.format, card.hidden));
-        for (name, _) in branches {
+        all.push(format!("{} {}", session.name.format, card.hidden));
+        for listed in ops::branches(archive, &session).unwrap() {
+            let name = listed.branch;
             let target = ops::find_entry(archive.store(), &session, &name).ok();
             let said = target.map(|target| fixture::said(archive, &session, Some(&target)));
-            all.push(format!("{name} {said:?}"));
+            all.push(format!("{name} {} {said:?}", listed.current));
         }
         for shown in ops::checkpoints(archive.store(), &session).unwrap() {
             let found = shown.checkpoint;
