@@ -27,8 +27,8 @@ use crate::{
     ops::{
         OpsError,
         compacting::Compacting,
-        context::{Material, believed, front, material},
         excerpts::excerpts,
+        material::{Material, believed, front, material},
     },
     report::{Compacted, Part, Parts, Planned},
     session::{

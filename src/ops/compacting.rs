@@ -13,7 +13,7 @@ use crate::{
         visible::Visible,
     },
     model::Timestamp,
-    ops::{Asked, Context, context::believed},
+    ops::{Asked, Context, material::believed},
 };
 
 /// Something of the caller's that is told before or after, and may fail.

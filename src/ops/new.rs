@@ -8,7 +8,7 @@ use crate::{
     ops::OpsError,
     report::{Concealed, Created},
     session::{
-        Session, lines,
+        Session,
         plan::{MAIN, Plan, Steps, given},
     },
     sync::{
@@ -73,39 +73,4 @@ pub fn hide(archive: &mut Archive, session: &Session, hidden: bool) -> Result<Co
     })?;
     let operation = done.operation.unwrap_or_default();
     Ok(Concealed { hidden, operation, notices: done.notices })
-}
-
-/// Returns what a session of undertext's own recorded of its surroundings when it began.
-pub(super) fn about(archive: &Archive, session: &Session) -> Result<Option<Value>, OpsError> {
-    let first = archive.store().operations(session.key, 1..2)?.pop();
-    Ok(first.and_then(|first| match first.command {
-        Command::New { about } => serde_json::from_str(&about.to_text()).ok(),
-        _ => None,
-    }))
-}
-
-/// Returns the five layers of a session: system, session and workspace as they were recorded when it began, conversation
-/// and tools as its records tell.
-pub fn layers(archive: &Archive, session: &Session) -> Result<Value, OpsError> {
-    let recorded = about(archive, session)?;
-    let part = |name: &str| {
-        recorded.as_ref().and_then(|all| all.get(name)).cloned().unwrap_or(Value::Null)
-    };
-    let card = archive.store().card(session.key)?;
-    let calls = lines::recent_calls(archive.store(), session)?;
-    let tools: Vec<Value> = calls
-        .iter()
-        .map(|call| json!({ "tool": call.name, "id": call.id, "succeeded": call.succeeded }))
-        .collect();
-    Ok(json!({
-        "system": part("system"),
-        "session": part("session"),
-        "conversation": {
-            "turns": card.turns,
-            "entries": archive.store().state(session.key)?.entries(),
-            "active": card.active.to_string(),
-        },
-        "tools": tools,
-        "workspace": part("workspace"),
-    }))
 }

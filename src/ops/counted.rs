@@ -1,0 +1,75 @@
+//! What was counted of entries: what is kept is read, and the rest is counted now.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use crate::{
+    context::{
+        self, Item,
+        tokens::{Counting, Encoding},
+    },
+    ops::OpsError,
+    session::{self, Session},
+    sync::Archive,
+};
+
+/// Counts items, each line once ever, and returns what was counted for the first time.
+pub(super) fn count(
+    archive: &Archive,
+    session: &Session,
+    items: &mut [Item],
+    counting: Counting,
+) -> Result<Vec<(u64, Vec<u64>)>, OpsError> {
+    let Counting::Exact(encoding) = counting else {
+        context::count(items, counting);
+        return Ok(Vec::new());
+    };
+    let entries: Vec<u64> = items.iter().filter_map(Item::entry).collect();
+    let known = kept(archive, session, encoding, &entries)?;
+    let of_one_entry = |one: &Item, other: &Item| one.entry() == other.entry();
+    for group in items.chunk_by_mut(of_one_entry) {
+        let counts = group.first().and_then(Item::entry).and_then(|entry| known.get(&entry));
+        if let Some(counts) = counts.filter(|counts| counts.len() == group.len()) {
+            for (item, &tokens) in group.iter_mut().zip(counts) {
+                item.tokens = Some(tokens);
+            }
+        }
+    }
+    let is_new: Vec<bool> = items.iter().map(|item| item.tokens.is_none()).collect();
+    context::count(items, counting);
+    let mut fresh = Vec::new();
+    let mut at = 0;
+    for group in items.chunk_by(of_one_entry) {
+        if is_new.get(at) == Some(&true)
+            && let Some(entry) = group.first().and_then(Item::entry)
+        {
+            fresh.push((entry, group.iter().filter_map(|item| item.tokens).collect()));
+        }
+        at += group.len();
+    }
+    Ok(fresh)
+}
+
+/// Returns the counts that are kept of entries.
+pub(super) fn kept(
+    archive: &Archive,
+    session: &Session,
+    encoding: Encoding,
+    entries: &[u64],
+) -> Result<BTreeMap<u64, Vec<u64>>, OpsError> {
+    /// So few entries between are read along: a question costs more than they do.
+    const NEAR: u64 = 64;
+    let mut kept = BTreeMap::new();
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for range in session::ranges(entries) {
+        match ranges.last_mut() {
+            Some(last) if (last.end..last.end + NEAR).contains(&range.start) => {
+                last.end = range.end;
+            }
+            _ => ranges.push(range),
+        }
+    }
+    for range in ranges {
+        kept.extend(archive.store().counts(session.key, range, encoding.rule())?);
+    }
+    Ok(kept)
+}

@@ -1,0 +1,53 @@
+//! What a session knows of its surroundings: what it recorded when it began, and what its records tell.
+
+use serde_json::{Value, json};
+
+use crate::{
+    model::Command,
+    ops::OpsError,
+    session::{Session, lines},
+    sync::Archive,
+};
+
+/// Returns what a session of undertext's own recorded of its surroundings when it began.
+fn about(archive: &Archive, session: &Session) -> Result<Option<Value>, OpsError> {
+    let first = archive.store().operations(session.key, 1..2)?.pop();
+    Ok(first.and_then(|first| match first.command {
+        Command::New { about } => serde_json::from_str(&about.to_text()).ok(),
+        _ => None,
+    }))
+}
+
+/// Returns the five layers of a session: system, session and workspace as they were recorded when it began, conversation
+/// and tools as its records tell.
+pub fn layers(archive: &Archive, session: &Session) -> Result<Value, OpsError> {
+    let recorded = about(archive, session)?;
+    let part = |name: &str| {
+        recorded.as_ref().and_then(|all| all.get(name)).cloned().unwrap_or(Value::Null)
+    };
+    let card = archive.store().card(session.key)?;
+    let calls = lines::recent_calls(archive.store(), session)?;
+    let tools: Vec<Value> = calls
+        .iter()
+        .map(|call| json!({ "tool": call.name, "id": call.id, "succeeded": call.succeeded }))
+        .collect();
+    Ok(json!({
+        "system": part("system"),
+        "session": part("session"),
+        "conversation": {
+            "turns": card.turns,
+            "entries": archive.store().state(session.key)?.entries(),
+            "active": card.active.to_string(),
+        },
+        "tools": tools,
+        "workspace": part("workspace"),
+    }))
+}
+
+/// Returns the key by which a session says whom the agent talks to, if it was set up with one.
+pub fn session_key(archive: &Archive, session: &Session) -> Result<Option<String>, OpsError> {
+    let about = about(archive, session)?;
+    let key =
+        |about: &Value| about.pointer("/session/configuration/key")?.as_str().map(str::to_owned);
+    Ok(about.as_ref().and_then(key))
+}
