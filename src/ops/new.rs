@@ -18,7 +18,7 @@ use crate::{
     wire::{Format, Native},
 };
 
-/// What a session knows of its surroundings when it begins; see [`layers`].
+/// What a session knows of its surroundings when it begins; see [`super::layers()`].
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
     /// The operating system.
