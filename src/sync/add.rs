@@ -1,4 +1,4 @@
-//! Adding: records stand at the end of the current branch, in the generation that the live file holds.
+//! Adding: records are written at the end of the current branch, in the generation that the live file holds.
 //!
 //! Invariant: a record that was cut stands for the whole one, which lies in no generation.
 
@@ -16,18 +16,18 @@ pub(crate) struct Add {
 pub(crate) struct NewRecord {
     /// Its line.
     pub(crate) line: Vec<u8>,
-    /// The whole line and what was cut of it, if this is not all of it.
+    /// The whole line and its cutting, if the line above is a cut one.
     pub(crate) whole: Option<(Vec<u8>, Cutting)>,
 }
 
 impl NewRecord {
-    /// Returns a record of which nothing was cut.
+    /// Returns a record that is not cut.
     pub(crate) fn whole(line: Vec<u8>) -> Self {
         Self { line, whole: None }
     }
 }
 
-/// What was added.
+/// The result of an addition.
 #[derive(Default)]
 pub(crate) struct Added {
     /// The entries, in the order of the records.

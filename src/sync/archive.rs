@@ -1,4 +1,4 @@
-//! The archive: a store with its live files, and what of the machine its changes see.
+//! The archive: a store with its live files, and the parts of the machine that its changes see.
 
 use std::{
     cell::RefCell,
@@ -78,7 +78,7 @@ pub struct Manner {
     pub folder: Option<String>,
 }
 
-/// A store with its live files: what the verbs work on.
+/// A store with its live files, on which the verbs work.
 pub struct Archive {
     pub(crate) store: Box<dyn Store>,
     pub(crate) root: Option<PathBuf>,
@@ -90,7 +90,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Opens the archive in a folder; unless it is only read, what is not there is made, private.
+    /// Opens the archive in a folder; unless the access is only to read, makes its missing folders and files, private.
     pub fn open(root: &Path, access: Access, ambient: Box<dyn Ambient>) -> Result<Self, SyncError> {
         let io = |source| SyncError::Io { path: root.to_owned(), source };
         let make = |folder: &Path| {
@@ -112,7 +112,7 @@ impl Archive {
             other => other.map_err(io)?,
         };
         let store = SqliteStore::open(&root.join("store.db"), access)?;
-        // A store that is refused has got nothing new, not even a folder.
+        // A refused store gets nothing new, not even a folder.
         if access != Access::Read {
             make(&root.join(TRANSCRIPTS))?;
         }
@@ -136,22 +136,22 @@ impl Archive {
         Self::over(Box::new(MemoryStore::new()), ambient)
     }
 
-    /// Says how changes treat files of agents from now on.
+    /// Sets how changes treat files of agents from now on.
     pub fn set_manner(&mut self, manner: Manner) {
         self.manner = manner;
     }
 
-    /// Says what changes files from now on; until then the disk of this machine does.
+    /// Sets the disk through which files are changed from now on; until then it is the disk of this machine.
     pub fn set_disk(&mut self, disk: Arc<dyn Disk>) {
         self.disk = disk;
     }
 
-    /// Says on which computer, and in whose account, paths are met from now on.
+    /// Sets the computer and the account in which paths are met from now on.
     pub fn set_here(&mut self, here: Here) {
         self.here = here;
     }
 
-    /// Says which files of agents may be written from now on; until then none is, only the store's own transcripts.
+    /// Sets which files of agents may be written from now on; until then only the store's own transcripts are.
     pub fn set_writable(&mut self, writable: Writable) {
         self.writable = writable;
     }
@@ -194,7 +194,7 @@ impl Archive {
         self.ambient.borrow_mut().salt()
     }
 
-    /// Waits until no other program changes this archive, and keeps it so while the answer lives.
+    /// Waits until no other program changes this archive, and keeps the others out while the answer lives.
     pub(crate) fn lock(&self) -> Result<Option<File>, SyncError> {
         let Some(root) = &self.root else { return Ok(None) };
         let lock = lock::lock(self.disk.as_ref(), root);

@@ -1,16 +1,16 @@
 //! An agent's own file: the session follows it, and takes it to the agent where a command was cut short.
 //!
-//! | verdict on the file | what is done |
+//! | verdict on the file | action |
 //! |---|---|
 //! | same | nothing |
 //! | unfinished | the rotation is carried out |
 //! | gone | the session goes on without it |
-//! | grown | what came is taken in |
-//! | other, without all that the newest command appended | that is appended |
+//! | grown | the new lines are taken in |
+//! | other, and lines of the newest command are missing | the missing lines are appended |
 //! | other | taken in as a new generation, which the current branch follows |
 //!
-//! An idle agent keeps its conversation in memory and goes on from an entry that the file no longer holds. What it writes
-//! then joins the branch that holds that entry:
+//! An idle agent keeps its conversation in memory and goes on from an entry that the file no longer holds. Its records
+//! then join the branch that holds that entry:
 //!
 //! ```text
 //! old file   A B C        main.1: C          joined, a generation of its own   A B C D     main.1: D
@@ -89,8 +89,8 @@ pub(crate) fn agree(
     Ok(notices)
 }
 
-/// Says that a session has no live file any more, or has its successor take its place if a rotation was cut short where a
-/// file cannot have two names.
+/// Records that a session has no live file any more, or puts its successor in its place if a rotation was cut short
+/// where a file cannot have two names.
 pub(crate) fn gone(
     archive: &Archive,
     session: &Session,
@@ -112,7 +112,7 @@ pub(crate) fn gone(
     Ok(Notice::Gone { path: live.path.clone() })
 }
 
-/// Takes in what the agent appended; returns too whether no other program wrote to the file meanwhile.
+/// Takes in the lines that the agent appended; also returns whether no other program wrote to the file meanwhile.
 fn take_in(
     archive: &Archive,
     session: &Session,
@@ -127,7 +127,7 @@ fn take_in(
     follow(change, live, before, growth, false)
 }
 
-/// Appends what a command said and the file lacks, and returns whether the file is then as the store has it.
+/// Appends the lines of a command that the file lacks, and returns whether the file then equals the stored state.
 fn put_right(
     archive: &Archive,
     session: &Session,
@@ -138,7 +138,7 @@ fn put_right(
     let generation = tip.position().map_or(0, |at| at.generation);
     let runs = archive.store.runs(session.key, generation, 0)?;
     let known = content::bytes(archive.store.as_ref(), session, &runs)?;
-    // A file that the agent put in the place of the one that was written never held what the command said.
+    // A file that the agent put in the place of the written one never held the command's lines.
     if is_replaced && !known.starts_with(there) {
         return Ok(false);
     }
@@ -149,7 +149,7 @@ fn put_right(
     Ok([there, &rest].concat() == known)
 }
 
-/// Takes in a file that holds something else.
+/// Takes in a file with other content.
 fn take_in_whole(
     archive: &Archive,
     session: &Session,
@@ -163,7 +163,7 @@ fn take_in_whole(
     follow(change, live, before, growth, true)
 }
 
-/// Returns what is still to be appended of what the newest operation said, if a command said it and the file lacks it.
+/// Returns the bytes of the newest operation that are still to be appended, if it is a command and the file lacks them.
 fn unsaid(
     archive: &Archive,
     session: &Session,
@@ -189,11 +189,11 @@ fn unsaid(
     Ok((!is_there && !line.is_empty()).then(|| [open, line, &b"\n"[..]].concat()))
 }
 
-/// What an agent wrote that knew only an older state.
+/// The entries of an agent that knew only an older state.
 struct Late {
     /// The entry from which it went on.
     base: u64,
-    /// What it wrote, in order.
+    /// The entries that it wrote, in order.
     entries: Vec<u64>,
 }
 
@@ -223,7 +223,7 @@ fn follow(
             notices.push(Notice::Joined { entries, branch });
         }
     }
-    // The agent would resume what belongs elsewhere: it is told again where the branch stands.
+    // The agent would resume entries that belong elsewhere: it is told again where the branch stands.
     if is_apart {
         position.head = before.head;
         let back = Position { head, ..position };
@@ -280,7 +280,7 @@ fn is_on_path(change: &Change<'_>, position: Position, entry: u64) -> Result<boo
     Ok(change.path(position)?.contains(&entry))
 }
 
-/// Returns what came from agents that knew only an older state, or went on from where another branch stands.
+/// Returns the entries of agents that knew only an older state, or went on from where another branch stands.
 fn late(change: &Change<'_>, position: Position, first: u64) -> Result<Vec<Late>, SyncError> {
     let view = change.look(position);
     let mut base: BTreeMap<u64, u64> = BTreeMap::new();
@@ -294,7 +294,7 @@ fn late(change: &Change<'_>, position: Position, first: u64) -> Result<Vec<Late>
         if record.kind == Kind::Opaque {
             continue;
         }
-        // In this file another entry may have the parent's name than the one that had it last.
+        // In this file, the parent's name may belong to another entry than the one that had it last.
         let parent = match (view.parent(entry)?, record.parent) {
             (Some(parent), _) | (None, Parent::Entry(parent)) => parent,
             (None, Parent::Root | Parent::Missing) => continue,
@@ -310,7 +310,7 @@ fn late(change: &Change<'_>, position: Position, first: u64) -> Result<Vec<Late>
     }
     drop(view);
     let on_path: BTreeSet<u64> = change.path(position)?.into_iter().collect();
-    // What the agent resumes from an entry that is there is no late word, but its own way.
+    // Entries that go on from the agent's path, and that the agent itself resumes, are its own way and not late.
     let is_late = |(base, entries): &(u64, Vec<u64>)| {
         !on_path.contains(base) || !entries.iter().any(|entry| on_path.contains(entry))
     };
@@ -318,7 +318,7 @@ fn late(change: &Change<'_>, position: Position, first: u64) -> Result<Vec<Late>
     Ok(late.map(|(base, entries)| Late { base, entries }).collect())
 }
 
-/// Lets what came late join the branch that stands where it goes on, and returns that branch.
+/// Lets late entries join the branch that stands where they go on, and returns that branch.
 fn join(
     change: &mut Change<'_>,
     late: &Late,

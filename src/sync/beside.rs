@@ -20,13 +20,13 @@ const LOOKED: usize = 100_000;
 /// Over how many files a history is followed.
 const FOLLOWED: usize = 1000;
 
-/// Returns what the name of a file says, if its agent keeps a session in several files.
+/// Returns the parts of a file's name, if its agent keeps a session in several files.
 pub(crate) fn name(format: &dyn Format, path: &Path) -> Option<FileName> {
     format.file_name(path.file_name()?.to_str()?)
 }
 
-/// Returns the files from which a file goes on, the first one of the session first; those that are not there, or belong
-/// to another session, are left out.
+/// Returns the files from which a file goes on, the first one of the session first; leaves out missing files and those
+/// of another session.
 pub(crate) fn bases(format: &dyn Format, session: &SessionName, path: &Path) -> Vec<PathBuf> {
     let Some(mut wanted) = base(format, path) else { return Vec::new() };
     let found = find(format, path, None, &|_| true);
@@ -62,8 +62,8 @@ pub(crate) fn successor(format: &dyn Format, path: &Path) -> Option<PathBuf> {
     found.max_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, path)| path)
 }
 
-/// Finds files of a session by their names, in the order of the folders; folders whose names say that all in them was
-/// begun before a time are left out.
+/// Finds files of a session by their names, in the order of the folders; leaves out folders whose names say that all
+/// their files were begun before a time.
 fn find(
     format: &dyn Format,
     file: &Path,
@@ -97,7 +97,7 @@ fn find(
     found
 }
 
-/// Returns whether a folder, named by year, month and day, holds only what was begun before a time.
+/// Returns whether a folder, named by year, month and day, holds only files that were begun before a time.
 fn is_before(shelf: &Path, folder: &Path, since: Option<&str>) -> bool {
     let Ok(day) = folder.strip_prefix(shelf) else { return false };
     let day = day.to_string_lossy().replace('/', "-");

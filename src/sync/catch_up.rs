@@ -1,15 +1,15 @@
 //! Catching up: before a session is changed, the store and the live file are brought to agree. Here it is the store's own;
 //! an agent's is handled in `attached`.
 //!
-//! | verdict on the live file | what is done |
+//! | verdict on the live file | action |
 //! |---|---|
 //! | same | nothing |
 //! | unfinished | the rotation is carried out |
-//! | gone | it is written anew |
+//! | gone | it is written again |
 //! | short | the rest is appended |
-//! | grown | what came is taken in |
-//! | other, with everything and more in between | taken in as a new generation |
-//! | other | set aside, taken in as a branch of its own, and written anew |
+//! | grown | the new lines are taken in |
+//! | other, with all known entries and more between them | taken in as a new generation |
+//! | other | set aside, taken in as a branch of its own, and written again |
 //!
 //! A file that was set aside and goes on growing, because a program still holds it open, is taken in where it belongs.
 //!
@@ -50,7 +50,7 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
     if live.attached && is_gone(&live.path) {
         return Ok(vec![attached::gone(archive, session, &live, &tip)?]);
     }
-    // What may not be written is not read either: nothing of it comes into the store, and no change is made without it.
+    // A file that may not be written is not read either: nothing of it is taken in, and no change is made without it.
     let target = archive.writable_file(&session.name, &live)?;
     let io = failed(&target);
     if live.attached {
@@ -66,7 +66,7 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
     Ok(notices)
 }
 
-/// Returns whether nothing is at a path; what cannot be looked at may be there.
+/// Returns whether a path holds no file; a path that cannot be looked at may hold one.
 fn is_gone(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
@@ -118,7 +118,7 @@ fn agree(
     })
 }
 
-/// Takes in what another program appended.
+/// Takes in the lines that another program appended.
 fn take_in(archive: &Archive, session: &Session, live: &WritableFile) -> Result<Notice, SyncError> {
     let mut change = Change::bare(archive, session)?;
     let Some(position) = change.before.state.position() else {
@@ -137,8 +137,8 @@ fn take_in(archive: &Archive, session: &Session, live: &WritableFile) -> Result<
     Ok(Notice::Appended { entries, operation: outcome.operation })
 }
 
-/// Takes in a live file that holds something else: what the store knows and more in between is followed, anything else set
-/// aside.
+/// Takes in a live file with other content: one that holds all known entries and more between them is followed, any
+/// other one is set aside.
 fn take_in_whole(
     archive: &Archive,
     session: &Session,
@@ -177,7 +177,7 @@ fn take_in_whole(
     Ok(Notice::SetAside { aside, branch, operation: outcome.operation })
 }
 
-/// Takes in what came to a file after it was set aside.
+/// Takes in the lines that came to a file after it was set aside.
 fn late(
     archive: &Archive,
     session: &Session,

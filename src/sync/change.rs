@@ -8,7 +8,7 @@
 //!         3 the live file is appended to, or exchanged
 //! ```
 //!
-//! Invariant: what a growth says of its file is what reading that file gives, because both come from the same reader.
+//! Invariant: a growth and a reading of its file say the same, because both come from the same reader.
 
 mod live;
 mod settle;
@@ -56,7 +56,7 @@ pub(crate) struct Change<'a> {
 
 /// The transaction to which a change belongs.
 pub(crate) enum Writing<'a> {
-    /// One of its own; none once it is committed.
+    /// One of its own, or `None` once it is committed.
     Alone(Option<Box<dyn Transaction + 'a>>),
     /// One in which many changes become durable together.
     Among(&'a mut dyn Gathering),
@@ -67,7 +67,7 @@ pub(crate) trait Gathering {
     /// Adds an operation.
     fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError>;
 
-    /// Makes durable what was added so far, and begins anew.
+    /// Makes durable the operations that were added so far, and begins again.
     fn renew(&mut self) -> Result<(), StoreError>;
 }
 
@@ -137,7 +137,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Takes up what a plan changes of the state.
+    /// Takes up a plan's changes of the state.
     pub(crate) fn step(&mut self, steps: Steps) {
         for (branch, to) in steps.branches {
             self.set_branch(&branch, to);
@@ -201,7 +201,7 @@ impl<'a> Change<'a> {
         Growth::empty(n)
     }
 
-    /// Keeps a compressed file beside the generation that it holds, and returns whether that is new.
+    /// Keeps a compressed file with the generation that it holds, and returns whether that is new.
     pub(crate) fn contain(&mut self, generation: u64, bytes: Vec<u8>) -> bool {
         let container =
             Container { generation, digest: Digest::of_bytes(&bytes), size: bytes.len() as u64 };
@@ -214,7 +214,7 @@ impl<'a> Change<'a> {
         true
     }
 
-    /// Takes up a generation at its end, with what this change added to it.
+    /// Takes up a generation at its end, with the lines that this change added to it.
     pub(crate) fn growth(&self, generation: u64) -> Result<Growth, SyncError> {
         let fresh = self.bulk.runs.iter().rev().find(|run| run.generation == generation);
         match fresh {
@@ -227,7 +227,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Returns a view of what the store holds.
+    /// Returns a view of the session as the store holds it.
     pub(crate) fn view(&self, position: Position) -> Option<View<'_>> {
         self.before.view(position)
     }
@@ -245,13 +245,13 @@ impl<'a> Change<'a> {
         Ok(self.before.format.head(&self.ahead(position, growth))?)
     }
 
-    /// Returns a view of what the store holds and of the growths that have ended.
+    /// Returns a view of the stored session and of the growths that have ended.
     pub(crate) fn look(&self, position: Position) -> View<'_> {
         let is_there = |run: &&Run| run.generation == position.generation;
         self.gathered(position, self.bulk.runs.iter().filter(is_there).cloned().collect())
     }
 
-    /// Returns a view of what the store holds and of a growth that has not ended.
+    /// Returns a view of the stored session and of a growth that has not ended.
     pub(crate) fn ahead(&self, position: Position, growth: &Growth) -> View<'_> {
         self.gathered(position, growth.runs())
     }
@@ -273,7 +273,7 @@ impl<'a> Change<'a> {
         view
     }
 
-    /// Reads bytes into a growth; what is new becomes entries.
+    /// Reads bytes into a growth; new lines become entries.
     pub(crate) fn read_bytes(
         &mut self,
         growth: &mut Growth,
@@ -282,7 +282,7 @@ impl<'a> Change<'a> {
         self.read_with(growth, |tail| Reader::resume(bytes, tail).expecting(bytes.len()))
     }
 
-    /// Reads a stream to its end into a growth; what is new becomes entries.
+    /// Reads a stream to its end into a growth; new lines become entries.
     pub(crate) fn read(&mut self, growth: &mut Growth, stream: impl Read) -> Result<(), SyncError> {
         self.read_with(growth, |tail| Reader::resume(stream, tail))
     }
@@ -331,7 +331,7 @@ impl<'a> Change<'a> {
     /// Adds a line that lies in no generation, because another one will stand in its place at the end of a growth.
     pub(crate) fn aside(&mut self, growth: &Growth, line: &Line<'_>) -> Result<u64, SyncError> {
         let mut beside = growth.clone();
-        // What is linked has something before it; nothing else of it says where it would have stood.
+        // A linked line has an entry before it, and only that entry says where the line would have stood.
         if line.shape.as_ref().is_some_and(|shape| shape.name.is_some()) {
             beside.last = None;
         }
@@ -437,7 +437,7 @@ impl<'a> Change<'a> {
         Ok(n)
     }
 
-    /// Returns whether a checkpoint of the agent's own stands at the end of a growth: then the turn that follows is its.
+    /// Returns whether a checkpoint of the agent's own stands at the end of a growth: then the next turn is its.
     fn is_marked(&self, growth: &Growth) -> Result<bool, SyncError> {
         let Some((last, _)) = growth.last.filter(|_| self.before.format.traits().has_checkpoints)
         else {
@@ -502,12 +502,12 @@ impl<'a> Change<'a> {
         self.moved.insert(branch.to_owned(), (from, to));
     }
 
-    /// Returns where a branch stands, this change left out.
+    /// Returns where a branch stands without this change.
     pub(crate) fn branch(&self, branch: &str) -> Option<Position> {
         self.before.state.branches.get(branch).copied()
     }
 
-    /// Returns a name for what a branch leaves behind: the branch's own with the first free number.
+    /// Returns a name for the old end of a branch: the branch's own with the first free number.
     pub(crate) fn left_name(&self, branch: &str) -> String {
         free_name(branch, |name| {
             self.moved.contains_key(name) || self.before.state.branches.contains_key(name)
@@ -520,7 +520,7 @@ impl<'a> Change<'a> {
         self.facts.current = Some(Step { from, to: Some(branch_text(branch)) });
     }
 
-    /// Makes another file the live one, or none.
+    /// Makes another file the live one, or leaves the session without one.
     pub(crate) fn set_live(&mut self, file: Option<u64>) {
         self.facts.live = Some(Step { from: self.before.state.live, to: file });
     }

@@ -1,6 +1,6 @@
-//! Compacting: a boundary and a summary are written, behind what is there or at the beginning of a successor.
+//! Compacting: a boundary and a summary are written, behind the file's content or at the beginning of a successor.
 //!
-//! Invariant: what an agent would not resume as it is meant is not written: the summary, what stays, and nothing else.
+//! Invariant: a compaction is written only if an agent would resume the summary, the messages that stay, and no others.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub(crate) struct Compaction {
     pub(crate) place: Place,
     /// How many of the messages that stay are before the summary.
     pub(crate) system: usize,
-    /// What an agent must read beside the summary.
+    /// The messages that an agent must read in addition to the summary.
     pub(crate) stays: Vec<(Role, Vec<Block>)>,
     /// The summary.
     pub(crate) summary: String,
@@ -30,9 +30,9 @@ pub(crate) struct Compaction {
 
 /// Where a compaction is written.
 pub(crate) enum Place {
-    /// Behind what the live file holds.
+    /// Behind the content of the live file.
     Behind,
-    /// In a successor, behind what is held of the old file, if anything is; with the entry that each line is again.
+    /// In a successor, behind the held part of the old file, if there is one; with the entry that each line repeats.
     Successor { held: Option<Position>, again: Vec<Option<u64>> },
 }
 
@@ -81,8 +81,8 @@ impl Goal for Compaction {
 }
 
 impl Compaction {
-    /// Returns where an agent stands that resumes a growth, and the entry of the summary, if it reads the summary, what
-    /// stays, and nothing else.
+    /// Returns where an agent stands that resumes a growth, and the entry of the summary, if it reads the summary, the
+    /// messages that stay, and nothing else.
     fn check(&self, change: &Change<'_>, growth: &Growth) -> Result<(Position, u64), SyncError> {
         let refused = |why: &str| SyncError::Unsupported(format!("{why}; nothing is changed"));
         let head = change.head(growth)?;

@@ -23,7 +23,7 @@ pub enum SyncError {
     /// The file system failed.
     #[error("cannot access {path}")]
     Io {
-        /// What was accessed.
+        /// The path of the failed access.
         path: PathBuf,
         /// How it failed.
         #[source]
@@ -58,7 +58,7 @@ pub enum SyncError {
         /// The user.
         owner: String,
     },
-    /// A process has the session of an agent's file loaded, and would not see what is written.
+    /// A process has the session of an agent's file loaded, and would not see new lines in the file.
     #[error("{path} is in use: {}", .holders.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Loaded {
         /// The agent's file.
@@ -66,7 +66,7 @@ pub enum SyncError {
         /// Who has it loaded.
         holders: Vec<crate::live::Holder>,
     },
-    /// The agent goes on in another file of the session, and would not see what is written.
+    /// The agent goes on in another file of the session, and would not see new lines in this one.
     #[error("{path} is no longer read: the agent goes on in {by}")]
     Left {
         /// The file.
@@ -82,7 +82,7 @@ pub enum SyncError {
     Unlisted {
         /// The list.
         index: PathBuf,
-        /// What is wrong with it.
+        /// Why the agent would not take the session.
         why: String,
     },
     /// The agent would not resume where it is to be brought.

@@ -3,7 +3,7 @@
 //! ```text
 //! lock      no other program changes the archive
 //! catch up  the session and its live file agree
-//! plan      the verb looks at where the session stands and says what it wants
+//! plan      the verb looks at where the session stands and returns its plan
 //! prepare   the plan's goal is put together, and a resume of it simulated
 //! commit    the successor of the live file is safe, the operation durable, the live file follows
 //! catch up  if another program wrote to the live file meanwhile
@@ -20,13 +20,13 @@ use crate::{
     wire::Format,
 };
 
-/// What a verb did.
+/// The result of a verb.
 pub(crate) struct Done<R> {
-    /// The operation; none if the verb wanted nothing.
+    /// The operation, unless the verb wanted nothing.
     pub(crate) operation: Option<u64>,
-    /// What came of the plan's goal.
+    /// The result of the plan's goal.
     pub(crate) reached: Option<R>,
-    /// What was noticed on the way.
+    /// The notices on the way.
     pub(crate) notices: Vec<Notice>,
 }
 
@@ -81,7 +81,7 @@ fn carry_out<G: Goal, T, E: From<SyncError>>(
     Ok((answer, Done { operation: Some(operation), reached: Some(reached), notices }))
 }
 
-/// Puts a plan together: where its goal leaves the session, the current branch stands.
+/// Prepares a plan: the current branch stands where the plan's goal leaves the session.
 fn prepare<G: Goal>(
     change: &mut Change<'_>,
     plan: Plan<G>,
@@ -103,7 +103,7 @@ fn begin<'a>(archive: &'a Archive, session: &Session) -> Result<Change<'a>, Sync
     Change::locked(archive, session, lock, notices)
 }
 
-/// Begins a change of a session that may not be there yet.
+/// Begins a change of a session that may not exist yet.
 pub(crate) fn begin_or_create<'a>(
     archive: &'a Archive,
     name: SessionName,
@@ -124,7 +124,7 @@ pub(crate) fn commit(mut change: Change<'_>, command: Command) -> Result<Outcome
     Ok(outcome)
 }
 
-/// Does something to a store that is no operation, while no other program changes it.
+/// Does work on a store that is not an operation, while no other program changes it.
 pub(crate) fn exclusively<T>(
     archive: &Archive,
     work: impl FnOnce(&dyn Store) -> Result<T, SyncError>,
@@ -133,7 +133,7 @@ pub(crate) fn exclusively<T>(
     work(archive.store())
 }
 
-/// Writes to the caches of a store, which are no facts.
+/// Writes to the caches of a store, which are not facts.
 pub(crate) fn cache(
     archive: &Archive,
     work: impl FnOnce(&mut dyn Transaction) -> Result<(), StoreError>,

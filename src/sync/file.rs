@@ -1,4 +1,4 @@
-//! A live file beside its store: how it is looked at, compared, and brought to where a rotation leaves it.
+//! A live file next to its store: how it is looked at, compared, and brought to where a rotation leaves it.
 
 use std::{
     ffi::OsStr,
@@ -21,13 +21,13 @@ use crate::{
     },
 };
 
-/// Keeps how an agent's file looks now that all of it is in the store.
+/// Keeps the sighting of an agent's file now that all of it is in the store.
 pub(crate) fn saw(archive: &Archive, live: &WritableFile) -> Result<(), SyncError> {
     let meta = live.open().and_then(|file| file.metadata()).map_err(failed(live))?;
     keep_sightings(archive.store.as_ref(), &[sources::sighting(live.path(), &meta)])
 }
 
-/// Keeps how files look of which all is in the store.
+/// Keeps the sightings of files whose whole content is in the store.
 pub(crate) fn keep_sightings(store: &dyn Store, sightings: &[Sighting]) -> Result<(), SyncError> {
     let mut writing = store.begin()?;
     writing.sight(sightings)?;
@@ -47,8 +47,8 @@ pub(crate) fn newest_rotation(tip: &State) -> Option<&Rotation> {
     newest.map(|(_, rotation)| rotation)
 }
 
-/// Returns the rotation that may not have been carried out: the live file has the number of the one that is set aside, and no
-/// other file has the name that it is to have. A number alone may have been given to a new file.
+/// Returns the rotation that may not have been carried out: the live file has the inode of the one to set aside, and no
+/// other file has that one's new name. The inode alone may have been given to a new file.
 fn open_rotation<'a>(
     live: &WritableFile,
     tip: &'a State,

@@ -1,11 +1,11 @@
-//! Following: what a commit does to files, step by step.
+//! Following: the steps of a commit on files.
 //!
 //! An owned file follows the store: it is written once the operation is safe. An agent's own file is written the same way,
 //! but it is synced too, and a process that has its session loaded keeps it from being written at all. An agent's list of
 //! folders has the folder of the session before that file is written.
 //!
-//! Invariant: what is written here is in the store or safe under a temporary name before, so that whatever is cut short can
-//! be carried out later; the live file comes last, so that it tells whether the others were written.
+//! Invariant: bytes written here are in the store or safe under a temporary name before, so that a step cut
+//! short can be carried out later; the live file comes last, so that it tells whether the others were written.
 
 use std::{io, path::PathBuf};
 
@@ -14,13 +14,13 @@ use crate::{
     model::Timestamp,
 };
 
-/// What a commit does to files, in order; by default nothing.
+/// The steps of a commit on files, in order; by default the list is empty.
 #[derive(Default)]
 pub(crate) struct Follow(Vec<(WritableFile, Step)>);
 
-/// What is done to a file.
+/// A step on a file.
 pub(crate) enum Step {
-    /// Its time says that it is as it was left.
+    /// Its time says that it is as the store left it.
     Stamp,
     Append {
         attached: bool,
@@ -42,7 +42,7 @@ impl Follow {
         self.0.insert(0, (target, step));
     }
 
-    /// Returns whether there is nothing to do.
+    /// Returns whether there are no steps.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -57,8 +57,7 @@ impl Follow {
         })
     }
 
-    /// Makes safe what must be so before the operation is: the successors, so that a committed intent can always be carried
-    /// out.
+    /// Makes the successors safe before the operation is, so that a committed intent can always be carried out.
     pub(crate) fn prepare(&mut self, at: Timestamp) -> Result<(), (PathBuf, io::Error)> {
         for (target, step) in &mut self.0 {
             if let Step::Exchange { fresh, .. } = step
@@ -70,7 +69,7 @@ impl Follow {
         Ok(())
     }
 
-    /// Carries it out and returns whether no other program wrote to the files meanwhile.
+    /// Carries the steps out and returns whether no other program wrote to the files meanwhile.
     pub(crate) fn carry_out(self, at: Timestamp) -> Result<bool, (PathBuf, io::Error)> {
         let mut is_alone = true;
         for (target, step) in self.0 {

@@ -1,4 +1,4 @@
-//! Goals: what a plan wants of the live file.
+//! Goals: the aims of a plan for the live file.
 //!
 //! Invariant: a goal that is prepared has written nothing but a temporary file; the commit lets the live file follow.
 
@@ -9,13 +9,12 @@ use crate::{
     sync::{SyncError, change::Change, live_file::LiveFile},
 };
 
-/// What becomes of the live file, and of what it holds.
+/// The aim of a plan for the live file and for its content.
 pub(crate) trait Goal {
-    /// What came of it.
+    /// The result.
     type Reached;
 
-    /// Adds to a change what the goal needs. Returns what came of it, and where the current branch stands then, if the goal
-    /// takes it anywhere.
+    /// Adds the goal's part to a change. Returns the result, and where the current branch stands then if it is moved.
     fn prepare(
         self,
         change: &mut Change<'_>,
@@ -34,7 +33,7 @@ impl Goal for Stay {
     }
 }
 
-/// A goal, or none: then the live file stays as it is.
+/// An optional goal: without one, the live file stays as it is.
 impl<G: Goal> Goal for Option<G> {
     type Reached = Option<G::Reached>;
 

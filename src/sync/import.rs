@@ -3,7 +3,7 @@
 //! Each path is a file of its session, and each state of it a generation: one that only grew stays in its generation, any
 //! other state begins a new one. `main` stands where the agent would resume in the file with the newest records.
 //!
-//! Invariant: a file is never written, and one that is as it was adds nothing.
+//! Invariant: a file is never written, and an unchanged one adds nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,11 +40,11 @@ const READERS: usize = 4;
 pub enum Step<'a> {
     /// A file is read.
     Reading {
-        /// Which.
+        /// The file.
         path: &'a Path,
         /// How many files are done.
         done: u64,
-        /// Of how many.
+        /// How many files there are.
         total: u64,
         /// How many bytes were read in so far.
         bytes: u64,
@@ -89,7 +89,7 @@ pub fn import(
         gathered: Vec::new(),
         open: Together::new(archive),
     };
-    // With one processor all is read where it is taken in.
+    // With one processor, each file is read where it is taken in.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let readers = if cores > 1 { cores.min(READERS) } else { 0 };
     thread::scope(|scope| {
@@ -112,7 +112,7 @@ struct Taking<'a> {
     /// The files that are read ahead and not taken in yet.
     numbers: BTreeMap<PathBuf, usize>,
     sightings: Vec<Sighting>,
-    /// What is in the transaction that is open, to be reported once it is durable.
+    /// The sessions in the open transaction, to be reported once it is durable.
     gathered: Vec<Imported>,
     open: Together<'a>,
 }
@@ -124,7 +124,7 @@ impl Taking<'_> {
         ahead: Option<&Ahead>,
     ) -> Result<Summary, SyncError> {
         let taken = groups.into_iter().try_for_each(|group| self.group(group, ahead));
-        // What is whole is kept, whatever came after it; what failed has taken the rest of its transaction back.
+        // Whole sessions are kept, whatever came after them; a failure has taken the rest of its transaction back.
         let settled = self.settle();
         taken.and(settled)?;
         Ok(self.summary)
@@ -159,7 +159,7 @@ impl Taking<'_> {
                     self.sightings.clear();
                     return Err(error);
                 }
-                // What the others hold is taken in without it.
+                // The other files are taken in without it.
                 Err(Failed::File(n, why)) => {
                     let path = group.remove(n).path;
                     self.done += 1;
@@ -187,7 +187,7 @@ impl Taking<'_> {
         Ok(())
     }
 
-    /// Ends the transaction that is open, if one is, and reports what is durable now.
+    /// Ends the open transaction, if there is one, and reports the sessions that are durable now.
     fn settle(&mut self) -> Result<(), SyncError> {
         let settled = self.open.end();
         if settled.is_err() {
@@ -252,7 +252,7 @@ fn bases(path: &Path) -> Vec<PathBuf> {
     identity.map(|(format, session)| beside::bases(format, &session, path)).unwrap_or_default()
 }
 
-/// Finds the files that may bring something, by session.
+/// Finds the files that may bring anything new, by session.
 fn gather(
     archive: &Archive,
     paths: &[PathBuf],
@@ -263,7 +263,7 @@ fn gather(
     sources::walk(&with_states(paths), Some(archive), &mut |file| met.push(file));
     let belongs = |met: &Met| belonging(archive, met);
     let held = met.iter().map(belongs).collect::<Result<Vec<_>, SyncError>>()?;
-    // What no session goes on from is told by its content alone, and many files at a time.
+    // A file that goes on from no session's state is identified by its content alone, many files at a time.
     let asked = met.iter().zip(&held).filter(|(_, held)| matches!(held, Held::No { .. }));
     let asked: Vec<&Path> = asked.filter_map(|(met, _)| met.path()).collect();
     let mut identities = sources::identify_all(&asked);
@@ -305,13 +305,13 @@ fn gather(
     Ok(groups)
 }
 
-/// What an archive holds of a file that was met.
+/// The part of a met file that an archive holds.
 enum Held {
     /// All of it, as it is.
     Unchanged,
-    /// A session goes on from what it holds of it.
+    /// A session that holds a state from which the file goes on.
     By(Session),
-    /// Nothing from which it goes on; `new` if there is nothing at all.
+    /// No state from which the file goes on; `new` if no session has a file of this path.
     No { new: bool },
 }
 
@@ -327,7 +327,7 @@ fn belonging(archive: &Archive, met: &Met) -> Result<Held, SyncError> {
     Ok(holder(archive, path)?.map_or(Held::No { new: false }, Held::By))
 }
 
-/// Returns the session that a file belongs to because it goes on from what that holds of it.
+/// Returns the session of a file, if the file goes on from the state of it that the session holds.
 fn holder(archive: &Archive, path: &Path) -> Result<Option<Session>, SyncError> {
     for (key, name, file) in archive.store().files(&archive.place_of(path))? {
         let session = Session::known(key, name)?;

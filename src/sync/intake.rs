@@ -1,4 +1,4 @@
-//! Intake: the files of one session, each compared with what the session holds of it and read on from there.
+//! Intake: the files of one session, each compared with its state in the session and read on from there.
 //!
 //! Invariant: a file that cannot be read says which one it is, and the others are taken in without it.
 
@@ -56,7 +56,7 @@ impl From<crate::store::StoreError> for Failed {
     }
 }
 
-/// Judges a file that may hold what a generation with this end holds, or more.
+/// Judges a file that may hold the content of a generation with this end, or more.
 pub(crate) fn judged(
     archive: &Archive,
     session: &Session,
@@ -112,7 +112,7 @@ impl States {
     }
 }
 
-/// Where a file ends that was read.
+/// The end of a file that was read.
 struct End {
     generation: u64,
     entries: u64,
@@ -125,7 +125,7 @@ struct End {
 /// The files of one session while they are taken in.
 struct Intake<'a> {
     change: Change<'a>,
-    /// What is read ahead, if anything is.
+    /// The files that are read ahead, if there are any.
     ahead: Option<(&'a Ahead, &'a mut BTreeMap<PathBuf, usize>)>,
     states: States,
     /// The folders whose files become live files.
@@ -203,7 +203,7 @@ pub(crate) fn take_in<'a>(
 }
 
 impl Intake<'_> {
-    /// Returns what catching up with the live file took in, if it was all that there was.
+    /// Returns the part that catching up with the live file took in, if there was no other part.
     fn caught_up(mut self) -> Option<Imported> {
         let notices = std::mem::take(&mut self.change.notices);
         let newest = notices.iter().filter_map(Notice::taken_in).next_back();
@@ -227,7 +227,7 @@ impl Intake<'_> {
         self.oddities.push(Oddity { path: path.to_owned(), line, quirk });
     }
 
-    /// Takes in one file, unless it is as it was.
+    /// Takes in one file, unless it is unchanged.
     fn file(&mut self, source: &Source, reading: &mut dyn FnMut(&Path, u64)) -> Result<(), Failed> {
         let path = &source.path;
         let known = self.states.file(path);
@@ -264,7 +264,7 @@ impl Intake<'_> {
         let (begin, odd) = (growth.length(), self.oddities.len());
         let separate = growth.bytes;
         let lines = self.lines(path, &mut growth, reading)?;
-        // Lines are counted from where reading began; what lies before is read again only for those that need it.
+        // Lines are counted from where reading began; the bytes before are read again only for oddities that need them.
         if separate > 0 && self.oddities.len() > odd {
             let before = lines_before(path, separate).unwrap_or(0);
             for oddity in self.oddities.iter_mut().skip(odd) {
@@ -304,7 +304,7 @@ impl Intake<'_> {
         let begin = growth.length();
         let format = self.change.before.format;
         let number = self.ahead.as_mut().and_then(|(ahead, numbers)| {
-            // What was read ahead begins where the file does.
+            // A file that was read ahead was read from its beginning.
             numbers.remove(path).filter(|_| begin == 0).map(|n| (*ahead, n))
         });
         let tail = Tail { bytes: growth.tail.clone(), offset: growth.bytes, number: 1 };
@@ -348,15 +348,15 @@ impl Intake<'_> {
         Ok(lines)
     }
 
-    /// Names the current branch of a session that is new.
+    /// Names the current branch of a new session.
     fn begin(&mut self) {
         if self.change.number() == 1 {
             self.change.set_current(MAIN);
         }
     }
 
-    /// Moves `main` to where the agent would resume; if a command had moved it, what it leaves gets a name, which is
-    /// returned.
+    /// Moves `main` to where the agent would resume; if a command had moved it, gives its old end a name, and returns
+    /// that name.
     fn follow(&mut self) -> Result<Option<String>, SyncError> {
         self.begin();
         // A session with a live file follows that, until its agent goes on in another one.
@@ -412,8 +412,8 @@ impl Intake<'_> {
         others.any(|path| name(path).is_some_and(|name| name > live) && self.is_agents(path))
     }
 
-    /// Returns where the agent would resume in each file that was read; what had to be mended on the way there, and what
-    /// repeats another record, is an oddity.
+    /// Returns where the agent would resume in each file that was read; each repair on the way there, and each record
+    /// that repeats another one, is an oddity.
     fn heads(&mut self) -> Result<BTreeMap<u64, Option<u64>>, SyncError> {
         let (mut heads, mut odd) = (BTreeMap::new(), Vec::new());
         for (&file, end) in &self.ends {
@@ -431,7 +431,7 @@ impl Intake<'_> {
                     );
                 }
             }
-            // Whatever repeats a name has made a twin of it, or is an entry that was known.
+            // A record that repeats a name has made a twin of it, or is an entry that was known.
             if self.change.has_twins() || self.met {
                 let places = oddities::repeated(&view)?.into_iter();
                 found.extend(places.map(|place| (place, Quirk::Repeated)));
@@ -449,7 +449,7 @@ impl Intake<'_> {
         Ok(heads)
     }
 
-    /// Returns the file that `main` follows, and its newest state: none that is rotated, the one that was begun last where
+    /// Returns the file that `main` follows, and its newest state: never a rotated one; the one that was begun last if
     /// names say so, the one with the newest record, then the longer, then the one with the greater running hash.
     fn newest(&self) -> Result<Option<(u64, Position)>, SyncError> {
         let mut states = Vec::new();

@@ -1,4 +1,4 @@
-//! Judging: what a file is to what the store knows of it. The judgement is pure; where it needs bytes it says which.
+//! Judging: how a file compares with the store's knowledge of it. The judgement is pure; it says which bytes it needs.
 //!
 //! | the file | whose | verdict |
 //! |---|---|---|
@@ -7,12 +7,12 @@
 //! | is as it was left | anyone's | same |
 //! | was set aside, and is another one by now, or has not grown | set aside | same |
 //! | was set aside and has grown | set aside | grown |
-//! | is longer, and its bytes before the known end are those that are known | anyone's | grown |
-//! | ends within what the newest operation wrote | the store's | cut short |
+//! | is longer, and its bytes before the known end are the known ones | anyone's | grown |
+//! | ends within the bytes of the newest operation | the store's | cut short |
 //! | holds the same bytes | anyone's | same |
 //! | is anything else | anyone's | other |
 //!
-//! Invariant: nothing is asked for that an earlier line of the table decides.
+//! Invariant: no look is asked for where an earlier line of the table decides.
 
 /// Whose a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) enum Whose {
     Import,
 }
 
-/// What the store knows of a file.
+/// The store's knowledge of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) whose: Whose,
@@ -37,7 +37,7 @@ pub(crate) struct Known {
     pub(crate) rotation: Option<(u64, u64)>,
 }
 
-/// What a look at a file says.
+/// The result of a look at a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) inode: u64,
@@ -50,11 +50,11 @@ pub(crate) struct Seen {
 /// A look at bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// Does it hold what the old file of the newest rotation held?
+    /// Does it hold the content of the old file of the newest rotation?
     Old,
-    /// Are the bytes before the known end those that are known?
+    /// Are the bytes before the known end the known ones?
     End,
-    /// Does it lack nothing but a part of what the newest operation wrote?
+    /// Does it lack only a part of the newest operation's bytes?
     Rest,
     /// How does all of it compare?
     Whole,
@@ -67,11 +67,11 @@ pub(crate) enum Whole {
     Equal,
     /// It holds them, and more behind them.
     Longer,
-    /// It holds others.
+    /// It holds other bytes.
     Other,
 }
 
-/// What the looks so far said.
+/// The answers of the looks so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Looked {
     pub(crate) old: Option<bool>,
@@ -80,24 +80,24 @@ pub(crate) struct Looked {
     pub(crate) whole: Option<Whole>,
 }
 
-/// What a file is.
+/// The verdict on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It holds what the store knows.
+    /// It holds the known bytes.
     Same,
     /// It is not there.
     Gone,
     /// A rotation was committed and not carried out.
     Unfinished,
-    /// It lacks a part of what the newest operation wrote.
+    /// It lacks a part of the newest operation's bytes.
     Short,
-    /// It holds more behind what the store knows.
+    /// It holds more bytes behind the known ones.
     Grown,
-    /// It holds something else.
+    /// It holds other content.
     Other,
 }
 
-/// A verdict, or what is to be looked at first.
+/// A verdict, or the look that it needs first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
     Is(Verdict),

@@ -27,7 +27,7 @@ pub(crate) fn list_folder(
     let Some(list) = list_of(format, session, file)? else { return Ok(None) };
     let io = failed(&list);
     let held = read(&list).map_err(&io)?;
-    // One that was cut short knew the folder.
+    // A listing that was cut short knew the folder.
     let begun = read(&list.successor()).map_err(&io)?;
     let begun = format.listed_folder(file.path(), &begun);
     let folder = archive.manner.folder.as_deref().or(begun.as_deref());

@@ -27,7 +27,7 @@ pub(crate) fn live_file(archive: &Archive, tip: &State) -> Option<LiveFile> {
     Some(LiveFile { n, path: archive.path_of(place)?, attached })
 }
 
-/// What a reading command may say about the live file without touching it.
+/// Returns whether the live file is not as the store left it, as a reading command may tell without touching it.
 pub(crate) fn is_behind(archive: &Archive, tip: &State) -> Result<bool, SyncError> {
     let Some(LiveFile { path, attached, .. }) = live_file(archive, tip) else {
         return Ok(false);

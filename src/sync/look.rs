@@ -1,4 +1,4 @@
-//! Looking at a file's bytes beside those of a generation, as far as a judgement asks for it.
+//! Looking at a file's bytes next to those of a generation, as far as a judgement asks for it.
 //!
 //! Invariant: no more than a part of either is held in memory.
 
@@ -14,7 +14,7 @@ use crate::{
 /// How many bytes before the known end are compared when a file has grown.
 const COMPARED: usize = 64 << 10;
 
-/// A file beside the generation that it is to hold.
+/// A file next to the generation that it is to hold.
 pub(crate) struct Looking<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) session: &'a Session,
@@ -27,7 +27,7 @@ pub(crate) struct Looking<'a> {
     pub(crate) open: &'a dyn Fn(u64) -> io::Result<Box<dyn Read>>,
 }
 
-/// What kept a file from being looked at.
+/// The error that kept a file from being looked at.
 pub(crate) enum Trouble {
     File(io::Error),
     Session(SessionError),
@@ -97,7 +97,7 @@ impl Looking<'_> {
         Ok(there.len() >= known.len() - newest.len() && known.starts_with(&there))
     }
 
-    /// Returns the last bytes of the generation: at least so many, unless it has fewer.
+    /// Returns the last bytes of the generation: at least `least` of them, unless it has fewer.
     pub(crate) fn last(&self, least: usize) -> Result<Vec<u8>, SessionError> {
         content::last(self.store, self.session, self.generation, self.end, least)
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! execute   lock, catch up, ask the verb for its plan, prepare the plan's goal, commit, let the live file follow
 //! change    the operation while it is put together: lines, growth, moves, checkpoints
-//! goals     what a plan wants of the live file: add, reach, replay, compaction, begin
+//! goals     the aims of a plan for the live file: add, reach, replay, compaction, begin
 //! ```
 //!
 //! Invariant: a change that fails before its commit has changed nothing but a temporary file.

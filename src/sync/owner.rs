@@ -32,7 +32,7 @@ pub(crate) fn check(root: &Path) -> Result<(), SyncError> {
     }
 }
 
-/// Returns what a user is called.
+/// Returns the name of a user.
 fn name_of(user: u32) -> String {
     let all = disk::read(Path::new("/etc/passwd"), disk::TEXT).unwrap_or_default();
     let all = String::from_utf8_lossy(&all);

@@ -9,7 +9,7 @@
 //! 3  the entries of the path alone, one a line
 //! ```
 //!
-//! Invariant: an agent's own file is written only if a resume of what will be there reads the position's context.
+//! Invariant: an agent's own file is written only if a resume of its new content reads the position's context.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -40,7 +40,7 @@ pub(crate) struct Reached {
     pub(crate) written: Option<PathBuf>,
 }
 
-/// What is said where the live file is brought.
+/// A note that is said where the live file is brought.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Note<'a> {
     pub(crate) words: &'a str,
@@ -118,7 +118,7 @@ fn succeed(
     reached.ok_or(SyncError::Nothing("go back to"))
 }
 
-/// What an agent would send at a position.
+/// The context that an agent would send at a position.
 struct Context {
     position: Position,
     entries: Vec<u64>,
@@ -139,7 +139,7 @@ impl Context {
     }
 }
 
-/// Returns what entries say, whatever their records look like.
+/// Returns the messages of entries, whatever their records look like.
 fn says(
     format: &dyn Format,
     view: &View<'_>,
@@ -182,7 +182,7 @@ fn reads(
     Ok((says(change.before.format, &view, &found.entries)? == there).then_some(position))
 }
 
-/// Appends what takes the agent to a position, if its format can say it.
+/// Appends the lines that take the agent to a position, if its format can say them.
 fn append(
     change: &mut Change<'_>,
     live: &LiveFile,
@@ -244,7 +244,7 @@ pub(crate) fn way_to(
     way_back(change, from, to, &path, None)
 }
 
-/// Lets a growth begin with what a position sees.
+/// Lets a growth begin with the entries that a position sees.
 pub(crate) fn place_runs(
     change: &Change<'_>,
     growth: &mut Growth,
@@ -259,7 +259,7 @@ pub(crate) fn place_runs(
 enum Way {
     /// The position's generation up to its horizon.
     Generation,
-    /// The same, closed by what takes the agent to the head.
+    /// The same, closed by the lines that take the agent to the head.
     Closed,
     /// The path alone.
     Path,
@@ -284,7 +284,7 @@ impl Successor {
     }
 }
 
-/// Puts together a successor; none if an agent would not read there what is wanted.
+/// Puts together a successor; returns `None` if an agent would not read the wanted context there.
 fn successor(
     change: &mut Change<'_>,
     target: Position,
@@ -358,7 +358,7 @@ fn rotate(
     let old = change.before.writable_file(live)?;
     let mut file = old.fresh().map_err(io)?;
     let Successor { runs, tail, more, length, growth, .. } = &successor;
-    // What the live file begins with already is copied by the file system.
+    // The file system copies the bytes with which the live file begins already.
     if begins_with(change, from, runs)?
         && old.read(length - tail.len() as u64, Some(*length)).map_err(io)? == *tail
     {
@@ -380,8 +380,8 @@ fn rotate(
     Ok(Some(reached))
 }
 
-/// Begins a generation with what a position holds, if any, and lines behind it, and has it take the place of the live file;
-/// returns it with the name of the old file.
+/// Begins a generation with the entries of a position, if there is one, and lines behind them, and has it take the
+/// place of the live file; returns it with the name of the old file.
 pub(crate) fn anew(
     change: &mut Change<'_>,
     held: Option<Position>,
@@ -419,7 +419,7 @@ fn begins_with(change: &Change<'_>, generation: u64, runs: &[Run]) -> Result<boo
     Ok(held.len() == runs.len() && held.iter().zip(runs).all(same))
 }
 
-/// Returns the entries of a path that stand in its own file as runs, behind what a file of the format begins with.
+/// Returns the entries of a path that stand in its own file as runs, behind the record that opens a file of the format.
 fn path_runs(view: &View<'_>, target: Position) -> Result<Vec<Run>, SyncError> {
     let mut entries = Vec::new();
     for entry in view.path(usize::MAX)?.entries {
@@ -452,7 +452,7 @@ fn path_runs(view: &View<'_>, target: Position) -> Result<Vec<Run>, SyncError> {
     Ok(runs)
 }
 
-/// Returns what follows the last entry: the generation's own tail at its end, else a line end.
+/// Returns the bytes behind the last entry: the generation's own tail at its end, else a line end.
 fn tail(change: &Change<'_>, target: Position, runs: &[Run], whole: bool) -> Vec<u8> {
     let Some(last) = runs.last() else { return Vec::new() };
     let newest = change.before.state.growth().filter(|run| run.generation == target.generation);

@@ -1,4 +1,4 @@
-//! Rebuilding: the derived rows of a session that are not what its facts and bytes give are replaced.
+//! Rebuilding: the derived rows of a session that differ from those that its facts and bytes give are replaced.
 
 use crate::{
     model::Digest,
@@ -8,7 +8,7 @@ use crate::{
     sync::SyncError,
 };
 
-/// Makes the derived rows of a session anew and replaces those that are not equal; the caller holds the lock.
+/// Computes the derived rows of a session again and replaces those that are not equal; the caller holds the lock.
 pub(crate) fn rebuild(store: &dyn Store, session: &Session) -> Result<Rebuilt, SyncError> {
     let derived = rows::derived(store, session)?;
     let wanted = rows::digest(&derived);
@@ -26,10 +26,10 @@ pub(crate) fn rebuild(store: &dyn Store, session: &Session) -> Result<Rebuilt, S
     })
 }
 
-/// Makes the derived rows of all sessions anew, such as those that an older version of the program has left.
+/// Rebuilds the derived rows of all sessions, such as those that an older version of the program has left.
 pub(crate) fn rebuild_all(store: &dyn Store) -> Result<(), SyncError> {
     for (key, name) in store.names()? {
-        // What a newer version has taken in stays as that made it.
+        // A session that a newer version has taken in stays as that version made it.
         if let Ok(session) = Session::known(key, name) {
             rebuild(store, &session)?;
         }

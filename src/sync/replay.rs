@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! old generation   u1 a1 R1 a2 u2 R2
-//! new generation   u1 a1 r1 a2 u2 r2     r1 and r2 name R1 and R2 as their origins; all else are the same entries
+//! new generation   u1 a1 r1 a2 u2 r2     r1 and r2 name R1 and R2 as their origins; the others are the same entries
 //! ```
 //!
-//! A record that names itself keeps its name, so that whatever refers to it still does. Where records have no names, an
+//! A record that names itself keeps its name, so that references to it still hold. Where records have no names, an
 //! entry's id covers the one before it: the lines behind a cut become new entries, which name the old ones.
 //!
 //! Invariant: an agent that resumes the new file reads the same entries, but for those that stand for others.
@@ -37,7 +37,7 @@ pub(crate) struct Cut {
     pub(crate) line: Vec<u8>,
     /// The entry that holds all of it.
     pub(crate) first: u64,
-    /// What was cut.
+    /// The cutting.
     pub(crate) cutting: Cutting,
 }
 
@@ -187,7 +187,7 @@ fn batches(run: &Run) -> impl Iterator<Item = Range<u64>> + use<> {
     starts.map(move |start| start..end.min(start + BATCH as u64))
 }
 
-/// Returns whether an agent that resumes what was written again reads the same entries, but for those that stand for others.
+/// Returns whether an agent that resumes the replay reads the same entries, but for those that stand for others.
 fn is_same(
     change: &Change<'_>,
     from: Position,
@@ -233,7 +233,7 @@ impl Copy {
         self.length += length;
     }
 
-    /// Puts others in the place of the next bytes.
+    /// Puts other bytes in the place of the next ones.
     fn put(&mut self, bytes: &[u8], instead_of: u64) -> Result<(), SyncError> {
         self.flush()?;
         self.fresh.write(bytes).map_err(|source| io(self.fresh.live(), source))?;

@@ -1,4 +1,4 @@
-//! Rotations: the files that were set aside, and whether they still hold what they held.
+//! Rotations: the files that were set aside, and whether their content is unchanged.
 
 use std::{io::Read, os::unix::ffi::OsStrExt};
 

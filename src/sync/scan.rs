@@ -6,7 +6,7 @@
 //! taker      file 3 ▸ one chunk after the other
 //! ```
 //!
-//! Invariant: what comes out does not depend on how many threads there are: files in their order, lines in theirs.
+//! Invariant: the result does not depend on the number of threads: files in their order, lines in theirs.
 //! Invariant: the file that is waited for is always read on, so that nobody waits for ever.
 
 use std::{
@@ -34,7 +34,7 @@ const ROOM: usize = 24 << 20;
 /// The longest line that is read ahead: longer ones are read where they are taken in, one at a time.
 const LONG: usize = 4 << 20;
 
-/// A line and what can be known of it without its session.
+/// A line and all that can be known of it without its session.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each says one thing of a line, and any two may hold"
@@ -99,7 +99,7 @@ impl Step {
 
 /// How reading ahead ended.
 enum End {
-    /// This follows the last line.
+    /// These bytes stand behind the last line.
     Tail(Tail),
     /// It is to be read on from here.
     Rest(Tail),
@@ -119,7 +119,7 @@ struct State {
     next: usize,
     /// The file that is taken in.
     wanted: usize,
-    /// What lies ahead of each file.
+    /// The steps that lie ahead, for each file.
     steps: Vec<VecDeque<Step>>,
     /// How many bytes lie ahead in all.
     bytes: usize,
@@ -148,7 +148,7 @@ impl Ahead {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads files until there are no more; what a thread does.
+    /// Reads files until there are no more; each thread does this.
     pub(crate) fn work(&self) {
         loop {
             let n = {
@@ -211,7 +211,7 @@ impl Ahead {
         true
     }
 
-    /// Takes the next step of a file; what lies ahead of those before it is not wanted any more.
+    /// Takes the next step of a file; the steps of the files before it are not wanted any more.
     fn take(&self, n: usize) -> Option<Step> {
         let mut guard = self.state();
         let state = &mut *guard;
@@ -275,7 +275,7 @@ impl Scan {
                     bytes += scanned.bytes();
                     lines.push(scanned);
                 }
-                // It will say so again.
+                // The reader will return the error again.
                 Err(_) if !lines.is_empty() => break,
                 Err(error) => return Err(error),
             }
@@ -343,7 +343,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Returns what follows the last line, once there are no more.
+    /// Returns the tail behind the last line, once there are no more lines.
     pub(crate) fn into_tail(self) -> Tail {
         let here = self.here.map(|scan| scan.reader.into_tail());
         self.tail.or(here).unwrap_or_default()

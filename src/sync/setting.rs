@@ -1,4 +1,4 @@
-//! Settings of new records: where a line may begin, and what a record says of its time, its folder and what it follows.
+//! Settings of new records: where a line may begin, and what a record says of its time, its folder and its parent.
 
 use uuid::{Builder, Uuid};
 
@@ -8,7 +8,7 @@ use crate::{
     wire::{Nearby, Setting},
 };
 
-/// Returns what must stand before a record so that it begins a line: a file may end with its last record.
+/// Returns the bytes that must stand before a record so that it begins a line: a file may end with its last record.
 pub(crate) fn line_start(growth: &Growth) -> Vec<u8> {
     let tail = growth.tail.as_slice();
     let open = match tail.iter().rposition(|&byte| byte == b'\n') {

@@ -31,7 +31,7 @@ use crate::{
 
 /// How many records are asked which format they are of.
 const ASKED: usize = 200;
-/// How many lines may be no records before the file is none of ours.
+/// How many lines may fail to be records before the file counts as one without a session.
 const OPAQUE: usize = 2000;
 /// How much of a file that begins like no record is looked at, and how many bytes of records are asked.
 const LOOKED: u64 = 64 << 20;
@@ -39,9 +39,9 @@ const LOOKED: u64 = 64 << 20;
 const MOST: usize = 1_000_000;
 /// How a compressed file begins.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// How long a compressed file may be to be kept as it is too.
+/// The longest compressed file that is also kept as it is.
 const CONTAINER: u64 = 512 << 20;
-/// How long a compressed file may become.
+/// The longest content of a compressed file.
 const DECODED: u64 = 16 << 30;
 
 /// A session file.
@@ -90,16 +90,16 @@ pub enum Why {
     /// It lies where the system shows itself as files.
     #[error("the system makes it up: it is no file on a disk")]
     MadeUp,
-    /// So much was met that the rest is not looked at.
+    /// Too many files and folders were met: the rest is not looked at.
     #[error("more than {MOST} files and folders were met; name a smaller folder")]
     TooMany,
-    /// It was set aside by a command, which keeps what it holds.
+    /// It was set aside by a command, which keeps its content.
     #[error("it was set aside here")]
     Aside,
     /// It is the store's own.
     #[error("it is the store")]
     Store,
-    /// It lies beside a session and holds none.
+    /// It lies next to a session and holds none.
     #[error("it is kept beside a session by {0}, and is left alone")]
     Beside(&'static str),
     /// It holds no session that is known.
@@ -185,7 +185,7 @@ pub fn agent_folders(
     folders
 }
 
-/// Finds the session files at and below these paths; what is left out is reported.
+/// Finds the session files at and below these paths; reports the files and folders that are left out.
 pub fn sources(paths: &[PathBuf], report: &mut dyn FnMut(Skipped)) -> Vec<Source> {
     let mut met = Vec::new();
     walk(paths, None, &mut |file| met.push(file));
@@ -206,8 +206,8 @@ pub fn sources(paths: &[PathBuf], report: &mut dyn FnMut(Skipped)) -> Vec<Source
     found
 }
 
-/// Returns the files, in their order, that an agent keeps of one session by rotating: the older states beside a file, and
-/// the newest; of any other file, itself.
+/// Returns the files, in their order, that an agent keeps of one session by rotating: the older states next to a file,
+/// and the newest; of any other file, itself.
 pub(crate) fn rotations_of(path: &Path, format: &dyn Format) -> Vec<PathBuf> {
     let of = |path: &Path| {
         let name = path.file_name()?.to_str()?;
@@ -220,7 +220,7 @@ pub(crate) fn rotations_of(path: &Path, format: &dyn Format) -> Vec<PathBuf> {
     };
     let folder = path.parent().filter(|_| of(path).is_some()).map(here);
     let mut all = folder.and_then(|folder| children(&folder).ok()).unwrap_or_default();
-    // A link among them is no state of this session.
+    // A link among them is not a state of this session.
     all.retain(|one| of(one).is_some() && one.is_file() && (one == path || !one.is_symlink()));
     all.sort_by_key(|path| of(path));
     if all.is_empty() { vec![path.to_owned()] } else { all }
@@ -248,7 +248,7 @@ pub(crate) fn rotation(path: &Path, format: &dyn Format) -> Option<u64> {
     format.rotation(path.file_name()?.to_str()?)
 }
 
-/// Returns what tells whether a file was changed since.
+/// Returns the sighting of a file, which tells whether it was changed since.
 pub(crate) fn sighting(path: &Path, meta: &Metadata) -> Sighting {
     let nanos =
         |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
@@ -261,11 +261,11 @@ pub(crate) fn sighting(path: &Path, meta: &Metadata) -> Sighting {
     }
 }
 
-/// What a walk meets.
+/// A file or a folder that a walk meets.
 pub(crate) enum Met {
     /// A file, by its absolute path.
     File { path: PathBuf, meta: Metadata, asked: bool },
-    /// What is left out.
+    /// One that is left out.
     Skipped(Skipped),
 }
 
@@ -276,8 +276,8 @@ impl Met {
     }
 }
 
-/// Walks over files and folders, in the order of their names, and meets nothing twice. A link that was named is followed; one
-/// that lies in a folder is not: what it leads to is met by itself if it lies below what was named, and is none of it if not.
+/// Walks over files and folders, in the order of their names, and meets nothing twice. A link that was named is
+/// followed; one in a folder is not: its target is met by itself if it lies below a named path, and is left out if not.
 pub(crate) fn walk(paths: &[PathBuf], archive: Option<&Archive>, each: &mut dyn FnMut(Met)) {
     let mut met: BTreeSet<(u64, u64)> = BTreeSet::new();
     let mut ahead: Vec<(PathBuf, bool)> =
@@ -303,7 +303,7 @@ pub(crate) fn walk(paths: &[PathBuf], archive: Option<&Archive>, each: &mut dyn 
         } else if !met.insert((meta.dev(), meta.ino())) {
             skip(&path, Why::Twice);
         } else if meta.is_file() && !asked && live::is_aside(&real) {
-            // What it holds is in the session of the file that took its place.
+            // Its content is in the session of the file that took its place.
             skip(&path, Why::Aside);
         } else if meta.is_file() {
             each(Met::File { path: real, meta, asked });
@@ -322,7 +322,7 @@ pub(crate) fn walk(paths: &[PathBuf], archive: Option<&Archive>, each: &mut dyn 
     }
 }
 
-/// Returns what lies in a folder, in the order of the names.
+/// Returns the paths in a folder, in the order of the names.
 fn children(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut children = Vec::new();
     for child in fs::read_dir(folder)? {
@@ -356,14 +356,14 @@ pub(crate) fn identify(path: &Path) -> Identity {
     let keeper = || wire::FORMATS.into_iter().find(|format| format.accompanies(path));
     let beside = |keeper: &dyn Format| Why::Beside(keeper.name());
     let format = wire::detect(&records).ok_or_else(|| keeper().map_or(Why::NoFormat, beside))?;
-    // A file that cannot be read to its end will say so when it is taken in.
+    // The error of a file that cannot be read to its end is reported when the file is taken in.
     let mentions = |needle: &[u8]| mentions(path, needle).unwrap_or(false);
     let id = format.session_of(path, &records, &mentions).filter(|id| !id.is_empty());
     let id = id.or_else(|| first.map(|first| first.to_string())).unwrap_or_default();
     Ok((format, SessionName { format: format.name().to_owned(), id }))
 }
 
-/// What a file turns out to be.
+/// The format of a file and the name of its session, or why the file has none.
 pub(crate) type Identity = Result<(&'static dyn Format, SessionName), Why>;
 
 /// Identifies files, several at a time, in their order.

@@ -1,6 +1,6 @@
-//! Where a session stands before a change: what a verb looks at to make its plan, under the archive's lock.
+//! Where a session stands before a change: the state from which a verb makes its plan, under the archive's lock.
 //!
-//! Invariant: it reads what is committed and changes nothing.
+//! Invariant: it reads committed rows only and changes nothing.
 
 use crate::{
     json::Raw,
@@ -28,7 +28,7 @@ pub(crate) struct Standing<'a> {
 }
 
 impl<'a> Standing<'a> {
-    /// Returns where a session stands of which the store has nothing.
+    /// Returns the standing of a session that the store does not have.
     pub(crate) fn nowhere(
         archive: &'a Archive,
         name: SessionName,
@@ -65,7 +65,7 @@ impl<'a> Standing<'a> {
         self.state.position()
     }
 
-    /// Returns a view of what the store holds.
+    /// Returns a view of the session as the store holds it.
     pub(crate) fn view(&self, position: Position) -> Option<View<'_>> {
         let growth = self.state.ends.get(&position.generation).cloned();
         self.session.as_ref().map(|session| View::new(self.store(), session, position, growth))

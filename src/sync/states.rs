@@ -34,7 +34,7 @@ pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, Sy
     Ok(held)
 }
 
-/// Returns the compressed file that held a generation: its operation, its place among what that kept, and its size.
+/// Returns the compressed file that held a generation: its operation, its place among that one's files, and its size.
 pub(crate) fn container(tip: &State, generation: u64) -> Option<(u64, u64, u64)> {
     let mut newest = tip.containers.iter().rev();
     let found = newest.find(|(.., container)| container.generation == generation);

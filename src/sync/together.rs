@@ -45,14 +45,14 @@ impl<'a> Together<'a> {
         self.writing.is_some()
     }
 
-    /// Makes durable what was added, and lets go of the lock.
+    /// Makes the added changes durable, and lets go of the lock.
     pub(crate) fn end(&mut self) -> Result<(), StoreError> {
         let ended = self.commit();
         self.lock = None;
         ended
     }
 
-    /// Takes back what was added and is not durable.
+    /// Takes back the added changes that are not durable.
     pub(crate) fn undo(&mut self) {
         self.writing = None;
         self.lock = None;

@@ -1,4 +1,4 @@
-//! The workspace: what is read from a folder without starting a process.
+//! The workspace: the description of a folder, read without starting a process.
 
 use std::{
     io,
@@ -35,7 +35,7 @@ impl Workspace {
     }
 }
 
-/// Reads what a folder tells; whatever cannot be read is left out.
+/// Reads the description of a folder; leaves out the parts that cannot be read.
 pub fn workspace(folder: &Path) -> Workspace {
     let git = folder.ancestors().find_map(git_folder);
     Workspace {

@@ -1,4 +1,4 @@
-//! What a change asks of the live file: to be made, appended to, or exchanged for a successor.
+//! The steps of a change on the live file: it is made, appended to, or exchanged for a successor.
 
 use std::{os::unix::ffi::OsStrExt, path::PathBuf};
 

@@ -1,6 +1,6 @@
 //! Settling: a change becomes an operation, is committed, and the live file follows.
 //!
-//! Invariant: whatever can refuse a change does so before its commit.
+//! Invariant: every check that can refuse a change runs before its commit.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Change<'_> {
-    /// Commits what was gathered so far as an operation of its own, and goes on with the next one.
+    /// Commits the changes that were gathered so far as an operation of its own, and goes on with the next one.
     pub(crate) fn part(&mut self, command: Command) -> Result<(), SyncError> {
         let session = self.commit(command)?.0.session;
         match &mut self.writing {
@@ -34,7 +34,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Commits the operation and lets the live file follow; returns too whether no other program wrote to it meanwhile.
+    /// Commits the operation and lets the live file follow; also returns whether no other program wrote to it.
     pub(crate) fn commit(&mut self, command: Command) -> Result<(Outcome, bool), SyncError> {
         if !command.takes_in() {
             self.refuse_if_unread()?;
@@ -103,7 +103,7 @@ impl Change<'_> {
         }
     }
 
-    /// Refuses a record that stands for all that was said, where some of that cannot be read.
+    /// Refuses a record that stands for the whole conversation, where a part of the conversation cannot be read.
     fn refuse_if_unread(&self) -> Result<(), SyncError> {
         let replaces = |record: &Record| self.before.format.replaces_all(record);
         if !self.deriver.records.iter().any(replaces) {
