@@ -1,4 +1,4 @@
-//! Checkpoints: the numbered places of a session, and what stands there.
+//! Checkpoints: the numbered places of a session, and the entries there.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -31,10 +31,10 @@ pub struct Shown {
 
 /// How many checkpoints are looked at together, from the newest on.
 const BATCH: u64 = 256;
-/// How many an error names that found none.
+/// How many checkpoints an error names if none matches.
 const NEAREST: usize = 3;
 
-/// Returns the checkpoints with these numbers that are not undone, each behind the operation that gave it, in order.
+/// Returns the checkpoints with these numbers that are not undone, each after the operation that gave it, in order.
 fn standing(
     store: &dyn Store,
     session: &Session,
@@ -71,7 +71,7 @@ pub(crate) fn since(
     session: &Session,
     entry: u64,
 ) -> Result<Vec<Checkpoint>, SessionError> {
-    // An agent's own record may stand far before what shares it.
+    // An agent's own record may stand far before the entries that share it.
     let entry = if session.format.traits().has_checkpoints { 0 } else { entry };
     let mut end = store.state(session.key)?.checkpoints;
     let mut found = Vec::new();
@@ -91,7 +91,7 @@ pub fn checkpoints(store: &dyn Store, session: &Session) -> Result<Vec<Shown>, S
     shown(store, session, standing(store, session, 0..u64::MAX)?)
 }
 
-/// Adds to checkpoints what stands there.
+/// Adds to checkpoints the entries and turns that stand there.
 fn shown(
     store: &dyn Store,
     session: &Session,
@@ -117,7 +117,7 @@ fn shown(
     Ok(given.into_iter().zip(turns).map(show).collect())
 }
 
-/// Returns the turns before which checkpoints stand: behind an agent's own record, that which follows it in its file.
+/// Returns the turns before which checkpoints stand: behind an agent's own record, the next turn in its file.
 pub(crate) fn turns<'c>(
     store: &dyn Store,
     session: &Session,
@@ -150,8 +150,8 @@ pub(crate) fn turns<'c>(
     Ok(turns)
 }
 
-/// Returns the record with which an agent set the checkpoint that an entry stands behind: only what is no part of the
-/// conversation, or says the number, lies between.
+/// Returns the record with which an agent set the checkpoint that an entry stands behind: between the two lie only
+/// records that are not part of the conversation, or that say the number.
 pub(crate) fn marker(
     graph: &dyn Graph,
     mut at: Option<u64>,
@@ -167,7 +167,7 @@ pub(crate) fn marker(
     Ok(None)
 }
 
-/// The checkpoints of a session, by what stands behind them.
+/// The checkpoints of a session, by the entries next to them.
 pub(crate) struct Places {
     before: BTreeMap<u64, Checkpoint>,
     behind: BTreeMap<u64, Vec<Checkpoint>>,
@@ -184,7 +184,7 @@ impl Places {
     ) -> Result<Self, SessionError> {
         let (mut before, mut behind) = (BTreeMap::new(), BTreeMap::<u64, Vec<Checkpoint>>::new());
         let replays = Replays::of(store, session)?;
-        // What was written again has larger numbers than when it was met.
+        // Entries that were written again have larger numbers than when they were met.
         let entry = if replays.is_empty() { entry } else { 0 };
         for checkpoint in since(store, session, entry)? {
             match (checkpoint.before, checkpoint.place.head) {
@@ -280,7 +280,7 @@ pub(crate) fn find(
     })
 }
 
-/// Returns a checkpoint where it stands now, if what it was given in was written again since.
+/// Returns a checkpoint where it stands now, if its generation was written again since.
 fn followed(
     store: &dyn Store,
     session: &Session,

@@ -57,7 +57,7 @@ fn write_from(
     }
 }
 
-/// Returns the last bytes of a generation that ends with this run: at least so many, unless it has fewer.
+/// Returns the last bytes of a generation that ends with this run: at least `least` of them, unless it has fewer.
 pub(crate) fn last(
     store: &dyn Store,
     session: &Session,

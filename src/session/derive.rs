@@ -1,4 +1,4 @@
-//! Deriving: what is computed from lines and operations, the same way when they arrive and when they are rebuilt.
+//! Deriving: rows are computed from lines and operations, the same way when these arrive and when rows are rebuilt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub(crate) struct Deriver {
 }
 
 impl Deriver {
-    /// Returns the entry of a name among those derived here, else among those that a store holds.
+    /// Returns the entry of a name among the records derived here, else among those that a store holds.
     pub(crate) fn named(
         &mut self,
         tag: NameTag,
@@ -81,7 +81,7 @@ impl Deriver {
     }
 }
 
-/// Derives the ties of a generation, of which no more than the beginning is seen.
+/// Derives the ties of a generation, of which only the beginning is seen.
 pub(crate) fn ties(
     format: &dyn Format,
     session: &SessionName,
@@ -96,7 +96,7 @@ pub(crate) fn ties(
 /// Takes an operation into a card.
 pub(crate) fn see_operation(card: &mut Card, operation: &Operation, format: &dyn Format) {
     let is_hiding = matches!(operation.command, Command::Hide { .. });
-    // Where records have no time, that of their coming stands for it.
+    // Where records have no time, the time of their operation stands for it.
     let is_taken_in = operation.command.takes_in();
     if !is_taken_in && !is_hiding || is_taken_in && !format.traits().has_times {
         card.active = card.active.max(operation.at);

@@ -25,7 +25,7 @@ pub enum SessionError {
     AmbiguousSession {
         /// What was asked for.
         wanted: String,
-        /// They.
+        /// The sessions.
         matches: Vec<Listed>,
     },
     /// There is no such entry.
@@ -44,13 +44,13 @@ pub enum SessionError {
     NoCheckpoint {
         /// What was asked for.
         wanted: String,
-        /// The nearest ones, with what stands there.
+        /// The nearest ones, each with the words there.
         nearest: Vec<(u64, String)>,
     },
     /// The session's records are of a format that is not known here.
     #[error("the format {0:?} is not known")]
     UnknownFormat(String),
-    /// What was asked for could not be written where it should go.
+    /// The output could not be written where it should go.
     #[error("cannot write")]
     Write {
         /// How it failed.

@@ -1,6 +1,6 @@
 //! Growth: a generation while lines are added to it.
 //!
-//! Invariant: a growth says of its file what reading that file gives: the same entries, separators and tail.
+//! Invariant: a growth and a reading of its file say the same: the same entries, separators and tail.
 
 use crate::model::{EntryId, Gaps, LineId, Run, Running, line::Line};
 
@@ -59,7 +59,7 @@ impl Growth {
         EntryId::of(link.map(|(_, id)| id), LineId::of(line.bytes))
     }
 
-    /// Adds an entry whose line has so many bytes.
+    /// Adds an entry whose line has `length` bytes.
     pub(crate) fn place(&mut self, n: u64, id: EntryId, separator: &[u8], length: u64) {
         self.grown = true;
         self.bytes += separator.len() as u64 + length;
@@ -85,13 +85,13 @@ impl Growth {
         (run.bytes, run.running) = (self.bytes, self.running);
     }
 
-    /// Says what follows the last entry.
+    /// Sets the bytes behind the last entry.
     pub(crate) fn end(&mut self, tail: Vec<u8>) {
         self.grown |= self.tail != tail;
         self.tail = tail;
     }
 
-    /// Takes out what was added so far, as a growth of its own.
+    /// Takes out the lines that were added so far, as a growth of its own.
     pub(crate) fn part(&mut self) -> Self {
         let rest = Self { run: None, runs: Vec::new(), grown: false, ..self.clone() };
         std::mem::replace(self, rest)

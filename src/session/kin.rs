@@ -1,7 +1,7 @@
-//! Kin: which session another one was made of, and where they part.
+//! Kin: the session that another one was made of, and the place where they part.
 //!
-//! What a session says of itself ([`TieKind::Fork`], [`TieKind::SubAgent`], [`TieKind::Continuation`]) goes first. Of
-//! sessions that only begin alike the entries tell:
+//! A session's own word ([`TieKind::Fork`], [`TieKind::SubAgent`], [`TieKind::Continuation`]) goes first. For sessions
+//! that only begin alike, the entries tell:
 //!
 //! ```text
 //! original   a b c d e f           its first entry of its own (e) is the oldest, or it has none
@@ -10,7 +10,7 @@
 //!
 //! Where entries have no time, the longer one is taken for the original.
 //!
-//! Invariant: the answer depends on what the sessions hold, and not on the order in which they came.
+//! Invariant: the answer depends on the content of the sessions, and not on the order in which they came.
 
 use std::cmp::Reverse;
 
@@ -25,10 +25,10 @@ use crate::{
 /// How many sessions that begin alike are compared.
 const ALIKE: usize = 64;
 
-/// Among how many first records that begins which a copy keeps.
+/// Among how many first records the part begins that a copy keeps.
 const HEADING: usize = 8;
 
-/// What a session is to another.
+/// The bond of a session to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bond {
     /// It was made of a part of the other.
@@ -62,11 +62,11 @@ impl Bond {
 /// The session that another one was made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kin {
-    /// What it is to that.
+    /// Its bond to that session.
     pub bond: Bond,
-    /// The agent's id of that.
+    /// The agent's id of that session.
     pub session: String,
-    /// Whether that is in the archive.
+    /// Whether that session is in the archive.
     pub is_held: bool,
     /// Whether nothing was copied: its history begins there, and is not shown.
     pub continues: bool,
@@ -97,7 +97,7 @@ pub fn kin(store: &dyn Store, session: &Session) -> Result<Option<Kin>, SessionE
         let held = Session::find(store, &name)?;
         let here = Side::of(store, session)?;
         let there = held.as_ref().map(|held| Side::of(store, held)).transpose()?;
-        // What a sub-agent writes names its session too; only what both hold was taken over.
+        // A sub-agent's records name its session too; only entries that both hold were taken over.
         let copied = if bond == Bond::Fork { here.copied(&name.id)? } else { None };
         let base = if bond == Bond::Fork { here.view.elsewhere()? } else { None };
         let (here, there) = match bond {
@@ -126,7 +126,7 @@ pub fn kin(store: &dyn Store, session: &Session) -> Result<Option<Kin>, SessionE
     alike(store, session, ties.into_iter().flat_map(|(_, ties)| ties))
 }
 
-/// Returns whether what a session is said to be made of is a file of its own, from which its newest one goes on.
+/// Returns whether the named original of a session is a file of its own, from which its newest file goes on.
 fn is_own(store: &dyn Store, session: &Session, other: &str) -> Result<bool, SessionError> {
     let tip = store.state(session.key)?;
     let Some(position) = tip.position() else { return Ok(false) };
@@ -177,10 +177,10 @@ fn alike(
 /// Which of several originals a session was made of: the one with which it shares most, then the oldest.
 type Merit = (usize, Reverse<Rank>);
 
-/// What tells the older of two sessions: the time of its first own entry, or how much it has of its own; then its name.
+/// The rank of the older session: the time of its first own entry, or how much it has of its own; then its name.
 type Rank = (Option<Timestamp>, Reverse<usize>, SessionName);
 
-/// One of two sessions that are compared: what its current state holds.
+/// One of two sessions that are compared, with the entries of its current state.
 struct Side<'a> {
     session: &'a Session,
     view: View<'a>,
@@ -194,7 +194,7 @@ impl<'a> Side<'a> {
         let at = tip.position().map_or(0, |at| at.generation);
         let horizon = store.runs(session.key, at, 0)?.last().map_or(0, crate::model::Run::end);
         let position = Position { generation: at, head: None, horizon };
-        // What was taken over stands in the first of the files that lead to the newest one.
+        // The entries that were taken over stand in the first of the files that lead to the newest one.
         let view = View::new(store, session, position, None).into_first()?;
         let mut entries = Vec::new();
         let mut is_named = false;
@@ -218,7 +218,7 @@ impl<'a> Side<'a> {
         Ok(side)
     }
 
-    /// Leaves out what stands before what is copied.
+    /// Leaves out the records before the copied ones.
     fn skip_heading(&mut self) -> Result<(), SessionError> {
         for (heading, &entry) in self.entries.iter().enumerate().take(HEADING) {
             let line = self.view.line(entry)?;
@@ -252,7 +252,7 @@ impl<'a> Side<'a> {
         })
     }
 
-    /// Returns the last entry that a copy shares with what it was made of, here and there.
+    /// Returns the last entry that a copy shares with its original, here and there.
     fn parting(&self, there: &Side<'_>) -> Result<(Option<u64>, Option<u64>), SessionError> {
         let kept = |side: &Side<'_>, n: usize| -> Result<Option<Vec<u8>>, SessionError> {
             let Some(&entry) = side.entries.get(n) else { return Ok(None) };
@@ -327,7 +327,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Returns the first number below `end` that does not have what all before it have.
+/// Returns the first number below `end` that lacks a property which all numbers before it have.
 fn first_without(
     end: usize,
     has: impl Fn(usize) -> Result<bool, SessionError>,

@@ -6,8 +6,8 @@
 //!                                     the path of i: a b c d g i
 //! ```
 //!
-//! Which generation a file's first record means is found when it is asked for, so that it does not matter which of the
-//! files came first, and a base that was taken in again is read as it is now.
+//! Which generation a file's first record means is found when it is asked for, so that the order in which the files
+//! came does not matter, and a base that was taken in again is read as it is now.
 //!
 //! Invariant: a history that begins in another session is not read: entries stay with the session they are in.
 
@@ -147,7 +147,7 @@ impl View<'_> {
         Ok(states)
     }
 
-    /// Returns what the names of the session's files say, each with its newest generation.
+    /// Returns the parsed names of the session's files, each with its newest generation.
     fn files(&self) -> Result<Vec<(FileName, u64)>, SessionError> {
         let state = self.key.map_or_else(|| Ok(State::default()), |key| self.store.state(key))?;
         let held = (1..).zip(&state.files).map(|(n, place)| File { n, place: place.clone() });
@@ -167,7 +167,7 @@ impl View<'_> {
         Ok(named.collect())
     }
 
-    /// Returns how many entries end within so many bytes of the generation's file; None if the file is shorter.
+    /// Returns how many entries end within this many bytes of the generation's file, or `None` if the file is shorter.
     ///
     /// The entries behind that place are looked at: going back leaves fewer of them than it keeps.
     fn entries_within(&self, bytes: u64) -> Result<Option<u64>, StoreError> {

@@ -1,4 +1,4 @@
-//! Lines: the entries of a conversation with what stands before and behind them.
+//! Lines: the entries of a conversation, with the checkpoints before and behind them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::{
 /// How many tool calls the layers of a session show.
 const RECENT_CALLS: usize = 10;
 
-/// How many entries are looked through for them.
+/// How many entries are looked through for these calls.
 const RECENT_ENTRIES: usize = 200;
 
 /// An entry of a conversation.
@@ -29,7 +29,7 @@ pub struct Line {
     pub id: EntryId,
     /// Its record's name.
     pub uuid: Option<String>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// When it was written, by its own word.
     pub time: Option<Timestamp>,
@@ -39,7 +39,7 @@ pub struct Line {
     pub own: Option<String>,
     /// The checkpoints that were put right behind it.
     pub marks: Vec<Checkpoint>,
-    /// What it says: nothing unless it is part of the conversation, several messages where it stands for a history.
+    /// Its messages: empty unless it is part of the conversation, several where it stands for a history.
     pub messages: Vec<Message>,
 }
 
@@ -48,7 +48,7 @@ pub struct Line {
 pub struct Log {
     /// The entries, the first one first.
     pub lines: Vec<Line>,
-    /// What had to be mended to find them.
+    /// The repairs that were needed to find them.
     pub repairs: Vec<Repair>,
 }
 
@@ -81,7 +81,7 @@ pub fn log(
     }
 }
 
-/// Returns what [`log`] does, and the records between that are no part of the conversation.
+/// Returns the entries of [`log`], and the records between them that are not part of the conversation.
 pub fn log_all(
     store: &dyn Store,
     session: &Session,
@@ -91,7 +91,7 @@ pub fn log_all(
     let Some(view) = view(store, session, target)? else { return Ok(Log::default()) };
     let path = view.path(limit)?;
     let on_path: BTreeSet<u64> = path.entries.iter().copied().collect();
-    // What is aside stands behind the entry of the path that it follows in the file.
+    // An entry off the conversation stands behind the entry of the path that it follows in the file.
     let mut asides: BTreeMap<Option<u64>, Vec<u64>> = BTreeMap::new();
     let mut before = None;
     for entry in view.lineage()? {
@@ -111,7 +111,7 @@ pub fn log_all(
     Ok(Log { lines: lines(store, session, &view, &entries)?, repairs: path.repairs })
 }
 
-/// Returns whether records of a kind are no part of the conversation.
+/// Returns whether records of a kind are not part of the conversation.
 pub(crate) fn is_aside(kind: Kind) -> bool {
     matches!(kind, Kind::Meta | Kind::Opaque)
 }
@@ -183,7 +183,7 @@ pub(crate) fn entry_of(
     Ok(turn.or(target.entry()))
 }
 
-/// Returns what an entry says.
+/// Returns the messages of an entry.
 pub fn messages(
     store: &dyn Store,
     session: &Session,
@@ -198,11 +198,11 @@ pub fn messages(
     Ok(messages)
 }
 
-/// A tool call of late.
+/// A recent tool call.
 pub(crate) struct RecentCall {
     pub(crate) name: String,
     pub(crate) id: String,
-    /// Whether it succeeded; none while it has no result.
+    /// Whether it succeeded; `None` while it has no result.
     pub(crate) succeeded: Option<bool>,
 }
 

@@ -1,5 +1,5 @@
-//! A session as it is read: its branches, paths and checkpoints over what a store holds, and what a change adds to it while it
-//! is put together.
+//! A session as it is read: its branches, paths and checkpoints over a store's rows, and the additions of a change that
+//! is being put together.
 //!
 //! Invariant: nothing here writes, locks, or looks at a file.
 

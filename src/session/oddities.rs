@@ -1,6 +1,6 @@
-//! Oddities of what is held: none is damage, but each explains why a path is not what the file alone would say.
+//! Oddities of a session: they are not damage, but each explains why a path is not the one that the file alone gives.
 //!
-//! Invariant: what an import names with its line is named here with its entry.
+//! Invariant: an oddity that an import names with its line is named here with its entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::{
     wire::Graph,
 };
 
-/// What is said of a record that repeats another.
+/// The description of a record that repeats another.
 pub(crate) const REPEATED: &str = "a record of the same name stands before it";
 
 /// Returns the places of a generation at which a record stands that has the name, or is the line, of an earlier one.
@@ -27,7 +27,7 @@ pub(crate) fn repeated(view: &View<'_>) -> Result<Vec<u64>, SessionError> {
     Ok(repeated)
 }
 
-/// Returns what is odd about the newest state of each file of a session, each kind with the entries that it concerns.
+/// Returns the oddities of the newest state of each file of a session, each kind with the entries that it concerns.
 pub(crate) fn oddities(
     store: &dyn Store,
     session: &Session,

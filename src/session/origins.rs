@@ -9,7 +9,7 @@ use crate::{
     store::Store,
 };
 
-/// Returns what an entry stands in the place of, the nearest first, each behind the operation that replaced it.
+/// Returns the entries that an entry stands in for, the nearest first, each behind the operation that replaced it.
 pub(crate) fn chain(
     store: &dyn Store,
     session: &Session,

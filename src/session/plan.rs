@@ -1,13 +1,13 @@
-//! Plans: what a verb wants of a session, decided from its state alone and carried out in one place.
+//! Plans: the changes that a verb wants of a session, decided from its state alone and carried out in one place.
 //!
 //! ```text
 //! undo of append    main: A -> B             main: B -> A
 //! undo of revert    main: B -> A             main: A -> B, and main.1, which the revert made, goes
 //!                   main.1: . -> B
-//! undo of the first main: A -> B, B -> C     main: C -> A, and main.1: . -> C keeps what came since
+//! undo of the first main: A -> B, B -> C     main: C -> A, and main.1: . -> C keeps the records since
 //! ```
 //!
-//! Invariant: a plan is a function of the state and of what was asked for; making one changes nothing.
+//! Invariant: a plan is a function of the state and of the request; making one changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,34 +15,34 @@ use crate::model::{Command, Operation, Position, State, Step, Text, Words};
 
 /// The branch with which a session begins.
 pub(crate) const MAIN: &str = "main";
-/// A branch of this name, with a number, holds what another program wrote in the place of the live file.
+/// A branch of this name, with a number, holds the entries that another program wrote in the place of the live file.
 pub(crate) const OUTSIDE: &str = "outside";
-/// A branch of this name, with a number, holds what an agent wrote that knew only an older state.
+/// A branch of this name, with a number, holds the entries of an agent that knew only an older state.
 pub(crate) const LATE: &str = "late";
 
-/// What a verb wants of a session.
+/// The changes that a verb wants of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan<G> {
-    /// What the operation is.
+    /// The command of the operation.
     pub(crate) command: Command,
-    /// What changes of the state.
+    /// The changes of the state.
     pub(crate) steps: Steps,
-    /// What becomes of the live file; where that leaves the session, the current branch stands.
+    /// The aim for the live file; the current branch stands where that leaves the session.
     pub(crate) goal: G,
 }
 
-/// What changes of a state.
+/// The changes of a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Steps {
-    /// Where branches stand from now on; none for one that goes.
+    /// Where branches stand from now on; `None` for one that goes.
     pub(crate) branches: BTreeMap<String, Option<Position>>,
     /// The branch that is current from now on.
     pub(crate) current: Option<String>,
-    /// From which live file to which; either may be none.
+    /// From which live file to which; either may be absent.
     pub(crate) live: Option<Step<u64>>,
     /// Whether lists leave the session out from now on.
     pub(crate) hidden: Option<bool>,
-    /// A checkpoint, and what a person said of it.
+    /// A checkpoint, and a person's words about it.
     pub(crate) checkpoint: Option<(Position, Option<Text>)>,
 }
 
@@ -52,7 +52,7 @@ impl Steps {
         self.branches.insert(branch.to_owned(), to);
     }
 
-    /// Gives what a branch leaves a name of its own, which is returned.
+    /// Gives the old end of a branch a name of its own, and returns that name.
     pub(crate) fn leave(&mut self, state: &State, branch: &str, from: Position) -> String {
         let left = free_name(branch, |name| {
             state.branches.contains_key(name) || self.branches.contains_key(name)
@@ -108,12 +108,12 @@ pub(crate) fn obstacle(operation: &Operation, undone: &BTreeSet<u64>) -> Option<
     }
 }
 
-/// Returns the inverse of an operation: each step goes back to where the operation moved it from. What came since gets
-/// names, which are returned too.
+/// Returns the inverse of an operation: each step goes back to where the operation moved it from. Later ends of
+/// branches get names, which are returned too.
 pub(crate) fn take_back(state: &State, operation: &Operation) -> (Steps, Vec<String>) {
     let facts = &operation.facts;
     let (mut steps, mut left) = (Steps::default(), Vec::new());
-    // A switch takes a branch to another place with the same content; what came to it there stays its own.
+    // A switch takes a branch to another place with the same content; the entries that it got there stay its own.
     let is_switch = match &operation.command {
         Command::Switch { .. } => true,
         Command::Undo { command, .. } => command == "switch",
@@ -168,7 +168,7 @@ mod tests {
         State { branches: branches.collect(), current: Some("main".into()), ..State::default() }
     }
 
-    /// Returns what the inverse of these moves sets, and the names of what came since.
+    /// Returns the steps that the inverse of these moves sets, and the names of the later ends.
     fn taken_back(
         state: &State,
         moves: &[(&str, Option<u64>, Option<u64>)],

@@ -1,7 +1,7 @@
 //! Reading for programs that stay open: a conversation as a value, paged through from its end and renewed as the session
 //! goes on.
 //!
-//! Invariant: what a renewed reader shows is what a new one shows.
+//! Invariant: a renewed reader shows the same as a new one.
 
 use crate::{
     model::{OperationId, Position},
@@ -23,7 +23,7 @@ const GROWN: usize = 4096;
 #[derive(Clone, Debug)]
 pub struct Reader {
     session: Session,
-    /// The branch; none follows the current one.
+    /// The branch; `None` follows the current one.
     branch: Option<String>,
     /// The newest operation of the session.
     newest: Option<OperationId>,
@@ -33,16 +33,16 @@ pub struct Reader {
     read: Vec<u64>,
     /// How many entries of the path these were found among.
     asked: usize,
-    /// Whether there are no others.
+    /// Whether the entries that were read are all.
     is_whole: bool,
 }
 
-/// What became of a conversation since it was last looked at.
+/// The change of a conversation since it was last looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewed {
-    /// Nothing.
+    /// No change.
     Same,
-    /// So many entries came behind its last one.
+    /// This many entries came behind its last one.
     Grown(usize),
     /// It is another one.
     Moved,
@@ -62,7 +62,7 @@ impl Reader {
         }
     }
 
-    /// Looks at the session again, and returns what became of the conversation.
+    /// Looks at the session again, and returns the change of the conversation.
     pub fn renew(&mut self, store: &dyn Store) -> Result<Renewed, SessionError> {
         let state = store.state(self.session.key)?;
         if self.newest.is_some() && self.newest == state.hash() {
@@ -75,7 +75,7 @@ impl Reader {
         if stood == position {
             return Ok(Renewed::Same);
         }
-        // What has the same end in another generation may have other entries before it.
+        // A path with the same end in another generation may have other entries before it.
         let generation = |at: Option<Position>| at.map(|at| at.generation);
         let known =
             self.read.first().copied().filter(|_| generation(stood) == generation(position));
@@ -121,8 +121,8 @@ impl Reader {
     }
 }
 
-/// Returns those of the last entries of a path that are part of the conversation, the last one first, and whether there are
-/// no others.
+/// Returns those of the last entries of a path that are part of the conversation, the last one first, and whether these
+/// are all of them.
 fn conversation(view: &View<'_>, asked: usize) -> Result<(Vec<u64>, bool), SessionError> {
     let path = view.path(asked)?.entries;
     let is_whole = path.len() < asked;

@@ -5,7 +5,7 @@
 //! generation 2   u1 r1 u2     it is followed to the same place: head r1, horizon 2
 //! ```
 //!
-//! Invariant: a replay has as many entries as what it replays, so that a place in one is the same place in the other.
+//! Invariant: a replay has as many entries as its original, so that a place in one is the same place in the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,13 +19,13 @@ use crate::{
 /// The replays of a session that are not undone.
 #[derive(Debug, Default)]
 pub(crate) struct Replays {
-    /// What each entry stands in the place of.
+    /// The entry that each entry stands in the place of.
     origins: BTreeMap<u64, u64>,
-    /// What stands in the place of each entry.
+    /// The entry that stands in the place of each entry.
     successors: BTreeMap<u64, u64>,
     /// The entries that were cut.
     pub(crate) cut: BTreeSet<u64>,
-    /// What was written again where, each behind its operation.
+    /// Each position that was written again and its new place, after the operation that did so.
     moves: Vec<(u64, Position, Position)>,
 }
 
@@ -108,7 +108,7 @@ impl Replays {
     }
 }
 
-/// Follows steps from a number as long as they lead to what is wanted; no number is passed twice.
+/// Follows steps from a number as long as they lead to wanted ones; no number is passed twice.
 fn end(steps: &BTreeMap<u64, u64>, from: u64, wanted: impl Fn(u64) -> bool) -> u64 {
     let (mut at, mut best) = (from, from);
     for _ in 0..=steps.len() {

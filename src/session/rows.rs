@@ -69,7 +69,7 @@ pub(crate) fn fold(
             let runs = std::iter::from_fn(|| growths.next_if(|(by, _)| *by <= n));
             let runs = runs.map(|(_, run)| run).collect();
             let given = operation.checkpoints.map_or(0, |given| given.count);
-            // The last of the checkpoints says all that is asked of them.
+            // Only the last of the checkpoints is needed.
             let checkpoints = state.checkpoints..state.checkpoints + given;
             let checkpoints = store.checkpoints(session.key, checkpoints)?;
             let checkpoints = checkpoints.into_iter().map(|(_, given)| given).collect();
@@ -117,7 +117,7 @@ fn befores(
             }
         }
     }
-    // What lies in no generation knows it by its link alone.
+    // An entry in no generation knows the one before it by its link alone.
     for (index, _) in met.iter().enumerate().filter(|(_, met)| !**met) {
         let n = index as u64 + 1;
         let entry = store.entries(session.key, n..n + 1)?;

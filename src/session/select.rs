@@ -1,4 +1,4 @@
-//! Selecting: what a person types, as a session or an entry.
+//! Selecting: the words that a person types, as a session or an entry.
 //!
 //! An entry is `HEAD`, `@N` (checkpoint N), `kimi:N` (the agent's own checkpoint N on the current path), a branch, one of these with `~N` (N entries before it), or the first digits of
 //! an entry's id or of its record's uuid. Where one goes back to, a bare number is a checkpoint.
@@ -19,10 +19,10 @@ use crate::{
 const LISTED: usize = 8;
 /// The shortest beginning of a session's id that names it to a person.
 const SHORT: usize = 8;
-/// A number is the beginning of an entry's id from so many digits on, as ids are shown.
+/// From this many digits on, as ids are shown, a number may be the beginning of an entry's id.
 const DIGITS: usize = 8;
 
-/// What a selector named: an entry, and the position from which it is seen.
+/// The target of a selector: an entry, and the position from which it is seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Where a path from here begins; its head is the entry.
@@ -34,7 +34,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Returns the entry; none before the first.
+    /// Returns the entry, or `None` before the first.
     pub fn entry(&self) -> Option<u64> {
         self.position.head
     }
@@ -47,7 +47,7 @@ pub fn find_session(
     folder: &Path,
 ) -> Result<Session, SessionError> {
     let Some(wanted) = wanted else {
-        // A sub-agent works where its session does, and is not what is meant.
+        // A sub-agent works where its session does, and is not the one that is meant.
         let here = SessionFilter {
             folder: Some(folder.to_string_lossy().into_owned()),
             limit: Some(1),
@@ -57,7 +57,7 @@ pub fn find_session(
         return known(newest.ok_or_else(|| SessionError::NoSessionHere(folder.to_owned()))?);
     };
     if wanted.is_empty() {
-        // Every id begins so, and a script whose variable is empty means none of them.
+        // Every id begins with an empty word, and a script whose variable is empty does not mean one of them.
         return Err(SessionError::NoSession(String::new()));
     }
     let all = SessionFilter { hidden: true, ..SessionFilter::default() };
@@ -74,8 +74,8 @@ pub fn find_session(
     known(alone(titled, wanted)?.ok_or_else(|| SessionError::NoSession(wanted.to_owned()))?)
 }
 
-/// Returns the sessions whose id begins so: the one that is called so if there is one, and sub-agents only if nothing else
-/// is meant.
+/// Returns the sessions whose id begins with a word: the one with exactly this id if there is one, and sub-agents only
+/// if no other session is meant.
 fn by_beginning(
     store: &dyn Store,
     wanted: &str,
@@ -93,7 +93,7 @@ fn by_beginning(
     };
     let mut found = store.sessions(&beginning)?;
     if !found.iter().any(|listed| listed.name.id == wanted) {
-        // The ids of sub-agents begin as their session's does.
+        // The ids of sub-agents begin with their session's id.
         let every = SessionFilter { sub_agents: true, ..beginning };
         let mut every = store.sessions(&every)?;
         every.retain(|listed| is_meant(&listed.name.id, wanted));
@@ -136,7 +136,7 @@ pub fn short_name(store: &dyn Store, session: &Session) -> Result<String, Sessio
     Ok(format!("{}:{id}", session.name.format))
 }
 
-/// Returns whether an id begins so; of a sub-agent's both its session's and its own may be cut short.
+/// Returns whether an id begins with a word; in a sub-agent's, both its session's part and its own may be cut short.
 fn is_meant(id: &str, wanted: &str) -> bool {
     let split = |text: &'_ str| text.rsplit_once('/').map(|(a, b)| (a.to_owned(), b.to_owned()));
     let both = split(id).zip(split(wanted));
@@ -216,7 +216,7 @@ fn find_base(store: &dyn Store, session: &Session, wanted: &str) -> Result<Targe
         return Ok(Target { position, checkpoint: None, branch: Some(branch) });
     }
     if wanted.is_empty() {
-        // Every id begins so.
+        // Every id begins with an empty word.
         return Err(missing());
     }
     let found = by_id(store, session, wanted)?;
@@ -236,7 +236,7 @@ fn find_base(store: &dyn Store, session: &Session, wanted: &str) -> Result<Targe
     }
 }
 
-/// Returns the entries whose id or whose record's name begins so; of a name with several entries, the last.
+/// Returns the entries whose id or whose record's name begins with a word; of a name with several entries, the last.
 fn by_id(store: &dyn Store, session: &Session, wanted: &str) -> Result<Vec<u64>, SessionError> {
     let mut found = match IdPrefix::parse(wanted) {
         Some(prefix) => store.find(session.key, &prefix)?,

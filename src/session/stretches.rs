@@ -16,11 +16,11 @@ pub(crate) struct Stretch {
     pub(crate) cut: u64,
     pub(crate) parents: Vec<usize>,
     pub(crate) is_leaf: bool,
-    /// Whether it says nothing at all.
+    /// Whether it tells the model nothing.
     pub(crate) is_bare: bool,
 }
 
-/// Returns the stretches of a web, in which what follows a turn is part of it.
+/// Returns the stretches of a web, in which the entries behind a turn are part of it.
 pub(crate) fn stretches(
     web: &Web,
     view: &View<'_>,
@@ -36,7 +36,7 @@ pub(crate) fn stretches(
         let kind = view.record(entry)?.kind;
         let begins = all || matches!(kind, Kind::User | Kind::Boundary | Kind::Note);
         let is_end = |index: usize| ends(web.nodes[index]);
-        // What tells nothing and stands behind an end goes with it, and ends nothing itweb.
+        // A record that tells nothing, behind an end, goes with it and does not become the end of the stretch.
         let trails = |parent: usize| is_aside(kind) && is_end(parent) && !is_end(index);
         let before = match web.parents[index].as_slice() {
             [parent] if !begins && web.children[*parent] == 1 => {
@@ -91,7 +91,7 @@ pub(crate) fn stretches(
     Ok(placed.into_iter().map(|(_, stretch)| stretch).collect())
 }
 
-/// Folds what says nothing and leads to one stretch only into that; each stretch stands behind its parents.
+/// Folds a bare stretch that leads to one stretch only into that one; each stretch stands behind its parents.
 fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(u64) -> bool) {
     let mut children = vec![0usize; stretches.len()];
     for &parent in stretches.iter().flat_map(|stretch| &stretch.parents) {
@@ -113,7 +113,7 @@ fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(u64)
         }
         stretches[n].parents = parents;
     }
-    // What is folded into a stretch goes where that one goes.
+    // A stretch that is folded into another one goes where that one goes.
     for n in (0..into.len()).rev() {
         into[n] = into[into[n]];
     }
@@ -122,7 +122,7 @@ fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(u64)
     }
 }
 
-/// Returns whether records of a kind are nothing that the model is told.
+/// Returns whether records of a kind tell the model nothing.
 fn is_bare(kind: Kind) -> bool {
     matches!(kind, Kind::Meta | Kind::Opaque)
 }

@@ -1,4 +1,4 @@
-//! Tools: which one a call on a path was made of.
+//! Tools: the one that a call on a path uses.
 
 use crate::{
     json::Raw,

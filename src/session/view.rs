@@ -1,6 +1,6 @@
 //! Looking: a session as a graph, read from the store only as far as it is asked for.
 //!
-//! Invariant: each question costs about the logarithm of what is held, once its index is there.
+//! Invariant: each question costs about the logarithm of the session's size, once its index is there.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -19,7 +19,7 @@ use crate::{
 /// How many records are read at a time.
 const CHUNK: u64 = 1024;
 
-/// What a change has gathered and not committed yet.
+/// The rows that a change has gathered and not committed yet.
 pub(crate) struct Pending<'a> {
     pub(crate) first: u64,
     pub(crate) facts: &'a Facts,
@@ -70,13 +70,13 @@ pub struct View<'a> {
     twins: OnceCell<BTreeSet<NameTag>>,
     named: RefCell<BTreeMap<NameTag, Option<u64>>>,
     bearers: RefCell<BTreeMap<NameTag, Bearers>>,
-    /// What the entries follow whose parent is found by its name.
+    /// The parents of the entries whose parent is found by its name.
     parents: RefCell<BTreeMap<u64, Option<u64>>>,
     records: RefCell<BTreeMap<u64, Vec<Record>>>,
     pub(super) pending: Option<Pending<'a>>,
     before: OnceCell<Box<View<'a>>>,
     pub(super) begins: OnceCell<Begins>,
-    /// The generations that go on from what is seen here.
+    /// The generations that go on from this one.
     pub(super) behind: BTreeSet<u64>,
 }
 
@@ -92,7 +92,7 @@ impl<'a> View<'a> {
         Self { last, ..Self::over(store, Some(session.key), session.format, position) }
     }
 
-    /// Makes a view of a session that the store may have nothing of.
+    /// Makes a view of a session that the store may not have.
     pub(crate) fn over(
         store: &'a dyn Store,
         key: Option<SessionKey>,
@@ -119,7 +119,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Looks at another generation, with what was read so far at hand.
+    /// Looks at another generation, with the records that were read so far at hand.
     pub(crate) fn moved(self, position: Position) -> Self {
         Self {
             position,
@@ -140,7 +140,7 @@ impl<'a> View<'a> {
         self.store
     }
 
-    /// Shows what a change has gathered too.
+    /// Also shows the rows that a change has gathered.
     pub(crate) fn add(&mut self, pending: Pending<'a>) {
         self.pending = Some(pending);
     }
@@ -274,7 +274,7 @@ impl<'a> View<'a> {
         Ok(if let Some(Link::Named(name)) = link { Some(name) } else { None })
     }
 
-    /// Returns the entry that an entry follows, if what it follows has this tag.
+    /// Returns the entry that an entry follows, if its parent's name has this tag.
     fn follows(&self, entry: u64, tag: NameTag) -> Result<Option<u64>, Failure> {
         if !self.bearers.borrow().contains_key(&tag) {
             let found = self.bearers_of(tag)?;
@@ -322,7 +322,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The last entry within the horizon of what one tag stands for.
+/// The last entry within the horizon of each name of a tag.
 enum Bearers {
     /// All entries of the tag have one name.
     Alike(Option<u64>),
@@ -344,7 +344,7 @@ impl Places {
         let mut glued = Vec::new();
         for run in runs.iter().rev() {
             let end = run.first + run.count;
-            // What lies further behind in the file counts; only what is free of it is added.
+            // The later place in the file counts; only the part of the run that has none is added.
             let taken = last.range(..run.first).next_back();
             let mut from = taken.map_or(run.first, |(_, &(behind, _))| run.first.max(behind));
             let taken: Vec<(u64, u64)> = last
@@ -449,7 +449,7 @@ impl Graph for View<'_> {
             Parent::Root => return Ok(None),
             Parent::Entry(parent) => match self.record(parent)?.name {
                 Some(name) if twins.contains(&name) => name,
-                // Only what an agent writes into another state of its file can follow what is not there.
+                // Only an entry that an agent wrote into another state of its file can follow one that is not there.
                 _ if self.position.generation > 1 && !self.format.traits().has_parents_in_file => {
                     let is_apart = self.place(parent)?.is_none() && self.place(entry)?.is_some();
                     return Ok((!is_apart).then_some(parent));
