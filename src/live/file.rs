@@ -1,8 +1,8 @@
 //! A live file that may be written, as a name in a folder that is held open.
 //!
-//! Whatever is put in the place of the folder, or of one above it, after the file was found writable, leads nowhere else.
+//! Anything put in the place of the folder, or of one above it, after the file was found writable, leads nowhere else.
 //!
-//! Invariant: no link is followed, and only regular files are read or written; what takes the place of a file has its owner,
+//! Invariant: no link is followed, and only regular files are read or written; the successor of a file has its owner,
 //! its group and its mode.
 
 use std::{
@@ -76,7 +76,7 @@ impl WritableFile {
         &self.path
     }
 
-    /// Returns what is known of it, if it is there.
+    /// Returns its length, its inode and its time, if it is there.
     pub fn look(&self) -> io::Result<Option<Seen>> {
         match self.open() {
             Ok(file) => Ok(Some(Seen::from(&file.metadata()?))),
@@ -108,7 +108,7 @@ impl WritableFile {
         }
     }
 
-    /// Appends to it in one write and returns whether it now ends where it should: if not, another program wrote too.
+    /// Appends to it in one write and returns whether it now ends where it should: if not, another program also wrote.
     pub fn append(&self, bytes: &[u8], end: u64, at: Timestamp) -> io::Result<bool> {
         let mut file = self.with(OFlags::WRONLY | OFlags::APPEND)?;
         self.disk.write(&file, bytes)?;
@@ -139,8 +139,8 @@ impl WritableFile {
         self.sync_folder()
     }
 
-    /// Returns what it is called once it is set aside: as its agent would call it, told from the names in the folder, or by
-    /// the first number from `n` on that is free, or is its own already because an exchange was cut short.
+    /// Returns the file's name once it is set aside: as its agent would call it, told from the names in the folder, or
+    /// by the first number from `n` on that is free, or is its own already because an exchange was cut short.
     pub fn aside(&self, n: u64, own: &dyn Fn(&[String]) -> Option<String>) -> io::Result<Self> {
         let mut names = Vec::new();
         for found in Dir::read_from(&self.folder)? {
@@ -201,7 +201,7 @@ impl WritableFile {
         self.install()
     }
 
-    /// Puts the successor where the live file belongs, whatever is there.
+    /// Puts the successor where the live file belongs, also over another file.
     pub fn install(&self) -> io::Result<()> {
         self.disk.rename(&self.folder, &self.fresh_name(), &self.name)?;
         self.sync_folder()
@@ -224,7 +224,7 @@ fn moment(at: Timestamp) -> SystemTime {
     if at.0 < 0 { SystemTime::UNIX_EPOCH - since } else { SystemTime::UNIX_EPOCH + since }
 }
 
-/// The successor of a live file while it is written beside it.
+/// The successor of a live file while it is written next to it.
 #[derive(Debug)]
 pub struct Fresh {
     file: BufWriter<Writing>,
@@ -286,7 +286,7 @@ impl Fresh {
         if copied == length { Ok(()) } else { Err(ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// Ends it: what was written is safe on the disk, under the temporary name.
+    /// Ends it: the written bytes are safe on the disk, under the temporary name.
     pub fn finish(self, at: Timestamp) -> io::Result<()> {
         let Writing { disk, file } =
             self.file.into_inner().map_err(io::IntoInnerError::into_error)?;

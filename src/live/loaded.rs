@@ -1,9 +1,9 @@
-//! Loaded: which processes have an agent's session in memory, and would not see what is written to its file.
+//! Loaded: which processes have an agent's session in memory, and would not see bytes that are written to its file.
 //!
 //! An agent that keeps the file open has it; one that runs in the session's folder may have it; one that holds its own
 //! lock says so. Where the system shows no processes as files, `lsof` is asked.
 //!
-//! Invariant: nothing is changed, and what cannot be read counts as not there.
+//! Invariant: nothing is changed, and a file or a process that cannot be read counts as not there.
 
 use std::{
     ffi::OsStr,
@@ -26,11 +26,11 @@ pub struct Holder {
     pub pid: u32,
     /// The program.
     pub name: String,
-    /// What says so.
+    /// The sign that it has the session loaded.
     pub how: How,
 }
 
-/// What says that a process has a session loaded.
+/// The sign that a process has a session loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// It keeps the file open.
@@ -104,7 +104,7 @@ fn by_proc(
             program(&command, programs).map_or_else(|| name.trim().to_owned(), str::to_owned)
         };
         let is_open = |descriptor: PathBuf| {
-            // A link to a socket or a pipe is none to a file; only what lies there tells.
+            // A link to a socket or a pipe does not name a file; only the device and the inode tell.
             fs::metadata(descriptor)
                 .is_ok_and(|found| (found.dev(), found.ino()) == (meta.dev(), meta.ino()))
         };
@@ -112,7 +112,7 @@ fn by_proc(
             let mut descriptors = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
             descriptors.any(|descriptor| is_open(descriptor.path()))
         };
-        // Once it runs the other program, a copy of this process holds none of its files: so it is asked twice.
+        // Once a copy of this process runs the other program, it holds none of this one's files: so it is asked twice.
         if has_it_open() && !is_copy(&process) && has_it_open() {
             holders.push(Holder { pid, name: name(), how: How::Open });
         } else if program(&command, programs).is_some()
@@ -129,7 +129,7 @@ fn by_proc(
 fn is_copy(process: &Path) -> bool {
     let program = |process: &Path| fs::read_link(process.join("exe")).ok();
     let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
-    // The name of the program stands in brackets, and may hold any; then come the state and the parent.
+    // The name of the program stands in brackets, and may hold brackets itself; then come the state and the parent.
     let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
     parent.and_then(|parent| parent.parse().ok()) == Some(std::process::id())
         && program(process) == program(Path::new("/proc/self"))

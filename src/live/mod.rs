@@ -1,8 +1,8 @@
 //! Live files: the only code that writes a file that an agent reads.
 //!
 //! An owned file is written after its operation is committed, so that it follows the store; its modification time is set to
-//! the operation's, to the millisecond, which no other writer does: a file of the expected length with that time is the one
-//! that was left there.
+//! the operation's, to the millisecond, which no other writer does: a file of the expected length with that time is the
+//! one that the store left there.
 //!
 //! A rotation never leaves the name without a file:
 //!
@@ -14,7 +14,7 @@
 //! 5  sync the folder
 //! ```
 //!
-//! Which files may be written says [`Writable`]: it alone makes a [`WritableFile`], and nothing is written but through one.
+//! [`Writable`] says which files may be written: it alone makes a [`WritableFile`], and all writing goes through one.
 //!
 //! Invariant: a file of an agent is only ever appended to, linked, or renamed over by a complete one of the same owner.
 

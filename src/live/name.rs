@@ -1,11 +1,11 @@
-//! The names that stand beside a live file: of its successor, and of what was set aside.
+//! The names next to a live file: of its successor, and of the files that were set aside.
 
 use std::{
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
 };
 
-/// The name beside a live file under which its successor is written.
+/// Returns the path next to a live file under which its successor is written.
 pub fn fresh_path(live: &Path) -> PathBuf {
     live.with_file_name(beside(live.file_name().unwrap_or_default(), NEW))
 }
@@ -18,12 +18,12 @@ pub fn is_aside(path: &Path) -> bool {
     })
 }
 
-/// What stands between a live file's name and the number of a rotation.
+/// The mark between a live file's name and the number of a rotation.
 const MARK: &str = ".undertext-";
-/// What stands there for the successor.
+/// The word in the place of the number for the successor.
 pub(super) const NEW: &str = "new";
 
-/// Returns the name beside a live file with this behind the mark.
+/// Returns the name next to a live file with this word behind the mark.
 pub(super) fn beside(name: &OsStr, what: &str) -> OsString {
     let mut name = name.to_owned();
     name.push(MARK);

@@ -1,10 +1,10 @@
-//! What is known of a file before it is read.
+//! The length, the inode and the time of a file, known before it is read.
 
 use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 
 use crate::model::Timestamp;
 
-/// What is known of a file without reading it.
+/// The length, the inode and the time of a file, known without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Its length.
@@ -24,7 +24,7 @@ impl From<&fs::Metadata> for Seen {
     }
 }
 
-/// Returns what is known of a file, if it is there.
+/// Returns the length, the inode and the time of a file, if it is there.
 pub fn look(path: &Path) -> io::Result<Option<Seen>> {
     match fs::metadata(path) {
         Ok(meta) => Ok(Some(Seen::from(&meta))),

@@ -33,13 +33,13 @@ pub enum Denied {
     /// The path is known from the store alone.
     #[error("it lies outside of its agent's folders, and nobody pointed at it on this machine")]
     Outside,
-    /// The path has dots in it, or is no transcript of the store.
+    /// The path has dots in it, or is not a transcript of the store.
     #[error("a session's file cannot lie there")]
     Crooked,
     /// The store's folder of transcripts is a link.
     #[error("its folder is a link")]
     Link,
-    /// It is no regular file.
+    /// It is not a regular file.
     #[error(transparent)]
     Refused(Refusal),
     /// The file system failed.
@@ -78,7 +78,7 @@ impl Writable {
         if !path.is_absolute() || !path.components().all(is_plain) {
             return Err(Denied::Crooked);
         }
-        // Where it really lies is what counts, of the agent's folder too.
+        // The real place counts, without links; the agent's folder is resolved too.
         let parent = parent.canonicalize()?;
         let is_below = |(of, folder): &(&str, PathBuf)| {
             *of == format && folder.canonicalize().is_ok_and(|folder| parent.starts_with(folder))
