@@ -1,10 +1,10 @@
 //! Changing the disk: every step that changes a live file, its successor, an agent's list of folders, or the lock of an
 //! archive.
 //!
-//! Each method is one event: it happens or fails as one, which is what the tests break in turn. A file or a folder is an open
-//! one, and a name is a name in such a folder, so that no step follows a link.
+//! Each method is one event: it happens or fails as one, and the tests break each in turn. A file or a folder is an
+//! open one, and a name is a name in such a folder, so that no step follows a link.
 //!
-//! What lies beside the database for its sake, the database itself and settings are changed elsewhere; reading changes nothing.
+//! The database, the files next to it for its sake, and settings are changed elsewhere; reading changes nothing.
 
 use std::{
     ffi::OsStr,
@@ -37,13 +37,13 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// Sets the time of a file's modification.
     fn stamp(&self, file: &File, at: SystemTime) -> io::Result<()>;
 
-    /// Waits until what a file holds, or the names in a folder, are safe from a power cut.
+    /// Waits until the bytes of a file, or the names in a folder, are safe from a power cut.
     fn sync(&self, file: &File) -> io::Result<()>;
 
     /// Gives a file another name, which is not taken.
     fn link(&self, folder: &File, name: &OsStr, other: &OsStr) -> io::Result<()>;
 
-    /// Gives a file another name in the place of its own; who has that name loses it.
+    /// Gives a file another name in the place of its own; a file that has that name loses it.
     fn rename(&self, folder: &File, name: &OsStr, to: &OsStr) -> io::Result<()>;
 
     /// Takes a name from a file.

@@ -1,7 +1,7 @@
-//! The disk: the one way to open and read what others could have written, and the steps that change files.
+//! The disk: the one way to open and read files that others could have written, and the steps that change files.
 //!
 //! A path in a folder, a store or a transcript may lead to anything: a pipe that nobody writes, a device without an end, a
-//! file that grows while it is read. So whatever is read from there is opened here.
+//! file that grows while it is read. So every file that is read from there is opened here.
 //!
 //! Invariant: nothing but a regular file is opened, opening never waits, and no read goes beyond the length that its caller
 //! states.
@@ -25,7 +25,7 @@ pub const SMALL: u64 = 1 << 20;
 /// The longest file that a person or a tool wrote as a text: a manifest, settings, certificates.
 pub const TEXT: u64 = 16 << 20;
 
-/// What is done with a link in the last part of a path; links before that are followed.
+/// The treatment of a link in the last part of a path; links before that are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     /// It leads to the file.
@@ -37,11 +37,11 @@ pub enum Links {
 /// Why something is not opened or not read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is something else than a file.
+    /// It is not a file.
     NoFile(&'static str),
-    /// It is a link, where none is followed.
+    /// It is a link, in a place where links are refused.
     Link,
-    /// The system makes it up as it is read, as those under `/proc`.
+    /// The system makes it up as it is read, as it does the files under `/proc`.
     MadeUp,
     /// It is longer than this many bytes.
     TooLong(u64),
@@ -83,7 +83,7 @@ pub fn open(path: &Path, links: Links) -> io::Result<File> {
     open_at(CWD, path, links, OFlags::RDONLY)
 }
 
-/// Opens a regular file below an open folder, to read or to write what is there.
+/// Opens a regular file below an open folder, to read it or to write to it.
 pub(crate) fn open_at(
     folder: impl AsFd,
     path: &Path,
@@ -94,7 +94,7 @@ pub(crate) fn open_at(
         Links::Follow => (AtFlags::empty(), OFlags::empty()),
         Links::Refuse => (AtFlags::SYMLINK_NOFOLLOW, OFlags::NOFOLLOW),
     };
-    // To open a device may already do something, so it is looked at before; what came meanwhile is told by the descriptor.
+    // To open a device may already do something, so it is looked at before; the descriptor tells if it changed since.
     regular(&rustix::fs::statat(&folder, path, at)?)?;
     let calm = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = rustix::fs::openat(&folder, path, access | calm | no_follow, Mode::empty())?;
@@ -105,7 +105,7 @@ pub(crate) fn open_at(
     Ok(file.into())
 }
 
-/// Opens a file to write what is there, and makes it, private, if it is not; no link is followed.
+/// Opens a file to write to it, and makes it, private, if it is not there; no link is followed.
 pub fn open_or_make(path: &Path) -> io::Result<File> {
     loop {
         match open_at(CWD, path, Links::Refuse, OFlags::WRONLY) {
@@ -142,7 +142,7 @@ pub(crate) fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     file.write_all_at(bytes, at)
 }
 
-/// Waits until what was written to a file is on the disk.
+/// Waits until the bytes that were written to a file are on the disk.
 pub(crate) fn sync_data(file: &File) -> io::Result<()> {
     file.sync_data()
 }
@@ -153,7 +153,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::from(rustix::fs::open(folder, flags, Mode::empty())?).sync_all()
 }
 
-/// Looks at what is at a path without opening it and returns whether it is a file; all else is refused, links too.
+/// Looks at a path without opening it and returns whether a file is there; anything else is refused, links too.
 pub fn look(path: &Path) -> io::Result<bool> {
     match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => regular(&stat).map(|()| true),
