@@ -2,7 +2,7 @@
 //!
 //! Items are bytes, because paths are; a line break in one is written as `\n`, a backslash as `\\`.
 //!
-//! Invariant: what is read was written by the user who reads it: a file of somebody else, or one that is none, is an error.
+//! Invariant: a list was written by the user who reads it: somebody else's file, or anything but a file, is an error.
 
 use std::{
     fs::{self, DirBuilder},

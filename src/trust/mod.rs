@@ -1,7 +1,7 @@
-//! What this user has said on this machine: which stores that lie in folders are used, and which files of agents are written.
+//! Trust: on this machine, this user says which stores in folders are used, and which files of agents are written.
 //!
-//! A store, a setting or a path that somebody else could have written is data. What gives it power is an item of a list
-//! in the user's own state folder, which no repository, archive or transcript reaches.
+//! A store, a setting or a path that somebody else could have written is data. It has power only through an item of a
+//! list in the user's own state folder, which no repository, archive or transcript reaches.
 //!
 //! Trust names a store by its path, by the device and inode of its folder, by the inode of its database and by its own id,
 //! a number that was drawn when it was made. A store that a checkout puts in its place is a strange one.
@@ -35,7 +35,7 @@ const MACHINE: &str = "machine";
 /// How many parts a store's folder may have; a store makes fewer than ten.
 const MOST_PARTS: usize = 100;
 
-/// What tells a store from every other one, but for its own id.
+/// The marks that tell a store from every other one, but for its own id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The device that its folder lies on.
@@ -74,7 +74,7 @@ pub enum Strange {
     Odd(PathBuf),
     /// A part of it belongs to somebody else.
     Foreign(PathBuf),
-    /// Other users can reach what is in it.
+    /// Other users can reach its content.
     Open,
     /// A part of it, or the list of trusted stores, cannot be read.
     Unreadable(String),
@@ -120,7 +120,7 @@ impl Stores {
         Ok(self.0.read()?.iter().filter_map(|item| Trusted::parse(item)).collect())
     }
 
-    /// Trusts a store; what was said of its path before is forgotten.
+    /// Trusts a store; forgets the earlier items of its path.
     pub fn trust(&self, store: &Trusted) -> io::Result<()> {
         self.0.change(|items| {
             forget(items, &store.path);
@@ -135,8 +135,8 @@ impl Stores {
         Ok(found)
     }
 
-    /// Returns what is trusted at a folder, if it still lies there as it was trusted: whether it is that store, only its own id
-    /// tells.
+    /// Returns the store that is trusted at a folder, if its place is still the same; only its own id tells whether it
+    /// is that store.
     pub fn at(&self, folder: &Path) -> Result<Trusted, Strange> {
         let listed = self.all()?.into_iter().find(|store| store.path == folder);
         let (listed, place) = match (listed, examine(folder)) {
@@ -218,7 +218,7 @@ pub fn examine(folder: &Path) -> Result<Place, Strange> {
     Ok(Place { device: meta.dev(), inode: meta.ino(), database: database.ino() })
 }
 
-/// Returns the names in a folder, if there are not more than a store has.
+/// Returns the names in a folder, if there are no more than `most`.
 fn names(folder: &Path, most: usize) -> Result<Vec<PathBuf>, Strange> {
     let mut names = Vec::new();
     for part in fs::read_dir(folder)? {
@@ -277,7 +277,7 @@ pub fn machine(state: &Path) -> io::Result<Option<MachineId>> {
     Ok(number.and_then(|number| u64::from_str_radix(number, 16).ok()).map(MachineId::new))
 }
 
-/// Keeps a number that was drawn for this user on this computer, unless there is one, and returns the one that counts.
+/// Keeps a number that was drawn for this user on this computer, unless one is kept, and returns the one that counts.
 pub fn draw_machine(state: &Path, drawn: MachineId) -> io::Result<MachineId> {
     List::new(state, MACHINE).change(|items| {
         if items.is_empty() {
