@@ -1,4 +1,4 @@
-//! Commands: what an operation was, with what a person or a program should know of it.
+//! Commands: what an operation did, with the details that a person or a program should know.
 //!
 //! Invariant: the number of a command, and of each of its fields, never gets another meaning.
 
@@ -13,7 +13,7 @@ macro_rules! commands {
     ($($(#[$doc:meta])* $code:literal $name:ident $word:literal {
         $($(#[$field_doc:meta])* $tag:literal $field:ident: $type:ty,)*
     })+) => {
-        /// What an operation was.
+        /// The command of an operation.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Command {
@@ -34,7 +34,7 @@ macro_rules! commands {
                 }
             }
 
-            /// Returns what it says as a JSON object: a field where it holds something.
+            /// Returns its fields as a JSON object, without those that hold nothing.
             pub fn to_json(&self) -> Value {
                 if let Self::New { about } = self {
                     return parsed("about", about.to_text().into());
@@ -63,7 +63,7 @@ macro_rules! commands {
                         $(Field::put($field, $tag, &mut fields);)*
                         put_field($code, &fields, out);
                     })+
-                    // A program never writes what it does not know.
+                    // A program never writes a command that it does not know.
                     Self::Unknown { code } => put_field(*code, &Vec::new(), out),
                 }
             }
@@ -120,7 +120,7 @@ commands! {
     2 Append "append" {
         /// The branch.
         1 branch: Text,
-        /// How many characters a tool's answer was let have.
+        /// The most characters that a tool's answer was allowed.
         2 limit: Option<u64>,
         /// What happened on the way, as a JSON list.
         3 events: Option<Text>,
@@ -132,9 +132,9 @@ commands! {
     }
     /// Another branch became the current one.
     4 Switch "switch" {
-        /// The branch that was.
+        /// The branch before.
         1 from: Text,
-        /// The branch that is.
+        /// The branch now.
         2 branch: Text,
     }
     /// A checkpoint was put where the session stood.
@@ -150,7 +150,7 @@ commands! {
         2 entry: Option<EntryId>,
         /// To the end of this branch.
         3 branch: Option<Text>,
-        /// And this was said there.
+        /// With this message, said there.
         4 message: Option<Text>,
         /// The branch that keeps where it stood.
         5 left: Option<Text>,
@@ -160,13 +160,13 @@ commands! {
         /// The branch that keeps where it stood.
         1 left: Option<Text>,
     }
-    /// What tools answered was cut.
+    /// Answers of tools were cut.
     8 Truncate "truncate" {
         /// The branch.
         1 branch: Text,
         /// The branch that keeps the uncut state.
         2 left: Option<Text>,
-        /// The window that the limit was made of, in tokens.
+        /// The window from which the limit was computed, in tokens.
         3 window: Option<u64>,
         /// How many characters an answer may have.
         4 limit: u64,
@@ -179,9 +179,9 @@ commands! {
         2 trigger: Option<String>,
         /// How many tokens the context had.
         3 pre_tokens: u64,
-        /// How many it has.
+        /// How many it has now.
         4 post_tokens: Option<u64>,
-        /// How many fit.
+        /// How many fit in.
         5 window: u64,
         /// How many messages were summarised.
         6 summarised: u64,
@@ -202,20 +202,20 @@ commands! {
     }
     /// An operation was taken back.
     10 Undo "undo" {
-        /// Which.
+        /// The operation's number.
         1 undoes: u64,
         /// Its command's word.
         2 command: String,
-        /// The branches that keep what had come since.
+        /// The branches that keep the records since.
         3 left: Vec<Text>,
     }
     /// An undo was taken back.
     11 Redo "redo" {
-        /// Which.
+        /// The operation's number.
         1 undoes: u64,
         /// Its command's word.
         2 command: String,
-        /// The branches that keep what had come since.
+        /// The branches that keep the records since.
         3 left: Vec<Text>,
     }
     /// The session was left out of lists, or shown in them again.
@@ -237,18 +237,18 @@ commands! {
         /// Whether more of the same import follows.
         2 part: bool,
     }
-    /// What another program did to the live file, or to one that was set aside, was taken in.
+    /// Changes by another program to the live file, or to one that was set aside, were taken in.
     15 CatchUp "catch-up" {
         /// How many entries are new.
         1 entries: u64,
-        /// The branch that they joined, or that keeps what another program wrote.
+        /// The branch that they joined, or that keeps the other program's records.
         2 branch: Option<Text>,
         /// The branch that keeps where the current one stood.
         3 left: Option<Text>,
     }
 }
 
-/// What a field says, if it holds something.
+/// A field that is shown if it holds something.
 trait Shown {
     fn shown(&self) -> Option<Value>;
 }
@@ -295,7 +295,7 @@ impl<T: Shown> Shown for Vec<T> {
     }
 }
 
-/// Returns the JSON that the text of some fields is.
+/// Returns the value of a field; of some fields, the JSON in its text.
 fn parsed(field: &str, value: Value) -> Value {
     let is_json = matches!(field, "about" | "events" | "files");
     let text = value.as_str().filter(|_| is_json);
@@ -311,7 +311,7 @@ impl Command {
         }
     }
 
-    /// Returns whether it only took in what another program wrote.
+    /// Returns whether it only took in records that another program wrote.
     pub fn takes_in(&self) -> bool {
         matches!(self, Self::Import { .. } | Self::CatchUp { .. })
     }

@@ -1,15 +1,15 @@
-//! A text that is cut: where, and what stands in the place of the rest.
+//! A text that is cut: where, and the words in the place of the rest.
 
-/// A cut in a text. Characters are Unicode scalar values: what is counted, shown and told is the same everywhere.
+/// A cut in a text. Characters are Unicode scalar values: counts, displays and reports agree everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// How many bytes of the text stay: a character ends there.
     pub at: usize,
-    /// How many characters they are.
+    /// How many characters these bytes are.
     pub kept: usize,
     /// How many characters the text has.
     pub whole: usize,
-    /// What stands behind them.
+    /// The text that stands behind them.
     pub suffix: String,
 }
 

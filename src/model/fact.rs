@@ -1,8 +1,8 @@
-//! Facts: what an operation adds to a session, for ever.
+//! Facts: the additions of an operation to a session, for ever.
 //!
 //! Everything is numbered within its session, so that no number of a store's own enters a hash: entries, operations,
 //! files and generations from 1, checkpoints from 0. Small facts ([`Facts`]) stand in the operation's record; those of
-//! which there may be many ([`Bulk`]) are named there by their number and digest, and stand beside it.
+//! which there may be many ([`Bulk`]) are named there by their count and digest, and stand next to it.
 //!
 //! Invariant: no fact is ever updated or deleted; each belongs to one operation, whose hash covers it.
 //!
@@ -11,10 +11,10 @@
 //! `redact` is not built; this is how it will be, and nothing here stands in its way. A [`Tombstone`] names an entry and
 //! says how long its line was. Every hash stays: the entry keeps its id, and with it running hashes, digests and the
 //! chain of operations; only the id can no longer be computed from the line, and `verify` says so (`intact, N redacted`).
-//! What goes with the line: the literal bytes of its texts, moved to the first other line that refers to them, or gone
+//! These go with the line: the literal bytes of its texts, moved to the first other line that refers to them, or gone
 //! with the last; its tag among lines without names, so that the same bytes are not taken for it when they come again;
-//! words of persons ([`super::Text`]) by their rows; what was derived (card, hints, counts), made anew. The segment is
-//! written anew without it, then the file is vacuumed and its log truncated, so that no page holds the bytes.
+//! words of persons ([`super::Text`]) by their rows; derived rows (card, hints, counts), rebuilt. The segment is
+//! written again without it, then the file is vacuumed and its log truncated, so that no page holds the bytes.
 
 mod encoding;
 
@@ -23,7 +23,7 @@ use super::{
     varint::{put_varint, take_varint},
 };
 
-/// What names a session for ever: the agent's format and the agent's id.
+/// The name of a session for ever: the agent's format and the agent's id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionName {
     /// The format's name, such as `native`.
@@ -81,7 +81,7 @@ pub struct Run {
     pub start: u64,
     /// The first entry.
     pub first: u64,
-    /// How many entries; none if only the tail changed.
+    /// How many entries; 0 if only the tail changed.
     pub count: u64,
     /// The separators.
     pub gaps: Gaps,
@@ -89,11 +89,11 @@ pub struct Run {
     pub bytes: u64,
     /// The running hash after the last entry.
     pub running: Running,
-    /// What follows the last entry; only the last run of a growth says so.
+    /// The bytes behind the last entry; only the last run of a growth has them.
     pub tail: Vec<u8>,
 }
 
-/// The separators of a run: pairs of a count and the bytes that stand before each of so many entries.
+/// The separators of a run: pairs of a count and the bytes that stand before each of that many entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gaps(pub Vec<(u64, Vec<u8>)>);
 
@@ -149,20 +149,20 @@ pub struct Checkpoint {
 pub struct Origin {
     /// The entry.
     pub entry: u64,
-    /// What it replaced.
+    /// The entry that it replaced.
     pub origin: u64,
-    /// What was cut, if it was replaced for that.
+    /// The cut, if it was replaced for that.
     pub cut: Option<Cutting>,
 }
 
-/// What was cut of the answers in a line.
+/// The cuts in the answers of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cutting {
     /// The tool.
     pub tool: Option<String>,
-    /// About how many tokens the answers were.
+    /// About how many tokens the answers had.
     pub tokens_before: u64,
-    /// About how many they are.
+    /// About how many they have now.
     pub tokens_after: u64,
     /// The texts.
     pub texts: Vec<CutOff>,
@@ -175,15 +175,15 @@ pub struct CutOff {
     pub call: String,
     /// Which text of the answer, from 0.
     pub text: u64,
-    /// How many it has.
+    /// How many the text has.
     pub whole: u64,
-    /// Behind how many it was cut.
+    /// How many of them stay.
     pub kept: u64,
-    /// How many the words have that stand there instead.
+    /// How many the words in the place of the rest have.
     pub suffix: u64,
 }
 
-/// The intent to put a new file in the place of the live one. Whether it is done, the folder itself says.
+/// The intent to put a new file in the place of the live one. The folder itself tells whether it is done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rotation {
     /// The live file.
@@ -200,25 +200,25 @@ pub struct Rotation {
     pub length: u64,
 }
 
-/// A compressed file, whose bytes are kept as they lay: no compressor is sure to give the same ones for ever.
+/// A compressed file, whose own bytes are kept: no compressor is sure to make the same ones for ever.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Container {
     /// The generation that it holds.
     pub generation: u64,
     /// The digest of its bytes.
     pub digest: Digest,
-    /// How many they are.
+    /// How many bytes it has.
     pub size: u64,
 }
 
-/// A file that an agent keeps beside a session's own, such as a tool's long answer.
+/// A file that an agent keeps next to a session's own, such as a tool's long answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sidecar {
     /// The file.
     pub file: u64,
     /// The digest of its bytes.
     pub digest: Digest,
-    /// How many they are.
+    /// How many bytes it has.
     pub size: u64,
 }
 
@@ -238,7 +238,7 @@ pub struct Base {
 /// A change that was asked for while an agent had the session loaded, and that waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// What is to be done.
+    /// The command to be carried out.
     pub command: Command,
     /// Where the branch is to stand.
     pub to: Option<Position>,
@@ -272,7 +272,7 @@ pub struct Facts {
     pub rotations: Vec<Rotation>,
     /// Compressed files.
     pub containers: Vec<Container>,
-    /// Files beside the session's own.
+    /// Files next to the session's own.
     pub sidecars: Vec<Sidecar>,
     /// The numbers of files that their agent deleted.
     pub gone: Vec<u64>,
@@ -299,7 +299,7 @@ pub struct Bulk {
     pub origins: Vec<Origin>,
 }
 
-/// How a record names facts that stand beside it.
+/// The name that a record has for facts that stand next to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Named {
     /// How many.
@@ -309,7 +309,7 @@ pub struct Named {
 }
 
 impl Place {
-    /// Returns the path, relative to whatever it lies below.
+    /// Returns the path, relative to the folder that it lies below.
     pub fn path(&self) -> &[u8] {
         match self {
             Self::Store(path) | Self::Home(_, path) | Self::Path(_, path) => path,
@@ -371,7 +371,7 @@ impl Run {
 }
 
 impl Gaps {
-    /// Returns the separator that stands before an entry where nothing else is said: a line end, but for the first.
+    /// Returns the separator that stands before an entry unless a run says otherwise: a line end, but for the first.
     pub fn usual(position: u64) -> &'static [u8] {
         if position == 0 { b"" } else { b"\n" }
     }

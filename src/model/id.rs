@@ -10,10 +10,10 @@
 //! | [`OperationId`] | `undertext operation 2` | see [`crate::model::Operation`] |
 //! | [`Digest`] of facts | `undertext facts 2` | their encodings, each behind its length |
 //! | [`Digest`] of words | `undertext words 2` | the salt (16 bytes), then the text |
-//! | [`Digest`] of bytes | none (plain BLAKE3) | the bytes of a file that is kept as it lay |
+//! | [`Digest`] of bytes | none (plain BLAKE3) | the bytes of a file that is kept byte for byte |
 //!
 //! The link is empty where the line carries a name of its own (see [`crate::model::line::Shape::name`]), else it is the
-//! entry that stands before this one in its file. The running hash of nothing is 32 zero bytes.
+//! entry that stands before this one in its file. The running hash of an empty generation is 32 zero bytes.
 //!
 //! Invariant: these functions never change their answers; the tests pin examples.
 
@@ -60,7 +60,7 @@ macro_rules! id_type {
                 bytes.try_into().ok().map(Self)
             }
 
-            /// Returns the id whose 64 hexadecimal digits `text` is.
+            /// Returns the id that `text` writes in 64 hexadecimal digits.
             pub fn from_hex(text: &str) -> Option<Self> {
                 let mut bytes = [0; 32];
                 let pairs = text.as_bytes().chunks(2);
@@ -113,16 +113,16 @@ id_type! {
     Running
 }
 id_type! {
-    /// The hash that vouches for an operation and for all that came before it in its session.
+    /// The hash that vouches for an operation and for all earlier operations of its session.
     OperationId
 }
 
 id_type! {
-    /// The hash by which an operation's record names what stands beside it.
+    /// The hash by which an operation's record names data that stands next to it.
     Digest
 }
 
-/// What tells a store from every other one: a number that is drawn when it is made.
+/// The number that tells a store from every other one: it is drawn when the store is made.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoreId([u8; 16]);
 
@@ -137,7 +137,7 @@ impl StoreId {
         &self.0
     }
 
-    /// Returns the id whose 32 hexadecimal digits `text` is.
+    /// Returns the id that `text` writes in 32 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         let is_hex = text.len() == 32 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
         let number = is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten();
@@ -180,7 +180,7 @@ impl MachineId {
 }
 
 impl OperationId {
-    /// Returns the hash of an operation: of the one before it, of what it belongs to, and of its record.
+    /// Returns the hash of an operation, which covers the one before it, its store, session and number, and its record.
     pub(crate) fn of(
         before: Option<OperationId>,
         store: StoreId,
@@ -202,12 +202,12 @@ impl OperationId {
 }
 
 impl Digest {
-    /// The digest of what there is none of.
+    /// The digest that stands for absent data.
     pub(crate) const NONE: Self = Self([0; 32]);
 
     /// Returns the digest of the encodings of facts.
     pub(crate) fn of_facts<'a>(encodings: impl Iterator<Item = &'a [u8]>) -> Self {
-        // Few facts are hashed in one piece, which is many times as fast.
+        // Few facts are hashed in one piece, which is many times faster.
         let (mut piece, mut many) = (Vec::with_capacity(256), None);
         for bytes in encodings {
             piece.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
@@ -302,7 +302,7 @@ impl IdPrefix {
         Some(Self { low, high })
     }
 
-    /// Returns the prefix that one id alone has.
+    /// Returns all digits of an id, the prefix of this id alone.
     pub fn whole(id: &EntryId) -> Self {
         Self { low: id.0, high: id.0 }
     }
@@ -312,7 +312,7 @@ impl IdPrefix {
         self.low <= id.0 && id.0 <= self.high
     }
 
-    /// Returns the least and the greatest id that begin so.
+    /// Returns the least and the greatest id that begin with these digits.
     pub fn bounds(&self) -> (EntryId, EntryId) {
         (EntryId(self.low), EntryId(self.high))
     }

@@ -1,7 +1,7 @@
 //! Lines: how the bytes of a file become records, and what the store looks for in one.
 //!
 //! A file is white space and lines in turn, then a **tail**. White space is space, tab, CR and LF;
-//! what precedes a line is its **separator**. The bytes between two LF are a physical line. Behind
+//! the white space before a line is its **separator**. The bytes between two LF are a physical line. Behind
 //! the white space with which it begins, a physical line is taken apart from the front:
 //!
 //! 1. A complete JSON object (the grammar of [`crate::json`]) is a line and ends at its brace. What
@@ -41,7 +41,7 @@ pub const TEXT_MIN: usize = 256;
 /// The most bytes that a line may have, together with its separator.
 pub const LINE_MAX: usize = 512 << 20;
 
-/// What the scanner finds in a line that is one complete object; spans count from its brace.
+/// The shape of a line that is one complete object, as the scanner finds it; spans count from its brace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     /// The string values of [`TEXT_MIN`] bytes or more between their quotes, at any depth, in order.
@@ -61,7 +61,7 @@ pub struct Line<'a> {
     pub separator: &'a [u8],
     /// The record.
     pub bytes: &'a [u8],
-    /// What it holds if it is an object, None if it is opaque.
+    /// Its shape if it is an object, None if it is opaque.
     pub shape: Option<Shape>,
     /// Whether it began on the same physical line as the line before it.
     pub glued: bool,
@@ -84,7 +84,7 @@ pub struct Split<'a> {
 
 /// Takes a physical line apart.
 ///
-/// The segment is the physical line without its LF, or what is left of it behind lines already
+/// The segment is the physical line without its LF, or its rest behind lines already
 /// taken (`glued` tells that there are any). White space carried over from before may precede it.
 /// `ended` tells whether its LF is there.
 pub fn split(segment: &[u8], ended: bool, glued: bool) -> Split<'_> {
@@ -92,7 +92,7 @@ pub fn split(segment: &[u8], ended: bool, glued: bool) -> Split<'_> {
 }
 
 impl<'a> Split<'a> {
-    /// Returns what no line has taken: the tail so far, or the beginning of the next separator.
+    /// Returns the bytes that no line has taken: the tail so far, or the beginning of the next separator.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -139,7 +139,7 @@ fn stub(opaque: &[u8]) -> Option<usize> {
     None
 }
 
-/// What a scan has seen of an object's shape.
+/// The part of an object's shape that a scan has seen.
 struct Seen<'a> {
     object: &'a [u8],
     texts: Vec<Range<usize>>,
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_search_for_a_stub_has_a_budget() {
-        // Each candidate costs all that follows it. 400 of them cost 400 * 401 / 2 * 5 bytes and
+        // Each candidate costs all bytes behind it. 400 of them cost 400 * 401 / 2 * 5 bytes and
         // the object behind them 400 times: within the budget. 4,000 are not.
         let hostile = |n: usize| [&br#"{"a":"#.repeat(n)[..], br#"{"b":2}"#].concat();
         assert_eq!(split(&hostile(400), true, false).count(), 2);

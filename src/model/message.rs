@@ -1,4 +1,4 @@
-//! The normalised view: what any agent's record says, in one shape.
+//! The normalised view: the messages of any agent's records, in one shape.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::model::Timestamp;
 pub enum Role {
     /// Instructions, or words of the program itself.
     System,
-    /// The person, or what is put in the person's place.
+    /// The person, or a text that is put in the person's place.
     User,
     /// The model.
     Assistant,
@@ -44,16 +44,16 @@ pub enum Block {
         name: String,
         /// The arguments: JSON as it stands in the record.
         input: String,
-        /// What the provider must get back with the call to take it as its own.
+        /// The text that the provider must get back with the call to take it as its own.
         signature: Option<String>,
     },
-    /// What a tool answered.
+    /// The answer of a tool.
     Result {
         /// The call it answers.
         id: String,
         /// The tool, where the record says it.
         name: Option<String>,
-        /// The answer: texts, images and what is unknown here.
+        /// The answer: texts, images and blocks unknown here.
         blocks: Vec<Block>,
         /// Whether the tool failed.
         error: bool,
@@ -69,14 +69,14 @@ pub enum Block {
     },
 }
 
-/// What a model thought before it spoke.
+/// The thoughts of a model before it spoke.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thinking {
-    /// As far as it is readable.
+    /// The readable part of them.
     pub text: String,
-    /// What the provider must get back to take it as its own: a signature, or the whole in a form that only it can read.
+    /// The text that the provider must get back to take them as its own: a signature, or all, for it alone to read.
     pub signature: Option<String>,
-    /// Whether nothing of it is readable, and the signature is all.
+    /// Whether they are unreadable, and the signature is all.
     pub is_redacted: bool,
 }
 
@@ -98,7 +98,7 @@ pub enum Source {
     Data(String),
     /// At an address.
     Url(String),
-    /// Where the record alone does not lead.
+    /// At a place to which the record alone does not lead.
     Elsewhere,
 }
 
@@ -107,7 +107,7 @@ pub enum Source {
 pub enum Stop {
     /// It was said to the end.
     End,
-    /// There was no more room for it.
+    /// The room for it ran out.
     Length,
     /// It waits for the results of its calls.
     Calls,
@@ -121,7 +121,7 @@ pub enum Stop {
     Error,
 }
 
-/// What a model says that it used for one request.
+/// The tokens that a model says it used for one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Usage {
     /// Tokens of the request that were neither read from nor written to a cache.
@@ -139,29 +139,29 @@ pub struct Usage {
 pub struct Message {
     /// Who speaks.
     pub role: Role,
-    /// What is said.
+    /// The blocks that make it up.
     pub blocks: Vec<Block>,
     /// The provider's id of a message that is split over several records.
     pub id: Option<String>,
-    /// When.
+    /// When it was said.
     pub time: Option<Timestamp>,
     /// Which model answered.
     pub model: Option<String>,
-    /// What it used.
+    /// The tokens that the model used.
     pub usage: Option<Usage>,
     /// How the answer ended, where the record says it.
     pub stop: Option<Stop>,
-    /// Whether it stands for what a compaction left out.
+    /// Whether it stands for the messages that a compaction left out.
     pub is_summary: bool,
 }
 
 impl Block {
-    /// Returns a text that a tool answered.
+    /// Returns a tool's answer of one text.
     pub fn answer(id: String, text: String, error: bool) -> Self {
         Self::Result { id, name: None, blocks: vec![Self::Text(text)], error }
     }
 
-    /// Returns the words of a tool's answer: its texts, joined by line ends; nothing of any other block.
+    /// Returns the words of a tool's answer: its texts, joined by line ends; any other block has none.
     pub fn answer_text(&self) -> Cow<'_, str> {
         match self {
             Self::Result { blocks, .. } => texts(blocks),
@@ -202,7 +202,7 @@ impl Message {
         texts(&self.blocks).into_owned()
     }
 
-    /// Returns the blocks; what of a tool's answer is no text follows the answer.
+    /// Returns the blocks; blocks in a tool's answer that are no texts follow the answer.
     pub fn parts(&self) -> impl Iterator<Item = &Block> {
         self.blocks.iter().flat_map(|block| {
             let within = match block {

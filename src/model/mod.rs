@@ -1,8 +1,8 @@
 //! Values: the vocabulary of the store. No I/O, no clock, no SQL.
 //!
-//! Read in this order: `id` (what a hash covers), [`mod@line`] (how bytes become lines), `fact` (what is kept for ever),
-//! `command`, `text` and `operation` (how a command puts its facts on record), `tagged` and `varint` (how that is written),
-//! `state` (what operations make of a session), `record` (what is derived from a line), `message` (what a line says).
+//! Read in this order: `id` (what a hash covers), [`mod@line`] (how bytes become lines), `fact` (the lasting facts),
+//! `command`, `text` and `operation` (how a command puts its facts on record), `tagged` and `varint` (the encoding),
+//! `state` (a session's state, folded from its operations), `record` (the values from a line), `message` (its words).
 
 mod command;
 mod cut;

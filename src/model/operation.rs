@@ -20,11 +20,11 @@ use super::{
 pub struct Operation {
     /// Its number in the session.
     pub n: u64,
-    /// When.
+    /// When it was.
     pub at: Timestamp,
-    /// What.
+    /// Its command.
     pub command: Command,
-    /// The number of the first entry that it added, or would have.
+    /// The number of the first entry that it added, or would have added.
     pub first: u64,
     /// The entries that it added.
     pub entries: Option<Named>,
@@ -36,7 +36,7 @@ pub struct Operation {
     pub origins: Option<Named>,
     /// The small facts.
     pub facts: Facts,
-    /// What of it a newer program wrote: the numbers of fields, kinds and commands that are not known here.
+    /// The numbers of fields, kinds and commands in it that a newer program wrote and this one does not know.
     pub unknown: Vec<u64>,
     /// The record as it is stored and hashed.
     pub record: Vec<u8>,
@@ -447,7 +447,7 @@ mod tests {
         assert_eq!(clear.record, [2, 2, 7, 0, 3, 1, 1]);
     }
 
-    /// Returns a record in which `field` stands behind what is there.
+    /// Returns a record in which `field` stands behind its own fields.
     fn with(record: &[u8], field: (u64, &[u8])) -> Vec<u8> {
         let mut record = record.to_vec();
         put_field(field.0, &field.1.to_vec(), &mut record);
@@ -479,7 +479,7 @@ mod tests {
             assert_eq!(opened.record, record, "{what}");
             assert_eq!((opened.n, opened.hash), (4, hash), "{what}");
         }
-        // What is known beside it is read.
+        // The known fields next to it are read.
         let opened = Operation::open(1, with(&sealed.record, (9, b"new")), sealed.hash, &[]);
         assert_eq!(opened.unwrap().facts.files, sealed.facts.files);
         let opened = Operation::open(1, command(&[99, 0]), sealed.hash, &[]).unwrap();

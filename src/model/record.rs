@@ -1,11 +1,11 @@
-//! Derived values: what the formats make of lines, kept so that paths are found without reading them again.
+//! Derived values: the formats make them of lines, so that paths are found without reading the lines again.
 //!
 //! Invariant: a record is a function of its line and of the entries with smaller numbers, so that a later line never
 //! changes an earlier record, and `rebuild` makes the same ones.
 
 use crate::model::{NameTag, Timestamp};
 
-/// What an entry is for paths, turns and graphs.
+/// The kind of an entry, for paths, turns and graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A user's message: a turn begins.
@@ -24,7 +24,7 @@ pub enum Kind {
     Summary,
     /// A record that is no part of the conversation.
     Meta,
-    /// What is no record at all.
+    /// A line that is no record.
     Opaque,
 }
 
@@ -68,27 +68,27 @@ pub enum Parent {
     Missing,
 }
 
-/// What is derived from one entry.
+/// The values derived from one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The entry's number.
     pub n: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// The record's own name, as a tag.
     pub name: Option<NameTag>,
-    /// What it follows.
+    /// The edge to the record that it follows.
     pub parent: Parent,
     /// When it was written, by its own word.
     pub time: Option<Timestamp>,
-    /// What else its format's path rule must know of it, in a form of the format's own.
+    /// Other data for its format's path rule, in a form of the format's own.
     pub hint: Vec<u8>,
 }
 
-/// What a state of a file shows of other sessions.
+/// A tie to another session, as a state of a file shows it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tie {
-    /// What it is.
+    /// Its kind.
     pub kind: TieKind,
     /// The agent's id of the other session; of a beginning, its hash.
     pub other: String,
@@ -122,7 +122,7 @@ impl TieKind {
     }
 }
 
-/// What a list of sessions shows of one.
+/// The card of a session: the values that lists show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Card {
     /// The first words of the first turn.

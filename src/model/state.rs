@@ -1,7 +1,7 @@
-//! The state of a session: what all its operations have made of it, by one fold in one place.
+//! The state of a session: the result of all its operations, by one fold in one place.
 //!
-//! Invariant: the state after an operation is a function of the state before and of the operation, so that one that was
-//! kept goes on from where it was kept.
+//! Invariant: the state after an operation is a function of the state before and of the operation, so that a kept
+//! state goes on from where it was kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,9 +38,9 @@ pub struct State {
     pub checkpoints: u64,
     /// The newest checkpoint's operation and place.
     pub checkpoint: Option<(u64, Position)>,
-    /// Where every branch stands that is not hidden.
+    /// Where every branch stands, hidden ones left out.
     pub branches: BTreeMap<String, Position>,
-    /// The current branch, if it was ever said.
+    /// The current branch, if an operation ever named one.
     pub current: Option<String>,
     /// The number of the live file.
     pub live: Option<u64>,
@@ -50,7 +50,7 @@ pub struct State {
     pub undos: Vec<(u64, u64)>,
     /// The rotations, each behind its operation.
     pub rotations: Vec<(u64, Rotation)>,
-    /// The compressed files, each behind its operation and its place among what that keeps.
+    /// The compressed files, each behind its operation and its place among the files which that keeps.
     pub containers: Vec<(u64, u64, Container)>,
     /// The numbers of the files that their agent deleted.
     pub gone: BTreeSet<u64>,
@@ -60,7 +60,7 @@ pub struct State {
     pub pending: Vec<(u64, Pending)>,
     /// The lines that were taken out.
     pub tombstones: Vec<Tombstone>,
-    /// The first operation of which a newer program wrote something that is not known here.
+    /// The first operation in which a newer program wrote something that this one does not know.
     pub unknown: Option<u64>,
 }
 
@@ -105,7 +105,7 @@ impl State {
         }
         self.bases.extend(facts.bases.iter().cloned());
         self.pending.extend(facts.pending.iter().cloned().map(|mut pending| {
-            // A state that is kept holds no words of persons but the names of branches; the operation has them.
+            // A state that is kept holds no words of persons except the names of branches; the operation has them.
             Tagged::texts(&mut pending, &mut Text::forget);
             (n, pending)
         }));

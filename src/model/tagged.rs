@@ -9,7 +9,7 @@
 //!
 //! A reader keeps the tags that it does not know, so that a program can tell what a newer one wrote.
 //!
-//! Invariant: equal values have equal encodings, and what [`Tagged::read`] accepts is what [`Tagged::write`] wrote.
+//! Invariant: equal values have equal encodings, and [`Tagged::read`] accepts only what [`Tagged::write`] wrote.
 
 use super::{
     Digest, EntryId, MachineId, OperationId, Running, Text, Timestamp,
@@ -40,7 +40,7 @@ pub trait Tagged: Sized {
     }
 }
 
-/// What a field may hold.
+/// A value that a field may hold.
 pub(crate) trait Field: Sized + Default {
     /// Writes the field under its tag, unless it holds nothing.
     fn put(&self, tag: u64, out: &mut Vec<u8>);
@@ -48,11 +48,11 @@ pub(crate) trait Field: Sized + Default {
     /// Takes a payload that stood under the field's tag.
     fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed>;
 
-    /// Hands over every text in what it holds.
+    /// Hands over every text in the value.
     fn texts(&mut self, _: &mut dyn FnMut(&mut Text)) {}
 }
 
-/// What the payload of a field may be.
+/// A value that the payload of a field may be.
 pub(crate) trait Payload: Sized {
     /// Appends the payload.
     fn pack(&self, out: &mut Vec<u8>);
@@ -94,7 +94,7 @@ fn take_number(bytes: &mut &[u8]) -> Result<u64, Malformed> {
     let before = *bytes;
     let value = take_varint(bytes).ok_or(Malformed("a number is cut short"))?;
     let taken = before.get(..before.len() - bytes.len()).unwrap_or_default();
-    // The last of several groups holds something, and the tenth no more than the one bit that is left.
+    // The last of several groups is not zero, and the tenth holds no more than the one remaining bit.
     match taken {
         [_, .., 0] => Err(Malformed("a number is longer than it needs to be")),
         [_, _, _, _, _, _, _, _, _, last] if *last > 1 => Err(Malformed("a number is too large")),
@@ -423,7 +423,7 @@ mod tests {
             let mut unknown = Vec::new();
             prop_assert_eq!(Outer::read(&bytes, &mut unknown), Ok(value));
             prop_assert!(unknown.is_empty());
-            // Whatever is read of changed bytes is written as those bytes again.
+            // A value read from changed bytes is written as those bytes again.
             if let Some(changed) = (!bytes.is_empty()).then(|| at.index(bytes.len())) {
                 bytes[changed] = byte;
                 if let (Ok(value), []) = (Outer::read(&bytes, &mut unknown), unknown.as_slice()) {

@@ -1,7 +1,7 @@
 //! Texts in records: undertext's own words, and those that a person gave.
 //!
-//! What a person gave (a note, a message, a branch's name) is in the record by a salted digest; the words stand beside
-//! it. So they can be taken out one day, and the chain of operations still verifies.
+//! A person's text (a note, a message, a branch's name) is in the record by a salted digest; the words stand next to
+//! it. So the words can be taken out one day, and the chain of operations still verifies.
 //!
 //! Invariant: the digest of given words says nothing about them without their salt.
 
@@ -18,7 +18,7 @@ pub enum Text {
     Absent(Digest),
 }
 
-/// Words that a person gave, as they stand beside a record.
+/// Words that a person gave, as they stand next to a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words {
     /// Drawn for these words alone.
@@ -28,7 +28,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// The salt of words whose own is drawn when their record is sealed.
+    /// The salt of words that get their own when their record is sealed.
     pub const UNSALTED: [u8; 16] = [0; 16];
 
     /// Returns the digest that stands for them in the record.
@@ -44,7 +44,7 @@ impl Default for Text {
 }
 
 impl Text {
-    /// Returns the text; what was taken out shows by the first digits of its digest.
+    /// Returns the text; words that were taken out show as the first digits of their digest.
     pub fn to_text(&self) -> String {
         match self {
             Self::Own(text) | Self::Given(Words { text, .. }) => text.clone(),
@@ -60,7 +60,7 @@ impl Text {
         }
     }
 
-    /// Gives words that have no salt yet their own.
+    /// Gives words without a salt their own.
     pub fn salt(&mut self, draw: impl FnOnce() -> [u8; 16]) {
         if let Self::Given(words) = self
             && words.salt == Words::UNSALTED

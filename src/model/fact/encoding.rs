@@ -110,7 +110,7 @@ macro_rules! whole_field {
             fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
                 let known = unknown.len();
                 let before = std::mem::replace(self, Payload::unpack(payload, unknown)?);
-                // What holds nothing that is known here may hold what a newer program wrote.
+                // A value without a known field may hold one that a newer program wrote.
                 let holds = *self != Self::default() || unknown.len() > known;
                 if before == Self::default() && holds {
                     Ok(())
