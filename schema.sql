@@ -2,7 +2,7 @@
 --
 -- Part 1 holds facts: they belong to an operation, and triggers refuse every update, delete and replacement.
 -- Part 2 holds bytes: lines, which may be packed differently, but never become others.
--- Part 3 holds derived rows: they can be made anew from parts 1 and 2.
+-- Part 3 holds derived rows: they can be rebuilt from parts 1 and 2.
 --
 -- An operation lies in the journal or in the other tables, never in both. Small facts (files, generations, moves, marks,
 -- rotations) stand in its record only. Facts that come in bulk have rows; the record names them by count and digest.
@@ -26,7 +26,7 @@ BEGIN SELECT RAISE(ABORT, 'append-only: this session exists'); END;
 CREATE TRIGGER session_is_not_updated BEFORE UPDATE ON session BEGIN SELECT RAISE(ABORT, 'append-only: session'); END;
 CREATE TRIGGER session_is_not_deleted BEFORE DELETE ON session BEGIN SELECT RAISE(ABORT, 'append-only: session'); END;
 
--- A store whose operations are here: this one, and those that it was given operations of.
+-- A store whose operations are here: this one, and those whose operations it was given.
 CREATE TABLE store (
   key INTEGER PRIMARY KEY,                           -- 1: this store
   id  BLOB NOT NULL CHECK (length(id) = 16)          -- drawn when the store was made
@@ -121,7 +121,7 @@ BEGIN SELECT RAISE(ABORT, 'append-only: this checkpoint exists'); END;
 CREATE TRIGGER checkpoint_is_not_updated BEFORE UPDATE ON checkpoint BEGIN SELECT RAISE(ABORT, 'append-only: checkpoint'); END;
 CREATE TRIGGER checkpoint_is_not_deleted BEFORE DELETE ON checkpoint BEGIN SELECT RAISE(ABORT, 'append-only: checkpoint'); END;
 
--- An entry that stands in the place of another; what was taken back and done again says so again.
+-- An entry that stands in the place of another; one that was taken back and done again has another row.
 CREATE TABLE origin (
   session   INTEGER NOT NULL,
   entry     INTEGER NOT NULL,
@@ -149,7 +149,7 @@ BEGIN SELECT RAISE(ABORT, 'append-only: these words exist'); END;
 CREATE TRIGGER words_are_not_updated BEFORE UPDATE ON words BEGIN SELECT RAISE(ABORT, 'append-only: words'); END;
 CREATE TRIGGER words_are_not_deleted BEFORE DELETE ON words BEGIN SELECT RAISE(ABORT, 'append-only: words'); END;
 
--- A file that is kept whole, such as one that was compressed or lies beside a session's own. Its bytes are kept as a line's.
+-- A file that is kept whole, such as a compressed one, or one next to a session's own. Its bytes are kept as a line's.
 CREATE TABLE kept (
   session   INTEGER NOT NULL,
   operation INTEGER NOT NULL,
@@ -204,7 +204,7 @@ CREATE TABLE tag (
 
 ---------------------------------------------------------------------------------------------------- Part 3: derived
 
--- What a format makes of an entry.
+-- The record that a format makes of an entry.
 CREATE TABLE record (
   session INTEGER NOT NULL,
   n       INTEGER NOT NULL,
@@ -225,7 +225,7 @@ CREATE TABLE twin (
   PRIMARY KEY (session, name)
 ) STRICT, WITHOUT ROWID;
 
--- What a state of a file shows of other sessions. All states of all sessions that begin alike have one beginning.
+-- A tie that a state of a file has to another session. All states of all sessions that begin alike have one beginning.
 CREATE TABLE tie (
   session    INTEGER NOT NULL,
   generation INTEGER NOT NULL,
@@ -243,7 +243,7 @@ CREATE TABLE place (
   PRIMARY KEY (place, session, file)
 ) STRICT, WITHOUT ROWID;
 
--- What lists show of a session, and what its next operation must know.
+-- The card that lists show of a session, and the values that its next operation needs.
 CREATE TABLE card (
   session INTEGER PRIMARY KEY,
   format  TEXT NOT NULL,                             -- again, so that a list needs no other table

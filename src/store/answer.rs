@@ -1,7 +1,7 @@
 //! Answering: a store that is an overlay over something answers every question by a look at both.
 //!
-//! Such a store has `look`, which asks the two as they are at one moment, and what it answers by itself: `own_id`, `seen`
-//! and `check_all`.
+//! Such a store has `look`, which asks the two as they are at one moment, and three answers of its own: `own_id`,
+//! `seen` and `check_all`.
 
 /// Answers one question.
 macro_rules! answer {

@@ -23,11 +23,11 @@ pub struct NewLine {
     pub(super) texts: Vec<Range<usize>>,
     /// The hashes of the texts, once they were asked for.
     pub(super) text_ids: Vec<[u8; 32]>,
-    /// For each of these strings what it was cut from, if that is known.
+    /// For each of these strings the string that it was cut from, if that is known.
     pub(super) wholes: Vec<Option<Whole>>,
 }
 
-/// A string of which another one holds the beginning.
+/// A string whose beginning another one holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Whole {
     pub(super) hash: [u8; 32],
@@ -51,7 +51,7 @@ impl NewLine {
         }
     }
 
-    /// Says from which line this one was made by cutting strings, so that what is left of them need not be kept again.
+    /// Says from which line this one was made by cutting strings, so that their beginnings need not be kept again.
     pub fn cut_from(&mut self, whole: &[u8], texts: &[Range<usize>]) {
         if texts.len() != self.texts.len() {
             return;
@@ -96,7 +96,7 @@ pub struct Commit {
     pub expected: Option<OperationId>,
     /// The operation, sealed.
     pub operation: Operation,
-    /// The facts beside its record.
+    /// The facts next to its record.
     pub bulk: Bulk,
     /// The lines of its entries.
     pub lines: Vec<NewLine>,
@@ -108,11 +108,11 @@ pub struct Commit {
     pub twins: Vec<NameTag>,
     /// The ties of generations, in the place of those that they had.
     pub ties: Vec<(u64, Vec<Tie>)>,
-    /// What lists show of the session from now on; none leaves it as it is.
+    /// The card that lists show from now on; None leaves the old one.
     pub card: Option<Card>,
 }
 
-/// What a store knows of a session when something is added to it.
+/// A session, as a store knows it when something is added to it.
 pub trait Known {
     /// Returns the id of an entry.
     fn entry(&self, n: u64) -> Result<Option<EntryId>, StoreError>;
@@ -125,7 +125,7 @@ pub trait Known {
 }
 
 impl Commit {
-    /// Refuses what cannot follow where a session stands; `state` is empty for a session that is not there.
+    /// Refuses a commit that cannot follow a session's state; `state` is empty for a session that is not there.
     ///
     /// Every store asks before it adds anything, so that no fault of a caller becomes a fact.
     pub fn check(
@@ -205,7 +205,7 @@ impl Commit {
         Ok(())
     }
 
-    /// Returns the numbers of the rows that it brings which nothing else bounds.
+    /// Returns those numbers in its rows that nothing else bounds.
     fn numbers(&self) -> impl Iterator<Item = u64> {
         let runs = self.bulk.runs.iter().flat_map(|run| {
             let ends = [run.start.saturating_add(run.count), run.first.saturating_add(run.count)];
@@ -234,7 +234,7 @@ impl Commit {
         {
             return Err(refused("the operation's hash does not cover it"));
         }
-        // There is one encoding of each operation: what is read from the record as this one, is its encoding.
+        // Each operation has one encoding: a record that is read as this operation is its encoding.
         let words = operation.words(&self.bulk);
         let read = Operation::open(operation.n, operation.record.clone(), operation.hash, &words);
         if !read.is_ok_and(|read| read == *operation) {

@@ -9,13 +9,13 @@ pub enum StoreError {
     /// The session has a newer operation than the caller knew: load it again and repeat.
     #[error("the session was changed by another program meanwhile")]
     Conflict,
-    /// What was to be added contradicts what is there, or was never put together rightly.
+    /// An addition contradicts the store's content, or was never put together rightly.
     #[error("the store refused a change: {0}")]
     Refused(String),
-    /// What was read is not what was written.
+    /// The data read is not the data written.
     #[error("{item} is damaged: {problem}")]
     Corrupt {
-        /// What is damaged.
+        /// The damaged item.
         item: String,
         /// How that shows.
         problem: String,
@@ -93,7 +93,7 @@ pub enum StoreError {
     /// The file system failed.
     #[error("cannot access {path}")]
     Io {
-        /// What was accessed.
+        /// The path that was accessed.
         path: PathBuf,
         /// How it failed.
         #[source]

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// A store that lasts as long as its value; also what a file is read into that is looked at without a store.
+/// A store that lasts as long as its value; a file that is looked at without a store is read into one, too.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     id: StoreId,
@@ -30,7 +30,7 @@ pub struct MemoryStore {
     is_open: RefCell<()>,
 }
 
-/// What the store holds.
+/// The content of the store.
 #[derive(Clone, Debug, Default)]
 struct Held {
     overlay: Overlay,
@@ -87,7 +87,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// A transaction: what was there before, to go back to.
+/// A transaction, with the content before it to go back to.
 struct Writing<'a> {
     store: &'a MemoryStore,
     before: Option<Held>,

@@ -1,19 +1,19 @@
-//! Persistence: the traits between what is known about sessions and where it is kept.
+//! Persistence: the traits between sessions and the place where they are kept.
 //!
 //! A store holds three classes of data. **Facts** ([`FactStore`]) arrive with an operation and never change. **Bytes**
-//! ([`ByteStore`]) are lines, and files kept as they lay; how they are packed is the store's own affair. **Derived** rows and
-//! caches ([`CacheStore`]) are computed by the caller, arrive with the facts and may be replaced. All of it is written in a
-//! [`Transaction`], which undoes itself when it is dropped. A store decides nothing about sessions: it keeps what it is
-//! given, refuses what contradicts what it has ([`Commit::check`]), and checks what it reads.
+//! ([`ByteStore`]) are lines, and files kept byte for byte; how they are packed is the store's own affair. **Derived**
+//! rows and caches ([`CacheStore`]) are computed by the caller, arrive with the facts and may be replaced. All of it is
+//! written in a [`Transaction`], which undoes itself when it is dropped. A store decides nothing about sessions: it
+//! keeps its input, refuses a commit that contradicts its content ([`Commit::check`]), and checks all that it reads.
 //!
 //! ```text
-//! overlay   operations that came lately, laid over what is beneath: one way of answering for all stores
+//! overlay   recent operations, laid over a store beneath: one way of answering for all stores
 //! memory    an overlay over nothing, the oracle of the tests
 //! sqlite    an overlay of the operations in its journal over its tables
 //! ```
 //!
 //! Invariant: [`Transaction::commit`] is one atomic and durable step; when it returns, everything that was added survives a
-//! power cut. Nobody else sees a part of it; who asks the store that it belongs to sees what was added so far.
+//! power cut. Nobody else sees a part of it; a caller that asks the transaction's store sees all additions so far.
 //! Invariant: absence is `None` or an empty answer; an error means that the store failed or is damaged.
 
 mod answer;

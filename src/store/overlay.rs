@@ -1,12 +1,12 @@
-//! Overlays: operations that came lately, laid over what a store holds beneath.
+//! Overlays: recent operations, laid over the data that a store holds beneath.
 //!
 //! ```text
 //! beneath    entries 1 ... 900, their records, checkpoints, ...
-//! sheet      entries 901 ... 903 and all that came with them; what it says of the whole session (state, card, ties of a
-//!            generation) stands in the place of what is said beneath
+//! sheet      entries 901 ... 903 and all that came with them; its values for the whole session (state, card, ties of a
+//!            generation) stand in the place of those beneath
 //! ```
 //!
-//! Invariant: what is beneath ends where the sheet begins, and an answer is what one store that held all of it would say.
+//! Invariant: the data beneath ends where the sheet begins, and an answer is that of one store that holds all of it.
 
 pub(super) mod laid;
 
@@ -23,12 +23,12 @@ use crate::{
     store::{ByteStore, CacheStore, Commit, Derived, FactStore, NewLine, SessionKey, StoreError},
 };
 
-/// What a store answers, all three parts of it.
+/// A store that answers, all three parts of it.
 pub(super) trait Reading: FactStore + ByteStore + CacheStore {}
 
 impl<T: FactStore + ByteStore + CacheStore> Reading for T {}
 
-/// The operations of one session that came lately.
+/// The recent operations of one session.
 #[derive(Clone, Debug)]
 struct Sheet {
     name: SessionName,
@@ -53,7 +53,7 @@ struct Sheet {
     counts: BTreeMap<(u64, u64), Vec<u64>>,
 }
 
-/// The operations that came lately, of all sessions. A clone is cheap: it is what a transaction goes back to.
+/// The recent operations of all sessions. A clone is cheap: a transaction goes back to one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overlay {
     sheets: BTreeMap<SessionKey, Arc<Sheet>>,
@@ -95,7 +95,7 @@ impl Overlay {
         }
     }
 
-    /// Keeps token counts of entries that came lately, and returns whether there are others.
+    /// Keeps the token counts of recent entries, and returns whether there are counts of others.
     pub(super) fn count(&mut self, key: SessionKey, rule: u64, counts: &[(u64, Vec<u64>)]) -> bool {
         let Some(sheet) = self.sheets.get_mut(&key) else { return !counts.is_empty() };
         let mut others = false;
@@ -109,7 +109,7 @@ impl Overlay {
         others
     }
 
-    /// Returns the greatest number in the store of an operation that came lately.
+    /// Returns the greatest number in the store of a recent operation.
     pub(super) fn seq(&self) -> Option<u64> {
         let newest = |sheet: &Arc<Sheet>| sheet.operations.last().map(|(seq, _)| *seq);
         self.sheets.values().filter_map(newest).max()

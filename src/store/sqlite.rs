@@ -1,4 +1,4 @@
-//! The default store: one SQLite file in WAL mode, with a journal in it and a witness beside it.
+//! The default store: one SQLite file in WAL mode, with a journal in it and a witness next to it.
 //!
 //! ```text
 //! small operation   one row of the journal, synced; laid over the tables in memory
@@ -8,13 +8,13 @@
 //! ```
 //!
 //! What is where: `sqlite/open.rs` finds, makes and refuses files; `sqlite/write.rs` is the transaction, `sqlite/journal.rs`
-//! the form of its rows; `sqlite/query.rs` runs queries, by which `sqlite/rows.rs` reads facts and `sqlite/derived.rs` what is
-//! derived; `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows;
+//! the form of its rows; `sqlite/query.rs` runs queries, by which `sqlite/rows.rs` reads facts and `sqlite/derived.rs`
+//! derived rows; `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows;
 //! `sqlite/bytes.rs` keeps lines, `sqlite/body.rs` writes them down, `sqlite/pack.rs` packs them, `sqlite/check.rs` checks
-//! them; `sqlite/witness.rs` says beside the database how far it had come. This file puts them together.
+//! them; `sqlite/witness.rs` says next to the database how far it had come. This file puts them together.
 //!
-//! Invariant: a transaction is one step with one sync. What follows it (settling, packing, emptying the WAL) may fail without
-//! harm and is done again later; after a sync that failed nothing more is written.
+//! Invariant: a transaction is one step with one sync. The work behind it (settling, packing, emptying the WAL) may
+//! fail without harm and is done again later; after a sync that failed nothing more is written.
 //! Invariant: an operation is in the journal or in the tables, never in both; each question is answered by one snapshot.
 
 mod add;
@@ -63,7 +63,7 @@ use crate::{
 use rows::Tables;
 use witness::WitnessFile;
 
-/// How many pages of WAL are let grow before they are moved into the database, for a program that stays open.
+/// How many pages the WAL may have before they are moved into the database, for a program that stays open.
 const WAL_PAGES: i32 = 4000;
 /// The same for a program that ends after one command: the next one has to read them all.
 const WAL_PAGES_BRIEF: i32 = 256;
@@ -82,7 +82,7 @@ pub struct SqliteStore {
     wal_pages: Arc<AtomicI32>,
     /// How many operations, and how many bytes of them, the journal may hold.
     limits: (u64, u64),
-    /// Whether a commit failed in writing or syncing: what is on the disk is unknown until it is read anew.
+    /// Whether a commit failed in writing or syncing: the disk's content is unknown until it is read again.
     failed: Cell<bool>,
 }
 
@@ -96,7 +96,7 @@ struct Journal {
     bytes: u64,
     /// The newest operation of the store: its number, and its hash.
     newest: Option<(u64, OperationId)>,
-    /// What SQLite counts up when another connection has written; none: not read yet, or no longer true.
+    /// The number that SQLite counts up when another connection has written; None: not read yet, or no longer true.
     version: Option<i64>,
 }
 
@@ -124,7 +124,7 @@ impl SqliteStore {
 
     /// Returns how far the store had come, and how far it has, if it lost operations, or has others in their place.
     pub fn forgotten(&self) -> Result<Option<(u64, u64)>, StoreError> {
-        // What was witnessed was there before: so the store is looked at after the witness. One that cannot be read says nothing.
+        // A witnessed operation was there before, so the store is read second. An unreadable witness says nothing.
         let Ok(Some(witness)) = self.witness() else { return Ok(None) };
         let _snapshot = self.begin_look()?;
         let newest = self.tables.newest_seq()?;
@@ -152,7 +152,7 @@ impl SqliteStore {
         Ok(self.journal.borrow().newest)
     }
 
-    /// Returns how far the store had come by the word of the file beside it, if there is one.
+    /// Returns how far the store had come by the word of the witness next to it, if there is one.
     pub fn witness(&self) -> Result<Option<Witness>, StoreError> {
         let path = witness::path_of(&self.path);
         let read = witness::read(&path, self.own_id()?);
@@ -198,7 +198,7 @@ impl SqliteStore {
         }
     }
 
-    /// Compares the store as it is now, whichever moment is looked at here, with what the witness says.
+    /// Compares the store as it is now, whichever moment is looked at here, with its witness.
     fn check_witness(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
         let problem = match self.witness() {
             Ok(None) => return Ok(()),
@@ -218,7 +218,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Has what is read until the answer is dropped be of one moment, and the journal be that of the same moment.
+    /// Makes all reads until the answer is dropped see one moment, and the journal of the same moment.
     fn snapshot(&self) -> Result<Look<'_>, StoreError> {
         let look = self.begin_look()?;
         self.refresh()?;
@@ -307,7 +307,7 @@ struct Look<'a>(Option<&'a Connection>);
 impl Drop for Look<'_> {
     fn drop(&mut self) {
         if let Some(db) = self.0 {
-            // There is nothing to be lost: whatever cannot be ended now ends when the connection closes.
+            // Nothing is lost: a look that cannot be ended now ends when the connection closes.
             let _ = db.prepare_cached("COMMIT").and_then(|mut end| end.execute([]));
         }
     }
@@ -326,8 +326,8 @@ impl Store for SqliteStore {
 }
 
 impl Drop for SqliteStore {
-    /// Leaves a short WAL behind, because whoever opens the store next has to read it all, and a witness that is safe. A program
-    /// that ends after one command waits for neither: what it wrote is witnessed when operations are settled.
+    /// Leaves a short WAL behind, because the next program to open the store reads it all, and a witness that is safe.
+    /// A program that ends after one command waits for neither: its operations are witnessed when they are settled.
     fn drop(&mut self) {
         if self.access == Access::Write {
             let _ = self.witness.get_mut().sync();

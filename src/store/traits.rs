@@ -57,7 +57,7 @@ pub trait FactStore {
     ) -> Result<Vec<(u64, Checkpoint)>, StoreError>;
 
     /// Returns the origins of the entries with these numbers, each behind the operation that replaced it, in order;
-    /// what was taken back and done again is there once for each.
+    /// one that was taken back and done again is there once for each operation.
     fn origins(
         &self,
         session: SessionKey,
@@ -82,22 +82,22 @@ pub trait ByteStore {
     /// Returns how many bytes the lines of the entries with these numbers have, in order.
     fn lengths(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<u64>, StoreError>;
 
-    /// Returns the bytes of a file that an operation kept as it lay: `at` counts its containers, then its sidecars, from 0.
+    /// Returns the bytes of a file that an operation kept whole: `at` counts its containers, then its sidecars, from 0.
     fn kept(&self, session: SessionKey, operation: u64, at: u64) -> Result<Vec<u8>, StoreError>;
 
     /// Reports every fault of the bytes and of the store's own structure, and never stops at the first.
     fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError>;
 
-    /// Returns what the store takes up.
+    /// Returns how much the store takes up.
     fn sizes(&self) -> Result<Sizes, StoreError>;
 }
 
-/// What can be made anew from facts and bytes.
+/// The rows and caches that can be rebuilt from facts and bytes.
 pub trait CacheStore {
-    /// Returns where a session stands.
+    /// Returns the state of a session.
     fn state(&self, session: SessionKey) -> Result<State, StoreError>;
 
-    /// Returns what lists show of a session.
+    /// Returns the card of a session, which lists show.
     fn card(&self, session: SessionKey) -> Result<Card, StoreError>;
 
     /// Returns the sessions that lists show, the newest first.
@@ -144,15 +144,15 @@ pub trait CacheStore {
 
 /// A place where facts, bytes and derived rows are kept.
 pub trait Store: FactStore + ByteStore + CacheStore + Send {
-    /// Begins to write. Until the transaction ends nobody else changes anything, so that what is read meanwhile holds when
-    /// it is built upon; only one is open at a time.
+    /// Begins to write. Until the transaction ends nobody else changes anything, so that data read meanwhile holds
+    /// when it is built upon; only one is open at a time.
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, StoreError>;
 
     /// Returns whether derived rows were made under other rules than this program's.
     fn is_stale(&self) -> Result<bool, StoreError>;
 }
 
-/// What is being written. Dropped without [`Transaction::commit`], it leaves nothing behind.
+/// A write in progress. Dropped without [`Transaction::commit`], it leaves nothing behind.
 pub trait Transaction {
     /// Adds an operation, or refuses it as a [`StoreError::Conflict`] when the session has moved on. One that is refused has
     /// added nothing, and the transaction can go on.

@@ -1,4 +1,4 @@
-//! Values: what a store is asked, given and answers with.
+//! Values: the arguments and the answers of a store.
 
 use crate::{
     model::{Card, NameTag, Record, SessionName, State, Tie, Timestamp},
@@ -9,17 +9,17 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionKey(pub i64);
 
-/// How far someone has read what a store took in; only that store knows what it says.
+/// How far someone has read the operations that a store took in; only that store can read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor(Vec<u8>);
 
 impl Cursor {
-    /// Makes a cursor of what a store writes in it.
+    /// Makes a cursor of the bytes that a store writes in it.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// Returns what the store wrote in it.
+    /// Returns the bytes that the store wrote in it.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -34,13 +34,13 @@ pub struct Derived {
     pub twins: Vec<NameTag>,
     /// Of each generation that has any, its ties, in order.
     pub ties: Vec<(u64, Vec<Tie>)>,
-    /// What lists show.
+    /// The card that lists show.
     pub card: Card,
     /// Where the session stands.
     pub state: State,
 }
 
-/// What a list of sessions is narrowed by.
+/// The conditions that narrow a list of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionFilter {
     /// Only this format.
@@ -57,12 +57,12 @@ pub struct SessionFilter {
     pub hidden: bool,
     /// Also the sub-agents of sessions that are there.
     pub sub_agents: bool,
-    /// The newest so many.
+    /// At most this number, the newest.
     pub limit: Option<usize>,
 }
 
 impl SessionFilter {
-    /// Returns whether a session belongs in the list, but for its being a sub-agent.
+    /// Returns whether a session belongs in the list; this leaves out the question of sub-agents.
     pub(super) fn matches(&self, listed: &Listed) -> bool {
         let wanted = |filter: &Option<String>, value: Option<&str>| {
             filter.as_deref().is_none_or(|filter| Some(filter) == value)
@@ -83,7 +83,7 @@ pub struct Listed {
     pub key: SessionKey,
     /// The name.
     pub name: SessionName,
-    /// What to show.
+    /// The card to show.
     pub card: Card,
 }
 
@@ -92,13 +92,13 @@ pub struct Listed {
 pub struct Fault {
     /// The session, if one is concerned.
     pub session: Option<SessionKey>,
-    /// What is damaged, such as `entry 12` or `segment 3`.
+    /// The damaged item, such as `entry 12` or `segment 3`.
     pub item: String,
-    /// What is wrong with it.
+    /// The problem with it.
     pub problem: String,
 }
 
-/// What a store takes up.
+/// How much a store takes up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// How many lines there are.
@@ -128,10 +128,10 @@ pub struct Sighting {
     pub changed: i64,
 }
 
-/// What became of a transaction that is durable.
+/// The outcome of a durable transaction.
 #[derive(Debug, Default)]
 pub struct Committed {
-    /// Why what the store puts off until there is more of it could not be done, if it was tried: it is tried again later, and
-    /// nothing is lost by it.
+    /// Why work that the store puts off until more of it has gathered failed, if it did: the store tries again later,
+    /// and nothing is lost by it.
     pub unsettled: Option<StoreError>,
 }

@@ -1,6 +1,6 @@
-//! Answering from both: what lies beneath, then what came lately.
+//! Answering from both: the data beneath, then the recent operations.
 //!
-//! Invariant: nothing is asked twice of what lies beneath, and nothing at all of what the overlay says alone.
+//! Invariant: the store beneath is asked nothing twice, and nothing at all that the overlay answers alone.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -16,9 +16,9 @@ use crate::{
     },
 };
 
-/// What lies beneath, with an overlay over it.
+/// A store beneath, with an overlay over it.
 pub(in crate::store) struct Laid<'a> {
-    /// What a memory store has: nothing.
+    /// The store beneath; a memory store has none.
     pub(in crate::store) beneath: Option<&'a dyn Reading>,
     pub(in crate::store) over: &'a Overlay,
 }
@@ -38,7 +38,7 @@ impl Laid<'_> {
         self.over.sheets.get(&session).map(Arc::as_ref)
     }
 
-    /// Asks what lies beneath.
+    /// Asks the store beneath.
     fn beneath<T: Default>(
         &self,
         ask: impl FnOnce(&dyn Reading) -> Result<T, StoreError>,
@@ -54,7 +54,7 @@ impl Laid<'_> {
         Err(StoreError::corrupt("a session", format!("no session has the key {}", session.0)))
     }
 
-    /// Asks for what is numbered as entries are: what lies beneath of it, then what came lately.
+    /// Asks for items that are numbered as entries are: those beneath, then the recent ones.
     fn by_entry<T>(
         &self,
         session: SessionKey,
@@ -334,7 +334,7 @@ impl CacheStore for Laid<'_> {
     }
 
     fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
-        // Sessions that came lately may take the place of as many that are listed beneath.
+        // Recent sessions may take the place of as many that are listed beneath.
         let limit = filter.limit.map(|limit| limit.saturating_add(self.over.sheets.len()));
         let wider = SessionFilter { limit, ..filter.clone() };
         let mut found = self.beneath(|store| store.sessions(&wider))?;
@@ -463,7 +463,7 @@ impl CacheStore for Laid<'_> {
     }
 }
 
-/// What is known of a session when a commit is checked.
+/// A session, as it is known when a commit is checked.
 pub(in crate::store) struct KnownOf<'a> {
     pub(in crate::store) laid: &'a Laid<'a>,
     pub(in crate::store) session: Option<SessionKey>,

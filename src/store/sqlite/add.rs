@@ -1,7 +1,7 @@
 //! Adding: how facts and derived rows become rows.
 //!
-//! A statement that fires a trigger costs a place to go back to, with copies of the pages that it touches: so many rows of
-//! such a table are added by few statements, those of several operations together.
+//! A statement that fires a trigger costs a place to go back to, with copies of the pages that it touches: the rows of
+//! such a table are therefore added by few statements, those of several operations together.
 
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
@@ -42,7 +42,7 @@ impl Row<'_, '_> {
     }
 }
 
-/// Adds so many rows to a table; `what` is its name and its columns.
+/// Adds rows to a table; `what` is its name and its columns, `left` the number of the rows.
 fn add_all<T>(
     db: &Connection,
     what: &str,
@@ -215,7 +215,7 @@ pub(super) fn add_twins_and_ties(
     Ok(())
 }
 
-/// Adds where files of a session lie; they have consecutive numbers from `first` on.
+/// Adds the places of a session's files, which have consecutive numbers from `first` on.
 pub(super) fn add_places<'a>(
     db: &Connection,
     session: SessionKey,
@@ -229,7 +229,7 @@ pub(super) fn add_places<'a>(
     Ok(())
 }
 
-/// Says what lists show of a session, and where it stands.
+/// Writes the card and the state of a session.
 pub(super) fn put_card(
     db: &Connection,
     session: SessionKey,
@@ -255,7 +255,7 @@ pub(super) fn put_card(
     Ok(())
 }
 
-/// Puts all derived rows of a session in the place of those that it has; `before` is the state that they were made for.
+/// Replaces all derived rows of a session; `before` is the state that the old ones were made for.
 pub(super) fn derive(
     db: &Connection,
     session: SessionKey,

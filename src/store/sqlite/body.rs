@@ -21,7 +21,7 @@ pub(super) struct Place {
     pub(super) size: u64,
 }
 
-/// A body taken apart: after so many literal bytes, so many bytes from a place.
+/// A body taken apart: its references, each behind the number of literal bytes before it, and the literal bytes.
 pub(super) struct Parts<'a> {
     pub(super) references: Vec<(usize, Place)>,
     pub(super) literal: &'a [u8],

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A line has no row and no hash: the ids of its entries vouch for it. An equal line is found by the id of an entry that
-//! covers the line alone, or else by a tag. Whatever an index finds is read and compared as bytes, so that a line that is
-//! damaged is never referred to again: its bytes are kept once more.
+//! covers the line alone, or else by a tag. Each line that an index finds is read and compared as bytes, so that a
+//! damaged one is never referred to again: its bytes are kept once more.
 //!
 //! Invariant: lines have numbers without gaps, from 1.
 
@@ -51,7 +51,7 @@ fn words(hash: &[u8; 32]) -> Words {
     words
 }
 
-/// The state of one connection: what is on its way into the store, and caches, none of which shows in any answer.
+/// The state of one connection: lines on their way into the store, and caches; none of that shows in any answer.
 #[derive(Default)]
 pub(super) struct Bytes {
     /// The strings, and the lines, that this connection has added.
@@ -107,7 +107,7 @@ fn torn(line: i64, problem: &str) -> StoreError {
     StoreError::corrupt(format!("line {line}"), problem)
 }
 
-/// Returns an answer that may rest on damaged bytes: what is damaged is as good as not there.
+/// Returns an answer that may rest on damaged bytes: a damaged item counts as absent.
 fn sound<T>(answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
@@ -117,7 +117,7 @@ fn sound<T>(answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
 }
 
 impl Bytes {
-    /// Forgets what a transaction that failed had added.
+    /// Forgets the additions of a transaction that failed.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -130,7 +130,7 @@ impl Bytes {
             self.is_due = false;
             packing.finish(db)
         } else {
-            // What is remembered pays off only where many lines come together.
+            // Remembering lines pays off only where many come together.
             self.lines.clear();
             self.is_all = false;
             Ok(())
@@ -180,7 +180,7 @@ impl Bytes {
             return Ok(next);
         }
         let last = last_line(db)?;
-        // A store that begins empty holds nothing but what is remembered from here on, unless other programs add lines.
+        // A store that begins empty holds only lines that are remembered from here on, unless other programs add lines.
         if last == 0 {
             (self.texts, self.lines, self.is_all) = (BTreeMap::new(), BTreeMap::new(), true);
         }
@@ -246,7 +246,7 @@ impl Bytes {
     ) -> Result<Vec<u8>, StoreError> {
         line.hash_texts();
         let mut references = Vec::new();
-        // What the body leaves out, and how many literal bytes precede what comes next.
+        // The spans that the body leaves out, and how many literal bytes precede the next one.
         let mut cuts = Vec::new();
         let (mut literal, mut gap, mut rest) = (0, 0, 0);
         let wholes = line.wholes.iter().copied().chain(std::iter::repeat(None));
@@ -289,7 +289,7 @@ impl Bytes {
     }
 
     /// Looks for a string of this hash and length, of which these bytes are all or the beginning, and returns their place;
-    /// what the index finds is compared byte for byte.
+    /// a string that the index finds is compared byte for byte.
     fn find_text(
         &self,
         db: &Connection,
@@ -353,7 +353,7 @@ impl Bytes {
         self.decode(db, key, &self.body(db, key)?)
     }
 
-    /// Reads a line, and shows its body taken apart to whoever wants to look at strings in it.
+    /// Reads a line, and shows its body taken apart to a caller that looks at strings in it.
     pub(super) fn line_with(
         &self,
         db: &Connection,
@@ -519,7 +519,7 @@ impl Bytes {
     }
 }
 
-/// Returns whether a line is one of so many that follow each other.
+/// Returns whether a line is one of `count` lines from `first` on.
 fn lies_in(line: i64, first: i64, count: usize) -> bool {
     line >= first && line - first < i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -529,7 +529,7 @@ fn varints(mut bytes: &[u8]) -> Vec<u64> {
     std::iter::from_fn(|| take_varint(&mut bytes)).collect()
 }
 
-/// Returns what the bytes take up.
+/// Returns how much the bytes take up.
 pub(super) fn sizes(db: &Connection) -> Result<Sizes, StoreError> {
     let number = |sql| db.query_row(sql, [], |row| row.get::<_, u64>(0));
     let mut raw = number("SELECT ifnull(sum(size), 0) FROM fresh")?;

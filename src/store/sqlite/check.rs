@@ -7,7 +7,7 @@
 //! entries   of all sessions, those whose line lies in the window
 //! ```
 //!
-//! Invariant: it never stops at the first fault, and what it remembers is bounded by the window.
+//! Invariant: it never stops at the first fault, and the window bounds its memory.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,7 +29,7 @@ use crate::{
     store::{Fault, SessionKey, StoreError},
 };
 
-/// The hashes of how many lines are at hand, and some more.
+/// How many lines' hashes are at hand, and some more.
 const WINDOW: i64 = 1 << 20;
 /// How many segments one thread checks alone.
 const FEW: usize = 2;
@@ -42,7 +42,7 @@ struct Span {
     size: i64,
 }
 
-/// Reports every fault of the database itself, and every line, entry, string and kept file that is not what it was.
+/// Reports every fault of the database itself, and every line, entry, string and kept file that has changed.
 ///
 /// Where a path is given, a second connection checks a half.
 pub(super) fn check(
@@ -98,8 +98,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Reports cards with the names of other sessions, and files that are not found where their sessions have them. What else of
-/// a session is derived, whoever knows its format makes anew and compares.
+/// Reports cards with the names of other sessions, and files that are not found where their sessions have them. A
+/// session's other derived rows are rebuilt and compared by a caller that knows its format.
 fn cards(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
     let mut query = db.prepare(
         "SELECT key, card.format = session.format AND card.id = session.id, state
@@ -137,7 +137,7 @@ fn cards(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Reports words of persons that are not those of their digests. Those that are gone were taken out.
+/// Reports words of persons that their digests do not cover. Missing words were taken out.
 fn words(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
     let mut query = db.prepare("SELECT session, operation, digest, salt, text FROM words")?;
     let mut rows = query.query([])?;
@@ -209,12 +209,12 @@ struct Part<'a> {
     faults: Vec<Fault>,
 }
 
-/// What is known of a window of lines: their hashes, by the first line of each stretch, and why some have none.
+/// A window of lines: their hashes, by the first line of each stretch, and why some have none.
 #[derive(Default)]
 struct Window {
     ids: BTreeMap<i64, Vec<LineId>>,
     damaged: BTreeMap<i64, String>,
-    /// Those of the damaged ones that were named with what holds them.
+    /// The damaged lines that were named with their holders.
     named: BTreeSet<i64>,
 }
 
@@ -224,7 +224,7 @@ impl Window {
         ids.get(usize::try_from(line.checked_sub(*first)?).ok()?).copied()
     }
 
-    /// Returns what is wrong with a line whose hash is not right for who holds it.
+    /// Returns the problem of a line whose hash is not right for its holder.
     fn problem(&mut self, line: i64, wrong: &str) -> String {
         if let Some(problem) = self.damaged.get(&line) {
             self.named.insert(line);
@@ -320,7 +320,7 @@ impl Part<'_> {
         let texts = self.texts(held)?;
         let mut texts = texts.as_slice();
         for span in spans {
-            // What cannot be opened is one fault, however many lines it says that it has.
+            // A segment that cannot be opened is one fault, however many lines it claims to have.
             match self.bytes.segment(self.db, span.first) {
                 Ok(segment) if segment.first == span.first => {
                     let lines = span.first..span.first.saturating_add(span.count);
@@ -395,7 +395,7 @@ impl Part<'_> {
         Ok(texts)
     }
 
-    /// Returns the numbers of which the lines of each session are.
+    /// Returns the range in which the line numbers of each session lie.
     fn sessions(&self) -> Result<Vec<(i64, Range<i64>)>, StoreError> {
         let mut query =
             self.db.prepare("SELECT session, min(line), max(line) FROM entry GROUP BY session")?;

@@ -1,6 +1,6 @@
-//! Derived rows and caches: what can be made anew of facts and bytes, as the tables tell it.
+//! Derived rows and caches, which can be rebuilt from facts and bytes, as the tables tell them.
 //!
-//! Invariant: where a session stands is remembered only as long as no other connection writes.
+//! Invariant: the state of a session is remembered only as long as no other connection writes.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -19,16 +19,16 @@ use crate::{
     store::{CacheStore, FactStore, Listed, SessionFilter, SessionKey, Sighting, StoreError},
 };
 
-/// Of how many sessions it is remembered where they stand.
+/// How many sessions' states are remembered.
 const STANDING: usize = 16;
 
 impl Tables {
-    /// Forgets what another connection may have changed.
+    /// Forgets the states that another connection may have changed.
     pub(super) fn forget_standing(&self) {
         self.standing.borrow_mut().clear();
     }
 
-    /// Returns where a session stands, and what lists show of it. What is damaged of that is made of the operations, because
+    /// Returns the state and the card of a session. A damaged one is rebuilt from the operations, because
     /// it is derived, and nothing could be added to the session otherwise.
     pub(super) fn standing(&self, session: SessionKey) -> Result<(State, Card), StoreError> {
         if let Some(known) = self.standing.borrow().get(&session) {
@@ -54,7 +54,7 @@ impl Tables {
         known.insert(session, standing.clone());
     }
 
-    /// Says where a session stands, and what lists show of it.
+    /// Writes and remembers the state and the card of a session.
     pub(super) fn stand(
         &self,
         session: SessionKey,
@@ -66,7 +66,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Makes the state of a session of its operations.
+    /// Rebuilds the state of a session from its operations.
     fn fold(&self, session: SessionKey) -> Result<State, StoreError> {
         let mut bulks: BTreeMap<u64, Bulk> = BTreeMap::new();
         for (operation, run) in self.growths(session, 0..u64::MAX)? {
@@ -203,7 +203,7 @@ impl CacheStore for Tables {
         Ok(found)
     }
 
-    /// The kind stands in the query as it does in the index, which only then is taken.
+    /// The query names the kind as the index does: only then SQLite takes the index.
     fn boundary(&self, session: SessionKey, range: Range<u64>) -> Result<Option<u64>, StoreError> {
         let (from, to) = bounds(&range);
         let kind = Kind::Boundary.code();

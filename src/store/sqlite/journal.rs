@@ -11,7 +11,7 @@
 //!
 //! Numbers are varints; a list is its length and its items, bytes are their length and themselves.
 //!
-//! Invariant: what is read is what was written, or an error that names the operation.
+//! Invariant: reading gives the data written, or an error that names the operation.
 
 use crate::{
     model::{
@@ -77,7 +77,7 @@ pub(super) fn encode(seq: u64, session: SessionKey, commit: &Commit) -> Option<V
     (out.0.len() <= BYTES).then_some(out.0)
 }
 
-/// Reads a row. Who only shows it asks for no hashes of lines: the checksum vouches for them.
+/// Reads a row. A caller that only shows it asks for no hashes of lines: the checksum vouches for them.
 pub(super) fn decode(seq: u64, body: &[u8], hashes: bool) -> Result<Row, StoreError> {
     let torn = |problem: &str| StoreError::corrupt(format!("row {seq} of the journal"), problem);
     let (content, sum) = body
@@ -94,7 +94,7 @@ pub(super) fn decode(seq: u64, body: &[u8], hashes: bool) -> Result<Row, StoreEr
     }
 }
 
-/// Returns what vouches for a row.
+/// Returns the checksum that vouches for a row.
 fn checksum(seq: u64, content: &[u8]) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&seq.to_le_bytes()).update(content);
@@ -246,7 +246,7 @@ fn unzigzag(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
 }
 
-/// What is being written.
+/// The bytes being written.
 struct Out(Vec<u8>);
 
 impl Out {
@@ -283,7 +283,7 @@ impl Out {
     }
 }
 
-/// What is left to be read.
+/// The bytes still to be read.
 struct In<'a>(&'a [u8]);
 
 impl<'a> In<'a> {

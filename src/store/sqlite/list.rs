@@ -1,4 +1,4 @@
-//! Lists: which sessions there are, by what lists show of them and by what ties them to others.
+//! Lists: which sessions there are, by their cards and by their ties to others.
 //!
 //! Invariant: a session is found by the beginning of its id, and by its ties, without a look at all the others.
 
@@ -57,7 +57,7 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
     })
 }
 
-/// Reads what lists show of a session, from a column on.
+/// Reads the card of a session, from a column on.
 pub(super) fn card(row: &Row<'_>, at: usize) -> rusqlite::Result<Card> {
     Ok(Card {
         title: row.get(at)?,
@@ -69,9 +69,9 @@ pub(super) fn card(row: &Row<'_>, at: usize) -> rusqlite::Result<Card> {
     })
 }
 
-/// Returns the sessions whose id begins so, of each format.
+/// Returns the sessions whose id begins with a prefix, of each format.
 ///
-/// The ids that begin so follow one another. Where they end is seen here, because no text stands right behind them all.
+/// These ids follow one another. Where they end is seen here, because no text stands right behind them all.
 fn beginning(db: &Connection, prefix: &str) -> Result<Vec<i64>, StoreError> {
     let mut step =
         db.prepare_cached("SELECT format FROM session WHERE format > ? ORDER BY format LIMIT 1")?;

@@ -38,7 +38,7 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 /// For how long a program waits for another one that writes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a store is opened for.
+/// The purpose for which a store is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// To read one stable snapshot; nothing is written or made.
@@ -87,7 +87,7 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Opened, StoreError> {
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )
     .map_err(|error| cannot_open(error, path))?;
-    // SQLite opens what it may not write to read it, and says so only when something is written.
+    // SQLite opens a file that it may not write, to read it, and says so only at the first write.
     if db.is_readonly(rusqlite::MAIN_DB)? {
         return Err(StoreError::ReadOnly { path: path.to_owned() });
     }
@@ -123,7 +123,7 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
         match version(&db, path)? {
             0 => return Err(StoreError::Absent { path: path.to_owned() }),
             FORMAT_VERSION => {}
-            // Who writes next brings it to this version.
+            // The next writer brings it to this version.
             found => return Err(StoreError::Old { path: path.to_owned(), found }),
         }
         db.execute_batch("BEGIN; SELECT version FROM rules")?;
@@ -171,7 +171,7 @@ fn configure(db: &Connection) -> Result<(), StoreError> {
          PRAGMA temp_store = MEMORY",
     )?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // One plan a statement, whatever is bound: otherwise each new value prepares it anew.
+    // One plan a statement for all bound values: otherwise each new value prepares it again.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.set_prepared_statement_cache_capacity(128);
     Ok(())
@@ -202,8 +202,8 @@ fn make(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns the tables, indexes and triggers that are not there, or not as they were made, and triggers that nobody here made:
-/// with others than these, facts could be changed, or rows be read as what they are not.
+/// Returns the tables, indexes and triggers that are missing or changed, and triggers that this program did not make:
+/// with those, facts could be changed, or rows be misread.
 pub(super) fn altered(db: &Connection) -> Result<Vec<(String, &'static str)>, StoreError> {
     let parts = |db: &Connection| -> rusqlite::Result<BTreeMap<String, String>> {
         let mut query =
@@ -252,8 +252,8 @@ fn refuse_header(path: &Path) -> Result<bool, StoreError> {
     refuse_version(path, number(60), number(68), empty).map(|()| true)
 }
 
-/// Refuses files beside the database that are none: SQLite would follow a link there, and write where it leads. They are not
-/// opened, because closing them would end the locks that another connection of this process has on them.
+/// Refuses companions of the database that are no files: SQLite would follow a link and write where it leads. They are
+/// not opened, because closing them would end the locks that another connection of this process has on them.
 fn refuse_companions(path: &Path) -> Result<(), StoreError> {
     for end in ["-wal", "-shm", "-journal"] {
         let path = beside(path, end);
@@ -282,7 +282,7 @@ fn refuse_version(
     }
 }
 
-/// Returns what of two versions is greater for the newer one: a released version is newer than all that led to it.
+/// Returns a key that is greater for the newer of two versions: a released version is newer than all that led to it.
 fn order(version: i64) -> (i64, i64) {
     if version < 1000 { (version, i64::MAX) } else { (version / 1000, version % 1000) }
 }

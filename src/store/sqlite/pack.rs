@@ -46,7 +46,7 @@ pub(super) struct Segment {
     pub(super) data: Vec<u8>,
 }
 
-/// What unpacks, kept from segment to segment.
+/// The unpacker, kept from segment to segment.
 pub(super) type Unpacker = Option<zstd::bulk::Decompressor<'static>>;
 
 impl Segment {
@@ -99,7 +99,7 @@ impl Segment {
     }
 }
 
-/// Returns what vouches for a segment's row: the checksum of its numbers, the lengths of its lines, and its body.
+/// Returns the checksum that vouches for a segment's row: for its numbers, the lengths of its lines, and its body.
 fn checksum(first: i64, numbers: [i64; 3], sizes: &[u8], body: &[u8]) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&first.to_le_bytes());
@@ -152,7 +152,7 @@ impl Bodies {
     }
 }
 
-/// What compresses, kept from segment to segment.
+/// The compressor, kept from segment to segment.
 struct Compressor {
     context: Option<zstd::bulk::Compressor<'static>>,
     segment: Vec<u8>,
@@ -229,7 +229,7 @@ fn failed(source: std::io::Error) -> StoreError {
 /// Lines on their way into segments.
 pub(super) struct Packing {
     bodies: Bodies,
-    /// What is full and no row yet, the first one first.
+    /// The full bodies that are no row yet, the first ones first.
     full: VecDeque<Arc<Bodies>>,
     beside: Option<Beside>,
     compressor: Compressor,
@@ -290,7 +290,7 @@ impl Packing {
         self.full.front().map_or(self.bodies.first, |bodies| bodies.first)..self.bodies.end()
     }
 
-    /// Makes a segment of what has gathered.
+    /// Makes a segment of the gathered bodies.
     fn write(&mut self, db: &Connection) -> Result<(), StoreError> {
         if self.bodies.ends.is_empty() {
             return Ok(());
@@ -328,7 +328,7 @@ impl Packing {
         }
     }
 
-    /// Waits for what is compressed, and packs the rest too where it is worth a segment.
+    /// Waits for the segments being compressed, and packs the rest too where it is worth a segment.
     pub(super) fn finish(mut self, db: &Connection) -> Result<(), StoreError> {
         if self.is_large || self.bodies.data.len() >= REST {
             // One more segment is sooner made here than by a thread that would have to begin.
@@ -359,7 +359,7 @@ struct Beside {
 impl Beside {
     /// Begins a thread, if the system lets us.
     fn begin() -> Option<Self> {
-        // What waits is bounded by its bytes; these only must not hold up either side.
+        // Waiting bodies are bounded by their bytes; this bound only must not hold up either side.
         let bound = WAITING / SEGMENT + 2;
         let (give, given) = sync_channel::<Arc<Bodies>>(bound);
         let (made, take) = sync_channel(bound);
@@ -367,7 +367,7 @@ impl Beside {
             let mut compressor = Compressor::new();
             for bodies in given {
                 let packed = compressor.compress(&bodies);
-                // Whoever takes the segment takes the room of its bodies too.
+                // The taker of the segment takes the room of its bodies too.
                 drop(bodies);
                 if made.send(packed).is_err() {
                     break;

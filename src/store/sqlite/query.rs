@@ -35,7 +35,7 @@ pub(super) fn bounds(range: &Range<u64>) -> (i64, i64) {
     (bound(range.start), bound(range.end))
 }
 
-/// Says that a column holds what it may not.
+/// Says that a column holds a value that it may not.
 pub(super) fn damaged(column: usize, problem: &str) -> rusqlite::Error {
     let kind = rusqlite::types::Type::Blob;
     rusqlite::Error::FromSqlConversionFailure(column, kind, problem.into())

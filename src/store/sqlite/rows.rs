@@ -1,5 +1,5 @@
 //! Rows: facts and bytes as the tables tell them, without the operations that wait in the journal; `sqlite/add.rs` adds rows,
-//! `sqlite/derived.rs` tells what is derived. Nobody else knows the names of their columns.
+//! `sqlite/derived.rs` reads derived rows. Nobody else knows the names of their columns.
 
 use std::{
     cell::{Cell, RefCell},
@@ -37,7 +37,7 @@ pub(super) struct Tables {
     path: PathBuf,
     /// Sessions by their names: none is ever deleted, and none gets another key.
     keys: RefCell<BTreeMap<SessionName, SessionKey>>,
-    /// Where sessions stand that are written to, until another connection writes.
+    /// The states of sessions that are written to, until another connection writes.
     pub(super) standing: RefCell<BTreeMap<SessionKey, (State, Card)>>,
 }
 
@@ -54,7 +54,7 @@ impl Tables {
         }
     }
 
-    /// Forgets what a transaction that was undone had added.
+    /// Forgets the additions of a transaction that was undone.
     pub(super) fn forget(&self) {
         if let Ok(mut bytes) = self.bytes.try_borrow_mut() {
             bytes.forget();
@@ -87,7 +87,7 @@ impl Tables {
         }
         let sql = "SELECT body FROM journal WHERE seq = ?";
         let body: Option<Vec<u8>> = first(&self.db, sql, [at], |row| row.get(0))?;
-        // A row that is damaged is told by whoever reads the journal.
+        // A reader of the journal reports a damaged row.
         let row = body.and_then(|body| journal::decode(seq, &body, false).ok());
         Ok(row.map(|row| row.commit.operation.hash))
     }
@@ -381,10 +381,10 @@ impl ByteStore for Tables {
 
     fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
         if self.is_writing.get() {
-            // What is not committed can be seen by this connection only.
+            // Only this connection can see rows that are not committed.
             check::check(&self.db, &self.bytes.borrow(), None, report)
         } else {
-            // Nothing that is at hand is taken for what lies on the disk.
+            // No data at hand is taken for data on the disk.
             check::check(&self.db, &Bytes::default(), Some(&self.path), report)
         }
     }

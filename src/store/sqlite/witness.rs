@@ -1,4 +1,4 @@
-//! The witness: a small file beside the database that says how far it had come, so that a database that has forgotten
+//! The witness: a small file next to the database that says how far it had come, so that a database that has forgotten
 //! something can be told from one that is whole.
 //!
 //! ```text
@@ -6,10 +6,10 @@
 //! slot 1 (64 bytes)   the same of an operation before or after that
 //! ```
 //!
-//! Operations take the slots in turn, by their numbers: a write that is cut short leaves the other slot. What is behind the
-//! database is nothing unusual, because nobody waits for the witness; what is ahead of it is damage.
+//! Operations take the slots in turn, by their numbers: a write that is cut short leaves the other slot. A witness
+//! behind the database is nothing unusual, because nobody waits for the witness; one ahead of it shows damage.
 //!
-//! Invariant: a witness that cannot be written takes nothing with it: a commit is durable without one.
+//! Invariant: a witness that cannot be written does no harm: a commit is durable without one.
 
 use std::{
     fs::File,
@@ -69,7 +69,7 @@ pub(super) fn path_of(database: &Path) -> PathBuf {
     database.with_extension("witness")
 }
 
-/// Returns what is known of a store from the file, the newest; nothing if there is none, or none of this store.
+/// Returns the newest witness of a store in the file; None if the file is missing, or holds none of this store.
 pub(super) fn read(path: &Path, store: StoreId) -> io::Result<Option<Witness>> {
     let mut bytes = Vec::new();
     match disk::open(path, Links::Refuse) {
@@ -85,7 +85,7 @@ pub(super) fn read(path: &Path, store: StoreId) -> io::Result<Option<Witness>> {
 pub(super) struct WitnessFile {
     path: PathBuf,
     file: Option<File>,
-    /// What was written last.
+    /// The witness written last.
     last: Option<Witness>,
     /// Whether something was written and not synced.
     is_dirty: bool,
@@ -97,7 +97,7 @@ impl WitnessFile {
         Self { path, file: None, last: None, is_dirty: false }
     }
 
-    /// Writes how far the store has come, if it is not what was written last, and waits for nothing.
+    /// Writes how far the store has come, unless that was written last, and waits for nothing.
     pub(super) fn write(&mut self, witness: &Witness) -> io::Result<()> {
         if self.last.as_ref() == Some(witness) {
             return Ok(());
@@ -111,7 +111,7 @@ impl WitnessFile {
         Ok(())
     }
 
-    /// Waits until what was written is on the disk, if anything was.
+    /// Waits until all writes are on the disk, if there were any.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         match &self.file {
             Some(file) if std::mem::take(&mut self.is_dirty) => disk::sync_data(file),

@@ -1,14 +1,14 @@
-//! Writing: the transaction, and what follows it when it is durable.
+//! Writing: the transaction, and the work behind it when it is durable.
 //!
 //! ```text
 //! begin     the lock of the only writer; the journal is read if another program wrote meanwhile
-//! add       small ones into the journal. With the first that is not, or when so many came together, the journal is
+//! add       small ones into the journal. With the first that is not, or when enough came together, the journal is
 //!           settled, and from there on everything goes into the tables
 //! commit    one sync; then the witness, and what is due of settling, packing and emptying the WAL
 //! ```
 //!
 //! Invariant: a commit is checked against the journal laid over the tables before any of it is added, so that it is refused
-//! for whatever a trigger would refuse when it is settled.
+//! for every reason for which a trigger would refuse it when it is settled.
 //! Invariant: synchronous is FULL whenever something is committed that nobody else holds.
 
 use std::{
@@ -36,12 +36,12 @@ use crate::{
     },
 };
 
-/// How long settling waits for another program that writes: whoever writes next can settle as well.
+/// How long settling waits for another program that writes: the next writer can settle as well.
 const SETTLING_PATIENCE: Duration = Duration::from_millis(5);
 /// How many times its limit the journal may grow before settling waits as long as any other writer.
 const OVERFULL: u64 = 4;
 
-/// What is being written.
+/// The transaction in progress.
 pub(super) struct Writing<'a> {
     store: &'a SqliteStore,
     /// Whether operations go into the tables: the journal is empty then.
@@ -168,7 +168,7 @@ impl SqliteStore {
         Ok(key)
     }
 
-    /// Makes what was added durable.
+    /// Makes the additions durable.
     fn end(&self) -> Result<(), StoreError> {
         let committed = self.db().prepare_cached("COMMIT")?.execute([]);
         let io = Some(rusqlite::ErrorCode::SystemIoFailure);
@@ -179,10 +179,10 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Takes back what is not durable, and what is remembered of it.
+    /// Takes back the writes that are not durable, and the memory of them.
     fn take_back(&self, is_changed: bool) {
         if !self.db().is_autocommit() {
-            // Whatever cannot be rolled back now is rolled back when the connection closes.
+            // A transaction that cannot be rolled back now is rolled back when the connection closes.
             let _ = self.db().execute_batch("ROLLBACK");
         }
         self.tables.is_writing.set(false);
@@ -194,7 +194,7 @@ impl SqliteStore {
         }
     }
 
-    /// Does what was put off and is due now.
+    /// Does the work that was put off and is due now.
     fn tidy(&self) -> Result<(), StoreError> {
         let (rows, bytes) = self.limits;
         let (held, held_bytes) = {
@@ -215,7 +215,7 @@ impl SqliteStore {
         db.busy_timeout(patience)?;
         db.execute_batch("PRAGMA synchronous = NORMAL")?;
         let done = match db.prepare_cached("BEGIN IMMEDIATE").and_then(|mut s| s.execute([])) {
-            // Who writes now can do it too.
+            // The present writer can do it too.
             Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
                 Ok(())
             }
@@ -239,7 +239,7 @@ impl SqliteStore {
         };
         let back = db.execute_batch("PRAGMA synchronous = FULL");
         if back.is_err() || !db.is_autocommit() {
-            // What is committed from here on might not be durable.
+            // Commits from here on might not be durable.
             self.failed.set(true);
         }
         db.busy_timeout(PATIENCE)?;
@@ -279,7 +279,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Writes beside the database how far it has come.
+    /// Writes next to the database how far it has come.
     fn bear_witness(&self) {
         if let Some((seq, hash)) = self.journal.borrow().newest {
             let witness = Witness { store: self.tables.id().unwrap_or_default(), seq, hash };
@@ -323,7 +323,7 @@ fn add_rest(db: &Connection, session: SessionKey, commit: &Commit) -> Result<(),
     Ok(())
 }
 
-/// What is known of a session when a commit is checked.
+/// A session, as it is known when a commit is checked.
 struct KnownHere<'a> {
     laid: &'a Laid<'a>,
     session: Option<SessionKey>,
@@ -341,7 +341,7 @@ impl<'a> KnownHere<'a> {
     ) -> Result<Self, StoreError> {
         let (first, mut present) = (commit.operation.first, BTreeSet::new());
         for entry in session.iter().flat_map(|_| &commit.bulk.entries) {
-            // Nothing but what comes now can be linked to the newest entry.
+            // Only a new entry can be linked to the newest entry.
             let is_new = entry.link.is_some_and(|link| link >= first.saturating_sub(1));
             if let Some(key) = session.filter(|_| !is_new)
                 && !laid.find(key, &IdPrefix::whole(&entry.id))?.is_empty()
@@ -392,7 +392,7 @@ impl Writing<'_> {
         done
     }
 
-    /// Has all that follows go into the tables.
+    /// Sends all later operations into the tables.
     fn go_direct(&mut self) -> Result<(), StoreError> {
         if !self.is_direct {
             self.store.settle()?;
@@ -475,7 +475,7 @@ impl Transaction for Writing<'_> {
     ) -> Result<(), StoreError> {
         self.alive()?;
         self.is_changed = true;
-        // Those of entries in the journal are kept as long as these are there.
+        // Counts of entries in the journal are kept as long as the entries are there.
         if self.store.journal_mut()?.overlay.count(session, rule, counts) {
             self.work(|writing| writing.store.tables.keep_counts(session, rule, counts))?;
         }
@@ -495,7 +495,7 @@ impl Transaction for Writing<'_> {
         self.stage = Stage::Ended;
         store.tables.is_writing.set(false);
         store.bear_witness();
-        // What was committed is safe whatever becomes of this.
+        // The commit is safe whatever becomes of this work.
         Ok(Committed { unsettled: store.tidy().err() })
     }
 }
