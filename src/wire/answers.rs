@@ -1,17 +1,17 @@
-//! Answers of tools where they stand in a record, and what an agent left out of a session by itself.
+//! Answers of tools where they stand in a record, and the parts of a session that an agent left out by itself.
 
 use crate::json::{self, Raw};
 
-/// What a record holds of tools' answers.
+/// The tools' answers in a record.
 #[derive(Clone, Debug, Default)]
 pub struct Answers<'a> {
-    /// What is sent to the model.
+    /// The answers that are sent to the model.
     pub sent: Vec<Answer<'a>>,
-    /// Strings in which the agent keeps it for itself.
+    /// Strings in which the agent keeps them for itself.
     pub beside: Vec<Raw<'a>>,
 }
 
-/// What one tool answered.
+/// The answer of one tool.
 #[derive(Clone, Debug)]
 pub struct Answer<'a> {
     /// The call that it answers.
@@ -29,7 +29,7 @@ pub struct Piece<'a> {
     pub(super) within: Option<&'static str>,
 }
 
-/// What an agent left out of a session by itself, as its record tells.
+/// A part of a session that an agent left out by itself, as its record tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Earlier {
     /// In which way.
@@ -47,7 +47,7 @@ pub struct Earlier {
 /// The ways in which agents leave something out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// A file holds what was too much.
+    /// A file holds the text that was too long.
     Filed,
     /// A text was cut.
     Cut,
@@ -70,13 +70,13 @@ impl How {
 }
 
 impl Earlier {
-    /// Says in which way something was left out.
+    /// Returns an omission of this kind, with nothing else known.
     pub(super) fn new(how: How) -> Self {
         Self { how, call: None, size: None, tokens: (None, None), file: None }
     }
 }
 
-/// Returns what is between two marks, the first that stand so.
+/// Returns the text between two marks, the first that stand so.
 pub(super) fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(before)?;
     Some(rest.split_once(after)?.0)

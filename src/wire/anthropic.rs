@@ -6,16 +6,16 @@ use crate::{
     wire::fields::{self, other, text},
 };
 
-/// The names under which the interface says what was used.
+/// The names under which the interface reports usage.
 const USAGE: [&str; 4] =
     ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
 
-/// Reads what a model says that it used.
+/// Reads the usage that a model reports.
 pub(super) fn read_usage(usage: Raw<'_>) -> Usage {
     fields::usage(usage, USAGE)
 }
 
-/// Returns what a model said that it used, to be written.
+/// Returns the usage that a model reported, to be written.
 pub(super) fn usage(usage: &Usage) -> serde_json::Value {
     let numbers = [usage.input, usage.output, usage.cache_read, usage.cache_write];
     let fields = USAGE.into_iter().zip(numbers);

@@ -9,20 +9,20 @@
 //! One message of the model is several records that share `message.id`, most with one block; a `user` record with a
 //! `tool_result` answers one call. The rules of a resume were tried on the program itself, version 2.1.329:
 //!
-//! - The head is what the last `last-prompt` names. It gives way to the file's last record when that descends from it,
+//! - The last `last-prompt` names the head. It gives way to the file's last record when that descends from it,
 //!   unless it is explicit and nothing was written since. A boundary wipes it. An explicit null is no head at all, until
 //!   something is written.
-//! - A boundary that keeps messages chains them under its summary; whatever follows it and hangs on the summary, or on a
-//!   record that the boundary dropped, hangs on the last of them. What it dropped can be no head.
+//! - A boundary that keeps messages chains them under its summary; a later record that hangs on the summary, or on a
+//!   record that the boundary dropped, hangs on the last of them. A dropped record can be no head.
 //! - A parent that is missing is mended by the record that was written last in the 5 s before.
 //! - Blocks of a message on the chain that hang elsewhere are put behind its last block on the chain, their results among
 //!   the results there, in the order of the file.
 //! - An object behind another on one physical line is not read.
 //!
-//! A path also crosses boundaries: to what the boundary says it follows, else to the record before it in the file. A
+//! A path also crosses boundaries: to the record that the boundary names, else to the record before it in the file. A
 //! context begins behind the last boundary.
 //!
-//! Invariant: paths, heads and leaves are found without any line: [`read`] puts what they need into the hint.
+//! Invariant: paths, heads and leaves are found without any line: [`read`] puts the needed values into the hint.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -48,7 +48,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Claude;
 
-/// What the format is like.
+/// The traits of the format.
 const TRAITS: Traits = Traits {
     folders: &[Folder {
         agent: "Claude Code",
@@ -108,7 +108,7 @@ impl Identify for Claude {
         text(record, "cwd").filter(|folder| !folder.is_empty())
     }
 
-    /// What the program writes for itself: of sub-agents what they are, and long answers of tools.
+    /// The program writes these for itself: descriptions of sub-agents, and long answers of tools.
     fn accompanies(&self, file: &std::path::Path) -> bool {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         name.starts_with("agent-") && name.ends_with(".meta.json")

@@ -6,15 +6,15 @@
 //! ```
 //!
 //! Nothing is erased: `thread_rolled_back {num_turns}` drops the newest turns, `compacted {replacement_history}` starts
-//! the context anew. A fork begins with copied history, other `session_meta` included; the first one is its own.
+//! a new context. A fork begins with copied history, other `session_meta` included; the first one is its own.
 //!
 //! ```text
 //! meta  q1 a1  q2 a2  rolled_back 1  q3 a3       path of a3: meta q1 a1 rolled_back q3 a3, path of a2: meta q1 a1 q2 a2
 //!              `---'  leaf: a2
 //! ```
 //!
-//! A turn begins at a user's message or at one of another agent. What stands right before it and only prepares it
-//! (fragments, developer's notes, the turn's settings) goes with it, unless it is the first turn.
+//! A turn begins at a user's message or at one of another agent. Records right before it that only prepare it
+//! (fragments, developer's notes, the turn's settings) go with it, unless it is the first turn.
 //!
 //! A `compacted` record stands for its whole history: its messages are the items of that history. One without, as old
 //! versions wrote it, keeps the user's messages, the newest 20,000 tokens of them, and is itself the summary.
@@ -63,7 +63,7 @@ pub struct Codex;
 /// Among how many first records a copied one opens the session that it was copied from.
 const METAS: u64 = 4;
 
-/// What the format is like.
+/// The traits of the format.
 const TRAITS: Traits = Traits {
     folders: &[
         Folder {
@@ -123,7 +123,7 @@ impl Identify for Codex {
             .then(|| text(record.get("payload")?, "cwd"))?
     }
 
-    /// The first `session_meta` is the file's own and names what it was made of; another one was copied with its history.
+    /// The first `session_meta` is the file's own and names its origin; another one was copied with its history.
     fn ties(&self, session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
         let mut ties = Vec::new();
         let tie = |kind, other: Option<String>| {

@@ -1,23 +1,23 @@
-//! Compactions as formats write them: a summary in the place of a history, and what stays of it.
+//! Compactions as formats write them: a summary in the place of a history, and the messages that stay.
 //!
-//! Invariant: what is kept is named or said again byte for byte, never written anew from what was understood of it.
+//! Invariant: a kept message is named or said again byte for byte, never rebuilt from its parts as understood here.
 
 use serde_json::{Map, Value, json};
 
 /// A compaction that is to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Compaction<'a> {
-    /// The head, which what is written follows.
+    /// The head, which the new records follow.
     pub from: u64,
     /// The path to it.
     pub path: &'a [u64],
     /// The session's own system prompt, which stays in front.
     pub system: &'a [Said],
-    /// What is kept, in the order of the context.
+    /// The kept messages, in the order of the context.
     pub kept: &'a [Said],
     /// The summary, as a model gets it.
     pub summary: &'a str,
-    /// What is known of it.
+    /// Its metadata.
     pub metadata: &'a Metadata,
 }
 
@@ -30,7 +30,7 @@ pub struct Said {
     pub nth: usize,
 }
 
-/// What is known of a compaction.
+/// The metadata of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Who asked for it: `auto` or `manual`.

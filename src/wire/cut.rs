@@ -1,10 +1,10 @@
 //! Cutting records: the texts of tools' answers, edited where they stand.
 //!
-//! A format says where a record holds what a tool answered, and where the agent repeats it for itself; how much of a text
-//! stays is the caller's rule.
+//! A format says where a record holds a tool's answer, and where the agent repeats it for itself; the caller's rule
+//! says how much of a text stays.
 //!
 //! Invariant: every byte of a record that is in no cut text is kept.
-//! Invariant: a cut text is, in its own spelling, a beginning of what it was, and the suffix.
+//! Invariant: a cut text is, in its own spelling, a beginning of the old text, and the suffix.
 
 use crate::{
     json::{self, Raw},
@@ -17,7 +17,7 @@ use crate::{
 pub struct Shortened {
     /// The line.
     pub line: Vec<u8>,
-    /// What was cut of what is sent.
+    /// The cuts in the texts that are sent.
     pub cuts: Vec<CutText>,
 }
 
@@ -69,10 +69,10 @@ fn spelt(text: &str) -> String {
 /// Says where texts are cut: those of one answer, and whether they are sent; None for each that stays as it is.
 pub type Rule<'r> = dyn FnMut(&[&str], bool) -> Vec<Option<Cut>> + 'r;
 
-/// Cuts what tools answered in a record; None if nothing is cut.
+/// Cuts the tools' answers in a record; None if nothing is cut.
 ///
-/// The rule is given the texts of one answer, and whether they are sent. What the agent keeps for itself is cut by the
-/// same rule, each string alone, if anything that is sent is cut.
+/// The rule is given the texts of one answer, and whether they are sent. Strings that the agent keeps for itself are
+/// cut by the same rule, each alone, if a text that is sent is cut.
 pub fn cut(format: &dyn Read, line: &[u8], rule: &mut Rule<'_>) -> Option<Shortened> {
     let answers = format.answers(Raw::object(line)?);
     let mut cuts = Vec::new();

@@ -1,4 +1,4 @@
-//! Where the agents of a user keep their sessions, told from what each format says.
+//! Where the agents of a user keep their sessions, told from each format's traits.
 //!
 //! Invariant: nothing here looks whether anything is there.
 
@@ -15,7 +15,7 @@ pub struct Home {
     pub format: &'static str,
     /// The folder.
     pub path: PathBuf,
-    /// If the sessions lie in each folder of this one, what they lie in there.
+    /// If the sessions lie in each folder of this one, the folder in there that holds them.
     pub each: Option<&'static str>,
 }
 

@@ -28,7 +28,7 @@ pub(super) fn shown(value: Raw<'_>) -> String {
     )
 }
 
-/// Returns what a model says that it used: the numbers under the names of input, output, cache read and cache written.
+/// Returns the usage that a model reports: the numbers under the names of input, output, cache read and cache written.
 pub(super) fn usage(usage: Raw<'_>, names: [&str; 4]) -> Usage {
     let [input, output, cache_read, cache_write] =
         names.map(|name| usage.get(name).and_then(Raw::u64).unwrap_or(0));

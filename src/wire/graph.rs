@@ -4,7 +4,7 @@
 
 use crate::model::{NameTag, Record};
 
-/// Any failure of what lies beneath a [`Graph`].
+/// Any failure beneath a [`Graph`].
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A session as it is seen from a position: entries behind the horizon do not exist.
@@ -18,7 +18,7 @@ pub trait Graph {
     /// Returns the place of an entry in the generation: of several the last one.
     fn place(&self, entry: u64) -> Result<Option<u64>, Failure>;
 
-    /// Returns what is derived from an entry.
+    /// Returns the record derived from an entry.
     fn record(&self, entry: u64) -> Result<Record, Failure>;
 
     /// Returns the entry that an entry follows, names resolved as they stand within the horizon.
@@ -41,16 +41,16 @@ pub trait Graph {
     /// Returns whether the entry at a place begins on the physical line of the one before it.
     fn is_glued(&self, place: u64) -> Result<bool, Failure>;
 
-    /// Returns how many bytes of the file exist, what follows the last entry included.
+    /// Returns how many bytes of the file exist, those behind the last entry included.
     fn bytes(&self) -> Result<u64, Failure>;
 
-    /// Returns what stands before the first entry, in another file of the session.
+    /// Returns the history before the first entry, in another file of the session.
     fn before(&self) -> Result<Before<'_>, Failure> {
         Ok(Before::Nothing)
     }
 }
 
-/// What stands before the first entry of a file.
+/// The history before the first entry of a file.
 pub enum Before<'g> {
     /// Nothing: the history begins here.
     Nothing,

@@ -13,7 +13,7 @@ pub const TIED: u64 = 256;
 
 /// Tells records and files of one format from all others.
 pub trait Identify {
-    /// Returns what is the same for all records and all sessions of the format.
+    /// Returns the traits that all records and all sessions of the format share.
     fn traits(&self) -> &'static Traits;
 
     /// Returns whether a record can only be of this format.
@@ -47,7 +47,7 @@ pub trait Identify {
         false
     }
 
-    /// Returns what a state of a file shows of other sessions: its first [`TIED`] entries are seen, their lines alone.
+    /// Returns the ties that a state of a file shows: its first [`TIED`] entries are seen, their lines alone.
     fn ties(&self, _session: &str, _graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
         Ok(Vec::new())
     }
@@ -62,7 +62,7 @@ pub trait Identify {
         None
     }
 
-    /// Returns what a copy of a record keeps, where its line does not stay the same.
+    /// Returns the part of a record that a copy keeps, where its line does not stay the same.
     fn copied_part<'a>(&self, _record: Raw<'a>) -> Option<Raw<'a>> {
         None
     }

@@ -1,7 +1,7 @@
 //! Lines from a stream: numbered, with their offsets, in memory that the longest line bounds.
 //!
 //! How bytes become lines is the contract of [`crate::model::line`]; this file finds the LF, keeps
-//! what is unfinished, and knows no JSON.
+//! unfinished bytes, and knows no JSON.
 //!
 //! Invariant: separators, lines and tail, joined, are the bytes that came.
 //! Invariant: to stop at any byte and resume with the tail gives the lines of a single read.
@@ -44,7 +44,7 @@ pub enum ReadError {
         offset: u64,
         /// On which physical line.
         number: u64,
-        /// What would be accepted.
+        /// The greatest accepted length.
         max: usize,
     },
 }
@@ -60,7 +60,7 @@ pub struct Located<'a> {
     pub number: u64,
 }
 
-/// What follows the last line, and all that is needed to read on.
+/// The bytes behind the last line, and all that is needed to read on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tail {
     /// The bytes.
@@ -85,7 +85,7 @@ pub struct Reader<R> {
     filled: usize,
     /// The end of the last line: the next separator begins here.
     start: usize,
-    /// What the current physical line still holds begins here; before it lies white space only.
+    /// The rest of the current physical line begins here; before it lies white space only.
     head: usize,
     /// No LF lies between `head` and here.
     searched: usize,
@@ -135,13 +135,13 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Expects so many bytes, which it then reads at once.
+    /// Expects this many bytes, which it then reads at once.
     #[must_use]
     pub(crate) fn expecting(self, bytes: usize) -> Self {
         Self { chunk: (bytes + 1).min(CHUNK), ..self }
     }
 
-    /// Takes longer lines than these for too long.
+    /// Takes lines longer than this for too long.
     #[must_use]
     pub fn limited(self, max: usize) -> Self {
         Self { max: max.min(LINE_MAX), ..self }
@@ -216,7 +216,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Reads a chunk behind what is not yet taken, which moves to the front.
+    /// Reads a chunk behind the bytes that are not yet taken, which move to the front.
     fn fill(&mut self) -> Result<(), ReadError> {
         // A long line that lies in front stays there; moved to its own place each time, it would cost its square.
         if self.start > 0 {
@@ -238,7 +238,7 @@ impl<R: Read> Reader<R> {
         match self.read.read(free) {
             Ok(0) => self.at_end = true,
             Ok(len) => {
-                // What fills its room may be much more.
+                // A read that fills its room may have much more behind it.
                 if len == free.len() {
                     self.chunk = (4 * self.chunk).min(CHUNK);
                 }

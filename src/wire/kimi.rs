@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Records have no ids; the whole file is the path. A revert, a D-Mail, a compaction and a clear each rotate the file: an
-//! older state is another file, so nothing branches here and no way leads back by appending. What the next file begins
-//! with tells which of them it was:
+//! older state is another file, so nothing branches here and no way leads back by appending. The beginning of
+//! the next file tells which of them it was:
 //!
 //! ```text
 //! compaction  prompt, checkpoint 0, the message that previous context has been compacted
@@ -18,7 +18,7 @@
 //! clear       nothing of the conversation
 //! ```
 //!
-//! Whether it went back to the first checkpoint or was cleared no file tells; both begin anew.
+//! No file tells whether it went back to the first checkpoint or was cleared; both begin again.
 //!
 //! A hint is empty, or one byte that marks a system prompt.
 
@@ -52,7 +52,7 @@ const PROMPT: u8 = 1;
 /// How a note begins that the agent, or undertext, says in the user's place.
 const NOTE_START: &str = "<system>";
 
-/// How the agent begins what it says in the user's place.
+/// How the agent begins a text that it says in the user's place.
 const NOTE: [&str; 2] = [NOTE_START, "<system-reminder>"];
 
 /// How it begins the summary that follows a compaction.
@@ -64,13 +64,13 @@ const CHECKPOINT: &str = "<system>CHECKPOINT ";
 /// How it begins what its future self says; that stands behind the first blank line.
 const MAIL: &str = "<system>You just got a D-Mail from your future self.";
 
-/// How what it says in the user's place ends.
+/// How a text that it says in the user's place ends.
 const NOTE_END: &str = "</system>";
 
-/// What it keeps beside its sessions: what was shown, and its settings.
+/// The files that it keeps next to its sessions: the output shown, and its settings.
 const ASIDE: [&str; 2] = ["wire.jsonl", "state.json"];
 
-/// What the format is like.
+/// The traits of the format.
 const TRAITS: Traits = Traits {
     folders: &[Folder {
         agent: "Kimi CLI",
@@ -170,7 +170,7 @@ impl Layout for Kimi {
         Some(format!("context_{}.jsonl", newest.saturating_add(1)))
     }
 
-    /// `kimi.json` beside `sessions/<hash of the folder>/<session>/`.
+    /// `kimi.json` next to `sessions/<hash of the folder>/<session>/`.
     fn index(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {
         let sessions = folder_hash(file)?.0;
         Some(sessions.parent()?.join("kimi.json"))
@@ -377,7 +377,7 @@ impl Write for Kimi {
         }))
     }
 
-    /// As the program does it: all is written anew, and its checkpoints begin again.
+    /// As the program does it: all is written again, and its checkpoints begin again.
     fn compaction(
         &self,
         graph: &dyn Graph,
@@ -407,7 +407,7 @@ fn internal(role: &str, key: &str, number: u64) -> Vec<u8> {
     format!(r#"{{"role": "{role}", "{key}": {number}}}"#).into_bytes()
 }
 
-/// Returns where the conversation begins, and with what: what the program says before it does not count.
+/// Returns where the conversation begins, and with which kind: the program's words before it do not count.
 fn first_talk(graph: &dyn Graph) -> Result<Option<(u64, Kind)>, Failure> {
     for place in 0..graph.end() {
         let Some(entry) = graph.at(place)? else { continue };

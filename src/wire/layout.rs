@@ -31,7 +31,7 @@
 //!
 //! A span lies in the document, found by the scanner of [`crate::json`]. The bytes before the first record are an opaque
 //! line, because a separator is white space only; a path passes opaque lines. The agent writes the whole document again
-//! for each message: that is a next generation, whose records are the same lines but for the new ones.
+//! for each message: that makes the next generation, whose records are the same lines but for the new ones.
 //!
 //! ```text
 //! rows        session ses_1 | message msg_1 | part prt_1 | part prt_2        opencode, OpenClaw 2026.9: not built
@@ -43,8 +43,8 @@
 //! the next generation only, so that both states stay.
 //!
 //! The last two need one more method here, which yields the records of a container that is open, with [`jsonl::Reader`]
-//! as what a format has that says nothing else. The first bytes tell the kind of container (`{` and no record on the
-//! first line, `SQLite format 3`), before a record tells the format. The contract of [`crate::model::line`], by which a
+//! as the default of a format. The first bytes tell the kind of container (`{` and no record on the first
+//! line, `SQLite format 3`), before a record tells the format. The contract of [`crate::model::line`], by which a
 //! line end is the end of a record, then belongs to that reader alone.
 //!
 //! Invariant: nothing here looks whether anything is there.
@@ -99,7 +99,7 @@ pub trait Layout {
         None
     }
 
-    /// Returns what the name of a file says, if the agent keeps a session in several files.
+    /// Returns the parts of a file's name, if the agent keeps a session in several files.
     fn file_name(&self, _name: &str) -> Option<FileName> {
         None
     }
@@ -123,7 +123,7 @@ pub struct Base {
     pub session: Option<String>,
 }
 
-/// What the name of a file says.
+/// The parts of a file's name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileName {
     /// When the file was begun: the agent reads the session's newest one.

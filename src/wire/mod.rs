@@ -6,7 +6,7 @@
 //! Read      one record: an Envelope (what paths need) and Messages (what it says)
 //! Walk      a session: the head at which its agent resumes, the path to it, what of that it sends
 //! Write     new records, and the lines that take the agent elsewhere
-//! Traits    what is the same for all records of a format
+//! Traits    the properties that all records of a format share
 //! ```
 //!
 //! A [`Format`] is all of them. It sees a session through a [`Graph`] and keeps nothing.

@@ -41,7 +41,7 @@ const TYPES: [(&str, &str); 5] = [
     ("system", "system"),
 ];
 
-/// What the format is like.
+/// The traits of the format.
 const TRAITS: Traits = Traits {
     folders: &[Folder {
         agent: "clawdcode",
@@ -265,7 +265,7 @@ impl Write for Native {
     }
 }
 
-/// Returns what a record says, if it is part of the conversation.
+/// Returns the message of a record, if it is part of the conversation.
 fn message(record: Raw<'_>) -> Option<Message> {
     let [kind, message, timestamp, is_summary] =
         record.pick(["type", "message", "timestamp", "isCompactSummary"]);
@@ -336,7 +336,7 @@ fn only_call(said: &Message) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// Returns a message of a model: its words and thoughts, and what it says of itself.
+/// Returns a message of a model: its words and thoughts, and its metadata.
 fn answer(said: &Message) -> Value {
     let thought = |block: &Block| match block {
         Block::Thinking(Thinking { signature: Some(data), is_redacted: true, .. }) => {
@@ -374,7 +374,7 @@ fn with_input(line: &[u8], id: &str, name: &str, input: &str) -> Result<Vec<u8>,
         .ok_or_else(|| Invalid("the tool's input is not JSON".into()))
 }
 
-/// Checks a record that a caller wrote and adds what it leaves out.
+/// Checks a record that a caller wrote and adds the fields that it leaves out.
 fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
     let invalid = |why: &str| Err(Invalid(why.to_owned()));
     if std::str::from_utf8(line).is_err() {

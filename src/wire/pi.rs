@@ -36,7 +36,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Pi;
 
-/// What the format is like.
+/// The traits of the format.
 const TRAITS: Traits = Traits {
     folders: &[
         Folder {
@@ -161,7 +161,7 @@ impl Write for Pi {
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
         let stands = back.from.map(|from| graph.record(from)).transpose()?;
         if stands.is_some_and(|record| hint(&record).0 & CHAINED != 0) {
-            // pi numbers and chains these anew, whatever an entry says.
+            // pi renumbers and rechains these, whatever an entry says.
             return Ok(None);
         }
         Ok(Some(vec![match back.note {
@@ -178,7 +178,7 @@ impl Write for Pi {
     ) -> Result<Option<Lines>, Failure> {
         let Compaction { from, kept, summary, metadata, .. } = compaction;
         if hint(&graph.record(*from)?).0 & CHAINED != 0 {
-            // pi numbers these anew, whatever names them.
+            // pi renumbers these, whatever names them.
             return Ok(None);
         }
         // What is no entry before it keeps nothing.
@@ -200,7 +200,7 @@ impl Write for Pi {
     }
 }
 
-/// Returns the id of the session in a file that its path names: what stands behind the time.
+/// Returns the id of the session in a file that its path names: the part behind the time.
 fn session_in(path: &str) -> Option<&str> {
     let name = path.rsplit(['/', '\\']).next()?;
     let stem = name.strip_suffix(".jsonl").unwrap_or(name);

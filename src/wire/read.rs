@@ -1,4 +1,4 @@
-//! Reading: what one record says, in the shape that all formats share.
+//! Reading: one record, in the shape that all formats share.
 //!
 //! Invariant: no record, however broken, is an error.
 
@@ -10,19 +10,19 @@ use crate::{
 
 /// Reads records of one format, each by itself.
 pub trait Read {
-    /// Returns what paths need of a record.
+    /// Returns the envelope of a record: the values that paths need.
     fn envelope(&self, record: Raw<'_>) -> Envelope;
 
-    /// Returns what a record says: nothing unless it is part of the conversation, several messages where one record
+    /// Returns the messages of a record: none unless it is part of the conversation, several where one record
     /// stands for a whole history.
     fn messages(&self, record: Raw<'_>) -> Vec<Message>;
 
-    /// Returns where a record holds what tools answered.
+    /// Returns the places where a record holds tools' answers.
     fn answers<'a>(&self, _record: Raw<'a>) -> Answers<'a> {
         Answers::default()
     }
 
-    /// Returns what a record says that the agent left out by itself.
+    /// Returns the omissions by the agent itself that a record tells.
     fn earlier(&self, _record: Raw<'_>) -> Vec<Earlier> {
         Vec::new()
     }
@@ -32,34 +32,34 @@ pub trait Read {
         None
     }
 
-    /// Returns what a record says to the model from a later state of the conversation, in the agent's own way.
+    /// Returns the message of a record to the model from a later state of the conversation, in the agent's own way.
     fn mail(&self, _record: Raw<'_>) -> Option<String> {
         None
     }
 
-    /// Returns what a record may say of the model that the session is for; [`Read::told`] returns it.
+    /// Returns the kind of fact that a record may tell of the session's model; [`Read::told`] returns the fact.
     fn tells(&self, _record: &Record) -> Option<Telling> {
         None
     }
 
-    /// Returns what a record says of the model that the session is for.
+    /// Returns the facts that a record tells of the session's model.
     fn told(&self, _record: Raw<'_>) -> Told {
         Told::default()
     }
 }
 
-/// What paths need of a record.
+/// The values of a record that paths need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its own name.
     pub name: Option<String>,
-    /// What it says that it follows.
+    /// The edge that it names.
     pub parent: Link,
     /// When it was written.
     pub time: Option<Timestamp>,
-    /// What else the format's path rule must know of it, in a form of the format's own.
+    /// Other data for the format's path rule, in a form of the format's own.
     pub hint: Vec<u8>,
 }
 
@@ -86,7 +86,7 @@ impl Envelope {
     }
 }
 
-/// What a record may say of it.
+/// A kind of fact that a record may tell of the session's model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
     /// Its name.
@@ -95,10 +95,10 @@ pub enum Telling {
     Window,
 }
 
-/// What a record says of it.
+/// The facts that a record tells of the session's model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// The model.
+    /// The model's name.
     pub model: Option<String>,
     /// How many tokens it takes.
     pub window: Option<u64>,

@@ -1,6 +1,6 @@
-//! Traits: what is the same for all records and all sessions of a format.
+//! Traits: the properties that all records and all sessions of a format share.
 
-/// What a format is like, as one constant.
+/// The properties of a format, as one constant.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -25,13 +25,13 @@ pub struct Traits {
     pub has_times: bool,
     /// Whether the agent sets checkpoints itself.
     pub has_checkpoints: bool,
-    /// Whether records tell what the agent left out; where not, none is read for it.
+    /// Whether records tell the agent's omissions; where not, none is read for them.
     pub tells_omissions: bool,
     /// Whether a compaction can keep messages with others between them that it does not keep.
     pub keeps_scattered: bool,
     /// Whether the first call of an answer without words is part of the answer's own record.
     pub joins_first_call: bool,
-    /// Which record nearby a new one is written like.
+    /// The nearby record that a new one is written like.
     pub nearby: Nearby,
     /// How a note begins that is written in the agent's own way, before its words.
     pub note_opening: &'static str,
@@ -44,7 +44,7 @@ pub struct Traits {
 /// A lock that a process holds by a file of its own next to the session's.
 #[derive(Clone, Copy, Debug)]
 pub struct Lock {
-    /// What stands behind the name of the session's file.
+    /// The ending behind the name of the session's file.
     pub ending: &'static str,
     /// The field that holds the id of the process.
     pub process: &'static str,
@@ -70,14 +70,14 @@ pub struct Folder {
     pub usual: &'static str,
     /// The folder in it that holds the sessions.
     pub sessions: &'static str,
-    /// If the sessions lie in each folder of that one, what they lie in there.
+    /// If the sessions lie in each folder of that one, the folder in there that holds them.
     pub each: Option<&'static str>,
 }
 
-/// Which record nearby a new one is written like.
+/// The nearby record that a new one is written like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nearby {
-    /// None.
+    /// No record.
     Nothing,
     /// The head: what it says of the program and its folder is said again.
     Head,
@@ -86,7 +86,7 @@ pub enum Nearby {
 }
 
 impl Traits {
-    /// Returns what most formats are like, under a name.
+    /// Returns the traits of most formats, under a name.
     pub(super) const fn named(name: &'static str) -> Self {
         Self {
             name,

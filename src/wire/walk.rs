@@ -1,4 +1,4 @@
-//! Walking: the head at which an agent resumes, the paths to it, what of them it sends, and how it left a state of its file.
+//! Walking: the head at which an agent resumes, the paths to it, the part that it sends, and its departures.
 
 use std::collections::BTreeSet;
 
@@ -19,12 +19,12 @@ pub trait Walk {
     /// last `limit`.
     fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure>;
 
-    /// Returns [`Walk::path`] of one graph for many heads: what is read for one of them serves the next.
+    /// Returns [`Walk::path`] of one graph for many heads: entries read for one of them serve the next.
     fn paths<'g>(&'g self, graph: &'g dyn Graph) -> Result<Paths<'g>, Failure> {
         Ok(Box::new(move |head, limit| self.path(graph, head, limit)))
     }
 
-    /// Returns what of a path the agent would send to a model: after a compaction its summary, what it kept, and the rest.
+    /// Returns the entries of a path that the agent would send: after a compaction summary, kept part, and the rest.
     fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure>;
 
     /// Returns the entries at which the conversation went on elsewhere and was left: real branches, in order.
@@ -46,22 +46,22 @@ pub trait Walk {
 pub struct Path {
     /// The entries, the first one first.
     pub entries: Vec<u64>,
-    /// What had to be mended to find them.
+    /// The edges that were mended to find them.
     pub repairs: Vec<Repair>,
 }
 
 /// Finds the paths of one graph: to a head, and of many entries the last ones.
 pub type Paths<'g> = Box<dyn FnMut(u64, usize) -> Result<Path, Failure> + 'g>;
 
-/// Returns what the path to a head adds to what is known: from its last known entry on. It is known from then on.
+/// Returns the entries that a head's path adds to the known ones: from its last known one on. They are then known.
 ///
-/// No more of a path is read than it takes to meet what is known.
+/// It reads no more of a path than it takes to meet a known entry.
 pub fn added(
     paths: &mut Paths<'_>,
     head: u64,
     known: &mut BTreeSet<u64>,
 ) -> Result<Vec<u64>, Failure> {
-    // Behind a head that is known there may still hang what is not.
+    // Behind a known head an unknown entry may still hang.
     let mut limit = if known.contains(&head) { 1 } else { STEP };
     let (mut path, from) = loop {
         let path = paths(head, limit)?.entries;
@@ -91,9 +91,9 @@ pub enum Departure {
     Revert(String),
     /// It went back to a checkpoint with a message from its later self.
     Mail(String),
-    /// It put a summary in the place of what was said.
+    /// It put a summary in the place of the conversation so far.
     Compaction,
-    /// It began anew.
+    /// It began again.
     Clear,
 }
 

@@ -13,7 +13,7 @@ pub trait Write {
     /// Writes a record.
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid>;
 
-    /// Returns the record that puts these records, of a whole context, in the place of all before it, where there is such.
+    /// Returns the record that puts these records, of a whole context, in the place of all before it, where one exists.
     fn whole_context(&self, _context: &[Vec<u8>], _setting: &Setting) -> Option<Vec<u8>> {
         None
     }
@@ -31,8 +31,8 @@ pub trait Write {
         Ok(None)
     }
 
-    /// Returns the lines that put a summary in the place of what was said, and keep some of it; None where the agent has no
-    /// way to say it there.
+    /// Returns the lines that put a summary in the place of messages, and keep some of them; None where the agent has
+    /// no way to say it there.
     ///
     /// The settings are those of the new records, in order; the first one's parent is the head.
     fn compaction(
@@ -45,13 +45,13 @@ pub trait Write {
     }
 }
 
-/// What is to be said in a new record.
+/// The content of a new record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Draft {
     /// A message of the user, the assistant or the system.
     Message(Speaker, String),
-    /// What a model answered: its words, with what is known of it. Each of its calls is a draft of its own, but for the
-    /// first one of an answer without words, where records of the format can say it with what is known of it.
+    /// A model's answer: its words and its metadata. Each of its calls is a draft of its own, except the
+    /// first one of an answer without words, where records of the format can say it with the metadata.
     Answer(Box<Message>),
     /// A message to the model in the user's place that is not the user's.
     Note(String),
@@ -64,7 +64,7 @@ pub enum Draft {
         /// The arguments, as JSON.
         input: String,
     },
-    /// What a tool answered.
+    /// The answer of a tool.
     Result {
         /// The call that it answers.
         id: String,
@@ -73,7 +73,7 @@ pub enum Draft {
         /// What went wrong, if the tool failed.
         error: Option<String>,
     },
-    /// A record as the caller wrote it, in a format that takes one; what it leaves out is filled in.
+    /// A record as the caller wrote it, in a format that takes one; missing fields are filled in.
     Record(Vec<u8>),
 }
 
@@ -97,13 +97,13 @@ pub struct Setting {
     pub parent: Option<String>,
     /// The record's name, unless it has one.
     pub uuid: String,
-    /// When.
+    /// When it is written.
     pub time: Timestamp,
     /// The folder in which the session works.
     pub folder: String,
     /// The branch that is checked out there.
     pub git_branch: Option<String>,
-    /// The line of a record nearby: what the agent writes into each record is taken from it.
+    /// The line of a record nearby: fields that the agent writes into each record are taken from it.
     pub nearby: Option<Vec<u8>>,
 }
 
@@ -116,7 +116,7 @@ pub struct Back<'a> {
     pub to: Option<u64>,
     /// The path to that entry, which may lie in another generation.
     pub path: &'a [u64],
-    /// What it is to be told.
+    /// The note that it is to be told.
     pub note: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! What a walk by parents does not come past, and belongs to it: blocks and results of its messages, and what follows the head.
+//! Entries of a path that a walk by parents misses: blocks and results of its messages, and the followers of the head.
 //!
 //! Invariant: the file is read once from the first entry of the chains on, however many there are, and no entry is put in
 //! twice.
@@ -14,27 +14,27 @@ use crate::{
     wire::{Failure, Graph},
 };
 
-/// What may hang beside a chain, of the part of the file that was read for it.
+/// The entries that may hang next to a chain, in the part of the file that was read for it.
 pub(super) struct Index<'g> {
     graph: &'g dyn Graph,
-    /// What lies from this place on was read.
+    /// Entries from this place on were read.
     from: u64,
     /// The blocks of each message, and the results of its calls, each behind its place, the last one first.
     blocks: BTreeMap<NameTag, Vec<(u64, u64)>>,
     results: BTreeMap<NameTag, Vec<(u64, u64)>>,
-    /// What is no message and follows an entry, in the same order.
+    /// The followers of an entry that are no messages, in the same order.
     followers: BTreeMap<u64, Vec<Follower>>,
 }
 
-/// What is no message, behind its place, and whether it belongs to a sub-agent.
+/// An entry that is no message, behind its place, and whether it belongs to a sub-agent.
 type Follower = (u64, u64, bool);
 
-/// What hangs beside a chain and belongs to it.
+/// The entries that hang next to a chain and belong to it.
 #[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) struct Beside {
-    /// What belongs to messages on the chain, by the last block on the chain.
+    /// The entries of messages on the chain, by the last block on the chain.
     found: BTreeMap<u64, Apart>,
-    /// What was written behind the head and is no message.
+    /// The entries behind the head that are no messages.
     tail: Vec<u64>,
 }
 
@@ -94,7 +94,8 @@ impl<'g> Index<'g> {
         Ok(())
     }
 
-    /// Finds what belongs to a chain that ends at a head; to a part of one nothing does that lies before it in the file.
+    /// Finds the entries that belong to a chain that ends at a head. An entry that lies in the file before a part of a
+    /// chain does not belong to that part.
     pub(super) fn find(
         &mut self,
         chain: &[u64],
@@ -127,7 +128,7 @@ impl<'g> Index<'g> {
         Ok(Beside { found, tail: self.tail(from, head, &on_chain)? })
     }
 
-    /// Returns what follows the head and is no message, and what follows that, each behind what it follows in the file.
+    /// Returns the followers of the head that are no messages, and theirs, each behind its parent in the file.
     fn tail(&self, from: u64, head: u64, on_chain: &BTreeSet<u64>) -> Result<Vec<u64>, Failure> {
         let is_side = Hint::of(&self.graph.record(head)?).has(Hint::SIDE);
         let behind = |entry: u64, least: u64| {
@@ -193,7 +194,7 @@ impl Beside {
 pub(super) fn join(graph: &dyn Graph, entries: Vec<u64>) -> Result<Vec<u64>, Failure> {
     let mut joined = Vec::with_capacity(entries.len());
     let mut open = None;
-    // What stands between the blocks of the message that is open.
+    // The entries between the blocks of the message that is open.
     let mut between = Vec::new();
     for entry in entries {
         let record = graph.record(entry)?;
@@ -323,7 +324,7 @@ mod tests {
         Beside { found, tail }
     }
 
-    /// Joins the same by its definition: each block moves over what stands between it and those before it.
+    /// Joins the same by its definition: each block moves over the entries between it and those before it.
     fn joined(graph: &Plain, mut entries: Vec<u64>) -> Vec<u64> {
         let mut open: Option<(NameTag, usize)> = None;
         for at in 0..entries.len() {

@@ -1,4 +1,4 @@
-//! The walk that a resume does: where it begins, how it goes back, and what is put beside it.
+//! The walk that a resume does: where it begins, how it goes back, and which entries are put next to it.
 //!
 //! ```text
 //!          1 ─ 2 ─ 3 ─ 4 ─ [boundary] ─ S ─ 7 ─ 8        the file, the boundary keeps 3 and 4
@@ -6,7 +6,7 @@
 //!  context                      S   3   4   7   8
 //! ```
 //!
-//! Invariant: a walk visits an entry once, so it ends; nothing recurses, and what is mended is found in sorted sets.
+//! Invariant: a walk visits an entry once, so it ends; nothing recurses, and mended parents are found in sorted sets.
 
 use std::{
     cell::OnceCell,
@@ -23,7 +23,7 @@ use crate::{
     wire::{Failure, Graph, Path, Repair},
 };
 
-/// A file that is larger is not read whole: what lies before the last boundary does not exist, unless it is kept.
+/// A larger file is not read whole: entries before the last boundary do not exist, unless they are kept.
 const READ_WHOLE: u64 = 5 << 20;
 
 /// How long before a record with a missing parent another may have been written to become its parent.
@@ -86,12 +86,12 @@ pub(super) fn is_in_reach(graph: &dyn Graph, entry: u64) -> Result<bool, Failure
         && Walk::new(graph)?.can_be_head(entry)?)
 }
 
-/// Paths of one graph: what is read for one of them serves the next.
+/// Paths of one graph: entries read for one of them serve the next.
 pub(super) struct Paths<'g> {
     graph: &'g dyn Graph,
     ground: Rc<Ground>,
     beside: Index<'g>,
-    /// Whether many paths share what is read.
+    /// Whether many paths share the entries that are read.
     is_shared: bool,
 }
 
@@ -153,7 +153,7 @@ impl<'g> Paths<'g> {
     }
 }
 
-/// Returns what of a path is sent: the messages behind the last boundary.
+/// Returns the entries of a path that are sent: the messages behind the last boundary.
 pub(super) fn context(graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
     let mut context = Vec::new();
     for &entry in path.iter().rev() {
@@ -175,9 +175,9 @@ struct Pin {
     is_last: bool,
 }
 
-/// What walks over one graph share.
+/// The data that walks over one graph share.
 struct Ground {
-    /// What the newest boundary keeps.
+    /// The messages that the newest boundary keeps.
     kept: Option<Kept>,
     /// Every link of the main chain by time, then place: once a link is to be mended.
     times: OnceCell<Vec<(Timestamp, u64, u64)>>,
@@ -228,7 +228,7 @@ impl<'g> Walk<'g> {
             if !self.seen.contains(&parent) {
                 return Ok(Some(parent));
             }
-            // What was kept has been visited under its summary; the old conversation goes on above it.
+            // Kept messages have been visited under the summary; the old conversation goes on above.
             let kept = self.ground.kept.as_ref().filter(|_| self.is_crossed);
             if parent != at && kept.is_some_and(|kept| kept.order.contains_key(&parent)) {
                 at = parent;
@@ -239,7 +239,7 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// Returns what an entry follows, mended and with what was kept in its place.
+    /// Returns the entry that an entry follows, mended and with kept messages in their place.
     fn parent(&mut self, entry: u64) -> Result<Option<u64>, Failure> {
         let record = self.graph.record(entry)?;
         if record.kind == Kind::Boundary {
@@ -260,7 +260,7 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// Returns the entry above a boundary: what it names, else the link before it in the file.
+    /// Returns the entry above a boundary: the one that it names, else the link before it in the file.
     fn before(&mut self, boundary: u64) -> Result<Option<u64>, Failure> {
         let Some(place) = self.graph.place(boundary)? else { return Ok(None) };
         if let Some(named) = self.graph.parent(boundary)?
@@ -345,13 +345,13 @@ impl<'g> Walk<'g> {
     }
 }
 
-/// What the newest boundary keeps of what lies before it.
+/// The messages before the newest boundary that it keeps.
 #[derive(Debug)]
 struct Kept {
     boundary: u64,
     /// The place of the boundary.
     place: u64,
-    /// What the first of them follows: the summary.
+    /// The entry that the first of them follows: the summary.
     anchor: u64,
     /// Each with the one before it.
     order: BTreeMap<u64, u64>,
@@ -359,7 +359,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Returns nothing if the newest boundary keeps nothing, or if any of what it names is missing.
+    /// Returns nothing if the newest boundary keeps nothing, or if an entry that it names is missing.
     fn find(graph: &dyn Graph) -> Result<Option<Self>, Failure> {
         let Some(boundary) = newest_boundary(graph)? else { return Ok(None) };
         let Some(place) = graph.place(boundary)? else { return Ok(None) };
@@ -388,7 +388,7 @@ impl Kept {
         Ok((!is_empty).then_some(Self { boundary, place, anchor, order, last }))
     }
 
-    /// Returns what an entry follows if that is not what it names.
+    /// Returns the entry that an entry follows if that is not the one that it names.
     fn parent(
         &self,
         graph: &dyn Graph,

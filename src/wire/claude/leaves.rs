@@ -1,7 +1,7 @@
 //! Where the conversation went on elsewhere and was left.
 //!
 //! A branch is a stretch that no resume reaches: after a rewind, before a second root, of a sub-agent. Blocks and results
-//! of a message, copies with the same time, and the talk of a command beside the answer that was made up for it are not.
+//! of a message, copies with the same time, and the talk of a command next to its made-up answer are not.
 //! A conversation before a `/clear` is no rewind, but nothing else reaches it: its end is a leaf too.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,7 +73,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
     Ok(leaves)
 }
 
-/// Returns whether a stretch that forks off is no branch: a command's talk, or a copy of what stands beside it.
+/// Returns whether a stretch that forks off is no branch: a command's talk, or a copy of the entries next to it.
 fn is_technical(
     graph: &dyn Graph,
     stretch: &[u64],

@@ -15,13 +15,13 @@ use crate::{
     },
 };
 
-/// How deep a result is read in another one, which no model is sent; what stands deeper is a block of no known kind.
+/// How deep a result is read in another one, which no model is sent; a deeper one is a block of an unknown kind.
 const RESULTS: u8 = 2;
 
 /// The name of the model where the program itself answered.
 pub(super) const NO_MODEL: &str = "<synthetic>";
 
-/// What a hint says.
+/// The content of a hint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hint {
     flags: u8,
@@ -38,7 +38,7 @@ impl Hint {
     pub(super) const PIN: u8 = 4;
     /// The pin holds against what descends from it.
     pub(super) const EXPLICIT: u8 = 8;
-    /// Its tags are an anchor and the two ends of what is kept.
+    /// Its tags are an anchor and the two ends of the kept messages.
     pub(super) const SEGMENT: u8 = 16;
     /// The model sees it, although its kind does not say so.
     pub(super) const SENT: u8 = 32;
@@ -90,7 +90,7 @@ pub(super) fn is_alike(record: Raw<'_>) -> bool {
         && has("timestamp")
 }
 
-/// What most records say at the top, found in one pass.
+/// The outermost fields of most records, found in one pass.
 struct Top<'a> {
     class: Option<Raw<'a>>,
     subtype: Option<Raw<'a>>,
@@ -137,7 +137,7 @@ impl<'a> Top<'a> {
     }
 }
 
-/// Returns what paths need of a record.
+/// Returns the values of a record that paths need.
 pub(super) fn envelope(record: Raw<'_>) -> Envelope {
     let top = Top::of(record);
     let name = string(top.uuid).filter(|name| !name.is_empty());
@@ -207,7 +207,7 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
     }
 }
 
-/// Returns what a record says, if it is part of the conversation.
+/// Returns the message of a record, if it is part of the conversation.
 pub(super) fn message(record: Raw<'_>) -> Option<Message> {
     let [class, message, timestamp, api_error, is_summary] =
         record.pick(["type", "message", "timestamp", "isApiErrorMessage", "isCompactSummary"]);
@@ -249,7 +249,7 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
     })
 }
 
-/// Returns where a record holds what tools answered.
+/// Returns the places where a record holds tools' answers.
 pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
     if text(record, "type").as_deref() != Some("user") {
         return Answers::default();
@@ -264,7 +264,7 @@ pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
     Answers { sent: sent.collect(), beside: strings(record.get("toolUseResult")) }
 }
 
-/// Returns what a record says that the program left out: answers in files, cleared ones, compactions.
+/// Returns the program's omissions that a record tells: answers in files, cleared ones, compactions.
 pub(super) fn earlier(record: Raw<'_>) -> Vec<Earlier> {
     const FILED: &str = "<persisted-output>";
     const CLEARED: &str = "[Old tool result content cleared]";
@@ -344,7 +344,7 @@ fn kept(metadata: Raw<'_>, hint: &mut Hint) {
     }
 }
 
-/// Returns what a user record is, and whether it only tells what a command did.
+/// Returns the kind of a user record, and whether it only tells what a command did.
 ///
 /// Only what a person asked of the model begins a turn; the subtype `note` is undertext's own, and nothing to the
 /// program. A command that is a prompt begins with its message, one that runs in the program with its name.
@@ -392,7 +392,7 @@ fn blocks(content: Raw<'_>) -> Vec<Block> {
     blocks_within(content, RESULTS)
 }
 
-/// Reads blocks, among which results may hold others so many levels deep.
+/// Reads blocks; results among them may hold others, `results` levels deep.
 fn blocks_within(content: Raw<'_>, results: u8) -> Vec<Block> {
     if content.kind() != json::Kind::Array {
         return if content.is_null() { Vec::new() } else { vec![Block::Text(shown(content))] };

@@ -44,7 +44,7 @@ pub(super) fn ties(session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure
     Ok(ties)
 }
 
-/// Returns the name that a copied record has in the session that it is of.
+/// Returns the name that a copied record has in the session from which it was copied.
 pub(super) fn copied(record: Raw<'_>, other: &str) -> Option<String> {
     let forked = record.get("forkedFrom").filter(|forked| !forked.is_null());
     let (from, name) = forked.map_or(((record, "sessionId"), (record, "uuid")), |from| {
@@ -53,7 +53,7 @@ pub(super) fn copied(record: Raw<'_>, other: &str) -> Option<String> {
     (text(from.0, from.1)? == other).then(|| text(name.0, name.1))?
 }
 
-/// What a link of the chain says of its session.
+/// A link of the chain, with the fields that tell its session.
 struct Link {
     uuid: String,
     session: String,

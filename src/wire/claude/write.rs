@@ -48,7 +48,7 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
     }
 }
 
-/// Writes what takes a resume to a leaf, or to a note behind the setting's parent: the note, and the pin that names it.
+/// Writes the lines that take a resume to a leaf, or to a note behind the setting's parent: the note, and its pin.
 pub(super) fn branch(
     note: Option<&str>,
     leaf: Option<&str>,
@@ -72,7 +72,7 @@ pub(super) fn branch(
 
 /// Writes a compaction: its boundary, its summary, and the pin that names the last message that is kept.
 ///
-/// Without the pin a resume would stand at the summary, beside what is kept.
+/// Without the pin a resume would stand at the summary, next to the kept messages.
 pub(super) fn compaction(
     summary: &str,
     metadata: &Metadata,
@@ -111,7 +111,7 @@ fn asked(words: &str) -> Value {
     json!({ "role": "user", "content": words })
 }
 
-/// Returns a message of the model with one block: with what it said of itself, or as the program writes those that no
+/// Returns a message of the model with one block: with its metadata, or as the program writes those that no
 /// model gave.
 fn answer(block: &Value, said: Option<&Message>, setting: &Setting) -> Value {
     let model = said.and_then(|said| said.model.as_deref()).unwrap_or(NO_MODEL);
@@ -132,7 +132,7 @@ fn link(class: &str, message: &Value, setting: &Setting) -> Vec<u8> {
     Value::Object(record).to_string().into_bytes()
 }
 
-/// Returns what each record repeats, the record nearby followed where it says it.
+/// Returns the fields that each record repeats, as the record nearby has them where it does.
 fn envelope(setting: &Setting) -> Vec<(String, Value)> {
     let nearby = setting.nearby.as_deref().and_then(Raw::object);
     let said = |key| nearby.and_then(|nearby| text(nearby, key));
@@ -148,7 +148,7 @@ fn envelope(setting: &Setting) -> Vec<(String, Value)> {
     fields.into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect()
 }
 
-/// Adds to a record of the chain what a caller left out; any other record stays as it is.
+/// Adds to a record of the chain the fields that a caller left out; any other record stays as it is.
 fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
     let invalid = |why: &str| Err(Invalid(why.to_owned()));
     if std::str::from_utf8(line).is_err() {

@@ -1,4 +1,4 @@
-//! Going elsewhere by appending: turns are rolled back, and what is to be read again is said again.
+//! Going elsewhere by appending: turns are rolled back, and items that are to be read again are said again.
 //!
 //! ```text
 //! the file  q1 a1 q2 a2               to a1:       rolled_back 1
@@ -6,8 +6,8 @@
 //! the file  q1 a1 q2 a2 rolled_back 1 to a2:       q2 a2
 //! ```
 //!
-//! Where a compaction without a history lies between, no rollback brings back what it left out: the context is put in its
-//! place as a whole, by a `compacted` record with a history.
+//! Where a compaction without a history lies between, no rollback brings back the items that it left out: the context
+//! is put in its place as a whole, by a `compacted` record with a history.
 
 use serde_json::json;
 
@@ -135,7 +135,7 @@ pub(super) fn whole(context: &[Vec<u8>], setting: &Setting) -> Vec<u8> {
     compacted("", &items, setting)
 }
 
-/// Writes a record that puts a summary, and what is kept, in the place of all before it.
+/// Writes a record that puts a summary, and the kept messages, in the place of all before it.
 pub(super) fn compaction(
     graph: &dyn Graph,
     compaction: &Compaction<'_>,

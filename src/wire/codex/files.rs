@@ -20,7 +20,7 @@ const SHELVES: [&str; 2] = ["sessions", "archived_sessions"];
 /// How deep a day's folder lies in them; Codex reads nothing below.
 const DAY: usize = 3;
 
-/// Reads where the history of a file begins, from what opens it.
+/// Reads where the history of a file begins, from the record that opens it.
 ///
 /// The files of a fork all keep where the fork was made: only the one that goes on from that very place has its history
 /// in the other thread.
@@ -36,7 +36,7 @@ pub(super) fn base(meta: Raw<'_>) -> Option<Base> {
     Some(Base { file: string(file)?, bytes: number(bytes), ordinal, session })
 }
 
-/// Reads the name of a file: one whose ids are no UUIDs is none of Codex's, such as a copy that somebody keeps beside it.
+/// Reads the name of a file: one whose ids are no UUIDs is none of Codex's, such as somebody's copy next to it.
 pub(super) fn name(name: &str) -> Option<FileName> {
     const TIME: &str = "0000-00-00T00-00-00";
     const ID: &str = "00000000-0000-0000-0000-000000000000";

@@ -8,7 +8,7 @@ pub(super) const TURN: u8 = 1;
 pub(super) const PREPARES: u8 = 2;
 /// It drops turns.
 pub(super) const ROLLBACK: u8 = 4;
-/// The context begins anew with it.
+/// The context begins again with it.
 pub(super) const BASE: u8 = 8;
 /// A later compaction drops it: a summary that says it is one.
 pub(super) const SUMMARY: u8 = 16;

@@ -1,4 +1,4 @@
-//! Reading: what a record of a rollout carries, and what it says.
+//! Reading: the item that a record of a rollout carries, and its message.
 //!
 //! Invariant: nothing here looks at another record.
 
@@ -15,7 +15,7 @@ use crate::{
 
 /// How a summary begins that says it is one.
 pub(super) const SUMMARY_PREFIX: &str = "Another language model started to solve this problem";
-/// What stands in the user's place and is not the user's: how it begins and ends, in lower case.
+/// Texts in the user's place that are not the user's: how each begins and ends, in lower case.
 const FRAGMENTS: [(&str, &str); 14] = [
     ("<environment_context>", "</environment_context>"),
     ("# agents.md instructions", "</instructions>"),
@@ -36,7 +36,7 @@ const FRAGMENTS: [(&str, &str); 14] = [
     ("warning: your account was flagged for potentially high-risk cyber activity", ""),
 ];
 
-/// What a record carries.
+/// The part that a record carries.
 pub(super) enum Part<'a> {
     Item(Raw<'a>),
     Compacted(Raw<'a>),
@@ -45,7 +45,7 @@ pub(super) enum Part<'a> {
     Other(String),
 }
 
-/// Returns what a record of this type carries, if anything in an envelope.
+/// Returns the part that a record of this type carries, if anything in an envelope.
 pub(super) fn part<'a>(
     record: Raw<'a>,
     class: Option<Raw<'a>>,
@@ -62,7 +62,7 @@ pub(super) fn part<'a>(
     }
 }
 
-/// Reads what a record is, its flags, and its number.
+/// Reads a record's kind, its flags, and its number.
 pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
     match part {
         Part::Item(item) => {
@@ -97,7 +97,7 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
     }
 }
 
-/// Reads what a record says of the model: the events that count tokens know its window, the settings of a turn its name.
+/// Reads the facts that a record tells of the model: token counts know its window, the settings of a turn its name.
 pub(super) fn told(class: &str, payload: Raw<'_>) -> Told {
     let window = |of: Raw<'_>| of.get("model_context_window").and_then(Raw::u64);
     match class {
@@ -222,7 +222,7 @@ pub(super) fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Mes
     Some(Message { is_summary, ..said(role, blocks, time) })
 }
 
-/// Returns what a tool answered: a string, parts, or JSON in a string as old versions wrote it.
+/// Returns a tool's answer: a string, parts, or JSON in a string as old versions wrote it.
 pub(super) fn answer(item: Raw<'_>) -> Option<Answer<'_>> {
     let [class, call, output] = item.pick(["type", "call_id", "output"]);
     if item_kind(&class?.text()?, None, None) != Kind::Result {
@@ -276,7 +276,7 @@ pub(super) fn content(content: Raw<'_>) -> Vec<Block> {
     content.items().map(block).collect()
 }
 
-/// Returns what a record says that opens a session.
+/// Returns the content of a record that opens a session.
 pub(super) fn meta(record: Raw<'_>) -> Option<Raw<'_>> {
     (text(record, "type").as_deref() == Some("session_meta")).then(|| record.get("payload"))?
 }

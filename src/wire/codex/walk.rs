@@ -1,6 +1,6 @@
 //! Walking: a replay that runs backwards, on through all files of a thread, and drops what a rollback drops.
 //!
-//! Invariant: a path is found from its head backwards; what lies before it is not read.
+//! Invariant: a path is found from its head backwards; records before the path are not read.
 
 use super::hint::{BASE, ROLLBACK, SUMMARY, TURN, hint, is_conversation, prepares};
 use crate::{
@@ -164,7 +164,7 @@ fn replay(
             return Ok(seen);
         }
     }
-    // What cannot be read has turns too.
+    // An unreadable history has turns too.
     if let Some(since) = since.filter(|_| !files.is_cut_short) {
         // A history that was put in the place of another goes for good.
         for one in seen.iter_mut().skip(since).filter(|one| one.kind != Kind::Boundary) {
@@ -174,7 +174,7 @@ fn replay(
     Ok(seen)
 }
 
-/// Returns what a compaction without a history keeps: the newest of the user's messages.
+/// Returns the records that a compaction without a history keeps: the newest of the user's messages.
 fn kept(sent: Vec<Record>) -> Vec<Record> {
     let mut left = KEPT_TOKENS;
     let mut kept = Vec::new();

@@ -41,7 +41,7 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
     Ok(line(&envelope("response_item", &item, setting)))
 }
 
-/// Returns a record of a type with what it carries.
+/// Returns a record of a type with its payload.
 pub(super) fn envelope(kind: &str, payload: &Value, setting: &Setting) -> Value {
     let mut record = json!({ "timestamp": setting.time.to_string() });
     if let Value::Object(fields) = &mut record {

@@ -34,10 +34,10 @@ pub(super) const REMOVES: u8 = 16;
 /// An edit of another entry.
 pub(super) const EDIT: u8 = 32;
 
-/// The names under which pi says what was used.
+/// The names under which pi reports usage.
 const USAGE: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
 
-/// Returns what paths need of an entry.
+/// Returns the values of an entry that paths need.
 pub(super) fn envelope(record: Raw<'_>) -> Envelope {
     let [class, id, parent, time, message, summary] =
         record.pick(["type", "id", "parentId", "timestamp", "message", "summary"]);
@@ -95,12 +95,12 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
     }
 }
 
-/// Returns where an entry holds what tools answered.
+/// Returns the places where an entry holds tools' answers.
 pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
     let Some(message) = record.get("message") else { return Answers::default() };
     let said = match text(message, "role").as_deref() {
         Some("toolResult") => parts(message.get("content"), "text"),
-        // What the user had run himself is sent like an answer, and names no call.
+        // The output of a command that the user ran is sent like an answer, and names no call.
         Some("bashExecution") => parts(message.get("output"), "text"),
         _ => return Answers::default(),
     };
@@ -109,9 +109,9 @@ pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
     Answers { sent: vec![Answer { call, texts }], beside: strings(message.get("details")) }
 }
 
-/// Returns what an entry says that the agent left out.
+/// Returns the agent's omissions that an entry tells.
 ///
-/// What `OpenClaw` cut is told by its suffix, what pi put into a file by the details.
+/// The suffix tells that `OpenClaw` cut a text, the details that pi put one into a file.
 pub(super) fn earlier(record: Raw<'_>) -> Vec<Earlier> {
     const CUT: &str = "⚠️ [Content truncated";
     const CLEARED: &str = "[compacted: tool output removed to free context]";
@@ -174,7 +174,7 @@ fn kind(class: &str, role: Option<Raw<'_>>, summary: Option<Raw<'_>>) -> Kind {
     }
 }
 
-/// Returns what an entry says, if it is part of the conversation.
+/// Returns the message of an entry, if it is part of the conversation.
 pub(super) fn message(record: Raw<'_>) -> Option<Message> {
     let said = |role, blocks| {
         Some(Message { time: time(record.get("timestamp")), ..Message::new(role, blocks) })

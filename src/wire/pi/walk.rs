@@ -108,7 +108,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
     Ok(leaves.difference(&continued).copied().collect())
 }
 
-/// The entry from which on a compaction keeps what lies above it.
+/// The entry from which on a compaction keeps the entries above it.
 enum FirstKept {
     Named(NameTag),
     Entry(u64),
