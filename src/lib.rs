@@ -61,7 +61,7 @@
 //!
 //! - **session**: one conversation of one agent; named for ever by the format and the agent's id.
 //! - **line**: the bytes of one record as they arrived; its **separator** is the white space before it.
-//! - **tail**: what follows the last line of a file and is not yet one.
+//! - **tail**: the bytes behind the last line of a file, which are not yet a line.
 //! - **text**: a JSON string of 256 bytes or more inside a line, stored once.
 //! - **entry**: a line in a session; its id covers the line, and the entry before it if the record has no name.
 //! - **generation**: one state of one file: its entries in order, with their separators and the tail.
@@ -72,7 +72,7 @@
 //! - **branch**: a name for a position; one is **current**, and the live file holds it.
 //! - **checkpoint**: a number, given once, and its place; every turn of the user has one.
 //! - **boundary**: where a history was compacted; its summary follows.
-//! - **origin**: the entry that a changed entry stands for. What it holds and the other does not is **undertext**.
+//! - **origin**: the entry that a changed entry stands for. The part that only the origin holds is **undertext**.
 //! - **operation**: one command that changed a session; its hash covers its facts and the operation before it.
 //! - **live file**: the file that the agent reads and appends to.
 //! - **rotation**: the live file is set aside and another one put in its place.
@@ -81,7 +81,7 @@
 //! # Three classes of data
 //!
 //! - **Facts** ([`model::Facts`]) arrive with an operation and never change; its hash vouches for them.
-//! - **Bytes** are lines, addressed by what they are ([`model::LineId`]); how they are packed may change.
+//! - **Bytes** are lines, addressed by their content ([`model::LineId`]); their packing may change.
 //! - **Derived** rows ([`model::Record`], [`model::Card`]) are functions of the other two, and [`ops::rebuild`] makes equal ones.
 //!
 //! # Code map
@@ -112,7 +112,7 @@
 //! A command goes down like this: `cli` finds the archive and the session and calls a verb of [`ops`]; the verb asks `sync`
 //! to execute it, which takes the archive's lock, catches up with the live file and shows the verb where the session
 //! stands; the verb answers with a plan, a value; `sync` prepares the plan's goal, simulates a resume of it, commits the
-//! operation to the [`store`] and has [`live`] write the file that follows; what the verb returns is a [`report`], which `render`
+//! operation to the [`store`] and has [`live`] write the live file; the verb returns a [`report`], which `render`
 //! shows to people and programs read as JSON. Reading goes through an [`ops::View`], which is the [`wire::Graph`] that a
 //! [`wire::Format`] walks to find a path.
 //!
@@ -124,39 +124,39 @@
 //!
 //! # Invariants
 //!
-//! Architecture invariant: nothing that the library returns or keeps comes from the clock, chance or the environment, but
-//! for what an [`ops::Ambient`] says, which a caller passes in.
+//! Architecture invariant: nothing that the library returns or keeps comes from the clock, chance or the environment,
+//! but for the values of an [`ops::Ambient`], which a caller passes in.
 //!
-//! Architecture invariant: nothing but [`provider`] opens a connection, and no key is kept, logged or part of an error.
+//! Architecture invariant: only [`provider`] opens a connection, and no key is kept, logged or part of an error.
 //!
-//! Architecture invariant: no SQL and no name of a column stand outside of `store/sqlite`.
+//! Architecture invariant: SQL and names of columns stand only in `store/sqlite`.
 //!
 //! Architecture invariant: the store decides nothing about sessions; it knows no format and opens no live file.
 //!
 //! Architecture invariant: no format opens a file, and nothing outside of [`wire`] knows the shape of an agent's records.
 //!
-//! Architecture invariant: nothing but [`live`] writes a file that an agent reads, none is written over, and a fact of a
-//! store is no leave to write: [`live::Writable`] gives that. Each step of it is a method of [`disk::Disk`], so that a test can
-//! break it.
+//! Architecture invariant: only [`live`] writes a file that an agent reads, no such file is written over, and a fact of
+//! a store does not permit writing: [`live::Writable`] does. Each step of it is a method of [`disk::Disk`], so that a
+//! test can break it.
 //!
-//! Architecture invariant: what others could have written is opened and read by [`disk`]: regular files only, without
-//! waiting, to a cap.
+//! Architecture invariant: [`disk`] opens and reads every file that others could have written: regular files only,
+//! without waiting, to a cap.
 //!
-//! Architecture invariant: nothing but `sync` takes a lock or opens a transaction.
+//! Architecture invariant: only `sync` takes a lock or opens a transaction.
 //!
 //! Architecture invariant: no fact is updated or deleted; the schema's triggers refuse it whoever asks.
 //!
-//! Architecture invariant: whatever is written to a store is written in a [`store::Transaction`], which undoes itself unless
-//! it is committed.
+//! Architecture invariant: every write to a store happens in a [`store::Transaction`], which undoes itself unless it is
+//! committed.
 //!
 //! Architecture invariant: no byte of a line is ever made canonical, completed or dropped, however broken it is.
 //!
-//! Architecture invariant: no verb that reads takes the lock, writes a byte or makes a folder. What was counted while
-//! reading is kept by a verb of its own, as a cache.
+//! Architecture invariant: no verb that reads takes the lock, writes a byte or makes a folder. A verb of its own keeps
+//! the counts made while reading, as a cache.
 //!
 //! Architecture invariant: the JSON of an answer is spelt in [`report`], and in no face.
 //!
-//! Architecture invariant: no text from outside reaches a terminal but through `render/safe`.
+//! Architecture invariant: text from outside reaches a terminal only through `render/safe`.
 //!
 //! Architecture invariant: no input makes a panic.
 
