@@ -33,7 +33,7 @@ pub fn append(
     append_cut(archive, session, workspace, drafts, None)
 }
 
-/// Appends records as [`append`] does, and cuts what tools answered to a limit; the whole records are kept as origins.
+/// Appends records as [`append`] does, and cuts the answers of tools to a limit; the whole records are kept as origins.
 pub fn append_cut(
     archive: &mut Archive,
     session: &Session,
@@ -44,7 +44,7 @@ pub fn append_cut(
     append_told(archive, session, workspace, drafts, limit, &[])
 }
 
-/// Appends records as [`append_cut`] does, and keeps with the operation what happened on the way to them.
+/// Appends records as [`append_cut`] does, and keeps with the operation the events that led to them.
 pub(super) fn append_told(
     archive: &Archive,
     session: &Session,
@@ -74,7 +74,7 @@ pub(super) fn append_told(
     })
 }
 
-/// Returns what became of drafts, and what appending them wants if one is new.
+/// Returns the outcome of each draft, and the change that appending them wants if one is new.
 fn plan(
     before: &Standing<'_>,
     workspace: &Workspace,
@@ -121,13 +121,13 @@ struct Batch {
     lines: Vec<Vec<u8>>,
     /// Which of them are cut.
     cut: Vec<bool>,
-    /// What became of each draft.
+    /// The outcome of each draft.
     met: Vec<Met>,
 }
 
-/// What became of a draft.
+/// The outcome of a draft.
 enum Met {
-    /// It is new: of the new ones it has this number, from 0.
+    /// It is new: its number among the new ones, from 0.
     Fresh(usize, Option<String>),
     /// An entry with a record of this name was there before.
     Known(u64, EntryId, String),
@@ -185,7 +185,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Returns the line of the record that has this name already, as it came, and what it was met as.
+    /// Returns the line of the record that has this name already, as it came, and its outcome.
     fn known(&self, before: &Standing<'_>, name: &str) -> Result<Option<(Vec<u8>, Met)>, OpsError> {
         if let Some(&at) = self.fresh.get(name) {
             let line = self.lines.get(at).cloned().unwrap_or_default();
@@ -204,7 +204,7 @@ impl Batch {
         if self.calls.contains(call) {
             return Ok(true);
         }
-        // A call stands shortly before its result; what is refused may well take longer.
+        // A call stands shortly before its result; a refusal may well take longer.
         if let Some(view) = before.position().and_then(|position| before.view(position)) {
             for within in [tools::CALL_WITHIN, usize::MAX] {
                 let path = view.path(within)?.entries;
@@ -216,7 +216,7 @@ impl Batch {
         Ok(called(before.format, &self.lines, call).is_some())
     }
 
-    /// Returns the records with what tools answered cut to a limit, as they will stand at the end of a growth.
+    /// Returns the records with the answers of tools cut to a limit, as they will stand at the end of a growth.
     fn cut_to(
         &self,
         before: &Standing<'_>,

@@ -1,4 +1,4 @@
-//! Attaching: the file that an agent reads becomes a session's live file, so that what changes the session writes it.
+//! Attaching: the file that an agent reads becomes a session's live file, to which changes of the session are written.
 //!
 //! Invariant: attaching and detaching write no file.
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Makes a file of a session its live file: this one, or the one that was taken in last.
+/// Makes a file of a session its live file: this one, or the one taken in last.
 pub fn attach(
     archive: &mut Archive,
     session: &Session,
@@ -91,8 +91,8 @@ fn wanted_file(
     Ok((n, path, generation))
 }
 
-/// Takes in a session file, makes it the live file of its session, and returns that session. Who names the file points at it:
-/// it may be written while the archive is open.
+/// Takes in a session file, makes it the live file of its session, and returns that session. A caller who names the
+/// file points at it: it may be written while the archive is open.
 pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached), OpsError> {
     let io = |source| SyncError::Io { path: path.to_owned(), source };
     let path = path.canonicalize().map_err(io)?;

@@ -1,6 +1,6 @@
-//! Audits: every entry that another one stands in the place of, by whom and how much, and what agents left out before.
+//! Audits: every entry that another one replaces, by whom and how much, and the omissions of agents before.
 //!
-//! What was cut where is told by the operation that did it, under its hash; no text is read for it.
+//! The operation that cut an entry tells of the cut, under its hash; no text is read for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use crate::{
     sync::Archive,
 };
 
-/// How many records are looked at together.
+/// The number of records looked at together.
 const BATCH: u64 = 4096;
 
-/// Returns every entry that was replaced, and what the agent left out by itself.
+/// Returns every entry that was replaced, and the parts that the agent left out by itself.
 pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
     let origins = archive.store().origins(session.key, 0..u64::MAX)?;
     let undone = archive.store().state(session.key)?.undone();
@@ -58,7 +58,7 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
     Ok(Audit { replaced, earlier: earlier(archive, session, &replaces)? })
 }
 
-/// Returns what the records of an agent say that it left out; those that stand for others say nothing new.
+/// Returns the omissions that an agent's records tell; records that stand for others say nothing new.
 fn earlier(
     archive: &Archive,
     session: &Session,

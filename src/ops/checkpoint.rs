@@ -11,7 +11,7 @@ use crate::{
     sync::{self, Archive, SyncError, goal::Stay, standing::Standing},
 };
 
-/// How many checkpoints are looked at together, from the newest on.
+/// The number of checkpoints looked at together, from the newest on.
 const BATCH: u64 = 32;
 
 /// Gives the place where the current branch stands a number, or returns the one it has.

@@ -1,13 +1,13 @@
-//! Compaction: a summary takes the place of what was said, some of it stays, and nothing of it is lost.
+//! Compaction: a summary takes the place of the conversation, some messages stay, and nothing is lost.
 //!
 //! ```text
 //! look     catch up, read the context, plan; nothing is locked while a model writes
-//! write    lock, take in what came meanwhile, say boundary and summary in the agent's own format
-//! check    a resume is simulated: it must read the summary, what is kept, and nothing else
+//! write    lock, take in new records, say boundary and summary in the agent's own format
+//! check    a resume is simulated: it must read the summary, the kept messages, and nothing else
 //! commit   one operation
 //! ```
 //!
-//! Invariant: what an agent would not resume as it is meant is not written.
+//! Invariant: a file that an agent would not resume as intended is not written.
 //! Invariant: a compaction that fails, or takes too long, has changed nothing.
 
 use std::cell::RefCell;
@@ -52,7 +52,7 @@ struct Found {
     material: Material,
     /// The places of the items, in the order of the pieces.
     order: Vec<usize>,
-    /// What each item says, by place.
+    /// The message of each item, by place.
     said: Vec<Said>,
     /// Whether nothing came since the newest compaction.
     is_fresh: bool,
@@ -80,13 +80,13 @@ impl Found {
         let pieces = items.map(|item| Piece {
             message: &item.message,
             tokens: item.tokens.unwrap_or(0),
-            // Where all behind the first kept one stays, what was kept must be part of the summary.
+            // Where everything behind the first kept item stays, items kept before must be part of the summary.
             is_kept: item.origin == Origin::Kept && format.traits().keeps_scattered,
         });
         pieces.collect()
     }
 
-    /// Returns what the pieces at these places say.
+    /// Returns the messages of the pieces at these places.
     fn said(&self, places: &[usize]) -> Vec<Said> {
         let items = places.iter().filter_map(|at| self.order.get(*at));
         items.filter_map(|at| self.said.get(*at).copied()).collect()
@@ -130,7 +130,7 @@ fn parts(pieces: &[Piece<'_>], plan: &plan::Plan) -> Parts {
     }
 }
 
-/// Returns what a compaction would do; nothing is written, and no model is asked.
+/// Returns the effect that a compaction would have; nothing is written, and no model is asked.
 pub fn plan_compaction(
     archive: &Archive,
     session: &Session,
@@ -143,7 +143,7 @@ pub fn plan_compaction(
     Ok(Planned { near, parts })
 }
 
-/// Catches up, and refuses a session of which a summary cannot stand for all that was said.
+/// Catches up, and refuses a session whose conversation a summary cannot replace.
 fn prepare(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError> {
     let ((), done) = sync::execute(archive, session, |before| {
         before.refuse_without_past()?;
@@ -152,7 +152,7 @@ fn prepare(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError
     Ok(done.notices)
 }
 
-/// Compacts a session: a summary takes the place of its context, but for what is kept.
+/// Compacts a session: a summary takes the place of its context, but for the kept messages.
 pub fn compact(
     archive: &mut Archive,
     session: &Session,
@@ -261,7 +261,7 @@ pub fn compact(
     Ok(compacted)
 }
 
-/// Returns what is told of a compaction.
+/// Returns the account of a compaction.
 fn told_of(compacted: &Compacted, cause: Cause) -> Value {
     json!({
         "branch": compacted.branch,
@@ -290,7 +290,7 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Writes a compaction that was made, and completes what is told of it.
+    /// Writes a compaction that was made, and completes its account.
     fn write(
         mut self,
         archive: &mut Archive,
@@ -310,7 +310,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Returns what a compaction wants, and the branch that keeps what it leaves if it begins a new file.
+    /// Returns the change that a compaction wants, and the branch that keeps the old state if it begins a new file.
     fn plan(
         &mut self,
         before: &Standing<'_>,
@@ -387,7 +387,7 @@ impl Writing<'_> {
         Ok((left, Some(Plan { command, steps, goal })))
     }
 
-    /// Adds to what is kept what came while the summary was written.
+    /// Adds the entries that came while the summary was written to those that are kept.
     fn take_in(
         &mut self,
         before: &Standing<'_>,
@@ -406,7 +406,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Returns what must be read beside the summary.
+    /// Returns the messages that must be read next to the summary.
     fn stays(
         &self,
         view: &dyn Graph,

@@ -1,4 +1,4 @@
-//! How a session is compacted, what that would do, and what it did.
+//! How a session is compacted: the request, its plan and its result.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     ops::{Asked, Context, material::believed},
 };
 
-/// Something of the caller's that is told before or after, and may fail.
+/// A function of the caller's that is told before or after, and may fail.
 pub type Hook<'a> = &'a dyn Fn(&Value) -> Result<(), String>;
 
 /// How a session is compacted.
@@ -28,19 +28,19 @@ pub struct Compacting<'a> {
     pub rule: Rule,
     /// Who asks.
     pub cause: Cause,
-    /// What is kept.
+    /// The messages that are kept.
     pub keep: Keep,
     /// Whether to compact though nothing came since the last time: the provider said that it does not fit.
     pub again: bool,
-    /// What the user wants the summary to dwell on.
+    /// The subject on which the user wants the summary to dwell.
     pub focus: Option<&'a str>,
     /// Which files a summariser is shown of those that the session names; by default none.
     pub visible: Visible<'a>,
     /// Whether a failing model is an error; else statistics and the last requests stand for a summary.
     pub strict: bool,
-    /// How many tokens a request has beside the messages, such as the definitions of tools.
+    /// The tokens of a request in addition to the messages, such as the definitions of tools.
     pub beside: u64,
-    /// Who writes the summary; left out, the extract that needs no model.
+    /// The writer of the summary; left out, the extract that needs no model.
     pub by: Option<&'a dyn Summarizer>,
     /// How long it may take.
     pub limit: Duration,
@@ -50,7 +50,7 @@ pub struct Compacting<'a> {
     pub before: Option<Hook<'a>>,
     /// Is told after all is done.
     pub after: Option<Hook<'a>>,
-    /// What happened before it and is kept with its operation; it is empty then.
+    /// Events before it that are kept with its operation; it is empty then.
     pub log: Option<&'a RefCell<Vec<Event>>>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Compacting<'a> {
 }
 
 impl Compacting<'_> {
-    /// Returns how many tokens a context has: what the model reported where it did.
+    /// Returns how many tokens a context has: the number that the model reported where it did.
     pub fn tokens(&self, context: &Context) -> u64 {
         believed(context.reported, context.tokens().saturating_add(self.beside))
     }
@@ -89,7 +89,7 @@ impl Compacting<'_> {
 pub struct Rule {
     /// At how many per cent of the window.
     pub percent: u64,
-    /// How much is reserved for an answer; never more than a quarter of the window counts.
+    /// The reserve for an answer; never more than a quarter of the window counts.
     pub reserve: u64,
 }
 
@@ -101,7 +101,7 @@ impl Default for Rule {
 }
 
 impl Rule {
-    /// Returns how near a context of so many tokens is.
+    /// Returns how near a context of this many tokens is.
     pub fn near(self, window: u64, tokens: u64) -> Nearness {
         Trigger { window, percent: self.percent, reserve: self.reserve }.near(tokens)
     }

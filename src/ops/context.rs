@@ -1,4 +1,4 @@
-//! What a model is sent of a session: a request, made of its messages.
+//! The request that a model is sent of a session, made of its messages.
 
 use crate::{
     context::{
@@ -18,15 +18,15 @@ use crate::{
     wire::{Interface, Traits},
 };
 
-/// How many entries of a path are looked at first for what says how full the window is.
+/// The number of the newest entries of a path that are first asked how full the window is.
 const NEWEST: usize = 64;
-/// Among how many of them an answer names the model, if one does.
+/// The number of entries among which an answer names the model, if one does.
 const MODEL_WITHIN: usize = 1024;
 
 /// Returns how full the window is where the current branch stands.
 ///
-/// The newest entries tell it: an answer says what was asked, and where none does, nothing needs to be counted once the
-/// window is full. More of them are read only until one of the two is so.
+/// The newest entries tell it: an answer says the size of its request, and where no answer does, nothing needs to be
+/// counted once the window is full. More of them are read only until one of the two is true.
 pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<Fullness, OpsError> {
     let mut limit = NEWEST;
     loop {
@@ -44,9 +44,9 @@ pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<F
     }
 }
 
-/// Returns what a model would be sent at a target, or where the current branch stands.
+/// Returns the request that a model would be sent at a target, or where the current branch stands.
 ///
-/// The window is looked at first: if it is too small, nothing else is.
+/// The window is looked at first: if it is too small, nothing else is read.
 pub fn context(
     archive: &Archive,
     session: &Session,
@@ -56,7 +56,7 @@ pub fn context(
     prepared(archive, session, target.map(|target| target.position), asked, usize::MAX)
 }
 
-/// Returns what a model would be sent of the last `limit` entries that led to a position.
+/// Returns the request that a model would be sent of the last `limit` entries that led to a position.
 fn prepared(
     archive: &Archive,
     session: &Session,
@@ -66,7 +66,7 @@ fn prepared(
 ) -> Result<Context, OpsError> {
     let found = material(archive, session, position, asked, limit)?;
     let Material { model, told, window, counting, mut items, path, sent, reported, fresh } = found;
-    // Instructions stand before the summary of what was said under them.
+    // Instructions stand before the summary of the conversation under them.
     let front = front(&items);
     if let Some(front) = items.get_mut(..front) {
         front.sort_by_key(|item| item.message.is_summary);

@@ -1,4 +1,4 @@
-//! What was counted of entries: what is kept is read, and the rest is counted now.
+//! Counts of entries: kept counts are read, and the rest is counted now.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -12,7 +12,7 @@ use crate::{
     sync::Archive,
 };
 
-/// Counts items, each line once ever, and returns what was counted for the first time.
+/// Counts items, each line once ever, and returns the counts made for the first time.
 pub(super) fn count(
     archive: &Archive,
     session: &Session,
@@ -56,7 +56,7 @@ pub(super) fn kept(
     encoding: Encoding,
     entries: &[u64],
 ) -> Result<BTreeMap<u64, Vec<u64>>, OpsError> {
-    /// So few entries between are read along: a question costs more than they do.
+    /// A gap of this many entries is read along: a question costs more than they do.
     const NEAR: u64 = 64;
     let mut kept = BTreeMap::new();
     let mut ranges: Vec<Range<u64>> = Vec::new();

@@ -1,6 +1,6 @@
 //! Counts of tokens, kept by the line, so that a line is counted once, whichever session it is in.
 //!
-//! What was counted for the first time is returned to the caller, who has [`keep_counts`] put it into the store: that is a
+//! Counts made for the first time are returned to the caller, who has [`keep_counts`] put them into the store: it is a
 //! cache and no fact.
 
 use crate::{
@@ -12,8 +12,8 @@ use crate::{
     sync::{self, Archive},
 };
 
-/// Returns the exact tokens of the messages of every entry that the agent would send, each line counted once ever: what is
-/// kept is read, and only lines that have no count are.
+/// Returns the exact tokens of the messages of every entry that the agent would send, each line counted once ever: kept
+/// counts are read, and only lines that have no count are counted.
 pub fn counts(
     archive: &Archive,
     session: &Session,
@@ -40,7 +40,7 @@ pub fn counts(
     Ok(sent.into_iter().filter_map(|entry| Some((entry, known.remove(&entry)?))).collect())
 }
 
-/// Keeps what was counted for the first time, so that it is not counted again.
+/// Keeps the counts made for the first time, so that these lines are not counted again.
 pub fn keep_counts(
     archive: &mut Archive,
     session: &Session,

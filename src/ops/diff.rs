@@ -1,15 +1,15 @@
-//! Differences: two branches, or entries with what led to them, from where they part.
+//! Differences: two branches, or entries with the paths to them, from where they part.
 //!
 //! ```text
 //! one    a b c d   f g        common  a b       the fork
 //! other  a b C d x f'         changed c -> C    the same record with other words
-//!                             same    d         behind the fork, and on both sides all the same
+//!                             same    d         behind the fork, and the same on both sides
 //!                             only    x         on one side
 //!                             renewed f -> f'   the same words under another entry
 //! ```
 //!
-//! Entries are equal if their lines are; where lines differ, as in forks that write the session's id anew, what they say
-//! is compared.
+//! Entries are equal if their lines are; where lines differ, as in forks that write the session's id again, their words
+//! are compared.
 //!
 //! Invariant: each entry of each side stands in exactly one row, in the order of its side.
 
@@ -34,15 +34,15 @@ use crate::{
     wire::Graph,
 };
 
-/// An entry on a side, and what it is known by.
+/// An entry on a side, and its key.
 struct Mark {
     n: u64,
     id: EntryId,
-    /// What it says: by its line, or where the other side has no such line by its words.
+    /// Its content: by its line, or where the other side has no such line by its words.
     key: [u8; 32],
 }
 
-/// Compares two entries with what led to them.
+/// Compares two entries with the paths to them.
 pub fn diff(
     archive: &Archive,
     one: (&Session, &Target),
@@ -135,7 +135,7 @@ impl Sides<'_> {
     fn compare(&mut self) -> Result<(), OpsError> {
         let keys = |side: &[Mark]| -> Vec<[u8; 32]> { side.iter().map(|mark| mark.key).collect() };
         let operations = capture_diff_slices(Algorithm::Myers, &keys(&self.a), &keys(&self.b));
-        // What is taken away and what comes in its place stand side by side.
+        // Removed entries and the entries in their place stand side by side.
         let (mut gone, mut come) = (0..0, 0..0);
         for operation in operations {
             let (a, b) = (operation.old_range(), operation.new_range());
@@ -195,8 +195,8 @@ impl Sides<'_> {
         Ok(())
     }
 
-    /// Returns by what an entry is known on both sides, whatever it says: its record's name, what it was before anything
-    /// was replaced, the call that it answers.
+    /// Returns the names by which an entry is known on both sides, whatever it says: its record's name, the entry that
+    /// it was before any replacement, the call that it answers.
     fn names(&self, side: Side, line: &Line) -> Result<Vec<String>, OpsError> {
         let mut names = Vec::new();
         names.extend(line.uuid.as_ref().map(|uuid| format!("record {uuid}")));

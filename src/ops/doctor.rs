@@ -1,4 +1,4 @@
-//! The doctor: the place where a store lies, its modes, and what crashes left behind.
+//! The doctor: the place where a store lies, its modes, and the remainders of crashes.
 
 use std::{
     fs,
@@ -80,7 +80,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     }
     let database = root.join("store.db");
     let forgotten = SqliteStore::open(&database, Access::Read).and_then(|store| store.forgotten());
-    // What cannot be opened at all, every other command says.
+    // Every other command tells of a store that cannot be opened at all.
     if let Ok(Some((witnessed, newest))) = forgotten {
         ail(
             &database,
@@ -108,9 +108,9 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     Ok(ailments)
 }
 
-/// Cures what can be cured in a store's folder; only a person can help with the rest.
+/// Cures each ailment of a store's folder that can be cured; only a person can help with the rest.
 pub fn treat(root: &Path, ailments: &mut [Ailment]) -> Result<(), OpsError> {
-    // A successor that another program is writing now is no remainder; it is gone once that program is done.
+    // A successor that another program is writing now is not a remainder; it is gone once that program is done.
     let lock = sync::lock_if_there(root);
     let _lock = lock.map_err(|source| SyncError::Io { path: root.to_owned(), source })?;
     for ailment in ailments {

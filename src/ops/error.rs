@@ -1,4 +1,4 @@
-//! What can go wrong in a verb, by what the caller can do about it.
+//! Errors of a verb, by what the caller can do about them.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub enum OpsError {
     /// The store failed.
     #[error(transparent)]
     Store(StoreError),
-    /// The session cannot be read, or does not have what was asked for.
+    /// The session cannot be read, or does not have the thing asked for.
     #[error(transparent)]
     Session(SessionError),
     /// The files and the store could not be brought to agree.
@@ -28,15 +28,15 @@ pub enum OpsError {
     Window {
         /// The window.
         tokens: u64,
-        /// What would do.
+        /// The least that would do.
         least: u64,
     },
     /// There is no such branch.
     #[error("no branch is called {wanted:?}")]
     NoBranch {
-        /// What was asked for.
+        /// The name asked for.
         wanted: String,
-        /// Those that there are.
+        /// The branches of the session.
         branches: Vec<String>,
     },
     /// A branch has that name already.
@@ -50,12 +50,12 @@ pub enum OpsError {
         /// Why.
         why: &'static str,
     },
-    /// A file's name selects none, or several.
+    /// A file's name selects no file, or several.
     #[error("{} is the name of no file of the session, or of several", .wanted.display())]
     NoFile {
-        /// What was asked for.
+        /// The name asked for.
         wanted: PathBuf,
-        /// Those that it has.
+        /// The files of the session.
         among: Vec<PathBuf>,
     },
     /// A state of a file was never compressed.
@@ -67,7 +67,7 @@ pub enum OpsError {
     /// There is no such generation.
     #[error("there is no generation {wanted}")]
     NoGeneration {
-        /// What was asked for.
+        /// The number asked for.
         wanted: u64,
         /// The newest one.
         newest: u64,
@@ -92,12 +92,12 @@ pub enum OpsError {
     /// The session could not be brought under its window.
     #[error(transparent)]
     Unrecovered(#[from] Unrecovered),
-    /// A command of the settings stopped what was begun.
+    /// A command of the settings stopped the change.
     #[error("{hook} stopped it, and nothing is changed: {why}")]
     Hook {
-        /// Which.
+        /// The hook.
         hook: &'static str,
-        /// What it said.
+        /// Its words.
         why: String,
     },
     /// The session went elsewhere while something was prepared for it.

@@ -1,6 +1,6 @@
 //! Excerpts: the files that a summariser is shown, read from the disk.
 //!
-//! Invariant: what decides whether a file may be shown is where it really lies.
+//! Invariant: the place where a file really lies decides whether it may be shown.
 
 use std::{
     fs,
@@ -21,8 +21,8 @@ use crate::{
 /// The most that is read of a file.
 const LONGEST: u64 = 1 << 20;
 
-/// Reads the files that a conversation is about and that may be shown. Links are resolved before that is asked, and a file that
-/// has another name, which may lie among secrets, is not read.
+/// Reads the files that a conversation is about and that may be shown. Links are resolved first, and a file that has
+/// another name, which may lie among secrets, is not read.
 pub(super) fn excerpts(
     pieces: &[Piece<'_>],
     session: Option<&str>,
@@ -32,7 +32,7 @@ pub(super) fn excerpts(
     let folder = visible.folder.and_then(real);
     let hidden: Vec<PathBuf> = visible.hidden.iter().filter_map(|path| real(path)).collect();
     let bounds = Visible { folder: folder.as_deref(), hidden: &hidden, ..visible };
-    // A folder that is not there bounds nothing and is no place to work in.
+    // A missing folder bounds nothing and is not a place to work in.
     let at = match session.map(|session| real(Path::new(session))) {
         Some(None) => return Vec::new(),
         at => at.flatten(),

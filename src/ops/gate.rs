@@ -1,7 +1,7 @@
 //! The gate of a session that several threads of a program use: while one of them compacts it, the others wait until the
-//! conversation is whole again, give up with what it was before, or leave.
+//! conversation is whole again, give up with its state from before, or leave.
 //!
-//! What happens is decided by [`machine`]; here is its driver, with a lock and a clock.
+//! [`machine`] decides what happens; here is its driver, with a lock and a clock.
 
 use std::{
     collections::BTreeMap,
@@ -23,12 +23,12 @@ pub struct Snapshot {
     pub messages: Vec<Message>,
 }
 
-/// How it ended for one that waited.
+/// The end of a wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waited {
     /// The conversation is whole: it can be read now.
     Whole,
-    /// It was not whole in time; this is what it was before.
+    /// It was not whole in time; this is its state from before.
     GivenUp(Arc<Snapshot>),
     /// Somebody had the waiting one leave.
     Left,
@@ -52,7 +52,7 @@ struct Inner {
     runs: Run,
     waiters: Waiter,
     snapshot: Option<Arc<Snapshot>>,
-    /// How it ended for those that wait and were not told yet: released, or sent away.
+    /// The ends for waiters that were not told yet: released, or sent away.
     told: BTreeMap<Waiter, Option<Reason>>,
 }
 
@@ -72,14 +72,14 @@ impl Inner {
                 Effect::Abort(waiter, reason) => {
                     self.told.insert(waiter, Some(reason));
                 }
-                // Nobody here says a turn again, or goes on with a state.
+                // Nobody here repeats a turn, or goes on with a state.
                 Effect::ResetOutput | Effect::Use(_) => {}
             }
         }
     }
 }
 
-/// A compaction that is under way; once it is dropped, those that wait are told.
+/// A compaction that is under way; once it is dropped, the waiters are told.
 pub(super) struct Running {
     gate: Gate,
     run: Run,
@@ -91,7 +91,7 @@ impl Drop for Running {
     }
 }
 
-/// A place among those that wait; who drops it leaves.
+/// A place among the waiters; dropping it leaves.
 pub struct Ticket {
     gate: Gate,
     waiter: Waiter,
@@ -103,7 +103,7 @@ impl Ticket {
         self.waiter
     }
 
-    /// Waits until the conversation is whole, at most for so long.
+    /// Waits until the conversation is whole, at most for this long.
     pub fn wait(self, limit: Duration) -> Waited {
         let shared = &self.gate.0;
         let waits = |inner: &mut Inner| !inner.told.contains_key(&self.waiter);
@@ -113,7 +113,7 @@ impl Ticket {
             Some(None) => Waited::Whole,
             Some(Some(Reason::Left)) => Waited::Left,
             Some(Some(Reason::TimedOut | Reason::Closed)) => Waited::Closed,
-            // Nobody told it anything, so that a compaction is still under way, and has its snapshot.
+            // Nobody told this waiter anything, so a compaction is still under way, and has its snapshot.
             None => inner.snapshot.clone().map_or(Waited::Whole, Waited::GivenUp),
         }
     }
@@ -155,22 +155,22 @@ impl Gate {
         Ticket { gate: self.clone(), waiter }
     }
 
-    /// Waits until the conversation is whole, at most for so long.
+    /// Waits until the conversation is whole, at most for this long.
     pub fn wait(&self, limit: Duration) -> Waited {
         self.ask().wait(limit)
     }
 
-    /// Has one that waits leave.
+    /// Has one waiter leave.
     pub fn leave(&self, waiter: Waiter) {
         self.step(Event::Leave(waiter), None);
     }
 
-    /// Sends away all that wait.
+    /// Sends away all waiters.
     pub fn close(&self) {
         self.step(Event::Close, None);
     }
 
-    /// Returns how many wait.
+    /// Returns the number of waiters.
     pub fn n_waiters(&self) -> usize {
         self.lock().machine.n_waiters()
     }
@@ -259,7 +259,7 @@ mod tests {
             gate.close();
             assert_eq!(waiting.join().unwrap(), Waited::Closed);
         });
-        // A late word of what was under way changes nothing.
+        // A late word of the ended compaction changes nothing.
         drop(running);
         assert_eq!(gate.wait(Duration::ZERO), Waited::Whole);
     }

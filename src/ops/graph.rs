@@ -1,10 +1,10 @@
-//! The graph of a session: where its paths part, what stands at their ends, and what nobody named.
+//! The graph of a session: where its paths part, what stands at their ends, and the ends without a name.
 //!
 //! The nodes are the entries on the paths of all branches, on the paths to the leaves of every generation in which a
 //! branch stands, and on those of every other state of a file that was taken in. An entry that several generations hold is
-//! one node; its parents are the entries that stand before it on some path. What an agent compacted into another file is
+//! branch stands, and on those of every other state of a file taken in. An entry that several generations hold is
+//! one node; its parents are the entries that stand before it on some path. An agent's compaction into another file is
 //! followed by its summary there. Condensed, a node is a stretch that begins with a turn, a boundary, a note or behind a fork:
-//!
 //! ```text
 //! entries   u1 a1 t1 r1 u2 a2        nodes   u1 (4 entries) - u2 (2 entries)
 //!                    \ u3                                   \ u3
@@ -115,7 +115,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
 struct States {
     /// Each by its generation's end.
     ends: Vec<Position>,
-    /// How the entry was left at which a state ends that the agent set aside.
+    /// How the agent left the entry at the end of a state that it set aside.
     left: BTreeMap<u64, Departure>,
     /// What follows such an end in the next file, before the entry there.
     followed: Vec<(u64, u64)>,
@@ -184,7 +184,7 @@ fn gather<'a>(
         let runs = archive.store().runs(session.key, generation, 0)?;
         let horizon = runs.last().map_or(0, Run::end);
         let mut known = BTreeSet::new();
-        // What lies behind a horizon can lead elsewhere, so only paths with the same one share.
+        // Entries behind a horizon can lead elsewhere, so only paths with the same one share.
         for position in positions.iter().filter(|position| position.horizon != horizon) {
             view = view.moved(*position);
             paths.push(view.path(usize::MAX)?.entries);
@@ -200,7 +200,7 @@ fn gather<'a>(
             paths.push(wire::added(&mut found, head, &mut known)?);
         }
     }
-    // Other states of files add what no path has come to yet.
+    // Other states of files add the entries to which no path has come yet.
     let mut known: BTreeSet<u64> = paths.iter().flatten().copied().collect();
     for end in states.ends.iter().filter(|end| !whole.contains(&end.generation)) {
         view = view.moved(*end);
@@ -228,7 +228,7 @@ fn gather<'a>(
             asides.extend(met);
         }
     }
-    // What was written again is one node, whichever of its entries a path comes to.
+    // A record that was written again is one node, whichever of its entries a path comes to.
     if !replays.is_empty() {
         let among: BTreeSet<u64> = paths.iter().flatten().copied().collect();
         for entry in paths.iter_mut().flatten() {
@@ -243,7 +243,7 @@ fn gather<'a>(
     Ok((Web::new(paths.concat(), edges), asides, view))
 }
 
-/// What is read of the entries that stretches begin and end with.
+/// Facts of the entries that stretches begin and end with.
 struct Facts {
     ids: BTreeMap<u64, EntryId>,
     said: BTreeMap<u64, Said>,
@@ -279,7 +279,7 @@ impl Facts {
             let uuid = record.and_then(|record| session.format.envelope(record).name);
             let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
             let text = messages.first().map(Message::text).unwrap_or_default();
-            // An agent may wrap what it is told.
+            // An agent may wrap a message that it is given.
             let opening = session.format.traits().note_opening;
             let unwrapped = text.strip_prefix(opening).unwrap_or(&text);
             let later = note::said_from_later(unwrapped).map(str::to_owned);
@@ -311,7 +311,7 @@ fn is_message(view: &View<'_>, session: &Session, entry: u64) -> Result<bool, Op
     })
 }
 
-/// Returns the first words of a message, or what stands in their place.
+/// Returns the first words of a message, or the label in their place.
 fn words(message: &Message) -> Option<String> {
     let instead = |block: &Block| match block {
         Block::Text(text) => first_line(text),

@@ -18,11 +18,11 @@ use crate::{
 
 /// When the working set grows beyond this, it is cut.
 const MOST: usize = 1000;
-/// To how many messages it is cut.
+/// The number of messages to which it is cut.
 const KEPT: usize = 800;
-/// How many decoded messages outside of the working set are kept at hand.
+/// The number of decoded messages outside of the working set that are kept at hand.
 const DECODED: u64 = 4096;
-/// For how long.
+/// The time for which they are kept.
 const DECODED_FOR: Duration = Duration::from_secs(600);
 
 /// A session of an archive that is held open.
@@ -65,7 +65,7 @@ impl Handle {
         self.gate.clone()
     }
 
-    /// Compacts the session, while those at its gate wait.
+    /// Compacts the session, while the threads at its gate wait.
     pub fn compact(
         &mut self,
         wanted: &Compacting<'_>,
@@ -121,7 +121,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Reads at least so many of the last messages, or all.
+    /// Reads at least this many of the last messages, or all.
     fn read(&mut self, count: usize) -> Result<Vec<Message>, OpsError> {
         let mut asked = count;
         loop {
@@ -136,7 +136,7 @@ impl Handle {
         }
     }
 
-    /// Returns what an entry says.
+    /// Returns the messages of an entry.
     pub fn said(&mut self, entry: u64) -> Result<Vec<Message>, OpsError> {
         if let Some(messages) = self.decoded.get(&entry) {
             return Ok(messages.clone());

@@ -1,4 +1,4 @@
-//! What a session knows of its surroundings: what it recorded when it began, and what its records tell.
+//! What a session knows of its surroundings: the record from its beginning, and its other records.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     sync::Archive,
 };
 
-/// Returns what a session of undertext's own recorded of its surroundings when it began.
+/// Returns the record that a session of undertext's own made of its surroundings when it began.
 fn about(archive: &Archive, session: &Session) -> Result<Option<Value>, OpsError> {
     let first = archive.store().operations(session.key, 1..2)?.pop();
     Ok(first.and_then(|first| match first.command {

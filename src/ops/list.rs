@@ -11,7 +11,7 @@ use crate::{
     sync::Archive,
 };
 
-/// Returns the sessions that a filter lets through, the newest first, each with what it was made of.
+/// Returns the sessions that a filter lets through, the newest first, each with the session that it was made of.
 pub fn list(archive: &Archive, filter: &SessionFilter) -> Result<Vec<ListedSession>, OpsError> {
     let mut listed = Vec::new();
     for found in archive.sessions(filter)? {

@@ -1,6 +1,6 @@
 //! What a model sees of a session before a request is made of it: its entries become items, counted.
 //!
-//! What had to be counted for it is returned with it.
+//! Counts that had to be made for it are returned with it.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct Asked {
     pub model: Option<String>,
     /// Its window, if it is to be this one.
     pub window: Option<u64>,
-    /// What is known of windows.
+    /// The known windows.
     pub windows: Windows,
     /// How much of the history.
     pub limits: Limits,
@@ -58,9 +58,9 @@ pub(super) struct Material {
     pub(super) path: Vec<u64>,
     /// Those of them that the agent would send.
     pub(super) sent: Vec<u64>,
-    /// What the newest answer said, as a request has it.
+    /// The tokens of the conversation by the newest answer's word, as a request has it.
     pub(super) reported: Option<u64>,
-    /// What was counted for the first time.
+    /// The counts made for the first time.
     pub(super) fresh: Vec<(u64, Vec<u64>)>,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn material(
     asked: &Asked,
     limit: usize,
 ) -> Result<Material, OpsError> {
-    // What was asked for decides alone, where it does, before anything is read.
+    // A window that was asked for decides alone, before anything is read.
     let early = asked.resolve(&Told::default(), None);
     if asked.window.is_some() || early.source != Source::Default {
         guard(&early)?;
@@ -155,7 +155,7 @@ impl Asked {
 /// Returns what the records of a path, and those that stand right behind it, say last of the model that they are for.
 fn told(view: &View<'_>, path: &[u64]) -> Result<Told, OpsError> {
     use crate::wire::Graph as _;
-    /// So many records that say nothing after all are enough.
+    /// After this many silent records the search ends.
     const ASKED: usize = 64;
     let mut told = Told::default();
     let (mut models, mut windows) = (ASKED, ASKED);
@@ -188,7 +188,7 @@ fn told(view: &View<'_>, path: &[u64]) -> Result<Told, OpsError> {
     Ok(told)
 }
 
-/// Returns how many items there are before anything was said: the system prompt, and summaries.
+/// Returns how many items there are before the conversation began: the system prompt, and summaries.
 pub(super) fn front(items: &[Item]) -> usize {
     let is_front = |item: &&Item| item.message.is_summary || item.message.role == Role::System;
     items.iter().take_while(is_front).count()
@@ -206,7 +206,7 @@ fn items(
     let mut commands: BTreeMap<u64, Origin> = BTreeMap::new();
     let first = entries.iter().copied().min().unwrap_or(u64::MAX);
     for (n, origin) in archive.store().origins(session.key, first..u64::MAX)? {
-        // What a compaction said again is as it was.
+        // An entry that a compaction said again is as it was.
         let is = match commands.get(&n) {
             Some(is) => *is,
             None => match archive.store().operations(session.key, n..n + 1)?.pop() {
@@ -251,9 +251,9 @@ fn items(
     Ok(items)
 }
 
-/// Returns the newest answer, and how many tokens the conversation is by its word, and by count what has come since.
+/// Returns the newest answer, and how many tokens the conversation has by its word, with those since by count.
 ///
-/// An answer that a compaction kept, or that came before a result was cut, spoke of what is no longer there.
+/// An answer that a compaction kept, or that came before a result was cut, spoke of messages that have changed.
 fn reported(items: &[Item]) -> Option<(u64, u64)> {
     let (at, tokens) = tokens::reported(items.iter().map(|item| &item.message))?;
     let changed = items.iter().filter(|i| matches!(i.origin, Origin::Summary | Origin::Replayed));

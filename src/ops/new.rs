@@ -27,9 +27,9 @@ pub struct Layers {
     pub shell: Option<String>,
     /// Who works in the session.
     pub user: Option<String>,
-    /// What the user prefers, as JSON.
+    /// The user's preferences, as JSON.
     pub preferences: Value,
-    /// How the session is set up, as JSON.
+    /// The session's configuration, as JSON.
     pub configuration: Value,
 }
 

@@ -1,9 +1,9 @@
-//! Notes from later: what a revert leaves for the model, so that it knows from where it comes.
+//! Notes from later: the message that a revert leaves for the model, so that it knows from where it comes.
 
 /// How a note from later begins.
 const NOTE: &str = "<note-from-later>";
 
-/// What stands behind its message.
+/// The text behind its message.
 const ADVICE: &str = "\n\nTake it into account, look at the present state before you rely on it, and go on from here.";
 
 /// Wraps a message so that the model knows from where it comes.

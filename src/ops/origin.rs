@@ -1,10 +1,10 @@
-//! Origins: what an entry stands in the place of, and what of it is hidden.
+//! Origins: the entry that another one replaces, and the hidden part of it.
 //!
 //! ```text
 //! entry 9 -> entry 7 -> entry 3      a replay of a replay: 3 is the first origin, and holds all that 9 does not show
 //! ```
 //!
-//! Invariant: what is shown of a text and what is hidden of it, put together, is the text.
+//! Invariant: the shown part of a text and the hidden part, put together, are the text.
 
 use crate::{
     context::cut,
@@ -19,7 +19,7 @@ use crate::{
 fn successor(archive: &Archive, session: &Session, entry: u64) -> Result<Option<u64>, OpsError> {
     let store = archive.store();
     let mut found = vec![entry];
-    // Whatever stands in the place of an entry mostly came later, and an origin that was kept aside came right before.
+    // An entry that replaces another mostly came later, and an origin that was kept aside came right before.
     for (_, origin) in store.origins(session.key, 0..u64::MAX)? {
         if found.contains(&origin.origin) {
             found.push(origin.entry);
@@ -34,8 +34,8 @@ fn successor(archive: &Archive, session: &Session, entry: u64) -> Result<Option<
     Ok(found.iter().rev().find(|entry| is_current(entry)).or(found.last()).copied())
 }
 
-/// Returns what is hidden: of an entry that stands for another what it does not show, of an origin what the entry that
-/// stands in its place does not.
+/// Returns the hidden text: of an entry that stands for another the part that it does not show, of an origin the part
+/// that its successor does not.
 pub fn hidden(archive: &Archive, session: &Session, target: &Target) -> Result<Hidden, OpsError> {
     let store = archive.store();
     let missing = || SessionError::NoEntry(String::new());
@@ -67,7 +67,7 @@ pub fn original(archive: &Archive, session: &Session, target: &Target) -> Result
     Ok(original)
 }
 
-/// Pairs the texts of what tools answered in two lines, and returns those of which the second has the beginning.
+/// Pairs the texts of tools' answers in two lines, and returns those of which the second has the beginning.
 fn seams(session: &Session, whole: &[u8], shown: &[u8]) -> Vec<HiddenText> {
     let texts = |line: &[u8]| -> Vec<(String, usize, String)> {
         let answers = Raw::object(line).map(|record| session.format.answers(record).sent);

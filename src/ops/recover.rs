@@ -1,9 +1,9 @@
-//! Recovery: whatever asks a model is made to fit its window, by compactions and at most one truncation.
+//! Recovery: every attempt to ask a model is made to fit its window, by compactions and at most one truncation.
 //!
 //! The ladder is [`crate::context::recover`]; here are its steps over a session. A context that is due is compacted before
-//! it is sent, and one that is larger than the window never leaves: that is an overflow which no model has to find.
+//! it is sent, and one that is larger than the window never leaves: no model has to find that overflow.
 //!
-//! Invariant: a compaction that took too long has changed nothing, and what is sent then is the context from before, whole.
+//! Invariant: a compaction that took too long has changed nothing, and the context from before is sent then, whole.
 
 use std::cell::RefCell;
 
@@ -27,9 +27,9 @@ use crate::{
 /// How many of the largest entries are looked up.
 const LARGEST: usize = 3;
 
-/// Makes an attempt with the context of a session, and makes it fit where that fails of its size.
+/// Makes an attempt with the context of a session, and makes it fit where the attempt fails of its size.
 ///
-/// The attempt is any function that asks a model: what it returns as an overflow is recovered from, anything else is an error.
+/// The attempt is any function that asks a model: its overflow is recovered from, any other failure is an error.
 pub fn recover<T>(
     archive: &mut Archive,
     session: &Session,
@@ -66,7 +66,7 @@ pub fn recover<T>(
         retries: Vec::new(),
     };
     let mut told = |event: &Event| {
-        // What a compaction tells it keeps itself.
+        // A compaction keeps its own account.
         if matches!(
             event,
             Event::RecoveryStart { .. } | Event::RecoveryStep { .. } | Event::RecoveryEnd { .. }
@@ -109,7 +109,7 @@ impl<T> Surgery<'_, '_, T> {
                 Effect::TakeSnapshot => self.before = context.cloned(),
                 Effect::Use(machine::Snapshot::Before) => used.clone_from(&self.before),
                 Effect::DropSnapshot => self.before = None,
-                // Nobody waits here, and nothing was said yet.
+                // Nobody waits here, and no answer has begun yet.
                 Effect::Use(machine::Snapshot::Current)
                 | Effect::ResetOutput
                 | Effect::Release(_)
@@ -162,7 +162,7 @@ impl<T> Surgery<'_, '_, T> {
     }
 }
 
-/// What came of a compaction.
+/// The outcome of a compaction.
 enum Tried {
     Compacted,
     Nothing,

@@ -68,7 +68,7 @@ fn go_back<'a>(
     Ok(reverted)
 }
 
-/// Returns what going back to a position wants: the branch stands there, and another one keeps what it leaves.
+/// Returns the change that going back to a position wants: the branch stands there, and another one keeps the old end.
 fn plan<'a>(
     before: &Standing<'_>,
     target: Position,

@@ -1,4 +1,4 @@
-//! Shortening: what tools answered is cut to a limit, and what is cut is counted.
+//! Shortening: the answers of tools are cut to a limit, and the cut parts are counted.
 
 use crate::{
     context::{cut, tokens},
@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// Returns what an origin tells of what was cut.
+/// Returns an origin's account of a cut.
 pub(super) fn cutting(
     tool: Option<String>,
     cuts: &[CutText],
@@ -25,7 +25,7 @@ pub(super) fn cutting(
     Cutting { tool, tokens_before, tokens_after, texts: cuts.iter().map(cut).collect() }
 }
 
-/// How much what tools answered in a line is, before and after a cut.
+/// The size of tools' answers in a line, before and after a cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sizes {
     /// In characters.
@@ -47,7 +47,7 @@ pub(super) fn shorten(
     let mut sizes = Sizes::default();
     let shortened = wire::cut::cut(format, line, &mut |texts, is_sent| {
         let cuts = cut::texts(texts, limit, rest);
-        // A line of which nothing is cut need not be counted.
+        // A line without a cut need not be counted.
         if is_sent && cuts.iter().any(Option::is_some) {
             for (text, cut) in texts.iter().zip(&cuts) {
                 let chars = |text: &str| text.chars().count() as u64;

@@ -1,4 +1,4 @@
-//! Counting: how much an archive holds, and what it takes up.
+//! Counting: the content of an archive, and the space that it takes.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{
     sync::{Archive, generations},
 };
 
-/// How many lines are looked at together.
+/// The number of lines looked at together.
 const BATCH: u64 = 1 << 16;
 
 /// Returns how much is held, by format.

@@ -30,7 +30,7 @@ use crate::{
 pub struct Bound {
     /// How many characters one may have.
     pub limit: Limit,
-    /// The window that the limit was made of, in tokens.
+    /// The window that the limit was computed from, in tokens.
     pub window: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ pub fn oversized(
     Ok(found.into_iter().map(|one| one.oversized).collect())
 }
 
-/// Cuts the results on the current context that are over a limit; what they were stays under them.
+/// Cuts the results on the current context that are over a limit; their old records stay under them.
 pub fn truncate(
     archive: &mut Archive,
     session: &Session,
@@ -70,7 +70,7 @@ pub fn truncate(
     Ok(truncated)
 }
 
-/// Returns what a truncation finds, with the length of the file as what it saves, and what it wants.
+/// Returns the results that a truncation finds, the length of the file as its saving, and the change that it wants.
 fn plan(
     before: &Standing<'_>,
     bound: Bound,
@@ -136,7 +136,7 @@ fn restate(
     Ok(record.ok_or_else(|| SyncError::OutOfReach { path: live.path.clone(), why })?)
 }
 
-/// Finds what is over a limit in the context of a view's head.
+/// Finds the results over a limit in the context of a view's head.
 fn find(
     store: &dyn Store,
     session: &Session,
@@ -158,7 +158,7 @@ fn find(
     Ok(found)
 }
 
-/// Returns whether a record of a kind can hold what a tool answered.
+/// Returns whether a record of a kind can hold a tool's answer.
 fn may_answer(kind: Kind) -> bool {
     matches!(kind, Kind::Result | Kind::Note | Kind::User | Kind::Boundary)
 }
@@ -182,7 +182,7 @@ fn look(
     let mut own = Vec::new();
     store.lines(session.key, &[n], &mut |_, line| own = line)?;
     let Some(mut found) = shorten(&own) else { return Ok(None) };
-    // What was cut already is cut anew from the whole, so that each cut text is a beginning of it.
+    // A result that was cut already is cut again from the whole, so that each cut text is a beginning of it.
     if first != n {
         let mut whole = Vec::new();
         store.lines(session.key, &[first], &mut |_, line| whole = line)?;

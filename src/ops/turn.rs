@@ -1,4 +1,4 @@
-//! A turn: the prompt, the model's answers, and what tools answer, until the model is done.
+//! A turn: the prompt, the model's answers, and the answers of tools, until the model is done.
 //!
 //! ```text
 //! guard    a window that is too small is refused before anything is written
@@ -8,7 +8,7 @@
 //! calls    answered one after the other, and asked again; or left pending
 //! ```
 //!
-//! Invariant: what a model answered is in the session before any of its calls is carried out.
+//! Invariant: a model's answer is in the session before any of its calls is carried out.
 
 use std::cell::RefCell;
 
@@ -29,31 +29,31 @@ use crate::{
     wire::{Draft, Format, Speaker},
 };
 
-/// How often a model is asked in one turn where nothing else is said.
+/// How often a model is asked in one turn where the caller names no number.
 pub const STEPS: usize = 100;
 
 /// How a turn is run.
 pub struct Turning<'a> {
     /// How the context is asked for, and compacted where it must be.
     pub compacting: Compacting<'a>,
-    /// Who answers.
+    /// The model that answers.
     pub model: &'a dyn ChatModel,
     /// The tools that may be called.
     pub tools: &'a [Tool],
     /// Answers calls; left out, they stay pending.
     pub answer: Option<&'a dyn Fn(&Call) -> Answer>,
-    /// How long an answer of the model may be.
+    /// The most tokens that an answer of the model may have.
     pub max_tokens: u64,
     /// How often the model is asked at most.
     pub steps: usize,
 }
 
-/// What a tool answered.
+/// A tool's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Its output.
     pub output: String,
-    /// What went wrong, if it failed.
+    /// The error, if it failed.
     pub error: Option<String>,
 }
 
@@ -73,7 +73,7 @@ pub fn turn(
     });
     let beside = turning.compacting.beside + beside.sum::<u64>();
     let wanted = Compacting { beside, log: Some(&log), ..turning.compacting };
-    // Before the prompt is written, so that nothing is left of a turn that cannot be.
+    // Before the prompt is written, so that an impossible turn leaves nothing.
     let first = match context(archive, session, None, wanted.asked) {
         Err(OpsError::Window { tokens, least }) => {
             let session = session.name.id.clone();
@@ -144,7 +144,7 @@ fn calls(message: &Message) -> Vec<Call> {
     calls.collect()
 }
 
-/// Returns what is appended of an answer: its words, and each call.
+/// Returns the drafts of an answer: its words, and each call.
 fn drafts(mut message: Message, calls: &[Call], format: &dyn Format) -> Vec<Draft> {
     let has_words = !message.text().is_empty();
     for block in &mut message.blocks {
@@ -164,7 +164,7 @@ fn drafts(mut message: Message, calls: &[Call], format: &dyn Format) -> Vec<Draf
     drafts
 }
 
-/// Returns arguments as JSON: a model may write some that are none, and they are kept as words.
+/// Returns arguments as JSON: a model may write arguments that are not JSON, and they are kept as words.
 fn arguments(input: String) -> String {
     let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&input).is_ok();
     if is_json { input } else { json!({ "input": input }).to_string() }

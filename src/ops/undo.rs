@@ -1,4 +1,4 @@
-//! Operations, and taking them back. An undo restores what an operation moved from; nothing is erased by it.
+//! Operations, and taking them back. An undo restores the state before an operation; nothing is erased by it.
 
 use crate::{
     model::{Command, Operation, Text},
@@ -54,7 +54,7 @@ pub fn undo(
 pub fn redo(archive: &mut Archive, session: &Session) -> Result<Undone, OpsError> {
     execute(archive, session, |before| {
         let undone = before.state.undone();
-        // Whatever was done after an undo ends the line of what can be redone.
+        // Any other operation after an undo ends the line of operations that can be redone.
         let found = newest(before, session, |operation| match operation.command {
             Command::Undo { .. } => !undone.contains(&operation.n),
             Command::Redo { .. } | Command::Hide { .. } => false,
@@ -81,7 +81,7 @@ fn execute(
     Ok(undone)
 }
 
-/// Returns what taking an operation back wants.
+/// Returns the change that taking an operation back wants.
 fn plan(
     before: &Standing<'_>,
     operation: &Operation,

@@ -130,7 +130,7 @@ impl Check<'_> {
     }
 
     fn run(&mut self) -> Result<(), OpsError> {
-        // What the facts say, because where the session stands by the derived rows is to be verified too.
+        // The state by the facts, because the state by the derived rows is to be verified too.
         let state = rows::fold(self.archive.store(), self.session, &mut |_| {})?;
         let ids = self.entries(&state)?;
         self.operations()?;
@@ -158,7 +158,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Returns every entry's id. That it is the one of its line, the check of the bytes says.
+    /// Returns every entry's id. The check of the bytes compares it with its line.
     fn entries(&mut self, state: &State) -> Result<Vec<EntryId>, OpsError> {
         let (store, key) = (self.archive.store(), self.session.key);
         let total = state.entries();
