@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{notice::Notice, shape::report};
 use crate::model::EntryId;
 
-/// What an append did.
+/// The result of an append.
 #[derive(Clone, Debug, Default)]
 pub struct Appended {
     /// The operation; none if every record was known already.
@@ -16,7 +16,7 @@ pub struct Appended {
     pub checkpoints: Vec<u64>,
     /// The entries that were cut.
     pub cut: Vec<EntryId>,
-    /// What was noticed on the way.
+    /// The notices of the change.
     pub notices: Vec<Notice>,
 }
 

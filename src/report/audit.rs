@@ -1,4 +1,4 @@
-//! Audits: what was cut in a session, by whom, and how much of it is hidden.
+//! Audits: the results that were cut in a session, by whom, and how much of them is hidden.
 
 use std::collections::BTreeSet;
 
@@ -21,9 +21,9 @@ pub struct Replaced {
     pub command: &'static str,
     /// Whether it is undone.
     pub undone: bool,
-    /// How many characters a result was let have.
+    /// How many characters a result could have.
     pub limit: Option<u64>,
-    /// The window that the limit was made of, in tokens.
+    /// The window that the limit was computed from, in tokens.
     pub window: Option<u64>,
     /// The entry that stands there now.
     pub entry: EntryId,
@@ -33,7 +33,7 @@ pub struct Replaced {
     pub tool: Option<String>,
     /// About how many tokens it was, and is.
     pub tokens: (u64, u64),
-    /// What was cut of it.
+    /// The cuts in it.
     pub cuts: Vec<CutOff>,
 }
 
@@ -50,17 +50,17 @@ impl Replaced {
     }
 }
 
-/// What was replaced in a session.
+/// The entries that were replaced in a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
     /// By undertext, in the order of the entries.
     pub replaced: Vec<Replaced>,
-    /// By the agent, before it reached us.
+    /// By the agent, before the session was taken in.
     pub earlier: Vec<Omitted>,
 }
 
 impl Audit {
-    /// Returns what stands: what is neither undone nor replaced again.
+    /// Returns the replacements in force: neither undone nor replaced again.
     pub fn standing(&self) -> impl Iterator<Item = &Replaced> {
         let done = || self.replaced.iter().filter(|one| !one.undone);
         let again: BTreeSet<EntryId> = done().map(|one| one.origin).collect();
@@ -69,7 +69,7 @@ impl Audit {
 }
 
 impl Audit {
-    /// Sums up what stands.
+    /// Sums up the replacements in force.
     pub fn total(&self) -> AuditTotal {
         let mut total = AuditTotal { earlier: self.earlier.len(), ..AuditTotal::default() };
         for one in self.standing() {
@@ -101,14 +101,14 @@ report!(Replaced, "replaced", |it| {
 
 object!(CutOff, |it| { call: it.call, part: it.text, characters: it.whole, kept: it.kept });
 
-/// What an agent left out by itself.
+/// A part that an agent left out by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Omitted {
     /// The entry that tells it.
     pub entry: EntryId,
     /// When that was written.
     pub at: Option<Timestamp>,
-    /// What it tells.
+    /// The omission.
     pub earlier: Earlier,
 }
 
@@ -122,7 +122,7 @@ report!(Omitted, "earlier", |it| {
     file: it.earlier.file,
 });
 
-/// The sum of what was replaced, and stands.
+/// The sum of the replacements in force.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct AuditTotal {
     /// How many entries.

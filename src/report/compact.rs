@@ -1,4 +1,4 @@
-//! Compaction: what it would do to a context, and what it did.
+//! Compaction: its effect on a context, before and after it is made.
 
 use std::path::PathBuf;
 
@@ -10,12 +10,12 @@ use crate::{
     model::{EntryId, Usage},
 };
 
-/// What a compaction would do.
+/// The effect that a compaction would have.
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// How near it is.
     pub near: Nearness,
-    /// What it would do, or why there is nothing to do.
+    /// The parts of the context, or why there is nothing to do.
     pub parts: Result<Parts, Nothing>,
 }
 
@@ -28,10 +28,10 @@ pub struct Part {
     pub tokens: u64,
 }
 
-/// What becomes of the messages of a context.
+/// The parts into which a compaction divides a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// A summary stands for them.
+    /// A summary replaces them.
     pub summarised: Part,
     /// They stay.
     pub kept: Part,
@@ -41,7 +41,7 @@ pub struct Parts {
     pub system: Part,
 }
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Clone, Debug, Default)]
 pub struct Compacted {
     /// The operation; none if there was nothing to compact.
@@ -50,13 +50,13 @@ pub struct Compacted {
     pub nothing: Option<Nothing>,
     /// The branch.
     pub branch: String,
-    /// The branch that holds the state before, where the file was written anew.
+    /// The branch that holds the state before, where the file was rewritten.
     pub left: Option<String>,
     /// The entry of the summary.
     pub summary: Option<EntryId>,
     /// The summary, as a model gets it.
     pub text: String,
-    /// What became of the messages.
+    /// The parts of the context.
     pub parts: Parts,
     /// How many tokens the context had.
     pub pre_tokens: u64,
@@ -66,28 +66,28 @@ pub struct Compacted {
     pub window: u64,
     /// Which files the summariser was shown.
     pub files: Vec<String>,
-    /// Who wrote the summary.
+    /// The writer of the summary.
     pub model: String,
-    /// What that used.
+    /// The writer's usage.
     pub usage: Usage,
     /// How long it took.
     pub duration_ms: u64,
     /// Why the summary is the fallback, if it is.
     pub fallback: Option<String>,
-    /// What went wrong with what is told after.
+    /// The error of the hook that is told after, if it failed.
     pub after: Option<String>,
     /// The old live file, if it was exchanged.
     pub rotated: Option<PathBuf>,
     /// The agent's own file, if it was written.
     pub written: Option<PathBuf>,
-    /// What was noticed on the way.
+    /// The notices of the change.
     pub notices: Vec<Notice>,
 }
 
-/// What a recovery led to.
+/// The result of a recovery.
 #[derive(Clone, Debug)]
 pub struct Recovered<T> {
-    /// What the attempt yielded.
+    /// The answer that the attempt yielded.
     pub answer: T,
     /// The operations by which the session was made to fit.
     pub operations: Vec<u64>,

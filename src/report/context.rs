@@ -1,4 +1,4 @@
-//! Contexts: what a model would be sent, and why.
+//! Contexts: the request that a model would be sent, and why.
 
 use super::shape::report;
 use crate::{
@@ -10,14 +10,14 @@ use crate::{
     wire::Told,
 };
 
-/// What a model would be sent.
+/// The request that a model would be sent, and its figures.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// For which interface.
     pub shape: Shape,
     /// For which model, if one is known.
     pub model: Option<String>,
-    /// What the session's file says of the model that it was written with.
+    /// The words of the session's file about the model that it was written with.
     pub told: Told,
     /// The model's window.
     pub window: Window,
@@ -25,7 +25,7 @@ pub struct Context {
     pub counting: Counting,
     /// The request.
     pub prepared: Prepared,
-    /// What the newest answer said that the conversation was until then, and what has come since, as it is counted.
+    /// The size of the conversation by the newest answer's word, with a count of the messages since.
     pub reported: Option<u64>,
     /// How many pictures are sent, and how many bytes they have in the session.
     pub pictures: (u64, u64),
@@ -33,7 +33,7 @@ pub struct Context {
     pub path: Vec<u64>,
     /// Those of them that the agent would send.
     pub sent: Vec<u64>,
-    /// What was counted for the first time: for each entry the tokens of its messages.
+    /// The counts made for the first time: for each entry the tokens of its messages.
     pub fresh: Vec<(u64, Vec<u64>)>,
 }
 
@@ -53,16 +53,16 @@ pub struct Explained {
     pub messages: Vec<usize>,
     /// Why, in a few words.
     pub why: String,
-    /// What was done to it on the way.
+    /// The changes to it on the way.
     pub changes: Vec<Change>,
 }
 
-/// A context of a session, as it is told.
+/// A context of a session, as a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent<'a> {
     /// The session.
     pub session: &'a Session,
-    /// What a model would be sent.
+    /// The context.
     pub found: &'a Context,
     /// How near it is to its compaction.
     pub near: &'a Nearness,
@@ -134,10 +134,10 @@ report!(SentMessage<'_>, "message", |it| {
     total: it.total,
 });
 
-/// Something that was done to messages before they were sent.
+/// A change to messages before they were sent.
 #[derive(Clone, Debug)]
 pub struct Treatment<'a> {
-    /// What.
+    /// The change.
     pub change: &'a Change,
     /// The entries that they are made of.
     pub entries: Vec<EntryId>,

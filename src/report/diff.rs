@@ -1,4 +1,4 @@
-//! Differences: where two sides part, and what stands on each.
+//! Differences: where two sides part, and the rows on each.
 
 use serde::Serialize;
 
@@ -9,16 +9,16 @@ use crate::{model::EntryId, session::Line};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The first that was named.
+    /// The side named first.
     One,
-    /// The second.
+    /// The side named second.
     Other,
 }
 
 /// A row of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// So many entries that are on both sides.
+    /// A number of entries that are on both sides.
     Same(u64),
     /// An entry of one side.
     Only(Side, Line),
@@ -35,13 +35,13 @@ pub struct Diff {
     pub fork: Option<EntryId>,
     /// How many entries they have in common up to there.
     pub common: u64,
-    /// What follows, in order.
+    /// The rows behind the fork, in order.
     pub rows: Vec<Difference>,
 }
 
 report!(Diff, "fork", |it| { entry: it.fork, common: it.common });
 
-/// So many entries that are on both sides.
+/// A number of entries that are on both sides.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Same {
     /// How many.
@@ -95,15 +95,15 @@ pub struct Tally {
     pub renewed: u64,
     /// Entries that say something else on each side.
     pub changed: u64,
-    /// What the first side has alone.
+    /// The entries that only the first side has.
     pub one: Surplus,
-    /// What the second has.
+    /// The entries that only the second side has.
     pub other: Surplus,
 }
 
 report!(Tally, "stat");
 
-/// What a side has alone.
+/// The entries that only one side has.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Surplus {
     /// Entries.

@@ -1,4 +1,4 @@
-//! Entries: what stands in one, and what of it is hidden.
+//! Entries: the content of one, and the hidden part of it.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::{
     session::{Line, Shown},
 };
 
-/// What an entry does not show.
+/// The texts that an entry hides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hidden {
     /// The entry.
@@ -38,12 +38,12 @@ pub struct HiddenText {
 }
 
 impl HiddenText {
-    /// Returns what is not shown.
+    /// Returns the hidden part.
     pub fn hidden(&self) -> &str {
         self.whole.get(self.seam..).unwrap_or_default()
     }
 
-    /// Returns what is shown of it.
+    /// Returns the shown part.
     pub fn shown(&self) -> &str {
         self.whole.get(..self.seam).unwrap_or(&self.whole)
     }
@@ -85,7 +85,7 @@ enum Part<'a> {
     Other { name: &'a str },
 }
 
-/// The arguments of a call, as exact as they came.
+/// The arguments of a call, exactly as they came.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Input<'a> {
@@ -145,14 +145,14 @@ pub struct TextLine<'a> {
 
 report!(TextLine<'_>, "line");
 
-/// A text of an entry, and what was asked for of its hidden part.
+/// A text of an entry, and the requested part of its hidden text.
 #[derive(Clone, Debug)]
 pub struct Uncovered<'a> {
     /// The entry.
     pub hidden: &'a Hidden,
     /// The text.
     pub part: &'a HiddenText,
-    /// What was asked for.
+    /// The requested part.
     pub text: &'a str,
 }
 

@@ -1,4 +1,4 @@
-//! Files of a session: the states that it holds, those that were set aside, and what is derived from them.
+//! Files of a session: the states that it holds, the files that were set aside, and the rows derived from them.
 
 use std::path::{Path, PathBuf};
 
@@ -41,21 +41,21 @@ pub struct Rotated {
     /// Its length then.
     #[serde(rename = "bytes")]
     pub length: u64,
-    /// What a look at it says.
+    /// Its state by a look at it.
     pub state: RotatedState,
 }
 
-/// What became of a file that was set aside.
+/// The state of a file that was set aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RotatedState {
-    /// It holds what it held, by hash.
+    /// It holds its old content, by hash.
     Whole,
     /// Somebody deleted it; its content is in the store.
     Deleted,
-    /// A program that still held it open has written more; the next change takes that in.
+    /// A program that still held it open has written more; the next change takes in the new records.
     Grown,
-    /// It holds something else.
+    /// It holds other content.
     Changed,
     /// The renaming was cut short; the next change carries it out.
     Pending,
@@ -74,7 +74,7 @@ impl RotatedState {
     }
 }
 
-/// What a rebuild found.
+/// The result of a rebuild.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rebuilt {
     /// The agent's id of the session.

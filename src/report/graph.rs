@@ -1,4 +1,4 @@
-//! Graphs: stretches of entries, where they part, and what stands at their ends.
+//! Graphs: stretches of entries, where they part, and the names at their ends.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct GraphNode {
     pub uuid: Option<String>,
     /// The id of its last entry.
     pub last: EntryId,
-    /// What that entry is.
+    /// The kind of that entry.
     pub kind: Kind,
     /// When it was written.
     pub time: Option<Timestamp>,
@@ -32,7 +32,7 @@ pub struct GraphNode {
     pub words: String,
     /// How many entries it holds.
     pub entries: u64,
-    /// How many of them hide a part of what they stand for.
+    /// How many of them hide a part of their origins.
     pub cut: u64,
     /// The nodes that it follows, by their places in the list.
     pub parents: Vec<usize>,
@@ -50,8 +50,8 @@ pub struct GraphNode {
     pub is_unnamed: bool,
     /// How the agent left its end for another state of its file.
     pub left: Option<Departure>,
-    /// Whether no path comes to it, not even that of an end that was left: a command's talk, or a record that another of its
-    /// name took the place of. Only with all entries.
+    /// Whether no path comes to it, not even that of an end that was left: a command's talk, or a record that another
+    /// of its name replaced. Only with all entries.
     pub is_aside: bool,
     /// Whether it is a message from a later state of the conversation.
     pub is_from_later: bool,
@@ -66,7 +66,7 @@ pub struct GraphView {
     pub current: String,
     /// The branches that stand before the first entry.
     pub empty: Vec<String>,
-    /// The branches that show what an operation wrote again, as it was before.
+    /// The branches that show the state before an operation wrote it again.
     pub before: BTreeMap<String, u64>,
     /// The session that it was made of.
     pub kin: Option<Kin>,

@@ -1,4 +1,4 @@
-//! Imports: what was taken in, how much of it was new, and what was out of the ordinary.
+//! Imports: the files that were taken in, how much of them was new, and their oddities.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::session::{REPEATED, Session};
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// How many session files were found.
@@ -31,7 +31,7 @@ pub struct Summary {
     pub oddities: BTreeMap<&'static str, u64>,
 }
 
-/// What was taken in of a session.
+/// The part of an import that concerns one session.
 #[derive(Clone, Debug, Serialize)]
 pub struct Imported {
     /// The session.
@@ -41,7 +41,7 @@ pub struct Imported {
     pub new: bool,
     /// The last operation of the import.
     pub operation: u64,
-    /// How many files brought something.
+    /// How many files brought something new.
     pub files: u64,
     /// How many entries are new.
     pub entries: u64,
@@ -49,38 +49,38 @@ pub struct Imported {
     pub bytes: u64,
     /// The branch that holds where `main` stood, if a command had moved it.
     pub left: Option<String>,
-    /// What is out of the ordinary.
+    /// The oddities of its files.
     pub oddities: Vec<Oddity>,
-    /// What was noticed about the live file.
+    /// The notices about the live file.
     #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
-/// Something out of the ordinary in a file.
+/// An oddity of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Oddity {
     /// The file.
     pub path: PathBuf,
     /// The physical line, from 1; none if the whole file is meant.
     pub line: Option<u64>,
-    /// What it is.
+    /// The oddity.
     pub quirk: Quirk,
 }
 
 /// A kind of oddity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quirk {
-    /// A line is no JSON object.
+    /// A line is not a JSON object.
     Opaque,
     /// A record stands behind another on one line.
     Glued,
     /// The file ends within a record.
     Torn,
-    /// The file is no extension of what was read before.
+    /// The file does not extend the content that was read before.
     Rewritten,
     /// A record has the name of an earlier one.
     Repeated,
-    /// The file is compressed, and too large to be kept in that form too.
+    /// The file is compressed, and too large for its compressed form to be kept too.
     Unkept,
     /// An edge of the main path had to be mended.
     Mended(&'static str),

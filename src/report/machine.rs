@@ -1,4 +1,4 @@
-//! What is set on a machine: which stores are trusted, what settings say, and the pages of a manual.
+//! The state of a machine: the trusted stores, the settings, and the pages of a manual.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! Reports: what each verb answers, as values that every face shows.
+//! Reports: the answer of each verb, as values that every face shows.
 //!
-//! What programs are told is a [`Report`]: a type, and fields in an order. These shapes are a promise, which the help of each
+//! A [`Report`] is an answer for programs: a type, and fields in an order. Its shape is a promise that the help of its
 //! command documents.
 //!
 //! Invariant: nothing here reads, writes or decides, and no other room spells the JSON of an answer.

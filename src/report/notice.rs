@@ -1,11 +1,11 @@
-//! Notices: what a change met in the live file, which a person should know.
+//! Notices: findings of a change in the live file, which a person should know.
 
 use std::{fmt, path::PathBuf};
 
-/// Something about the live file that a person should know.
+/// A finding in the live file that a person should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Another program appended entries, which are taken in.
+    /// Another program appended entries; they are taken in.
     Appended {
         /// How many.
         entries: u64,
@@ -17,7 +17,7 @@ pub enum Notice {
         /// The live file.
         path: PathBuf,
     },
-    /// The live file was missing and is written anew.
+    /// The live file was missing and is written again.
     Restored {
         /// The live file.
         path: PathBuf,
@@ -31,7 +31,7 @@ pub enum Notice {
         /// The operation that took it in.
         operation: u64,
     },
-    /// Another program wrote into another state of the agent's file, and that is followed.
+    /// Another program wrote into another state of the agent's file; the session follows it.
     Followed {
         /// The agent's file.
         path: PathBuf,
@@ -42,14 +42,14 @@ pub enum Notice {
         /// The operation that took it in.
         operation: u64,
     },
-    /// An agent that knew only the old state wrote behind it.
+    /// An agent that knew only the old state appended to it.
     Joined {
         /// How many entries.
         entries: u64,
         /// The branch that they joined.
         branch: String,
     },
-    /// What the store puts off until there is more of it could not be done; nothing is lost by it.
+    /// The store could not do work that it puts off until there is more of it; nothing is lost.
     Unsettled {
         /// Why.
         why: String,
@@ -61,7 +61,7 @@ pub enum Notice {
         /// Where it was.
         path: PathBuf,
     },
-    /// A file that was set aside has grown, and what came is taken in.
+    /// A file that was set aside has grown; the new records are taken in.
     Late {
         /// The file.
         aside: PathBuf,
@@ -73,7 +73,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Returns the operation that took something in, and how many entries.
+    /// Returns the operation that took in entries, and how many.
     pub(crate) fn taken_in(&self) -> Option<(u64, u64)> {
         match self {
             Self::Appended { entries, operation } | Self::Followed { entries, operation, .. } => {

@@ -1,4 +1,4 @@
-//! Going elsewhere: where a branch stands after going back, a switch, an undo.
+//! Going elsewhere: the place of a branch after going back, a switch, an undo.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::model::{EntryId, Operation};
 
-/// What going back did.
+/// The result of going back.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Reverted {
     /// The checkpoint that it went back to, if one was named.
@@ -19,9 +19,9 @@ pub struct Reverted {
     pub entry: Option<EntryId>,
     /// The branch that went back.
     pub branch: String,
-    /// The branch that holds what was left.
+    /// The branch that holds the old end.
     pub left: Option<String>,
-    /// How many entries that stood there are left behind.
+    /// How many entries that stood there are no longer on the path.
     pub dropped: u64,
     /// The note, if one was left.
     pub note: Option<EntryId>,
@@ -33,14 +33,14 @@ pub struct Reverted {
     pub written: Option<PathBuf>,
     /// The operation; none if the branch stood there already.
     pub operation: Option<u64>,
-    /// What was noticed on the way.
+    /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
 report!(Reverted, "revert");
 
-/// What making a branch did.
+/// The result of making a branch.
 #[derive(Clone, Debug, Serialize)]
 pub struct Branched {
     /// The branch.
@@ -49,14 +49,14 @@ pub struct Branched {
     pub entry: Option<EntryId>,
     /// The operation.
     pub operation: Option<u64>,
-    /// What was noticed on the way.
+    /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
 report!(Branched, "branch");
 
-/// What making a branch current did.
+/// The result of making a branch current.
 #[derive(Clone, Debug, Serialize)]
 pub struct Switched {
     /// The branch.
@@ -71,7 +71,7 @@ pub struct Switched {
     pub written: Option<PathBuf>,
     /// The operation; none if it was current already.
     pub operation: Option<u64>,
-    /// What was noticed on the way.
+    /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
 }
@@ -87,7 +87,7 @@ pub struct OperationView {
     pub undone: bool,
 }
 
-/// What an undo or a redo did.
+/// The result of an undo or a redo.
 #[derive(Clone, Debug, Serialize)]
 pub struct Undone {
     /// The operation.
@@ -96,7 +96,7 @@ pub struct Undone {
     pub undoes: u64,
     /// The command of that operation.
     pub command: &'static str,
-    /// The branches that hold what had come since.
+    /// The branches that hold the entries since.
     pub left: Vec<String>,
     /// The old live file, if it was exchanged.
     #[serde(serialize_with = "some_path")]
@@ -104,7 +104,7 @@ pub struct Undone {
     /// The agent's own file, if it was written.
     #[serde(serialize_with = "some_path")]
     pub written: Option<PathBuf>,
-    /// What was noticed on the way.
+    /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
 }
@@ -133,7 +133,7 @@ pub struct ListedBranch {
 
 report!(ListedBranch, "branch");
 
-/// What going back to before the first entry did.
+/// The result of going back to before the first entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Cleared<'a>(pub &'a Reverted);
 
@@ -149,7 +149,7 @@ report!(Cleared<'_>, "clear", |it| {
 
 report!(Undone, "undo");
 
-/// What a redo did, which is the undo of an undo.
+/// The result of a redo, which is the undo of an undo.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Redone<'a>(pub &'a Undone);
@@ -163,7 +163,7 @@ pub struct Marked {
     pub checkpoint: u64,
     /// The operation; none if it stood there.
     pub operation: Option<u64>,
-    /// What was noticed on the way.
+    /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
 }

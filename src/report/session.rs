@@ -21,7 +21,7 @@ pub struct Created {
     pub live: Option<PathBuf>,
 }
 
-/// What attaching or detaching did.
+/// The result of attaching or detaching.
 #[derive(Clone, Debug, Serialize)]
 pub struct Attached {
     /// The file.
@@ -31,21 +31,21 @@ pub struct Attached {
     pub attached: bool,
     /// The branch that holds where `main` stood, if a command had put it elsewhere than where the agent would resume.
     pub left: Option<String>,
-    /// The operation; none if it was so already.
+    /// The operation; none if the file was so already.
     pub operation: Option<u64>,
-    /// What was noticed on the way.
+    /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
 }
 
-/// What a changing verb did.
+/// The result of a changing verb.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The session.
     pub session: Session,
     /// The operation's number.
     pub operation: u64,
-    /// What was noticed on the way.
+    /// The notices of the change.
     pub notices: Vec<Notice>,
 }
 
@@ -64,7 +64,7 @@ pub struct Concealed {
     pub hidden: bool,
     /// The operation.
     pub operation: u64,
-    /// What was noticed on the way.
+    /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
 }

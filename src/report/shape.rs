@@ -6,10 +6,10 @@ use serde::{Serialize, Serializer};
 
 use crate::session::Session;
 
-/// An answer that programs are told as an object of a type; serialising gives its fields in the order in which they are
+/// An answer that programs get as an object of a type; serialising gives its fields in the order in which they are
 /// printed.
 pub trait Report: Serialize {
-    /// Returns the type, which is told first.
+    /// Returns the type, which comes first.
     fn kind(&self) -> &'static str;
 }
 
@@ -28,7 +28,7 @@ macro_rules! object {
     };
 }
 
-/// Says of which type a report is, and which fields it has unless they are derived.
+/// Defines the type of a report, and its fields unless they are derived.
 macro_rules! report {
     ($name:ty, $kind:literal) => {
         impl $crate::report::Report for $name {
@@ -45,7 +45,7 @@ macro_rules! report {
 
 pub(super) use {object, report};
 
-/// Gives a path as text: bytes that are none are replaced.
+/// Gives a path as text: bytes that are not UTF-8 are replaced.
 pub(super) fn path<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(&path.display())
 }
@@ -56,7 +56,7 @@ pub(super) fn some_path<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<
     path.as_ref().map(|path| path.to_string_lossy()).serialize(to)
 }
 
-/// What a change of a session did, behind the words that tell which session that is.
+/// The result of a change, behind the words that tell which session was changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Changed<'a, T> {
     session: &'a str,
@@ -67,7 +67,7 @@ pub struct Changed<'a, T> {
 }
 
 impl<'a, T> Changed<'a, T> {
-    /// Puts what was done behind the session to which it was done.
+    /// Puts the result behind the session that was changed.
     pub fn of(session: &'a Session, title: Option<String>, done: &'a T) -> Self {
         Self { session: &session.name.id, title, format: &session.name.format, done }
     }

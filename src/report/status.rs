@@ -15,7 +15,7 @@ use crate::{
 /// Where a session stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// What lists show of it.
+    /// Its card, as lists show it.
     pub card: Card,
     /// The current branch.
     pub branch: String,
@@ -121,13 +121,13 @@ pub struct Layered<'a> {
 
 report!(Layered<'_>, "layers");
 
-/// A session in a list, with the one that it was made of.
+/// A session in a list, with the session that it was made of.
 #[derive(Clone, Debug, Serialize)]
 pub struct ListedSession {
     /// Its name.
     #[serde(flatten)]
     pub name: SessionName,
-    /// What to show.
+    /// The card to show.
     #[serde(flatten)]
     pub card: Card,
     /// The session that it was made of.

@@ -1,4 +1,4 @@
-//! The store: how much it holds, what a verification found in it, and what ails its folder.
+//! The store: how much it holds, the findings of a verification, and the ailments of its folder.
 
 use std::path::{Path, PathBuf};
 
@@ -57,26 +57,26 @@ report!(SessionStats, "session");
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Something is not what it was.
+    /// Something differs from its recorded state.
     Damage,
-    /// Something that a person may want to know.
+    /// A fact that a person may want to know.
     Note,
 }
 
-/// Something that a verification found.
+/// A finding of a verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How much it matters.
     pub severity: Severity,
     /// The session, if one is concerned.
     pub session: Option<String>,
-    /// What is concerned.
+    /// The thing concerned.
     pub item: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
 }
 
-/// What was verified.
+/// The figures of a verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
     /// How many sessions.
@@ -111,20 +111,20 @@ report!(Verified, "verified", |it| {
     notes: it.notes,
 });
 
-/// Something that is not as it should be.
+/// An ailment: a file or folder that needs care.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ailment {
     /// The file or folder.
     pub path: PathBuf,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// What the doctor can do about it.
+    /// The cure that the doctor knows.
     pub cure: Cure,
     /// Whether it was done.
     pub cured: bool,
 }
 
-/// What can be done about an ailment.
+/// The cure of an ailment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cure {
     /// Set this mode.
@@ -156,7 +156,7 @@ report!(Ailment, "ailment", |it| {
 /// The folder of a store that was examined.
 #[derive(Clone, Copy, Debug)]
 pub struct Examined<'a> {
-    /// Whether nothing is left that needs care.
+    /// Whether nothing in it needs care.
     pub ok: bool,
     /// The folder.
     pub path: &'a Path,

@@ -20,7 +20,7 @@ pub struct Oversized {
     pub tokens: (u64, u64),
 }
 
-/// What a truncation did.
+/// The result of a truncation.
 #[derive(Clone, Debug, Default)]
 pub struct Truncated {
     /// The operation; none if nothing was oversized.
@@ -37,7 +37,7 @@ pub struct Truncated {
     pub rotated: Option<PathBuf>,
     /// The agent's own file, if it was written.
     pub written: Option<PathBuf>,
-    /// What was noticed on the way.
+    /// The notices of the change.
     pub notices: Vec<Notice>,
 }
 
@@ -51,14 +51,14 @@ report!(Oversized, "result", |it| {
     tokens_left: it.tokens.1,
 });
 
-/// A truncation, and up to where results were let grow.
+/// A truncation, and the limit of its results.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounded<'a> {
-    /// What was done.
+    /// The truncation.
     pub truncated: &'a Truncated,
     /// How many characters a result may have.
     pub limit: usize,
-    /// The window that the limit was made of, in tokens.
+    /// The window that the limit was computed from, in tokens.
     pub window: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Turns: what a model said, and which calls wait for an answer.
+//! Turns: the words of a model, and the calls that wait for an answer.
 
 use serde_json::Value;
 
@@ -19,10 +19,10 @@ pub struct Call {
     pub input: String,
 }
 
-/// What a turn led to.
+/// The result of a turn.
 #[derive(Clone, Debug, Default)]
 pub struct Turned {
-    /// What the model said last.
+    /// The model's last words.
     pub said: String,
     /// Calls that nobody answered.
     pub pending: Vec<Call>,
@@ -30,7 +30,7 @@ pub struct Turned {
     pub steps: usize,
     /// How many calls were answered.
     pub answered: usize,
-    /// What the model used, all requests together.
+    /// The model's usage, all requests together.
     pub usage: Usage,
     /// How many tokens the context has now, and how many fit.
     pub tokens: u64,
@@ -38,7 +38,7 @@ pub struct Turned {
     pub window: u64,
     /// The operations, the oldest first.
     pub operations: Vec<u64>,
-    /// What was noticed on the way.
+    /// The notices of the change.
     pub notices: Vec<Notice>,
 }
 
