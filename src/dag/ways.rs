@@ -1,10 +1,10 @@
-//! Ways from what no path comes to up to what is known.
+//! Ways from nodes to which no path comes up to known nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns nodes to which no path comes, each behind the nearest node above it that was known when it was met.
 ///
-/// They are known by now, and unknown in the end: the last one met comes first, so that a way over what it does not know
+/// They are known at first, and unknown in the end: the last one met comes first, so that a way over unknown nodes
 /// holds for all that were met before it, and is gone once. A way that leads into a circle leads nowhere.
 pub fn unreached<E>(
     met: &[u64],

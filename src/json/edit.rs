@@ -18,7 +18,7 @@ pub fn with_field(object: &[u8], key: &str, value: &[u8]) -> Option<Vec<u8>> {
 /// The value of a key that occurs is replaced, the last one if it occurs more than once. A new
 /// field is appended behind the last. Of two edits of one key the later counts. None if `object`
 /// is not exactly one object or a value is not exactly one value. A value that holds an LF makes an
-/// object that is no line.
+/// object that is not a line.
 pub fn with_fields(object: &[u8], edits: &[(&str, &[u8])]) -> Option<Vec<u8>> {
     let mut spans = Spans::default();
     if scan(object, &mut spans).ok()? != object.len() {

@@ -9,7 +9,7 @@ use super::{
     text::decode,
 };
 
-/// What a JSON value is.
+/// The kind of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `{..}`
@@ -48,7 +48,7 @@ impl<'a> Raw<'a> {
         Self(bytes)
     }
 
-    /// Returns what the value is.
+    /// Returns the kind of the value.
     pub fn kind(self) -> Kind {
         match self.0.first() {
             Some(b'{') => Kind::Object,
@@ -108,8 +108,8 @@ impl<'a> Raw<'a> {
         })
     }
 
-    /// Returns the strings in a value, at any depth, in the order in which they stand; what stands under a key that is left
-    /// out, its bytes between the quotes, is passed.
+    /// Returns the strings in a value, at any depth, in the order in which they stand; the value of a left-out key,
+    /// told by the bytes between its quotes, is passed.
     ///
     /// The bytes are gone through once, however deep they nest: a string is a key if a colon follows.
     pub fn strings(self, is_left_out: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = Self> {
@@ -210,7 +210,7 @@ fn skip(bytes: &[u8], start: usize) -> usize {
                 let is_end =
                     |byte: &u8| matches!(byte, b',' | b':' | b'}' | b']' | b'"') || is_blank(*byte);
                 let rest = bytes.get(at..).unwrap_or_default();
-                // Of white space, which only nested values have here, one byte at a time.
+                // White space, which only nested values have here, is passed one byte at a time.
                 at += rest.iter().position(is_end).unwrap_or(rest.len()).max(1);
             }
         }

@@ -8,9 +8,9 @@
 
 use std::ops::Range;
 
-/// What a scan reports on its way; of use only if the scan succeeds.
+/// Reports of a scan on its way; of use only if the scan succeeds.
 pub trait Visit {
-    /// Sees a string value, at any depth and no key: the span between its quotes.
+    /// Sees a string value, at any depth, but not a key: the span between its quotes.
     fn text(&mut self, _span: Range<usize>) {}
 
     /// Sees a field of the outermost object: its key between the quotes, and its whole value.
@@ -81,7 +81,7 @@ impl Nesting {
     }
 }
 
-// The functions below take a position and return the one behind what they read. An error is the
+// The functions below take a position and return the one behind the bytes that they read. An error is the
 // position of the first byte that no valid value can have there, the length if the bytes ran out.
 
 /// Reads the value that begins at `start`.
@@ -178,7 +178,7 @@ fn string(bytes: &[u8], start: usize) -> Result<usize, usize> {
     }
 }
 
-/// Passes what stands for itself in a string, eight bytes at a time.
+/// Passes the characters that stand for themselves in a string, eight bytes at a time.
 pub(super) fn plain(bytes: &[u8], start: usize) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHS: u64 = ONES << 7;
@@ -186,7 +186,7 @@ pub(super) fn plain(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
         let word = u64::from_le_bytes(*chunk);
-        // Flipping bit 1 moves the quote beside the control bytes: all are then below 0x21.
+        // Flipping bit 1 moves the quote next to the control bytes: all are then below 0x21.
         let flipped = word ^ (ONES * 0x02);
         let backslash = word ^ BACKSLASHES;
         // A borrow may flag bytes above a true hit, never below: the lowest flag is always true.

@@ -9,7 +9,7 @@ pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns bytes as text; what is no UTF-8, which is rare, becomes U+FFFD.
+/// Returns bytes as text; bytes that are not UTF-8, which are rare, become U+FFFD.
 fn lossy(raw: &[u8]) -> Cow<'_, str> {
     str::from_utf8(raw).map_or_else(|_| String::from_utf8_lossy(raw), Cow::Borrowed)
 }
@@ -29,7 +29,7 @@ pub(super) fn decode(raw: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Returns where in the bytes between the quotes of a valid string lies what stands at a place of the decoded text.
+/// Returns the place in the bytes between the quotes of a valid string that a place of the decoded text comes from.
 ///
 /// A place within a character is taken for the one behind it.
 pub fn place_of(raw: &[u8], at: usize) -> usize {
