@@ -1,13 +1,13 @@
-//! Changes: what a step did, and to which entries.
+//! Changes: the acts of a step, and the entries that they concern.
 
-/// One thing that a step did.
+/// One act of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The step.
     pub step: Step,
-    /// What it did.
+    /// The act.
     pub act: Act,
-    /// To which entries; none if it was to what nobody said.
+    /// The entries that it concerns; empty if it concerns a message that nobody said.
     pub entries: Vec<u64>,
     /// Why, in a few words, such as `its call is not in the context`.
     pub why: String,
@@ -16,9 +16,9 @@ pub struct Change {
 /// A step of the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// What no provider takes is mended or left out.
+    /// Content that no provider takes is mended or left out.
     Sanitise,
-    /// Only so much of the history stays.
+    /// Only a part of the history stays.
     Limit,
     /// Each call gets its result.
     Pairs,
@@ -41,7 +41,7 @@ impl Step {
     }
 }
 
-/// What can be done to a message.
+/// The acts on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Act {
     /// It was put in.

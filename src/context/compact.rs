@@ -1,8 +1,8 @@
-//! A compaction, but for the store: what to summarise, the summary, the figures.
+//! A compaction, but for the store: the messages to summarise, the summary, the figures.
 //!
-//! Whoever calls it writes boundary, summary and kept references as one operation, or nothing.
+//! The caller writes boundary, summary and kept references as one operation, or nothing.
 //!
-//! Invariant: what comes back is shorter than what it replaces, or it is an error.
+//! Invariant: a result is shorter than the messages that it replaces, or it is an error.
 
 use crate::{
     context::{
@@ -17,7 +17,7 @@ use crate::{
     model::{Message, Usage},
 };
 
-/// What is asked for.
+/// The request for a compaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
     /// The number of the compaction.
@@ -26,17 +26,17 @@ pub struct Task<'a> {
     pub session: &'a str,
     /// Its folder.
     pub folder: Option<&'a str>,
-    /// Who asks.
+    /// The reason for it.
     pub trigger: Cause,
     /// The context, from the system prompt on.
     pub pieces: &'a [Piece<'a>],
-    /// How many tokens the context has: what the model reported where it did.
+    /// How many tokens the context has: the model's own number where it reported one.
     pub tokens: u64,
     /// How many fit.
     pub window: u64,
-    /// What is kept.
+    /// The messages to keep.
     pub wish: Wish,
-    /// What the user wants the summary to dwell on.
+    /// The subject on which the summary is to dwell.
     pub focus: Option<&'a str>,
     /// The files that the conversation is about.
     pub files: &'a [Excerpt],
@@ -47,7 +47,7 @@ pub struct Task<'a> {
 /// A compaction that is to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compaction {
-    /// What is summarised and what is kept.
+    /// The messages to summarise and to keep.
     pub plan: Plan,
     /// The summary, as a model gets it.
     pub summary: String,
@@ -57,9 +57,9 @@ pub struct Compaction {
     pub post_tokens: u64,
     /// Which files the summariser was shown.
     pub files: Vec<String>,
-    /// Who wrote the summary: a model's name or [`extract::NAME`].
+    /// The writer of the summary: a model's name or [`extract::NAME`].
     pub model: String,
-    /// What that used.
+    /// The writer's usage.
     pub usage: Usage,
     /// Why it is the fallback, if it is.
     pub fallback: Option<String>,
@@ -77,7 +77,7 @@ pub enum CompactError {
     Summary(#[from] SummaryError),
 }
 
-/// Makes a compaction, with a model or by the extract. When the time is up there is none, and what was there stays.
+/// Makes a compaction, with a model or by the extract. When the time is up there is none, and the context stays.
 pub fn compact(
     task: &Task<'_>,
     by: Option<&dyn Summarizer>,
@@ -145,13 +145,13 @@ fn make(
                 fallback: None,
             })
         }
-        // Whoever ran out of time goes on with the context from before, whole.
+        // A caller that ran out of time goes on with the context from before, whole.
         Err(error @ SummaryError::TimedOut { .. }) => Err(error),
         Err(error) if task.strict => Err(error),
         Err(error) => {
             let said = error.to_string();
             emit(&Event::CompactionFallback { run: task.run, error: said.clone() });
-            // More is kept where less can be said; what the caller wished by number stays as wished.
+            // More is kept where less can be said; a number that the caller wished stays.
             let keep = match task.wish.keep {
                 Keep::Share(_) => plan::KEEP_FALLBACK,
                 keep @ Keep::Last(_) => keep,
@@ -162,7 +162,7 @@ fn make(
     }
 }
 
-/// Makes a compaction without a model: the extract, or what stands for a summary that failed.
+/// Makes a compaction without a model: the extract, or the replacement of a summary that failed.
 fn quote(
     task: &Task<'_>,
     plan: Plan,
@@ -195,7 +195,7 @@ fn quote(
     })
 }
 
-/// Returns what is summarised, with numbers that a reader can count: from 1, over what is no system prompt.
+/// Returns the messages to summarise, with numbers that a reader can count: from 1, system prompts not counted.
 fn numbered<'a>(
     task: &Task<'a>,
     plan: &Plan,
@@ -219,8 +219,8 @@ fn replaced(task: &Task<'_>, plan: &Plan) -> u64 {
     tokens_of(task, &plan.summarised).saturating_add(tokens_of(task, &plan.carried))
 }
 
-/// Returns what is left of the reported figure when what was counted is replaced: the definitions of tools and all else that
-/// is in the one and not in the other stays in.
+/// Returns the reported figure with the counted tokens replaced: the definitions of tools and all else that only the
+/// report includes stays in.
 fn post_tokens(task: &Task<'_>, plan: &Plan, summary: &str, count: &dyn Fn(&str) -> u64) -> u64 {
     let all: Vec<usize> = (0..task.pieces.len()).collect();
     let beside = task.tokens.saturating_sub(tokens_of(task, &all));

@@ -1,16 +1,16 @@
-//! Cutting tool results: how much of one may be shown, where it is cut, and what stands in the place of the rest.
+//! Cutting tool results: how much of one may be shown, where it is cut, and the words in the place of the rest.
 //!
 //! ```text
 //! limit    min(floor(window x 0.3) x 4, 400,000) characters, for one result
 //! kept     the limit less the suffix, at least 2,000; of several texts each by its share
-//! cut      behind the last line end in the last 20% of what is kept, else between two characters as a reader sees them
+//! cut      behind the last line end in the last 20% of the kept part, else between two characters as people see them
 //! suffix   says how much is hidden, and the command that shows it
 //! ```
 //!
 //! The unit is the Unicode scalar value, not the UTF-16 unit of the agents that count so: no count can fall into a
 //! surrogate pair, and `show` and `audit` count the same.
 //!
-//! Invariant: what is shown of a text is a beginning of it and the suffix, and always shorter than the text.
+//! Invariant: the shown form of a text is a beginning of it and the suffix, and always shorter than the text.
 //! Invariant: no cut lies within a character, nor between a base and its marks or the parts of a joined emoji.
 
 use std::fmt;
@@ -19,9 +19,9 @@ use unicode_segmentation::GraphemeCursor;
 
 use crate::model::Cut;
 
-/// However small the limit, so much of a text is kept.
+/// The least that is kept of a text, however small the limit.
 pub const KEPT: usize = 2_000;
-/// However large the window, a result may have no more characters.
+/// The most characters of a result, however large the window.
 pub const MOST: usize = 400_000;
 
 /// How many characters one tool result may have.
@@ -29,24 +29,24 @@ pub const MOST: usize = 400_000;
 pub struct Limit(usize);
 
 impl Limit {
-    /// Returns the limit for a window of so many tokens: three tenths of it, four characters a token.
+    /// Returns the limit for a window of this many tokens: three tenths of it, four characters a token.
     pub fn of_window(tokens: u64) -> Self {
         let chars = u128::from(tokens) * 3 / 10 * 4;
         Self(usize::try_from(chars).unwrap_or(MOST).min(MOST))
     }
 
-    /// Returns a limit of so many characters.
+    /// Returns a limit of this many characters.
     pub fn of_chars(chars: usize) -> Self {
         Self(chars)
     }
 
-    /// Returns how many characters they are.
+    /// Returns its number of characters.
     pub fn chars(self) -> usize {
         self.0
     }
 }
 
-/// How what is hidden is read: the session, and the entry that holds all of it.
+/// The way to the hidden part: the session, and the entry that holds all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest<'a> {
     /// The session's id.
@@ -70,10 +70,10 @@ impl fmt::Display for Rest<'_> {
 
 /// How the suffix begins.
 const MARK: &str = "\n[undertext: ";
-/// What stands between the hidden and all characters.
+/// The words between the hidden and all characters.
 const OF: &str = " of ";
 
-/// Returns what stands in the place of hidden characters.
+/// Returns the words in the place of hidden characters.
 fn suffix(hidden: usize, whole: usize, rest: Rest<'_>) -> String {
     format!(
         "{MARK}{hidden}{OF}{whole} characters are cut off here, and kept. To read them: `{rest} --hidden`, or a part of \
@@ -81,7 +81,7 @@ fn suffix(hidden: usize, whole: usize, rest: Rest<'_>) -> String {
     )
 }
 
-/// Returns what stands in the place of a result that is left out of one request.
+/// Returns the words in the place of a result that is left out of one request.
 pub fn absence(whole: usize, rest: Rest<'_>) -> String {
     format!(
         "[undertext: this result of {whole} characters is left out of this request, and kept. To read it: `{rest}`]"
@@ -104,7 +104,7 @@ pub fn texts(texts: &[&str], limit: Limit, rest: Rest<'_>) -> Vec<Option<Cut>> {
     texts.iter().zip(lengths).map(|(text, length)| cut(text, length, share(length), rest)).collect()
 }
 
-/// Cuts a text of so many characters to a budget, unless nothing is gained by it.
+/// Cuts a text of this many characters to a budget, unless nothing is gained by it.
 fn cut(text: &str, whole: usize, budget: usize, rest: Rest<'_>) -> Option<Cut> {
     // The suffix of the largest numbers is the longest.
     let longest = suffix(whole, whole, rest).chars().count();
@@ -124,7 +124,7 @@ fn byte_of(text: &str, n: usize) -> usize {
     text.char_indices().nth(n).map_or(text.len(), |(at, _)| at)
 }
 
-/// Returns what lies behind the last line end between two places.
+/// Returns the place behind the last line end between two places.
 fn line_end(text: &str, from: usize, to: usize) -> Option<usize> {
     text.get(from..to)?.rfind('\n').map(|at| from + at + 1)
 }
@@ -148,7 +148,7 @@ pub fn part(shown: &str) -> Option<(&str, usize)> {
     shown.ends_with(']').then_some((own, hidden))
 }
 
-/// Returns how many bytes of a text a cut form of it shows; None if it is no cut form of this text.
+/// Returns how many bytes of a text a cut form of it shows; None if it is not a cut form of this text.
 pub fn seam(whole: &str, shown: &str) -> Option<usize> {
     let (own, hidden) = part(shown)?;
     let rest = whole.strip_prefix(own)?;
@@ -164,7 +164,7 @@ pub struct Weight {
     pub sent: bool,
 }
 
-/// What becomes of a result whose request is too full.
+/// The fate of a result whose request is too full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It is sent as it is.
@@ -177,11 +177,11 @@ pub enum Fate {
 
 /// Decides which results give way, the oldest first, until all of them fit into a share of the request.
 ///
-/// What an earlier request held stays as long as that is possible, because a cache of the request ends at the first
+/// A result that an earlier request held stays as long as possible, because a cache of the request ends at the first
 /// change. New results are cut first, so that the model has seen the beginning of each; then those that it has seen are
 /// left out, the oldest first; the new ones are left out last.
 pub fn guard(results: &[Weight], share: usize) -> Vec<Fate> {
-    /// About what a suffix, or the words in the place of a result, take.
+    /// About how much a suffix, or the words in the place of a result, take.
     const WORDS: usize = 250;
     let mut fates = vec![Fate::Stays; results.len()];
     let mut total: usize = results.iter().map(|result| result.chars).sum();

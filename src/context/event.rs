@@ -1,8 +1,8 @@
-//! What a caller may see of compaction and recovery while they run: one value an event, one JSON object a line.
+//! Events of compaction and recovery, for a caller to see while they run: one value an event, one JSON object a line.
 
 use serde::{Deserialize, Serialize};
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -33,18 +33,18 @@ pub enum Event {
         /// How many tokens it has.
         tokens: u64,
     },
-    /// A summary was no good and is asked for again.
+    /// A summary was not usable and is asked for again.
     CompactionRetry {
         /// The compaction.
         run: u64,
-        /// What was wrong.
+        /// The fault.
         why: String,
     },
-    /// No summary could be had; statistics and the last requests stand for it.
+    /// The model wrote no usable summary; statistics and the last requests stand for it.
     CompactionFallback {
         /// The compaction.
         run: u64,
-        /// What went wrong.
+        /// The error.
         error: String,
     },
     /// A compaction took too long and was given up.
@@ -53,7 +53,7 @@ pub enum Event {
         run: u64,
         /// How long it had.
         limit_ms: u64,
-        /// Whether the context from before it is used; else the one there is.
+        /// Whether the context from before it is used; else the present one.
         before: bool,
     },
     /// A compaction has ended.
@@ -68,7 +68,7 @@ pub enum Event {
         post_tokens: u64,
         /// How many messages are kept.
         kept: usize,
-        /// How many messages the summary stands for.
+        /// How many messages the summary replaces.
         summarised: usize,
         /// The model that wrote it.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -91,12 +91,12 @@ pub enum Event {
         model: String,
         /// How many times it was asked.
         attempt: u32,
-        /// How long is waited.
+        /// The wait.
         wait_ms: u64,
-        /// What it said.
+        /// The model's words.
         why: String,
     },
-    /// A request did not fit, and something is done about it.
+    /// A request did not fit, and recovery begins.
     RecoveryStart {
         /// The session.
         session: String,
@@ -110,9 +110,9 @@ pub enum Event {
     RecoveryStep {
         /// The session.
         session: String,
-        /// What is done.
+        /// The step.
         step: Step,
-        /// The how manieth of its kind.
+        /// Its number among the steps of its kind.
         nth: u32,
     },
     /// A recovery has ended.
@@ -128,13 +128,13 @@ pub enum Event {
     },
 }
 
-/// Who asks for a compaction.
+/// The reason for a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
     /// The context is nearly full.
     Auto,
-    /// A person.
+    /// A person asked.
     Manual,
 }
 

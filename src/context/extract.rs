@@ -1,6 +1,6 @@
-//! The summary that needs no model: what can be counted and quoted.
+//! The summary that needs no model: made of counts and quotes.
 //!
-//! It says what the last requests were, which files the work is about, which calls are unfinished, and carries on the
+//! It names the last requests, the files that the work is about, the unfinished calls, and carries on the
 //! summaries before it until there is no more room for them.
 
 use std::{collections::BTreeMap, fmt::Write as _};
@@ -31,7 +31,7 @@ const N_CALLS: usize = 10;
 /// How many characters of earlier summaries are carried on: an extract of extracts must not grow for ever.
 const EARLIER: usize = 8_000;
 
-/// Returns a summary of messages, and of what the summaries before them say, in at most so many tokens if that can be.
+/// Returns a summary of messages and of the summaries before them, in at most this many tokens if that is possible.
 pub fn extract(
     messages: &[&Message],
     earlier: &[String],
@@ -49,8 +49,8 @@ pub fn extract(
         (!carried.is_empty()).then_some(("Earlier", carried)),
     ];
     let sections: Vec<_> = sections.into_iter().flatten().collect();
-    // What stands last goes first when there is no room, but for what earlier summaries say, which is said nowhere else:
-    // that is made smaller before it goes.
+    // The last section goes first when there is no room, but for earlier summaries, which are said nowhere else:
+    // they are made smaller before they go.
     let mut n = sections.len();
     let mut share = EARLIER;
     loop {
@@ -71,7 +71,7 @@ pub fn extract(
     }
 }
 
-/// Returns what stands for a summary when a model failed to write one.
+/// Returns the replacement of a summary that a model failed to write.
 pub fn fallback(messages: &[&Message], earlier: &[String], error: &str) -> String {
     let mut out =
         format!("No summary could be written: {}\n\n## Statistics\n", prompt::clip(error, 500));
@@ -122,7 +122,7 @@ fn statistics(messages: &[&Message]) -> String {
     out
 }
 
-/// Returns what the user said last, in order.
+/// Returns the last words of the user, in order.
 fn requests(messages: &[&Message], (n, most): (usize, usize)) -> Vec<String> {
     let said = messages.iter().rev().filter(|message| message.role == Role::User);
     let said = said.map(|message| message.text()).filter(|text| !text.trim().is_empty());
@@ -132,7 +132,7 @@ fn requests(messages: &[&Message], (n, most): (usize, usize)) -> Vec<String> {
     lines
 }
 
-/// Returns what the model said last.
+/// Returns the last words of the model.
 fn last_words(messages: &[&Message]) -> Vec<String> {
     let said = messages.iter().rev().filter(|message| message.role == Role::Assistant);
     let last = said.map(|message| message.text()).find(|text| !text.trim().is_empty());
@@ -147,7 +147,7 @@ fn file_lines(messages: &[&Message], folder: Option<&str>) -> Vec<String> {
     named.iter().take(N_FILES).map(line).collect()
 }
 
-/// Returns the last calls that nothing answered.
+/// Returns the last calls without an answer.
 fn unfinished(messages: &[&Message]) -> Vec<String> {
     // Ids are unique but for broken sessions: there the newest call is the one that is answered.
     let mut open: BTreeMap<usize, (&str, &str)> = BTreeMap::new();

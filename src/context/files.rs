@@ -1,10 +1,10 @@
-//! Which files a conversation is about, and what of them goes into a summary's prompt.
+//! Which files a conversation is about, and the part of them that goes into a summary's prompt.
 //!
-//! Named are the paths under a few keys of tool calls, the files of a patch, and the absolute paths in what the user and
-//! the model say; never those in what a tool printed, which lists files by the thousand. Nothing here touches a disk:
+//! Named are the paths under a few keys of tool calls, the files of a patch, and the absolute paths in words of the
+//! user and the model; never those in a tool's output, which lists files by the thousand. Nothing here touches a disk:
 //! reading goes through a closure, which also decides about symbolic links.
 //!
-//! Invariant: a path below none of the folders that are named is returned only when asked for, however it is spelt.
+//! Invariant: a path outside of the named folders is returned only when asked for, however it is spelt.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +85,7 @@ pub fn named<'a>(
     named
 }
 
-/// Reads the first of these files that are there.
+/// Reads the first of these files that exist.
 pub fn read(named: &[Named], read: &mut dyn FnMut(&str) -> Option<String>) -> Vec<Excerpt> {
     let excerpts = named.iter().take(MAX_TRIED).filter_map(|named| {
         let text = read(&named.path).filter(|text| !text.contains('\0'))?;
@@ -167,7 +167,7 @@ fn in_prose(text: &str) -> impl Iterator<Item = &str> {
         let word = word.trim_start_matches(opens);
         let word =
             word.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '/' && c != '_');
-        // What follows a colon is a line's number or no part of the path at all.
+        // The part behind a colon is a line's number or not part of the path at all.
         let path = word.split([':', '(', ')', '[', ']', ',', ';']).next()?;
         let name = path.strip_prefix('/')?;
         // `/compact` is a command, `//` begins a comment, `/tmp/` is a folder.

@@ -1,8 +1,8 @@
 //! The limit of a history: the newest turns of the user, as many as are asked for and fit.
 //!
-//! A turn begins with what the user asks and ends before the next one; it stays or goes whole, so that no call is parted
+//! A turn begins with a request of the user and ends before the next; it stays or goes whole, so that no call is parted
 //! from its result. Instructions and summaries stay whatever the limit (the limit known from the field loses the summary).
-//! The newest turn stays too: a request without one asks nothing. If it is too large by itself, that is said.
+//! The newest turn stays too: a request without one asks nothing. If it is too large by itself, the result says so.
 //!
 //! Which limit counts may depend on whom an agent talks to, by the key of the session:
 //!
@@ -11,7 +11,7 @@
 //!       ^^^^^^^^^^ dropped         ^^^^^^^^ dropped
 //! ```
 //!
-//! Invariant: what stays is in the order in which it came, and a limit is never exceeded but by the newest turn alone.
+//! Invariant: the turns that stay keep their order, and a limit is never exceeded but by the newest turn alone.
 
 use std::collections::BTreeMap;
 
@@ -28,35 +28,35 @@ use crate::{
 /// How much of a history is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// At most so many turns of the user.
+    /// The most turns of the user.
     pub turns: Option<usize>,
-    /// At most so many messages, as the provider counts them.
+    /// The most messages, as the provider counts them.
     pub messages: Option<usize>,
-    /// At most so many tokens.
+    /// The most tokens.
     pub tokens: Option<u64>,
     /// Only turns that began then or later.
     pub since: Option<Timestamp>,
 }
 
-/// With whom an agent talks in a session.
+/// The partner with whom an agent talks in a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Where, such as `telegram`, in small letters.
+    /// The place, such as `telegram`, in small letters.
     pub channel: String,
-    /// How.
+    /// The kind of talk.
     pub kind: KeyKind,
-    /// With whom; a thread is no one else.
+    /// The partner; a thread does not change it.
     pub peer: String,
 }
 
 /// How an agent talks with people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
-    /// With one.
+    /// With one person.
     Direct,
-    /// With several.
+    /// With several people.
     Group,
-    /// In no way that has a limit.
+    /// In a way that has no limit.
     Other,
 }
 
@@ -97,7 +97,7 @@ pub struct Channel {
     pub users: BTreeMap<String, usize>,
 }
 
-/// Returns how many turns are sent to whom a key names, if anything says so.
+/// Returns how many turns are sent to the partner that a key names, if a channel's limit says so.
 pub fn turns_of(channels: &BTreeMap<String, Channel>, key: &Key) -> Option<usize> {
     let channel = channels.get(&key.channel)?;
     match key.kind {
@@ -107,34 +107,34 @@ pub fn turns_of(channels: &BTreeMap<String, Channel>, key: &Key) -> Option<usize
     }
 }
 
-/// What a limit did.
+/// The result of a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limited {
     /// How many turns there were.
     pub turns: usize,
     /// How many stay.
     pub kept: usize,
-    /// Whether the newest turn alone is more than was asked for.
+    /// Whether the newest turn alone is over the limit.
     pub exceeds: bool,
 }
 
 /// A stretch of the history that stays or goes whole, as it will be sent.
 #[derive(Clone, Debug, Default)]
 struct Turn {
-    /// Whether the user began it; what precedes the first turn is a stretch too.
+    /// Whether the user began it; the messages before the first turn are a stretch too.
     is_asked: bool,
     time: Option<Timestamp>,
-    /// Who speaks first and last, but for what stays though the rest goes.
+    /// Who speaks first and last, but for messages that stay though the rest goes.
     ends: Option<(Side, Side)>,
-    /// Whether what stays stands before all of that, and whether it is the user's.
+    /// Whether the staying messages stand before all of that, and whether it is the user's.
     is_parted: bool,
     opens: bool,
     size: Size,
-    /// What of it stays though the rest goes.
+    /// The size of the messages that stay though the rest goes.
     fixed: Size,
 }
 
-/// How large a part of a request is.
+/// The size of a part of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Size {
     messages: usize,
@@ -150,7 +150,7 @@ impl std::ops::Add for Size {
 }
 
 impl Size {
-    /// Takes away what two messages save that become one.
+    /// Takes away the saving of two messages that become one.
     fn less(&mut self, merges: bool) {
         if merges {
             self.messages -= 1;
@@ -175,8 +175,8 @@ impl Limits {
 
 /// Leaves out the oldest turns until the rest is within the limits.
 ///
-/// Items are counted; `missing` is what a message takes that is put in for one that is not there. What pair repair and
-/// merging will make of the rest is counted too, so that they need not be limited again.
+/// Items are counted; `missing` is the size of a message put in for a missing one. The results of pair repair and
+/// merging are counted too, so that they need not be limited again.
 pub fn limit(
     items: Vec<Item>,
     limits: &Limits,
@@ -282,7 +282,7 @@ fn first_kept(
         why = format!("its turn began before {since}");
     }
     if let Some(most) = limits.turns.filter(|&most| most < asked) {
-        // What precedes the first turn is none.
+        // The messages before the first turn are not a turn.
         let old = turns.len() - most.max(1);
         if old > first {
             let newest = if most <= 1 { "turn".to_owned() } else { format!("{most} turns") };
@@ -290,7 +290,7 @@ fn first_kept(
         }
     }
     first = first.min(newest);
-    // From the newest turn backwards, as long as all of it is within the limits; what stays is always in it.
+    // From the newest turn backwards, as long as all of it is within the limits; the staying messages are always in it.
     let fixed =
         |to: usize| turns.iter().take(to).fold(Size::default(), |all, turn| all + turn.fixed);
     let mut before = fixed(turns.len());
@@ -307,7 +307,7 @@ fn first_kept(
         after.less(meets && turn.ends.is_some_and(|(_, last)| merges(last, shape)));
         behind = turn.ends.map(|(first, _)| first).or(behind);
         next = if turn.is_parted { None } else { turn.ends.map(|(first, _)| first).or(next) };
-        // Where the model would speak first, something is put before it.
+        // Where the model would speak first, a message is put before it.
         let has_opened = opened.is_some_and(|opened| opened <= at);
         let bootstrap = usize::from(behind == Some(Side::Model) && !has_opened);
         let whole =
@@ -325,7 +325,7 @@ fn first_kept(
     (first, why, exceeds)
 }
 
-/// More than what is put before the first words of the model takes.
+/// More than the size of the message before the first words of the model.
 const BOOTSTRAP: u64 = 32;
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use crate::model::{Message, Timestamp};
 /// A message on its way to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// What is said.
+    /// The message itself.
     pub message: Message,
-    /// The entries of the session whose words it holds, in order; none if nobody said it.
+    /// The entries of the session whose words it holds, in order; empty if nobody said it.
     pub entries: Vec<u64>,
     /// Where it comes from.
     pub origin: Origin,
@@ -18,7 +18,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// Returns a message that an entry says.
+    /// Returns a message of an entry.
     pub fn said(message: Message, entry: u64) -> Self {
         let origin = if message.is_summary { Origin::Summary } else { Origin::Said };
         Self { message, entries: vec![entry], origin, begins_turn: false, tokens: None }
@@ -46,7 +46,7 @@ impl Item {
 pub enum Origin {
     /// It was said, and stands where it was said.
     Said,
-    /// It stands for what a compaction left out.
+    /// It stands for messages that a compaction left out.
     Summary,
     /// It was said before a compaction, which kept it.
     Kept,

@@ -1,7 +1,7 @@
 //! The compaction machine: state, event, effects, as data.
 //!
-//! A compaction may be in flight, and each one that ended may have left a retry of the turn that overflowed. Whoever wants
-//! the conversation in a whole state waits until neither is so. The machine decides who is released and which snapshot
+//! A compaction may be in flight, and each one that ended may have left a retry of the turn that overflowed. Callers
+//! that want a whole conversation wait until neither is so. The machine decides who is released and which snapshot
 //! counts; the program that drives it does the rest, keeps the clock and brings a [`Event::Timeout`] when [`LIMIT`] is over.
 //!
 //! ```text
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A run is named by a number that its driver gives and never uses again, so that a late word of a run that timed out
-//! changes nothing. Invariant: who waits is told exactly once how it went. Invariant: an idle machine has no waiter, no
+//! changes nothing. Invariant: each waiter hears its outcome exactly once. Invariant: an idle machine has no waiter, no
 //! pending retry and no snapshot.
 
 use std::{collections::BTreeSet, time::Duration};
@@ -25,10 +25,10 @@ pub const LIMIT: Duration = Duration::from_secs(180);
 /// The number of a compaction.
 pub type Run = u64;
 
-/// The number of one that waits.
+/// The number of a waiter.
 pub type Waiter = u64;
 
-/// What is under way.
+/// The compactions and retries under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     in_flight: Option<Run>,
@@ -37,14 +37,14 @@ pub struct State {
     has_snapshot: bool,
 }
 
-/// What happened.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A compaction begins.
     Start(Run),
     /// It has ended, well or not.
     End {
-        /// Which.
+        /// The compaction.
         run: Run,
         /// Whether the turn that needed it is tried again.
         will_retry: bool,
@@ -53,7 +53,7 @@ pub enum Event {
     Retried(Run),
     /// Someone asks for a whole state.
     Wait(Waiter),
-    /// Someone no longer does.
+    /// Someone no longer asks.
     Leave(Waiter),
     /// The time is up.
     Timeout,
@@ -61,16 +61,16 @@ pub enum Event {
     Close,
 }
 
-/// What is to be done, in this order.
+/// An effect: a deed for the driver, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Keep the context as it is now, before anything changes.
     TakeSnapshot,
-    /// Throw away what the turn has said so far: it will say it again.
+    /// Throw away the turn's words so far: it will say them again.
     ResetOutput,
-    /// Tell one that waits that the state is whole.
+    /// Tell a waiter that the state is whole.
     Release(Waiter),
-    /// Tell one that waits that it never became whole.
+    /// Tell a waiter that the state never became whole.
     Abort(Waiter, Reason),
     /// Go on with this state.
     Use(Snapshot),
@@ -78,7 +78,7 @@ pub enum Effect {
     DropSnapshot,
 }
 
-/// Why one that waits is sent away.
+/// Why a waiter is sent away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// It left.
@@ -94,7 +94,7 @@ pub enum Reason {
 pub enum Snapshot {
     /// The one from before the compaction, whole.
     Before,
-    /// The one there is.
+    /// The present one.
     Current,
 }
 
@@ -114,12 +114,12 @@ impl State {
         self.retries.len()
     }
 
-    /// How many wait.
+    /// The number of waiters.
     pub fn n_waiters(&self) -> usize {
         self.waiters.len()
     }
 
-    /// Returns the state after an event, and what is to be done.
+    /// Returns the state after an event, and the effects, in order.
     #[must_use]
     pub fn step(mut self, event: Event) -> (Self, Vec<Effect>) {
         let mut effects = Vec::new();
@@ -166,7 +166,7 @@ impl State {
         (self, effects)
     }
 
-    /// Releases all that wait, if nothing is under way.
+    /// Releases all waiters, if nothing is under way.
     fn settle(&mut self, effects: &mut Vec<Effect>) {
         if self.is_idle() {
             effects.extend(std::mem::take(&mut self.waiters).into_iter().map(Effect::Release));
@@ -174,7 +174,7 @@ impl State {
         }
     }
 
-    /// Ends whatever is under way.
+    /// Ends all compactions and retries under way.
     fn stop(&mut self, reason: Reason, effects: &mut Vec<Effect>) {
         self.in_flight = None;
         self.retries.clear();

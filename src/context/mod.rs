@@ -1,12 +1,12 @@
-//! What the model sees: the messages of a session become a request that no provider rejects.
+//! The model's view: the messages of a session become a request that no provider rejects.
 //!
 //! Pure functions over the normalised view; nothing here is kept or sent. A request is a list of [`Item`]s, and each step
-//! takes the list and gives it back with the [`Change`]s that it made, entries named, so that nothing vanishes unsaid.
+//! takes the list and gives it back with its [`Change`]s, entries named, so that nothing vanishes unsaid.
 //! [`prepare`] takes them in this order:
 //!
 //! ```text
 //! window      is there room at all? asked before anything is read
-//! sanitise    what no provider takes is mended or left out; each result is a message of its own
+//! sanitise    content that no provider takes is mended or left out; each result is a message of its own
 //! cut         if it is asked for: long results are cut, and behind the pairs all of them fitted into their share
 //! limit       the newest turns stay, whole; sized as the two steps behind it will make them
 //! pairs       each call has its result right behind it
@@ -16,9 +16,9 @@
 //! Turns come last, and not before the limit: pair repair takes messages away, so that roles must be looked at behind it,
 //! and a message merged before the limit would tie a summary, which stays, to a turn, which may go.
 //!
-//! Invariant: what a step says that it added, dropped, moved, merged, changed or cut, it did, and nothing else.
-//! Invariant: of what was prepared each call is followed by its result, each result follows its call, nothing is empty, and
-//! roles are those that the provider takes; to prepare it again changes nothing.
+//! Invariant: a step added, dropped, moved, merged, changed or cut exactly the messages that its changes name.
+//! Invariant: in a prepared request each call is followed by its result, each result follows its call, all messages
+//! have content, and roles are those that the provider takes; to prepare it again changes nothing.
 
 mod change;
 pub mod compact;

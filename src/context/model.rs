@@ -9,7 +9,7 @@ use crate::{
     model::{Message, Usage},
 };
 
-/// Whatever writes a summary.
+/// A writer of summaries.
 pub trait Summarizer {
     /// Returns the name that stands in a summary's metadata and in errors.
     fn name(&self) -> &str;
@@ -23,7 +23,7 @@ pub trait Summarizer {
     fn summarize(&self, request: &SummaryRequest) -> Result<Written, ModelError>;
 }
 
-/// Whatever answers a conversation.
+/// A model that answers a conversation.
 pub trait ChatModel {
     /// Returns the name that stands in errors.
     fn name(&self) -> &str;
@@ -35,22 +35,22 @@ pub trait ChatModel {
 /// A request for a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummaryRequest {
-    /// What the model is told about its task.
+    /// The words about the task.
     pub system: String,
     /// The material and the instructions.
     pub prompt: String,
-    /// How long the answer may be.
+    /// The most tokens of the answer.
     pub max_tokens: u64,
 }
 
-/// What a summariser wrote.
+/// A summariser's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Its words.
     pub text: String,
     /// The model that answered, by its own word.
     pub model: Option<String>,
-    /// What it used.
+    /// Its usage.
     pub usage: Option<Usage>,
 }
 
@@ -63,7 +63,7 @@ pub struct ChatRequest<'a> {
     pub messages: &'a [Message],
     /// The tools that may be called.
     pub tools: &'a [Tool],
-    /// How long the answer may be.
+    /// The most tokens of the answer.
     pub max_tokens: u64,
 }
 
@@ -72,7 +72,7 @@ pub struct ChatRequest<'a> {
 pub struct Tool {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its description.
     pub description: String,
     /// The JSON schema of its arguments.
     pub schema: String,
@@ -84,48 +84,48 @@ pub struct Tool {
 pub struct ModelError {
     /// The model's name.
     pub model: String,
-    /// What went wrong.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// What went wrong with a model, by what a caller can do.
+/// A fault of a model, by what a caller can do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
     /// Less must be sent.
     Overflow {
-        /// What was said.
+        /// The model's words.
         said: String,
         /// The figures in it.
         figures: Figures,
     },
     /// The same may be asked later.
     RateLimited {
-        /// What was said.
+        /// The model's words.
         said: String,
-        /// After what time, if that was said.
+        /// The time after which to ask, if the answer names one.
         after: Option<Duration>,
     },
     /// The request, the key or the account must be changed first.
     Refused {
-        /// What was said.
+        /// The model's words.
         said: String,
         /// The status, if there is one.
         status: Option<u16>,
     },
     /// The server is not there, is broken, or went away; the same may be asked later.
     Unreachable {
-        /// How.
+        /// The fault in words.
         said: String,
     },
-    /// Nothing came in time.
+    /// No answer came in time.
     TimedOut {
         /// How long it had.
         limit: Duration,
     },
-    /// It answered, and not as a model does.
+    /// It answered, but not as a model does.
     BadAnswer {
-        /// What was wrong.
+        /// The fault in words.
         said: String,
     },
 }

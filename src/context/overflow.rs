@@ -1,28 +1,28 @@
-//! What a provider's refusal means: an overflow, a limit of rate, a refusal, or a server that is not there.
+//! The meaning of a provider's refusal: an overflow, a limit of rate, a refusal, or a server that is not there.
 //!
 //! Providers have no common code for "this request is larger than the model's window", so it is told by their words, and
 //! the token figures are read where the words have them. Each wording of the table was seen in the answers of the provider
 //! it is named for. Known misses, which nothing in the answer betrays: a server that silently cuts the prompt (Ollama as
 //! it is installed), a gateway that answers 400 without a body, words in another language than English.
 //!
-//! Invariant: what speaks of a rate, a quota or a throttle is never an overflow, whatever else it says; neither is a
+//! Invariant: a refusal that names a rate, a quota or a throttle is never an overflow, whatever else it says; nor is a
 //! status that is about who asks (401, 402, 403), about a place (404) or about a rate (429).
 
-/// The token figures of an overflow, as far as they were said.
+/// The token figures of an overflow, as far as the provider gave them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// How many tokens the request had, with what was reserved for the answer where that was added.
+    /// How many tokens the request had, with the reserve for the answer where that was added.
     pub used: Option<u64>,
     /// How many the model takes.
     pub limit: Option<u64>,
 }
 
-/// What a refusal means.
+/// The meaning of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The request is larger than the window: less must be sent.
     Overflow(Figures),
-    /// Too much was asked for in too short a time: the same request may pass later.
+    /// Too many requests or tokens came in too short a time: the same request may pass later.
     RateLimited,
     /// The server is busy or broken: the same request may pass later.
     Unavailable,
@@ -51,7 +51,7 @@ const RATES: [&str; 14] = [
 /// Words of a quota that no waiting refills.
 const SPENT: [&str; 3] = ["insufficient_quota", "billing", "credit balance"];
 
-/// Words that resemble an overflow and are none.
+/// Words that resemble an overflow but are not one.
 const OTHERS: [&str; 4] = [
     "context window too small",
     "minimum is",
@@ -133,7 +133,7 @@ const WORDINGS: [(&str, &str); 56] = [
 /// How far `..` reaches: the words and figures of one sentence lie closer, those of two answers further apart.
 const REACH: usize = 240;
 
-/// Returns what a refusal means, by its status if it has one and by its words: a body, a message, what a command said.
+/// Returns the meaning of a refusal, by its status if it has one and by its words: a body, a message, a command's text.
 pub fn judge(status: Option<u16>, said: &str) -> Verdict {
     let said = said.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| said.contains(word));

@@ -8,16 +8,16 @@
 //!
 //! Owners are found in this order, real results before synthetic ones: a result belongs to the first unresolved call with
 //! its id in the message that it follows; else to the nearest unresolved one before it; else to the nearest behind it. A
-//! result without an owner is a duplicate if some call has its id, and an orphan if none has. What agents put in the place
-//! of a missing result is taken for what it is, so that a late real one takes its place.
+//! result without an owner is a duplicate if some call has its id, else an orphan. An agent's words in the place
+//! of a missing result are recognised, so that a late real one takes its place.
 //!
 //! A call without a result gets a synthetic one; if its message failed or was broken off it goes instead, because nobody
 //! knows whether it was said to its end. Ids that more than one call has are made different, because providers demand it.
 //!
-//! The repair known from the field counts a result as moved that stood in its place, does not count a duplicate beside its
-//! twin, and drops the real results of a message that failed; here the four figures are true and what has an owner stays.
+//! The repair known from the field counts a result as moved that stood in its place, does not count a duplicate next to
+//! its twin, and drops real results of a message that failed; here the four figures are true and owned results stay.
 //!
-//! Invariant: to repair what was repaired changes nothing.
+//! Invariant: to repair a repaired request changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,15 +26,15 @@ use crate::{
     model::{Block, Message, Role, Stop},
 };
 
-/// What stands in the place of a missing result.
+/// The words in the place of a missing result.
 const MISSING: &str = "[undertext: the result of this call is missing in the session]";
-/// What others put there.
+/// The words of others in that place.
 const THEIRS: [&str; 2] = [
     "missing tool result in session history; inserted synthetic error result",
     "[Tool result missing due to internal error]",
 ];
 
-/// What a repair did, in figures.
+/// The figures of a repair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repaired {
     /// Synthetic results that were put in.
@@ -47,7 +47,7 @@ pub struct Repaired {
     pub moved: u64,
 }
 
-/// A call and what became of it.
+/// A call and its result.
 struct Call<'a> {
     item: usize,
     block: usize,
@@ -56,9 +56,9 @@ struct Call<'a> {
     result: Option<usize>,
 }
 
-/// What becomes of each message: found without touching any, so that it also tells what a part of the history will be.
+/// The fate of each message: found without touching any, so that it also tells the form of a part of the history.
 pub(super) struct Plan {
-    /// What is sent, in order.
+    /// The messages to send, in order.
     pub(super) slots: Vec<Slot>,
     /// For each item, why it is not sent, if it is a result that is not.
     dropped: BTreeMap<usize, &'static str>,
@@ -189,7 +189,7 @@ impl Plan {
                 }
             }
             let mut blocks = item.message.blocks.iter().enumerate();
-            // Thinking alone says nothing.
+            // Thinking alone is not an answer.
             let is_left = |(block, found): (usize, &Block)| {
                 !matches!(found, Block::Thinking(_)) && !self.gone.contains(&(at, block))
             };
@@ -197,7 +197,7 @@ impl Plan {
                 self.slots.pop();
             }
         }
-        // A result stands in its place if between it and its message there are but results: of other calls, which go to
+        // A result stands in its place if between it and its message are only results: of other calls, which go to
         // theirs, or of earlier calls of the same message.
         let mut last = None;
         let mut latest = 0;

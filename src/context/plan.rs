@@ -1,4 +1,4 @@
-//! When to compact, and what: triggers and plans, as functions of figures and messages.
+//! When to compact, and which messages: triggers and plans, as functions of figures and messages.
 //!
 //! ```text
 //!  system | summary | kept before | ................... | tail
@@ -7,20 +7,20 @@
 //!         |         | room        |                     |
 //! ```
 //!
-//! Invariant: a plan never tears apart what belongs together: a call and its results, one answer in several records.
+//! Invariant: a plan never parts messages that belong together: a call and its results, one answer in several records.
 //! Invariant: every message is in one place: it stays, is kept, is summarised or is carried on.
 
 use std::{collections::BTreeMap, fmt, ops::Range, str::FromStr};
 
 use crate::model::{Block, Message, Role};
 
-/// The part of the messages that is kept where nothing else was asked for, in per cent.
+/// The part of the messages that is kept where the caller asks for no other, in per cent.
 pub const KEEP: Keep = Keep::Share(20);
 
 /// The part that is kept where no summary could be written.
 pub const KEEP_FALLBACK: Keep = Keep::Share(30);
 
-/// The most that is reserved for an answer.
+/// The largest reserve for an answer.
 const RESERVE: u64 = 16_384;
 
 /// A message of the context, as a plan sees it.
@@ -37,18 +37,18 @@ pub struct Piece<'a> {
 /// How much is kept at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// So many per cent of the messages, rounded up.
+    /// This many per cent of the messages, rounded up.
     Share(u64),
-    /// So many messages.
+    /// This many messages.
     Last(usize),
 }
 
-/// What a plan is made by.
+/// The wish that a plan is made by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish {
     /// How much is kept.
     pub keep: Keep,
-    /// How many tokens what is kept may have: a share gives way to it, a number of messages does not.
+    /// How many tokens the kept messages may have: a share gives way to it, a number of messages does not.
     pub room: u64,
     /// Whether to compact though nothing came since the last time: the provider said that it does not fit.
     pub again: bool,
@@ -57,20 +57,20 @@ pub struct Wish {
 /// A plan: places in the context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// What a summary is to stand for.
+    /// The messages that a summary is to replace.
     pub summarised: Vec<usize>,
-    /// What stays as it is, behind the summary.
+    /// The messages that stay as they are, behind the summary.
     pub kept: Vec<usize>,
     /// Summaries that the new one carries on.
     pub carried: Vec<usize>,
-    /// The session's own system prompt, which is no matter of compaction.
+    /// The session's own system prompt, which compaction leaves alone.
     pub system: Vec<usize>,
 }
 
 /// Why there is nothing to compact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Nothing {
-    /// There is no message, or none but the system prompt.
+    /// There is no message, or only the system prompt.
     #[error("nothing to compact: the context has no messages")]
     Empty,
     /// Nothing was said since the last compaction.
@@ -79,7 +79,7 @@ pub enum Nothing {
     /// All messages are kept.
     #[error("nothing to compact: all {0} messages are kept")]
     AllKept(usize),
-    /// What would be summarised is so short that nothing is gained.
+    /// The messages to summarise are so short that nothing is gained.
     #[error("nothing to compact: a summary would be no shorter than what it stands for")]
     NoGain,
 }
@@ -91,7 +91,7 @@ pub struct Trigger {
     pub window: u64,
     /// At how many per cent of it.
     pub percent: u64,
-    /// How much is reserved for an answer; never more than a quarter of the window counts.
+    /// The reserve for an answer; never more than a quarter of the window counts.
     pub reserve: u64,
 }
 
@@ -116,7 +116,7 @@ impl Trigger {
         Self { window, percent: 80, reserve: RESERVE }
     }
 
-    /// Returns how near a context of so many tokens is.
+    /// Returns how near a context of this many tokens is.
     pub fn near(&self, tokens: u64) -> Nearness {
         let share = u128::from(self.window) * u128::from(self.percent) / 100;
         let share = u64::try_from(share).unwrap_or(u64::MAX);
@@ -211,7 +211,7 @@ fn add(change: &mut [i64], at: usize, by: i64) {
     }
 }
 
-/// Whether two neighbours are parts of one answer, or a result follows what it answers though their ids do not say so.
+/// Whether two neighbours are parts of one answer, or a result follows its call though their ids do not say so.
 fn belong(before: &Message, after: &Message) -> bool {
     let calls_only = || {
         !after.blocks.is_empty()
@@ -227,7 +227,7 @@ fn belong(before: &Message, after: &Message) -> bool {
     }
 }
 
-/// Returns what to summarise and what to keep.
+/// Returns the messages to summarise and to keep.
 pub fn plan(pieces: &[Piece<'_>], wish: &Wish) -> Result<Plan, Nothing> {
     let mut plan = Plan::default();
     let is_said = |piece: &Piece<'_>| piece.message.role != Role::System;
@@ -257,7 +257,7 @@ pub fn plan(pieces: &[Piece<'_>], wish: &Wish) -> Result<Plan, Nothing> {
         pieces.get(unit.clone()).unwrap_or_default().iter().map(|piece| piece.tokens).sum::<u64>()
     };
 
-    // The tail: as many units as hold what is to be kept, rather one more than a torn one.
+    // The tail: as many units as hold the messages to keep, rather one more than a torn one.
     let least = wish.keep.count(n);
     let mut cut = units.iter().rposition(|unit| n - unit.start >= least).unwrap_or(0);
     if least == 0 {
@@ -278,7 +278,7 @@ pub fn plan(pieces: &[Piece<'_>], wish: &Wish) -> Result<Plan, Nothing> {
     }
     let mut is_kept: Vec<bool> = (0..units.len()).map(|nth| nth >= cut).collect();
 
-    // What earlier compactions kept stays kept, the newest first, while there is room: it must not grow for ever.
+    // Messages that earlier compactions kept stay, the newest first, while there is room: they must not grow for ever.
     if !wish.again {
         for (nth, unit) in units.iter().enumerate().take(cut).rev() {
             let pieces = pieces.get(unit.clone()).unwrap_or_default();
@@ -340,7 +340,7 @@ mod tests {
             .collect()
     }
 
-    /// Returns the letters that stay, with what is summarised as `.` and what is carried on as `+`.
+    /// Returns the letters that stay, with summarised messages as `.` and those carried on as `+`.
     fn planned(letters: &str, wish: Wish) -> String {
         let messages = messages(letters);
         match plan(&pieces(letters, &messages), &wish) {

@@ -14,7 +14,7 @@ use crate::{
     model::Message,
 };
 
-/// What a request is prepared for.
+/// The demands on a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// The interface, and what may be sent to it.
@@ -25,16 +25,16 @@ pub struct Plan {
     pub counting: Counting,
 }
 
-/// A request, and what was done to make it one.
+/// A request, and the changes that made it one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
     /// The messages, in order, each with its tokens.
     pub items: Vec<Item>,
-    /// What was done, in order.
+    /// The changes, in order.
     pub changes: Vec<Change>,
-    /// What the limit did.
+    /// The result of the limit.
     pub limited: Limited,
-    /// What pair repair did.
+    /// The result of pair repair.
     pub repaired: Repaired,
 }
 

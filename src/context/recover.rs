@@ -1,4 +1,4 @@
-//! Recovery: what is done when a provider says that a request does not fit.
+//! Recovery: the steps after a provider says that a request does not fit.
 //!
 //! ```text
 //!   overflow --> compact, at most three times --> truncate, once, if it can help --> an error that says what to do
@@ -26,7 +26,7 @@ pub struct Ladder {
     is_truncated: bool,
 }
 
-/// What was found out.
+/// A finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// The request does not fit.
@@ -49,16 +49,16 @@ pub enum Finding {
     NotTruncated,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rung {
-    /// Compact, and keep so much.
+    /// Compact, and keep this much.
     Compact(Keep),
     /// Cut large results.
     Truncate,
     /// Make the request again.
     Retry,
-    /// Say what happened.
+    /// Say why.
     GiveUp,
 }
 
@@ -73,7 +73,7 @@ impl Ladder {
         self.is_truncated
     }
 
-    /// Returns the ladder after a finding, and what to do next.
+    /// Returns the ladder after a finding, and the next step.
     #[must_use]
     pub fn step(mut self, finding: Finding) -> (Self, Rung) {
         let rung = match finding {
@@ -84,7 +84,7 @@ impl Ladder {
             Finding::Overflow { can_truncate, .. } => self.next(can_truncate),
             Finding::Compacted | Finding::Truncated => Rung::Retry,
             Finding::NotCompacted { can_truncate } => {
-                // What could not be compacted now cannot be compacted later either.
+                // A context that could not be compacted now cannot be compacted later either.
                 self.is_exhausted = true;
                 self.next(can_truncate)
             }
@@ -117,10 +117,10 @@ impl Ladder {
 
 /// The session that is recovered, as its owner lets it be handled.
 pub trait Patient {
-    /// What a request yields.
+    /// The answer to a request.
     type Answer;
 
-    /// What can fail besides the model.
+    /// The errors in addition to the model's.
     type Error: From<ModelError> + From<Unrecovered>;
 
     /// Makes the request.
@@ -129,8 +129,8 @@ pub trait Patient {
         emit: &mut dyn FnMut(&Event),
     ) -> Result<Self::Answer, Attempt<Self::Error>>;
 
-    /// Compacts, and says whether the context is smaller now. That there was nothing to compact, or no summary shorter than
-    /// what it replaces, is no error here: results may still be cut.
+    /// Compacts, and says whether the context is smaller now. To have nothing to compact, or no summary shorter than
+    /// the messages that it replaces, is not an error here: results may still be cut.
     fn compact(&mut self, keep: Keep, emit: &mut dyn FnMut(&Event)) -> Result<bool, Self::Error>;
 
     /// Whether there are results that truncation would cut.
@@ -146,9 +146,9 @@ pub trait Patient {
 /// A request that failed.
 #[derive(Debug)]
 pub enum Attempt<E> {
-    /// The model said no.
+    /// The model refused.
     Model {
-        /// What it said.
+        /// Its error.
         error: ModelError,
         /// Whether a compaction took place before it was asked.
         compacted: bool,
@@ -157,7 +157,7 @@ pub enum Attempt<E> {
     Other(E),
 }
 
-/// The room there is.
+/// The room of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
     /// The session.
@@ -173,7 +173,7 @@ pub struct Room {
 pub struct Large {
     /// Its name, as a command takes it.
     pub entry: String,
-    /// What it is: its role or tool.
+    /// Its role or tool.
     pub what: String,
     /// How many tokens it has.
     pub tokens: u64,
@@ -211,7 +211,7 @@ pub enum Unrecovered {
         truncated: bool,
         /// The largest entries.
         largest: Vec<Large>,
-        /// What the provider said last.
+        /// The provider's last words.
         said: String,
     },
 }
@@ -253,7 +253,7 @@ pub fn recover<P: Patient>(
     answer
 }
 
-/// Climbs the ladder, which there is from the first overflow on.
+/// Climbs the ladder, which begins with the first overflow.
 fn climb<P: Patient>(
     room: &Room,
     patient: &mut P,
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
     use crate::context::overflow::{Verdict, judge};
 
-    /// A session of plain figures: what does not fit is refused with a provider's words.
+    /// A session of plain figures: a request that does not fit is refused with a provider's words.
     struct Figured {
         history: u64,
         result: u64,

@@ -1,7 +1,7 @@
 //! Results in one request: each cut to a limit, and all of them fitted into their share.
 //!
-//! Nothing is persisted, and what is cut can be read by the entry that is named. A result that an earlier request held is
-//! left as that sent it wherever the others give enough room, because a provider's cache ends at the first change.
+//! Nothing is persisted, and the named entry holds every cut part. A result that an earlier request held is left in
+//! the form of that request wherever the others give enough room, because a provider's cache ends at the first change.
 //!
 //! Invariant: no result is left out whole, none is empty, and no other message is touched.
 
@@ -46,7 +46,7 @@ pub(super) fn fit(items: &mut [Item], cutting: &Cutting<'_>, changes: &mut Vec<C
     let held: Vec<usize> = (0..items.len()).filter(|&at| chars(&items[at]) > 0).collect();
     let weigh = |&at: &usize| Weight {
         chars: chars(&items[at]),
-        // Whatever stands before an answer was in the request that it answers.
+        // The messages before an answer were in the request that it answers.
         sent: answered.is_some_and(|answered| at < answered),
     };
     let weights: Vec<Weight> = held.iter().map(weigh).collect();

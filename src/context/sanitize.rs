@@ -1,20 +1,20 @@
-//! What no provider takes is mended or left out: empty messages, calls that are none, ids in a form that is refused,
+//! Content that no provider takes is mended or left out: empty messages, broken calls, ids in a form that is refused,
 //! thinking that may not be sent again, pictures that nobody can see.
 //!
 //! Afterwards each message is of one of these forms, and every later step relies on it:
 //!
 //! ```text
 //! system      texts
-//! user        texts, pictures                       what is unknown stays only where it is understood
+//! user        texts, pictures                       an unknown block stays only where it is understood
 //! assistant   texts, thinking, calls                all records of one message together
 //! tool        one result: texts, pictures
 //! ```
 //!
 //! A block of a kind unknown here stays in the shape `messages`, and in Anthropic's if it is one of Anthropic's own;
-//! elsewhere it is left out. Thinking stays only for who made it: in `messages` always, in Anthropic's shape with its
+//! elsewhere it is left out. Thinking stays only for its maker: in `messages` always, in Anthropic's shape with its
 //! signature if a Claude model or no known one thought it. Chat completions and Gemini's contents have no place for it.
 //!
-//! Invariant: to sanitise what was sanitised changes nothing.
+//! Invariant: to sanitise a sanitised request changes nothing.
 
 use serde_json::value::RawValue;
 
@@ -23,26 +23,26 @@ use crate::{
     model::{Block, Image, Message, Role, Source, Stop, Thinking},
 };
 
-/// What is to be mended for whom.
+/// The demands on mended messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Hygiene {
     /// For this interface.
     pub shape: Shape,
     /// Whether pictures are sent.
     pub images: bool,
-    /// Who made the thinking of a message that names no model.
+    /// The maker of the thinking of a message that names no model.
     pub maker: Option<Shape>,
     /// The name that stands in the place of a model's where no model answered.
     pub no_model: Option<&'static str>,
 }
 
-/// What stands in the place of a picture that was to be left out.
+/// The words in the place of a picture that was to be left out.
 const UNSENT: &str = "[a picture that is left out of this request]";
-/// What stands in the place of a picture that the session does not hold.
+/// The words in the place of a picture that the session does not hold.
 const ELSEWHERE: &str = "[a picture that is not in the session]";
-/// What stands in the place of a picture where there can be none.
+/// The words in the place of a picture where there can be none.
 const MISPLACED: &str = "[a picture]";
-/// What a tool answered that answered nothing.
+/// The words in the place of a tool's empty answer.
 const NOTHING: &str = "(no output)";
 /// The longest name of a tool.
 const NAME: usize = 64;
@@ -62,7 +62,7 @@ pub fn sanitise(items: Vec<Item>, hygiene: Hygiene, changes: &mut Vec<Change>) -
             }
         }
     }
-    // What was left out may have parted what belongs together.
+    // A left-out message may have parted others that belong together.
     turns::join(clean, false, changes)
 }
 
@@ -79,21 +79,21 @@ impl Notes<'_> {
         self.is_touched = true;
         let entries = self.entries.to_vec();
         let change = Change { step: Step::Sanitise, act, entries, why: why.into() };
-        // Of many parts of one message it is said once.
+        // A change to many parts of one message is told once.
         if self.changes.last() != Some(&change) {
             self.changes.push(change);
         }
     }
 }
 
-/// Parts a message so that each result is one of its own, followed by what else was said.
+/// Parts a message so that each result is one of its own, followed by the rest.
 fn split(item: Item) -> Vec<Item> {
     let is_result = |block: &Block| matches!(block, Block::Result { .. });
     let results = item.message.blocks.iter().filter(|block| is_result(block)).count();
     let others = item.message.blocks.len() - results;
     let Item { mut message, entries, origin, begins_turn, tokens } = item;
     let blocks = std::mem::take(&mut message.blocks);
-    // What an answer of a model says of itself, nothing else does.
+    // Only an answer of a model keeps the model's own fields.
     let part = |role, blocks, begins_turn, tokens| Item {
         message: match role {
             Role::Assistant => Message { blocks, ..message.clone() },
@@ -115,7 +115,7 @@ fn split(item: Item) -> Vec<Item> {
         _ => {}
     }
     let (results, rest): (Vec<Block>, Vec<Block>) = blocks.into_iter().partition(is_result);
-    // An answer of a tool is no turn of the user.
+    // An answer of a tool is not a turn of the user.
     let mut parts: Vec<Item> =
         results.into_iter().map(|result| part(Role::Tool, vec![result], false, None)).collect();
     if others > 0 {
@@ -286,7 +286,7 @@ impl Hygiene {
     fn id(self, id: &str) -> Option<String> {
         let is_known = |c: char| match self.shape {
             Shape::Messages => true,
-            // What only some of the compatible endpoints take is not worth the risk.
+            // A form that only some of the compatible endpoints take is not worth the risk.
             _ => c.is_ascii_alphanumeric() || c == '_' || c == '-',
         };
         let fits = self.shape == Shape::Messages || id.len() <= ID;
@@ -304,7 +304,7 @@ impl Hygiene {
         let mut kept = Vec::with_capacity(blocks.len());
         for block in blocks {
             match block {
-                // That an answer is empty is told below.
+                // The empty answer is told below.
                 Block::Text(text) if text.trim().is_empty() => notes.is_touched = true,
                 Block::Text(text) => kept.push(Block::Text(text)),
                 Block::Image(image) if matches!(self.shape, Shape::Messages | Shape::Anthropic) => {
@@ -331,7 +331,7 @@ impl Hygiene {
                         kept.push(Block::Text(json));
                     }
                 }
-                // Nothing else can stand in a result.
+                // A result can hold no other block.
                 Block::Thinking(_) | Block::Call { .. } | Block::Result { .. } => {
                     notes.add(Act::Dropped, "a block in a result that is no part of one");
                 }

@@ -1,4 +1,4 @@
-//! Shapes: a prepared request as the JSON that a provider is sent.
+//! Shapes: a prepared request as the JSON for a provider.
 //!
 //! ```text
 //! anthropic   {"system":[..], "messages":[{"role":"user"|"assistant", "content":[BLOCK]}]}
@@ -25,7 +25,7 @@ use crate::{
 /// The interface for which a request is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
-    /// None: the normalised view itself, sound but unmerged.
+    /// The normalised view itself, sound but unmerged, for no provider.
     #[default]
     Messages,
     /// Anthropic's messages.
@@ -97,7 +97,7 @@ fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
     to_raw_value(value).unwrap_or_default()
 }
 
-/// Returns JSON as it stands in a record, or as a string if it is none.
+/// Returns JSON as it stands in a record, or as a string if it is not JSON.
 fn verbatim(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_owned()).unwrap_or_else(|_| raw(json))
 }
@@ -169,7 +169,7 @@ fn media(image: &Image) -> &str {
     image.media.as_deref().unwrap_or("image/png")
 }
 
-/// Returns the messages of chat completions that say what a message says: each result is one.
+/// Returns the messages of chat completions that hold a message: each result is one.
 fn openai(message: &Message) -> Vec<Box<RawValue>> {
     let role = message.role.as_str();
     match message.role {

@@ -5,12 +5,12 @@
 //!          \--> chunks ---> a summary each ---> merge ---> one summary
 //! ```
 //!
-//! A chunk ends only where nothing is torn apart ([`crate::context::plan::joints`]). Its size is a share of the window
+//! A chunk ends only at a joint ([`crate::context::plan::joints`]). Its size is a share of the window
 //! that shrinks as the messages grow, so that one message more or less does not decide whether it fits. Token counts are
 //! estimates of someone else's counting: a margin stays free, and a summariser that still says overflow gets smaller
 //! chunks, down to a least size.
 //!
-//! Invariant: a summary that is empty, or longer than what it replaces, is never returned.
+//! Invariant: a summary that is empty, or longer than the messages that it replaces, is never returned.
 
 use std::ops::Range;
 
@@ -37,18 +37,18 @@ const LEAST: u64 = 256;
 /// How many times chunks are made smaller.
 const MAX_HALVINGS: u32 = 4;
 
-/// What is to be summarised.
+/// The material of a summary.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     /// The compaction, as events name it.
     pub run: u64,
     /// The messages, each with its number in the conversation.
     pub messages: &'a [(usize, &'a Message)],
-    /// The summaries that stand for what is before them.
+    /// The summaries of the messages before them.
     pub earlier: &'a [String],
     /// The files it is about.
     pub files: &'a [Excerpt],
-    /// What the user wants the summary to dwell on.
+    /// The subject on which the summary is to dwell.
     pub focus: Option<&'a str>,
     /// The window where the model does not know its own.
     pub window: u64,
@@ -63,7 +63,7 @@ pub struct Summary {
     pub text: String,
     /// The model that wrote it.
     pub model: String,
-    /// What all requests for it used.
+    /// The usage of all requests for it.
     pub usage: Usage,
     /// How many requests it took.
     pub n_requests: usize,
@@ -92,14 +92,14 @@ pub enum SummaryError {
         /// The model.
         model: String,
     },
-    /// The summary twice was no shorter than what it would replace.
+    /// The summary twice was no shorter than the messages that it would replace.
     #[error("{model}: the summary has {tokens} tokens, what it would replace has {replaced}")]
     TooLong {
         /// The model.
         model: String,
-        /// How long it is.
+        /// Its length.
         tokens: u64,
-        /// How long what it would replace is.
+        /// The length of those messages.
         replaced: u64,
     },
 }
@@ -111,7 +111,7 @@ struct Stage<'a> {
     count: &'a dyn Fn(&str) -> u64,
     is_late: &'a dyn Fn() -> bool,
     emit: &'a mut dyn FnMut(&Event),
-    /// How long an answer may be.
+    /// The most tokens of an answer.
     answer: u64,
     /// How many tokens the messages had when they were last rendered.
     size: u64,
@@ -149,14 +149,14 @@ pub fn summarize(
             Err(error) => return Err(error),
         };
         n_halvings += 1;
-        // What the model says of its window is better than what was known of it.
+        // The model's own word on its window is better than the figure before.
         window = figures.limit.map_or(window, |real| real.clamp(4 * LEAST, window));
         (stage.emit)(&Event::CompactionRetry { run: job.run, why: said });
     }
 }
 
 impl Stage<'_> {
-    /// Returns the summary: from chunks of at most so many tokens, or from all at once if that fits.
+    /// Returns the summary: from chunks of at most this many tokens, or from all at once if that fits.
     fn run(&mut self, window: u64, limit: Option<u64>) -> Result<String, SummaryError> {
         let room = room(window, self.answer);
         let (rendered, tokens) = self.render(limit.unwrap_or(window / 2));
@@ -202,7 +202,7 @@ impl Stage<'_> {
         self.last(&merge, room.saturating_sub(tokens))
     }
 
-    /// Renders the messages; one that alone has more tokens than that is only noted.
+    /// Renders the messages; a message that alone has more tokens than that is only noted.
     fn render(&mut self, most: u64) -> (Vec<String>, Vec<u64>) {
         self.made.n_omitted = 0;
         let mut rendered = Vec::with_capacity(self.job.messages.len());
@@ -220,7 +220,7 @@ impl Stage<'_> {
         rendered.into_iter().unzip()
     }
 
-    /// Asks for the summary that is returned, which must be shorter than what it replaces; files go in as far as they fit.
+    /// Asks for the summary that is returned, which must be shorter than the messages; files go in as far as they fit.
     fn last(&mut self, material: &Material<'_>, room: u64) -> Result<String, SummaryError> {
         let job = self.job;
         let mut sum = 0;
@@ -285,7 +285,7 @@ impl Stage<'_> {
         Err(SummaryError::Empty { model: self.made.model.clone() })
     }
 
-    /// Returns a text cut to so many tokens, if it has more: a summary that fits no request would be a dead end.
+    /// Returns a text cut to this many tokens, if it has more: a summary that fits no request would be a dead end.
     fn within(&self, text: &str, most: u64) -> String {
         let tokens = (self.count)(text);
         if tokens <= most {
@@ -311,7 +311,7 @@ fn room(window: u64, answer: u64) -> u64 {
     free.saturating_mul(10) / 12
 }
 
-/// How many tokens a chunk has where messages have so many on average.
+/// How many tokens a chunk has where messages have this many on average.
 ///
 /// Two fifths of the window, less twice the share of an average message once that is above a tenth, at least 15 per cent;
 /// and the margin of a fifth.
@@ -321,7 +321,7 @@ fn chunk(window: u64, mean: u64) -> u64 {
     (window.saturating_mul(share) / 1_000).saturating_mul(10) / 12
 }
 
-/// Splits messages into chunks of at most so many tokens, at joints only; what cannot be split is a chunk of its own.
+/// Splits messages into chunks of at most this many tokens, at joints only; a larger piece is a chunk of its own.
 fn split(tokens: &[u64], joints: &[usize], limit: u64) -> Vec<Range<usize>> {
     let sum = |range: Range<usize>| tokens.get(range).unwrap_or_default().iter().sum::<u64>();
     let mut parts: Vec<Range<usize>> = Vec::new();
@@ -352,7 +352,7 @@ mod tests {
         model::{Block, Role},
     };
 
-    /// A summariser that keeps what it was asked, refuses what is over its window, and answers by the number of the request.
+    /// A summariser that keeps its requests, refuses those over its window, and answers by the number of the request.
     struct Scripted<'a> {
         window: Option<u64>,
         real: u64,

@@ -4,7 +4,7 @@
 //! a request   2 at its end, and its messages
 //! a message   4, its role, its blocks
 //! a block     a text, or thinking: its words; a call: 10, its name, its arguments; a result: its blocks;
-//!             a picture: 1,600; what is unknown: its JSON
+//!             a picture: 1,600; an unknown block: its JSON
 //! ```
 //!
 //! Exact counts come from the crate `tiktoken`. Over all real sessions at hand it and two others count alike, line by line;
@@ -16,7 +16,7 @@
 //! An estimate is a token for four characters, and two for three of Chinese, Japanese and Korean: for English and code 2 to
 //! 10% too many, for Chinese about right where a quarter of the bytes is 18% too few.
 //!
-//! Invariant: a count depends on the message alone, so that it can be kept by what the message is made of.
+//! Invariant: a count depends on the message alone, so that it can be kept by the content of the message.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -27,23 +27,23 @@ use crate::model::{Block, Message, Usage};
 
 /// The version of these rules; counts that were kept under another one are not used.
 const RULES: u64 = 1;
-/// What a message takes beside its blocks: 4, and its role, which is one word.
+/// The tokens of a message in addition to its blocks: 4, and its role, which is one word.
 pub(super) const FORM: u64 = 4 + 1;
-/// What a call takes beside its name and its arguments.
+/// The tokens of a call in addition to its name and its arguments.
 const CALL: u64 = 10;
-/// What stands at the end of a request.
+/// The tokens at the end of a request.
 pub const END: u64 = 2;
-/// What a picture takes: the most that a provider asks for one before it makes it smaller.
+/// The tokens of a picture: the most that a provider asks for one before it makes it smaller.
 const IMAGE: u64 = 1_600;
-/// From so many messages on, counting is worth a second thread.
+/// From this many messages on, counting is worth a second thread.
 const FEW: usize = 16;
 
 /// A vocabulary of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Encoding {
-    /// Of gpt-4, and of what is unknown.
+    /// Of gpt-4, and of unknown models.
     Cl100k,
-    /// Of gpt-4o and all that came after it.
+    /// Of gpt-4o and all later models.
     O200k,
 }
 
@@ -186,18 +186,18 @@ impl Counting {
     }
 }
 
-/// Returns what a message takes that became one with another.
+/// Returns the tokens of a message that became one with another.
 pub(super) fn merged(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     Some((one? + other?).saturating_sub(FORM))
 }
 
-/// Returns how many tokens a request was by its answer's own word: what was read from a cache and what was written to it
+/// Returns how many tokens a request had by its answer's own word: tokens read from a cache and written to it
 /// belong to the same request, and those of another request are never added.
 pub fn asked(usage: &Usage) -> u64 {
     usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write)
 }
 
-/// Returns how many tokens a conversation was by the word of its newest answer, and the place of the message that says
+/// Returns how many tokens a conversation had by the word of its newest answer, and the place of the message that says
 /// so, if one does; of a message that is split over several records the last one counts, and counts once.
 pub fn reported<'a>(
     messages: impl DoubleEndedIterator<Item = &'a Message> + ExactSizeIterator,
@@ -235,7 +235,7 @@ mod tests {
         check("hello world", 2, 2);
         check("tiktoken is great!", 6, 6);
         check("お誕生日おめでとう", 9, 8);
-        // What means something to a model is but text when a person or a tool says it.
+        // A word with a meaning for a model is mere text when a person or a tool says it.
         check("<|endoftext|>", 7, 7);
     }
 

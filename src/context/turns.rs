@@ -4,7 +4,7 @@
 //! anthropic, gemini   system first, then user and assistant in turn; the first of them is the user's. A result is the
 //!                     user's, and so are instructions that come later.
 //! openai              user and assistant in turn, results right behind their calls, instructions anywhere
-//! messages            no more than that the records of one message are one
+//! messages            the records of one message are one, and nothing more
 //! ```
 //!
 //! Invariant: no word is lost: merged messages have the blocks of both.
@@ -16,10 +16,10 @@ use crate::{
     model::{Block, Message, Role, Stop},
 };
 
-/// What stands first where the model would speak first.
+/// The words that stand first where the model would speak first.
 const BOOTSTRAP: &str = "[undertext: the session goes on from here]";
 
-/// Puts the records of each of the model's messages together again: those of one id, and what stands side by side.
+/// Puts the records of each of the model's messages together again: those of one id, and those that stand side by side.
 pub(super) fn records(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
     let mut joined: Vec<Item> = Vec::with_capacity(items.len());
     let mut open: Option<usize> = None;
@@ -36,7 +36,7 @@ pub(super) fn records(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> 
             absorb(before, item);
             continue;
         }
-        // An id that comes again elsewhere is of another message; what stands between may yet go.
+        // An id that comes again elsewhere is of another message; the messages between may yet go.
         item.message.id = item.message.id.filter(|id| is_model && seen.insert(id.clone()));
         // The answers to a message's first calls may come before its last record.
         if is_model {
@@ -49,7 +49,7 @@ pub(super) fn records(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> 
     join(joined, false, changes)
 }
 
-/// Makes what the model said without a break one message; one that failed or was broken off stays alone unless `all`.
+/// Joins the model's messages that follow each other; one that failed or was broken off stays alone unless `all`.
 pub(super) fn join(items: Vec<Item>, all: bool, changes: &mut Vec<Change>) -> Vec<Item> {
     let is_broken = |message: &Message| matches!(message.stop, Some(Stop::Error | Stop::Aborted));
     let mut joined: Vec<Item> = Vec::with_capacity(items.len());
@@ -128,7 +128,7 @@ fn note(changes: &mut Vec<Change>, act: Act, item: &Item, why: &str) {
 }
 
 fn merge(before: &mut Item, item: Item, why: &str, changes: &mut Vec<Change>) {
-    // Formats without ids for messages have a record for each part of one; only what was ended is a message.
+    // Formats without ids for messages have a record for each part of one; only an ended part is a message.
     let is_part = before.message.role == Role::Assistant
         && before.message.stop.is_none()
         && before.message.id == item.message.id;
@@ -139,7 +139,7 @@ fn merge(before: &mut Item, item: Item, why: &str, changes: &mut Vec<Change>) {
     absorb(before, item);
 }
 
-/// Makes two messages one: all that both say, and of what can be said only once the later word.
+/// Makes two messages one: the blocks of both, and the later word for fields that exist only once.
 fn absorb(before: &mut Item, item: Item) {
     let Item { message, entries, begins_turn, tokens, .. } = item;
     before.tokens = tokens::merged(before.tokens, tokens);
@@ -153,9 +153,9 @@ fn absorb(before: &mut Item, item: Item) {
         own.role = message.role;
     }
     own.blocks.extend(message.blocks);
-    // What is more than one message has no one's id.
+    // A joint message has no one's id.
     own.id = own.id.take().filter(|id| message.id.as_ref() == Some(id));
-    // A turn is as old as what the user asked.
+    // A turn is as old as the user's request.
     own.time = if begins_turn { message.time } else { own.time.or(message.time) };
     own.model = message.model.or(own.model.take());
     own.usage = message.usage.or(own.usage);

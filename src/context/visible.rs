@@ -3,21 +3,21 @@
 //! A transcript says in which folder it was written and which files it is about. Both are somebody's words: they choose among
 //! the files that the user's own folder bounds, and never widen it. All paths here are real ones, without links.
 //!
-//! Invariant: what usually holds secrets is never shown, whoever asks.
+//! Invariant: a file that usually holds secrets is never shown, whoever asks.
 
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
 };
 
-/// What may be shown; by default nothing.
+/// The files that may be shown; by default nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Visible<'a> {
     /// The folder that the user works in or named.
     pub folder: Option<&'a Path>,
     /// Whether the user asked for files outside of it too.
     pub outside: bool,
-    /// Folders and files of this user that are never shown, besides those that are known by their names.
+    /// Folders and files of this user that are never shown, in addition to those that are known by their names.
     pub hidden: &'a [PathBuf],
 }
 
@@ -104,7 +104,7 @@ const PLACES: [&str; 60] = [
     ".local/state/undertext",
     ".local/share/undertext",
     ".config/undertext",
-    // What was typed into a shell.
+    // The lines typed into a shell.
     ".local/share/atuin",
 ];
 

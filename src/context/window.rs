@@ -1,6 +1,6 @@
 //! The window guard: how many tokens a model takes, by whose word, and whether that is enough to work with.
 //!
-//! Invariant: the answer needs no message, so that it can be had before anything that costs.
+//! Invariant: the answer needs no message, so that it comes before any costly step.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub const LEAST: u64 = 16_000;
 /// Windows under this are tight; also the window of a model of which nothing is known.
 pub const TIGHT: u64 = 32_000;
 
-/// What the user says about windows.
+/// The user's words about windows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Windows {
     /// The windows of models, by their names or how these begin.
@@ -39,9 +39,9 @@ pub enum Source {
     Models,
     /// The session's file.
     File,
-    /// What is known of the model.
+    /// The known window of the model.
     Model,
-    /// The user's cap for agents, which is smaller than what the model has.
+    /// The user's cap for agents, which is smaller than the model's window.
     Cap,
     /// Nobody's: the default.
     Default,
@@ -100,13 +100,13 @@ pub struct Window {
     pub source: Source,
     /// Whether it is enough.
     pub verdict: Verdict,
-    /// What would have been enough.
+    /// The least that would have been enough.
     pub least: u64,
 }
 
 impl Windows {
-    /// Returns the window of a model: what was `asked` for, what the table says, what the session's `file` says, what is
-    /// known of the model, or the default; and the cap where that is smaller. A size of nothing says nothing.
+    /// Returns the window of a model: the one `asked` for, the table's, the session's `file`'s, the known one of the
+    /// model, or the default; and the cap where that is smaller. A size of zero says nothing.
     pub fn resolve(&self, asked: Option<u64>, file: Option<u64>, model: Option<&str>) -> Window {
         let is_size = |tokens: &u64| *tokens > 0;
         let table = || model.and_then(|model| longest(&self.models, model)).filter(is_size);
@@ -121,7 +121,7 @@ impl Windows {
         } else {
             (self.default, Source::Default)
         };
-        // Who asks for a window means this one.
+        // A caller who asks for a window means this one.
         if let Some(cap) = self.cap.filter(is_size)
             && cap < tokens
             && source != Source::Asked
@@ -146,7 +146,7 @@ fn longest(models: &BTreeMap<String, u64>, model: &str) -> Option<u64> {
     found.max_by_key(|(name, _)| name.len()).map(|(_, &tokens)| tokens)
 }
 
-/// Returns what is known of a model: the window that its maker gives it where nothing else is booked.
+/// Returns the known window of a model: the window that its maker gives it where no other is booked.
 fn known(model: &str) -> Option<u64> {
     const KNOWN: [(&str, u64); 21] = [
         ("claude-", 200_000),
