@@ -1,4 +1,4 @@
-//! Answers: when what a model said is one, and what its refusal means.
+//! Answers: the check of a model's message, and the meaning of its refusal.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::{
     model::{Block, Message, Stop},
 };
 
-/// How much of what a server said stands in an error.
+/// The most of a server's words that stands in an error.
 const MAX_SAID: usize = 600;
 
-/// Returns a message if it says anything, else why it is none.
+/// Returns a message if it says anything, else the fault in it.
 pub(super) fn checked(message: Message, stop: Option<&str>) -> Result<Message, Fault> {
     let is_said = message.blocks.iter().any(|block| match block {
         Block::Text(text) => !text.trim().is_empty(),
@@ -39,7 +39,7 @@ pub(super) fn checked(message: Message, stop: Option<&str>) -> Result<Message, F
     })
 }
 
-/// Returns what a refusal means for a caller.
+/// Returns the meaning of a refusal for a caller.
 pub(super) fn refusal(status: Option<u16>, body: &str, after: Option<Duration>) -> Fault {
     let said = readable(body);
     match overflow::judge(status, body) {
@@ -53,7 +53,7 @@ pub(super) fn refusal(status: Option<u16>, body: &str, after: Option<Duration>) 
     }
 }
 
-/// Returns what a server said in one line for a person: the message of an error, the title of a page, else its beginning.
+/// Returns a server's words in one line for a person: the message of an error, the title of a page, else its beginning.
 pub(super) fn readable(body: &str) -> String {
     let value: Option<Value> = serde_json::from_str(body.trim()).ok();
     let message = value.as_ref().and_then(error_message);

@@ -52,7 +52,7 @@ fn part(role: Role, block: &Block) -> Option<Value> {
     Some(match block {
         // An empty text is refused.
         Block::Text(text) if text.trim().is_empty() => return None,
-        // There is no role for what the program says in between.
+        // Anthropic has no role for the program's words in between.
         Block::Text(text) if role == Role::System => {
             json!({"type": "text", "text": format!("<system>{text}</system>")})
         }
@@ -75,7 +75,7 @@ fn part(role: Role, block: &Block) -> Option<Value> {
             }
             result
         }
-        // No thinking is asked for, so none needs to be given back; what is unknown cannot be said.
+        // No request asks for thinking, so none needs to be given back; unknown blocks cannot be said.
         Block::Thinking(_) | Block::Other { .. } => return None,
     })
 }

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// How long a command may take where nothing else was asked for.
+/// How long a command may take where the caller sets no limit.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// How many bytes it may print.
@@ -27,7 +27,7 @@ const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// A command that answers prompts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// What is run.
+    /// The command and its limits.
     pub task: Task,
     /// How many tokens it takes, if that is known.
     pub window: Option<u64>,
@@ -44,7 +44,7 @@ impl Command {
         Self { task, window: None, name }
     }
 
-    /// Runs it and returns what it printed, if that is text.
+    /// Runs it and returns its output, if that is text.
     fn ask(&self, input: &[u8]) -> Result<String, ModelError> {
         let fail = |fault| ModelError { model: self.name.clone(), fault };
         let done = process::run(&self.task, input).map_err(|error| {

@@ -1,7 +1,7 @@
 //! A model behind an HTTP endpoint: OpenAI-compatible chat completions or Anthropic messages, without streaming.
 //!
-//! What may pass later (429, 5xx, a connection that broke) is asked again after 1, 2, 4 .. seconds or what `Retry-After`
-//! says, unless that is longer than anyone would wait; a request that timed out is not, because it would take as long again.
+//! A request whose fault may pass (429, 5xx, a broken connection) is made again after 1, 2, 4 .. seconds or as
+//! `Retry-After` says, unless that is too long to wait; one that timed out is not, because it would take as long again.
 //!
 //! Invariant: the key stands in a header of the request and nowhere else.
 
@@ -26,13 +26,13 @@ use crate::{
     },
 };
 
-/// The most that is read of an answer.
+/// The most bytes that are read of an answer.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 /// The version of the API that is spoken.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// What an endpoint speaks.
+/// The interface of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
     /// OpenAI-compatible chat completions.
@@ -45,10 +45,10 @@ pub enum Api {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
-/// Where a model is and how it is asked.
+/// The place of a model and the way in which it is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// What it speaks.
+    /// Its interface.
     pub api: Api,
     /// Its address: a host, the root of its API, or the whole.
     pub url: String,
@@ -150,7 +150,7 @@ impl Network {
                 .map(|item| item.trim().trim_start_matches(['*', '.']).to_lowercase())
                 .any(|item| {
                     let below = || host.strip_suffix(&item).is_some_and(|rest| rest.ends_with('.'));
-                    // What is left of a bare `*` matches all.
+                    // The rest of a bare `*` matches all.
                     host == item || (!item.is_empty() && below())
                 })
                 || list.trim() == "*"
@@ -163,7 +163,7 @@ impl Network {
 }
 
 impl Endpoint {
-    /// Returns an endpoint without a key, with the limits that are usual.
+    /// Returns an endpoint without a key, with the usual limits.
     pub fn new(api: Api, url: &str, model: &str) -> Self {
         Self {
             api,
@@ -187,7 +187,7 @@ impl Endpoint {
             return base.to_owned();
         }
         let has_path = base.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
-        // Anthropic's own root has no version, and those who speak like it put theirs under a path of their own.
+        // Anthropic's own root has no version, and servers that speak like it put theirs under a path of their own.
         let is_versioned = base.rsplit('/').next().is_some_and(|last| {
             last.strip_prefix('v')
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -263,7 +263,7 @@ impl Http {
         let endpoint = &self.endpoint;
         let body = match endpoint.api {
             Api::OpenAi => {
-                // Their newer models know only the one, all others only the other.
+                // OpenAI's newer models know only the one, all others only the other.
                 let is_own = self.address.starts_with("https://api.openai.com/");
                 let limit = if is_own { "max_completion_tokens" } else { "max_tokens" };
                 openai::body(Some(&endpoint.model), request, limit)
@@ -344,7 +344,7 @@ impl Http {
         }
     }
 
-    /// Returns what a connection that broke means. An address may hold a password: no error repeats it.
+    /// Returns the meaning of a broken connection. An address may hold a password: no error repeats it.
     fn broken(&self, error: &ureq::Error) -> Fault {
         match error {
             ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
@@ -366,7 +366,7 @@ impl Http {
         }
     }
 
-    /// Returns a fault in whose words the key is covered, for a server that repeats what it was sent.
+    /// Returns a fault in whose words the key is covered, for a server that repeats its request.
     fn without_key(&self, mut fault: Fault) -> Fault {
         let Some(Key(key)) = self.endpoint.key.as_ref().filter(|Key(key)| !key.is_empty()) else {
             return fault;
@@ -432,7 +432,7 @@ fn prompt(request: &SummaryRequest) -> [Message; 1] {
     [Message::new(Role::User, vec![Block::Text(request.prompt.clone())])]
 }
 
-/// Returns an answer as a summary; calls that nobody offered are not looked at.
+/// Returns an answer as a summary; calls, which nobody offered, are ignored.
 fn as_summary(message: Message) -> Written {
     Written { text: message.text(), model: message.model, usage: message.usage }
 }

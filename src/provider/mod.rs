@@ -1,7 +1,7 @@
-//! Models: the only code that speaks to one, over HTTP or to a command.
+//! Models: the only code that speaks to a model, over HTTP or to a command.
 //!
-//! What goes out and comes in is the normalised view; the shapes of the two common APIs are in `openai` and `anthropic`, and
-//! what a refusal means is decided by [`crate::context::overflow`].
+//! Requests and answers are the normalised view; the shapes of the two common APIs are in `openai` and `anthropic`, and
+//! [`crate::context::overflow`] decides the meaning of a refusal.
 //!
 //! Invariant: keys and proxies are passed in, and no error, no `Debug` and no event holds a key.
 //! Invariant: a summariser is never offered a tool.

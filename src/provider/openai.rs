@@ -51,7 +51,7 @@ fn write(message: &Message, messages: &mut Vec<Value>) {
                 let text = block.answer_text();
                 messages.push(json!({"role": "tool", "tool_call_id": id, "content": text}));
             }
-            // Reasoning is the provider's own and is asked for anew; what is unknown cannot be said.
+            // Reasoning is the provider's own and is asked for again; unknown blocks cannot be said.
             Block::Thinking(_) | Block::Other { .. } => {}
         }
     }
@@ -62,7 +62,7 @@ fn write(message: &Message, messages: &mut Vec<Value>) {
     let is_text = parts.iter().all(|part| part.get("type").is_some_and(|kind| kind == "text"));
     let content = match parts.as_slice() {
         [] => Value::Null,
-        // Plain words are said as such: not every server takes parts.
+        // Plain words are sent as a string: not every server takes parts.
         parts if is_text => {
             let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
             texts.collect::<Vec<_>>().join("\n").into()
@@ -87,7 +87,7 @@ fn picture(image: &Image) -> Value {
     json!({"type": "image_url", "image_url": {"url": url}})
 }
 
-/// Returns JSON that should be an object; whatever it is else is put into one.
+/// Returns JSON that should be an object; any other value is put into one.
 pub(super) fn object(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Value::Object(object),
@@ -96,7 +96,7 @@ pub(super) fn object(text: &str) -> Value {
     }
 }
 
-/// Parses the body of an answer, which may also be an error or no JSON at all.
+/// Parses the body of an answer, which may also be an error or not JSON at all.
 pub(super) fn parse(body: &str) -> Result<Value, Fault> {
     let Ok(value @ Value::Object(_)) = serde_json::from_str(body) else {
         let what = if is_page(body) { "" } else { "no JSON: " };
@@ -145,7 +145,7 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
             Some(input @ Value::Object(_)) => input.to_string(),
             _ => "{}".to_owned(),
         };
-        // Some local servers give none; a call must be named for its result.
+        // Some local servers give no id; a call must be named for its result.
         let id = call.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
         let id = id.map_or_else(|| format!("call{nth}"), str::to_owned);
         message.blocks.push(Block::Call { id, name: name.to_owned(), input, signature: None });

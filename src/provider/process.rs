@@ -1,8 +1,8 @@
 //! A command that is given its input at once and has its output read to the end, within limits.
 //!
 //! It runs in a process group of its own, which is killed when the time is up, when it prints too much, and when it is
-//! done: nothing that it started stays behind, but for what made itself a new session. The price of a group: an interrupt
-//! from the terminal ends this program alone, and the command when it next reads or prints.
+//! done: nothing that it started stays behind, but for a process that made itself a new session. The price: an
+//! interrupt from the terminal ends this program alone, and the command when it next reads or prints.
 
 use std::{
     io::{self, Read, Write},
@@ -16,7 +16,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How much of what it prints as errors is kept.
+/// How many bytes of its errors are kept.
 const MAX_ERRORS: usize = 64 * 1024;
 
 /// How long output is waited for once the command itself is done.
@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_millis(200);
 /// that made itself a new session may hold the pipe for ever.
 const LAST: Duration = Duration::from_secs(5);
 
-/// What is run, and what it may take.
+/// A command and its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     /// A command line for `sh`.
@@ -39,16 +39,16 @@ pub struct Task {
     pub max_bytes: usize,
 }
 
-/// What a command did.
+/// The end of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// What it printed.
+    /// Its output.
     pub output: Vec<u8>,
-    /// What it printed as errors.
+    /// Its errors.
     pub errors: String,
     /// Its exit code; none if it was killed.
     pub code: Option<i32>,
-    /// What killed it.
+    /// The signal that killed it.
     pub signal: Option<i32>,
 }
 
@@ -67,7 +67,7 @@ pub enum RunError {
     TooMuch(usize),
 }
 
-/// A group that is killed when this goes.
+/// A group that is killed when this value is dropped.
 struct Group(Child);
 
 impl Drop for Group {
@@ -92,7 +92,7 @@ pub fn run(task: &Task, input: &[u8]) -> Result<Done, RunError> {
     let child = &mut group.0;
     if let Some(mut stdin) = child.stdin.take() {
         let input = input.to_vec();
-        // A command that does not read its input is no failure; what it prints decides.
+        // A command that does not read its input has not failed; its output decides.
         thread::spawn(move || drop(stdin.write_all(&input)));
     }
     let output = child.stdout.take().map(|pipe| collect(pipe, task.max_bytes + 1));
@@ -103,7 +103,7 @@ pub fn run(task: &Task, input: &[u8]) -> Result<Done, RunError> {
     let mut ended = None;
     let status = loop {
         let left = task.limit.saturating_sub(start.elapsed());
-        // The output's end is waited for, and the process is looked at in between: what it leaves behind may hold the pipe.
+        // The output's end is waited for, and the process looked at in between: one that it started may hold the pipe.
         match (&output, &printed) {
             (Some(output), None) => printed = output.recv_timeout(pause.min(left)).ok(),
             _ => thread::sleep(pause.min(left)),
@@ -131,14 +131,14 @@ pub fn run(task: &Task, input: &[u8]) -> Result<Done, RunError> {
     Ok(Done { output, errors, code: status.code(), signal: status.signal() })
 }
 
-/// Reads a pipe to its end, or to so many bytes, and hands over what it read.
+/// Reads a pipe to its end, or to this many bytes, and hands over the bytes.
 fn collect(pipe: impl Read + Send + 'static, most: usize) -> Receiver<Vec<u8>> {
     let (send, receive) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let mut pipe = pipe.take(most as u64);
         let _ = pipe.read_to_end(&mut bytes);
-        // Whoever gave up no longer listens.
+        // A receiver that gave up no longer listens.
         let _ = send.send(bytes);
         // The rest is read too, so that the command does not die of a closed pipe for a few words too many.
         let _ = io::copy(pipe.get_mut(), &mut io::sink());
