@@ -1,4 +1,4 @@
-//! Explaining: the settings in force as a file of settings, each key with what it means and where its value comes from.
+//! Explaining: the settings in force as a file of settings, each key with its meaning and the source of its value.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,13 @@ use super::{
 };
 
 impl Read {
-    /// Returns a file of settings that says what is in force.
+    /// Returns a file of the settings in force.
     pub fn explain(&self) -> String {
         let known = keys(&EXAMPLE_FILE).unwrap_or_default();
         let mut text = String::with_capacity(EXAMPLE.len() * 2);
         let mut start = 0;
         for line in EXAMPLE.split_inclusive('\n') {
-            // The head of a section names those around it too.
+            // The head of a section names the sections around it too.
             let here = known.iter().filter(|key| (start..start + line.len()).contains(&key.at));
             let key = here.max_by_key(|key| key.path.len());
             start += line.len();
@@ -23,7 +23,7 @@ impl Read {
                 continue;
             };
             if pattern(&key.path) != key.path {
-                // Names of the user's own: what the example sets is only an example.
+                // Names of the user's own: the names in the example are only examples.
                 let _ = write!(text, "# {line}");
                 continue;
             }

@@ -14,7 +14,7 @@ use super::section::{EXAMPLE, Settings};
 pub enum Author {
     /// The user.
     User,
-    /// Whoever made the store: what runs, sends or reads beyond a session is not taken from it.
+    /// The maker of the store: a key that runs, sends or reads beyond a session is not taken from it.
     Store,
 }
 
@@ -25,14 +25,14 @@ pub struct File<'a> {
     pub name: &'a str,
     /// Who wrote it.
     pub author: Author,
-    /// What it says.
+    /// Its content.
     pub text: &'a str,
 }
 
-/// What files of settings say together.
+/// The content of files of settings together.
 #[derive(Clone, Debug, Default)]
 pub struct Read {
-    /// What is set.
+    /// The settings.
     pub settings: Settings,
     /// The values that were set, in the order of their keys.
     pub set: Vec<Setting>,
@@ -81,17 +81,17 @@ impl std::fmt::Display for Unknown {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// A file is no TOML.
+    /// A file is not TOML.
     #[error("{file}, line {line}: {problem}")]
     Syntax {
         /// The file.
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// A value cannot be what it is.
+    /// A value does not fit its key.
     #[error("{file}, line {line}: {key} cannot be this: {problem}")]
     Value {
         /// The file.
@@ -100,12 +100,12 @@ pub enum SettingsError {
         line: usize,
         /// The key, with its sections.
         key: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
-/// The keys of what runs, sends or reads beyond a session, which only the user's own file may set.
+/// The keys that run, send or read beyond a session, which only the user's own file may set.
 const RESERVED: [&[&str]; 8] = [
     &["compaction", "before"],
     &["compaction", "after"],
@@ -149,7 +149,7 @@ impl Settings {
             }
             lay_over(&mut merged, table);
         }
-        // Each file is fine by itself, and so is what they make together: sections are tables in all of them.
+        // Each file is valid by itself, and so is their sum: sections are tables in all of them.
         read.settings = Value::Table(merged).try_into().unwrap_or_default();
         read.set = set.into_values().collect();
         Ok(read)
@@ -261,7 +261,7 @@ fn unknown_keys(file: &File<'_>, keys: &[Key]) -> Vec<Unknown> {
     let mut within: Vec<&[String]> = Vec::new();
     for key in keys {
         let found = pattern(&key.path);
-        // Of a section that is unknown its keys are not told too.
+        // The keys of an unknown section are not reported too.
         if known.contains(&found) || within.iter().any(|above| key.path.starts_with(above)) {
             continue;
         }
@@ -279,7 +279,7 @@ fn unknown_keys(file: &File<'_>, keys: &[Key]) -> Vec<Unknown> {
     unknown
 }
 
-/// Returns how many letters must be put in, taken out or replaced to make one word of another.
+/// Returns how many letters must be inserted, removed or replaced to make one word of another.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn every_key_that_names_a_command_an_address_or_a_variable_is_the_users_own() {
-        // What the example calls a command, an address or a variable; a new key of that kind must be reserved too.
+        // The example's commands, addresses and variables; a new key of that kind must be reserved too.
         let text = EXAMPLE.replace("\"command\"", "\"openai\"");
         let read = with_store("", &text);
         let refused: Vec<String> = read.refused.iter().map(|at| at.key.join(".")).collect();

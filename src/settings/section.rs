@@ -1,4 +1,4 @@
-//! Sections: everything that can be set.
+//! Sections: every setting there is.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use serde::Deserialize;
 /// Every key there is, explained.
 pub const EXAMPLE: &str = include_str!("../../examples/config.toml");
 
-/// What is set.
+/// The settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Settings {
     /// The window guard.
     pub window: Window,
-    /// What is said of models.
+    /// The user's words about models.
     pub models: BTreeMap<String, Model>,
     /// How much of the history is sent.
     pub limits: Limits,
-    /// What is said of channels.
+    /// The user's words about channels.
     pub channels: BTreeMap<String, Channel>,
     /// How a context is compacted.
     pub compaction: Compaction,
@@ -32,7 +32,7 @@ pub struct Settings {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Window {
-    /// The window of a model of which nothing is known.
+    /// The window of an unknown model.
     pub default: Option<u64>,
     /// A smaller window is refused.
     pub block: Option<u64>,
@@ -42,7 +42,7 @@ pub struct Window {
     pub cap: Option<u64>,
 }
 
-/// What is said of a model.
+/// The user's words about a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Model {
@@ -54,11 +54,11 @@ pub struct Model {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// So many turns.
+    /// The most turns.
     pub turns: usize,
-    /// So many messages.
+    /// The most messages.
     pub messages: usize,
-    /// So many tokens.
+    /// The most tokens.
     pub tokens: u64,
 }
 
@@ -74,7 +74,7 @@ pub struct Channel {
     pub users: BTreeMap<String, usize>,
 }
 
-/// How a context is compacted; what is left out is as it is usual.
+/// How a context is compacted; a key that is left out has its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Compaction {
@@ -82,7 +82,7 @@ pub struct Compaction {
     pub summarizer: Option<String>,
     /// How much is kept: a number of messages, or a share.
     pub keep: Option<String>,
-    /// What summaries are to dwell on.
+    /// The subject on which summaries are to dwell.
     pub focus: Option<String>,
     /// At how many per cent of the window it is due.
     pub percent: Option<u64>,
