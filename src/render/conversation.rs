@@ -5,7 +5,7 @@
 //!   What was said, indented, so that no text can pass for a heading.
 //! ```
 //!
-//! Invariant: what is cut is said to be cut, with the command that shows the rest.
+//! Invariant: a text that is cut says so, with the command that shows the rest.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -25,9 +25,9 @@ const FEW_LINES: usize = 3;
 const LINE_LENGTH: usize = 200;
 /// How wide a line is that must not be wrapped, where there is no terminal.
 const WIDTH: usize = 100;
-/// What stands for thinking of which nothing is readable.
+/// The words in the place of thinking that nobody can read.
 const REDACTED: &str = "[redacted_thinking]";
-/// However narrow the terminal, so much of it is shown.
+/// The columns that are used, however narrow the terminal.
 const LEAST: usize = 16;
 
 /// How a conversation is shown.
@@ -65,7 +65,7 @@ pub(crate) fn write(out: &mut dyn Write, lines: &[Line], manner: Manner<'_>) -> 
     Ok(())
 }
 
-/// Returns what an entry says, whole and without any mark: the text whose lines `show --lines` counts.
+/// Returns the words of an entry, whole and without any mark: the text whose lines `show --lines` counts.
 pub(crate) fn whole(messages: &[Message]) -> String {
     let parts = messages.iter().flat_map(Message::parts).map(|block| match block {
         Block::Text(text) => text.clone(),
@@ -79,7 +79,7 @@ pub(crate) fn whole(messages: &[Message]) -> String {
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the label of what an entry is.
+/// Returns the label of an entry's kind.
 pub(crate) fn label(kind: Kind) -> Label {
     match kind {
         Kind::User => Label::User,
@@ -92,7 +92,7 @@ pub(crate) fn label(kind: Kind) -> Label {
     }
 }
 
-/// Returns the only block of an entry that is no more than one.
+/// Returns the only block of an entry that has one block.
 fn sole(line: &Line) -> Option<&Block> {
     let mut blocks = line.messages.iter().flat_map(Message::parts);
     blocks.next().filter(|_| blocks.next().is_none())
@@ -147,7 +147,7 @@ impl Manner<'_> {
         Ok(())
     }
 
-    /// Returns one line in the place of a block that is no text, or above it.
+    /// Returns one line in the place of a block that is not text, or above it.
     fn summary(block: &Block) -> Option<(Label, String)> {
         match block {
             Block::Thinking(thinking) if thinking.is_redacted => {
@@ -177,7 +177,7 @@ impl Manner<'_> {
         writeln!(out, "  {}", self.styles.paint(label, &self.clipped(&text, 2)))
     }
 
-    /// Returns a text on one line, cut to what is left of the width unless it is to be shown whole.
+    /// Returns a text on one line, cut to the rest of the width unless it is to be shown whole.
     fn clipped(self, text: &str, taken: usize) -> String {
         let room = self.columns.unwrap_or(WIDTH).saturating_sub(taken).max(LEAST);
         let room = if self.full { usize::MAX } else { room };
@@ -214,7 +214,7 @@ impl Manner<'_> {
     }
 }
 
-/// Returns where a text is cut: behind so many lines, or within one that is too long.
+/// Returns where a text is cut: behind this many lines, or within one that is too long.
 fn cut(text: &str, most: usize) -> usize {
     let lines = text.match_indices('\n').nth(most - 1).map_or(text.len(), |(at, _)| at);
     let long = text.char_indices().nth(most * LINE_LENGTH).map_or(text.len(), |(at, _)| at);

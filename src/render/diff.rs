@@ -1,4 +1,4 @@
-//! Differences: what is on one side only is marked by the first character of the line, `-` or `+`.
+//! Differences: a line that only one side has is marked by its first character, `-` or `+`.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::style::{Label, Styles};
 const AROUND: usize = 3;
 /// How many lines of a changed text are shown before it is cut.
 const LINES: usize = 40;
-/// For how long a smallest difference is looked for.
+/// How long the smallest difference is looked for.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Writes the whole texts of an entry: what is hidden is marked as taken away, what stands in its place as added.
+/// Writes the whole texts of an entry: a hidden part is marked as taken away, the text in its place as added.
 pub(crate) fn hidden(out: &mut dyn Write, hidden: &Hidden, styles: Styles) -> io::Result<()> {
     for (n, text) in hidden.texts.iter().enumerate() {
         if n > 0 {
@@ -30,7 +30,7 @@ pub(crate) fn hidden(out: &mut dyn Write, hidden: &Hidden, styles: Styles) -> io
     Ok(())
 }
 
-/// Writes an entry that one side has alone.
+/// Writes an entry that only one side has.
 pub(crate) fn entry(
     out: &mut dyn Write,
     line: &Line,
@@ -41,7 +41,7 @@ pub(crate) fn entry(
         Side::One => (Label::Removed, '-'),
         Side::Other => (Label::Added, '+'),
     };
-    // Its own colours would say other things than those of the difference.
+    // Its own colours would mean other things than the difference's.
     let plain = Manner { styles: Styles::new(false), ..manner };
     let mut shown = Vec::new();
     conversation::write(&mut shown, std::slice::from_ref(line), plain)?;

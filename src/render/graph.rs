@@ -1,6 +1,6 @@
 //! Graphs: a session's turns and where they part, the newest on top.
 //!
-//! `◉` is where the current branch stands, `◆` a boundary, `○` anything else.
+//! `◉` is the place of the current branch, `◆` a boundary, `○` any other node.
 
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ use super::style::{Label, Styles};
 
 /// However narrow the terminal, this much of an entry's words is shown.
 const LEAST_WORDS: usize = 16;
-/// How much is shown where there is no terminal.
+/// The width where there is no terminal.
 const WIDTH: usize = 100;
 
 /// Writes the graph of an agent's session, clipped to a terminal's width.

@@ -35,7 +35,7 @@ impl Formatter for OneSafeLine {
     where
         W: ?Sized + Write,
     {
-        // Most are plain: told many bytes at a time, with no way out in between.
+        // Most are plain: a test of many bytes at a time tells them, with no way out in between.
         let is_plain =
             |bytes: &[u8]| bytes.iter().fold(true, |all, byte| all & (b' '..0x7f).contains(byte));
         if fragment.as_bytes().chunks(64).all(is_plain) {
@@ -60,7 +60,7 @@ impl Formatter for OneSafeLine {
     where
         W: ?Sized + Write,
     {
-        // In valid JSON these three are whitespace between tokens, for strings must escape them.
+        // In valid JSON these three are white space between tokens, for strings must escape them.
         for (n, part) in fragment.split(['\n', '\r', '\t']).enumerate() {
             if n > 0 {
                 writer.write_all(b" ")?;

@@ -1,4 +1,4 @@
-//! What is shown: one file per form of output, each a function from plain data to a writer.
+//! Output: one file per form, each a function from plain data to a writer.
 //!
 //! Refuses to know the command line, the environment or the terminal: width and [`style::Styles`]
 //! are passed in.

@@ -8,7 +8,7 @@
 //! Zero-width joiners and the variation selectors that choose an emoji's form stay, for scripts and
 //! emoji need them.
 //!
-//! Invariant: whatever is returned holds no character for which [`is_hidden`] is true, but for the
+//! Invariant: returned text holds no character for which [`is_hidden`] is true, but for the
 //! newlines and tabs of [`text`] and [`bytes`].
 
 use std::borrow::Cow;
@@ -49,7 +49,7 @@ pub(crate) fn text(text: &str) -> Cow<'_, str> {
     show(text, |c| matches!(c, '\n' | '\t').then_some(c))
 }
 
-/// Returns what [`text`] would, for bytes that may not be UTF-8.
+/// Returns the same as [`text`], for bytes that may not be UTF-8.
 pub(crate) fn bytes(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(valid) = str::from_utf8(bytes) {
         return text(valid);
@@ -97,7 +97,7 @@ pub(crate) fn clip(text: &str, limit: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", text.get(..end).unwrap_or(text)))
 }
 
-/// Escapes what is hidden, except where `layout` says what to put in its place.
+/// Escapes hidden characters, except where `layout` gives a character to put in their place.
 fn show(text: &str, layout: impl Fn(char) -> Option<char>) -> Cow<'_, str> {
     if text.chars().all(|c| !is_hidden(c) || layout(c) == Some(c)) {
         return Cow::Borrowed(text);

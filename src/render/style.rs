@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-/// What a piece of text is.
+/// The kind of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Label {
     Plain,

@@ -27,7 +27,7 @@ pub(crate) enum Align {
     Right,
 }
 
-/// A text on one line and what it is.
+/// A text on one line and its label.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     label: Label,
@@ -61,7 +61,7 @@ impl<const N: usize> Table<N> {
     ) -> io::Result<()> {
         let widths = self.widths(terminal);
         for row in &self.rows {
-            // Ends at the last cell that says something, so that no line ends in spaces.
+            // Ends at the last cell that has text, so that no line ends in spaces.
             let mut padding = String::new();
             for ((cell, align), width) in row.iter().zip(self.columns).zip(widths) {
                 let text = safe::clip(&cell.text, width);

@@ -1,4 +1,4 @@
-//! Moments for people: to the second, in the zone of whoever reads.
+//! Moments for people: to the second, in the reader's zone.
 
 use chrono::Local;
 use undertext::model::Timestamp;
