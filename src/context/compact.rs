@@ -77,7 +77,7 @@ pub enum CompactError {
     Summary(#[from] SummaryError),
 }
 
-/// Makes a compaction, with a model or by the extract. When the time is up there is none, and the context stays.
+/// Makes a compaction, with a model or by the extract. Past the time limit it fails, and the context stays.
 pub fn compact(
     task: &Task<'_>,
     by: Option<&dyn Summarizer>,

@@ -197,8 +197,8 @@ pub fn asked(usage: &Usage) -> u64 {
     usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write)
 }
 
-/// Returns how many tokens a conversation had by the word of its newest answer, and the place of the message that says
-/// so, if one does; of a message that is split over several records the last one counts, and counts once.
+/// Returns the size of a conversation in tokens that its newest answer reports, and the place of that answer, if one does;
+/// of a message that is split over several records only the last record counts.
 pub fn reported<'a>(
     messages: impl DoubleEndedIterator<Item = &'a Message> + ExactSizeIterator,
 ) -> Option<(usize, u64)> {

@@ -1,6 +1,6 @@
 //! The session handle: for programs that stay open, with a bounded working set.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, mem, time::Duration};
 
 use mini_moka::unsync::Cache;
 
@@ -106,12 +106,16 @@ impl Handle {
         match self.reader.renew(store)? {
             Renewed::Same => {}
             Renewed::Grown(entries) => {
+                // If these cannot be read, the working set is read again.
+                let (mut recent, is_whole) =
+                    (mem::take(&mut self.recent), mem::take(&mut self.is_whole));
                 let fresh = self.reader.page(store, 0, entries)?;
-                self.recent.extend(fresh.into_iter().flat_map(|line| line.messages));
-                if self.recent.len() > MOST {
-                    self.recent.drain(..self.recent.len() - KEPT);
-                    self.is_whole = false;
+                recent.extend(fresh.into_iter().flat_map(|line| line.messages));
+                let is_long = recent.len() > MOST;
+                if is_long {
+                    recent.drain(..recent.len() - KEPT);
                 }
+                (self.recent, self.is_whole) = (recent, is_whole && !is_long);
             }
             Renewed::Moved => {
                 self.recent.clear();

@@ -48,6 +48,14 @@ pub enum Renewed {
     Moved,
 }
 
+/// The entries that a conversation has and that were not read.
+enum Fresh {
+    Same,
+    /// These, the last one first.
+    Grown(Vec<u64>),
+    Moved,
+}
+
 impl Reader {
     /// Begins to read a branch, or whichever is current; nothing is read before it is renewed.
     pub fn new(session: &Session, branch: Option<&str>) -> Self {
@@ -68,32 +76,53 @@ impl Reader {
         if self.newest.is_some() && self.newest == state.hash() {
             return Ok(Renewed::Same);
         }
-        self.newest = state.hash();
         let branch = self.branch.as_deref().unwrap_or(state.current());
         let position = state.branches.get(branch).copied();
-        let stood = std::mem::replace(&mut self.position, position);
-        if stood == position {
-            return Ok(Renewed::Same);
+        let renewed = self.compare(store, position)?;
+        match &renewed {
+            Fresh::Same => {}
+            Fresh::Grown(entries) => {
+                self.read.splice(0..0, entries.iter().copied());
+                self.asked += entries.len();
+            }
+            Fresh::Moved => (self.read, self.asked, self.is_whole) = (Vec::new(), 0, false),
         }
-        // A path with the same end in another generation may have other entries before it.
+        (self.newest, self.position) = (state.hash(), position);
+        Ok(match renewed {
+            Fresh::Grown(entries) if !entries.is_empty() => Renewed::Grown(entries.len()),
+            Fresh::Same | Fresh::Grown(_) => Renewed::Same,
+            Fresh::Moved => Renewed::Moved,
+        })
+    }
+
+    /// Compares the conversation up to another position with the entries that were read.
+    fn compare(
+        &self,
+        store: &dyn Store,
+        position: Option<Position>,
+    ) -> Result<Fresh, SessionError> {
+        if self.position == position {
+            return Ok(Fresh::Same);
+        }
+        // A branch with the same end in another generation may have other entries before it.
         let generation = |at: Option<Position>| at.map(|at| at.generation);
-        let known =
-            self.read.first().copied().filter(|_| generation(stood) == generation(position));
+        let stays = generation(self.position) == generation(position);
+        let known = self.read.first().copied().filter(|_| stays);
+        let (Some(known), Some(view)) = (known, self.view(store, position)) else {
+            return Ok(Fresh::Moved);
+        };
         let mut asked = FIRST;
-        while let (Some(known), Some(view)) = (known, self.view(store)) {
-            let (fresh, is_whole) = conversation(&view, asked)?;
+        loop {
+            let (mut fresh, is_whole) = conversation(&view, asked)?;
             if let Some(grown) = fresh.iter().position(|entry| *entry == known) {
-                self.read.splice(0..0, fresh.into_iter().take(grown));
-                self.asked += grown;
-                return Ok(if grown == 0 { Renewed::Same } else { Renewed::Grown(grown) });
+                fresh.truncate(grown);
+                return Ok(Fresh::Grown(fresh));
             }
             if is_whole || asked >= GROWN {
-                break;
+                return Ok(Fresh::Moved);
             }
             asked = asked.saturating_mul(4);
         }
-        (self.read, self.asked, self.is_whole) = (Vec::new(), 0, false);
-        Ok(Renewed::Moved)
     }
 
     /// Returns up to `count` entries of the conversation, the first one first, without the last `skipped` ones; fewer only
@@ -105,7 +134,7 @@ impl Reader {
         count: usize,
     ) -> Result<Vec<Line>, SessionError> {
         let wanted = skipped.saturating_add(count);
-        let Some(view) = self.view(store) else { return Ok(Vec::new()) };
+        let Some(view) = self.view(store, self.position) else { return Ok(Vec::new()) };
         while self.read.len() < wanted && !self.is_whole {
             self.asked = self.asked.saturating_mul(2).max(wanted).max(FIRST);
             (self.read, self.is_whole) = conversation(&view, self.asked)?;
@@ -115,9 +144,9 @@ impl Reader {
         lines(store, &self.session, &view, &entries)
     }
 
-    fn view<'a>(&self, store: &'a dyn Store) -> Option<View<'a>> {
+    fn view<'a>(&self, store: &'a dyn Store, position: Option<Position>) -> Option<View<'a>> {
         let Session { key, format, .. } = self.session;
-        self.position.map(|position| View::over(store, Some(key), format, position))
+        position.map(|position| View::over(store, Some(key), format, position))
     }
 }
 
