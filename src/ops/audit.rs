@@ -10,6 +10,7 @@ use crate::{
     ops::OpsError,
     report::{Audit, Omitted, Replaced},
     session::{Session, entry_ids, ids::near},
+    store::whole_lines,
     sync::Archive,
 };
 
@@ -80,7 +81,7 @@ fn earlier(
             .map(|record| (record.n, record.time))
             .collect();
         let entries: Vec<u64> = times.keys().copied().collect();
-        archive.store().lines(session.key, &entries, &mut |n, line| {
+        whole_lines(archive.store(), session.key, &entries, &mut |n, line| {
             let told = Raw::object(&line).map(|record| session.format.earlier(record));
             let time = times.get(&n).copied().flatten();
             found.extend(told.into_iter().flatten().map(|one| (n, time, one)));

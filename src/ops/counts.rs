@@ -9,6 +9,7 @@ use crate::{
     model::Message,
     ops::{OpsError, counted::kept},
     session::{Session, View},
+    store::whole_lines,
     sync::{self, Archive},
 };
 
@@ -27,7 +28,7 @@ pub fn counts(
     let unknown: Vec<u64> =
         sent.iter().copied().filter(|entry| !known.contains_key(entry)).collect();
     let mut messages: Vec<(u64, Message)> = Vec::new();
-    archive.store().lines(session.key, &unknown, &mut |entry, line| {
+    whole_lines(archive.store(), session.key, &unknown, &mut |entry, line| {
         let record = Raw::object(&line);
         let said = record.map(|record| session.format.messages(record)).unwrap_or_default();
         messages.extend(said.into_iter().map(|message| (entry, message)));

@@ -30,6 +30,7 @@ use crate::{
         lines::{self, Line},
         origins, ranges,
     },
+    store::whole_lines,
     sync::Archive,
     wire::Graph,
 };
@@ -100,7 +101,7 @@ fn marks(
     let unknown: Vec<u64> =
         side.iter().filter(|(.., line)| !known.contains(line)).map(|(n, ..)| *n).collect();
     let mut said = BTreeMap::new();
-    archive.store().lines(session.key, &unknown, &mut |n, line| {
+    whole_lines(archive.store(), session.key, &unknown, &mut |n, line| {
         let mut hasher = blake3::Hasher::new();
         match Raw::object(&line) {
             Some(record) => {

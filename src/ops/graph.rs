@@ -27,6 +27,7 @@ use crate::{
         replay::Replays,
         stretches::{Stretch, is_aside, stretches},
     },
+    store::whole_lines,
     sync::{Archive, states},
     wire::{self, Departure, Graph},
 };
@@ -274,7 +275,7 @@ impl Facts {
             }
         }
         let mut said = BTreeMap::new();
-        archive.store().lines(session.key, &firsts, &mut |n, line| {
+        whole_lines(archive.store(), session.key, &firsts, &mut |n, line| {
             let record = Raw::object(&line);
             let uuid = record.and_then(|record| session.format.envelope(record).name);
             let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();

@@ -16,6 +16,7 @@ use crate::{
     model::{Command, Kind, Message, Position, Role},
     ops::{OpsError, counted::count},
     session::{Session, View},
+    store::whole_lines,
     sync::Archive,
     wire::{Telling, Told},
 };
@@ -218,7 +219,7 @@ fn items(
         replayed.insert(origin.entry, is);
     }
     let mut items: Vec<Item> = Vec::with_capacity(entries.len());
-    archive.store().lines(session.key, entries, &mut |entry, line| {
+    whole_lines(archive.store(), session.key, entries, &mut |entry, line| {
         let record = Raw::object(&line);
         let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
         let is_history = messages.len() > 1;

@@ -12,6 +12,7 @@ use crate::{
     ops::OpsError,
     report::{Hidden, HiddenText},
     session::{Session, SessionError, Target, lines, origins},
+    store::whole_lines,
     sync::Archive,
 };
 
@@ -44,7 +45,7 @@ pub fn hidden(archive: &Archive, session: &Session, target: &Target) -> Result<H
     let shown =
         if origin == entry { successor(archive, session, entry)?.unwrap_or(entry) } else { entry };
     let mut lines = Vec::with_capacity(2);
-    store.lines(session.key, &[origin, shown], &mut |_, line| lines.push(line))?;
+    whole_lines(store, session.key, &[origin, shown], &mut |_, line| lines.push(line))?;
     let texts = match lines.as_slice() {
         [whole, shown] => seams(session, whole, shown),
         _ => Vec::new(),

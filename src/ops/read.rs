@@ -15,6 +15,7 @@ use crate::{
         kin,
         lines::{self, Line},
     },
+    store::whole_lines,
     sync::{
         Archive, Held, beside,
         live_file::{self, live_file},
@@ -34,7 +35,7 @@ pub fn show(
         return Ok(None);
     };
     let mut bytes = Vec::new();
-    archive.store().lines(session.key, &[entry], &mut |_, found| bytes = found)?;
+    whole_lines(archive.store(), session.key, &[entry], &mut |_, found| bytes = found)?;
     Ok(Some((line, bytes)))
 }
 

@@ -15,7 +15,7 @@ use crate::{
         ranges,
         tools::{self, CALL_WITHIN},
     },
-    store::Store,
+    store::{Store, whole_lines},
     sync::{
         self, Archive, SyncError, Workspace,
         live_file::LiveFile,
@@ -180,12 +180,12 @@ fn look(
     let shorten =
         |line: &[u8]| shorten::shorten(&session.name.id, session.format, line, origin, limit);
     let mut own = Vec::new();
-    store.lines(session.key, &[n], &mut |_, line| own = line)?;
+    whole_lines(store, session.key, &[n], &mut |_, line| own = line)?;
     let Some(mut found) = shorten(&own) else { return Ok(None) };
     // A result that was cut already is cut again from the whole, so that each cut text is a beginning of it.
     if first != n {
         let mut whole = Vec::new();
-        store.lines(session.key, &[first], &mut |_, line| whole = line)?;
+        whole_lines(store, session.key, &[first], &mut |_, line| whole = line)?;
         let Some(anew) = shorten(&whole).filter(|(anew, _)| anew.line != own) else {
             return Ok(None);
         };

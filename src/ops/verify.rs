@@ -9,6 +9,7 @@ use crate::{
     ops::OpsError,
     report::{Finding, Severity, Verified},
     session::{Session, oddities, rows},
+    store::whole_lines,
     sync::{
         Archive, RotatedState, SyncError,
         live_file::{self, LiveFile, live_file},
@@ -91,7 +92,7 @@ pub fn verify_ids(archive: &Archive, session: &Session) -> Result<bool, OpsError
     for from in (1..=total).step_by(LINES) {
         let entries: Vec<u64> = (from..(from + LINES as u64).min(total + 1)).collect();
         // A store checks each line that it hands over against its entry's id.
-        archive.store().lines(session.key, &entries, &mut |_, _| {})?;
+        whole_lines(archive.store(), session.key, &entries, &mut |_, _| {})?;
     }
     Ok(are_right)
 }

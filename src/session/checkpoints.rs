@@ -6,7 +6,7 @@ use crate::{
     json::Raw,
     model::{Checkpoint, EntryId, Kind, Message, Position},
     session::{Session, SessionError, View, entry_ids, replay::Replays},
-    store::Store,
+    store::{Store, whole_lines},
     wire::{Failure, Graph},
 };
 
@@ -102,7 +102,7 @@ fn shown(
     let heads = given.iter().filter_map(|(_, checkpoint)| checkpoint.place.head);
     let ids = entry_ids(store, session, &heads.chain(wanted.iter().copied()).collect())?;
     let mut words = BTreeMap::new();
-    store.lines(session.key, &wanted, &mut |n, line| {
+    whole_lines(store, session.key, &wanted, &mut |n, line| {
         let record = Raw::object(&line);
         let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
         words.insert(n, messages.first().map(Message::text).unwrap_or_default());

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io, ops::Range};
 use crate::{
     model::{Entry, EntryId, LineId, Run},
     session::{Session, SessionError},
-    store::{SessionKey, Store, StoreError},
+    store::{SessionKey, Store, StoreError, whole_lines},
 };
 
 /// How many lines are asked for at a time.
@@ -44,7 +44,7 @@ fn write_from(
         let end = run.first + run.count;
         for from in (run.first + before..end).step_by(usize::try_from(BATCH).unwrap_or(1)) {
             let batch: Vec<u64> = (from..end.min(from + BATCH)).collect();
-            store.lines(session.key, &batch, &mut |_, line| {
+            whole_lines(store, session.key, &batch, &mut |_, line| {
                 put(separators.next().unwrap_or_default());
                 put(&line);
             })?;
@@ -107,7 +107,7 @@ pub(crate) fn alone(
     let linked = entries.iter().filter(|entry| entry.link.is_some());
     let linked: Vec<u64> = linked.map(|entry| entry.n).collect();
     let mut found = BTreeMap::new();
-    store.lines(session, &linked, &mut |n, line| {
+    whole_lines(store, session, &linked, &mut |n, line| {
         found.insert(n, EntryId::of(None, LineId::of(&line)));
     })?;
     let id = |entry: &Entry| found.get(&entry.n).copied().unwrap_or(entry.id);

@@ -62,21 +62,34 @@ impl Deriver {
                 entry.map_or(Parent::Missing, Parent::Entry)
             }
         };
-        let name = envelope.tag();
-        if let Some(tag) = name {
-            if self.named(tag, held)?.is_some() {
-                self.twins.insert(tag);
-            }
-            self.names.insert(tag, n);
-        }
-        self.records.push(Record {
+        let record = Record {
             n,
             kind: envelope.kind,
-            name,
+            name: envelope.tag(),
             parent,
             time: envelope.time,
             hint: envelope.hint,
-        });
+        };
+        self.take(record, held)
+    }
+
+    /// Takes in a record as it was derived before.
+    pub(crate) fn keep(&mut self, record: Record) -> Result<(), SessionError> {
+        self.take(record, None)
+    }
+
+    fn take(
+        &mut self,
+        record: Record,
+        held: Option<(&dyn Store, SessionKey)>,
+    ) -> Result<(), SessionError> {
+        if let Some(tag) = record.name {
+            if self.named(tag, held)?.is_some() {
+                self.twins.insert(tag);
+            }
+            self.names.insert(tag, record.n);
+        }
+        self.records.push(record);
         Ok(())
     }
 }

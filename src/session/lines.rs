@@ -10,7 +10,7 @@ use crate::{
         checkpoints::{self, Places},
         ranges,
     },
-    store::Store,
+    store::{Store, whole_lines},
     wire::{Graph, Repair},
 };
 
@@ -141,7 +141,7 @@ pub(crate) fn lines(
         ids.extend(store.entries(session.key, range)?.into_iter().map(|entry| (entry.n, entry.id)));
     }
     let mut lines = Vec::with_capacity(entries.len());
-    store.lines(session.key, entries, &mut |n, line| {
+    whole_lines(store, session.key, entries, &mut |n, line| {
         let record = Raw::object(&line);
         let envelope = record.map(|record| session.format.envelope(record));
         lines.push(Line {
@@ -190,7 +190,7 @@ pub fn messages(
     entry: u64,
 ) -> Result<Vec<Message>, SessionError> {
     let mut messages = Vec::new();
-    store.lines(session.key, &[entry], &mut |_, line| {
+    whole_lines(store, session.key, &[entry], &mut |_, line| {
         messages.extend(
             Raw::object(&line).into_iter().flat_map(|record| session.format.messages(record)),
         );

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::{
     json::Raw,
-    model::{Bulk, Card, NameTag, Operation, Parent, Position, Record, Run, State, Tagged, Tie},
+    model::{
+        Bulk, Card, Kind, NameTag, Operation, Parent, Position, Record, Run, State, Tagged, Tie,
+    },
     session::{Deriver, Session, SessionError, View, derive},
     store::{Derived, Store, StoreError},
     wire::{Envelope, TIED},
@@ -29,6 +31,12 @@ pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, S
     for from in (1..end).step_by(BATCH) {
         let entries: Vec<u64> = (from..(from + BATCH as u64).min(end)).collect();
         store.lines(session.key, &entries, &mut |n, bytes| {
+            let Ok(bytes) = bytes else {
+                let record = lost(store, session, n);
+                derive::see_entry(&mut card, record.kind, record.time, None, session.format);
+                failed = failed.take().or(deriver.keep(record).err());
+                return;
+            };
             let record = Raw::object(&bytes);
             let envelope =
                 record.map_or_else(Envelope::opaque, |record| session.format.envelope(record));
@@ -48,6 +56,19 @@ pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, S
             state,
         }),
     }
+}
+
+/// Returns the record of an entry whose line is lost: as it was derived while there was a line, if that can be read.
+fn lost(store: &dyn Store, session: &Session, n: u64) -> Record {
+    let kept = store.records(session.key, n..n + 1).ok().and_then(|mut kept| kept.pop());
+    kept.unwrap_or(Record {
+        n,
+        kind: Kind::Opaque,
+        name: None,
+        parent: Parent::Root,
+        time: None,
+        hint: Vec::new(),
+    })
 }
 
 /// Folds a session's operations into its state, and shows each.

@@ -11,7 +11,7 @@ use crate::{
     json::Raw,
     model::{Checkpoint, IdPrefix, NameTag, Position},
     session::{Session, SessionError, View, checkpoints},
-    store::{Listed, SessionFilter, Store},
+    store::{Listed, SessionFilter, Store, whole_lines},
     wire::{self, Graph},
 };
 
@@ -245,7 +245,7 @@ fn by_id(store: &dyn Store, session: &Session, wanted: &str) -> Result<Vec<u64>,
     let (low, high) = NameTag::bounds(wanted);
     let candidates = store.named(session.key, low, high)?;
     let mut bearers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    store.lines(session.key, &candidates, &mut |n, line| {
+    whole_lines(store, session.key, &candidates, &mut |n, line| {
         let name = Raw::object(&line).and_then(|record| session.format.envelope(record).name);
         if let Some(name) = name.filter(|name| name.starts_with(wanted)) {
             bearers.entry(name).or_default().push(n);

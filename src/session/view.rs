@@ -12,7 +12,7 @@ use crate::{
     json::Raw,
     model::{Bulk, EntryId, Facts, Kind, LineId, NameTag, Parent, Position, Record, Run},
     session::{Session, SessionError, content, elsewhere::Begins},
-    store::{NewLine, SessionKey, Store, StoreError},
+    store::{NewLine, SessionKey, Store, StoreError, whole_lines},
     wire::{Before, Failure, Format, Graph, Link, Path},
 };
 
@@ -473,7 +473,7 @@ impl Graph for View<'_> {
             return Ok(line.bytes().to_vec());
         }
         let mut found = Vec::new();
-        self.store.lines(self.key()?, &[entry], &mut |_, line| found = line)?;
+        whole_lines(self.store, self.key()?, &[entry], &mut |_, line| found = line)?;
         Ok(found)
     }
 

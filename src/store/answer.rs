@@ -47,7 +47,7 @@ macro_rules! answer_by_look {
             fn since(cursor: Option<&Cursor>) -> (Vec<SessionKey>, Cursor);
         });
         $crate::store::answer::answers!(ByteStore for $store {
-            fn lines(session: SessionKey, entries: &[u64], each: &mut dyn FnMut(u64, Vec<u8>)) -> ();
+            fn lines(session: SessionKey, entries: &[u64], each: &mut dyn FnMut(u64, Result<Vec<u8>, StoreError>)) -> ();
             fn lengths(session: SessionKey, range: Range<u64>) -> Vec<u64>;
             fn kept(session: SessionKey, operation: u64, at: u64) -> Vec<u8>;
             fn check(report: &mut dyn FnMut(Fault)) -> ();

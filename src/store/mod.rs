@@ -29,7 +29,7 @@ pub use commit::{Commit, Known, NewLine};
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use sqlite::{Access, FORMAT_VERSION, RULES_VERSION, SqliteStore, Witness};
-pub use traits::{ByteStore, CacheStore, FactStore, Store, Transaction};
+pub use traits::{ByteStore, CacheStore, FactStore, Store, Transaction, whole_lines};
 pub use values::{
     Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sighting, Sizes,
 };

@@ -71,12 +71,13 @@ pub trait FactStore {
 
 /// The bytes of a store.
 pub trait ByteStore {
-    /// Hands over the lines of these entries, in this order, each checked against its entry's id.
+    /// Hands over the lines of these entries, in this order, each checked against its entry's id; of a line that is
+    /// damaged or missing, the [`StoreError::Corrupt`] that says so.
     fn lines(
         &self,
         session: SessionKey,
         entries: &[u64],
-        each: &mut dyn FnMut(u64, Vec<u8>),
+        each: &mut dyn FnMut(u64, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError>;
 
     /// Returns how many bytes the lines of the entries with these numbers have, in order.
@@ -177,4 +178,20 @@ pub trait Transaction {
 
     /// Makes all of it durable.
     fn commit(self: Box<Self>) -> Result<Committed, StoreError>;
+}
+
+/// Hands over the lines of these entries, in this order; the first one that is damaged or missing is an error.
+pub fn whole_lines(
+    store: &(impl ByteStore + ?Sized),
+    session: SessionKey,
+    entries: &[u64],
+    each: &mut dyn FnMut(u64, Vec<u8>),
+) -> Result<(), StoreError> {
+    let mut damaged = None;
+    store.lines(session, entries, &mut |entry, line| match line {
+        Ok(line) if damaged.is_none() => each(entry, line),
+        Ok(_) => {}
+        Err(error) => damaged = damaged.take().or(Some(error)),
+    })?;
+    damaged.map_or(Ok(()), Err)
 }

@@ -7,7 +7,7 @@ use crate::{
     live::WritableFile,
     model::{EntryId, Position, Run, SessionName, State, Timestamp},
     session::{Growth, Session, SessionError, View},
-    store::{Store, StoreError},
+    store::{Store, StoreError, whole_lines},
     sync::{
         Archive, SyncError,
         live_file::{LiveFile, live_file},
@@ -115,7 +115,7 @@ impl<'a> Standing<'a> {
     pub(crate) fn line(&self, entry: u64) -> Result<Vec<u8>, SyncError> {
         let mut line = Vec::new();
         if let Some(session) = &self.session {
-            self.store().lines(session.key, &[entry], &mut |_, found| line = found)?;
+            whole_lines(self.store(), session.key, &[entry], &mut |_, found| line = found)?;
         }
         Ok(line)
     }

@@ -8,7 +8,7 @@ use undertext::{
     live::Writable,
     model::{Block, Timestamp},
     ops::{self, Ambient, Archive, Layers, Session, Severity, Target, Workspace},
-    store::{Access, SessionFilter, SqliteStore, Store as _},
+    store::{Access, SessionFilter, SqliteStore, Store as _, whole_lines},
     wire::{self, Draft, Speaker},
 };
 use uuid::Uuid;
@@ -148,7 +148,7 @@ pub(crate) fn lines(archive: &Archive, session: &Session) -> Vec<Vec<u8>> {
     let store = archive.store();
     let all: Vec<u64> = (1..=store.state(session.key).unwrap().entries()).collect();
     let mut lines = Vec::new();
-    store.lines(session.key, &all, &mut |_, line| lines.push(line)).unwrap();
+    whole_lines(store, session.key, &all, &mut |_, line| lines.push(line)).unwrap();
     lines
 }
 

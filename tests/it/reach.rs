@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use undertext::json::Raw;
 use undertext::ops;
+use undertext::store::whole_lines;
 
 use crate::{fixture::Seeded, needs};
 
@@ -31,7 +32,7 @@ fn every_message_of_a_real_session_is_shown() {
                     talk.insert(n);
                 }
             };
-            archive.store().lines(session.key, &numbers, each).unwrap();
+            whole_lines(archive.store(), session.key, &numbers, each).unwrap();
             all += talk.len();
             for entry in entries.iter().filter(|entry| talk.contains(&entry.n)) {
                 if seen.contains(&entry.id) {

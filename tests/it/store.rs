@@ -23,7 +23,7 @@ use undertext::{
     },
     store::{
         Access, Cursor, Derived, MemoryStore, SessionFilter, SessionKey, Sighting, SqliteStore,
-        Store, StoreError,
+        Store, StoreError, whole_lines,
     },
 };
 
@@ -509,7 +509,7 @@ fn a_session_that_is_not_there_is_no_answer() {
             store.state(nobody).err(),
             store.card(nobody).err(),
             store.kept(nobody, 1, 0).err(),
-            store.lines(nobody, &[1], &mut |_, _| ()).err(),
+            whole_lines(store, nobody, &[1], &mut |_, _| ()).err(),
         ];
         for error in refused {
             assert_eq!(error.as_ref().map(kind), Some("corrupt"), "{error:?}");

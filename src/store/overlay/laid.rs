@@ -236,7 +236,7 @@ impl ByteStore for Laid<'_> {
         &self,
         session: SessionKey,
         entries: &[u64],
-        each: &mut dyn FnMut(u64, Vec<u8>),
+        each: &mut dyn FnMut(u64, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError> {
         self.known(session)?;
         let sheet = self.sheet(session);
@@ -244,15 +244,18 @@ impl ByteStore for Laid<'_> {
         let mut rest = entries;
         while let Some((&n, more)) = rest.split_first() {
             if let Some((_, line)) = late(n) {
-                each(n, line.to_vec());
+                each(n, Ok(line.to_vec()));
                 rest = more;
                 continue;
             }
             let end = rest.iter().position(|n| late(*n).is_some()).unwrap_or(rest.len());
             let (held, more) = rest.split_at(end);
-            match self.beneath {
-                Some(store) => store.lines(session, held, each)?,
-                None => return Err(StoreError::corrupt(format!("entry {n}"), "it has no line")),
+            if let Some(store) = self.beneath {
+                store.lines(session, held, each)?;
+            } else {
+                for &n in held {
+                    each(n, Err(StoreError::corrupt(format!("entry {n}"), "it has no line")));
+                }
             }
             rest = more;
         }

@@ -31,6 +31,8 @@ use crate::{
     store::{NewLine, SessionKey, Sizes, StoreError, commit::Whole},
 };
 
+/// The number of a line that was damaged and found nowhere.
+pub(super) const LOST: i64 = 0;
 /// How many opened segments are kept at hand.
 const OPEN_SEGMENTS: usize = 12;
 /// Of how many segments the lengths of lines are kept at hand.
@@ -312,13 +314,13 @@ impl Bytes {
         Ok(None)
     }
 
-    /// Hands over the lines of entries, each checked against the entry's id.
+    /// Hands over the lines of entries, each checked against the entry's id; of one that is damaged, the error.
     pub(super) fn lines(
         &self,
         db: &Connection,
         session: SessionKey,
         entries: &[u64],
-        each: &mut dyn FnMut(u64, Vec<u8>),
+        each: &mut dyn FnMut(u64, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError> {
         let mut find = db.prepare_cached(
             "SELECT e.id, k.id, e.line FROM entry e
@@ -331,21 +333,34 @@ impl Bytes {
                     let link: Option<[u8; 32]> = row.get(1)?;
                     Ok((EntryId::new(hash(row, 0)?), link.map(EntryId::new), row.get(2)?))
                 })
-                .optional()?;
-            let item = || format!("entry {n}");
-            let Some((id, link, key)) = row else {
-                return Err(StoreError::corrupt(item(), "it has no line"));
-            };
-            let line = self.line(db, key)?;
-            if EntryId::of(link, LineId::of(&line)) != id {
-                return Err(StoreError::corrupt(
-                    item(),
-                    "its line is not the one that its id was made of",
-                ));
+                .optional();
+            let line = row.map_err(StoreError::from).and_then(|row| self.line_of(db, n, row));
+            match line {
+                Ok(_) | Err(StoreError::Corrupt { .. }) => each(n, line),
+                Err(error) => return Err(error),
             }
-            each(n, line);
         }
         Ok(())
+    }
+
+    /// Returns the line of an entry by its row: the entry's id, that of the entry it is linked to, and the line's number.
+    fn line_of(
+        &self,
+        db: &Connection,
+        n: u64,
+        row: Option<(EntryId, Option<EntryId>, i64)>,
+    ) -> Result<Vec<u8>, StoreError> {
+        let torn = |problem: &str| StoreError::corrupt(format!("entry {n}"), problem);
+        let (id, link, key) = row.ok_or_else(|| torn("it has no line"))?;
+        if key == LOST {
+            return Err(torn("its line is lost"));
+        }
+        let line = self.line(db, key)?;
+        if EntryId::of(link, LineId::of(&line)) == id {
+            Ok(line)
+        } else {
+            Err(torn("its line is not the one that its id was made of"))
+        }
     }
 
     /// Returns a line, which is checked against nothing but its length.

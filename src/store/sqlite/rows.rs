@@ -341,7 +341,7 @@ impl ByteStore for Tables {
         &self,
         session: SessionKey,
         entries: &[u64],
-        each: &mut dyn FnMut(u64, Vec<u8>),
+        each: &mut dyn FnMut(u64, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError> {
         self.bytes.borrow().lines(&self.db, session, entries, each)
     }

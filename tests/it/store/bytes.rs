@@ -2,7 +2,7 @@
 
 use undertext::{
     model::line,
-    store::{Access, ByteStore, SessionKey, Store},
+    store::{Access, ByteStore, SessionKey, Store, whole_lines},
 };
 
 use super::{
@@ -38,7 +38,7 @@ fn a_cut_line_is_kept_as_the_beginning_of_the_one_that_it_was_cut_from() {
         next.lines[1].cut_from(&whole, &shape.texts);
         commit(store, next).unwrap();
         let mut lines = Vec::new();
-        store.lines(key, &[3, 4, 6], &mut |_, line| lines.push(line)).unwrap();
+        whole_lines(store, key, &[3, 4, 6], &mut |_, line| lines.push(line)).unwrap();
         assert!(lines == [whole.clone(), cut.clone(), again]);
         assert_whole(store);
         let sizes = store.sizes().unwrap();
@@ -105,19 +105,17 @@ pub(crate) fn assert_all(store: &dyn Store, key: SessionKey, batches: &[Vec<Vec<
     let numbers: Vec<u64> = (3..3 + all.len() as u64).collect();
     // In order, and backwards, which asks for segments in another order.
     let mut at = 0;
-    store
-        .lines(key, &numbers, &mut |_, line| {
-            assert!(line == *all[at], "line {at}");
-            at += 1;
-        })
-        .unwrap();
+    whole_lines(store, key, &numbers, &mut |_, line| {
+        assert!(line == *all[at], "line {at}");
+        at += 1;
+    })
+    .unwrap();
     assert_eq!(at, all.len());
     let backwards: Vec<u64> = numbers.iter().rev().copied().collect();
-    store
-        .lines(key, &backwards, &mut |n, line| {
-            assert!(line == *all[usize::try_from(n).unwrap() - 3]);
-        })
-        .unwrap();
+    whole_lines(store, key, &backwards, &mut |n, line| {
+        assert!(line == *all[usize::try_from(n).unwrap() - 3]);
+    })
+    .unwrap();
     let lengths = store.lengths(key, 3..u64::MAX).unwrap();
     assert_eq!(lengths, all.iter().map(|line| line.len() as u64).collect::<Vec<_>>());
     assert_whole(store);

@@ -14,7 +14,9 @@ use std::{
 
 use undertext::{
     model::{Bulk, OperationId, SessionName},
-    store::{Access, ByteStore, CacheStore, FactStore, SqliteStore, Store, StoreError},
+    store::{
+        Access, ByteStore, CacheStore, FactStore, SqliteStore, Store, StoreError, whole_lines,
+    },
 };
 
 use super::{
@@ -84,7 +86,7 @@ fn assert_kept(store: &dyn Store, acknowledged: &[Vec<u8>]) {
     let mut add = |_, line| {
         lines.insert(line);
     };
-    store.lines(key, &numbers, &mut add).unwrap();
+    whole_lines(store, key, &numbers, &mut add).unwrap();
     for line in acknowledged {
         let text = String::from_utf8_lossy(line);
         assert!(lines.contains(line), "{text:.60} was acknowledged and is lost");
@@ -350,7 +352,7 @@ fn everything(folder: &Folder) -> Result<Vec<String>, StoreError> {
         all.push(format!("{:?}", store.lengths(key, range)?));
         let numbers: Vec<u64> = entries.iter().map(|entry| entry.n).collect();
         all.push(format!("{entries:?}"));
-        store.lines(key, &numbers, &mut |n, line| all.push(format!("{n} {line:?}")))?;
+        whole_lines(&store, key, &numbers, &mut |n, line| all.push(format!("{n} {line:?}")))?;
     }
     Ok(all)
 }
@@ -436,7 +438,7 @@ fn what_is_damaged_is_kept_once_more_when_it_comes_again() {
             let key = add(id, n);
             for (at, line) in (3..).zip(lines(n)) {
                 assert_eq!(line_of(&store, key, at), line, "{more} {id} {at}");
-                assert!(store.lines(damaged, &[at], &mut |_, _| ()).is_err());
+                assert!(whole_lines(&store, damaged, &[at], &mut |_, _| ()).is_err());
             }
         }
         let mut sessions = BTreeSet::new();

@@ -14,7 +14,7 @@ use undertext::{
     model::{IdPrefix, NameTag, Place, SessionName, StoreId},
     store::{
         Access, Commit, Fault, MemoryStore, SessionFilter, SessionKey, SqliteStore, Store,
-        StoreError,
+        StoreError, whole_lines,
     },
 };
 
@@ -203,7 +203,7 @@ pub(crate) fn kind(error: &StoreError) -> &'static str {
 /// Returns a line, or the kind of the error.
 fn line(store: &dyn Store, key: SessionKey, n: u64) -> Result<Vec<u8>, &'static str> {
     let mut found = Vec::new();
-    store.lines(key, &[n], &mut |_, line| found = line).map_err(|error| kind(&error))?;
+    whole_lines(store, key, &[n], &mut |_, line| found = line).map_err(|error| kind(&error))?;
     Ok(found)
 }
 
@@ -290,7 +290,7 @@ pub(crate) fn answers(store: &dyn Store, name: &SessionName) -> Vec<String> {
     // In turns from the beginning and the end, and one twice.
     let mixed: Vec<u64> = (1..=total).flat_map(|n| [n, end - n]).take(60).collect();
     let mut lines = Vec::new();
-    store.lines(key, &mixed, &mut |n, line| lines.push((n, line))).unwrap();
+    whole_lines(store, key, &mixed, &mut |n, line| lines.push((n, line))).unwrap();
     all.push(format!("lines: {lines:?}"));
     for entry in store.entries(key, 0..u64::MAX).unwrap().iter().take(40) {
         for digits in [1, 2, 11, 12, 13, 64] {

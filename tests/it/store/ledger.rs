@@ -235,17 +235,16 @@ impl ByteStore for Ledger {
         &self,
         session: SessionKey,
         entries: &[u64],
-        each: &mut dyn FnMut(u64, Vec<u8>),
+        each: &mut dyn FnMut(u64, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError> {
         let all = self.held().lines(session)?;
         for &n in entries {
-            let found = all.iter().find(|(entry, _)| entry.n == n);
-            let (entry, line) = found.ok_or_else(|| damaged("an entry"))?;
             let linked = |n: u64| all.iter().find(|(entry, _)| entry.n == n).map(|(e, _)| e.id);
-            if EntryId::of(entry.link.and_then(linked), LineId::of(line)) != entry.id {
-                return Err(damaged("a line"));
-            }
-            each(n, line.clone());
+            let found = all.iter().find(|(entry, _)| entry.n == n);
+            let whole = found.filter(|(entry, line)| {
+                EntryId::of(entry.link.and_then(linked), LineId::of(line)) == entry.id
+            });
+            each(n, whole.map(|(_, line)| line.clone()).ok_or_else(|| damaged("a line")));
         }
         Ok(())
     }

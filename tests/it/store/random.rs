@@ -8,7 +8,7 @@ use undertext::{
     model::{Command, Kind, NameTag, Origin, Parent, Tie, TieKind, Timestamp},
     store::{
         Commit, Cursor, Derived, FactStore, MemoryStore, SessionKey, Sighting, SqliteStore, Store,
-        StoreError, Transaction,
+        StoreError, Transaction, whole_lines,
     },
 };
 
@@ -197,7 +197,7 @@ impl Sides {
             for (key, _) in store.names().unwrap() {
                 for (n, counted) in store.counts(key, 0..u64::MAX, 1).unwrap() {
                     let mut found = Vec::new();
-                    store.lines(key, &[n], &mut |_, line| found = line).unwrap();
+                    whole_lines(store, key, &[n], &mut |_, line| found = line).unwrap();
                     assert_eq!(counted, tokens(&found));
                 }
             }
@@ -306,8 +306,7 @@ fn do_part(
                 let key = store.session(&writer.name).unwrap().unwrap();
                 let mut counts = Vec::new();
                 for n in entries.iter().filter(|n| **n <= writer.ids.len() as u64) {
-                    store
-                        .lines(key, &[*n], &mut |n, line| counts.push((n, tokens(&line))))
+                    whole_lines(*store, key, &[*n], &mut |n, line| counts.push((n, tokens(&line))))
                         .unwrap();
                 }
                 writing.count(key, 1, &counts).unwrap();

@@ -6,7 +6,7 @@
 use std::{thread, time::Duration};
 
 use undertext::store::{
-    Access, ByteStore, CacheStore, Cursor, FactStore, MemoryStore, SessionKey, Store, StoreError,
+    Access, CacheStore, Cursor, FactStore, MemoryStore, SessionKey, Store, StoreError, whole_lines,
 };
 
 use super::{
@@ -364,7 +364,7 @@ fn two_programs_that_write_at_once_lose_nothing() {
         let mut lines = Vec::new();
         let total = store.state(key).unwrap().entries();
         let all: Vec<u64> = (4..=total).collect();
-        store.lines(key, &all, &mut |_, line| lines.push(line)).unwrap();
+        whole_lines(&store, key, &all, &mut |_, line| lines.push(line)).unwrap();
         for (own, said) in ends {
             let key = store.session(&own.name).unwrap().unwrap();
             assert_eq!(store.state(key).unwrap(), own.state);
