@@ -102,7 +102,7 @@
 //! store     persistence: facts, bytes, caches           -> model disk
 //! live      files that an agent reads                   -> model json wire disk
 //! session   a session as it is read, and verbs' plans   -> model json dag wire store
-//! report    what verbs answer, and its JSON             -> model wire context store session settings
+//! report    what verbs answer, its JSON and hints       -> model wire context store session settings
 //! sync      files and store: all locks and transactions -> model json wire store session live disk report
 //! ops       verbs, a function each                      -> model json dag wire context store session sync live disk report
 //! render    what is shown (of the program)              -> the library
@@ -155,6 +155,8 @@
 //! the counts made while reading, as a cache.
 //!
 //! Architecture invariant: the JSON of an answer is spelt in [`report`], and in no face.
+//!
+//! Architecture invariant: a hint is a value of the library, and a face spells its command line.
 //!
 //! Architecture invariant: text from outside reaches a terminal only through `render/safe`.
 //!

@@ -10,18 +10,18 @@ use undertext::model::EntryId;
 use undertext::ops::{
     self, AppendedEntry, Archive, Compacted, Compacting, Manner, OpsError, Session, SyncError,
 };
-use undertext::report::NewEntry;
+use undertext::report::{Line, NewEntry};
 use undertext::wire::{Draft, Speaker};
 
-use super::common::{DIGITS, counted};
+use super::common::counted;
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::models::{self, Summing};
 use super::words::About;
 use super::{Context, env};
 use crate::render::safe;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
+use crate::render::units::DIGITS;
 
 /// More entries than this are summed up for people.
 const LISTED: usize = 10;
@@ -149,13 +149,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             context.output.note(&format!("Checkpoints {first} to {last} stand before the turns"));
         }
     }
-    if let Some(entry) = appended.cut.first() {
-        let hidden = Line::about("show").with(format!("{entry:.DIGITS$}")).with("--hidden");
-        let count = appended.cut.len() as u64;
-        let cut =
-            counted(count, "result is cut, and kept whole", "results are cut, and kept whole");
-        context.output.hint(hidden.to(format!("{cut}; to read what is hidden")));
-    }
+    context.output.hints(appended.hints());
     if let Some(done) = &compacted {
         models::tell(context, done)?;
     }
@@ -260,7 +254,7 @@ fn read(context: &Context, file: &Path) -> Result<Vec<u8>, CommandError> {
         let is_stream = matches!(Refusal::of(&error), Some(Refusal::NoFile(_)));
         let error = anyhow!(error).context(format!("cannot read {}", safe::path(file)));
         let error = CommandError::user(error);
-        let stdin = Line::about("append").with("--jsonl").with("-");
+        let stdin = Line::about("append").flag("jsonl").with("-");
         let hint = stdin.to("what a program prints is read from stdin");
         if is_stream { error.hinted(hint) } else { error }
     })

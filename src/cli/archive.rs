@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use undertext::model::SessionName;
 use undertext::ops::{self, Archive, Elsewhere, Notice, Place, Session, SessionError, Workspace};
+use undertext::report::{Hint, Line};
 use undertext::store::{Access, StoreError};
 
 use super::Context;
-use super::advice::sessions;
 use super::common::shown;
 use super::error::CommandError;
-use super::hint::Line;
 
 impl Context {
     /// Opens the archive to read; nothing is written or made.
@@ -103,7 +102,7 @@ impl Context {
             self.short_name(&archive, &session).ok()
         });
         if let Some(name) = held {
-            let graph = Line::new("graph").option("-s", name);
+            let graph = Line::new("graph").option("session", name);
             let words = "this is the file alone; the store has its branches and what was cut";
             self.output.hint(graph.to(words));
         }
@@ -218,7 +217,7 @@ impl Context {
                 error
                     .hinted(
                         Line::new("sessions")
-                            .option("--folder", wanted)
+                            .option("folder", wanted)
                             .to("list the sessions that work in it"),
                     )
                     .hinted(Line::new("import").with(typed).to("take in the session files in it")),
@@ -230,7 +229,7 @@ impl Context {
         });
         let error =
             CommandError::user(anyhow!("there is no file {name}, and no session of that name"));
-        is_path.then(|| error.hinted(sessions()))
+        is_path.then(|| error.hinted(Hint::sessions()))
     }
 
     /// Returns what the current folder tells.

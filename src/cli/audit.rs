@@ -7,13 +7,13 @@ use undertext::report::Omitted;
 use undertext::wire::Earlier;
 
 use super::Context;
-use super::common::{DIGITS, counted};
+use super::common::counted;
 use super::env;
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
+use crate::render::units::DIGITS;
 
 /// Show what was cut in a session, when, by whom, and how much of it is hidden
 ///
@@ -64,10 +64,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             "{entries} cut from {before} to {after} characters, about {} to {} tokens; {share} is hidden, and kept",
             total.tokens.0, total.tokens.1
         ))?;
-        if let Some(one) = audit.standing().last() {
-            let show = Line::about("show").with(format!("{:.DIGITS$}", one.entry)).with("--hidden");
-            context.output.hint(show.to("to read what the last one hides"));
-        }
+        context.output.hints(audit.hints());
     }
     if !audit.earlier.is_empty() {
         if !audit.replaced.is_empty() {

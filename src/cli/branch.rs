@@ -3,11 +3,11 @@
 use std::ffi::{OsStr, OsString};
 
 use undertext::ops;
+use undertext::report::Report as _;
 
 use super::Context;
 use super::common;
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::words::{About, Noun, text};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -88,6 +88,6 @@ fn make(
         return Ok(Exit::Yes);
     }
     context.say(&format!("Made branch {} at {}", made.branch, common::short(made.entry)))?;
-    context.output.hint(Line::about("switch").with(&made.branch).to("to go on there"));
+    context.output.hints(made.hints());
     Ok(Exit::Yes)
 }

@@ -1,10 +1,10 @@
 //! `checkpoint`: gives the place where the session stands a number.
 
 use undertext::ops;
+use undertext::report::Report as _;
 
 use super::Context;
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::words::About;
 
 /// Mark the current position, to go back to it
@@ -37,6 +37,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let n = marked.checkpoint;
     let already = if marked.operation.is_none() { " stands here already" } else { "" };
     context.say(&format!("Checkpoint {n}{already}"))?;
-    context.output.hint(Line::about("revert").with(n.to_string()).to("to come back to it"));
+    context.output.hints(marked.hints());
     Ok(Exit::Yes)
 }

@@ -5,16 +5,14 @@ use std::str::FromStr;
 
 use undertext::model::EntryId;
 use undertext::ops::{self, Archive, Kin, Manner, Session};
-use undertext::report::{Changed, Report, Reverted, Undone};
+use undertext::report::{Changed, Line, Report, Reverted, Undone};
 
 use super::Context;
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use crate::render::table::Table;
+use crate::render::units::DIGITS;
 use crate::render::{json, safe};
 
-/// How many digits of an entry's id people are shown.
-pub(crate) const DIGITS: usize = 12;
 /// However wide the terminal, the line that names a session is not wider.
 const WIDEST: usize = 80;
 
@@ -111,17 +109,16 @@ pub(crate) fn tell_back(
     if rotated.is_none() && reverted.written.is_none() {
         context.output.note("The agent's own file is not changed");
         let file = context.free_name(changed)?;
-        let export = Line::about("export").option("-o", file);
+        let export = Line::about("export").option("out", file);
         context.output.hint(export.to("to write this state to a file"));
     }
-    context.output.hint(Line::about("undo").to("to undo"));
+    context.output.hints(report.hints());
     Ok(Exit::Yes)
 }
 
-/// Tells what an undo or a redo did, and by which command it is undone in turn; `report` is what programs are told.
+/// Tells what an undo or a redo did; `report` is what programs are told.
 pub(crate) fn tell_undone(
     context: &mut Context,
-    back: &str,
     changed: (&Archive, &Session),
     report: &impl Report,
     undone: &Undone,
@@ -138,7 +135,7 @@ pub(crate) fn tell_undone(
         context.say(&format!("What came after it is kept as {branches} {left}"))?;
     }
     context.say_written(undone.written.as_deref(), rotated)?;
-    context.output.hint(Line::about(back).to(format!("to {back}")));
+    context.output.hints(report.hints());
     Ok(Exit::Yes)
 }
 

@@ -2,11 +2,11 @@
 
 use undertext::context::event::Cause;
 use undertext::ops::{self, Compacting, Part, Planned};
+use undertext::report::Report as _;
 
 use super::Context;
 use super::common::{Writing, capital};
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::models::{self, Kit, Summing};
 use super::words::About;
 use crate::render::style::Label;
@@ -96,8 +96,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     models::tell(context, &done)?;
-    context.output.hint(Line::about("context").to("to see what a model would be sent"));
-    context.output.hint(Line::about("undo").to("to undo"));
+    context.output.hints(done.hints());
     Ok(Exit::Yes)
 }
 

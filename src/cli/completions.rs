@@ -6,8 +6,8 @@ use anyhow::anyhow;
 use clap_complete::Shell;
 
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::{Context, NAME};
+use undertext::report::Line;
 
 /// Print a script that completes commands and options in a shell
 #[derive(Debug, clap::Args)]

@@ -5,12 +5,11 @@ use std::io::Write as _;
 
 use undertext::model::EntryId;
 use undertext::ops::{self, Diff, Difference, Line, Side};
-use undertext::report::{Only, Renewed, Reworded, Same, Tally};
+use undertext::report::{self, Only, Renewed, Reworded, Same, Tally};
 
 use super::Context;
 use super::common::{counted, short};
 use super::error::{CommandError, Exit};
-use super::hint;
 use super::words::{About, Noun};
 use crate::render::conversation::{self, Manner};
 use crate::render::diff;
@@ -141,7 +140,7 @@ fn show(
     if matches!(row, Difference::Only(Side::Other, _)) {
         naming.session = there.map(OsStr::to_owned);
     }
-    let command = |entry: &str| naming.spell(&hint::Line::about("show").with(entry));
+    let command = |entry: &str| naming.spell(&report::Line::about("show").with(entry));
     let manner = Manner {
         styles,
         zone: context.env.zone,

@@ -1,13 +1,12 @@
 //! `doctor`: looks at the folder of the store, and mends what it can.
 
 use undertext::ops::{self, Ailment, Cure};
-use undertext::report::Examined;
+use undertext::report::{Examined, Report as _};
 use undertext::store::StoreError;
 
 use super::Context;
 use super::common::shown;
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 
 /// Look at the folder of the store: its place, its modes, its owner, and what crashes left behind
 ///
@@ -41,16 +40,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for ailment in &ailments {
         tell(context, ailment)?;
     }
-    let ok = ailments.iter().all(|ailment| ailment.cured);
-    let exit = if ok { Exit::Yes } else { Exit::No };
-    if context.answer(&Examined { ok, path: &root })? {
+    let examined = Examined { path: &root, ailments: &ailments };
+    let exit = if examined.is_ok() { Exit::Yes } else { Exit::No };
+    if context.answer(&examined)? {
         return Ok(exit);
     }
-    if ok {
+    if examined.is_ok() {
         context.say(&format!("{} is in order", shown(&root)))?;
-    } else if ailments.iter().any(|ailment| ailment.cure != Cure::Person) {
-        context.output.hint(Line::new("doctor").with("--fix").to("to mend what can be mended"));
     }
+    context.output.hints(examined.hints());
     Ok(exit)
 }
 

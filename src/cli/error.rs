@@ -6,9 +6,10 @@
 use std::io;
 use std::process::ExitCode;
 
+use undertext::report::Hint;
 use undertext::store::StoreError;
 
-use super::hint::{Hint, Naming};
+use super::hint::Naming;
 use crate::render::safe;
 use crate::render::style::{Label, Styles};
 
@@ -64,6 +65,11 @@ impl CommandError {
         self
     }
 
+    /// Returns what can be done next.
+    pub(crate) fn into_hints(self) -> Vec<Hint> {
+        self.hints
+    }
+
     /// Returns whether it says that there is no store.
     pub(crate) fn is_absence(&self) -> bool {
         self.error
@@ -104,7 +110,7 @@ impl CommandError {
             tell(Label::Error, title, &error.to_string());
         }
         for hint in &self.hints {
-            tell(Label::Hint, "hint:", &hint.spell(naming));
+            tell(Label::Hint, "hint:", &naming.spell_hint(hint));
         }
         if self.kind == Kind::Internal {
             tell(Label::Hint, "hint:", "this is a defect of undertext; please report it");
@@ -155,9 +161,9 @@ impl From<&CommandError> for ExitCode {
 mod tests {
     use anyhow::{Context as _, anyhow};
     use insta::assert_snapshot;
+    use undertext::report::Line;
 
     use super::*;
-    use crate::cli::hint::Line;
 
     #[test]
     fn an_error_tells_its_causes_then_the_next_step() {

@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use undertext::disk::{self, Refusal};
 use undertext::ops::{self, Archive, Session};
-use undertext::report::Exported;
+use undertext::report::{Exported, Line};
 
 use super::Context;
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -79,7 +78,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         export(&archive, &session, generation, &mut write)?;
         if context.env.terminal.stdout {
             let file = context.free_name((&archive, &session))?;
-            context.output.hint(Line::about("export").option("-o", file).to("to write a file"));
+            context.output.hint(Line::about("export").option("out", file).to("to write a file"));
         }
         return Ok(Exit::Yes);
     };

@@ -10,9 +10,9 @@ use anyhow::anyhow;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use undertext::model::Operation;
 use undertext::ops;
+use undertext::report::{Hint, Line};
 
 use super::error::{CommandError, Exit};
-use super::hint::{Hint, Line};
 use super::output::Output;
 use super::{Context, NAME};
 use crate::render::safe;
@@ -194,7 +194,7 @@ pub(crate) fn misuse(args: &[OsString], answer: &clap::Error) -> CommandError {
     }
     let verb = args.iter().skip(1).filter_map(|word| word.to_str());
     let verb = verb.into_iter().find(|word| is_command(word));
-    let help = verb.map_or_else(|| Line::new("help"), |verb| Line::new(verb).with("--help"));
+    let help = verb.map_or_else(|| Line::new("help"), |verb| Line::new(verb).flag("help"));
     error.hinted(help.to("how it is used"))
 }
 

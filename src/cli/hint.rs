@@ -1,31 +1,19 @@
-//! Hints: what can be done next, in words and perhaps with a command line that can be typed as it stands.
+//! Hints as people are shown them: in words, and perhaps with a command line that can be typed as it stands.
 //!
-//! A [`Line`] is a verb with its arguments. Which store and which session it must name is known when it is shown: [`Naming`]
-//! holds what was typed, and spells every command line that a person is shown.
+//! [`Naming`] knows which store and which session was typed, and spells every command line that a person is shown.
 //!
 //! Invariant: no other file spells a command line in what a command prints; a test reads the sources for that.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use undertext::report::{Argument, Hint, Line};
+
 use crate::render::safe;
+use crate::render::units::DIGITS;
 
 /// The name of the program.
 pub(crate) const NAME: &str = "undertext";
-
-/// A hint: words, and perhaps the command that they speak of.
-#[derive(Clone, Debug)]
-pub(crate) struct Hint {
-    words: String,
-    line: Option<Line>,
-}
-
-/// A command, but for the store and the session that it must name.
-#[derive(Clone, Debug)]
-pub(crate) struct Line {
-    words: Vec<OsString>,
-    is_about_session: bool,
-}
 
 /// What a command line must name so that it works on the same store and the same session.
 #[derive(Clone, Debug, Default)]
@@ -36,78 +24,53 @@ pub(crate) struct Naming {
     pub(crate) session: Option<OsString>,
 }
 
-impl From<&str> for Hint {
-    fn from(words: &str) -> Self {
-        words.to_owned().into()
-    }
-}
-
-impl From<String> for Hint {
-    fn from(words: String) -> Self {
-        Self { words, line: None }
-    }
-}
-
-impl Hint {
-    /// Returns the hint as it is shown.
-    pub(crate) fn spell(&self, naming: &Naming) -> String {
-        match &self.line {
-            Some(line) => format!("{}: {}", self.words, naming.spell(line)),
-            None => self.words.clone(),
-        }
-    }
-}
-
-impl Line {
-    /// Returns a command that names its session itself, or is about none.
-    pub(crate) fn new(verb: &str) -> Self {
-        Self { words: vec![verb.into()], is_about_session: false }
-    }
-
-    /// Returns a command about the session at hand.
-    pub(crate) fn about(verb: &str) -> Self {
-        Self { is_about_session: true, ..Self::new(verb) }
-    }
-
-    /// Adds a word.
-    pub(crate) fn with(mut self, word: impl Into<OsString>) -> Self {
-        self.words.push(word.into());
-        self
-    }
-
-    /// Adds an option with its value.
-    pub(crate) fn option(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
-        let value = value.as_ref();
-        if value.as_encoded_bytes().first().is_none_or(|&first| first == b'-') {
-            // As a word of its own, it would be taken for an option.
-            let mut joined = OsString::from(name);
-            joined.push("=");
-            joined.push(value);
-            return self.with(joined);
-        }
-        self.words.extend([name.into(), value.to_owned()]);
-        self
-    }
-
-    /// Returns the hint to type this command for what the words say.
-    pub(crate) fn to(self, words: impl Into<String>) -> Hint {
-        Hint { words: words.into(), line: Some(self) }
-    }
-}
-
 impl Naming {
+    /// Returns a hint as it is shown.
+    pub(crate) fn spell_hint(&self, hint: &Hint) -> String {
+        match &hint.line {
+            Some(line) => format!("{}: {}", hint.words, self.spell(line)),
+            None => hint.words.clone(),
+        }
+    }
+
     /// Returns a command line as it can be typed.
     pub(crate) fn spell(&self, line: &Line) -> String {
-        let mut line = line.clone();
-        if let Some(session) = self.session.as_ref().filter(|_| line.is_about_session) {
-            line = line.option("-s", session);
-        }
-        if let Some(store) = &self.store {
-            line = line.option("--store", store);
-        }
-        let words = line.words.iter().map(|word| quoted(word));
-        [NAME.to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+        let named = |name, value: Option<OsString>| Some(Argument::Option { name, value: value? });
+        let session = self.session.clone().filter(|_| line.is_about_session);
+        let store = self.store.clone().map(OsString::from);
+        let naming = [named("session", session), named("store", store)];
+        let arguments = line.arguments.iter().cloned().chain(naming.into_iter().flatten());
+        let words = [NAME.into(), OsString::from(&line.verb)];
+        let words = words.into_iter().chain(arguments.flat_map(typed));
+        words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Returns the words by which an argument is typed.
+fn typed(argument: Argument) -> Vec<OsString> {
+    let option = |name: &str| match name {
+        "out" => OsString::from("-o"),
+        "session" => "-s".into(),
+        name => format!("--{name}").into(),
+    };
+    match argument {
+        Argument::Word(word) => vec![word],
+        Argument::Entry(entry) => vec![format!("{entry:.DIGITS$}").into()],
+        Argument::Flag(name) => vec![option(name)],
+        Argument::Option { name, value } if is_like_an_option(&value) => {
+            // As a word of its own, it would be taken for an option.
+            let mut joined = option(name);
+            joined.push("=");
+            joined.push(value);
+            vec![joined]
+        }
+        Argument::Option { name, value } => vec![option(name), value],
+    }
+}
+
+/// Returns whether a word is empty or begins with a dash.
+fn is_like_an_option(word: &OsStr) -> bool {
+    word.as_encoded_bytes().first().is_none_or(|&first| first == b'-')
 }
 
 /// Returns a word as a shell reads it.
@@ -154,7 +117,7 @@ mod tests {
         check(naming(Some("my store"), None), &import, "undertext import --store 'my store'");
         check(naming(Some("-s"), Some("-x")), &undo, "undertext undo -s=-x --store=-s");
         let revert = Line::about("revert").with("HEAD~2").to("to go back");
-        let spelt = revert.spell(&naming(None, Some("it's")));
+        let spelt = naming(None, Some("it's")).spell_hint(&revert);
         assert_eq!(spelt, r"to go back: undertext revert HEAD~2 -s 'it'\''s'");
     }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use undertext::ops;
+use undertext::report::Line;
 
 use super::Context;
 use super::common::number;
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::words::About;
 use crate::render::conversation::{self, Manner};
 

@@ -8,7 +8,6 @@
 
 #![expect(clippy::doc_markdown, reason = "doc comments are help here, and backticks would show")]
 
-mod advice;
 mod append;
 mod archive;
 mod attach;
@@ -31,6 +30,7 @@ mod graph;
 mod help;
 mod hint;
 mod import;
+mod kind;
 mod log;
 mod man;
 mod models;

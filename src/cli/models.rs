@@ -25,12 +25,13 @@ use undertext::provider::{
     Api, Command, Endpoint, Http, Key, Network,
     process::{self, Task},
 };
+use undertext::report::Hint;
 use undertext::settings::{Provider, ProviderKind, Settings};
 
+use super::Context;
 use super::common::counted;
 use super::error::{CommandError, Kind};
 use super::output::Output;
-use super::{Context, advice};
 
 /// How long a hook may take unless the settings say so, in seconds.
 const HOOK_LIMIT: u64 = 30;
@@ -215,7 +216,7 @@ impl Context {
         let provider = provider(settings, name)?;
         let missing = |key: &str| {
             CommandError::user(anyhow!("provider.{name} in the settings has no {key}"))
-                .hinted(advice::settings(""))
+                .hinted(Hint::settings(""))
         };
         let limit = provider.timeout.map(Duration::from_secs);
         let api = match provider.kind {
@@ -347,7 +348,7 @@ pub(crate) fn provider<'s>(
             [] => error,
             names => error.hinted(format!("there are {}", names.join(", "))),
         };
-        error.hinted(advice::settings("set one in config.toml"))
+        error.hinted(Hint::settings("set one in config.toml"))
     })
 }
 

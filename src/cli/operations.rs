@@ -4,12 +4,13 @@ use serde_json::Value;
 use undertext::model::{Command, Operation, Text};
 use undertext::ops;
 
-use super::common::{DIGITS, counted};
+use super::common::counted;
 use super::error::{CommandError, Exit};
 use super::words::About;
 use super::{Context, env};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
+use crate::render::units::DIGITS;
 
 /// List what was done to a session, the newest first
 #[derive(Debug, clap::Args)]

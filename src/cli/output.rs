@@ -12,10 +12,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::ColorChoice;
+use undertext::report::{Hint, Line};
 
 use super::env::Env;
 use super::error::CommandError;
-use super::hint::{Hint, Line, Naming};
+use super::hint::Naming;
 use crate::render::style::{Label, Styles};
 use crate::render::{safe, units};
 
@@ -167,8 +168,15 @@ impl Output {
     /// Hints at a next step.
     pub(crate) fn hint(&mut self, hint: impl Into<Hint>) {
         if !self.quiet {
-            let text = hint.into().spell(&self.naming);
+            let text = self.naming.spell_hint(&hint.into());
             self.say_titled(Label::Hint, "hint:", &text);
+        }
+    }
+
+    /// Hints at several next steps.
+    pub(crate) fn hints(&mut self, hints: Vec<Hint>) {
+        for hint in hints {
+            self.hint(hint);
         }
     }
 

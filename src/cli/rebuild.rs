@@ -4,11 +4,12 @@ use undertext::ops;
 use undertext::store::StoreError;
 
 use super::Context;
-use super::common::{DIGITS, counted};
+use super::common::counted;
 use super::error::{CommandError, Exit};
 use super::words::OneOrAll;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
+use crate::render::units::DIGITS;
 
 /// Rebuild the derived rows of the sessions from their facts, and tell whether they were equal
 #[derive(Debug, clap::Args)]

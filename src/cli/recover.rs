@@ -4,12 +4,11 @@ use anyhow::anyhow;
 use undertext::context::model::{Fault, ModelError};
 use undertext::context::overflow::{self, Figures, Verdict};
 use undertext::ops;
-use undertext::report::Fitted;
+use undertext::report::{Fitted, Report as _};
 
 use super::Context;
 use super::common::Writing;
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::models::Summing;
 use super::words::About;
 
@@ -85,16 +84,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let tokens = done.post_tokens;
         context
             .say(&format!("It fits: about {tokens} tokens of {window}, and nothing is changed"))?;
-        let help = Line::new("recover").with("--help");
-        context.output.hint(help.to("if a provider refused it, pass its words with --error"));
     } else {
         let (pre, post) = (done.pre_tokens, done.post_tokens);
         context.say(&format!("About {pre} tokens are {post} now, of a window of {window}"))?;
         let list: Vec<String> = done.operations.iter().map(u64::to_string).collect();
         let noun = if list.len() == 1 { "operation" } else { "operations" };
         context.say(&format!("This took {noun} {}", list.join(", ")))?;
-        context.output.hint(Line::about("undo").to("to undo the last one"));
     }
+    context.output.hints(fitted.hints());
     Ok(Exit::Yes)
 }
 

@@ -33,5 +33,5 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(args.writing.manner(context));
     let redone = ops::redo(&mut archive, &session)?;
-    tell_undone(context, "undo", (&archive, &session), &Redone(&redone), &redone)
+    tell_undone(context, (&archive, &session), &Redone(&redone), &redone)
 }

@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 
 use undertext::model::Timestamp;
 use undertext::ops::{self, Kin};
-use undertext::report::ListedSession;
+use undertext::report::{Line, ListedSession};
 use undertext::store::SessionFilter;
 
-use super::advice::beginnings;
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::{Context, common, env};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -93,7 +91,7 @@ fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, Com
     if hidden {
         context.say("Lists leave it out from now on")?;
         let name = context.short_name(&archive, &session)?;
-        context.output.hint(Line::new("sessions").option("--show", name).to("to show it again"));
+        context.output.hint(Line::new("sessions").option("show", name).to("to show it again"));
     } else {
         context.say("Lists show it again")?;
     }
@@ -104,9 +102,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let archive = match context.reader() {
         Err(error) if error.is_absence() => {
             context.output.note("There is no store yet");
-            for hint in beginnings() {
-                context.output.hint(hint);
-            }
+            context.output.hints(error.into_hints());
             return Ok(Exit::Yes);
         }
         other => other?,

@@ -4,12 +4,12 @@ use std::io::{ErrorKind, Write as _};
 
 use anyhow::{Context as _, anyhow};
 use undertext::disk;
-use undertext::report::ReadSetting;
+use undertext::report::{Hint, ReadSetting};
 use undertext::settings::{Author, File, Read, Setting, Settings};
 
 use super::Context;
+use super::common::shown;
 use super::error::{CommandError, Exit};
-use super::{advice::settings, common::shown};
 use crate::render::safe;
 
 /// The name of a settings file.
@@ -56,7 +56,7 @@ impl Context {
         let files: Vec<File<'_>> =
             texts.iter().map(|(name, author, text)| File { name, author: *author, text }).collect();
         Settings::read(&files)
-            .map_err(|error| CommandError::user(anyhow!(error)).hinted(settings("")))
+            .map_err(|error| CommandError::user(anyhow!(error)).hinted(Hint::settings("")))
     }
 
     /// Prints the settings in force, each with its file and line. Of files that cannot be read it only says why: whoever

@@ -15,13 +15,14 @@ use anyhow::{Context as _, anyhow};
 use undertext::disk;
 use undertext::model::StoreId;
 use undertext::ops::{Archive, OpsError};
+use undertext::report::Line;
 use undertext::store::{Access, StoreError};
 use undertext::trust::{self, Stores, Strange, Trusted};
 
 use super::Context;
 use super::common::shown;
 use super::error::CommandError;
-use super::hint::{Line, quoted};
+use super::hint::quoted;
 
 /// The name of a store that lies in a folder.
 pub(crate) const NAME: &str = ".undertext";
@@ -65,7 +66,7 @@ impl Context {
                     let name = self.env.homely(&folder);
                     let above = folder.parent().filter(|_| matches!(why, Strange::Empty));
                     let cure = if let Some(above) = above {
-                        let new = self.output.spell(&Line::new("new").with("--here"));
+                        let new = self.output.spell(&Line::new("new").flag("here"));
                         format!("to make one: cd {} && {new}", quoted(above.as_os_str()))
                     } else {
                         let trust = self.output.spell(&Line::new("trust").with(&folder));
@@ -107,8 +108,9 @@ impl Context {
             place = trust::examine(folder);
         }
         let place = place.map_err(|why| match why {
-            Strange::Empty => refused(why)
-                .hinted(Line::new("new").with("--here").to("make a store in this folder")),
+            Strange::Empty => {
+                refused(why).hinted(Line::new("new").flag("here").to("make a store in this folder"))
+            }
             _ => refused(why),
         })?;
         let store = self.id_of(folder)?;

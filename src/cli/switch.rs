@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 
 use undertext::ops::{self, OpsError};
+use undertext::report::{Line, Report as _};
 
 use super::Context;
 use super::common::{self, Writing};
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::words::{About, Noun};
 
 /// Make a branch the current one: the live file holds it from now on
@@ -60,7 +60,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             common::short(switched.entry)
         ))?;
         context.say_written(switched.written.as_deref(), switched.rotated.as_deref())?;
-        context.output.hint(Line::about("undo").to("to undo"));
+        context.output.hints(switched.hints());
     }
     Ok(Exit::Yes)
 }

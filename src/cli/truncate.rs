@@ -2,18 +2,17 @@
 
 use undertext::context::cut::{KEPT, Limit};
 use undertext::ops::{self, Archive, Asked, Bound, Manner, Oversized, Session, Truncated};
-use undertext::report::Bounded;
+use undertext::report::{Bounded, Report as _};
 use undertext::settings::Settings;
 
 use super::Context;
-use super::common::{DIGITS, count, counted};
+use super::common::{count, counted};
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::models::usual;
 use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::units;
+use crate::render::units::{self, DIGITS};
 
 /// Cut the tool results that are too long for a model, and keep the whole of each beneath
 ///
@@ -65,7 +64,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         show(context, &results)?;
         if context.json {
             let done = Truncated { results, ..Truncated::default() };
-            tell(context, (&archive, &session), bound, &done)?;
+            context.answer_change((&archive, &session), &bounded(&done, bound))?;
             return Ok(Exit::Yes);
         }
         let count = counted(results.len() as u64, "result", "results");
@@ -84,8 +83,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.say_session((&archive, &session))?;
     }
     show(context, &done.results)?;
+    let report = bounded(&done, bound);
     if context.json {
-        tell(context, (&archive, &session), bound, &done)?;
+        context.answer_change((&archive, &session), &report)?;
         return Ok(Exit::Yes);
     }
     let Some(left) = &done.left else {
@@ -100,8 +100,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.say(&format!("{count} cut on {}{saved}", done.branch))?;
     context.say(&format!("The state before is kept as branch {left}"))?;
     context.say_written(done.written.as_deref(), done.rotated.as_deref())?;
-    context.output.hint(Line::about("audit").to("to see what was cut"));
-    context.output.hint(Line::about("undo").to("to undo"));
+    context.output.hints(report.hints());
     Ok(Exit::Yes)
 }
 
@@ -126,14 +125,8 @@ fn bound(
     Ok(Bound { limit, window })
 }
 
-fn tell(
-    context: &mut Context,
-    changed: (&Archive, &Session),
-    bound: Bound,
-    done: &Truncated,
-) -> Result<(), CommandError> {
-    let (limit, window) = (bound.limit.chars(), bound.window);
-    context.answer_change(changed, &Bounded { truncated: done, limit, window }).map(drop)
+fn bounded(truncated: &Truncated, bound: Bound) -> Bounded<'_> {
+    Bounded { truncated, limit: bound.limit.chars(), window: bound.window }
 }
 
 fn nothing(context: &mut Context, limit: Limit) -> Result<(), CommandError> {

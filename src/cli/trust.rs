@@ -4,11 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use undertext::report::{Trust, TrustedStore};
+use undertext::report::{Line, Report as _, Trust, TrustedStore};
 
 use super::Context;
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::store::NAME;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -67,8 +66,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     context.say(&format!("{name} is trusted on this machine"))?;
-    let off = Line::new("trust").with("--off").with(&folder);
-    context.output.hint(off.to("to trust it no longer"));
+    context.output.hints(trust.hints());
     Ok(Exit::Yes)
 }
 
@@ -80,7 +78,7 @@ fn folder(context: &Context, named: Option<&Path>) -> Result<PathBuf, CommandErr
         let found = found.find(|folder| fs::symlink_metadata(folder).is_ok());
         return found.ok_or_else(|| {
             CommandError::user(anyhow!("there is no {NAME} at or above this folder"))
-                .hinted(Line::new("new").with("--here").to("make one"))
+                .hinted(Line::new("new").flag("here").to("make one"))
         });
     };
     let named = current.join(named);

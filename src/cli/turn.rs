@@ -10,14 +10,14 @@ use undertext::context::Shape;
 use undertext::context::model::Tool;
 use undertext::ops::{self, Answer, Call, Turning};
 use undertext::provider::process::{self, Task};
+use undertext::report::{Hint, Line, Report as _};
 use undertext::settings::ProviderKind;
 
 use super::common::{Writing, counted};
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::models::{self, Summing, said};
 use super::words::About;
-use super::{Context, advice, env};
+use super::{Context, env};
 use crate::render::safe;
 
 /// How long a tool may take unless the settings say so, in seconds.
@@ -75,7 +75,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let name = args.provider.as_deref().or(said(settings.turn.provider.as_deref()));
     let name = name.ok_or_else(|| {
         CommandError::user(anyhow!("no provider is named"))
-            .hinted(advice::settings("name one of the settings with --provider"))
+            .hinted(Hint::settings("name one of the settings with --provider"))
     })?;
     let prompt = if args.prompt == "-" {
         String::from_utf8(env::read_stdin()?)
@@ -125,10 +125,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for call in &done.pending {
         context.say(&format!("Pending: {} {} {}", call.id, call.name, call.input))?;
     }
-    for call in &done.pending {
-        let append = Line::about("append").option("--result", &call.id).with("-");
-        context.output.hint(append.to(format!("to answer {} from stdin", call.name)));
-    }
+    context.output.hints(done.hints());
     let answered = match done.answered {
         0 => String::new(),
         n => format!(", {}", counted(n as u64, "call", "calls")),
@@ -166,7 +163,7 @@ impl Tools {
         let failed = |why: &str| {
             let program = Path::new(self.line.split_whitespace().next().unwrap_or("tools"));
             models::failed(anyhow!("{} does not list its tools: {why}", safe::path(program)))
-                .hinted(Line::new("turn").with("--help").to("what it is asked, and must print"))
+                .hinted(Line::new("turn").flag("help").to("what it is asked, and must print"))
         };
         let listed = self.ask(r#"{"type":"list"}"#).map_err(|why| failed(&why))?;
         let list = listed.get("tools").and_then(Value::as_array);

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 
 use anyhow::anyhow;
 use undertext::ops;
+use undertext::report::Line;
 
 use super::Context;
 use super::common::{Writing, tell_undone};
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::words::{About, Noun};
 
 /// Undo the newest operation, or the one of a number
@@ -51,5 +51,5 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let operation = words.nouns.first().map(number).transpose()?;
     archive.set_manner(args.writing.manner(context));
     let undone = ops::undo(&mut archive, &session, operation)?;
-    tell_undone(context, "redo", (&archive, &session), &undone, &undone)
+    tell_undone(context, (&archive, &session), &undone, &undone)
 }

@@ -3,11 +3,11 @@
 use std::io::{self, Write as _};
 
 use undertext::ops::{self, Finding, Severity, Verified};
+use undertext::report::Report as _;
 
 use super::Context;
 use super::common::counted;
 use super::error::{CommandError, Exit};
-use super::hint::Line;
 use super::output::Output;
 use super::words::OneOrAll;
 use crate::render::style::Label;
@@ -79,7 +79,7 @@ fn tell(output: &mut Output, json: bool, finding: &Finding) -> io::Result<()> {
 fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandError> {
     let ok = verified.is_ok();
     if !context.answer(&verified)? {
-        let Verified { sessions, operations, entries, damaged, outdated, .. } = verified;
+        let Verified { sessions, operations, entries, damaged, .. } = verified;
         let found = if ok {
             "no damage found".to_owned()
         } else {
@@ -89,10 +89,7 @@ fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandEr
         let operations = counted(operations, "operation", "operations");
         let entries = counted(entries, "entry", "entries");
         context.say(&format!("Verified {sessions}, {operations}, {entries}: {found}"))?;
-        if outdated > 0 {
-            let rebuild = Line::about("rebuild").to("to rebuild the derived rows from the facts");
-            context.output.hint(rebuild);
-        }
+        context.output.hints(verified.hints());
     }
     Ok(if ok { Exit::Yes } else { Exit::No })
 }

@@ -14,10 +14,10 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::anyhow;
 use undertext::ops::{self, Archive, Session};
+use undertext::report::Line;
 
 use super::Context;
 use super::error::CommandError;
-use super::hint::Line;
 
 /// The session of a command about one.
 #[derive(Debug, clap::Args)]
@@ -188,7 +188,7 @@ impl Context {
         let is_session = self.fits(noun, &(Vec::new(), Some(word)));
         let error = || {
             let list = if noun == Noun::Branch { "branch" } else { "checkpoints" };
-            let hint = Line::new(list).option("-s", word).to("list the places in it");
+            let hint = Line::new(list).option("session", word).to("list the places in it");
             let word = word.display();
             CommandError::user(anyhow!("{word} is a session; which place in it?")).hinted(hint)
         };
@@ -222,9 +222,9 @@ impl Context {
         };
         let error = CommandError::user(anyhow!("the words can be read in more than one way"));
         readings.iter().fold(error, |error, (nouns, session)| {
-            let line = nouns.iter().fold(Line::new(&verb), Line::with);
+            let line = nouns.iter().fold(Line::new(verb.as_str()), Line::with);
             match session.map(OsStr::to_owned).or_else(&mut bare) {
-                Some(session) => error.hinted(line.option("-s", session).to("either")),
+                Some(session) => error.hinted(line.option("session", session).to("either")),
                 None => error,
             }
         })

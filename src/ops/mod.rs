@@ -5,6 +5,7 @@
 //!
 //! Invariant: a verb holds no lock, no transaction and no half-made change.
 
+mod advice;
 mod append;
 mod attach;
 mod audit;

@@ -1,5 +1,8 @@
 //! Quantities for people: exact where small, rounded where large.
 
+/// How many digits of an entry's id people are shown.
+pub(crate) const DIGITS: usize = 12;
+
 const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
 
 /// Returns a number of bytes as `512 B` or, cut to tenths of a decimal unit, `3.4 MB`.

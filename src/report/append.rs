@@ -2,7 +2,11 @@
 
 use serde::Serialize;
 
-use super::{notice::Notice, shape::report};
+use super::{
+    hint::{Hint, Line},
+    notice::Notice,
+    shape::report,
+};
 use crate::model::EntryId;
 
 /// The result of an append.
@@ -18,6 +22,21 @@ pub struct Appended {
     pub cut: Vec<EntryId>,
     /// The notices of the change.
     pub notices: Vec<Notice>,
+}
+
+impl Appended {
+    /// Returns what can be done next.
+    pub fn hints(&self) -> Vec<Hint> {
+        let results = match self.cut.len() {
+            1 => "1 result is cut, and kept whole".to_owned(),
+            n => format!("{n} results are cut, and kept whole"),
+        };
+        let show = |&entry: &EntryId| {
+            let show = Line::about("show").entry(entry).flag("hidden");
+            show.to(format!("{results}; to read what is hidden"))
+        };
+        self.cut.first().map(show).into_iter().collect()
+    }
 }
 
 /// An entry that an append made, or met.

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::shape::{object, report};
+use super::{
+    hint::{Hint, Line},
+    shape::{object, report},
+};
 use crate::{
     model::{CutOff, EntryId, Timestamp},
     wire::Earlier,
@@ -66,9 +69,16 @@ impl Audit {
         let again: BTreeSet<EntryId> = done().map(|one| one.origin).collect();
         done().filter(move |one| !again.contains(&one.entry))
     }
-}
 
-impl Audit {
+    /// Returns what can be done next.
+    pub fn hints(&self) -> Vec<Hint> {
+        let show = |one: &Replaced| {
+            let show = Line::about("show").entry(one.entry).flag("hidden");
+            show.to("to read what the last one hides")
+        };
+        self.standing().last().map(show).into_iter().collect()
+    }
+
     /// Sums up the replacements in force.
     pub fn total(&self) -> AuditTotal {
         let mut total = AuditTotal { earlier: self.earlier.len(), ..AuditTotal::default() };

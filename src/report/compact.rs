@@ -4,7 +4,11 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{notice::Notice, shape::report};
+use super::{
+    hint::{Hint, Line},
+    notice::Notice,
+    shape::report,
+};
 use crate::{
     context::plan::{Nearness, Nothing},
     model::{EntryId, Usage},
@@ -128,6 +132,9 @@ report!(Compacted, "compact", |it| {
     fallback: it.fallback,
     rotated: it.rotated.as_ref().map(|path| path.to_string_lossy()),
     written: it.written.as_ref().map(|path| path.to_string_lossy()),
+}, hints: |it| {
+    let context = || Line::about("context").to("to see what a model would be sent");
+    it.operation.map(|_| [context(), Hint::undo()]).into_iter().flatten()
 });
 
 /// A session that was made to fit its window.
@@ -143,4 +150,9 @@ pub struct Fitted<'a> {
     pub window: u64,
 }
 
-report!(Fitted<'_>, "recover");
+report!(Fitted<'_>, "recover", hints: |it| [if it.operations.is_empty() {
+    let help = Line::new("recover").flag("help");
+    help.to("if a provider refused it, pass its words with --error")
+} else {
+    Line::about("undo").to("to undo the last one")
+}]);

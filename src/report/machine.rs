@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::shape::report;
+use super::{hint::Line, shape::report};
 use crate::{
     model::StoreId,
     settings::{Author, Setting},
@@ -21,6 +21,9 @@ report!(Trust<'_>, "trust", |it| {
     path: it.path.to_string_lossy(),
     trusted: it.store.is_some(),
     store: it.store,
+}, hints: |it| {
+    let off = || Line::new("trust").flag("off").with(it.path).to("to trust it no longer");
+    it.store.map(|_| off())
 });
 
 /// A store that is trusted.

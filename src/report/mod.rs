@@ -1,7 +1,7 @@
 //! Reports: the answer of each verb, as values that every face shows.
 //!
 //! A [`Report`] is an answer for programs: a type, and fields in an order. Its shape is a promise that the help of its
-//! command documents.
+//! command documents. A [`Hint`] tells people what can be done next.
 //!
 //! Invariant: nothing here reads, writes or decides, and no other room spells the JSON of an answer.
 
@@ -13,6 +13,7 @@ mod diff;
 mod entry;
 mod files;
 mod graph;
+mod hint;
 mod import;
 mod machine;
 mod notice;
@@ -32,6 +33,7 @@ pub use diff::{Diff, Difference, Only, Renewed, Reworded, Same, Side, Surplus, T
 pub use entry::{Excerpt, Hidden, HiddenText, TextLine, Uncovered};
 pub use files::{Exported, FoundFile, Held, Rebuilt, Rotated, RotatedState};
 pub use graph::{EmptyBranch, GraphNode, GraphView};
+pub use hint::{Argument, Hint, Line};
 pub use import::{Imported, Oddity, Quirk, Summary};
 pub use machine::{Page, ReadSetting, Trust, TrustedStore};
 pub use notice::Notice;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::{
+    hint::{Hint, Line},
     notice::Notice,
     shape::{report, some_path},
 };
@@ -38,7 +39,7 @@ pub struct Reverted {
     pub notices: Vec<Notice>,
 }
 
-report!(Reverted, "revert");
+report!(Reverted, "revert", hints: |it| it.operation.map(|_| Hint::undo()));
 
 /// The result of making a branch.
 #[derive(Clone, Debug, Serialize)]
@@ -54,7 +55,9 @@ pub struct Branched {
     pub notices: Vec<Notice>,
 }
 
-report!(Branched, "branch");
+report!(Branched, "branch", hints: |it| {
+    [Line::about("switch").with(&it.branch).to("to go on there")]
+});
 
 /// The result of making a branch current.
 #[derive(Clone, Debug, Serialize)]
@@ -76,7 +79,7 @@ pub struct Switched {
     pub notices: Vec<Notice>,
 }
 
-report!(Switched, "switch");
+report!(Switched, "switch", hints: |it| it.operation.map(|_| Hint::undo()));
 
 /// An operation as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,16 +148,16 @@ report!(Cleared<'_>, "clear", |it| {
     rotated: it.0.rotated.as_ref().map(|path| path.to_string_lossy()),
     written: it.0.written.as_ref().map(|path| path.to_string_lossy()),
     operation: it.0.operation,
-});
+}, hints: |it| it.0.hints());
 
-report!(Undone, "undo");
+report!(Undone, "undo", hints: |_| [Line::about("redo").to("to redo")]);
 
 /// The result of a redo, which is the undo of an undo.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Redone<'a>(pub &'a Undone);
 
-report!(Redone<'_>, "redo");
+report!(Redone<'_>, "redo", hints: |_| [Hint::undo()]);
 
 /// A checkpoint that was set, or stood there.
 #[derive(Clone, Debug, Serialize)]
@@ -168,4 +171,6 @@ pub struct Marked {
     pub notices: Vec<Notice>,
 }
 
-report!(Marked, "checkpoint");
+report!(Marked, "checkpoint", hints: |it| {
+    [Line::about("revert").with(it.checkpoint.to_string()).to("to come back to it")]
+});

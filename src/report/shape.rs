@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
+use super::hint::Hint;
 use crate::session::Session;
 
 /// An answer that programs get as an object of a type; serialising gives its fields in the order in which they are
@@ -11,6 +12,11 @@ use crate::session::Session;
 pub trait Report: Serialize {
     /// Returns the type, which comes first.
     fn kind(&self) -> &'static str;
+
+    /// Returns what can be done next.
+    fn hints(&self) -> Vec<Hint> {
+        Vec::new()
+    }
 }
 
 /// Says which fields a value has as an object, and in which order.
@@ -28,18 +34,24 @@ macro_rules! object {
     };
 }
 
-/// Defines the type of a report, and its fields unless they are derived.
+/// Defines the type of a report, its fields unless they are derived, and its hints if it has any.
 macro_rules! report {
-    ($name:ty, $kind:literal) => {
+    ($name:ty, $kind:literal $(, hints: |$it:pat_param| $hints:expr)?) => {
         impl $crate::report::Report for $name {
             fn kind(&self) -> &'static str {
                 $kind
             }
+            $(
+                fn hints(&self) -> Vec<$crate::report::Hint> {
+                    let $it = self;
+                    $hints.into_iter().collect()
+                }
+            )?
         }
     };
-    ($name:ty, $kind:literal, $($fields:tt)*) => {
-        $crate::report::shape::object!($name, $($fields)*);
-        $crate::report::shape::report!($name, $kind);
+    ($name:ty, $kind:literal, |$it:ident| { $($fields:tt)* } $(, $($hints:tt)*)?) => {
+        $crate::report::shape::object!($name, |$it| { $($fields)* });
+        $crate::report::shape::report!($name, $kind $(, $($hints)*)?);
     };
 }
 
@@ -76,6 +88,10 @@ impl<'a, T> Changed<'a, T> {
 impl<T: Report> Report for Changed<'_, T> {
     fn kind(&self) -> &'static str {
         self.done.kind()
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        self.done.hints()
     }
 }
 

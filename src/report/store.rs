@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::shape::report;
+use super::{hint::Line, shape::report};
 use crate::store::Sizes;
 
 /// How much the sessions of one format hold.
@@ -109,6 +109,9 @@ report!(Verified, "verified", |it| {
     entries: it.entries,
     damaged: it.damaged,
     notes: it.notes,
+}, hints: |it| {
+    let rebuild = || Line::about("rebuild").to("to rebuild the derived rows from the facts");
+    (it.outdated > 0).then(rebuild)
 });
 
 /// An ailment: a file or folder that needs care.
@@ -156,10 +159,24 @@ report!(Ailment, "ailment", |it| {
 /// The folder of a store that was examined.
 #[derive(Clone, Copy, Debug)]
 pub struct Examined<'a> {
-    /// Whether nothing in it needs care.
-    pub ok: bool,
     /// The folder.
     pub path: &'a Path,
+    /// The ailments that were found in it.
+    pub ailments: &'a [Ailment],
 }
 
-report!(Examined<'_>, "examined", |it| { ok: it.ok, path: it.path.to_string_lossy() });
+impl Examined<'_> {
+    /// Returns whether nothing in it needs care.
+    pub fn is_ok(&self) -> bool {
+        self.ailments.iter().all(|ailment| ailment.cured)
+    }
+}
+
+report!(Examined<'_>, "examined", |it| {
+    ok: it.is_ok(),
+    path: it.path.to_string_lossy(),
+}, hints: |it| {
+    let is_curable = it.ailments.iter().any(|ailment| ailment.cure != Cure::Person);
+    let fix = || Line::new("doctor").flag("fix").to("to mend what can be mended");
+    (!it.is_ok() && is_curable).then(fix)
+});

@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::{notice::Notice, shape::report};
+use super::{
+    hint::{Hint, Line},
+    notice::Notice,
+    shape::report,
+};
 use crate::model::EntryId;
 
 /// A result that is cut, or would be.
@@ -72,4 +76,7 @@ report!(Bounded<'_>, "truncate", |it| {
     saved: it.truncated.saved,
     rotated: it.truncated.rotated.as_ref().map(|path| path.to_string_lossy()),
     written: it.truncated.written.as_ref().map(|path| path.to_string_lossy()),
+}, hints: |it| {
+    let audit = || Line::about("audit").to("to see what was cut");
+    it.truncated.left.as_ref().map(|_| [audit(), Hint::undo()]).into_iter().flatten()
 });

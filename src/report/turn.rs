@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{
+    hint::Line,
     notice::Notice,
     shape::{object, report},
 };
@@ -51,6 +52,12 @@ report!(Turned, "turn", |it| {
     tokens: it.tokens,
     window: it.window,
     operations: it.operations,
+}, hints: |it| {
+    let answer = |call: &Call| {
+        let append = Line::about("append").option("result", &call.id).with("-");
+        append.to(format!("to answer {} from stdin", call.name))
+    };
+    it.pending.iter().map(answer)
 });
 
 object!(Call, |it| {

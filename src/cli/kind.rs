@@ -1,0 +1,98 @@
+//! Kinds of the library's errors, by which the program ends with one exit code or another.
+
+use undertext::{
+    ops::{OpsError, SessionError, SyncError},
+    report::Hint,
+    store::{Listed, StoreError},
+};
+
+use super::{
+    common, env,
+    error::{CommandError, Kind},
+};
+
+/// How many sessions an error lists.
+const LISTED: usize = 8;
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> Self {
+        OpsError::from(error).into()
+    }
+}
+
+impl From<SessionError> for CommandError {
+    fn from(error: SessionError) -> Self {
+        OpsError::from(error).into()
+    }
+}
+
+impl From<SyncError> for CommandError {
+    fn from(error: SyncError) -> Self {
+        OpsError::from(error).into()
+    }
+}
+
+impl From<OpsError> for CommandError {
+    fn from(error: OpsError) -> Self {
+        let kind = kind_of(&error);
+        let mut hints = error.hints();
+        if let OpsError::Session(SessionError::AmbiguousSession { matches, .. }) = &error {
+            hints.extend(candidates(matches));
+        }
+        let error = match error {
+            // What was to be written goes to the output, and its reader may have seen enough.
+            OpsError::Session(SessionError::Write { source }) => return source.into(),
+            OpsError::Store(source) => CommandError::new(kind, source),
+            error => CommandError::new(kind, error),
+        };
+        hints.into_iter().fold(error, CommandError::hinted)
+    }
+}
+
+/// Returns what kind of error it is.
+fn kind_of(error: &OpsError) -> Kind {
+    use OpsError as E;
+    match error {
+        E::Store(StoreError::Newer { .. } | StoreError::NewerFacts { .. }) => Kind::NewerStore,
+        E::Store(StoreError::Absent { .. } | StoreError::Foreign { .. })
+        | E::Session(
+            SessionError::NoSession(_)
+            | SessionError::NoSessionHere(_)
+            | SessionError::AmbiguousSession { .. }
+            | SessionError::AmbiguousEntry { .. }
+            | SessionError::NoEntry(_)
+            | SessionError::NoCheckpoint { .. },
+        )
+        | E::Sync(
+            SyncError::NoFormat(_)
+            | SyncError::Invalid { .. }
+            | SyncError::Nothing(_)
+            | SyncError::Unsupported(_)
+            | SyncError::Read(_),
+        )
+        | E::NoBranch { .. }
+        | E::BranchExists(_)
+        | E::BadName { .. }
+        | E::NoOperation(_)
+        | E::NotUndoable { .. }
+        | E::NoFile { .. }
+        | E::NoContainer { .. }
+        | E::NoGeneration { .. }
+        | E::Window { .. } => Kind::User,
+        _ => Kind::Failed,
+    }
+}
+
+/// Returns the sessions that could have been meant, each as it can be typed.
+fn candidates(matches: &[Listed]) -> impl Iterator<Item = Hint> {
+    let is_shared = |id: &str| matches.iter().filter(|other| other.name.id == id).count() > 1;
+    let shown = matches.iter().take(LISTED).map(move |Listed { name, card, .. }| {
+        let format = if is_shared(&name.id) { format!("{}:", name.format) } else { String::new() };
+        let title = card.title.as_deref().map(common::first_line).unwrap_or_default();
+        let title: String = title.chars().take(60).collect();
+        let active = env::local(card.active);
+        format!("{format}{}  {title}  ({}, {active})", name.id, name.format).into()
+    });
+    let more = matches.len().saturating_sub(LISTED);
+    shown.chain((more > 0).then(|| format!("{more} more").into()))
+}

@@ -1,0 +1,209 @@
+//! Advice: the next steps after each error of a verb.
+//!
+//! A list of what could have been meant is a field of its error, and a face shows it as it shows such things.
+
+use std::io;
+
+use crate::{
+    context::recover::Unrecovered,
+    live::Denied,
+    ops::OpsError,
+    report::{Hint, Line},
+    session::{Elsewhere, Gap, SessionError},
+    store::StoreError,
+    sync::SyncError,
+};
+
+/// How many names a hint lists.
+const LISTED: usize = 8;
+/// How much of a checkpoint's words a hint shows.
+const WORDS: usize = 60;
+
+impl OpsError {
+    /// Returns what can be done next.
+    pub fn hints(&self) -> Vec<Hint> {
+        match self {
+            Self::Store(error) => after_store(error),
+            Self::Session(error) => after_session(error),
+            Self::Sync(error) => after_sync(error),
+            Self::Overtaken => vec!["try again".into()],
+            Self::NoBranch { branches, .. } => vec![there_are(branches)],
+            Self::BranchExists(name) => vec![Line::about("switch").with(name).to("go to it")],
+            Self::NoOperation(_) | Self::NotUndoable { .. } => {
+                vec![Line::about("operations").to("list them")]
+            }
+            Self::NoFile { among, .. } => {
+                let among: Vec<String> =
+                    among.iter().map(|path| path.display().to_string()).collect();
+                vec![there_are(&among)]
+            }
+            Self::NoContainer { .. } => {
+                vec!["write it as it is, without --container and under another name".into()]
+            }
+            Self::NoGeneration { newest, .. } => vec![format!("there are 1 to {newest}").into()],
+            Self::Window { .. } => vec![Hint::settings(
+                "name another one with --window, or set window.block in config.toml",
+            )],
+            Self::Unrecovered(error) => after_recovery(error),
+            Self::Summary(_) => vec![
+                Line::about("compact").option("summarizer", "extract").to("without a model"),
+                "or let statistics stand for a summary: leave out --strict".into(),
+            ],
+            Self::Hook { .. } => vec!["the command is compaction.before in config.toml".into()],
+            Self::BadName { .. } | Self::Model(_) => Vec::new(),
+        }
+    }
+}
+
+/// Returns what can be done where a session does not have what was asked for.
+fn after_session(error: &SessionError) -> Vec<Hint> {
+    use SessionError as E;
+    match error {
+        E::NoSession(_) | E::NoSessionHere(_) => {
+            let [import, new] = beginnings();
+            vec![Hint::sessions(), import, new]
+        }
+        E::AmbiguousSession { .. } => vec!["type more of one of these".into()],
+        E::AmbiguousEntry { matches, .. } => {
+            vec![format!("type more of one of these: {}", listed(matches)).into()]
+        }
+        E::NoEntry(wanted) => {
+            let is_number = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_digit());
+            let checkpoint =
+                is_number.then(|| format!("checkpoint {wanted} is typed @{wanted}").into());
+            let log = Line::about("log").to("list the entries with their ids");
+            [log].into_iter().chain(checkpoint).collect()
+        }
+        E::NoCheckpoint { nearest, .. } if nearest.is_empty() => {
+            vec![Line::about("checkpoint").to("there is no checkpoint yet; set one")]
+        }
+        E::NoCheckpoint { nearest, .. } => {
+            let nearest = nearest.iter().map(|(n, words)| {
+                let words = words.lines().next().unwrap_or_default().chars().take(WORDS);
+                format!("{n} ({})", words.collect::<String>())
+            });
+            let nearest: Vec<String> = nearest.collect();
+            vec![
+                format!("the nearest are {}", nearest.join(", ")).into(),
+                Line::about("checkpoints").to("list all of them"),
+            ]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns what can be done where files and store do not agree.
+fn after_sync(error: &SyncError) -> Vec<Hint> {
+    use SyncError as E;
+    match error {
+        E::Loaded { .. } => vec![
+            "end the agent first: it would not see what is written, and go on from what it knows"
+                .into(),
+            "or insist, with --force".into(),
+        ],
+        E::Left { by, .. } => {
+            vec![
+                Line::new("import").with(by).to("take that file in, and the session goes on there"),
+            ]
+        }
+        E::Unread(Elsewhere { gap: Gap::Parent(_), .. }) => {
+            vec!["messages can be appended, and turns of the fork itself can be left".into()]
+        }
+        E::Unread(_) => {
+            vec![Line::new("import").flag("help").to("if the file is anywhere, take it in")]
+        }
+        E::Unlisted { .. } => {
+            vec!["run this command in the folder in which the session works".into()]
+        }
+        E::OutOfReach { .. } => vec![
+            Line::about("export")
+                .flag("list")
+                .to("list the states that can be written to a file of their own"),
+        ],
+        E::NoFormat(_) => vec!["session files are JSONL files that an agent wrote".into()],
+        E::Behind { .. } => {
+            vec!["nothing is lost; the next command that changes the session tries again".into()]
+        }
+        E::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => vec![full()],
+        E::Denied { session, path, why: Denied::Outside } => vec![
+            Line::new("attach").with(path).to("if it is the session's own file"),
+            Line::new("attach")
+                .option("session", session)
+                .flag("off")
+                .to("or leave it alone from now on"),
+        ],
+        E::Foreign { owner, .. } => vec![
+            format!("run this as {owner}, without sudo").into(),
+            "reading commands still work".into(),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns what can be done where the store refuses.
+fn after_store(error: &StoreError) -> Vec<Hint> {
+    use StoreError as E;
+    match error {
+        E::Forgotten { .. } => {
+            vec![Line::new("doctor").to("read what that means and what can be done")]
+        }
+        E::Old { .. } => vec![
+            Line::new("import")
+                .to("once that file is moved away, take in the sessions of your agents again"),
+        ],
+        E::Newer { .. } | E::NewerFacts { .. } => {
+            vec!["update undertext, or name another store with --store".into()]
+        }
+        E::Absent { .. } => beginnings().into(),
+        E::Foreign { .. } => vec!["name another folder with --store".into()],
+        E::ReadOnly { .. } => vec!["reading commands still work".into()],
+        E::Full => vec![full()],
+        E::Corrupt { .. } => vec![Line::new("verify").to("see what is damaged")],
+        E::Busy | E::Conflict => vec!["try again".into()],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns what can be done where a session could not be brought under its window.
+fn after_recovery(error: &Unrecovered) -> Vec<Hint> {
+    match error {
+        Unrecovered::Blocked { least, .. } => vec![
+            format!("set a window of at least {least} tokens, or take a model that has one").into(),
+        ],
+        Unrecovered::DoesNotFit { largest, .. } => {
+            let largest = largest.first().map(|large| {
+                Line::about("show").with(&large.entry).to("see what the largest entry holds")
+            });
+            let rest = [
+                Line::about("checkpoints").to("list the places to go back to"),
+                "or take a model with a larger window".into(),
+            ];
+            largest.into_iter().chain(rest).collect()
+        }
+    }
+}
+
+/// Returns the ways to a first session.
+fn beginnings() -> [Hint; 2] {
+    [
+        Line::new("import").to("take in the sessions of your agents"),
+        Line::new("new").to("begin a session of undertext's own"),
+    ]
+}
+
+/// Returns the hint after a disk was full.
+fn full() -> Hint {
+    "nothing is lost; make room and try again".into()
+}
+
+/// Returns the hint that lists the names that there are.
+fn there_are(names: &[String]) -> Hint {
+    format!("there are {}", listed(names)).into()
+}
+
+/// Lists the first of several names.
+fn listed(names: &[String]) -> String {
+    let more = if names.len() > LISTED { ", ..." } else { "" };
+    let names: Vec<&str> = names.iter().take(LISTED).map(String::as_str).collect();
+    format!("{}{more}", names.join(", "))
+}

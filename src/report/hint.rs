@@ -1,0 +1,156 @@
+//! Hints: a next step, in words and perhaps with the command that takes it.
+//!
+//! A [`Line`] is a verb with its arguments. Which store and which session it names is known where it is shown: a face spells
+//! it, as a line for a shell or as a call.
+
+use std::ffi::{OsStr, OsString};
+
+use serde::{Serialize, Serializer};
+
+use crate::model::EntryId;
+
+/// A next step: words, and perhaps the command that they speak of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hint {
+    /// The words.
+    pub words: String,
+    /// The command.
+    pub line: Option<Line>,
+}
+
+/// A command, but for the store and the session that it must name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Line {
+    /// The verb.
+    pub verb: String,
+    /// Its arguments, in order.
+    pub arguments: Vec<Argument>,
+    /// Whether it is about the session at hand, which a face names with it.
+    #[serde(rename = "session")]
+    pub is_about_session: bool,
+}
+
+/// An argument of a verb.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Argument {
+    /// A word.
+    #[serde(serialize_with = "text")]
+    Word(OsString),
+    /// An entry.
+    Entry(EntryId),
+    /// An option without a value, by its name.
+    Flag(&'static str),
+    /// An option.
+    Option {
+        /// Its name.
+        name: &'static str,
+        /// Its value.
+        #[serde(serialize_with = "text")]
+        value: OsString,
+    },
+}
+
+/// Gives a word as text: bytes that are not UTF-8 are replaced.
+fn text<S: Serializer>(word: &OsStr, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&word.display())
+}
+
+impl From<&str> for Hint {
+    fn from(words: &str) -> Self {
+        words.to_owned().into()
+    }
+}
+
+impl From<String> for Hint {
+    fn from(words: String) -> Self {
+        Self { words, line: None }
+    }
+}
+
+impl Hint {
+    /// Returns the hint to undo the change.
+    pub(super) fn undo() -> Self {
+        Line::about("undo").to("to undo")
+    }
+
+    /// Returns the hint to list sessions.
+    pub fn sessions() -> Self {
+        Line::new("sessions").to("list the sessions")
+    }
+
+    /// Returns the hint to read about every key of the settings, after other words.
+    pub fn settings(words: &str) -> Self {
+        let words = if words.is_empty() { String::new() } else { format!("{words}; ") };
+        Line::new("context").flag("settings").to(format!("{words}every key, explained"))
+    }
+}
+
+impl Line {
+    /// Returns a command that names its session itself, or is about none.
+    pub fn new(verb: impl Into<String>) -> Self {
+        Self { verb: verb.into(), arguments: Vec::new(), is_about_session: false }
+    }
+
+    /// Returns a command about the session at hand.
+    pub fn about(verb: impl Into<String>) -> Self {
+        Self { is_about_session: true, ..Self::new(verb) }
+    }
+
+    /// Adds a word.
+    #[must_use]
+    pub fn with(self, word: impl Into<OsString>) -> Self {
+        self.and(Argument::Word(word.into()))
+    }
+
+    /// Adds an entry.
+    #[must_use]
+    pub fn entry(self, entry: EntryId) -> Self {
+        self.and(Argument::Entry(entry))
+    }
+
+    /// Adds an option without a value.
+    #[must_use]
+    pub fn flag(self, name: &'static str) -> Self {
+        self.and(Argument::Flag(name))
+    }
+
+    /// Adds an option with its value.
+    #[must_use]
+    pub fn option(self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.and(Argument::Option { name, value: value.into() })
+    }
+
+    /// Returns the hint to give this command for the purpose that the words tell.
+    pub fn to(self, words: impl Into<String>) -> Hint {
+        Hint { words: words.into(), line: Some(self) }
+    }
+
+    fn and(mut self, argument: Argument) -> Self {
+        self.arguments.push(argument);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_gets_words_and_typed_arguments() {
+        let hint = Line::about("show")
+            .entry(EntryId::new([7; 32]))
+            .flag("hidden")
+            .option("out", "-x")
+            .with("a b")
+            .to("read it");
+        let id = EntryId::new([7; 32]);
+        let line = format!(
+            r#"{{"verb":"show","arguments":[{{"entry":"{id}"}},{{"flag":"hidden"}},{{"option":{{"name":"out","value":"-x"}}}},{{"word":"a b"}}],"session":true}}"#
+        );
+        let told = serde_json::to_string(&hint).unwrap();
+        assert_eq!(told, format!(r#"{{"words":"read it","line":{line}}}"#));
+        let told = serde_json::to_string(&Hint::from("try again")).unwrap();
+        assert_eq!(told, r#"{"words":"try again","line":null}"#);
+    }
+}
