@@ -3,7 +3,8 @@
 //! A transcript says in which folder it was written and which files it is about. Both are somebody's words: they choose among
 //! the files that the user's own folder bounds, and never widen it. All paths here are real ones, without links.
 //!
-//! Invariant: a file that usually holds secrets is never shown, whoever asks.
+//! Invariant: a file that usually holds secrets is never shown, whoever asks. Those of the agents are known to their formats,
+//! and a caller leaves them out.
 
 use std::{
     ffi::OsStr,
@@ -108,15 +109,9 @@ const PLACES: [&str; 60] = [
     ".local/share/atuin",
 ];
 
-/// Files that hold secrets wherever they lie, agents' own among them.
-const NAMES: [&str; 6] = [
-    "credentials",
-    "credentials.json",
-    ".credentials.json",
-    "auth.json",
-    "oauth_creds.json",
-    ".claude.json",
-];
+/// Files that hold secrets wherever they lie.
+const NAMES: [&str; 5] =
+    ["credentials", "credentials.json", ".credentials.json", "auth.json", "oauth_creds.json"];
 
 /// Folders of the system, from the root.
 const SYSTEM: [&str; 10] = [
@@ -243,7 +238,6 @@ mod tests {
             "/home/ann/.codex/auth.json",
             "/srv/codex-home/auth.json",
             "/home/ann/.claude/.credentials.json",
-            "/home/ann/.claude.json",
             "/home/ann/.password-store/mail.gpg",
             "/home/ann/keys.kdbx",
             "/home/ann/.local/share/keyrings/login.keyring",

@@ -16,6 +16,7 @@ use crate::{
         visible::Visible,
     },
     disk::{self, Links},
+    wire,
 };
 
 /// The most that is read of a file.
@@ -46,7 +47,8 @@ pub(super) fn excerpts(
     let below = (!visible.outside).then_some(below.as_slice());
     let named = files::named(pieces.iter().map(|piece| piece.message), base, below);
     files::read(&named, &mut |path| {
-        let path = real(Path::new(path)).filter(|path| bounds.shows(path))?;
+        let path =
+            real(Path::new(path)).filter(|path| bounds.shows(path) && !wire::is_secret(path))?;
         let file = disk::open(&path, Links::Refuse).ok()?;
         if file.metadata().ok()?.nlink() > 1 {
             return None;

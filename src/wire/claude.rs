@@ -58,6 +58,7 @@ const TRAITS: Traits = Traits {
         each: None,
     }],
     programs: &["claude"],
+    secrets: &[".claude.json"],
     tells_omissions: true,
     nearby: Nearby::Head,
     interface: Some(Interface::Anthropic),

@@ -1,5 +1,7 @@
 //! The list of formats, and which of them a record or a name means.
 
+use std::path::Path;
+
 use crate::{
     json::Raw,
     wire::{Claude, Codex, Format, Kimi, Native, Pi},
@@ -27,4 +29,26 @@ pub fn detect(records: &[Raw<'_>]) -> Option<&'static dyn Format> {
     let resembles = |format: &&dyn Format| records.iter().any(|record| format.resembles(*record));
     let first = records.get(..SURE).unwrap_or(records);
     most(first).or_else(|| most(records)).or_else(|| FORMATS.into_iter().find(resembles))
+}
+
+/// Returns whether an agent keeps its keys in files of this name, capital letters or not.
+pub fn is_secret(file: &Path) -> bool {
+    let name = file.file_name().map(|name| name.to_string_lossy().to_lowercase());
+    let mut secrets = FORMATS.iter().flat_map(|format| format.traits().secrets);
+    name.is_some_and(|name| secrets.any(|secret| *secret == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agents_keys_are_known_wherever_they_lie() {
+        for secret in ["/home/ann/.claude.json", "/srv/.Claude.JSON"] {
+            assert!(is_secret(Path::new(secret)), "{secret}");
+        }
+        for plain in ["/home/ann/app/claude.json", "/home/ann/app/.claude/settings.json", "/"] {
+            assert!(!is_secret(Path::new(plain)), "{plain}");
+        }
+    }
 }

@@ -39,7 +39,7 @@ pub use answers::{Answer, Answers, Earlier, How, Piece};
 pub use claude::Claude;
 pub use codex::Codex;
 pub use format::Format;
-pub use formats::{FORMATS, by_name, detect};
+pub use formats::{FORMATS, by_name, detect, is_secret};
 pub use graph::{Before, Failure, Graph};
 pub use identify::{Identify, TIED};
 pub use kimi::Kimi;

@@ -13,6 +13,8 @@ pub struct Traits {
     pub folders: &'static [Folder],
     /// The names of the programs that load its sessions.
     pub programs: &'static [&'static str],
+    /// The names of files in which its agent keeps keys, in small letters, wherever they lie.
+    pub secrets: &'static [&'static str],
     /// The agent's own lock on a file of a session, if it has one.
     pub lock: Option<Lock>,
     /// The name of the file that the agent reads, if it archives older states of it under names of its own.
@@ -92,6 +94,7 @@ impl Traits {
             name,
             folders: &[],
             programs: &[],
+            secrets: &[],
             lock: None,
             live_name: None,
             is_rotatable: true,

@@ -143,14 +143,13 @@ fn the_json_of_an_answer_is_spelt_in_the_reports_only() {
 
 #[test]
 fn agents_are_known_to_their_formats_only() {
-    // Field names that the id of a line is made of; names of models and of providers; files that hold secrets; how a
-    // provider is told a system's words.
+    // Field names that the id of a line is made of; names of models and of providers; how a provider is told a
+    // system's words.
     let elsewhere = [
         "model/line.rs",
         "context/overflow.rs",
         "context/sanitize.rs",
         "context/tokens.rs",
-        "context/visible.rs",
         "context/window.rs",
         "provider/anthropic.rs",
     ];
@@ -241,13 +240,13 @@ fn agents_words() -> Vec<String> {
     ];
     let mut words: Vec<String> = RECORDS.map(str::to_owned).into();
     for format in wire::FORMATS {
-        let Traits { name, programs, live_name, folders, note_opening, no_model, .. } =
+        let Traits { name, programs, secrets, live_name, folders, note_opening, no_model, .. } =
             *format.traits();
         words.extend((name != "native").then(|| name.to_owned()));
         words.extend(
             [live_name, no_model, Some(note_opening)].into_iter().flatten().map(str::to_owned),
         );
-        words.extend(programs.iter().map(|&program| program.to_owned()));
+        words.extend(programs.iter().chain(secrets).map(|&name| name.to_owned()));
         for folder in folders {
             words.extend([folder.agent, folder.usual].map(str::to_owned));
             words.extend(folder.variable.map(str::to_owned));

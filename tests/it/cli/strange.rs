@@ -188,6 +188,7 @@ fn a_model_is_shown_the_users_folder_and_never_what_a_transcript_says() {
         path
     };
     let (key, notes) = (put(".ssh/id_rsa"), put("notes.txt"));
+    let agents_keys = put("project/.claude.json");
     let (code, env_file, hidden) = (put("project/a.rs"), put("project/.env"), put("project/x.pem"));
     let linked = project.join("linked.rs");
     symlink(&key, &linked).unwrap();
@@ -196,9 +197,9 @@ fn a_model_is_shown_the_users_folder_and_never_what_a_transcript_says() {
     pipe(&project.join("pipe.rs"));
     endless(&project.join("zero.rs"));
     let (pipe, zero) = (project.join("pipe.rs"), project.join("zero.rs"));
-    let all: Vec<&Path> = [&key, &notes, &code, &env_file, &hidden, &linked, &twin, &pipe, &zero]
-        .map(PathBuf::as_path)
-        .to_vec();
+    let secrets = [&key, &agents_keys, &env_file, &hidden, &linked, &twin];
+    let all: Vec<&Path> =
+        secrets.into_iter().chain([&notes, &code, &pipe, &zero]).map(PathBuf::as_path).collect();
     let shown = |cwd: &Path, flags: &[&str]| {
         let sent = sent(&env, cwd, &all, flags);
         let mut names: Vec<&str> = sent
