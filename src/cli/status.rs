@@ -5,7 +5,7 @@ use std::io::Write as _;
 use serde_json::Value;
 use undertext::context::window::Source;
 use undertext::ops::{self, Session};
-use undertext::report::{Layered, Standing};
+use undertext::report::{Conversation, Layered, Standing, Surroundings};
 
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
@@ -120,19 +120,44 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-fn layers(context: &mut Context, session: &Session, layers: &Value) -> Result<(), CommandError> {
-    let layered = Layered { session: &session.name.id, layers };
-    if context.answer(&layered)? {
+fn layers(
+    context: &mut Context,
+    session: &Session,
+    layers: &Surroundings,
+) -> Result<(), CommandError> {
+    if context.answer(&Layered { session: &session.name.id, layers })? {
         return Ok(());
     }
+    let Conversation { turns, entries, active } = layers.conversation;
+    let said = [
+        ("turns", turns.to_string()),
+        ("entries", entries.to_string()),
+        ("active", active.to_string()),
+    ];
+    let said = said.map(|(key, value)| (key.to_owned(), value)).into();
+    let calls = layers.tools.iter().map(|call| {
+        let outcome = match call.succeeded {
+            Some(true) => "succeeded",
+            Some(false) => "failed",
+            None => "has no result yet",
+        };
+        (call.name.clone(), outcome.to_owned())
+    });
+    let layers = [
+        ("system", fields(layers.system.as_ref())),
+        ("session", fields(layers.session.as_ref())),
+        ("conversation", said),
+        ("tools", calls.collect()),
+        ("workspace", fields(layers.workspace.as_ref())),
+    ];
     let styles = context.output.styles();
-    for (n, (name, layer)) in layers.as_object().into_iter().flatten().enumerate() {
+    for (n, (name, rows)) in layers.into_iter().enumerate() {
         if n > 0 {
             writeln!(context.output)?;
         }
-        writeln!(context.output, "{}", styles.paint(Label::Heading, &safe::line(name)))?;
+        writeln!(context.output, "{}", styles.paint(Label::Heading, name))?;
         let mut table = Table::new([Align::Left, Align::Left]);
-        for (key, value) in leaves(layer) {
+        for (key, value) in rows {
             table
                 .row([Cell::new(Label::Dim, &format!("  {key}")), Cell::new(Label::Plain, &value)]);
         }
@@ -141,25 +166,10 @@ fn layers(context: &mut Context, session: &Session, layers: &Value) -> Result<()
     Ok(())
 }
 
-/// Returns the values of a layer that are set, each with its key.
-fn leaves(layer: &Value) -> Vec<(String, String)> {
+/// Returns the fields of a recorded layer that are set.
+fn fields(layer: Option<&Value>) -> Vec<(String, String)> {
     let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    match layer {
-        Value::Object(fields) => {
-            let set = fields.iter().filter(|(_, value)| !value.is_null());
-            set.map(|(key, value)| (key.clone(), words(value))).collect()
-        }
-        Value::Array(calls) => calls
-            .iter()
-            .map(|call| {
-                let outcome = match call.get("succeeded").and_then(Value::as_bool) {
-                    Some(true) => "succeeded",
-                    Some(false) => "failed",
-                    None => "has no result yet",
-                };
-                (call.get("tool").map(words).unwrap_or_default(), outcome.to_owned())
-            })
-            .collect(),
-        _ => Vec::new(),
-    }
+    let fields = layer.and_then(Value::as_object).into_iter().flatten();
+    let set = fields.filter(|(_, value)| !value.is_null());
+    set.map(|(key, value)| (key.clone(), words(value))).collect()
 }

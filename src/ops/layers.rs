@@ -1,10 +1,11 @@
 //! What a session knows of its surroundings: the record from its beginning, and its other records.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     model::Command,
     ops::OpsError,
+    report::{Conversation, Surroundings},
     session::{Session, lines},
     sync::Archive,
 };
@@ -20,28 +21,18 @@ fn about(archive: &Archive, session: &Session) -> Result<Option<Value>, OpsError
 
 /// Returns the five layers of a session: system, session and workspace as they were recorded when it began, conversation
 /// and tools as its records tell.
-pub fn layers(archive: &Archive, session: &Session) -> Result<Value, OpsError> {
+pub fn layers(archive: &Archive, session: &Session) -> Result<Surroundings, OpsError> {
     let recorded = about(archive, session)?;
-    let part = |name: &str| {
-        recorded.as_ref().and_then(|all| all.get(name)).cloned().unwrap_or(Value::Null)
-    };
+    let layer = |name: &str| recorded.as_ref()?.get(name).cloned();
     let card = archive.store().card(session.key)?;
-    let calls = lines::recent_calls(archive.store(), session)?;
-    let tools: Vec<Value> = calls
-        .iter()
-        .map(|call| json!({ "tool": call.name, "id": call.id, "succeeded": call.succeeded }))
-        .collect();
-    Ok(json!({
-        "system": part("system"),
-        "session": part("session"),
-        "conversation": {
-            "turns": card.turns,
-            "entries": archive.store().state(session.key)?.entries(),
-            "active": card.active.to_string(),
-        },
-        "tools": tools,
-        "workspace": part("workspace"),
-    }))
+    let entries = archive.store().state(session.key)?.entries();
+    Ok(Surroundings {
+        system: layer("system"),
+        session: layer("session"),
+        conversation: Conversation { turns: card.turns, entries, active: card.active },
+        tools: lines::recent_calls(archive.store(), session)?,
+        workspace: layer("workspace"),
+    })
 }
 
 /// Returns the key by which a session says whom the agent talks to, if it was set up with one.

@@ -78,12 +78,12 @@ pub use crate::{
         Created, Cure, Diff, Difference, Explained, Finding, Fullness, GraphNode, GraphView,
         Hidden, HiddenText, ListedBranch, ListedSession, OperationView, Oversized, Part, Parts,
         Planned, Recovered, Replaced, Reverted, SessionStats, Severity, Side, Stats, Status,
-        Summary, Truncated, Turned, Undone, Verified,
+        Summary, Surroundings, Truncated, Turned, Undone, Verified,
     },
     session::{
-        Bond, Elsewhere, Gap, Kin, Line, Log, Reader, Renewed, Session, SessionError, Shown,
-        Target, View, checkpoints, entry_ids, find_entry, find_place, find_session, kin, log,
-        log_all, messages, short_name,
+        Bond, Elsewhere, Gap, Kin, Line, Log, Reader, RecentCall, Renewed, Session, SessionError,
+        Shown, Target, View, checkpoints, entry_ids, find_entry, find_place, find_session, kin,
+        log, log_all, messages, short_name,
     },
     sync::{
         AgentFolder, Ambient, Archive, Held, Here, Imported, Machine, Manner, Notice, Oddity,

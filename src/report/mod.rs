@@ -42,7 +42,7 @@ pub use place::{
 };
 pub use session::{Attached, Concealed, Created, Outcome};
 pub use shape::{Changed, Report};
-pub use status::{Fullness, Layered, ListedSession, Standing, Status};
+pub use status::{Conversation, Fullness, Layered, ListedSession, Standing, Status, Surroundings};
 pub use store::{Ailment, Cure, Examined, Finding, SessionStats, Severity, Stats, Verified};
 pub use truncate::{Bounded, Oversized, Truncated};
 pub use turn::{Call, Turned};

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::shape::{object, report};
 use crate::{
     context::{plan::Nearness, window::Window},
-    model::{Card, EntryId, Position, SessionName},
-    session::{Elsewhere, Kin, Session},
+    model::{Card, EntryId, Position, SessionName, Timestamp},
+    session::{Elsewhere, Kin, RecentCall, Session},
 };
 
 /// Where a session stands.
@@ -110,13 +110,41 @@ object!(Filling<'_>, |it| {
     model: it.full.model,
 });
 
-/// What a session knows of its surroundings.
+/// What a session knows of its surroundings, in five layers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Surroundings {
+    /// The system, as it was recorded when the session began.
+    pub system: Option<Value>,
+    /// The session itself, as it was recorded then.
+    pub session: Option<Value>,
+    /// The conversation.
+    pub conversation: Conversation,
+    /// The last calls of tools, in order.
+    pub tools: Vec<RecentCall>,
+    /// The workspace, as it was recorded when the session began.
+    pub workspace: Option<Value>,
+}
+
+/// How much was said in a session.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Conversation {
+    /// How many turns of the user.
+    pub turns: u64,
+    /// How many entries.
+    pub entries: u64,
+    /// When something was said last.
+    pub active: Timestamp,
+}
+
+object!(RecentCall, |it| { tool: it.name, id: it.id, succeeded: it.succeeded });
+
+/// A session with what it knows of its surroundings.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Layered<'a> {
     /// The agent's id of it.
     pub session: &'a str,
     /// The layers.
-    pub layers: &'a Value,
+    pub layers: &'a Surroundings,
 }
 
 report!(Layered<'_>, "layers");

@@ -198,12 +198,15 @@ pub fn messages(
     Ok(messages)
 }
 
-/// A recent tool call.
-pub(crate) struct RecentCall {
-    pub(crate) name: String,
-    pub(crate) id: String,
+/// A recent call of a tool.
+#[derive(Clone, Debug)]
+pub struct RecentCall {
+    /// The tool.
+    pub name: String,
+    /// The call's id.
+    pub id: String,
     /// Whether it succeeded; `None` while it has no result.
-    pub(crate) succeeded: Option<bool>,
+    pub succeeded: Option<bool>,
 }
 
 /// Returns the last tool calls of the current branch.

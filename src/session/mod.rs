@@ -34,7 +34,7 @@ pub use error::SessionError;
 pub(crate) use growth::Growth;
 pub use ids::entry_ids;
 pub use kin::{Bond, Kin, kin};
-pub use lines::{Line, Log, log, log_all, messages};
+pub use lines::{Line, Log, RecentCall, log, log_all, messages};
 pub(crate) use oddities::REPEATED;
 pub use reader::{Reader, Renewed};
 pub use select::{Target, find_entry, find_place, find_session, short_name};
