@@ -87,7 +87,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     } else {
         let (pre, post) = (done.pre_tokens, done.post_tokens);
         context.say(&format!("About {pre} tokens are {post} now, of a window of {window}"))?;
-        let list: Vec<String> = done.operations.iter().map(u64::to_string).collect();
+        let list: Vec<String> = done.operations.iter().map(ToString::to_string).collect();
         let noun = if list.len() == 1 { "operation" } else { "operations" };
         context.say(&format!("This took {noun} {}", list.join(", ")))?;
     }

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    EntryId, Text,
+    EntryId, OperationNumber, Text,
     tagged::{Field, Malformed, Tagged, put_field, take_field},
 };
 
@@ -203,7 +203,7 @@ commands! {
     /// An operation was taken back.
     10 Undo "undo" {
         /// The operation's number.
-        1 undoes: u64,
+        1 undoes: OperationNumber,
         /// Its command's word.
         2 command: String,
         /// The branches that keep the records since.
@@ -212,7 +212,7 @@ commands! {
     /// An undo was taken back.
     11 Redo "redo" {
         /// The operation's number.
-        1 undoes: u64,
+        1 undoes: OperationNumber,
         /// Its command's word.
         2 command: String,
         /// The branches that keep the records since.
@@ -256,6 +256,12 @@ trait Shown {
 impl Shown for u64 {
     fn shown(&self) -> Option<Value> {
         Some((*self).into())
+    }
+}
+
+impl Shown for OperationNumber {
+    fn shown(&self) -> Option<Value> {
+        self.get().shown()
     }
 }
 
@@ -304,7 +310,7 @@ fn parsed(field: &str, value: Value) -> Value {
 
 impl Command {
     /// Returns the operation that this one takes back.
-    pub fn undoes(&self) -> Option<u64> {
+    pub fn undoes(&self) -> Option<OperationNumber> {
         match self {
             Self::Undo { undoes, .. } | Self::Redo { undoes, .. } => Some(*undoes),
             _ => None,

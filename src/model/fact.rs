@@ -19,7 +19,7 @@
 mod encoding;
 
 use super::{
-    Command, Digest, EntryId, MachineId, Running, Tagged, Text,
+    Command, Digest, EntryId, MachineId, OperationNumber, Running, Tagged, Text,
     varint::{put_varint, take_varint},
 };
 
@@ -281,7 +281,7 @@ pub struct Facts {
     /// Changes that wait.
     pub pending: Vec<Pending>,
     /// The operations whose waiting changes were carried out.
-    pub carried: Vec<u64>,
+    pub carried: Vec<OperationNumber>,
     /// Lines that were taken out.
     pub tombstones: Vec<Tombstone>,
 }

@@ -19,6 +19,8 @@
 
 use std::fmt;
 
+use super::OperationNumber;
+
 const fn domain(name: &str) -> [u8; 32] {
     let mut key = [0; 32];
     let bytes = name.as_bytes();
@@ -185,7 +187,7 @@ impl OperationId {
         before: Option<OperationId>,
         store: StoreId,
         (format, id): (&str, &str),
-        n: u64,
+        n: OperationNumber,
         record: &[u8],
     ) -> Self {
         let mut input = Vec::with_capacity(128 + id.len() + record.len());
@@ -195,7 +197,7 @@ impl OperationId {
             input.extend_from_slice(&(text.len() as u64).to_le_bytes());
             input.extend_from_slice(text.as_bytes());
         }
-        input.extend_from_slice(&n.to_le_bytes());
+        input.extend_from_slice(&n.get().to_le_bytes());
         input.extend_from_slice(record);
         Self(*blake3::keyed_hash(&OPERATION, &input).as_bytes())
     }

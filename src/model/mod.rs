@@ -1,6 +1,6 @@
 //! Values: the vocabulary of the store. No I/O, no clock, no SQL.
 //!
-//! Read in this order: `id` (what a hash covers), [`mod@line`] (how bytes become lines), `fact` (the lasting facts),
+//! Read in this order: `number`, `id` (what a hash covers), [`mod@line`] (how bytes become lines), `fact` (the lasting facts),
 //! `command`, `text` and `operation` (how a command puts its facts on record), `tagged` and `varint` (the encoding),
 //! `state` (a session's state, folded from its operations), `record` (the values from a line), `message` (its words).
 
@@ -10,6 +10,7 @@ mod fact;
 mod id;
 pub mod line;
 mod message;
+mod number;
 mod operation;
 mod record;
 mod state;
@@ -28,6 +29,7 @@ pub use id::{
     Digest, EntryId, IdPrefix, LineId, MachineId, NameTag, OperationId, Running, StoreId,
 };
 pub use message::{Block, Image, Message, Role, Source, Stop, Thinking, Usage};
+pub use number::OperationNumber;
 pub use operation::Operation;
 pub use record::{Card, Kind, Parent, Record, Tie, TieKind};
 pub use state::{Newest, State};

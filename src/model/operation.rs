@@ -11,15 +11,15 @@
 //! Invariant: a kind of fact takes room only where it occurs, so a new one changes no hash of an operation without it.
 
 use super::{
-    Bulk, Command, Facts, Malformed, Named, OperationId, SessionName, StoreId, Tagged, Text,
-    Timestamp, Words, tagged::tagged,
+    Bulk, Command, Facts, Malformed, Named, OperationId, OperationNumber, SessionName, StoreId,
+    Tagged, Text, Timestamp, Words, tagged::tagged,
 };
 
 /// One command that changed a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Operation {
     /// Its number in the session.
-    pub n: u64,
+    pub n: OperationNumber,
     /// When it was.
     pub at: Timestamp,
     /// Its command.
@@ -60,7 +60,7 @@ impl Operation {
     pub fn seal(
         (store, session): (StoreId, &SessionName),
         before: Option<OperationId>,
-        (n, at, first): (u64, Timestamp, u64),
+        (n, at, first): (OperationNumber, Timestamp, u64),
         command: Command,
         facts: Facts,
         bulk: &Bulk,
@@ -84,7 +84,7 @@ impl Operation {
 
     /// Reads an operation as it was stored.
     pub fn open(
-        n: u64,
+        n: OperationNumber,
         record: Vec<u8>,
         hash: OperationId,
         words: &[Words],
@@ -129,7 +129,7 @@ impl Operation {
     }
 
     /// Returns the operation that this one takes back.
-    pub fn undoes(&self) -> Option<u64> {
+    pub fn undoes(&self) -> Option<OperationNumber> {
         self.command.undoes()
     }
 
@@ -201,7 +201,7 @@ mod tests {
         Operation::seal(
             (STORE, &session()),
             before,
-            (2, Timestamp(1_700_000_000_000), 3),
+            (OperationNumber::new(2), Timestamp(1_700_000_000_000), 3),
             command,
             facts,
             &bulk,
@@ -261,7 +261,7 @@ mod tests {
                 },
                 to: Some(place(1)),
             }],
-            carried: vec![1],
+            carried: vec![OperationNumber::FIRST],
             tombstones: vec![Tombstone { entry: 2, size: 12 }],
         }
     }
@@ -307,7 +307,7 @@ mod tests {
         let operation = Operation::seal(
             (STORE, &session()),
             None,
-            (1, Timestamp(-1), 3),
+            (OperationNumber::FIRST, Timestamp(-1), 3),
             command,
             every_fact(),
             &bulk,
@@ -367,7 +367,7 @@ mod tests {
         let append = append();
         let other = SessionName { format: "nativ".into(), id: "es".into() };
         let before = Some(OperationId::new([9; 32]));
-        let next = Operation { n: 3, ..append.clone() };
+        let next = Operation { n: OperationNumber::new(3), ..append.clone() };
         assert_eq!(append.hash_after(before, STORE, &session()), append.hash);
         for hash in [
             append.hash_after(None, STORE, &session()),
@@ -442,7 +442,14 @@ mod tests {
         let facts = Facts::default();
         let bulk = Bulk::default();
         let key = (STORE, &session());
-        let clear = Operation::seal(key, None, (1, Timestamp(0), 1), command, facts, &bulk);
+        let clear = Operation::seal(
+            key,
+            None,
+            (OperationNumber::FIRST, Timestamp(0), 1),
+            command,
+            facts,
+            &bulk,
+        );
         // The command, which has no fields, and the number of the first entry.
         assert_eq!(clear.record, [2, 2, 7, 0, 3, 1, 1]);
     }
@@ -473,16 +480,22 @@ mod tests {
         ];
         for (what, record, unknown) in cases {
             let hash = OperationId::new([1; 32]);
-            let opened = Operation::open(4, record.clone(), hash, &[]);
+            let opened = Operation::open(OperationNumber::new(4), record.clone(), hash, &[]);
             let opened = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
             assert_eq!(opened.unknown, unknown, "{what}");
             assert_eq!(opened.record, record, "{what}");
-            assert_eq!((opened.n, opened.hash), (4, hash), "{what}");
+            assert_eq!((opened.n, opened.hash), (OperationNumber::new(4), hash), "{what}");
         }
         // The known fields next to it are read.
-        let opened = Operation::open(1, with(&sealed.record, (9, b"new")), sealed.hash, &[]);
+        let opened = Operation::open(
+            OperationNumber::FIRST,
+            with(&sealed.record, (9, b"new")),
+            sealed.hash,
+            &[],
+        );
         assert_eq!(opened.unwrap().facts.files, sealed.facts.files);
-        let opened = Operation::open(1, command(&[99, 0]), sealed.hash, &[]).unwrap();
+        let opened =
+            Operation::open(OperationNumber::FIRST, command(&[99, 0]), sealed.hash, &[]).unwrap();
         assert_eq!((opened.command.as_str(), opened.at), ("unknown", Timestamp(1)));
     }
 
@@ -500,7 +513,10 @@ mod tests {
             ("a number in more bytes than it needs", vec![2, 2, 7, 0, 3, 2, 0x81, 0]),
         ];
         for (what, record) in bad {
-            assert!(Operation::open(1, record, sealed.hash, &[]).is_err(), "{what}");
+            assert!(
+                Operation::open(OperationNumber::FIRST, record, sealed.hash, &[]).is_err(),
+                "{what}"
+            );
         }
     }
 }

@@ -6,15 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Base, Bulk, Container, Generation, Malformed, Operation, OperationId, Pending, Place, Position,
-    Rotation, Run, Tagged, Text, Timestamp, Tombstone, tagged::tagged,
+    Base, Bulk, Container, Generation, Malformed, Operation, OperationId, OperationNumber, Pending,
+    Place, Position, Rotation, Run, Tagged, Text, Timestamp, Tombstone, tagged::tagged,
 };
 
 /// The newest operation of a session, the token of compare-and-swap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Newest {
     /// Its number.
-    pub n: u64,
+    pub n: OperationNumber,
     /// Its hash.
     pub hash: OperationId,
     /// When it was.
@@ -31,13 +31,13 @@ pub struct State {
     /// Where the files lie, in the order of their numbers.
     pub files: Vec<Place>,
     /// The generations in the order of their numbers, each behind the operation that began it.
-    pub generations: Vec<(u64, Generation)>,
+    pub generations: Vec<(OperationNumber, Generation)>,
     /// The newest run of each generation that has one.
     pub ends: BTreeMap<u64, Run>,
     /// How many checkpoints have been given.
     pub checkpoints: u64,
     /// The newest checkpoint's operation and place.
-    pub checkpoint: Option<(u64, Position)>,
+    pub checkpoint: Option<(OperationNumber, Position)>,
     /// Where every branch stands, hidden ones left out.
     pub branches: BTreeMap<String, Position>,
     /// The current branch, if an operation ever named one.
@@ -47,21 +47,21 @@ pub struct State {
     /// Whether lists leave the session out.
     pub hidden: bool,
     /// The operations that take back another, each with the one that it takes back.
-    pub undos: Vec<(u64, u64)>,
+    pub undos: Vec<(OperationNumber, OperationNumber)>,
     /// The rotations, each behind its operation.
-    pub rotations: Vec<(u64, Rotation)>,
+    pub rotations: Vec<(OperationNumber, Rotation)>,
     /// The compressed files, each behind its operation and its place among the files which that keeps.
-    pub containers: Vec<(u64, u64, Container)>,
+    pub containers: Vec<(OperationNumber, u64, Container)>,
     /// The numbers of the files that their agent deleted.
     pub gone: BTreeSet<u64>,
     /// Where generations begin elsewhere.
     pub bases: Vec<Base>,
     /// The changes that wait, each behind its operation, which has the words that persons gave.
-    pub pending: Vec<(u64, Pending)>,
+    pub pending: Vec<(OperationNumber, Pending)>,
     /// The lines that were taken out.
     pub tombstones: Vec<Tombstone>,
     /// The first operation in which a newer program wrote something that this one does not know.
-    pub unknown: Option<u64>,
+    pub unknown: Option<OperationNumber>,
 }
 
 impl State {
@@ -118,7 +118,12 @@ impl State {
 
     /// Returns how many operations there are.
     pub fn operations(&self) -> u64 {
-        self.newest.map_or(0, |newest| newest.n)
+        self.newest.map_or(0, |newest| newest.n.get())
+    }
+
+    /// Returns the number of the next operation.
+    pub fn next_operation(&self) -> OperationNumber {
+        self.newest.map_or(OperationNumber::FIRST, |newest| newest.n.next())
     }
 
     /// Returns how many entries there are.
@@ -175,7 +180,7 @@ impl State {
     }
 
     /// Returns the operations that are undone: those that an operation takes back which is not undone itself.
-    pub fn undone(&self) -> BTreeSet<u64> {
+    pub fn undone(&self) -> BTreeSet<OperationNumber> {
         let mut undone = BTreeSet::new();
         for (n, undoes) in self.undos.iter().rev() {
             if !undone.contains(n) {
@@ -191,7 +196,7 @@ tagged!(Newest { 1: n, 2: hash, 3: at, 4: entries });
 /// A fact behind the operation that it belongs to, and behind its place there if it has one.
 #[derive(Default)]
 struct Of<T> {
-    operation: u64,
+    operation: OperationNumber,
     at: u64,
     fact: Option<T>,
 }
@@ -216,14 +221,14 @@ struct Fields {
     current: Option<String>,
     live: Option<u64>,
     hidden: bool,
-    undos: Vec<Of<u64>>,
+    undos: Vec<Of<OperationNumber>>,
     rotations: Vec<Of<Rotation>>,
     containers: Vec<Of<Container>>,
     gone: Vec<u64>,
     bases: Vec<Base>,
     pending: Vec<Of<Pending>>,
     tombstones: Vec<Tombstone>,
-    unknown: Option<u64>,
+    unknown: Option<OperationNumber>,
 }
 
 tagged!(Of<Generation> { 1: operation, 2: at, 3: fact });
@@ -231,7 +236,7 @@ tagged!(Of<Position> { 1: operation, 2: at, 3: fact });
 tagged!(Of<Rotation> { 1: operation, 2: at, 3: fact });
 tagged!(Of<Container> { 1: operation, 2: at, 3: fact });
 tagged!(Of<Pending> { 1: operation, 2: at, 3: fact });
-tagged!(Of<u64> { 1: operation, 2: at, 3: fact });
+tagged!(Of<OperationNumber> { 1: operation, 2: at, 3: fact });
 tagged!(Branch { 1: name, 2: position });
 tagged!(Fields {
     1: newest,
@@ -254,11 +259,11 @@ tagged!(Fields {
     18: unknown,
 });
 
-fn of<T: Clone>((operation, fact): &(u64, T)) -> Of<T> {
+fn of<T: Clone>((operation, fact): &(OperationNumber, T)) -> Of<T> {
     Of { operation: *operation, at: 0, fact: Some(fact.clone()) }
 }
 
-fn back<T>(of: Vec<Of<T>>) -> Vec<(u64, T)> {
+fn back<T>(of: Vec<Of<T>>) -> Vec<(OperationNumber, T)> {
     of.into_iter().filter_map(|of| Some((of.operation, of.fact?))).collect()
 }
 
@@ -331,10 +336,14 @@ mod tests {
 
     #[test]
     fn an_undo_that_is_undone_undoes_nothing() {
-        let undone =
-            |undos: &[(u64, u64)]| State { undos: undos.to_vec(), ..State::default() }.undone();
-        assert_eq!(undone(&[(3, 1)]), BTreeSet::from([1]));
-        assert_eq!(undone(&[(3, 1), (4, 3)]), BTreeSet::from([3]));
-        assert_eq!(undone(&[(3, 1), (4, 3), (5, 1)]), BTreeSet::from([1, 3]));
+        let check = |undos: &[(u64, u64)], expected: &[u64]| {
+            let number = |(n, undoes): &(u64, u64)| [n, undoes].map(|n| OperationNumber::new(*n));
+            let undos = undos.iter().map(number).map(<(_, _)>::from).collect();
+            let undone = State { undos, ..State::default() }.undone();
+            assert_eq!(Vec::from_iter(undone), expected);
+        };
+        check(&[(3, 1)], &[1]);
+        check(&[(3, 1), (4, 3)], &[3]);
+        check(&[(3, 1), (4, 3), (5, 1)], &[1, 3]);
     }
 }

@@ -12,7 +12,7 @@
 //! Invariant: equal values have equal encodings, and [`Tagged::read`] accepts only what [`Tagged::write`] wrote.
 
 use super::{
-    Digest, EntryId, MachineId, OperationId, Running, Text, Timestamp,
+    Digest, EntryId, MachineId, OperationId, OperationNumber, Running, Text, Timestamp,
     varint::{put_varint, take_varint},
 };
 
@@ -358,6 +358,7 @@ zero_is_nothing!(
     Digest: Digest::NONE,
     Running: Running::EMPTY,
     OperationId: OperationId::default(),
+    OperationNumber: OperationNumber::default(),
     Timestamp: Timestamp(0)
 );
 
@@ -371,15 +372,21 @@ impl Payload for Timestamp {
     }
 }
 
-impl Payload for MachineId {
-    fn pack(&self, out: &mut Vec<u8>) {
-        self.get().pack(out);
-    }
+macro_rules! number_field {
+    ($($type:ident),+) => {$(
+        impl Payload for $type {
+            fn pack(&self, out: &mut Vec<u8>) {
+                self.get().pack(out);
+            }
 
-    fn unpack(payload: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
-        Ok(Self::new(Payload::unpack(payload, unknown)?))
-    }
+            fn unpack(payload: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
+                Ok(Self::new(Payload::unpack(payload, unknown)?))
+            }
+        }
+    )+};
 }
+
+number_field!(OperationNumber, MachineId);
 
 #[cfg(test)]
 mod tests {

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     json::Raw,
-    model::{Command, Kind, Timestamp},
+    model::{Command, Kind, OperationNumber, Timestamp},
     ops::OpsError,
     report::{Audit, Omitted, Replaced},
-    session::{Session, entry_ids, ids::near},
+    session::{Session, entry_ids, ids::NEAR},
     store::whole_lines,
     sync::Archive,
 };
@@ -22,9 +22,9 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
     let origins = archive.store().origins(session.key, 0..u64::MAX)?;
     let undone = archive.store().state(session.key)?.undone();
     let cut = || origins.iter().filter(|(_, origin)| origin.cut.is_some());
-    let wanted: BTreeSet<u64> = cut().map(|(operation, _)| *operation).collect();
+    let wanted: BTreeSet<OperationNumber> = cut().map(|(operation, _)| *operation).collect();
     let mut by = BTreeMap::new();
-    for range in near(&wanted) {
+    for range in OperationNumber::ranges(wanted, NEAR) {
         for operation in archive.store().operations(session.key, range)? {
             by.insert(operation.n, operation);
         }

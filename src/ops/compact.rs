@@ -23,7 +23,7 @@ use crate::{
         stages::SummaryError,
     },
     json::Raw,
-    model::{Block, Command, Message, Role},
+    model::{Block, Command, Message, OperationNumber, Role},
     ops::{
         OpsError,
         compacting::Compacting,
@@ -112,8 +112,8 @@ impl Found {
 
 /// Returns whether the session's newest operation that counts is a compaction.
 fn is_fresh(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
-    let n = archive.store().state(session.key)?.operations();
-    let newest = archive.store().operations(session.key, n..n + 1)?.pop();
+    let n = OperationNumber::new(archive.store().state(session.key)?.operations());
+    let newest = archive.store().operations(session.key, n.alone())?.pop();
     Ok(newest.is_some_and(|newest| matches!(newest.command, Command::Compact { .. })))
 }
 
@@ -196,7 +196,7 @@ pub fn compact(
         None => Vec::new(),
     };
     let task = Task {
-        run: tip.operations() + 1,
+        run: tip.next_operation().get(),
         session: &session.name.id,
         folder: folder.as_deref(),
         trigger: wanted.cause,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::{
     context::{model::ModelError, recover::Unrecovered, stages::SummaryError},
+    model::OperationNumber,
     session::SessionError,
     store::StoreError,
     sync::SyncError,
@@ -76,13 +77,13 @@ pub enum OpsError {
     #[error("operation {n} cannot be undone: {why}")]
     NotUndoable {
         /// The operation.
-        n: u64,
+        n: OperationNumber,
         /// Why.
         why: &'static str,
     },
     /// There is no such operation.
     #[error("there is no operation {0}")]
-    NoOperation(u64),
+    NoOperation(OperationNumber),
     /// There is no summary.
     #[error("there is no summary, and nothing is changed")]
     Summary(#[from] SummaryError),

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     dag::{Web, unreached},
     json::Raw,
-    model::{Block, Command, EntryId, Kind, Message, Position, Run},
+    model::{Block, Command, EntryId, Kind, Message, OperationNumber, Position, Run},
     ops::{OpsError, note},
     report::{GraphNode, GraphView},
     session::{
@@ -52,7 +52,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
     }
     let places = Places::since(archive.store(), session, 0)?;
     let replays = Replays::of(archive.store(), session)?;
-    let before: BTreeMap<String, u64> = branches
+    let before: BTreeMap<String, OperationNumber> = branches
         .iter()
         .filter_map(|(name, at)| Some((name.clone(), replays.operation(*at)?)))
         .collect();
@@ -129,7 +129,7 @@ impl States {
         let mut live = None;
         for held in states::generations(archive, session)? {
             let end = Position { generation: held.generation, head: None, horizon: held.entries };
-            let by = archive.store().operations(session.key, held.operation..held.operation + 1)?;
+            let by = archive.store().operations(session.key, held.operation.alone())?;
             if by.first().is_some_and(|by| matches!(by.command, Command::Import { .. })) {
                 states.ends.push(end);
             }

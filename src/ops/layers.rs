@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    model::Command,
+    model::{Command, OperationNumber},
     ops::OpsError,
     report::{Conversation, Surroundings},
     session::{Session, lines},
@@ -12,7 +12,7 @@ use crate::{
 
 /// Returns the record that a session of undertext's own made of its surroundings when it began.
 fn about(archive: &Archive, session: &Session) -> Result<Option<Value>, OpsError> {
-    let first = archive.store().operations(session.key, 1..2)?.pop();
+    let first = archive.store().operations(session.key, OperationNumber::FIRST.alone())?.pop();
     Ok(first.and_then(|first| match first.command {
         Command::New { about } => serde_json::from_str(&about.to_text()).ok(),
         _ => None,

@@ -13,7 +13,7 @@ use crate::{
         window::{Source, Verdict, Window, Windows},
     },
     json::Raw,
-    model::{Command, Kind, Message, Position, Role},
+    model::{Command, Kind, Message, OperationNumber, Position, Role},
     ops::{OpsError, counted::count},
     session::{Session, View},
     store::whole_lines,
@@ -204,13 +204,13 @@ fn items(
 ) -> Result<Vec<Item>, OpsError> {
     use crate::wire::Graph as _;
     let mut replayed: BTreeMap<u64, Origin> = BTreeMap::new();
-    let mut commands: BTreeMap<u64, Origin> = BTreeMap::new();
+    let mut commands: BTreeMap<OperationNumber, Origin> = BTreeMap::new();
     let first = entries.iter().copied().min().unwrap_or(u64::MAX);
     for (n, origin) in archive.store().origins(session.key, first..u64::MAX)? {
         // An entry that a compaction said again is as it was.
         let is = match commands.get(&n) {
             Some(is) => *is,
-            None => match archive.store().operations(session.key, n..n + 1)?.pop() {
+            None => match archive.store().operations(session.key, n.alone())?.pop() {
                 Some(by) if matches!(by.command, Command::Compact { .. }) => Origin::Kept,
                 _ => Origin::Replayed,
             },

@@ -18,6 +18,7 @@ use crate::{
         recover::{self as ladder, Attempt, Large, Patient, Room, Unrecovered},
         stages::SummaryError,
     },
+    model::OperationNumber,
     ops::{Bound, Compacting, Context, OpsError, compact, context, oversized, truncate},
     report::Recovered,
     session::Session,
@@ -91,7 +92,7 @@ struct Surgery<'a, 'w, T> {
     state: State,
     /// The context from before a compaction that is under way.
     before: Option<Context>,
-    operations: Vec<u64>,
+    operations: Vec<OperationNumber>,
     /// How many tokens the last context had.
     tokens: u64,
     /// Compactions after which the attempt is made again.
@@ -131,7 +132,7 @@ impl<T> Surgery<'_, '_, T> {
         will_retry: bool,
         emit: &mut dyn FnMut(&Event),
     ) -> Result<Tried, OpsError> {
-        let run = self.archive.store().state(self.session.key)?.operations() + 1;
+        let run = self.archive.store().state(self.session.key)?.next_operation().get();
         self.step(machine::Event::Start(run), Some(context));
         let made = compact::compact(self.archive, self.session, self.workspace, wanted, emit);
         match made {

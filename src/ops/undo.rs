@@ -1,7 +1,7 @@
 //! Operations, and taking them back. An undo restores the state before an operation; nothing is erased by it.
 
 use crate::{
-    model::{Command, Operation, Text},
+    model::{Command, Operation, OperationNumber, Text},
     ops::OpsError,
     report::{OperationView, Undone},
     session::{
@@ -18,9 +18,9 @@ pub fn operations(
     limit: usize,
 ) -> Result<Vec<OperationView>, OpsError> {
     let state = archive.store().state(session.key)?;
-    let (undone, newest) = (state.undone(), state.operations());
-    let from = (newest + 1).saturating_sub(u64::try_from(limit).unwrap_or(u64::MAX));
-    let operations = archive.store().operations(session.key, from..newest + 1)?;
+    let (undone, next) = (state.undone(), state.next_operation());
+    let from = next.minus(u64::try_from(limit).unwrap_or(u64::MAX));
+    let operations = archive.store().operations(session.key, from..next)?;
     let view =
         |operation: Operation| OperationView { undone: undone.contains(&operation.n), operation };
     Ok(operations.into_iter().rev().map(view).collect())
@@ -30,13 +30,13 @@ pub fn operations(
 pub fn undo(
     archive: &mut Archive,
     session: &Session,
-    wanted: Option<u64>,
+    wanted: Option<OperationNumber>,
 ) -> Result<Undone, OpsError> {
     execute(archive, session, |before| {
         let undone = before.state.undone();
         let operation = match wanted {
             Some(n) => {
-                let found = before.store().operations(session.key, n..n.saturating_add(1))?.pop();
+                let found = before.store().operations(session.key, n.alone())?.pop();
                 let operation = found.ok_or(OpsError::NoOperation(n))?;
                 match obstacle(&operation, &undone) {
                     Some(why) => return Err(OpsError::NotUndoable { n, why }),
@@ -85,7 +85,7 @@ fn execute(
 fn plan(
     before: &Standing<'_>,
     operation: &Operation,
-    command: impl FnOnce(u64, String, Vec<Text>) -> Command,
+    command: impl FnOnce(OperationNumber, String, Vec<Text>) -> Command,
 ) -> Result<Planned, OpsError> {
     let n = operation.n;
     let (steps, left) = take_back(&before.state, operation);
@@ -98,7 +98,7 @@ fn plan(
     let names = left.iter().map(|left| branch_text(left)).collect();
     let plan = Plan { command: command(n, word.to_owned(), names), steps, goal };
     let undone = Undone {
-        operation: 0,
+        operation: OperationNumber::default(),
         undoes: n,
         command: word,
         left,
@@ -115,9 +115,9 @@ fn newest(
     session: &Session,
     wanted: impl Fn(&Operation) -> bool,
 ) -> Result<Option<Operation>, OpsError> {
-    let mut end = before.state.operations() + 1;
-    while end > 1 {
-        let start = end.saturating_sub(32).max(1);
+    let mut end = before.state.next_operation();
+    while end > OperationNumber::FIRST {
+        let start = end.minus(32);
         let operations = before.store().operations(session.key, start..end)?;
         if let Some(found) = operations.into_iter().rev().find(&wanted) {
             return Ok(Some(found));

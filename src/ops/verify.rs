@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     disk::{self, Links, Refusal},
     live,
-    model::{Bulk, EntryId, OperationId, Origin, Running, State},
+    model::{Bulk, EntryId, OperationId, OperationNumber, Origin, Running, State},
     ops::OpsError,
     report::{Finding, Severity, Verified},
     session::{Session, oddities, rows},
@@ -187,13 +187,13 @@ impl Check<'_> {
         let (store, key) = (self.archive.store(), self.session.key);
         let own = store.id()?;
         let mut before: Option<OperationId> = None;
-        let (mut next, mut first, mut checkpoints) = (1, 1, 0);
-        let mut origins: BTreeMap<u64, Vec<Origin>> = BTreeMap::new();
+        let (mut next, mut first, mut checkpoints) = (OperationNumber::FIRST, 1, 0);
+        let mut origins: BTreeMap<OperationNumber, Vec<Origin>> = BTreeMap::new();
         for (n, origin) in store.origins(key, 0..u64::MAX)? {
             origins.entry(n).or_default().push(origin);
         }
         loop {
-            let range = next..next + OPERATIONS;
+            let range = next..next.plus(OPERATIONS);
             let operations = store.operations(key, range.clone())?;
             if operations.is_empty() {
                 break;
@@ -221,7 +221,7 @@ impl Check<'_> {
                 if !operation.names(&bulk) {
                     self.damage(&item, "its facts are not those that its record names");
                 }
-                (before, next, first) = (Some(operation.hash), n + 1, operation.added().end);
+                (before, next, first) = (Some(operation.hash), n.next(), operation.added().end);
                 self.verified.operations += 1;
             }
         }

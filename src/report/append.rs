@@ -7,13 +7,13 @@ use super::{
     notice::Notice,
     shape::report,
 };
-use crate::model::EntryId;
+use crate::model::{EntryId, OperationNumber};
 
 /// The result of an append.
 #[derive(Clone, Debug, Default)]
 pub struct Appended {
     /// The operation; none if every record was known already.
-    pub operation: Option<u64>,
+    pub operation: Option<OperationNumber>,
     /// The entries, one for each draft, in order.
     pub entries: Vec<AppendedEntry>,
     /// The checkpoints that were given to turns.
@@ -58,7 +58,7 @@ pub struct NewEntry<'a> {
     /// Its record's name.
     pub uuid: Option<&'a str>,
     /// The operation; none if it was there.
-    pub operation: Option<u64>,
+    pub operation: Option<OperationNumber>,
     /// The id of the call that it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<&'a str>,

@@ -9,7 +9,7 @@ use super::{
     shape::{object, report},
 };
 use crate::{
-    model::{CutOff, EntryId, Timestamp},
+    model::{CutOff, EntryId, OperationNumber, Timestamp},
     wire::Earlier,
 };
 
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replaced {
     /// The operation.
-    pub operation: u64,
+    pub operation: OperationNumber,
     /// When.
     pub at: Timestamp,
     /// Its command.

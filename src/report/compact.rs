@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     context::plan::{Nearness, Nothing},
-    model::{EntryId, Usage},
+    model::{EntryId, OperationNumber, Usage},
 };
 
 /// The effect that a compaction would have.
@@ -49,7 +49,7 @@ pub struct Parts {
 #[derive(Clone, Debug, Default)]
 pub struct Compacted {
     /// The operation; none if there was nothing to compact.
-    pub operation: Option<u64>,
+    pub operation: Option<OperationNumber>,
     /// Why there was nothing to compact.
     pub nothing: Option<Nothing>,
     /// The branch.
@@ -94,7 +94,7 @@ pub struct Recovered<T> {
     /// The answer that the attempt yielded.
     pub answer: T,
     /// The operations by which the session was made to fit.
-    pub operations: Vec<u64>,
+    pub operations: Vec<OperationNumber>,
     /// How many tokens the context had at first.
     pub pre_tokens: u64,
     /// How many it has now.
@@ -141,7 +141,7 @@ report!(Compacted, "compact", |it| {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Fitted<'a> {
     /// The operations that did it.
-    pub operations: &'a [u64],
+    pub operations: &'a [OperationNumber],
     /// How many tokens the context had.
     pub pre_tokens: u64,
     /// How many it has now.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::shape::{path, report, some_path};
-use crate::model::{Digest, SessionName};
+use crate::model::{Digest, OperationNumber, SessionName};
 
 /// A state of a file that a session holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -20,7 +20,7 @@ pub struct Held {
     /// How many bytes.
     pub bytes: u64,
     /// The operation that began it.
-    pub operation: u64,
+    pub operation: OperationNumber,
     /// How many bytes the compressed file has that held it.
     pub container: Option<u64>,
     /// Whether the current branch stands in it.
@@ -32,7 +32,7 @@ pub struct Held {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rotated {
     /// The operation that set it aside.
-    pub operation: u64,
+    pub operation: OperationNumber,
     /// The command of that operation.
     pub command: &'static str,
     /// Where it is.

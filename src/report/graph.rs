@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{entry::marks, shape::report};
 use crate::{
-    model::{Checkpoint, EntryId, Kind, Timestamp},
+    model::{Checkpoint, EntryId, Kind, OperationNumber, Timestamp},
     session::Kin,
     wire::Departure,
 };
@@ -67,7 +67,7 @@ pub struct GraphView {
     /// The branches that stand before the first entry.
     pub empty: Vec<String>,
     /// The branches that show the state before an operation wrote it again.
-    pub before: BTreeMap<String, u64>,
+    pub before: BTreeMap<String, OperationNumber>,
     /// The session that it was made of.
     pub kin: Option<Kin>,
 }

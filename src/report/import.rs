@@ -8,6 +8,7 @@ use super::{
     notice::Notice,
     shape::{object, report},
 };
+use crate::model::OperationNumber;
 use crate::session::{REPEATED, Session};
 
 /// The result of an import.
@@ -40,7 +41,7 @@ pub struct Imported {
     /// Whether it was not there before.
     pub new: bool,
     /// The last operation of the import.
-    pub operation: u64,
+    pub operation: OperationNumber,
     /// How many files brought something new.
     pub files: u64,
     /// How many entries are new.

@@ -2,6 +2,8 @@
 
 use std::{fmt, path::PathBuf};
 
+use crate::model::OperationNumber;
+
 /// A finding in the live file that a person should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
@@ -10,7 +12,7 @@ pub enum Notice {
         /// How many.
         entries: u64,
         /// The operation that took them in.
-        operation: u64,
+        operation: OperationNumber,
     },
     /// A change that was cut short is carried out.
     Finished {
@@ -29,7 +31,7 @@ pub enum Notice {
         /// The branch that holds it.
         branch: String,
         /// The operation that took it in.
-        operation: u64,
+        operation: OperationNumber,
     },
     /// Another program wrote into another state of the agent's file; the session follows it.
     Followed {
@@ -40,7 +42,7 @@ pub enum Notice {
         /// The branch that keeps where the current one stood, if a command had put it there.
         left: Option<String>,
         /// The operation that took it in.
-        operation: u64,
+        operation: OperationNumber,
     },
     /// An agent that knew only the old state appended to it.
     Joined {
@@ -74,7 +76,7 @@ pub enum Notice {
 
 impl Notice {
     /// Returns the operation that took in entries, and how many.
-    pub(crate) fn taken_in(&self) -> Option<(u64, u64)> {
+    pub(crate) fn taken_in(&self) -> Option<(OperationNumber, u64)> {
         match self {
             Self::Appended { entries, operation } | Self::Followed { entries, operation, .. } => {
                 Some((*operation, *entries))

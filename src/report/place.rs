@@ -9,7 +9,7 @@ use super::{
     notice::Notice,
     shape::{report, some_path},
 };
-use crate::model::{EntryId, Operation};
+use crate::model::{EntryId, Operation, OperationNumber};
 
 /// The result of going back.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -33,7 +33,7 @@ pub struct Reverted {
     #[serde(serialize_with = "some_path")]
     pub written: Option<PathBuf>,
     /// The operation; none if the branch stood there already.
-    pub operation: Option<u64>,
+    pub operation: Option<OperationNumber>,
     /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
@@ -49,7 +49,7 @@ pub struct Branched {
     /// The entry at which it stands; none before the first one.
     pub entry: Option<EntryId>,
     /// The operation.
-    pub operation: Option<u64>,
+    pub operation: Option<OperationNumber>,
     /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
@@ -73,7 +73,7 @@ pub struct Switched {
     #[serde(serialize_with = "some_path")]
     pub written: Option<PathBuf>,
     /// The operation; none if it was current already.
-    pub operation: Option<u64>,
+    pub operation: Option<OperationNumber>,
     /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
@@ -94,9 +94,9 @@ pub struct OperationView {
 #[derive(Clone, Debug, Serialize)]
 pub struct Undone {
     /// The operation.
-    pub operation: u64,
+    pub operation: OperationNumber,
     /// The operation that it took back.
-    pub undoes: u64,
+    pub undoes: OperationNumber,
     /// The command of that operation.
     pub command: &'static str,
     /// The branches that hold the entries since.
@@ -165,7 +165,7 @@ pub struct Marked {
     /// Its number.
     pub checkpoint: u64,
     /// The operation; none if it stood there.
-    pub operation: Option<u64>,
+    pub operation: Option<OperationNumber>,
     /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,

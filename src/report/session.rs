@@ -8,7 +8,10 @@ use super::{
     notice::Notice,
     shape::{object, path, report},
 };
-use crate::{model::SessionName, session::Session};
+use crate::{
+    model::{OperationNumber, SessionName},
+    session::Session,
+};
 
 /// A session that was made.
 #[derive(Clone, Debug)]
@@ -16,7 +19,7 @@ pub struct Created {
     /// The session.
     pub session: Session,
     /// The operation.
-    pub operation: u64,
+    pub operation: OperationNumber,
     /// Its live file, if it has one.
     pub live: Option<PathBuf>,
 }
@@ -32,7 +35,7 @@ pub struct Attached {
     /// The branch that holds where `main` stood, if a command had put it elsewhere than where the agent would resume.
     pub left: Option<String>,
     /// The operation; none if the file was so already.
-    pub operation: Option<u64>,
+    pub operation: Option<OperationNumber>,
     /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
@@ -44,7 +47,7 @@ pub struct Outcome {
     /// The session.
     pub session: Session,
     /// The operation's number.
-    pub operation: u64,
+    pub operation: OperationNumber,
     /// The notices of the change.
     pub notices: Vec<Notice>,
 }
@@ -63,7 +66,7 @@ pub struct Concealed {
     /// Whether they leave it out.
     pub hidden: bool,
     /// The operation.
-    pub operation: u64,
+    pub operation: OperationNumber,
     /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,

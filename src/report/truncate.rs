@@ -7,7 +7,7 @@ use super::{
     notice::Notice,
     shape::report,
 };
-use crate::model::EntryId;
+use crate::model::{EntryId, OperationNumber};
 
 /// A result that is cut, or would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Oversized {
 #[derive(Clone, Debug, Default)]
 pub struct Truncated {
     /// The operation; none if nothing was oversized.
-    pub operation: Option<u64>,
+    pub operation: Option<OperationNumber>,
     /// The branch.
     pub branch: String,
     /// The branch that holds the state before.

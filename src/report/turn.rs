@@ -7,7 +7,7 @@ use super::{
     notice::Notice,
     shape::{object, report},
 };
-use crate::model::Usage;
+use crate::model::{OperationNumber, Usage};
 
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Turned {
     /// The window.
     pub window: u64,
     /// The operations, the oldest first.
-    pub operations: Vec<u64>,
+    pub operations: Vec<OperationNumber>,
     /// The notices of the change.
     pub notices: Vec<Notice>,
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     json::Raw,
-    model::{Checkpoint, EntryId, Kind, Message, Position},
+    model::{Checkpoint, EntryId, Kind, Message, OperationNumber, Position},
     session::{Session, SessionError, View, entry_ids, replay::Replays},
     store::{Store, whole_lines},
     wire::{Failure, Graph},
@@ -16,7 +16,7 @@ pub struct Shown {
     /// The checkpoint.
     pub checkpoint: Checkpoint,
     /// The operation that gave it.
-    pub operation: u64,
+    pub operation: OperationNumber,
     /// The agent's own number of it, as a selector.
     pub own: Option<String>,
     /// The entry behind which it stands.
@@ -39,7 +39,7 @@ fn standing(
     store: &dyn Store,
     session: &Session,
     range: Range<u64>,
-) -> Result<Vec<(u64, Checkpoint)>, SessionError> {
+) -> Result<Vec<(OperationNumber, Checkpoint)>, SessionError> {
     let mut given = store.checkpoints(session.key, range)?;
     let undone = store.state(session.key)?.undone();
     given.retain(|(operation, _)| !undone.contains(operation));
@@ -95,7 +95,7 @@ pub fn checkpoints(store: &dyn Store, session: &Session) -> Result<Vec<Shown>, S
 fn shown(
     store: &dyn Store,
     session: &Session,
-    given: Vec<(u64, Checkpoint)>,
+    given: Vec<(OperationNumber, Checkpoint)>,
 ) -> Result<Vec<Shown>, SessionError> {
     let turns = turns(store, session, given.iter().map(|(_, checkpoint)| checkpoint))?;
     let wanted: Vec<u64> = turns.iter().flatten().copied().collect();
@@ -107,7 +107,7 @@ fn shown(
         let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
         words.insert(n, messages.first().map(Message::text).unwrap_or_default());
     })?;
-    let show = |((operation, checkpoint), turn): ((u64, Checkpoint), Option<u64>)| {
+    let show = |((operation, checkpoint), turn): ((OperationNumber, Checkpoint), Option<u64>)| {
         let words = turn.and_then(|n| words.get(&n).cloned());
         let own = own_selector(session, &checkpoint);
         let entry = checkpoint.place.head.and_then(|head| ids.get(&head).copied());

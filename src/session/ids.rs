@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How far apart two numbers are that are still asked for together.
-const NEAR: u64 = 64;
+pub(crate) const NEAR: u64 = 64;
 
 /// Returns the id of an entry, if a number is given and there is one.
 pub(crate) fn entry_id(

@@ -5,6 +5,7 @@
 //! ```
 
 use crate::{
+    model::OperationNumber,
     session::{Session, SessionError},
     store::Store,
 };
@@ -14,7 +15,7 @@ pub(crate) fn chain(
     store: &dyn Store,
     session: &Session,
     entry: u64,
-) -> Result<Vec<(u64, u64)>, SessionError> {
+) -> Result<Vec<(OperationNumber, u64)>, SessionError> {
     let mut chain = Vec::new();
     let mut at = entry;
     while let Some((operation, found)) = store.origins(session.key, at..at.saturating_add(1))?.pop()

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Command, Operation, Position, State, Step, Text, Words};
+use crate::model::{Command, Operation, OperationNumber, Position, State, Step, Text, Words};
 
 /// The branch with which a session begins.
 pub(crate) const MAIN: &str = "main";
@@ -94,10 +94,13 @@ pub(crate) fn branch_text(name: &str) -> Text {
 }
 
 /// Returns why an operation cannot be undone, if it cannot.
-pub(crate) fn obstacle(operation: &Operation, undone: &BTreeSet<u64>) -> Option<&'static str> {
+pub(crate) fn obstacle(
+    operation: &Operation,
+    undone: &BTreeSet<OperationNumber>,
+) -> Option<&'static str> {
     if undone.contains(&operation.n) {
         Some("it is undone already")
-    } else if operation.n == 1 {
+    } else if operation.n == OperationNumber::FIRST {
         Some("it began the session")
     } else if operation.undoes().is_some() {
         Some("it took another one back; redo takes back the newest undo")
@@ -183,7 +186,7 @@ mod tests {
         let sealed = Operation::seal(
             (StoreId::default(), &SessionName { format: String::new(), id: String::new() }),
             None,
-            (2, Timestamp::default(), 1),
+            (OperationNumber::new(2), Timestamp::default(), 1),
             command,
             facts,
             &Bulk::default(),

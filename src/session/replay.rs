@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    model::{Command, Position},
+    model::{Command, OperationNumber, Position},
     session::{Session, SessionError, View},
     store::Store,
     wire::Graph,
@@ -26,7 +26,7 @@ pub(crate) struct Replays {
     /// The entries that were cut.
     pub(crate) cut: BTreeSet<u64>,
     /// Each position that was written again and its new place, after the operation that did so.
-    moves: Vec<(u64, Position, Position)>,
+    moves: Vec<(OperationNumber, Position, Position)>,
 }
 
 impl Replays {
@@ -38,7 +38,7 @@ impl Replays {
             return Ok(replays);
         }
         let undone = store.state(session.key)?.undone();
-        let standing: BTreeSet<u64> =
+        let standing: BTreeSet<OperationNumber> =
             found.iter().map(|(n, _)| *n).filter(|n| !undone.contains(n)).collect();
         for (n, origin) in found {
             replays.origins.insert(origin.entry, origin.origin);
@@ -48,7 +48,7 @@ impl Replays {
             }
         }
         for n in standing {
-            let Some(operation) = store.operations(session.key, n..n + 1)?.pop() else {
+            let Some(operation) = store.operations(session.key, n.alone())?.pop() else {
                 continue;
             };
             if matches!(operation.command, Command::Truncate { .. }) {
@@ -75,7 +75,7 @@ impl Replays {
     }
 
     /// Returns the operation that wrote a position again elsewhere.
-    pub(crate) fn operation(&self, at: Position) -> Option<u64> {
+    pub(crate) fn operation(&self, at: Position) -> Option<OperationNumber> {
         self.moves.iter().find(|(_, from, _)| *from == at).map(|(n, ..)| *n)
     }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::{
     json::Raw,
     model::{
-        Bulk, Card, Kind, NameTag, Operation, Parent, Position, Record, Run, State, Tagged, Tie,
+        Bulk, Card, Kind, NameTag, Operation, OperationNumber, Parent, Position, Record, Run,
+        State, Tagged, Tie,
     },
     session::{Deriver, Session, SessionError, View, derive},
     store::{Derived, Store, StoreError},
@@ -79,7 +80,8 @@ pub(crate) fn fold(
 ) -> Result<State, SessionError> {
     let mut state = State::default();
     loop {
-        let range = state.operations() + 1..state.operations() + 1 + OPERATIONS;
+        let next = state.next_operation();
+        let range = next..next.plus(OPERATIONS);
         let operations = store.operations(session.key, range.clone())?;
         if operations.is_empty() {
             return Ok(state);
@@ -125,7 +127,7 @@ fn befores(
 ) -> Result<Vec<Option<u64>>, SessionError> {
     let mut before = vec![None; usize::try_from(entries).unwrap_or(0)];
     let mut met = vec![false; before.len()];
-    let runs = store.growths(session.key, 0..u64::MAX)?;
+    let runs = store.growths(session.key, OperationNumber::ALL)?;
     let mut last: BTreeMap<u64, u64> = BTreeMap::new();
     for (_, run) in &runs {
         for entry in run.first..run.first + run.count {

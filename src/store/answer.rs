@@ -37,19 +37,19 @@ macro_rules! answer_by_look {
             fn id() -> StoreId;
             fn names() -> Vec<(SessionKey, SessionName)>;
             fn session(name: &SessionName) -> Option<SessionKey>;
-            fn operations(session: SessionKey, range: Range<u64>) -> Vec<Operation>;
+            fn operations(session: SessionKey, range: Range<OperationNumber>) -> Vec<Operation>;
             fn entries(session: SessionKey, range: Range<u64>) -> Vec<Entry>;
             fn find(session: SessionKey, prefix: &IdPrefix) -> Vec<u64>;
             fn runs(session: SessionKey, generation: u64, from: u64) -> Vec<Run>;
-            fn growths(session: SessionKey, operations: Range<u64>) -> Vec<(u64, Run)>;
-            fn checkpoints(session: SessionKey, range: Range<u64>) -> Vec<(u64, Checkpoint)>;
-            fn origins(session: SessionKey, entries: Range<u64>) -> Vec<(u64, Origin)>;
+            fn growths(session: SessionKey, operations: Range<OperationNumber>) -> Vec<(OperationNumber, Run)>;
+            fn checkpoints(session: SessionKey, range: Range<u64>) -> Vec<(OperationNumber, Checkpoint)>;
+            fn origins(session: SessionKey, entries: Range<u64>) -> Vec<(OperationNumber, Origin)>;
             fn since(cursor: Option<&Cursor>) -> (Vec<SessionKey>, Cursor);
         });
         $crate::store::answer::answers!(ByteStore for $store {
             fn lines(session: SessionKey, entries: &[u64], each: &mut dyn FnMut(u64, Result<Vec<u8>, StoreError>)) -> ();
             fn lengths(session: SessionKey, range: Range<u64>) -> Vec<u64>;
-            fn kept(session: SessionKey, operation: u64, at: u64) -> Vec<u8>;
+            fn kept(session: SessionKey, operation: OperationNumber, at: u64) -> Vec<u8>;
             fn check(report: &mut dyn FnMut(Fault)) -> ();
             fn sizes() -> Sizes;
         });

@@ -156,7 +156,7 @@ impl Commit {
             }
         };
         let (facts, bulk) = (&operation.facts, &self.bulk);
-        if operation.n != state.operations() + 1 {
+        if operation.n != state.next_operation() {
             return Err(refused("the operation's number does not follow"));
         }
         if operation.first != state.entries() + 1 {

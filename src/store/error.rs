@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::model::OperationNumber;
+
 /// A store's failure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -46,7 +48,7 @@ pub enum StoreError {
     #[error("operation {operation} of the session was written by a newer undertext")]
     NewerFacts {
         /// The first of the session's operations that has any.
-        operation: u64,
+        operation: OperationNumber,
     },
     /// The store has lost operations that it had, or an older copy lies in its place.
     #[error(

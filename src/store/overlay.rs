@@ -17,8 +17,8 @@ use std::{
 
 use crate::{
     model::{
-        Card, Checkpoint, Entry, EntryId, NameTag, Operation, Origin, Record, Run, SessionName,
-        State, Tie,
+        Card, Checkpoint, Entry, EntryId, NameTag, Operation, OperationNumber, Origin, Record, Run,
+        SessionName, State, Tie,
     },
     store::{ByteStore, CacheStore, Commit, Derived, FactStore, NewLine, SessionKey, StoreError},
 };
@@ -32,19 +32,20 @@ impl<T: FactStore + ByteStore + CacheStore> Reading for T {}
 #[derive(Clone, Debug)]
 struct Sheet {
     name: SessionName,
-    /// How many operations and entries lie beneath.
-    operations_beneath: u64,
+    /// The first operation that does not lie beneath.
+    first: OperationNumber,
+    /// How many entries lie beneath.
     entries_beneath: u64,
     state: State,
     /// Each behind its number in the store.
     operations: Vec<(u64, Operation)>,
     entries: Vec<(Entry, Arc<Vec<u8>>)>,
     ids: BTreeMap<EntryId, u64>,
-    runs: Vec<(u64, Run)>,
-    checkpoints: Vec<(u64, Checkpoint)>,
+    runs: Vec<(OperationNumber, Run)>,
+    checkpoints: Vec<(OperationNumber, Checkpoint)>,
     /// Each by its entry and its operation.
-    origins: BTreeMap<(u64, u64), Origin>,
-    kept: BTreeMap<(u64, u64), Arc<Vec<u8>>>,
+    origins: BTreeMap<(u64, OperationNumber), Origin>,
+    kept: BTreeMap<(OperationNumber, u64), Arc<Vec<u8>>>,
     records: Vec<Record>,
     names: BTreeMap<NameTag, Vec<u64>>,
     twins: BTreeSet<NameTag>,
@@ -120,7 +121,7 @@ impl Sheet {
     fn new(name: SessionName, state: State, card: Card) -> Self {
         Self {
             name,
-            operations_beneath: state.operations(),
+            first: state.next_operation(),
             entries_beneath: state.entries(),
             state,
             operations: Vec::new(),

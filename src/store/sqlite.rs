@@ -50,8 +50,8 @@ pub use witness::Witness;
 
 use crate::{
     model::{
-        Card, Checkpoint, Entry, IdPrefix, NameTag, Operation, OperationId, Origin, Place, Record,
-        Run, SessionName, State, StoreId, Tie,
+        Card, Checkpoint, Entry, IdPrefix, NameTag, Operation, OperationId, OperationNumber,
+        Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
         ByteStore, CacheStore, Cursor, FactStore, Fault, Listed, SessionFilter, SessionKey,
@@ -254,7 +254,8 @@ impl SqliteStore {
         let (tables, mut overlay) = (&self.tables, Overlay::default());
         let (mut rows, mut bytes) = (0, 0);
         let mut newest = tables.newest()?;
-        let mut tails: BTreeMap<SessionKey, (SessionName, OperationId, u64, u64)> = BTreeMap::new();
+        let mut tails: BTreeMap<SessionKey, (SessionName, OperationId, OperationNumber, u64)> =
+            BTreeMap::new();
         let mut query = self.db().prepare_cached("SELECT seq, body FROM journal ORDER BY seq")?;
         let mut found = query.query([])?;
         while let Some(row) = found.next()? {
@@ -269,19 +270,19 @@ impl SqliteStore {
                     (state, card) = tables.standing(session)?;
                     let hash = state.hash().unwrap_or_default();
                     let name = tables.name(session)?;
-                    place.insert((name, hash, state.operations(), state.entries()))
+                    place.insert((name, hash, state.next_operation(), state.entries()))
                 }
             };
-            let (name, hash, operations, entries) = tail;
+            let (name, hash, next, entries) = tail;
             let follows = newest.map_or(1, |(seq, _)| seq + 1) == seq
-                && operation.n == *operations + 1
+                && operation.n == *next
                 && operation.first == *entries + 1
                 && operation.hash == operation.hash_after(Some(*hash), self.own_id()?, name);
             if !follows {
                 let item = format!("row {seq} of the journal");
                 return Err(StoreError::corrupt(item, "it does not follow the one before it"));
             }
-            (*hash, *operations) = (operation.hash, operation.n);
+            (*hash, *next) = (operation.hash, operation.n.next());
             *entries += operation.count();
             newest = Some((seq, operation.hash));
             (rows, bytes) = (rows + 1, bytes + body.len() as u64);

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::{
     model::{
-        Card, Checkpoint, Entry, IdPrefix, NameTag, Operation, Origin, Place, Record, Run,
-        SessionName, State, StoreId, Tie,
+        Card, Checkpoint, Entry, IdPrefix, NameTag, Operation, OperationNumber, Origin, Place,
+        Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
         Commit, Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sighting,
@@ -28,7 +28,7 @@ pub trait FactStore {
     fn operations(
         &self,
         session: SessionKey,
-        range: Range<u64>,
+        range: Range<OperationNumber>,
     ) -> Result<Vec<Operation>, StoreError>;
 
     /// Returns the entries with these numbers, in order.
@@ -46,15 +46,15 @@ pub trait FactStore {
     fn growths(
         &self,
         session: SessionKey,
-        operations: Range<u64>,
-    ) -> Result<Vec<(u64, Run)>, StoreError>;
+        operations: Range<OperationNumber>,
+    ) -> Result<Vec<(OperationNumber, Run)>, StoreError>;
 
     /// Returns the checkpoints with these numbers, each behind the operation that gave it, in order.
     fn checkpoints(
         &self,
         session: SessionKey,
         range: Range<u64>,
-    ) -> Result<Vec<(u64, Checkpoint)>, StoreError>;
+    ) -> Result<Vec<(OperationNumber, Checkpoint)>, StoreError>;
 
     /// Returns the origins of the entries with these numbers, each behind the operation that replaced it, in order;
     /// one that was taken back and done again is there once for each operation.
@@ -62,7 +62,7 @@ pub trait FactStore {
         &self,
         session: SessionKey,
         entries: Range<u64>,
-    ) -> Result<Vec<(u64, Origin)>, StoreError>;
+    ) -> Result<Vec<(OperationNumber, Origin)>, StoreError>;
 
     /// Returns the sessions that took in an operation since a cursor was given, in the order of their keys, and a cursor for
     /// the next time; without one, all sessions. A cursor that was given within a transaction says nothing once that is dropped.
@@ -84,7 +84,12 @@ pub trait ByteStore {
     fn lengths(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<u64>, StoreError>;
 
     /// Returns the bytes of a file that an operation kept whole: `at` counts its containers, then its sidecars, from 0.
-    fn kept(&self, session: SessionKey, operation: u64, at: u64) -> Result<Vec<u8>, StoreError>;
+    fn kept(
+        &self,
+        session: SessionKey,
+        operation: OperationNumber,
+        at: u64,
+    ) -> Result<Vec<u8>, StoreError>;
 
     /// Reports every fault of the bytes and of the store's own structure, and never stops at the first.
     fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError>;

@@ -27,7 +27,7 @@ use std::{
 
 use crate::{
     live::WritableFile,
-    model::{Command, Kind, Parent, Position, Run, State},
+    model::{Command, Kind, OperationNumber, Parent, Position, Run, State},
     session::{
         Growth, Session, content,
         plan::{LATE, branch_text},
@@ -171,8 +171,8 @@ fn unsaid(
     known: &[u8],
     there: &[u8],
 ) -> Result<Option<Vec<u8>>, SyncError> {
-    let n = archive.store.state(session.key)?.operations();
-    let newest = archive.store.operations(session.key, n..n + 1)?.pop();
+    let n = OperationNumber::new(archive.store.state(session.key)?.operations());
+    let newest = archive.store.operations(session.key, n.alone())?.pop();
     if !newest.is_some_and(|by| is_of_a_person(&by.command) && by.runs.is_some()) {
         return Ok(None);
     }

@@ -19,7 +19,8 @@ use crate::{
     json::Raw,
     model::{
         Bulk, Checkpoint, Container, Cutting, Digest, Entry, EntryId, Facts, Generation, IdPrefix,
-        Kind, NameTag, Origin, Parent, Place, Position, Run, SessionName, Step, Text, line::Line,
+        Kind, NameTag, OperationNumber, Origin, Parent, Place, Position, Run, SessionName, Step,
+        Text, line::Line,
     },
     session::{
         Deriver, Growth, Pending, Session, View, marker,
@@ -157,8 +158,8 @@ impl<'a> Change<'a> {
     }
 
     /// Returns the number of the operation.
-    pub(crate) fn number(&self) -> u64 {
-        self.before.state.operations() + 1
+    pub(crate) fn number(&self) -> OperationNumber {
+        self.before.state.next_operation()
     }
 
     /// Returns where the current branch stands before the change.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     live::Denied,
-    model::SessionName,
+    model::{OperationNumber, SessionName},
     session::{Elsewhere, SessionError},
     store::StoreError,
     wire::{Failure, jsonl::ReadError},
@@ -33,7 +33,7 @@ pub enum SyncError {
     #[error("operation {operation} is kept, but the live file {path} could not follow")]
     Behind {
         /// The operation.
-        operation: u64,
+        operation: OperationNumber,
         /// The live file.
         path: PathBuf,
         /// How it failed.

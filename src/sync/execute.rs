@@ -10,7 +10,7 @@
 //! ```
 
 use crate::{
-    model::{Command, SessionName},
+    model::{Command, OperationNumber, SessionName},
     session::{Session, plan::Plan},
     store::{Store, StoreError, Transaction},
     sync::{
@@ -23,7 +23,7 @@ use crate::{
 /// The result of a verb.
 pub(crate) struct Done<R> {
     /// The operation, unless the verb wanted nothing.
-    pub(crate) operation: Option<u64>,
+    pub(crate) operation: Option<OperationNumber>,
     /// The result of the plan's goal.
     pub(crate) reached: Option<R>,
     /// The notices on the way.

@@ -11,7 +11,7 @@ use std::{
 use memchr::memchr_iter;
 
 use crate::{
-    model::{Command, Position, Run, Running, State, Timestamp},
+    model::{Command, OperationNumber, Position, Run, Running, State, Timestamp},
     session::{Growth, Session, SessionError, View, oddities, plan::MAIN},
     sync::{
         Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why, beside,
@@ -375,7 +375,9 @@ impl Intake<'_> {
         let mut left = None;
         if self.states.files.get(&file).is_some_and(|path| self.is_attached(path)) {
             self.change.set_live(Some(file));
-            if self.change.before.state.current() != MAIN && self.change.number() > 1 {
+            if self.change.before.state.current() != MAIN
+                && self.change.number() > OperationNumber::FIRST
+            {
                 self.change.set_current(MAIN);
             }
         } else if live.is_some() {

@@ -1,7 +1,7 @@
 //! Who moved a branch: a command, or another program that the session followed.
 
 use crate::{
-    model::Command,
+    model::{Command, OperationNumber},
     sync::{SyncError, standing::Standing},
 };
 
@@ -11,9 +11,9 @@ const BATCH: u64 = 32;
 /// Returns whether a command, and no other program, put a branch where it stands.
 pub(crate) fn was_moved(before: &Standing<'_>, branch: &str) -> Result<bool, SyncError> {
     let Some(session) = &before.session else { return Ok(false) };
-    let mut end = before.state.operations() + 1;
-    while end > 1 {
-        let start = end.saturating_sub(BATCH).max(1);
+    let mut end = before.state.next_operation();
+    while end > OperationNumber::FIRST {
+        let start = end.minus(BATCH);
         for by in before.store().operations(session.key, start..end)?.iter().rev() {
             if by.facts.moves.iter().any(|step| step.branch.to_text() == branch) {
                 return Ok(is_of_a_person(&by.command));

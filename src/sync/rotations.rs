@@ -23,7 +23,7 @@ pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, S
     };
     let mut rotated = Vec::new();
     for (n, rotation) in &tip.rotations {
-        let by = archive.store.operations(session.key, *n..n + 1)?.pop();
+        let by = archive.store.operations(session.key, n.alone())?.pop();
         let path = live.with_file_name(std::ffi::OsStr::from_bytes(&rotation.aside));
         rotated.push(Rotated {
             operation: *n,

@@ -13,7 +13,7 @@ use undertext::{
         tokens::Counting,
         window::Windows,
     },
-    model::{Role, Timestamp},
+    model::{OperationNumber, Role, Timestamp},
     ops::{
         self, Archive, Asked, Compacted, Compacting, Machine, Manner, OpsError, Session, Workspace,
     },
@@ -399,7 +399,7 @@ fn a_model_writes_the_summary_and_hooks_are_told() {
     assert_eq!(told[0]["hook"], "before_compaction");
     assert_eq!(told[0]["summarised"], 32);
     assert_eq!(told[1]["operation"], json!(made.operation));
-    let operations = archive.store().operations(session.key, 0..99).unwrap();
+    let operations = archive.store().operations(session.key, OperationNumber::ALL).unwrap();
     let detail = operations.last().unwrap().command.to_json();
     let events: Vec<Event> = serde_json::from_value(detail["events"].clone()).unwrap();
     assert!(matches!(events[..], [Event::CompactionStart { .. }, Event::CompactionEnd { .. }]));

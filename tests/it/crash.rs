@@ -26,7 +26,7 @@ use tempfile::TempDir;
 use undertext::{
     context::{cut::Limit, plan::Keep},
     live,
-    model::Timestamp,
+    model::{OperationNumber, Timestamp},
     ops::{self, Archive, Bound, Compacting, Notice, OpsError, Session, Severity, SyncError},
     store::{Access, StoreError},
     wire::{Draft, Speaker},
@@ -399,8 +399,8 @@ fn everything(root: &Path) -> Result<Vec<String>, String> {
         let gone = |error: StoreError| format!("{error:?}");
         let state = store.state(key).map_err(gone)?;
         all.push(format!("{state:?}"));
-        all.push(format!("{:?}", store.operations(key, 0..u64::MAX).map_err(gone)?));
-        all.push(format!("{:?}", store.growths(key, 0..u64::MAX).map_err(gone)?));
+        all.push(format!("{:?}", store.operations(key, OperationNumber::ALL).map_err(gone)?));
+        all.push(format!("{:?}", store.growths(key, OperationNumber::ALL).map_err(gone)?));
         all.push(format!("{:?}", store.checkpoints(key, 0..u64::MAX).map_err(gone)?));
         all.push(format!("{:?}", store.origins(key, 0..u64::MAX).map_err(gone)?));
         all.push(format!("{:?}", store.entries(key, 0..u64::MAX).map_err(gone)?));

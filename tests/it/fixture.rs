@@ -2,7 +2,11 @@
 //!
 //! Invariant: nothing here asserts anything but in [`assert_sound`], which is what every fault must leave behind.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use undertext::{
     live::Writable,
@@ -12,6 +16,16 @@ use undertext::{
     wire::{self, Draft, Speaker},
 };
 use uuid::Uuid;
+
+/// Returns a number of any kind.
+pub(crate) fn number<N: FromStr<Err: std::fmt::Debug>>(number: u64) -> N {
+    number.to_string().parse().unwrap()
+}
+
+/// Returns a range of numbers of any kind.
+pub(crate) fn numbers<N: FromStr<Err: std::fmt::Debug>>(range: Range<u64>) -> Range<N> {
+    number(range.start)..number(range.end)
+}
 
 /// A clock that advances by a second with every look, and ids that follow from a seed.
 #[derive(Clone, Copy, Debug)]

@@ -11,6 +11,7 @@ use std::{
 use rusqlite::{Connection, OptionalExtension, types::Value};
 use tempfile::TempDir;
 use undertext::{
+    model::OperationNumber,
     ops::{self, Archive, SyncError},
     store::{Access, FORMAT_VERSION, FactStore, SqliteStore, StoreError},
     wire::{Draft, Speaker},
@@ -117,7 +118,7 @@ fn everything(root: &Path) -> String {
     let store = archive.store();
     let entries = store.entries(session.key, 0..u64::MAX).unwrap();
     tell("entries", entries.iter().map(|entry| entry.id.to_string()).collect());
-    let operations = store.operations(session.key, 0..u64::MAX).unwrap();
+    let operations = store.operations(session.key, OperationNumber::ALL).unwrap();
     let word = |operation: &undertext::model::Operation| operation.command.as_str().to_owned();
     tell("operations", operations.iter().map(word).collect());
     for ops::ListedBranch { branch, .. } in ops::branches(&archive, &session).unwrap() {

@@ -13,7 +13,7 @@ use undertext::{
     wire::{Draft, Speaker},
 };
 
-use crate::fixture::{self, Seeded, assert_sound, exported, lines, live, said, workspace};
+use crate::fixture::{self, Seeded, assert_sound, exported, lines, live, number, said, workspace};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -158,7 +158,7 @@ impl Side {
             }
             Op::Clear => ops::clear(archive, session).map(|r| format!("{:?}", r.left)),
             Op::Undo => ops::undo(archive, session, None).map(|undone| undone.command.to_owned()),
-            Op::UndoOne(i) => ops::undo(archive, session, Some(*i as u64))
+            Op::UndoOne(i) => ops::undo(archive, session, Some(number(*i as u64)))
                 .map(|undone| format!("{} {:?}", undone.command, undone.left)),
             Op::Redo => ops::redo(archive, session).map(|undone| undone.command.to_owned()),
             Op::Hide(hidden) => ops::hide(archive, session, *hidden).map(|_| String::new()),

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use undertext::{
     context::{cut::Limit, plan::Keep},
-    model::{Kind, LineId, Timestamp},
+    model::{Kind, LineId, OperationNumber, Timestamp},
     ops::{self, Ambient, Archive, Bound, Compacting, OpsError, Session, Target},
     store::Access,
     wire::{Draft, Speaker},
@@ -31,7 +31,7 @@ use uuid::Uuid;
 
 use crate::{
     compact::asked,
-    fixture::{self, workspace},
+    fixture::{self, number, workspace},
     model::{Answer, Item, Model, Refused, Talk, cut, shown},
 };
 
@@ -207,7 +207,7 @@ impl Rig {
         let mut all = ops::operations(&self.archive, &self.session, usize::MAX).unwrap();
         all.sort_by_key(|view| view.operation.n);
         let seen = all.into_iter().map(|view| {
-            let undoes = view.operation.undoes().map(|n| usize::try_from(n).unwrap());
+            let undoes = view.operation.undoes().map(|n| usize::try_from(n.get()).unwrap());
             (view.operation.command.as_str(), undoes, view.undone)
         });
         seen.collect()
@@ -434,7 +434,7 @@ impl Rig {
                 let (archive, session) = (&mut self.archive, &self.session);
                 let made = match step {
                     Step::Redo => ops::redo(archive, session),
-                    _ => ops::undo(archive, session, n.map(|n| n as u64)),
+                    _ => ops::undo(archive, session, n.map(|n| number(n as u64))),
                 };
                 self.follow(next);
                 let left = made.as_ref().map(|done| done.left.clone()).unwrap_or_default();
@@ -507,7 +507,8 @@ impl Rig {
     fn adopt(&self, next: &mut Model) {
         for one in ops::checkpoints(self.archive.store(), &self.session).unwrap() {
             let n = usize::try_from(one.checkpoint.n).unwrap();
-            if n >= next.checkpoints.len() && one.operation <= next.operations.len() as u64 {
+            if n >= next.checkpoints.len() && one.operation <= number(next.operations.len() as u64)
+            {
                 assert_eq!(one.operation, next.operations.len() as u64, "the newest one gave @{n}");
                 let is_whole = self.format == "codex";
                 next.number_again(n, &self.shown(&format!("@{n}")), is_whole);
@@ -588,7 +589,7 @@ impl Rig {
     }
 }
 
-fn answer(operation: Option<u64>, left: Option<&String>) -> Answer {
+fn answer(operation: Option<OperationNumber>, left: Option<&String>) -> Answer {
     Answer {
         operation: operation.is_some(),
         left: left.into_iter().cloned().collect(),

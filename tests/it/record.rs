@@ -2,18 +2,19 @@
 //!
 //! What is made here need not fit together as a store wants it: a record holds any facts, and the fold takes any record.
 
+use crate::fixture::number;
 use proptest::{collection::vec, option::of, prelude::*};
 use undertext::model::{
     Base, Bulk, Checkpoint, Command, Container, CutOff, Cutting, Digest, Entry, EntryId, Facts,
-    File, Gaps, Generation, MachineId, Move, Operation, OperationId, Origin, Pending, Place,
-    Position, Rotation, Run, Running, SessionName, Sidecar, State, Step, StoreId, Tagged, Text,
-    Timestamp, Tombstone, Words,
+    File, Gaps, Generation, MachineId, Move, Operation, OperationId, OperationNumber, Origin,
+    Pending, Place, Position, Rotation, Run, Running, SessionName, Sidecar, State, Step, StoreId,
+    Tagged, Text, Timestamp, Tombstone, Words,
 };
 
 const STORE: StoreId = StoreId::new([0x5a; 16]);
 
 /// Small numbers, and those at the ends of what a number can be.
-fn number() -> impl Strategy<Value = u64> + Clone {
+fn integer() -> impl Strategy<Value = u64> + Clone {
     prop_oneof![4 => 0u64..5, 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
 
@@ -43,13 +44,13 @@ fn text() -> impl Strategy<Value = Text> + Clone {
 fn place() -> impl Strategy<Value = Place> + Clone {
     prop_oneof![
         bytes().prop_map(Place::Store),
-        (number(), bytes()).prop_map(|(n, path)| Place::Home(MachineId::new(n), path)),
-        (number(), bytes()).prop_map(|(n, path)| Place::Path(MachineId::new(n), path)),
+        (integer(), bytes()).prop_map(|(n, path)| Place::Home(MachineId::new(n), path)),
+        (integer(), bytes()).prop_map(|(n, path)| Place::Path(MachineId::new(n), path)),
     ]
 }
 
 fn position() -> impl Strategy<Value = Position> + Clone {
-    (number(), of(number()), number()).prop_map(|(generation, head, horizon)| Position {
+    (integer(), of(integer()), integer()).prop_map(|(generation, head, horizon)| Position {
         generation,
         head,
         horizon,
@@ -59,9 +60,9 @@ fn position() -> impl Strategy<Value = Position> + Clone {
 fn command() -> impl Strategy<Value = Command> + Clone {
     let entry = || of(hash().prop_map(EntryId::new));
     let compact = (
-        (text(), of(string()), number(), of(number())),
-        (number(), number(), number(), of(string())),
-        (of(number()), of(text()), of(text()), of(text()), of(text())),
+        (text(), of(string()), integer(), of(integer())),
+        (integer(), integer(), integer(), of(string())),
+        (of(integer()), of(text()), of(text()), of(text()), of(text())),
     );
     let compact = compact.prop_map(|(a, b, c)| Command::Compact {
         branch: a.0,
@@ -78,7 +79,7 @@ fn command() -> impl Strategy<Value = Command> + Clone {
         events: c.3,
         files: c.4,
     });
-    let revert = (of(number()), entry(), of(text()), of(text()), of(text()));
+    let revert = (of(integer()), entry(), of(text()), of(text()), of(text()));
     let revert = revert.prop_map(|(checkpoint, entry, branch, message, left)| Command::Revert {
         checkpoint,
         entry,
@@ -86,18 +87,18 @@ fn command() -> impl Strategy<Value = Command> + Clone {
         message,
         left,
     });
-    let truncate = (text(), of(text()), of(number()), number());
-    let undo = || (number(), string(), vec(text(), 0..3));
+    let truncate = (text(), of(text()), of(integer()), integer());
+    let undo = || (integer(), string(), vec(text(), 0..3));
     prop_oneof![
         text().prop_map(|about| Command::New { about }),
-        (text(), of(number()), of(text())).prop_map(|(branch, limit, events)| Command::Append {
+        (text(), of(integer()), of(text())).prop_map(|(branch, limit, events)| Command::Append {
             branch,
             limit,
             events
         }),
         text().prop_map(|branch| Command::Branch { branch }),
         (text(), text()).prop_map(|(from, branch)| Command::Switch { from, branch }),
-        number().prop_map(|checkpoint| Command::Checkpoint { checkpoint }),
+        integer().prop_map(|checkpoint| Command::Checkpoint { checkpoint }),
         revert,
         of(text()).prop_map(|left| Command::Clear { left }),
         truncate.prop_map(|(branch, left, window, limit)| Command::Truncate {
@@ -107,12 +108,20 @@ fn command() -> impl Strategy<Value = Command> + Clone {
             limit
         }),
         compact,
-        undo().prop_map(|(undoes, command, left)| Command::Undo { undoes, command, left }),
-        undo().prop_map(|(undoes, command, left)| Command::Redo { undoes, command, left }),
+        undo().prop_map(|(undoes, command, left)| Command::Undo {
+            undoes: number(undoes),
+            command,
+            left
+        }),
+        undo().prop_map(|(undoes, command, left)| Command::Redo {
+            undoes: number(undoes),
+            command,
+            left
+        }),
         any::<bool>().prop_map(|hidden| Command::Hide { hidden }),
-        (of(number()), of(text())).prop_map(|(file, left)| Command::Attach { file, left }),
-        (number(), any::<bool>()).prop_map(|(files, part)| Command::Import { files, part }),
-        (number(), of(text()), of(text())).prop_map(|(entries, branch, left)| Command::CatchUp {
+        (of(integer()), of(text())).prop_map(|(file, left)| Command::Attach { file, left }),
+        (integer(), any::<bool>()).prop_map(|(files, part)| Command::Import { files, part }),
+        (integer(), of(text()), of(text())).prop_map(|(entries, branch, left)| Command::CatchUp {
             entries,
             branch,
             left
@@ -127,11 +136,11 @@ fn step<T: Clone + std::fmt::Debug>(
 }
 
 fn facts() -> impl Strategy<Value = Facts> {
-    let file = (number(), place()).prop_map(|(n, place)| File { n, place });
-    let generation = (number(), of(number())).prop_map(|(n, file)| Generation { n, file });
+    let file = (integer(), place()).prop_map(|(n, place)| File { n, place });
+    let generation = (integer(), of(integer())).prop_map(|(n, file)| Generation { n, file });
     let moved = (text(), of(position()), of(position()));
     let moved = moved.prop_map(|(branch, from, to)| Move { branch, from, to });
-    let rotation = (number(), bytes(), number(), number(), number(), number());
+    let rotation = (integer(), bytes(), integer(), integer(), integer(), integer());
     let rotation = rotation.prop_map(|(file, aside, old, new, inode, length)| Rotation {
         file,
         aside,
@@ -140,20 +149,20 @@ fn facts() -> impl Strategy<Value = Facts> {
         inode,
         length,
     });
-    let kept = || (number(), hash().prop_map(Digest::new), number());
+    let kept = || (integer(), hash().prop_map(Digest::new), integer());
     let container =
         kept().prop_map(|(generation, digest, size)| Container { generation, digest, size });
     let sidecar = kept().prop_map(|(file, digest, size)| Sidecar { file, digest, size });
-    let base = (number(), string(), string(), of(hash().prop_map(EntryId::new)));
+    let base = (integer(), string(), string(), of(hash().prop_map(EntryId::new)));
     let base =
         base.prop_map(|(generation, format, id, entry)| Base { generation, format, id, entry });
     let pending = (command(), of(position())).prop_map(|(command, to)| Pending { command, to });
-    let tombstone = (number(), number()).prop_map(|(entry, size)| Tombstone { entry, size });
+    let tombstone = (integer(), integer()).prop_map(|(entry, size)| Tombstone { entry, size });
     (
         (vec(file, 0..3), vec(generation, 0..3), vec(moved, 0..3)),
-        (step(text()), step(number()), step(number())),
-        (vec(rotation, 0..2), vec(container, 0..3), vec(sidecar, 0..2), vec(number(), 0..3)),
-        (vec(base, 0..2), vec(pending, 0..2), vec(number(), 0..3), vec(tombstone, 0..2)),
+        (step(text()), step(integer()), step(integer())),
+        (vec(rotation, 0..2), vec(container, 0..3), vec(sidecar, 0..2), vec(integer(), 0..3)),
+        (vec(base, 0..2), vec(pending, 0..2), vec(integer(), 0..3), vec(tombstone, 0..2)),
     )
         .prop_map(|(a, b, c, d)| Facts {
             files: a.0,
@@ -168,15 +177,15 @@ fn facts() -> impl Strategy<Value = Facts> {
             gone: c.3,
             bases: d.0,
             pending: d.1,
-            carried: d.2,
+            carried: d.2.into_iter().map(number).collect(),
             tombstones: d.3,
         })
 }
 
 fn run() -> impl Strategy<Value = Run> {
     let gaps = vec((0u64..300, bytes()), 0..3).prop_map(Gaps);
-    let state = (number(), hash().prop_map(Running::new), bytes());
-    ((number(), number(), number(), number()), gaps, state).prop_map(|(a, gaps, b)| Run {
+    let state = (integer(), hash().prop_map(Running::new), bytes());
+    ((integer(), integer(), integer(), integer()), gaps, state).prop_map(|(a, gaps, b)| Run {
         generation: a.0,
         start: a.1,
         first: a.2,
@@ -189,9 +198,9 @@ fn run() -> impl Strategy<Value = Run> {
 }
 
 fn bulk() -> impl Strategy<Value = Bulk> {
-    let entry = (number(), hash(), of(number()));
+    let entry = (integer(), hash(), of(integer()));
     let entry = entry.prop_map(|(n, id, link)| Entry { n, id: EntryId::new(id), link });
-    let checkpoint = (number(), position(), of(number()), of(string()), of(text()));
+    let checkpoint = (integer(), position(), of(integer()), of(string()), of(text()));
     let checkpoint = checkpoint.prop_map(|(n, place, before, own, note)| Checkpoint {
         n,
         place,
@@ -199,7 +208,7 @@ fn bulk() -> impl Strategy<Value = Bulk> {
         own,
         note,
     });
-    let off = (string(), number(), number(), number(), number());
+    let off = (string(), integer(), integer(), integer(), integer());
     let off = off.prop_map(|(call, text, whole, kept, suffix)| CutOff {
         call,
         text,
@@ -207,14 +216,14 @@ fn bulk() -> impl Strategy<Value = Bulk> {
         kept,
         suffix,
     });
-    let cutting = (of(string()), number(), number(), vec(off, 0..3));
+    let cutting = (of(string()), integer(), integer(), vec(off, 0..3));
     let cutting = cutting.prop_map(|(tool, tokens_before, tokens_after, texts)| Cutting {
         tool,
         tokens_before,
         tokens_after,
         texts,
     });
-    let origin = (number(), number(), of(cutting));
+    let origin = (integer(), integer(), of(cutting));
     let origin = origin.prop_map(|(entry, origin, cut)| Origin { entry, origin, cut });
     (vec(entry, 0..3), vec(run(), 0..3), vec(checkpoint, 0..3), vec(origin, 0..3)).prop_map(
         |(entries, runs, checkpoints, origins)| Bulk { entries, runs, checkpoints, origins },
@@ -225,14 +234,18 @@ fn bulk() -> impl Strategy<Value = Bulk> {
 type Parts = ((i64, u64), Command, Facts, Bulk);
 
 fn parts() -> impl Strategy<Value = Parts> {
-    ((prop_oneof![Just(0), any::<i64>()], number()), command(), facts(), bulk())
+    ((prop_oneof![Just(0), any::<i64>()], integer()), command(), facts(), bulk())
 }
 
 fn session() -> SessionName {
     SessionName { format: "native".into(), id: "s".into() }
 }
 
-fn seal(n: u64, before: Option<OperationId>, (at, command, facts, bulk): &Parts) -> Operation {
+fn seal(
+    n: OperationNumber,
+    before: Option<OperationId>,
+    (at, command, facts, bulk): &Parts,
+) -> Operation {
     let at = (n, Timestamp(at.0), at.1);
     Operation::seal((STORE, &session()), before, at, command.clone(), facts.clone(), bulk)
 }
@@ -250,7 +263,7 @@ fn without_words<T: Tagged>(mut value: T) -> T {
 proptest! {
     #[test]
     fn what_is_opened_is_what_was_sealed(parts in parts(), n in 1u64..9) {
-        let sealed = seal(n, None, &parts);
+        let sealed = seal(number(n), None, &parts);
         let words = sealed.words(&parts.3);
         // What was taken out once may be among what is given at another place: then it is at hand again.
         let mut whole = sealed.clone();
@@ -266,7 +279,7 @@ proptest! {
     fn no_byte_of_a_record_can_change_unseen(
         parts in parts(), at: prop::sample::Index, byte: u8, how in 0..3,
     ) {
-        let sealed = seal(1, None, &parts);
+        let sealed = seal(number(1), None, &parts);
         let mut record = sealed.record.clone();
         let at = at.index(record.len());
         match how {
@@ -290,7 +303,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_an_operation_fail_otherwise(bytes: Vec<u8>) {
-        let _ = Operation::open(1, bytes, OperationId::default(), &[]);
+        let _ = Operation::open(number(1), bytes, OperationId::default(), &[]);
     }
 
     #[test]
@@ -315,7 +328,7 @@ proptest! {
         let mut whole = State::default();
         let mut kept: Vec<State> = vec![State::default()];
         for (n, (parts, newer)) in (1..).zip(&all) {
-            let mut operation = seal(n, whole.hash(), parts);
+            let mut operation = seal(number(n), whole.hash(), parts);
             if *newer {
                 operation.unknown.push(99);
             }
@@ -338,7 +351,7 @@ proptest! {
     /// A store that reads an operation has its words or has them not; but for the names of branches it leads to one state.
     #[test]
     fn a_state_is_the_same_whether_words_are_at_hand_or_not(parts in parts()) {
-        let sealed = seal(1, None, &parts);
+        let sealed = seal(number(1), None, &parts);
         let opened = open(&sealed, sealed.record.clone(), &[]).unwrap();
         let [mut one, mut other] = [State::default(), State::default()];
         one.apply(&sealed, &parts.3);

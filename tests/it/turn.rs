@@ -17,7 +17,7 @@ use undertext::{
         plan::Keep,
         recover::Unrecovered,
     },
-    model::{Block, Message, Role, Timestamp},
+    model::{Block, Message, OperationNumber, Role, Timestamp},
     ops::{self, Answer, Archive, Asked, Call, Compacting, OpsError, Session, Turned, Turning},
     provider::{Api, Endpoint, Http},
     wire::{Draft, Speaker},
@@ -129,7 +129,7 @@ fn after_a_hundred_rounds_the_context_is_bounded_and_every_call_has_its_result()
         fixture::assert_sound(&mut archive, &session);
 
         // Every event is kept with an operation.
-        let operations = archive.store().operations(session.key, 0..u64::MAX).unwrap();
+        let operations = archive.store().operations(session.key, OperationNumber::ALL).unwrap();
         let kept: Vec<Event> = operations
             .iter()
             .map(|operation| operation.command.to_json())

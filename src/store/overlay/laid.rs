@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use super::{Overlay, Reading, Sheet};
 use crate::{
     model::{
-        Card, Checkpoint, Entry, EntryId, IdPrefix, Kind, LineId, NameTag, Operation, Origin,
-        Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
+        Card, Checkpoint, Entry, EntryId, IdPrefix, Kind, LineId, NameTag, Operation,
+        OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
     },
     store::{
         ByteStore, CacheStore, Cursor, FactStore, Fault, Known, Listed, SessionFilter, SessionKey,
@@ -115,18 +115,19 @@ impl FactStore for Laid<'_> {
     fn operations(
         &self,
         session: SessionKey,
-        range: Range<u64>,
+        range: Range<OperationNumber>,
     ) -> Result<Vec<Operation>, StoreError> {
         self.known(session)?;
         let Some(sheet) = self.sheet(session) else {
             return self.beneath(|store| store.operations(session, range));
         };
-        let end = range.end.min(sheet.operations_beneath + 1);
+        let end = range.end.min(sheet.first);
         let mut found = Vec::new();
         if range.start < end {
             found = self.beneath(|store| store.operations(session, range.start..end))?;
         }
-        let late = numbered(&sheet.operations, sheet.operations_beneath, &range);
+        let at = |n: OperationNumber| usize::try_from(n.since(sheet.first)).unwrap_or(usize::MAX);
+        let late = sheet.operations.iter().take(at(range.end)).skip(at(range.start));
         found.extend(late.map(|(_, operation)| operation.clone()));
         Ok(found)
     }
@@ -174,8 +175,8 @@ impl FactStore for Laid<'_> {
     fn growths(
         &self,
         session: SessionKey,
-        operations: Range<u64>,
-    ) -> Result<Vec<(u64, Run)>, StoreError> {
+        operations: Range<OperationNumber>,
+    ) -> Result<Vec<(OperationNumber, Run)>, StoreError> {
         self.known(session)?;
         let mut found = self.beneath(|store| store.growths(session, operations.clone()))?;
         if let Some(sheet) = self.sheet(session) {
@@ -189,7 +190,7 @@ impl FactStore for Laid<'_> {
         &self,
         session: SessionKey,
         range: Range<u64>,
-    ) -> Result<Vec<(u64, Checkpoint)>, StoreError> {
+    ) -> Result<Vec<(OperationNumber, Checkpoint)>, StoreError> {
         self.known(session)?;
         let mut found = self.beneath(|store| store.checkpoints(session, range.clone()))?;
         if let Some(sheet) = self.sheet(session) {
@@ -203,11 +204,13 @@ impl FactStore for Laid<'_> {
         &self,
         session: SessionKey,
         entries: Range<u64>,
-    ) -> Result<Vec<(u64, Origin)>, StoreError> {
+    ) -> Result<Vec<(OperationNumber, Origin)>, StoreError> {
         self.known(session)?;
         let mut found = self.beneath(|store| store.origins(session, entries.clone()))?;
         if let Some(sheet) = self.sheet(session).filter(|_| entries.start < entries.end) {
-            let late = sheet.origins.range((entries.start, 0)..(entries.end, 0));
+            let late = sheet.origins.range(
+                (entries.start, OperationNumber::new(0))..(entries.end, OperationNumber::new(0)),
+            );
             found.extend(late.map(|((_, operation), origin)| (*operation, origin.clone())));
             found.sort_by_key(|(operation, origin)| (origin.entry, *operation));
         }
@@ -274,7 +277,12 @@ impl ByteStore for Laid<'_> {
         )
     }
 
-    fn kept(&self, session: SessionKey, operation: u64, at: u64) -> Result<Vec<u8>, StoreError> {
+    fn kept(
+        &self,
+        session: SessionKey,
+        operation: OperationNumber,
+        at: u64,
+    ) -> Result<Vec<u8>, StoreError> {
         if let Some(bytes) = self.sheet(session).and_then(|sheet| sheet.kept.get(&(operation, at)))
         {
             return Ok(bytes.to_vec());

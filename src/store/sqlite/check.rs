@@ -25,7 +25,7 @@ use super::{
     query::{hash, tagged},
 };
 use crate::{
-    model::{Digest, EntryId, LineId, Operation, OperationId, State, Tagged},
+    model::{Digest, EntryId, LineId, Operation, OperationId, OperationNumber, State, Tagged},
     store::{Fault, SessionKey, StoreError},
 };
 
@@ -460,7 +460,7 @@ impl Part<'_> {
         let mut rows = query.query(params![held.start, held.end, OWN])?;
         while let Some(row) = rows.next()? {
             let (session, at, line) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            let n: Option<u64> = row.get(3)?;
+            let n: Option<OperationNumber> = row.get(3)?;
             let wanted = match n {
                 Some(n) => {
                     let hash = OperationId::new(hash(row, 5)?);

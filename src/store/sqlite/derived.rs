@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     model::{
-        Bulk, Card, Kind, NameTag, Parent, Place, Record, SessionName, State, Tagged, Tie, TieKind,
-        Timestamp, put_varint, take_varint,
+        Bulk, Card, Kind, NameTag, OperationNumber, Parent, Place, Record, SessionName, State,
+        Tagged, Tie, TieKind, Timestamp, put_varint, take_varint,
     },
     store::{CacheStore, FactStore, Listed, SessionFilter, SessionKey, Sighting, StoreError},
 };
@@ -68,15 +68,15 @@ impl Tables {
 
     /// Rebuilds the state of a session from its operations.
     fn fold(&self, session: SessionKey) -> Result<State, StoreError> {
-        let mut bulks: BTreeMap<u64, Bulk> = BTreeMap::new();
-        for (operation, run) in self.growths(session, 0..u64::MAX)? {
+        let mut bulks: BTreeMap<OperationNumber, Bulk> = BTreeMap::new();
+        for (operation, run) in self.growths(session, OperationNumber::ALL)? {
             bulks.entry(operation).or_default().runs.push(run);
         }
         for (operation, given) in self.checkpoints(session, 0..u64::MAX)? {
             bulks.entry(operation).or_default().checkpoints.push(given);
         }
         let mut state = State::default();
-        for operation in self.operations(session, 0..u64::MAX)? {
+        for operation in self.operations(session, OperationNumber::ALL)? {
             state.apply(&operation, &bulks.remove(&operation.n).unwrap_or_default());
         }
         Ok(state)

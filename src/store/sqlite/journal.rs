@@ -15,8 +15,9 @@
 
 use crate::{
     model::{
-        Bulk, Card, Entry, EntryId, Kind, LineId, NameTag, Operation, OperationId, Parent, Record,
-        SessionName, Tagged, Text, Tie, TieKind, Timestamp, Words, put_varint, take_varint,
+        Bulk, Card, Entry, EntryId, Kind, LineId, NameTag, Operation, OperationId, OperationNumber,
+        Parent, Record, SessionName, Tagged, Text, Tie, TieKind, Timestamp, Words, put_varint,
+        take_varint,
     },
     store::{Commit, NewLine, SessionKey, StoreError, commit::Whole},
 };
@@ -45,7 +46,7 @@ pub(super) fn encode(seq: u64, session: SessionKey, commit: &Commit) -> Option<V
     let Commit { operation, bulk, lines, kept, records, twins, ties, card, .. } = commit;
     let mut out = Out(Vec::with_capacity(size + 256 + 160 * lines.len()));
     out.0.push(VERSION);
-    out.number(session.0.cast_unsigned()).number(operation.n);
+    out.number(session.0.cast_unsigned()).number(operation.n.get());
     out.raw(operation.hash.as_bytes()).bytes(&operation.record);
     out.list(&operation.words(bulk), |out, words| {
         out.raw(&words.salt).bytes(words.text.as_bytes());
@@ -105,7 +106,8 @@ fn checksum(seq: u64, content: &[u8]) -> [u8; 8] {
 
 fn read(mut from: In<'_>, hashes: bool) -> Option<Row> {
     let session = SessionKey(from.number()?.cast_signed());
-    let (n, hash, record) = (from.number()?, OperationId::new(from.raw()?), from.bytes()?.to_vec());
+    let n = OperationNumber::new(from.number()?);
+    let (hash, record) = (OperationId::new(from.raw()?), from.bytes()?.to_vec());
     let words = from.list(|from| Some(Words { salt: from.raw()?, text: from.text()? }))?;
     let operation = Operation::open(n, record, hash, &words).ok()?;
     let (mut bulk, mut lines, mut records) = (Bulk::default(), Vec::new(), Vec::new());

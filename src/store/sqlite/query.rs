@@ -2,10 +2,13 @@
 
 use std::ops::Range;
 
-use rusqlite::{Connection, OptionalExtension, Params, Row};
+use rusqlite::{
+    Connection, OptionalExtension, Params, Row, ToSql,
+    types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef},
+};
 
 use crate::{
-    model::Tagged,
+    model::{OperationNumber, Tagged},
     store::{SessionKey, StoreError},
 };
 
@@ -29,9 +32,46 @@ pub(super) fn first<T>(
     Ok(db.prepare_cached(sql)?.query_row(params, read).optional()?)
 }
 
+/// A number that a column holds.
+pub(super) trait Number: Copy {
+    fn number(self) -> u64;
+}
+
+impl Number for u64 {
+    fn number(self) -> u64 {
+        self
+    }
+}
+
+macro_rules! number_column {
+    ($($type:ident),+) => {$(
+        impl Number for $type {
+            fn number(self) -> u64 {
+                self.get()
+            }
+        }
+
+        impl ToSql for $type {
+            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                i64::try_from(self.get())
+                    .map(ToSqlOutput::from)
+                    .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+            }
+        }
+
+        impl FromSql for $type {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                u64::column_result(value).map(Self::new)
+            }
+        }
+    )+};
+}
+
+number_column!(OperationNumber);
+
 /// Returns the numbers of a range as a query may bind them.
-pub(super) fn bounds(range: &Range<u64>) -> (i64, i64) {
-    let bound = |n| i64::try_from(n).unwrap_or(i64::MAX);
+pub(super) fn bounds(range: &Range<impl Number>) -> (i64, i64) {
+    let bound = |n: _| i64::try_from(Number::number(n)).unwrap_or(i64::MAX);
     (bound(range.start), bound(range.end))
 }
 

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     model::{
         Card, Checkpoint, Cutting, Digest, Entry, EntryId, Gaps, IdPrefix, Operation, OperationId,
-        Origin, Position, Run, Running, SessionName, State, StoreId, Text, Words,
+        OperationNumber, Origin, Position, Run, Running, SessionName, State, StoreId, Text, Words,
     },
     store::{ByteStore, Cursor, FactStore, Fault, SessionKey, Sizes, StoreError},
 };
@@ -106,7 +106,7 @@ impl Tables {
         &self,
         session: SessionKey,
         (from, to): (i64, i64),
-    ) -> Result<BTreeMap<u64, Vec<Words>>, StoreError> {
+    ) -> Result<BTreeMap<OperationNumber, Vec<Words>>, StoreError> {
         let all = collect(
             &self.db,
             "SELECT operation, salt, text FROM words
@@ -114,7 +114,7 @@ impl Tables {
             params![session.0, from, to],
             |row| Ok((row.get(0)?, Words { salt: row.get(1)?, text: row.get(2)? })),
         )?;
-        let mut words: BTreeMap<u64, Vec<Words>> = BTreeMap::new();
+        let mut words: BTreeMap<OperationNumber, Vec<Words>> = BTreeMap::new();
         for (operation, given) in all {
             words.entry(operation).or_default().push(given);
         }
@@ -156,7 +156,7 @@ impl FactStore for Tables {
     fn operations(
         &self,
         session: SessionKey,
-        range: Range<u64>,
+        range: Range<OperationNumber>,
     ) -> Result<Vec<Operation>, StoreError> {
         let (from, to) = bounds(&range);
         let words = self.words(session, (from, to))?;
@@ -233,8 +233,8 @@ impl FactStore for Tables {
     fn growths(
         &self,
         session: SessionKey,
-        operations: Range<u64>,
-    ) -> Result<Vec<(u64, Run)>, StoreError> {
+        operations: Range<OperationNumber>,
+    ) -> Result<Vec<(OperationNumber, Run)>, StoreError> {
         let (from, to) = bounds(&operations);
         // All of them are sooner read in the order in which they lie; the sign keeps the planner from the index.
         let operation = if from <= 1 && to == i64::MAX { "+operation" } else { "operation" };
@@ -255,9 +255,9 @@ impl FactStore for Tables {
         &self,
         session: SessionKey,
         range: Range<u64>,
-    ) -> Result<Vec<(u64, Checkpoint)>, StoreError> {
+    ) -> Result<Vec<(OperationNumber, Checkpoint)>, StoreError> {
         let (from, to) = bounds(&range);
-        let mut found = collect(
+        let mut found: Vec<(OperationNumber, Checkpoint)> = collect(
             &self.db,
             "SELECT operation, n, generation, head, horizon, before, own, note FROM checkpoint
              WHERE session = ? AND n >= ? AND n < ? ORDER BY n",
@@ -284,7 +284,7 @@ impl FactStore for Tables {
         // Few of them have words of a person.
         for (operation, given) in &mut found {
             if let Some(note @ Text::Absent(_)) = &mut given.note {
-                let (from, to) = bounds(&(*operation..operation.saturating_add(1)));
+                let (from, to) = bounds(&operation.alone());
                 let words = self.words(session, (from, to))?.remove(operation);
                 note.fill(&words.unwrap_or_default());
             }
@@ -296,7 +296,7 @@ impl FactStore for Tables {
         &self,
         session: SessionKey,
         entries: Range<u64>,
-    ) -> Result<Vec<(u64, Origin)>, StoreError> {
+    ) -> Result<Vec<(OperationNumber, Origin)>, StoreError> {
         let (from, to) = bounds(&entries);
         collect(
             &self.db,
@@ -358,7 +358,12 @@ impl ByteStore for Tables {
         lines.into_iter().map(|line| bytes.size_of(&self.db, line)).collect()
     }
 
-    fn kept(&self, session: SessionKey, operation: u64, at: u64) -> Result<Vec<u8>, StoreError> {
+    fn kept(
+        &self,
+        session: SessionKey,
+        operation: OperationNumber,
+        at: u64,
+    ) -> Result<Vec<u8>, StoreError> {
         let item = || format!("operation {operation}");
         let line = first(
             &self.db,
@@ -366,7 +371,7 @@ impl ByteStore for Tables {
             params![session.0, operation, bounds(&(at..at)).0],
             |row| row.get(0),
         )?;
-        let wanted = self.operations(session, operation..operation.saturating_add(1))?;
+        let wanted = self.operations(session, operation.alone())?;
         let wanted = wanted.first().and_then(|operation| check::kept_digest(operation, at));
         let (Some(line), Some(wanted)) = (line, wanted) else {
             return Err(StoreError::corrupt(item(), "it keeps no such file"));

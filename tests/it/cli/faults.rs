@@ -6,10 +6,11 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use crate::fixture::number;
 use insta::assert_snapshot;
 use rusqlite::{Connection, params};
 use serde_json::Value;
-use undertext::model::{Bulk, Operation, OperationId, Tagged as _};
+use undertext::model::{Bulk, Operation, OperationId, OperationNumber, Tagged as _};
 use undertext::store::{Access, CacheStore as _, FactStore as _, SqliteStore};
 
 use super::{conversation, live, store};
@@ -100,10 +101,11 @@ fn go_on_with_a_newer_program(folder: &Path) {
     let store = SqliteStore::open(&folder.join("store.db"), Access::Read).unwrap();
     let (key, name) = store.names().unwrap().pop().unwrap();
     let mut state = store.state(key).unwrap();
-    let newest = store.operations(key, state.operations()..state.operations() + 1).unwrap();
+    let newest =
+        store.operations(key, number::<OperationNumber>(state.operations()).alone()).unwrap();
     // Field 99, of one byte.
     let record = [&newest[0].record[..], &[99, 1, 7]].concat();
-    let n = state.operations() + 1;
+    let n = state.next_operation();
     let mut operation = Operation::open(n, record, OperationId::default(), &[]).unwrap();
     assert_eq!(operation.unknown, [99]);
     operation.hash = operation.hash_after(state.hash(), store.id().unwrap(), &name);
@@ -114,12 +116,12 @@ fn go_on_with_a_newer_program(folder: &Path) {
     db.execute(
         "INSERT INTO operation (seq, session, store, n, hash, record)
          SELECT 1 + max(seq), ?1, 1, ?2, ?3, ?4 FROM operation",
-        params![key.0, n, operation.hash.as_bytes(), operation.record],
+        params![key.0, n.get(), operation.hash.as_bytes(), operation.record],
     )
     .unwrap();
     db.execute(
         "UPDATE card SET settled = ?2, state = ?3 WHERE session = ?1",
-        params![key.0, n, state.to_bytes()],
+        params![key.0, n.get(), state.to_bytes()],
     )
     .unwrap();
 }

@@ -85,7 +85,7 @@ impl World {
         let archive = Archive::open(&self.store, Access::Read, Box::new(Machine)).unwrap();
         let count = |session: Session| {
             let newest = ops::operations(&archive, &session, 1).unwrap();
-            (session.name.id, newest[0].operation.n)
+            (session.name.id, newest[0].operation.n.get())
         };
         archive.every().unwrap().into_iter().map(count).collect()
     }

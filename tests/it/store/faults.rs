@@ -13,7 +13,7 @@ use std::{
 };
 
 use undertext::{
-    model::{Bulk, OperationId, SessionName},
+    model::{Bulk, OperationId, OperationNumber, SessionName},
     store::{
         Access, ByteStore, CacheStore, FactStore, SqliteStore, Store, StoreError, whole_lines,
     },
@@ -24,6 +24,7 @@ use super::{
     writer::Writer,
 };
 use crate::{
+    fixture::numbers,
     needs,
     vfs::{Failure, Faults},
 };
@@ -104,7 +105,10 @@ fn assert_sound(folder: &Folder, acknowledged: &[Vec<u8>]) {
     // Each operation is there with all that it brought, and follows the one before it.
     let key = store.session(&name()).unwrap().unwrap();
     let state = store.state(key).unwrap();
-    assert_eq!(store.operations(key, 0..u64::MAX).unwrap().len() as u64, state.operations());
+    assert_eq!(
+        store.operations(key, OperationNumber::ALL).unwrap().len() as u64,
+        state.operations()
+    );
     assert_eq!(store.records(key, 0..u64::MAX).unwrap().len() as u64, state.entries());
     assert_chained(&store);
     let mut writer = Writer::load(&store, &name());
@@ -127,9 +131,9 @@ fn is_chained(store: &dyn Store) -> Result<bool, StoreError> {
     let id = store.id()?;
     for (key, name) in store.names()? {
         let mut before: Option<OperationId> = None;
-        for operation in store.operations(key, 0..u64::MAX)? {
+        for operation in store.operations(key, OperationNumber::ALL)? {
             let n = operation.n;
-            let runs = store.growths(key, n..n + 1)?.into_iter().map(|(_, run)| run).collect();
+            let runs = store.growths(key, n.alone())?.into_iter().map(|(_, run)| run).collect();
             let entries = store.entries(key, operation.added())?;
             let bulk = Bulk { entries, runs, ..Bulk::default() };
             if !operation.names(&bulk) || operation.hash_after(before, id, &name) != operation.hash
@@ -345,8 +349,8 @@ fn everything(folder: &Folder) -> Result<Vec<String>, StoreError> {
         all.push(format!("{:?}", store.session(&name)?));
         let range = 0..u64::MAX;
         let entries = store.entries(key, range.clone())?;
-        all.push(format!("{:?}", store.operations(key, range.clone())?));
-        all.push(format!("{:?}", store.growths(key, range.clone())?));
+        all.push(format!("{:?}", store.operations(key, numbers(range.clone()))?));
+        all.push(format!("{:?}", store.growths(key, numbers(range.clone()))?));
         all.push(format!("{:?}", store.checkpoints(key, range.clone())?));
         all.push(format!("{:?}", store.origins(key, range.clone())?));
         all.push(format!("{:?}", store.lengths(key, range)?));

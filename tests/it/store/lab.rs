@@ -8,10 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::fixture::{number, numbers};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use undertext::{
-    model::{IdPrefix, NameTag, Place, SessionName, StoreId},
+    model::{IdPrefix, NameTag, OperationNumber, Place, SessionName, StoreId},
     store::{
         Access, Commit, Fault, MemoryStore, SessionFilter, SessionKey, SqliteStore, Store,
         StoreError, whole_lines,
@@ -265,8 +266,8 @@ pub(crate) fn answers(store: &dyn Store, name: &SessionName) -> Vec<String> {
     for range in
         [0..u64::MAX, 0..0, 1..2, 2..4, 3..3, end - 1..end + 5, end + 6..end + 9, 1..end - 1]
     {
-        told!(all, store.operations(key, range.clone()));
-        told!(all, store.growths(key, range.clone()));
+        told!(all, store.operations(key, numbers::<OperationNumber>(range.clone())));
+        told!(all, store.growths(key, numbers::<OperationNumber>(range.clone())));
         told!(all, store.entries(key, range.clone()));
         told!(all, store.records(key, range.clone()));
         told!(all, store.checkpoints(key, range.clone()));
@@ -281,7 +282,7 @@ pub(crate) fn answers(store: &dyn Store, name: &SessionName) -> Vec<String> {
     }
     for operation in 0..state.operations() + 2 {
         for at in 0..4 {
-            told!(all, store.kept(key, operation, at));
+            told!(all, store.kept(key, number::<OperationNumber>(operation), at));
         }
     }
     for n in (0..total.min(40) + 2).chain([u64::MAX]) {

@@ -12,8 +12,8 @@ use std::{
 
 use undertext::{
     model::{
-        Card, Checkpoint, Entry, EntryId, IdPrefix, Kind, LineId, NameTag, Operation, Origin,
-        Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
+        Card, Checkpoint, Entry, EntryId, IdPrefix, Kind, LineId, NameTag, Operation,
+        OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
     },
     store::{
         ByteStore, CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Known, Listed,
@@ -147,7 +147,7 @@ impl FactStore for Ledger {
     fn operations(
         &self,
         session: SessionKey,
-        range: Range<u64>,
+        range: Range<OperationNumber>,
     ) -> Result<Vec<Operation>, StoreError> {
         let mut all = self.held().all(session, |commit| vec![commit.operation.clone()])?;
         all.retain(|operation| range.contains(&operation.n));
@@ -180,8 +180,8 @@ impl FactStore for Ledger {
     fn growths(
         &self,
         session: SessionKey,
-        operations: Range<u64>,
-    ) -> Result<Vec<(u64, Run)>, StoreError> {
+        operations: Range<OperationNumber>,
+    ) -> Result<Vec<(OperationNumber, Run)>, StoreError> {
         let mut all = self.held().all(session, |commit| {
             commit.bulk.runs.iter().map(|run| (commit.operation.n, run.clone())).collect()
         })?;
@@ -193,7 +193,7 @@ impl FactStore for Ledger {
         &self,
         session: SessionKey,
         range: Range<u64>,
-    ) -> Result<Vec<(u64, Checkpoint)>, StoreError> {
+    ) -> Result<Vec<(OperationNumber, Checkpoint)>, StoreError> {
         let mut all = self.held().all(session, |commit| {
             commit
                 .bulk
@@ -210,7 +210,7 @@ impl FactStore for Ledger {
         &self,
         session: SessionKey,
         entries: Range<u64>,
-    ) -> Result<Vec<(u64, Origin)>, StoreError> {
+    ) -> Result<Vec<(OperationNumber, Origin)>, StoreError> {
         let mut all = self.held().all(session, |commit| {
             commit.bulk.origins.iter().map(|origin| (commit.operation.n, origin.clone())).collect()
         })?;
@@ -255,7 +255,12 @@ impl ByteStore for Ledger {
         Ok(all.iter().map(|(_, line)| line.len() as u64).collect())
     }
 
-    fn kept(&self, session: SessionKey, operation: u64, at: u64) -> Result<Vec<u8>, StoreError> {
+    fn kept(
+        &self,
+        session: SessionKey,
+        operation: OperationNumber,
+        at: u64,
+    ) -> Result<Vec<u8>, StoreError> {
         let all = self.held().all(session, |commit| {
             let numbered = (0..).zip(&commit.kept);
             numbered.map(|(at, bytes)| ((commit.operation.n, at), bytes.clone())).collect()

@@ -3,6 +3,7 @@
 
 use std::mem;
 
+use crate::fixture::number;
 use proptest::{collection::vec, prelude::*, sample::select};
 use undertext::{
     model::{Command, Kind, NameTag, Origin, Parent, Tie, TieKind, Timestamp},
@@ -91,7 +92,7 @@ fn act() -> impl Strategy<Value = Act> {
 const SPOILS: [fn(&mut Commit); 8] = [
     |c| c.operation.at = Timestamp(c.operation.at.0 + 1),
     |c| c.expected = None,
-    |c| c.operation.n += 1,
+    |c| c.operation.n = c.operation.n.next(),
     |c| c.operation.first += 1,
     |c| drop(c.lines.pop()),
     |c| c.kept.push(Vec::new()),
@@ -261,7 +262,7 @@ fn do_part(
         }
         Part::Rare(_) => add(&writer.rare(), open),
         Part::Tail(_) => {
-            let undoes = writer.state.operations();
+            let undoes = number(writer.state.operations());
             let mut next = writer.clone().next(&[], |_| {});
             let end = writer.state.ends[&1].clone();
             next = writer.next(&[], |brought| {

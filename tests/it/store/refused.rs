@@ -2,10 +2,12 @@
 //!
 //! Invariant: what is refused has added nothing, and whatever is right can be added after it.
 
+use crate::fixture::number;
 use undertext::{
     model::{
-        Card, Checkpoint, Command, Entry, EntryId, Move, NameTag, Named, OperationId, Origin,
-        Parent, Pending, Position, Run, Sidecar, StoreId, Tagged, Timestamp,
+        Card, Checkpoint, Command, Entry, EntryId, Move, NameTag, Named, OperationId,
+        OperationNumber, Origin, Parent, Pending, Position, Run, Sidecar, StoreId, Tagged,
+        Timestamp,
     },
     store::{Commit, NewLine, SessionFilter, Store, StoreError},
 };
@@ -79,8 +81,8 @@ const WRONG: &[Wrong] = &[
     stale("no operation before", |c| c.expected = None),
     stale("another operation before", |c| c.expected = Some(OperationId::new([7; 32]))),
     stale("another session", |c| c.session.id = "t".into()),
-    sealed("a number that does not follow", |c| c.operation.n += 1),
-    sealed("the number of the operation before", |c| c.operation.n -= 1),
+    sealed("a number that does not follow", |c| c.operation.n = c.operation.n.next()),
+    sealed("the number of the operation before", |c| c.operation.n = c.operation.n.minus(1)),
     sealed("a first entry that does not follow", |c| c.operation.first += 1),
     sealed("a first entry that is there", |c| c.operation.first -= 1),
     // What the record and the hash cover.
@@ -348,8 +350,8 @@ fn a_commit_that_is_refused_leaves_its_transaction_as_it_was() {
             writing.add(other.next(&[b"in between".to_vec()], |_| {})).unwrap();
             let key = writing.add(good.clone()).unwrap();
             assert!(writing.commit().unwrap().unsettled.is_none());
-            assert_eq!(store.operations(key, 0..u64::MAX).unwrap().len(), 3);
-            assert_eq!(store.kept(key, 3, 2).unwrap(), good.kept[2]);
+            assert_eq!(store.operations(key, OperationNumber::ALL).unwrap().len(), 3);
+            assert_eq!(store.kept(key, number(3), 2).unwrap(), good.kept[2]);
             assert_eq!(line_of(store, key, 6), good.lines[2].bytes());
             assert_whole(store);
         });

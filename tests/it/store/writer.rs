@@ -1,6 +1,7 @@
 //! A session as its writer knows it: commits that follow one another, put together by hand, so that they can also be put
 //! together wrongly.
 
+use crate::fixture::number;
 use undertext::{
     model::{
         Base, Bulk, Card, Checkpoint, Command, Container, CutOff, Cutting, Digest, Entry, EntryId,
@@ -144,7 +145,8 @@ impl Writer {
         let at = Timestamp(i64::try_from(n).unwrap() * 1000);
         let key = (self.store, &self.name);
         let expected = self.state.hash();
-        let operation = Operation::seal(key, expected, (n, at, first), command, facts, &bulk);
+        let operation =
+            Operation::seal(key, expected, (number(n), at, first), command, facts, &bulk);
         self.state.apply(&operation, &bulk);
         Commit {
             session: self.name.clone(),
@@ -258,8 +260,11 @@ impl Writer {
                 running: Running::EMPTY,
                 tail: b"{\"torn".to_vec(),
             });
-            brought.command =
-                Command::Undo { undoes: 3, command: "revert".into(), left: vec![own("main.2")] };
+            brought.command = Command::Undo {
+                undoes: number(3),
+                command: "revert".into(),
+                left: vec![own("main.2")],
+            };
         });
         vec![grown, turned, torn, self.rare()]
     }
@@ -304,7 +309,7 @@ impl Writer {
                 },
                 to: Some(place(1)),
             });
-            facts.carried.push(n - 1);
+            facts.carried.push(number(n - 1));
             facts.tombstones.push(Tombstone { entry: 2, size: 12 });
             facts.current = Some(Step { from: Some(own("main")), to: Some(given("mine")) });
             facts.live = Some(Step { from: Some(1), to: None });
