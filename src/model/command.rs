@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    EntryId, OperationNumber, Text,
+    CheckpointNumber, EntryId, OperationNumber, Text,
     tagged::{Field, Malformed, Tagged, put_field, take_field},
 };
 
@@ -140,12 +140,12 @@ commands! {
     /// A checkpoint was put where the session stood.
     5 Checkpoint "checkpoint" {
         /// Its number.
-        1 checkpoint: u64,
+        1 checkpoint: CheckpointNumber,
     }
     /// The current branch went back.
     6 Revert "revert" {
         /// To this checkpoint.
-        1 checkpoint: Option<u64>,
+        1 checkpoint: Option<CheckpointNumber>,
         /// To this entry.
         2 entry: Option<EntryId>,
         /// To the end of this branch.
@@ -259,11 +259,17 @@ impl Shown for u64 {
     }
 }
 
-impl Shown for OperationNumber {
-    fn shown(&self) -> Option<Value> {
-        self.get().shown()
-    }
+macro_rules! number_shown {
+    ($($type:ident),+) => {$(
+        impl Shown for $type {
+            fn shown(&self) -> Option<Value> {
+                self.get().shown()
+            }
+        }
+    )+};
 }
+
+number_shown!(CheckpointNumber, OperationNumber);
 
 impl Shown for bool {
     fn shown(&self) -> Option<Value> {

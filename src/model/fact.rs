@@ -19,7 +19,7 @@
 mod encoding;
 
 use super::{
-    Command, Digest, EntryId, MachineId, OperationNumber, Running, Tagged, Text,
+    CheckpointNumber, Command, Digest, EntryId, MachineId, OperationNumber, Running, Tagged, Text,
     varint::{put_varint, take_varint},
 };
 
@@ -132,7 +132,7 @@ pub struct Step<T> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The number, given once.
-    pub n: u64,
+    pub n: CheckpointNumber,
     /// The place.
     pub place: Position,
     /// The entry before which it stands: a turn of the user, or the record with which the agent set it; none if a command

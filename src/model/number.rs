@@ -120,3 +120,8 @@ number! {
     /// The number of an operation in its session.
     OperationNumber from 1
 }
+
+number! {
+    /// The number of a checkpoint in its session, given once.
+    CheckpointNumber from 0
+}

@@ -153,9 +153,9 @@ impl Operation {
 mod tests {
     use super::*;
     use crate::model::{
-        Base, Checkpoint, Container, CutOff, Cutting, Digest, Entry, EntryId, File, Gaps,
-        Generation, LineId, MachineId, Move, Origin, Pending, Place, Position, Rotation, Run,
-        Running, Sidecar, Step, Tombstone, tagged::put_field,
+        Base, Checkpoint, CheckpointNumber, Container, CutOff, Cutting, Digest, Entry, EntryId,
+        File, Gaps, Generation, LineId, MachineId, Move, Origin, Pending, Place, Position,
+        Rotation, Run, Running, Sidecar, Step, Tombstone, tagged::put_field,
     };
 
     const STORE: StoreId = StoreId::new([0xab; 16]);
@@ -253,7 +253,7 @@ mod tests {
             }],
             pending: vec![Pending {
                 command: Command::Revert {
-                    checkpoint: Some(0),
+                    checkpoint: Some(CheckpointNumber::FIRST),
                     entry: None,
                     branch: None,
                     message: Some(given(2, "not so")),
@@ -281,7 +281,7 @@ mod tests {
             ],
             runs: vec![run()],
             checkpoints: vec![Checkpoint {
-                n: 0,
+                n: CheckpointNumber::FIRST,
                 place: place(1),
                 before: Some(2),
                 own: Some("turn-1".into()),

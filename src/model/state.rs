@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Base, Bulk, Container, Generation, Malformed, Operation, OperationId, OperationNumber, Pending,
-    Place, Position, Rotation, Run, Tagged, Text, Timestamp, Tombstone, tagged::tagged,
+    Base, Bulk, CheckpointNumber, Container, Generation, Malformed, Operation, OperationId,
+    OperationNumber, Pending, Place, Position, Rotation, Run, Tagged, Text, Timestamp, Tombstone,
+    tagged::tagged,
 };
 
 /// The newest operation of a session, the token of compare-and-swap.
@@ -126,6 +127,11 @@ impl State {
         self.newest.map_or(OperationNumber::FIRST, |newest| newest.n.next())
     }
 
+    /// Returns the number of the next checkpoint.
+    pub fn next_checkpoint(&self) -> CheckpointNumber {
+        CheckpointNumber::FIRST.plus(self.checkpoints)
+    }
+
     /// Returns how many entries there are.
     pub fn entries(&self) -> u64 {
         self.newest.map_or(0, |newest| newest.entries)
@@ -157,9 +163,9 @@ impl State {
     }
 
     /// Returns the number of the newest checkpoint if it is at this place and not undone.
-    pub fn checkpoint_at(&self, place: Position) -> Option<u64> {
+    pub fn checkpoint_at(&self, place: Position) -> Option<CheckpointNumber> {
         let (operation, _) = self.checkpoint.filter(|(_, newest)| *newest == place)?;
-        (!self.undone().contains(&operation)).then(|| self.checkpoints - 1)
+        (!self.undone().contains(&operation)).then(|| self.next_checkpoint().minus(1))
     }
 
     /// Returns where a file lies.

@@ -12,7 +12,8 @@
 //! Invariant: equal values have equal encodings, and [`Tagged::read`] accepts only what [`Tagged::write`] wrote.
 
 use super::{
-    Digest, EntryId, MachineId, OperationId, OperationNumber, Running, Text, Timestamp,
+    CheckpointNumber, Digest, EntryId, MachineId, OperationId, OperationNumber, Running, Text,
+    Timestamp,
     varint::{put_varint, take_varint},
 };
 
@@ -359,6 +360,7 @@ zero_is_nothing!(
     Running: Running::EMPTY,
     OperationId: OperationId::default(),
     OperationNumber: OperationNumber::default(),
+    CheckpointNumber: CheckpointNumber::default(),
     Timestamp: Timestamp(0)
 );
 
@@ -386,7 +388,7 @@ macro_rules! number_field {
     )+};
 }
 
-number_field!(OperationNumber, MachineId);
+number_field!(CheckpointNumber, OperationNumber, MachineId);
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! Checkpoints: numbered places to go back to.
 
 use crate::{
-    model::{Command, Position},
+    model::{CheckpointNumber, Command, Position},
     ops::OpsError,
     report::Marked,
     session::{
@@ -33,7 +33,7 @@ pub fn checkpoint(
                 "checkpoint {n} stands here already, and what a checkpoint says is never changed"
             ))),
             (None, note) => {
-                let n = before.state.checkpoints;
+                let n = before.state.next_checkpoint();
                 let checkpoint = Some((place, note.map(given)));
                 let steps = Steps { checkpoint, ..Steps::default() };
                 let command = Command::Checkpoint { checkpoint: n };
@@ -46,12 +46,15 @@ pub fn checkpoint(
 
 /// Returns the number that a place has. Within a generation the numbers are given in order, so those before one that stands
 /// further up are not looked at.
-fn number_at(before: &Standing<'_>, place: Position) -> Result<Option<u64>, SyncError> {
+fn number_at(
+    before: &Standing<'_>,
+    place: Position,
+) -> Result<Option<CheckpointNumber>, SyncError> {
     let Some(session) = &before.session else { return Ok(None) };
     let undone = before.state.undone();
-    let mut end = before.state.checkpoints;
-    while end > 0 {
-        let start = end.saturating_sub(BATCH);
+    let mut end = before.state.next_checkpoint();
+    while end > CheckpointNumber::FIRST {
+        let start = end.minus(BATCH);
         let given = before.store().checkpoints(session.key, start..end)?;
         for (_, given) in given.into_iter().rev().filter(|(by, _)| !undone.contains(by)) {
             if given.place == place {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use crate::{
     disk::{self, Links, Refusal},
     live,
-    model::{Bulk, EntryId, OperationId, OperationNumber, Origin, Running, State},
+    model::{
+        Bulk, CheckpointNumber, EntryId, OperationId, OperationNumber, Origin, Running, State,
+    },
     ops::OpsError,
     report::{Finding, Severity, Verified},
     session::{Session, oddities, rows},
@@ -187,7 +189,8 @@ impl Check<'_> {
         let (store, key) = (self.archive.store(), self.session.key);
         let own = store.id()?;
         let mut before: Option<OperationId> = None;
-        let (mut next, mut first, mut checkpoints) = (OperationNumber::FIRST, 1, 0);
+        let (mut next, mut first) = (OperationNumber::FIRST, 1);
+        let mut checkpoint = CheckpointNumber::FIRST;
         let mut origins: BTreeMap<OperationNumber, Vec<Origin>> = BTreeMap::new();
         for (n, origin) in store.origins(key, 0..u64::MAX)? {
             origins.entry(n).or_default().push(origin);
@@ -210,8 +213,8 @@ impl Check<'_> {
                 }
                 let runs = std::iter::from_fn(|| growths.next_if(|(by, _)| *by <= n));
                 let given = operation.checkpoints.map_or(0, |named| named.count);
-                let places = store.checkpoints(key, checkpoints..checkpoints + given)?;
-                checkpoints += given;
+                let places = store.checkpoints(key, checkpoint..checkpoint.plus(given))?;
+                checkpoint = checkpoint.plus(given);
                 let bulk = Bulk {
                     entries: store.entries(key, operation.added())?,
                     runs: runs.filter(|(by, _)| *by == n).map(|(_, run)| run).collect(),

@@ -7,7 +7,7 @@ use super::{
     notice::Notice,
     shape::report,
 };
-use crate::model::{EntryId, OperationNumber};
+use crate::model::{CheckpointNumber, EntryId, OperationNumber};
 
 /// The result of an append.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ pub struct Appended {
     /// The entries, one for each draft, in order.
     pub entries: Vec<AppendedEntry>,
     /// The checkpoints that were given to turns.
-    pub checkpoints: Vec<u64>,
+    pub checkpoints: Vec<CheckpointNumber>,
     /// The entries that were cut.
     pub cut: Vec<EntryId>,
     /// The notices of the change.

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::shape::report;
 use crate::{
-    model::{Block, Checkpoint, EntryId, Message, Text},
+    model::{Block, Checkpoint, CheckpointNumber, EntryId, Message, Text},
     session::{Line, Shown},
 };
 
@@ -64,7 +64,7 @@ report!(Line, "entry", |it| {
 
 #[derive(Serialize)]
 pub(super) struct Mark {
-    checkpoint: u64,
+    checkpoint: CheckpointNumber,
     note: Option<String>,
 }
 

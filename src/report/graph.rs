@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{entry::marks, shape::report};
 use crate::{
-    model::{Checkpoint, EntryId, Kind, OperationNumber, Timestamp},
+    model::{Checkpoint, CheckpointNumber, EntryId, Kind, OperationNumber, Timestamp},
     session::Kin,
     wire::Departure,
 };
@@ -37,7 +37,7 @@ pub struct GraphNode {
     /// The nodes that it follows, by their places in the list.
     pub parents: Vec<usize>,
     /// The checkpoint that stands before it.
-    pub checkpoint: Option<u64>,
+    pub checkpoint: Option<CheckpointNumber>,
     /// The agent's own number of that checkpoint, as a selector.
     pub own: Option<String>,
     /// The checkpoints that were put at its end.

@@ -9,13 +9,13 @@ use super::{
     notice::Notice,
     shape::{report, some_path},
 };
-use crate::model::{EntryId, Operation, OperationNumber};
+use crate::model::{CheckpointNumber, EntryId, Operation, OperationNumber};
 
 /// The result of going back.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Reverted {
     /// The checkpoint that it went back to, if one was named.
-    pub checkpoint: Option<u64>,
+    pub checkpoint: Option<CheckpointNumber>,
     /// Where the branch stands now; none before the first entry.
     pub entry: Option<EntryId>,
     /// The branch that went back.
@@ -163,7 +163,7 @@ report!(Redone<'_>, "redo", hints: |_| [Hint::undo()]);
 #[derive(Clone, Debug, Serialize)]
 pub struct Marked {
     /// Its number.
-    pub checkpoint: u64,
+    pub checkpoint: CheckpointNumber,
     /// The operation; none if it stood there.
     pub operation: Option<OperationNumber>,
     /// The notices of the change.

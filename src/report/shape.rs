@@ -98,6 +98,7 @@ impl<T: Report> Report for Changed<'_, T> {
 #[cfg(test)]
 mod tests {
     use crate::{
+        model::CheckpointNumber,
         model::{EntryId, SessionName, Timestamp},
         report::{Changed, Marked, Page, Report},
         session::Session,
@@ -112,7 +113,8 @@ mod tests {
     fn a_change_is_told_behind_its_session_and_notices_are_not() {
         let name = SessionName { format: "native".to_owned(), id: "7c2a51de".to_owned() };
         let session = Session::known(SessionKey(1), name).unwrap();
-        let marked = Marked { checkpoint: 2, operation: None, notices: Vec::new() };
+        let marked =
+            Marked { checkpoint: CheckpointNumber::new(2), operation: None, notices: Vec::new() };
         assert_eq!(
             told(&Changed::of(&session, None, &marked)),
             r#"checkpoint {"session":"7c2a51de","title":null,"format":"native","checkpoint":2,"operation":null}"#

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::shape::{object, report};
 use crate::{
     context::{plan::Nearness, window::Window},
-    model::{Card, EntryId, Position, SessionName, Timestamp},
+    model::{Card, CheckpointNumber, EntryId, Position, SessionName, Timestamp},
     session::{Elsewhere, Kin, RecentCall, Session},
 };
 
@@ -30,7 +30,7 @@ pub struct Status {
     /// How many operations there are.
     pub operations: u64,
     /// The newest checkpoint that is not undone.
-    pub checkpoint: Option<u64>,
+    pub checkpoint: Option<CheckpointNumber>,
     /// The session that it was made of.
     pub kin: Option<Kin>,
     /// Where its history begins, if it cannot be read there.

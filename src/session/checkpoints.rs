@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     json::Raw,
-    model::{Checkpoint, EntryId, Kind, Message, OperationNumber, Position},
+    model::{Checkpoint, CheckpointNumber, EntryId, Kind, Message, OperationNumber, Position},
     session::{Session, SessionError, View, entry_ids, replay::Replays},
     store::{Store, whole_lines},
     wire::{Failure, Graph},
@@ -38,7 +38,7 @@ const NEAREST: usize = 3;
 fn standing(
     store: &dyn Store,
     session: &Session,
-    range: Range<u64>,
+    range: Range<CheckpointNumber>,
 ) -> Result<Vec<(OperationNumber, Checkpoint)>, SessionError> {
     let mut given = store.checkpoints(session.key, range)?;
     let undone = store.state(session.key)?.undone();
@@ -51,9 +51,9 @@ pub(crate) fn newest(
     store: &dyn Store,
     session: &Session,
 ) -> Result<Option<Checkpoint>, SessionError> {
-    let mut end = store.state(session.key)?.checkpoints;
-    while end > 0 {
-        let start = end.saturating_sub(BATCH);
+    let mut end = store.state(session.key)?.next_checkpoint();
+    while end > CheckpointNumber::FIRST {
+        let start = end.minus(BATCH);
         if let Some((_, newest)) = standing(store, session, start..end)?.pop() {
             return Ok(Some(newest));
         }
@@ -73,14 +73,14 @@ pub(crate) fn since(
 ) -> Result<Vec<Checkpoint>, SessionError> {
     // An agent's own record may stand far before the entries that share it.
     let entry = if session.format.traits().has_checkpoints { 0 } else { entry };
-    let mut end = store.state(session.key)?.checkpoints;
+    let mut end = store.state(session.key)?.next_checkpoint();
     let mut found = Vec::new();
-    while end > 0 {
-        let start = end.saturating_sub(BATCH);
+    while end > CheckpointNumber::FIRST {
+        let start = end.minus(BATCH);
         let batch = standing(store, session, start..end)?;
         let passed = batch.iter().any(|(_, c)| c.before.is_some_and(|turn| turn < entry));
         found.extend(batch.into_iter().map(|(_, checkpoint)| checkpoint));
-        end = if passed { 0 } else { start };
+        end = if passed { CheckpointNumber::FIRST } else { start };
     }
     found.sort_by_key(|checkpoint| checkpoint.n);
     Ok(found)
@@ -88,7 +88,7 @@ pub(crate) fn since(
 
 /// Returns the checkpoints that are not undone, in order.
 pub fn checkpoints(store: &dyn Store, session: &Session) -> Result<Vec<Shown>, SessionError> {
-    shown(store, session, standing(store, session, 0..u64::MAX)?)
+    shown(store, session, standing(store, session, CheckpointNumber::ALL)?)
 }
 
 /// Adds to checkpoints the entries and turns that stand there.
@@ -230,7 +230,7 @@ fn own(
     session: &Session,
     wanted: &str,
 ) -> Result<Option<Checkpoint>, SessionError> {
-    let mut found = standing(store, session, 0..u64::MAX)?;
+    let mut found = standing(store, session, CheckpointNumber::ALL)?;
     found.retain(|(_, checkpoint)| checkpoint.own.as_deref() == Some(wanted));
     let tip = store.state(session.key)?;
     let Some(position) = tip.position().filter(|_| !found.is_empty()) else { return Ok(None) };
@@ -254,8 +254,8 @@ pub(crate) fn find(
     session: &Session,
     wanted: &str,
 ) -> Result<Checkpoint, SessionError> {
-    if let Ok(n) = wanted.parse::<u64>()
-        && let Some((_, found)) = standing(store, session, n..n.saturating_add(1))?.pop()
+    if let Ok(n) = wanted.parse::<CheckpointNumber>()
+        && let Some((_, found)) = standing(store, session, n.alone())?.pop()
     {
         return followed(store, session, found);
     }
@@ -265,8 +265,8 @@ pub(crate) fn find(
         return followed(store, session, found);
     }
     let aim = wanted.parse::<i128>().unwrap_or(i128::MAX);
-    let mut nearest = standing(store, session, 0..u64::MAX)?;
-    nearest.sort_by_key(|(_, checkpoint)| i128::from(checkpoint.n).abs_diff(aim));
+    let mut nearest = standing(store, session, CheckpointNumber::ALL)?;
+    nearest.sort_by_key(|(_, checkpoint)| i128::from(checkpoint.n.get()).abs_diff(aim));
     nearest.truncate(NEAREST);
     nearest.sort_by_key(|(_, checkpoint)| checkpoint.n);
     let describe = |shown: Shown| {

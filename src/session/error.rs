@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::{
+    model::CheckpointNumber,
     store::{Listed, StoreError},
     wire::Failure,
 };
@@ -45,7 +46,7 @@ pub enum SessionError {
         /// What was asked for.
         wanted: String,
         /// The nearest ones, each with the words there.
-        nearest: Vec<(u64, String)>,
+        nearest: Vec<(CheckpointNumber, String)>,
     },
     /// The session's records are of a format that is not known here.
     #[error("the format {0:?} is not known")]

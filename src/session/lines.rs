@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     json::Raw,
-    model::{Block, Checkpoint, EntryId, Kind, Message, Timestamp},
+    model::{Block, Checkpoint, CheckpointNumber, EntryId, Kind, Message, Timestamp},
     session::{
         Session, SessionError, Target, View,
         checkpoints::{self, Places},
@@ -34,7 +34,7 @@ pub struct Line {
     /// When it was written, by its own word.
     pub time: Option<Timestamp>,
     /// The checkpoint that stands before it.
-    pub checkpoint: Option<u64>,
+    pub checkpoint: Option<CheckpointNumber>,
     /// The agent's own number of it, as a selector.
     pub own: Option<String>,
     /// The checkpoints that were put right behind it.

@@ -93,8 +93,8 @@ pub(crate) fn fold(
             let runs = runs.map(|(_, run)| run).collect();
             let given = operation.checkpoints.map_or(0, |given| given.count);
             // Only the last of the checkpoints is needed.
-            let checkpoints = state.checkpoints..state.checkpoints + given;
-            let checkpoints = store.checkpoints(session.key, checkpoints)?;
+            let next = state.next_checkpoint();
+            let checkpoints = store.checkpoints(session.key, next..next.plus(given))?;
             let checkpoints = checkpoints.into_iter().map(|(_, given)| given).collect();
             each(&operation);
             state.apply(&operation, &Bulk { runs, checkpoints, ..Bulk::default() });

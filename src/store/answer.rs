@@ -42,7 +42,7 @@ macro_rules! answer_by_look {
             fn find(session: SessionKey, prefix: &IdPrefix) -> Vec<u64>;
             fn runs(session: SessionKey, generation: u64, from: u64) -> Vec<Run>;
             fn growths(session: SessionKey, operations: Range<OperationNumber>) -> Vec<(OperationNumber, Run)>;
-            fn checkpoints(session: SessionKey, range: Range<u64>) -> Vec<(OperationNumber, Checkpoint)>;
+            fn checkpoints(session: SessionKey, range: Range<CheckpointNumber>) -> Vec<(OperationNumber, Checkpoint)>;
             fn origins(session: SessionKey, entries: Range<u64>) -> Vec<(OperationNumber, Origin)>;
             fn since(cursor: Option<&Cursor>) -> (Vec<SessionKey>, Cursor);
         });

@@ -148,13 +148,6 @@ impl Commit {
     /// Refuses numbers that do not follow.
     fn fits(&self, state: &State) -> Result<(), StoreError> {
         let operation = &self.operation;
-        let follow = |numbers: &mut dyn Iterator<Item = u64>, first: u64, what: &str| {
-            if (first..).zip(numbers).all(|(wanted, n)| wanted == n) {
-                Ok(())
-            } else {
-                Err(refused(&format!("the numbers of its {what} do not follow")))
-            }
-        };
         let (facts, bulk) = (&operation.facts, &self.bulk);
         if operation.n != state.next_operation() {
             return Err(refused("the operation's number does not follow"));
@@ -162,15 +155,16 @@ impl Commit {
         if operation.first != state.entries() + 1 {
             return Err(refused("the operation's entries do not follow"));
         }
-        follow(&mut bulk.entries.iter().map(|entry| entry.n), operation.first, "entries")?;
+        let entries = bulk.entries.iter().map(|entry| entry.n);
+        follow(entries, operation.first.., "entries")?;
         let checkpoints = bulk.checkpoints.iter().map(|checkpoint| checkpoint.n);
-        follow(&mut { checkpoints }, state.checkpoints, "checkpoints")?;
+        follow(checkpoints, state.next_checkpoint().onwards(), "checkpoints")?;
         let files = facts.files.iter().map(|file| file.n);
-        follow(&mut { files }, state.files.len() as u64 + 1, "files")?;
+        follow(files, state.files.len() as u64 + 1.., "files")?;
         let generations = facts.generations.iter().map(|generation| generation.n);
-        follow(&mut { generations }, state.generations.len() as u64 + 1, "generations")?;
+        follow(generations, state.generations.len() as u64 + 1.., "generations")?;
         let records = self.records.iter().map(|record| record.n);
-        follow(&mut { records }, operation.first, "records")?;
+        follow(records, operation.first.., "records")?;
         if self.numbers().any(|number| i64::try_from(number).is_err()) {
             return Err(refused("a number is greater than a store can hold"));
         }
@@ -300,6 +294,18 @@ impl Commit {
         }
         Ok(())
     }
+}
+
+/// Refuses numbers that are not the wanted ones.
+fn follow<N: PartialEq>(
+    numbers: impl Iterator<Item = N>,
+    wanted: impl Iterator<Item = N>,
+    what: &str,
+) -> Result<(), StoreError> {
+    if wanted.zip(numbers).all(|(wanted, n)| wanted == n) {
+        return Ok(());
+    }
+    Err(refused(&format!("the numbers of its {what} do not follow")))
 }
 
 fn refused(why: &str) -> StoreError {

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::{
     model::{
-        Card, Checkpoint, Entry, IdPrefix, NameTag, Operation, OperationNumber, Origin, Place,
-        Record, Run, SessionName, State, StoreId, Tie,
+        Card, Checkpoint, CheckpointNumber, Entry, IdPrefix, NameTag, Operation, OperationNumber,
+        Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
         Commit, Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sighting,
@@ -53,7 +53,7 @@ pub trait FactStore {
     fn checkpoints(
         &self,
         session: SessionKey,
-        range: Range<u64>,
+        range: Range<CheckpointNumber>,
     ) -> Result<Vec<(OperationNumber, Checkpoint)>, StoreError>;
 
     /// Returns the origins of the entries with these numbers, each behind the operation that replaced it, in order;

@@ -3,7 +3,7 @@
 //! Invariant: a record that was cut stands for the whole one, which lies in no generation.
 
 use crate::{
-    model::{Cutting, EntryId, Position, line},
+    model::{CheckpointNumber, Cutting, EntryId, Position, line},
     sync::{SyncError, change::Change, goal::Goal, setting::line_start},
 };
 
@@ -33,7 +33,7 @@ pub(crate) struct Added {
     /// The entries, in the order of the records.
     pub(crate) entries: Vec<(u64, EntryId)>,
     /// The checkpoints that were given to turns.
-    pub(crate) checkpoints: Vec<u64>,
+    pub(crate) checkpoints: Vec<CheckpointNumber>,
 }
 
 impl Goal for Add {

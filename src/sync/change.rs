@@ -18,9 +18,9 @@ use std::{cell::OnceCell, collections::BTreeMap, fs::File, io::Read};
 use crate::{
     json::Raw,
     model::{
-        Bulk, Checkpoint, Container, Cutting, Digest, Entry, EntryId, Facts, Generation, IdPrefix,
-        Kind, NameTag, OperationNumber, Origin, Parent, Place, Position, Run, SessionName, Step,
-        Text, line::Line,
+        Bulk, Checkpoint, CheckpointNumber, Container, Cutting, Digest, Entry, EntryId, Facts,
+        Generation, IdPrefix, Kind, NameTag, OperationNumber, Origin, Parent, Place, Position, Run,
+        SessionName, Step, Text, line::Line,
     },
     session::{
         Deriver, Growth, Pending, Session, View, marker,
@@ -457,7 +457,7 @@ impl<'a> Change<'a> {
     }
 
     /// Returns the number of the newest checkpoint if it is at this place and not undone.
-    fn checkpoint_at(&self, place: Position) -> Option<u64> {
+    fn checkpoint_at(&self, place: Position) -> Option<CheckpointNumber> {
         match self.bulk.checkpoints.last() {
             Some(newest) => (newest.place == place).then_some(newest.n),
             None => self.before.state.checkpoint_at(place),
@@ -472,12 +472,12 @@ impl<'a> Change<'a> {
         own: Option<String>,
         note: Option<Text>,
     ) {
-        let n = self.before.state.checkpoints + self.bulk.checkpoints.len() as u64;
+        let n = self.before.state.next_checkpoint().plus(self.bulk.checkpoints.len() as u64);
         self.bulk.checkpoints.push(Checkpoint { n, place, before, own, note });
     }
 
     /// Returns the checkpoints that this change gives.
-    pub(crate) fn checkpoints(&self) -> Vec<u64> {
+    pub(crate) fn checkpoints(&self) -> Vec<CheckpointNumber> {
         self.bulk.checkpoints.iter().map(|checkpoint| checkpoint.n).collect()
     }
 

@@ -26,7 +26,7 @@ use tempfile::TempDir;
 use undertext::{
     context::{cut::Limit, plan::Keep},
     live,
-    model::{OperationNumber, Timestamp},
+    model::{CheckpointNumber, OperationNumber, Timestamp},
     ops::{self, Archive, Bound, Compacting, Notice, OpsError, Session, Severity, SyncError},
     store::{Access, StoreError},
     wire::{Draft, Speaker},
@@ -401,7 +401,7 @@ fn everything(root: &Path) -> Result<Vec<String>, String> {
         all.push(format!("{state:?}"));
         all.push(format!("{:?}", store.operations(key, OperationNumber::ALL).map_err(gone)?));
         all.push(format!("{:?}", store.growths(key, OperationNumber::ALL).map_err(gone)?));
-        all.push(format!("{:?}", store.checkpoints(key, 0..u64::MAX).map_err(gone)?));
+        all.push(format!("{:?}", store.checkpoints(key, CheckpointNumber::ALL).map_err(gone)?));
         all.push(format!("{:?}", store.origins(key, 0..u64::MAX).map_err(gone)?));
         all.push(format!("{:?}", store.entries(key, 0..u64::MAX).map_err(gone)?));
         all.push(format!("{:?}", store.records(key, 0..u64::MAX).map_err(gone)?));

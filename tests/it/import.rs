@@ -185,7 +185,7 @@ fn numbered(archive: &Archive, session: &Session) -> BTreeMap<u64, Numbered> {
     let numbered = |shown: ops::Shown| {
         let Checkpoint { n, place, before, own, .. } = shown.checkpoint;
         let (entry, before, horizon) = (id(place.head), id(before), place.horizon);
-        (n, Numbered { entry, before, own, horizon })
+        (n.get(), Numbered { entry, before, own, horizon })
     };
     shown.into_iter().map(numbered).collect()
 }

@@ -377,7 +377,7 @@ impl Rig {
                 self.follow(next);
                 match &made {
                     Ok(marked) => {
-                        next.checkpoint(usize::try_from(marked.checkpoint).unwrap(), *note);
+                        next.checkpoint(usize::try_from(marked.checkpoint.get()).unwrap(), *note);
                     }
                     Err(_) if *note && next.is_numbered_here() => model = Err("it has a number"),
                     Err(_) => {}
@@ -506,7 +506,7 @@ impl Rig {
     /// Has the model take the numbers that it did not foresee.
     fn adopt(&self, next: &mut Model) {
         for one in ops::checkpoints(self.archive.store(), &self.session).unwrap() {
-            let n = usize::try_from(one.checkpoint.n).unwrap();
+            let n = usize::try_from(one.checkpoint.n.get()).unwrap();
             if n >= next.checkpoints.len() && one.operation <= number(next.operations.len() as u64)
             {
                 assert_eq!(one.operation, next.operations.len() as u64, "the newest one gave @{n}");
@@ -574,7 +574,7 @@ impl Rig {
         assert_eq!(names, expected, "branches");
         let numbers = ops::checkpoints(self.archive.store(), &self.session).unwrap();
         let numbers: Vec<usize> =
-            numbers.iter().map(|one| usize::try_from(one.checkpoint.n).unwrap()).collect();
+            numbers.iter().map(|one| usize::try_from(one.checkpoint.n.get()).unwrap()).collect();
         let standing: Vec<usize> =
             (0..model.checkpoints.len()).filter(|n| model.stands(*n)).collect();
         assert_eq!(numbers, standing, "checkpoints");

@@ -81,7 +81,7 @@ fn command() -> impl Strategy<Value = Command> + Clone {
     });
     let revert = (of(integer()), entry(), of(text()), of(text()), of(text()));
     let revert = revert.prop_map(|(checkpoint, entry, branch, message, left)| Command::Revert {
-        checkpoint,
+        checkpoint: checkpoint.map(number),
         entry,
         branch,
         message,
@@ -98,7 +98,7 @@ fn command() -> impl Strategy<Value = Command> + Clone {
         }),
         text().prop_map(|branch| Command::Branch { branch }),
         (text(), text()).prop_map(|(from, branch)| Command::Switch { from, branch }),
-        integer().prop_map(|checkpoint| Command::Checkpoint { checkpoint }),
+        integer().prop_map(|checkpoint| Command::Checkpoint { checkpoint: number(checkpoint) }),
         revert,
         of(text()).prop_map(|left| Command::Clear { left }),
         truncate.prop_map(|(branch, left, window, limit)| Command::Truncate {
@@ -202,7 +202,7 @@ fn bulk() -> impl Strategy<Value = Bulk> {
     let entry = entry.prop_map(|(n, id, link)| Entry { n, id: EntryId::new(id), link });
     let checkpoint = (integer(), position(), of(integer()), of(string()), of(text()));
     let checkpoint = checkpoint.prop_map(|(n, place, before, own, note)| Checkpoint {
-        n,
+        n: number(n),
         place,
         before,
         own,

@@ -20,8 +20,8 @@ mod writer;
 use crate::fixture::{number, numbers};
 use undertext::{
     model::{
-        Bulk, Card, EntryId, Facts, Kind, LineId, NameTag, OperationNumber, Origin, Record,
-        Running, Tie, TieKind,
+        Bulk, Card, CheckpointNumber, EntryId, Facts, Kind, LineId, NameTag, OperationNumber,
+        Origin, Record, Running, Tie, TieKind,
     },
     store::{
         Access, Cursor, Derived, MemoryStore, SessionFilter, SessionKey, Sighting, SqliteStore,
@@ -117,7 +117,7 @@ fn a_fact_of_every_kind_comes_back() {
                     .into_iter()
                     .map(|(_, run)| run)
                     .collect(),
-                checkpoints: of(n, store.checkpoints(key, 0..u64::MAX).unwrap()),
+                checkpoints: of(n, store.checkpoints(key, CheckpointNumber::ALL).unwrap()),
                 origins: of(n, store.origins(key, 0..u64::MAX).unwrap()),
             };
             assert_eq!(bulk, next.bulk);
@@ -522,7 +522,7 @@ fn a_session_that_is_not_there_is_no_answer() {
         // A list of nothing is as good as an error.
         assert_eq!(store.operations(nobody, numbers(all.clone())).unwrap_or_default(), []);
         assert_eq!(store.entries(nobody, all.clone()).unwrap_or_default(), []);
-        assert_eq!(store.checkpoints(nobody, all).unwrap_or_default(), []);
+        assert_eq!(store.checkpoints(nobody, numbers(all)).unwrap_or_default(), []);
         assert_eq!(store.ties(nobody).unwrap_or_default(), []);
     });
 }

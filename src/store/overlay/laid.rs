@@ -7,8 +7,9 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use super::{Overlay, Reading, Sheet};
 use crate::{
     model::{
-        Card, Checkpoint, Entry, EntryId, IdPrefix, Kind, LineId, NameTag, Operation,
-        OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
+        Card, Checkpoint, CheckpointNumber, Entry, EntryId, IdPrefix, Kind, LineId, NameTag,
+        Operation, OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
+        TieKind,
     },
     store::{
         ByteStore, CacheStore, Cursor, FactStore, Fault, Known, Listed, SessionFilter, SessionKey,
@@ -189,7 +190,7 @@ impl FactStore for Laid<'_> {
     fn checkpoints(
         &self,
         session: SessionKey,
-        range: Range<u64>,
+        range: Range<CheckpointNumber>,
     ) -> Result<Vec<(OperationNumber, Checkpoint)>, StoreError> {
         self.known(session)?;
         let mut found = self.beneath(|store| store.checkpoints(session, range.clone()))?;

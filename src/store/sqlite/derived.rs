@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     model::{
-        Bulk, Card, Kind, NameTag, OperationNumber, Parent, Place, Record, SessionName, State,
-        Tagged, Tie, TieKind, Timestamp, put_varint, take_varint,
+        Bulk, Card, CheckpointNumber, Kind, NameTag, OperationNumber, Parent, Place, Record,
+        SessionName, State, Tagged, Tie, TieKind, Timestamp, put_varint, take_varint,
     },
     store::{CacheStore, FactStore, Listed, SessionFilter, SessionKey, Sighting, StoreError},
 };
@@ -72,7 +72,7 @@ impl Tables {
         for (operation, run) in self.growths(session, OperationNumber::ALL)? {
             bulks.entry(operation).or_default().runs.push(run);
         }
-        for (operation, given) in self.checkpoints(session, 0..u64::MAX)? {
+        for (operation, given) in self.checkpoints(session, CheckpointNumber::ALL)? {
             bulks.entry(operation).or_default().checkpoints.push(given);
         }
         let mut state = State::default();

@@ -18,8 +18,9 @@ use super::{
 };
 use crate::{
     model::{
-        Card, Checkpoint, Cutting, Digest, Entry, EntryId, Gaps, IdPrefix, Operation, OperationId,
-        OperationNumber, Origin, Position, Run, Running, SessionName, State, StoreId, Text, Words,
+        Card, Checkpoint, CheckpointNumber, Cutting, Digest, Entry, EntryId, Gaps, IdPrefix,
+        Operation, OperationId, OperationNumber, Origin, Position, Run, Running, SessionName,
+        State, StoreId, Text, Words,
     },
     store::{ByteStore, Cursor, FactStore, Fault, SessionKey, Sizes, StoreError},
 };
@@ -254,7 +255,7 @@ impl FactStore for Tables {
     fn checkpoints(
         &self,
         session: SessionKey,
-        range: Range<u64>,
+        range: Range<CheckpointNumber>,
     ) -> Result<Vec<(OperationNumber, Checkpoint)>, StoreError> {
         let (from, to) = bounds(&range);
         let mut found: Vec<(OperationNumber, Checkpoint)> = collect(

@@ -7,8 +7,8 @@ use crate::fixture::{number, numbers};
 use rusqlite::{Connection, params};
 use undertext::{
     model::{
-        Bulk, Command, Operation, OperationId, OperationNumber, State, StoreId, Tagged, Text,
-        put_varint,
+        Bulk, CheckpointNumber, Command, Operation, OperationId, OperationNumber, State, StoreId,
+        Tagged, Text, put_varint,
     },
     store::{
         Access, ByteStore, CacheStore, Commit, FactStore, SessionKey, SqliteStore, Store,
@@ -197,7 +197,7 @@ fn words_that_were_taken_out_leave_the_chain_as_it_is() {
     assert_eq!(store.operations(key, OperationNumber::ALL).unwrap(), whole);
     assert_eq!(given_words(&whole), ["é", "Not so.", "é", "mine", "later"]);
     let notes = |store: &SqliteStore| -> Vec<Option<Text>> {
-        let given = store.checkpoints(key, 0..u64::MAX).unwrap();
+        let given = store.checkpoints(key, CheckpointNumber::ALL).unwrap();
         given.into_iter().map(|(_, checkpoint)| checkpoint.note).collect()
     };
     assert!(notes(&store).contains(&Some(given("n\0"))));

@@ -351,7 +351,7 @@ fn everything(folder: &Folder) -> Result<Vec<String>, StoreError> {
         let entries = store.entries(key, range.clone())?;
         all.push(format!("{:?}", store.operations(key, numbers(range.clone()))?));
         all.push(format!("{:?}", store.growths(key, numbers(range.clone()))?));
-        all.push(format!("{:?}", store.checkpoints(key, range.clone())?));
+        all.push(format!("{:?}", store.checkpoints(key, numbers(range.clone()))?));
         all.push(format!("{:?}", store.origins(key, range.clone())?));
         all.push(format!("{:?}", store.lengths(key, range)?));
         let numbers: Vec<u64> = entries.iter().map(|entry| entry.n).collect();

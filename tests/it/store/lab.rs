@@ -12,7 +12,7 @@ use crate::fixture::{number, numbers};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use undertext::{
-    model::{IdPrefix, NameTag, OperationNumber, Place, SessionName, StoreId},
+    model::{CheckpointNumber, IdPrefix, NameTag, OperationNumber, Place, SessionName, StoreId},
     store::{
         Access, Commit, Fault, MemoryStore, SessionFilter, SessionKey, SqliteStore, Store,
         StoreError, whole_lines,
@@ -270,7 +270,7 @@ pub(crate) fn answers(store: &dyn Store, name: &SessionName) -> Vec<String> {
         told!(all, store.growths(key, numbers::<OperationNumber>(range.clone())));
         told!(all, store.entries(key, range.clone()));
         told!(all, store.records(key, range.clone()));
-        told!(all, store.checkpoints(key, range.clone()));
+        told!(all, store.checkpoints(key, numbers::<CheckpointNumber>(range.clone())));
         told!(all, store.origins(key, range.clone()));
         told!(all, store.boundary(key, range.clone()));
         told!(all, store.lengths(key, range.clone()));

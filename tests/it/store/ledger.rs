@@ -12,8 +12,9 @@ use std::{
 
 use undertext::{
     model::{
-        Card, Checkpoint, Entry, EntryId, IdPrefix, Kind, LineId, NameTag, Operation,
-        OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
+        Card, Checkpoint, CheckpointNumber, Entry, EntryId, IdPrefix, Kind, LineId, NameTag,
+        Operation, OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
+        TieKind,
     },
     store::{
         ByteStore, CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Known, Listed,
@@ -192,7 +193,7 @@ impl FactStore for Ledger {
     fn checkpoints(
         &self,
         session: SessionKey,
-        range: Range<u64>,
+        range: Range<CheckpointNumber>,
     ) -> Result<Vec<(OperationNumber, Checkpoint)>, StoreError> {
         let mut all = self.held().all(session, |commit| {
             commit

@@ -182,8 +182,14 @@ const WRONG: &[Wrong] = &[
     }),
     sealed("a record that follows what never is", |c| c.records[0].parent = Parent::Entry(0)),
     // Numbers of the session.
-    sealed("a checkpoint whose number does not follow", |c| c.bulk.checkpoints[0].n += 1),
-    sealed("a checkpoint whose number is given", |c| c.bulk.checkpoints[0].n -= 1),
+    sealed("a checkpoint whose number does not follow", |c| {
+        let n = &mut c.bulk.checkpoints[0].n;
+        *n = n.next();
+    }),
+    sealed("a checkpoint whose number is given", |c| {
+        let n = &mut c.bulk.checkpoints[0].n;
+        *n = n.minus(1);
+    }),
     sealed("checkpoints in another order", |c| c.bulk.checkpoints.swap(0, 1)),
     sealed("a file whose number does not follow", |c| c.operation.facts.files[0].n += 1),
     sealed("a file whose number is given", |c| c.operation.facts.files[0].n = 1),
@@ -262,7 +268,12 @@ fn good(store: &dyn Store, id: &str) -> (Vec<Commit>, Commit) {
         brought.bulk.origins.push(Origin { entry: 3, origin: 1, cut: None });
         let note = Some(given("note"));
         let place = place(3);
-        brought.bulk.checkpoints.push(Checkpoint { n: 0, place, note, ..Checkpoint::default() });
+        brought.bulk.checkpoints.push(Checkpoint {
+            n: number(0),
+            place,
+            note,
+            ..Checkpoint::default()
+        });
     }));
     let lines = [&b"x"[..], b"x", br#"{"uuid":"d"}"#, br#"{"uuid":"e"}"#].map(<[u8]>::to_vec);
     let mut good = writer.clone().rare();
@@ -274,7 +285,7 @@ fn good(store: &dyn Store, id: &str) -> (Vec<Commit>, Commit) {
         for n in 1..3 {
             let place = Position { head: None, ..place(n) };
             let note = Some(given(&format!("note {n}")));
-            let checkpoint = Checkpoint { n, place, note, ..Checkpoint::default() };
+            let checkpoint = Checkpoint { n: number(n), place, note, ..Checkpoint::default() };
             brought.bulk.checkpoints.push(checkpoint);
         }
         brought.bulk.origins.push(Origin { entry: 5, origin: 2, cut: None });
@@ -370,7 +381,7 @@ fn a_session_that_is_refused_at_its_birth_is_not_there() {
                 c.bulk.entries[1].id = c.bulk.entries[0].id;
                 c.lines[1] = c.lines[0].clone();
             },
-            |c| c.bulk.checkpoints.push(Checkpoint { n: 1, ..Checkpoint::default() }),
+            |c| c.bulk.checkpoints.push(Checkpoint { n: number(1), ..Checkpoint::default() }),
         ];
         for (at, way) in ways.into_iter().enumerate() {
             let mut bad = begun.clone();

@@ -199,14 +199,14 @@ impl Writer {
             let before = Position { head: None, ..place(0) };
             brought.bulk.checkpoints.extend([
                 Checkpoint {
-                    n: 0,
+                    n: number(0),
                     place: before,
                     before: Some(1),
                     own: Some("x".into()),
                     note: Some(own("")),
                 },
                 Checkpoint {
-                    n: 1,
+                    n: number(1),
                     place: place(3),
                     before: None,
                     own: Some(String::new()),
@@ -240,7 +240,7 @@ impl Writer {
                 length: 9,
             });
             brought.command = Command::Revert {
-                checkpoint: Some(0),
+                checkpoint: Some(number(0)),
                 entry: None,
                 branch: None,
                 message: Some(given("Not so.")),
@@ -301,7 +301,7 @@ impl Writer {
             });
             facts.pending.push(Pending {
                 command: Command::Revert {
-                    checkpoint: Some(1),
+                    checkpoint: Some(number(1)),
                     entry: Some(EntryId::new([8; 32])),
                     branch: Some(given("mine")),
                     message: Some(given("later")),
@@ -316,7 +316,7 @@ impl Writer {
             facts.moves.push(Move { branch: given("mine"), from: None, to: Some(place(2)) });
             brought.kept.extend(kept);
             brought.bulk.checkpoints.push(Checkpoint {
-                n: checkpoint,
+                n: number(checkpoint),
                 place: place(2),
                 before: None,
                 own: None,
