@@ -105,7 +105,7 @@ enum Role {
     System,
 }
 
-/// What is to be appended, and on which line of the input each draft stands.
+/// The drafts to append, each with the line of the input on which it stands.
 struct Batch {
     drafts: Vec<Draft>,
     lines: Vec<usize>,
@@ -116,8 +116,8 @@ struct Batch {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(Manner { force: args.force, ..Manner::default() });
-    // Whoever writes to stdin may take long; nothing is locked meanwhile.
-    let batch = batch(context, args)?;
+    // A writer to stdin may take long; nothing is locked meanwhile.
+    let batch = read_batch(context, args)?;
     if batch.drafts.is_empty() {
         context.output.note("There were no records, and nothing is appended");
         return Ok(Exit::Yes);
@@ -127,7 +127,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let appended = ops::append_cut(&mut archive, &session, &workspace, &batch.drafts, limit);
     let appended = appended.map_err(|error| batch.locate(error))?;
     context.tell(&appended.notices);
-    let compacted = compacted(context, args, &mut archive, &session)?;
+    let compacted = compact_if_due(context, args, &mut archive, &session)?;
     if context.json {
         for AppendedEntry { id, uuid, .. } in &appended.entries {
             let (uuid, call) = (uuid.as_deref(), batch.call.as_deref());
@@ -151,13 +151,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     context.output.hints(appended.hints());
     if let Some(done) = &compacted {
-        models::tell(context, done)?;
+        models::tell_compaction(context, done)?;
     }
     Ok(Exit::Yes)
 }
 
 /// Compacts the context if that is asked for and due.
-fn compacted(
+fn compact_if_due(
     context: &mut Context,
     args: &Args,
     archive: &mut Archive,
@@ -199,38 +199,38 @@ fn list(
     context.show(&table)
 }
 
-fn batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
+fn read_batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
     let mut call = None;
     let draft = if let Some(file) = &args.jsonl {
-        return Ok(records(&read(context, file)?));
+        return Ok(split_records(&read(context, file)?));
     } else if let Some(name) = &args.call {
         let made_up = || format!("call_{}", context.env.ambient().uuid().simple());
         let id = args.id.clone().unwrap_or_else(made_up);
         call = Some(id.clone());
-        let input = text(context, args.input.as_deref())?;
+        let input = read_text(context, args.input.as_deref())?;
         Draft::Call { id, name: name.clone(), input }
     } else if let Some(id) = &args.result {
         // A tool that failed need not have said anything else.
         let silent = args.text.is_none() && args.error.is_some();
-        let output = if silent { String::new() } else { text(context, args.text.as_deref())? };
+        let output = if silent { String::new() } else { read_text(context, args.text.as_deref())? };
         Draft::Result { id: id.clone(), output, error: args.error.clone() }
     } else if let Some(note) = &args.note {
-        Draft::Note(text(context, Some(note))?)
+        Draft::Note(read_text(context, Some(note))?)
     } else if args.text.is_none() && args.role.is_none() && !context.env.terminal.stdin {
-        return Ok(records(&read(context, Path::new("-"))?));
+        return Ok(split_records(&read(context, Path::new("-"))?));
     } else {
         let speaker = match args.role {
             None | Some(Role::User) => Speaker::User,
             Some(Role::Assistant) => Speaker::Assistant,
             Some(Role::System) => Speaker::System,
         };
-        Draft::Message(speaker, text(context, args.text.as_deref())?)
+        Draft::Message(speaker, read_text(context, args.text.as_deref())?)
     };
     Ok(Batch { drafts: vec![draft], lines: Vec::new(), call })
 }
 
-/// Returns a text that was given, or the one on stdin.
-fn text(context: &Context, given: Option<&str>) -> Result<String, CommandError> {
+/// Returns the text that was typed, or the one on stdin.
+fn read_text(context: &Context, given: Option<&str>) -> Result<String, CommandError> {
     match given {
         Some(text) if text != "-" => return Ok(text.to_owned()),
         None if context.env.terminal.stdin => {
@@ -260,8 +260,8 @@ fn read(context: &Context, file: &Path) -> Result<Vec<u8>, CommandError> {
     })
 }
 
-/// Takes a text of one record a line apart; blank lines are none.
-fn records(bytes: &[u8]) -> Batch {
+/// Splits a text into records, one a line; blank lines are left out.
+fn split_records(bytes: &[u8]) -> Batch {
     let lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let filled = (1..).zip(lines).filter(|(_, line)| !line.is_empty());
     let (lines, drafts) = filled.map(|(n, line)| (n, Draft::Record(line.to_vec()))).unzip();

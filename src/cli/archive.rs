@@ -1,4 +1,4 @@
-//! From what was typed to an archive and a session, and from the library's errors to ones for people.
+//! Opening: the words that were typed lead to an archive and a session of it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ use super::error::CommandError;
 
 impl Context {
     /// Opens the archive to read; nothing is written or made.
-    pub(crate) fn reader(&mut self) -> Result<Archive, CommandError> {
+    pub(crate) fn open_reader(&mut self) -> Result<Archive, CommandError> {
         let mut archive = Archive::open(&self.root()?, Access::Read, self.env.ambient())?;
         archive.set_here(self.env.here());
         Ok(archive)
     }
 
     /// Opens the archive to change it; it is made if it is not there.
-    pub(crate) fn writer(&mut self) -> Result<Archive, CommandError> {
+    pub(crate) fn open_writer(&mut self) -> Result<Archive, CommandError> {
         let root = self.root()?;
         let existing = root.ancestors().find(|folder| folder.exists()).unwrap_or(&root);
         let allowed = self.env.variable("UNDERTEXT_ALLOW_NETWORK").is_some();
@@ -40,7 +40,7 @@ impl Context {
         Ok(archive)
     }
 
-    /// Opens what a reading command looks at, and warns if the live file says something else.
+    /// Opens a session to read it, and warns if its live file says something else.
     pub(crate) fn look(
         &mut self,
         wanted: Option<&OsStr>,
@@ -86,16 +86,16 @@ impl Context {
         let is_held = |archive: &Archive| matches!(archive.session(&name), Ok(Some(_)));
         let is_held = match archive.root() {
             Some(_) => is_held(archive),
-            None => self.reader().is_ok_and(|archive| is_held(&archive)),
+            None => self.open_reader().is_ok_and(|archive| is_held(&archive)),
         };
         let held = if is_held { "in the store" } else { "not in the store" };
         format!("{elsewhere} ({held})")
     }
 
-    /// Says that a file which is shown as it is lies under a session of the store, which knows more of it.
+    /// Tells that the store holds the session of a file that is shown alone, and knows more of it.
     fn point_to_store(&mut self, wanted: Option<&OsStr>) {
         let path = wanted.and_then(|wanted| self.env.current_dir.join(wanted).canonicalize().ok());
-        let archive = path.as_ref().and_then(|_| self.reader().ok());
+        let archive = path.as_ref().and_then(|_| self.open_reader().ok());
         let held = path.zip(archive).and_then(|(path, archive)| {
             let (_, name, _) = archive.store().files(&archive.place_of(&path)).ok()?.pop()?;
             let session = archive.session(&name).ok()??;
@@ -116,7 +116,7 @@ impl Context {
         let found = if let Some(path) = self.file(wanted) {
             ops::peek(&path, self.env.ambient())?
         } else {
-            let archive = self.reader().map_err(|error| match self.no_file(wanted) {
+            let archive = self.open_reader().map_err(|error| match self.no_file(wanted) {
                 Some(none) if error.is_absence() => none,
                 _ => error,
             })?;
@@ -134,7 +134,7 @@ impl Context {
         wanted: Option<&OsStr>,
     ) -> Result<(Archive, Session), CommandError> {
         let found = if let Some(file) = self.file(wanted) {
-            let mut archive = self.writer()?;
+            let mut archive = self.open_writer()?;
             let (session, attached) = ops::take_up(&mut archive, &file)?;
             self.point_at(&attached.path, &session)?;
             self.tell(&attached.notices);
@@ -144,7 +144,7 @@ impl Context {
             if !path.exists() {
                 return Err(self.no_file(wanted).unwrap_or(StoreError::Absent { path }.into()));
             }
-            let archive = self.writer()?;
+            let archive = self.open_writer()?;
             let session = self.session(&archive, wanted)?;
             (archive, session)
         };
@@ -203,7 +203,7 @@ impl Context {
         }
     }
 
-    /// Returns what is wrong with a word that can only be meant as a path of a session file.
+    /// Returns the error of a word that can only mean the path of a session file.
     fn no_file(&self, wanted: Option<&OsStr>) -> Option<CommandError> {
         let wanted = wanted?;
         let path = self.env.current_dir.join(wanted);
@@ -232,12 +232,12 @@ impl Context {
         is_path.then(|| error.hinted(Hint::sessions()))
     }
 
-    /// Returns what the current folder tells.
+    /// Reads the workspace from the current folder.
     pub(crate) fn workspace(&self) -> Workspace {
         ops::workspace(&self.env.current_dir)
     }
 
-    /// Tells what was noticed about the live file.
+    /// Tells the notices of a change.
     pub(crate) fn tell(&mut self, notices: &[Notice]) {
         for notice in notices {
             self.output.warn(&notice.to_string());

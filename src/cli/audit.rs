@@ -1,4 +1,4 @@
-//! `audit`: what was cut, by whom, and how much of it is hidden.
+//! `audit`: shows what was cut, by whom, and how much of it is hidden.
 
 use std::io::Write as _;
 
@@ -110,7 +110,7 @@ fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError
     context.show(&table)
 }
 
-/// Returns a part of a whole in hundredths.
+/// Returns a part of a whole in percent.
 fn share(part: u64, whole: u64) -> String {
     format!("{}%", (u128::from(part) * 100).checked_div(u128::from(whole)).unwrap_or(0))
 }

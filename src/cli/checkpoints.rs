@@ -10,7 +10,7 @@ use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
-/// List the checkpoints of a session: its number, the entry it stands behind, and what comes next
+/// List the checkpoints of a session, each with its number, the entry it stands behind, and what comes next
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! What several commands share: ids of entries, numbers, and how a change is told.
+//! Shared by several commands: ids of entries, numbers, and the telling of a change.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -40,7 +40,7 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    /// Returns it as the library is told.
+    /// Returns the manner as the library takes it.
     pub(crate) fn manner(&self, context: &Context) -> Manner {
         let folder = context.env.current_dir.to_str().map(str::to_owned);
         Manner { force: self.force, rotate: self.rotate, folder }
@@ -66,8 +66,8 @@ pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-/// Returns a sentence.
-pub(crate) fn capital(text: &str) -> String {
+/// Returns a text with a capital first letter.
+pub(crate) fn capitalise(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use undertext::ops::{self, Compacting, Part, Planned};
 use undertext::report::Report as _;
 
 use super::Context;
-use super::common::{Writing, capital};
+use super::common::{Writing, capitalise};
 use super::error::{CommandError, Exit};
 use super::models::{self, Kit, Summing};
 use super::words::About;
@@ -92,10 +92,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     if let Some(why) = done.nothing {
-        context.say(&capital(&format!("{why}; nothing is changed")))?;
+        context.say(&capitalise(&format!("{why}; nothing is changed")))?;
         return Ok(Exit::Yes);
     }
-    models::tell(context, &done)?;
+    models::tell_compaction(context, &done)?;
     context.output.hints(done.hints());
     Ok(Exit::Yes)
 }
@@ -129,10 +129,10 @@ fn show(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
         row("system prompt", parts.system);
         context.show(&table)?;
     } else if let Err(why) = plan.parts {
-        context.say(&capital(&why.to_string()))?;
+        context.say(&capitalise(&why.to_string()))?;
     }
     let (tokens, window) = (near.tokens, near.window);
-    let near = models::nearness(near);
+    let near = models::describe_nearness(near);
     context.say(&format!("The context has about {tokens} tokens of {window}; {near}"))?;
     context.output.note("Nothing is changed");
     Ok(())

@@ -1,4 +1,4 @@
-//! `context`: what a model would be sent, and why.
+//! `context`: shows what a model would be sent, and why.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -13,16 +13,16 @@ use undertext::ops::{self, Archive, Asked, Session};
 use undertext::report::{Sent, SentMessage, Treatment};
 use undertext::settings::Settings;
 
-use super::common::{capital, count, counted, first_line, number};
+use super::common::{capitalise, count, counted, first_line, number};
 use super::error::{CommandError, Exit};
 use super::words::About;
 use super::{Context, models};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
-/// How wide the bar is that shows how full the window is.
+/// The width of the bar that shows how full the window is.
 const BAR: u64 = 20;
-/// How many entries are named where more were treated alike.
+/// How many entries are named where more had the same treatment.
 const NAMED: usize = 3;
 
 /// Show what a model would be sent, and why
@@ -94,7 +94,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
     max_tokens: Option<u64>,
 
-    /// Send only turns that began so long ago at most: 30m, 12h, 7d, 2w
+    /// Send only turns that began within this time: 30m, 12h, 7d, 2w
     #[arg(long, value_name = "AGE", value_parser = super::sessions::age)]
     since: Option<i64>,
 
@@ -131,11 +131,11 @@ enum ShapeArg {
 /// A way of counting, as it is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum TokensArg {
-    /// As the model does, or as gpt-4 does if that is not known
+    /// As the model counts, or as gpt-4 does if that is not known
     Exact,
-    /// About
+    /// Roughly, without the table of the model
     Estimate,
-    /// By the word of the newest answer, and what has come since about
+    /// As the newest answer says, with an estimate of the messages since
     Reported,
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (archive, session) = context.look(args.about.wanted()?)?;
     let at =
         args.at.as_deref().map(|at| ops::find_entry(archive.store(), &session, at)).transpose()?;
-    let asked = asked(context, args, &settings, &archive, &session)?;
+    let asked = read_request(context, args, &settings, &archive, &session)?;
     let found = ops::context(&archive, &session, at.as_ref(), &asked)?;
     let window = &found.window;
     let tokens = found.reported.unwrap_or_else(|| found.tokens());
@@ -165,16 +165,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(entry) = &args.explain {
         explain(context, &archive, &session, &found, entry)?;
     } else if context.json {
-        machine(context, &archive, &sent)?;
+        tell_programs(context, &archive, &sent)?;
     } else {
-        person(context, &archive, &sent)?;
+        tell_people(context, &archive, &sent)?;
     }
-    keep(context, archive, &session, &found);
+    keep_counts(context, archive, &session, &found);
     Ok(Exit::Yes)
 }
 
-/// Returns what is asked for, by the command line and, where it is silent, by the settings.
-fn asked(
+/// Reads the request from the command line and, where that is silent, from the settings.
+fn read_request(
     context: &Context,
     args: &Args,
     settings: &Settings,
@@ -206,13 +206,13 @@ fn asked(
     })
 }
 
-/// Keeps what was counted; a store that cannot be written counts again next time.
-fn keep(context: &mut Context, archive: Archive, session: &Session, found: &ops::Context) {
+/// Keeps the counts; if the store cannot be written, the next command counts again.
+fn keep_counts(context: &mut Context, archive: Archive, session: &Session, found: &ops::Context) {
     let is_stored = archive.root().is_some();
     drop(archive);
     if is_stored
         && !found.fresh.is_empty()
-        && let Ok(mut archive) = context.writer()
+        && let Ok(mut archive) = context.open_writer()
     {
         let _ = ops::keep_counts(&mut archive, session, found.counting, &found.fresh);
     }
@@ -222,7 +222,11 @@ fn named(ids: &BTreeMap<u64, EntryId>, entries: &[u64]) -> Vec<EntryId> {
     entries.iter().filter_map(|entry| ids.get(entry)).copied().collect()
 }
 
-fn machine(context: &mut Context, archive: &Archive, sent: &Sent<'_>) -> Result<(), CommandError> {
+fn tell_programs(
+    context: &mut Context,
+    archive: &Archive,
+    sent: &Sent<'_>,
+) -> Result<(), CommandError> {
     context.answer(sent)?;
     let prepared = &sent.found.prepared;
     let of_items = prepared.items.iter().flat_map(|item| &item.entries);
@@ -242,7 +246,11 @@ fn machine(context: &mut Context, archive: &Archive, sent: &Sent<'_>) -> Result<
     Ok(())
 }
 
-fn person(context: &mut Context, archive: &Archive, sent: &Sent<'_>) -> Result<(), CommandError> {
+fn tell_people(
+    context: &mut Context,
+    archive: &Archive,
+    sent: &Sent<'_>,
+) -> Result<(), CommandError> {
     let found = sent.found;
     context.output.page()?;
     let prepared = &found.prepared;
@@ -271,21 +279,21 @@ fn person(context: &mut Context, archive: &Archive, sent: &Sent<'_>) -> Result<(
         total += tokens;
         let share = tokens.saturating_mul(1000) / all;
         table.row([
-            Cell::new(role(item), item.message.role.as_str()),
+            Cell::new(role_label(item), item.message.role.as_str()),
             Cell::new(Label::Id, &item.entry().map(short).unwrap_or_default()),
-            Cell::new(origin(item.origin), item.origin.as_str()),
+            Cell::new(origin_label(item.origin), item.origin.as_str()),
             Cell::new(Label::Plain, &tokens.to_string()),
             Cell::new(Label::Dim, &format!("{}.{}%", share / 10, share % 10)),
             Cell::new(bar_label(total, window), &bar(total, window)),
-            Cell::new(Label::Plain, &words(item)),
+            Cell::new(Label::Plain, &first_words(item)),
         ]);
     }
     context.show(&table)?;
     if !prepared.items.is_empty() {
         writeln!(context.output)?;
     }
-    told(context, sent)?;
-    // What was done alike is told once.
+    tell_size(context, sent)?;
+    // Equal treatments are told once.
     let mut alike: BTreeMap<(Step, Act, &str), Vec<u64>> = BTreeMap::new();
     for change in &prepared.changes {
         let key = (change.step, change.act, change.why.as_str());
@@ -308,8 +316,8 @@ fn person(context: &mut Context, archive: &Archive, sent: &Sent<'_>) -> Result<(
     context.show(&table)
 }
 
-/// Tells how large the whole is.
-fn told(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError> {
+/// Tells the size of the whole context.
+fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError> {
     let found = sent.found;
     let (prepared, window) = (&found.prepared, &found.window);
     let (tokens, how) = (sent.tokens(), sent.counted());
@@ -326,7 +334,7 @@ fn told(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError> {
             "By the word of the newest answer it was {reported} before this was prepared"
         ))?;
     }
-    context.say(&capital(&models::nearness(sent.near)))?;
+    context.say(&capitalise(&models::describe_nearness(sent.near)))?;
     let (turns, kept) = (prepared.limited.turns, prepared.limited.kept);
     if kept < turns {
         context.say(&format!("{kept} of {} stay", counted(turns as u64, "turn", "turns")))?;
@@ -339,7 +347,7 @@ fn told(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn role(item: &Item) -> Label {
+fn role_label(item: &Item) -> Label {
     match item.message.role {
         Role::System => Label::Heading,
         Role::User => Label::User,
@@ -348,7 +356,7 @@ fn role(item: &Item) -> Label {
     }
 }
 
-fn origin(origin: Origin) -> Label {
+fn origin_label(origin: Origin) -> Label {
     match origin {
         Origin::Said => Label::Dim,
         Origin::Summary | Origin::Kept => Label::Boundary,
@@ -368,7 +376,7 @@ fn bar_label(total: u64, window: u64) -> Label {
 }
 
 /// Returns the first words of a message, or what stands in their place.
-fn words(item: &Item) -> String {
+fn first_words(item: &Item) -> String {
     const MOST: usize = 200;
     let said = item.message.parts().find_map(|block| match block {
         Block::Text(text) => Some(first_line(text).to_owned()).filter(|line| !line.is_empty()),

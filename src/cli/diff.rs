@@ -1,4 +1,4 @@
-//! `diff`: how two branches differ, from where they part.
+//! `diff`: shows how two branches differ, from where they part.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -86,10 +86,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.say(&format!("{common} in common, up to {}", short(found.fork)))?;
     }
     if args.stat {
-        stat(context, &found)?;
+        count_differences(context, &found)?;
         return Ok(exit);
     }
-    // What the other session has alone is shown from there.
+    // Entries that only the other session has are shown from there.
     let there = match &args.with {
         Some(_) => Some(context.short_name(&archive, &other)?.into()),
         None => context.output.naming().session.clone(),
@@ -172,8 +172,8 @@ fn show(
     Ok(())
 }
 
-/// Counts what differs.
-fn stat(context: &mut Context, found: &Diff) -> Result<(), CommandError> {
+/// Counts the differences.
+fn count_differences(context: &mut Context, found: &Diff) -> Result<(), CommandError> {
     let mut tally = Tally::default();
     for row in &found.rows {
         match row {

@@ -43,7 +43,7 @@ pub(crate) struct Env {
     pub(crate) data_home: Option<PathBuf>,
     /// The user's folder of settings, `$XDG_CONFIG_HOME` or `~/.config`.
     pub(crate) config_home: Option<PathBuf>,
-    /// The user's folder of what a program remembers, `$XDG_STATE_HOME` or `~/.local/state`.
+    /// The user's folder of programs' state, `$XDG_STATE_HOME` or `~/.local/state`.
     pub(crate) state_home: Option<PathBuf>,
     pub(crate) user: Option<String>,
     /// The path of the user's shell.
@@ -112,13 +112,13 @@ impl Ambient for Moment {
     fn salt(&mut self) -> [u8; 16] {
         match &mut self.chance {
             Chance::Real => Machine.salt(),
-            // A row of its own, so that words change no uuid of a test.
+            // A sequence of its own, so that salts change no uuid of a test.
             Chance::Seeded { seed, drawn } => random(!*seed, &mut drawn.clone()),
         }
     }
 }
 
-/// Returns the next of a row of numbers.
+/// Returns the next number of a sequence.
 fn random(seed: u64, drawn: &mut u64) -> [u8; 16] {
     let input = (u128::from(seed) << 64 | u128::from(*drawn)).to_be_bytes();
     *drawn = drawn.wrapping_add(1);
@@ -145,7 +145,7 @@ impl Env {
         env
     }
 
-    /// Derives everything that follows from what is given.
+    /// Derives the rest of the environment from the process's own.
     fn new(
         args: Vec<OsString>,
         variables: BTreeMap<OsString, OsString>,
@@ -218,20 +218,20 @@ impl Env {
         }
     }
 
-    /// Returns what gives time and chance again and again.
+    /// Returns a source of time and chance for one archive after another.
     pub(crate) fn ambient_source(&self) -> impl Fn() -> Box<dyn Ambient> + use<> {
         let moment = self.moment;
         move || Box::new(moment)
     }
 
-    /// Returns where paths belong; without a number for this computer, all of them lie elsewhere.
+    /// Returns the computer and account that paths belong to; without a number for this computer, all lie elsewhere.
     pub(crate) fn here(&self) -> Here {
         let machine = self.state_home.as_deref();
         let machine = machine.and_then(|state| trust::machine(&state.join("undertext")).ok()?);
         Here { machine: machine.unwrap_or_default(), home: self.home.clone() }
     }
 
-    /// Returns where paths belong, with a number that is drawn now if there is none.
+    /// Returns the computer and account that paths belong to, and draws a number for the computer if it has none.
     pub(crate) fn drawn_here(&self) -> Result<Here, CommandError> {
         let here = self.here();
         if here.machine != MachineId::default() {

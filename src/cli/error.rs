@@ -13,10 +13,10 @@ use super::hint::Naming;
 use crate::render::safe;
 use crate::render::style::{Label, Styles};
 
-/// What was typed can be long, and an error that repeats it is cut after so many characters.
+/// An error that repeats a long word is cut after this many characters.
 const LONGEST: usize = 2000;
 
-/// How a command ended that did what it was asked.
+/// The end of a command that did its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// It is done, or the answer is yes.
@@ -25,10 +25,10 @@ pub(crate) enum Exit {
     No,
 }
 
-/// What kind of error it is, which decides the exit code.
+/// The kind of an error, which decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// What was asked for cannot be: wrong use, or no such thing.
+    /// The request cannot be met: wrong use, or no such thing.
     User,
     /// It should have worked, and did not.
     Failed,
@@ -36,7 +36,7 @@ pub(crate) enum Kind {
     NewerStore,
     /// A defect of this program.
     Internal,
-    /// Whoever read the output has seen enough, which is no error.
+    /// The reader of the output has seen enough, which is no error.
     BrokenPipe,
 }
 
@@ -54,7 +54,7 @@ impl CommandError {
         Self { kind, error: error.into(), hints: Vec::new() }
     }
 
-    /// Returns an error in what was asked for.
+    /// Returns the error of a request that cannot be met.
     pub(crate) fn user(error: impl Into<anyhow::Error>) -> Self {
         Self::new(Kind::User, error)
     }

@@ -1,4 +1,4 @@
-//! `export`: a session's file, byte for byte.
+//! `export`: writes a session's file, byte for byte.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", conflicts_with = "generation")]
     file: Option<PathBuf>,
 
-    /// Write the compressed file as it lay on the disk; so it is done if FILE ends in .zst
+    /// Write the compressed file as it lay on the disk; a FILE that ends in .zst asks for it too
     #[arg(long)]
     container: bool,
 
@@ -133,7 +133,7 @@ fn write_file(
     let name = path.file_name().filter(|_| !path.is_dir());
     let name =
         name.ok_or_else(|| CommandError::user(anyhow!("{} is no file", safe::path(path))))?;
-    // What is replaced is a file: never a device, a pipe, or a link that others rely on.
+    // Only a file is replaced: never a device, a pipe, or a link that others rely on.
     match disk::look(path) {
         Ok(is_there) if is_there && !force => return Err(exists()),
         Err(error) if Refusal::of(&error).is_some() => {
@@ -147,7 +147,7 @@ fn write_file(
     let fresh = path.with_file_name(fresh);
     let failed =
         |error| anyhow::Error::new(error).context(format!("cannot write {}", safe::path(path)));
-    // What an agent saw is nobody else's affair.
+    // The words of a session are nobody else's affair.
     let mut file = BufWriter::new(disk::make(&fresh).map_err(failed)?);
     let written = fill(&mut file).and_then(|()| {
         let file = file.into_inner().map_err(|error| failed(error.into_error()))?;

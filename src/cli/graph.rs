@@ -1,4 +1,4 @@
-//! `graph`: where a session's paths part, and what stands at their ends.
+//! `graph`: shows where a session's paths part, and their ends.
 
 use undertext::ops;
 use undertext::report::EmptyBranch;
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Show every entry, also what no path comes to: the talk of commands, and records that others took the place of
+    /// Show every entry, also those that no path reaches: the talk of commands, and records that others replaced
     #[arg(long)]
     all: bool,
 }

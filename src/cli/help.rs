@@ -1,4 +1,4 @@
-//! `help`, and what the bare program says: the commands in groups, and what to type next.
+//! `help`, and the answer of the bare program: the commands in groups, and the next steps.
 //!
 //! Invariant: every command stands in one group. Nothing that changes a session is suggested for a word that is no command.
 
@@ -30,7 +30,7 @@ const GROUPS: [(&str, &[&str], &[&str]); 7] = [
 
 /// Help is not set wider than this: long lines are hard to read.
 const WIDEST_HELP: usize = 100;
-/// A word of this distance from a command is taken for a slip.
+/// A word of at most this distance from a command is taken for a slip.
 const SLIP: usize = 2;
 
 /// Explain undertext, or a command
@@ -47,18 +47,18 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let words = [Some(NAME), args.command.as_deref(), Some("--help")];
     let words: Vec<OsString> = words.into_iter().flatten().map(OsString::from).collect();
-    let mut command = laid_out((context.describe)(), context.env.columns);
+    let mut command = lay_out((context.describe)(), context.env.columns);
     match command.try_get_matches_from_mut(&words) {
         Err(answer) if answer.kind() == ErrorKind::DisplayHelp => {
             print(&mut context.output, &answer)
         }
-        Err(answer) => Err(misuse(&words, &answer)),
+        Err(answer) => Err(explain_misuse(&words, &answer)),
         Ok(_) => Ok(Exit::Yes),
     }
 }
 
-/// Lays the help of the program out: its commands in groups, as wide as the terminal.
-pub(crate) fn laid_out(command: clap::Command, columns: Option<usize>) -> clap::Command {
+/// Lays out the help of the program: its commands in groups, as wide as the terminal.
+pub(crate) fn lay_out(command: clap::Command, columns: Option<usize>) -> clap::Command {
     let width = columns.map_or(WIDEST_HELP, |columns| columns.min(WIDEST_HELP));
     let command = command.term_width(width);
     let groups = groups(&command, width);
@@ -84,7 +84,7 @@ pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
     let column = GROUPS.iter().map(|(title, ..)| title.len()).max().unwrap_or(0) + 2;
     for (title, reading, changing) in GROUPS {
         let names = [reading, changing].concat().join(", ");
-        let lines = wrapped(&names, width.saturating_sub(column));
+        let lines = wrap(&names, width.saturating_sub(column));
         for (n, line) in lines.iter().enumerate() {
             let title = if n == 0 { title } else { "" };
             writeln!(context.output, "{title:column$}{line}")?;
@@ -101,11 +101,11 @@ pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
     Ok(Exit::Yes)
 }
 
-/// Returns what to type next, as far as the store and the folder tell.
+/// Returns the next steps, as far as the store and the folder tell.
 fn steps(context: &mut Context) -> Result<Vec<(Line, &'static str)>, CommandError> {
     let import = (Line::new("import"), "take in the sessions of your agents");
     let explain = (Line::new("help").with("revert"), "explain a command");
-    let Ok(archive) = context.reader() else {
+    let Ok(archive) = context.open_reader() else {
         return Ok(vec![import, explain]);
     };
     let Ok(session) = context.session(&archive, None) else {
@@ -140,7 +140,7 @@ pub(crate) fn groups(command: &clap::Command, width: usize) -> String {
         for name in reading.iter().chain(changing) {
             let about = command.find_subcommand(name).and_then(clap::Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            for (n, line) in wrapped(&about, width.saturating_sub(column)).iter().enumerate() {
+            for (n, line) in wrap(&about, width.saturating_sub(column)).iter().enumerate() {
                 let name = if n == 0 { format!("  {name}") } else { String::new() };
                 lines.push(format!("{name:column$}{line}"));
             }
@@ -150,8 +150,8 @@ pub(crate) fn groups(command: &clap::Command, width: usize) -> String {
     lines.join("\n")
 }
 
-/// Returns a text in lines that are no wider, unless one word is.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+/// Wraps a text into lines of at most this width; only a longer word exceeds it.
+fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
@@ -165,8 +165,8 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the error that arguments cannot be understood, with what may help.
-pub(crate) fn misuse(args: &[OsString], answer: &clap::Error) -> CommandError {
+/// Returns the error of arguments that cannot be understood, with hints.
+pub(crate) fn explain_misuse(args: &[OsString], answer: &clap::Error) -> CommandError {
     let said = |kind| match answer.get(kind) {
         Some(ContextValue::String(word)) => vec![word.clone()],
         Some(ContextValue::Strings(words)) => words.clone(),
@@ -175,11 +175,11 @@ pub(crate) fn misuse(args: &[OsString], answer: &clap::Error) -> CommandError {
     if answer.kind() == ErrorKind::InvalidSubcommand {
         let word = said(ContextKind::InvalidSubcommand).concat();
         let error = CommandError::user(anyhow!("there is no command {word:?}"));
-        return similar(&word).into_iter().fold(error, CommandError::hinted);
+        return suggest(&word).into_iter().fold(error, CommandError::hinted);
     }
     let text = answer.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
-    // What clap suggests may change a session, or be no better; its last words stand in a hint.
+    // A suggestion of clap may change a session, or be no better; its last words stand in a hint.
     let is_kept = |line: &&str| {
         !line.trim_start().starts_with("tip: ") && !line.starts_with("For more information")
     };
@@ -202,8 +202,8 @@ fn is_command(word: &str) -> bool {
     GROUPS.iter().any(|(_, reading, changing)| reading.contains(&word) || changing.contains(&word))
 }
 
-/// Returns reading commands that may have been meant, and where all commands are listed.
-fn similar(word: &str) -> Vec<Hint> {
+/// Suggests reading commands of a similar name, and the list of all commands.
+fn suggest(word: &str) -> Vec<Hint> {
     let reading = GROUPS.iter().flat_map(|(_, reading, _)| *reading);
     let mut near: Vec<(usize, &&str)> = reading.map(|name| (distance(word, name), name)).collect();
     near.retain(|(distance, _)| *distance <= SLIP);
@@ -280,8 +280,8 @@ mod tests {
 
     #[test]
     fn lines_are_wrapped_between_words() {
-        assert_eq!(wrapped("a bb ccc dddd", 6), ["a bb", "ccc", "dddd"]);
-        assert_eq!(wrapped("abcdefgh", 3), ["abcdefgh"]);
-        assert!(wrapped("", 3).is_empty());
+        assert_eq!(wrap("a bb ccc dddd", 6), ["a bb", "ccc", "dddd"]);
+        assert_eq!(wrap("abcdefgh", 3), ["abcdefgh"]);
+        assert!(wrap("", 3).is_empty());
     }
 }

@@ -15,7 +15,7 @@ use crate::render::units::DIGITS;
 /// The name of the program.
 pub(crate) const NAME: &str = "undertext";
 
-/// What a command line must name so that it works on the same store and the same session.
+/// The names in a command line by which it works on the same store and the same session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Naming {
     /// The folder of the store, if it was typed.
@@ -41,13 +41,13 @@ impl Naming {
         let naming = [named("session", session), named("store", store)];
         let arguments = line.arguments.iter().cloned().chain(naming.into_iter().flatten());
         let words = [NAME.into(), OsString::from(&line.verb)];
-        let words = words.into_iter().chain(arguments.flat_map(typed));
-        words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
+        let words = words.into_iter().chain(arguments.flat_map(spell_argument));
+        words.map(|word| quote(&word)).collect::<Vec<_>>().join(" ")
     }
 }
 
 /// Returns the words by which an argument is typed.
-fn typed(argument: Argument) -> Vec<OsString> {
+fn spell_argument(argument: Argument) -> Vec<OsString> {
     let option = |name: &str| match name {
         "out" => OsString::from("-o"),
         "session" => "-s".into(),
@@ -74,7 +74,7 @@ fn is_like_an_option(word: &OsStr) -> bool {
 }
 
 /// Returns a word as a shell reads it.
-pub(crate) fn quoted(word: &OsStr) -> String {
+pub(crate) fn quote(word: &OsStr) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./@+:,=~%".contains(c);
     match word.to_str() {
         Some(word)
@@ -85,7 +85,7 @@ pub(crate) fn quoted(word: &OsStr) -> String {
         Some(word) if !word.chars().any(safe::is_hidden) => {
             format!("'{}'", word.replace('\'', r"'\''"))
         }
-        // What no terminal should be sent is spelt by its bytes.
+        // A word that no terminal should be sent is spelt by its bytes.
         _ => {
             let octal = |byte: &u8| format!("\\{byte:03o}");
             let bytes = word.as_encoded_bytes().iter().map(octal);
@@ -152,7 +152,7 @@ mod tests {
 
     #[track_caller]
     fn read(word: &OsStr) {
-        let line = format!("printf %s {}", quoted(word));
+        let line = format!("printf %s {}", quote(word));
         assert!(!line.contains(safe::is_hidden), "{line}");
         let output = Command::new("sh").args(["-c", &line]).output().unwrap();
         assert_eq!(output.stdout, word.as_bytes(), "{line}");

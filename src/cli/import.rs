@@ -83,7 +83,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if args.dry_run {
         return list(context, &paths, left_out);
     }
-    let mut archive = context.writer()?;
+    let mut archive = context.open_writer()?;
     let mut sessions = Vec::new();
     let output = &mut context.output;
     let summary = ops::import(&mut archive, &paths, &attach, &mut |step| match step {
@@ -135,7 +135,7 @@ fn tell(context: &mut Context, imported: &Imported, verbose: bool) -> Result<(),
             name.id
         ))?;
     }
-    // That a file was rewritten is never left to be guessed.
+    // A rewritten file is always named.
     let is_told = |quirk| verbose || quirk == Quirk::Rewritten;
     for oddity in imported.oddities.iter().filter(|oddity| is_told(oddity.quirk)) {
         let line = oddity.line.map(|line| format!(":{line}")).unwrap_or_default();
@@ -144,7 +144,7 @@ fn tell(context: &mut Context, imported: &Imported, verbose: bool) -> Result<(),
     Ok(())
 }
 
-/// Tells what was done in all.
+/// Tells the sums.
 fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), CommandError> {
     if context.answer(summary)? {
         return Ok(());
@@ -165,16 +165,16 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
     Ok(())
 }
 
-/// How many files and folders of a folder are named that were left out; more are counted.
+/// How many of the files and folders that were left out of a folder are named; the rest are counted.
 const NAMED: usize = 3;
 
-/// What was left out.
+/// The files and folders that were left out.
 #[derive(Default)]
 struct LeftOut {
     verbose: bool,
     /// Files of a folder that hold no session, as most files do.
     unrelated: u64,
-    /// What else was met in a folder and left out, for each reason.
+    /// Others that were left out of a folder, for each reason.
     counted: BTreeMap<&'static str, u64>,
     /// The first of these.
     first: Vec<String>,
@@ -201,7 +201,7 @@ impl LeftOut {
         }
     }
 
-    /// Tells what was not told one by one, and returns how the command ends.
+    /// Counts the ones that were not named, and returns the command's end.
     fn conclude(&self, output: &mut Output, taken: u64) -> Result<Exit, CommandError> {
         if self.unrelated > 0 {
             output.note(&format!(
@@ -224,7 +224,7 @@ impl LeftOut {
     }
 }
 
-/// Returns why something that was met in a folder was left out, as it is counted.
+/// Returns the reason why a file or folder was left out, as it is counted.
 fn reason(why: &Why) -> &'static str {
     match why {
         Why::Link => "links",

@@ -40,7 +40,7 @@ impl From<OpsError> for CommandError {
             hints.extend(candidates(matches));
         }
         let error = match error {
-            // What was to be written goes to the output, and its reader may have seen enough.
+            // The verb writes to the output, whose reader may have seen enough.
             OpsError::Session(SessionError::Write { source }) => return source.into(),
             OpsError::Store(source) => CommandError::new(kind, source),
             error => CommandError::new(kind, error),

@@ -214,9 +214,9 @@ fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Returns what was typed, and the command in it.
+/// Parses the arguments, and returns them with the name of the command.
 fn parse(args: &[OsString], columns: Option<usize>) -> Result<(Cli, String), clap::Error> {
-    let mut command = help::laid_out(command(), columns);
+    let mut command = help::lay_out(command(), columns);
     let mut matches = command.try_get_matches_from_mut(args)?;
     let verb = matches.subcommand_name().unwrap_or_default().to_owned();
     let cli =
@@ -249,7 +249,7 @@ fn explain(env: &Env, answer: &clap::Error) -> ExitCode {
     output.naming().store = help::typed_store(&env.args);
     let told = match answer.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => help::print(&mut output, answer),
-        _ => Err(help::misuse(&env.args, answer)),
+        _ => Err(help::explain_misuse(&env.args, answer)),
     };
     let written = output.finish().map_err(CommandError::from);
     conclude(&mut output, told.and_then(|exit| written.map(|()| exit)))

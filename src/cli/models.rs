@@ -1,4 +1,4 @@
-//! What commands share that may ask a model: providers and hooks out of the settings, and how a compaction is told.
+//! Shared by the commands that may ask a model: providers and hooks out of the settings, and the telling of a compaction.
 //!
 //! Invariant: a key is read from the environment where it is used, and goes nowhere but into its provider.
 
@@ -37,12 +37,12 @@ use super::output::Output;
 const HOOK_LIMIT: u64 = 30;
 /// How much a hook may print.
 const HOOK_BYTES: usize = 1 << 20;
-/// The longest answer of a model that is asked for unless the settings say so.
+/// The longest answer that a model is asked for unless the settings name another length.
 const MAX_TOKENS: u64 = 8_192;
 /// The name by which the extract is asked for.
 const EXTRACT: &str = "extract";
 
-/// How a context is compacted, where a command may do so.
+/// The options of a compaction, for each command that may compact.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Summing {
     /// Keep this many of the newest messages, or a share of all such as 20% [default: 20%]
@@ -101,12 +101,12 @@ impl Model {
     }
 }
 
-/// Prints an event, or drops it.
+/// A function that prints an event, or drops it.
 pub(crate) type Sink = Rc<dyn Fn(&Event)>;
 /// A hook that is run.
 pub(crate) type Hook = Box<dyn Fn(&Value) -> Result<(), String>>;
 
-/// All that a compaction is made with; [`Kit::compacting`] lends it to the library.
+/// Everything that a compaction needs; [`Kit::compacting`] lends it to the library.
 pub(crate) struct Kit {
     pub(crate) asked: Asked,
     keep: Keep,
@@ -146,7 +146,7 @@ impl Kit {
 }
 
 impl Context {
-    /// Gathers what a compaction is made with: what was typed counts, then the settings.
+    /// Gathers everything that a compaction needs, from the command line first, then from the settings.
     pub(crate) fn kit(
         &self,
         summing: &Summing,
@@ -155,7 +155,7 @@ impl Context {
         session: &Session,
     ) -> Result<Kit, CommandError> {
         let set = &settings.compaction;
-        let keep = match (summing.keep, said(set.keep.as_deref())) {
+        let keep = match (summing.keep, unless_blank(set.keep.as_deref())) {
             (Some(keep), _) => keep,
             (None, Some(keep)) => keep.parse().map_err(|why: String| {
                 CommandError::user(anyhow!("compaction.keep in the settings: {why}"))
@@ -163,14 +163,14 @@ impl Context {
             (None, None) => plan::KEEP,
         };
         let sink = Output::events(summing.events);
-        let name = summing.summarizer.as_deref().or(said(set.summarizer.as_deref()));
+        let name = summing.summarizer.as_deref().or(unless_blank(set.summarizer.as_deref()));
         let summarizer = match name {
             None | Some(EXTRACT) => None,
             Some(name) => Some(self.model(settings, name, &sink)?),
         };
         let limit = Duration::from_secs(set.hook_timeout.unwrap_or(HOOK_LIMIT));
         let hook = |line: &Option<String>| {
-            said(line.as_deref())
+            unless_blank(line.as_deref())
                 .map(|line| hook(line.to_owned(), self.env.current_dir.clone(), limit))
         };
         let env = self.env.ambient_source();
@@ -181,7 +181,7 @@ impl Context {
                 ..usual(settings)
             },
             keep,
-            focus: summing.focus.clone().or(said(set.focus.as_deref()).map(str::to_owned)),
+            focus: summing.focus.clone().or(unless_blank(set.focus.as_deref()).map(str::to_owned)),
             rule: rule(settings),
             strict: summing.strict || set.strict,
             folder: match &summing.folder {
@@ -199,14 +199,14 @@ impl Context {
         })
     }
 
-    /// Returns what no model is shown, besides what is known by its name: undertext's own folders, wherever they are set to lie.
+    /// Returns undertext's own folders, wherever they are set to lie: no model is shown a file in them.
     fn hidden(&self) -> Vec<PathBuf> {
         let env = &self.env;
         let homes = [&env.config_home, &env.data_home, &env.state_home].into_iter().flatten();
         homes.map(|home| home.join("undertext")).chain(self.store.clone()).collect()
     }
 
-    /// Makes a provider of the settings ready; nothing is sent.
+    /// Prepares a provider of the settings; nothing is sent.
     pub(crate) fn model(
         &self,
         settings: &Settings,
@@ -221,7 +221,8 @@ impl Context {
         let limit = provider.timeout.map(Duration::from_secs);
         let api = match provider.kind {
             ProviderKind::Command => {
-                let line = said(provider.command.as_deref()).ok_or_else(|| missing("command"))?;
+                let line =
+                    unless_blank(provider.command.as_deref()).ok_or_else(|| missing("command"))?;
                 let mut command = Command::new(line);
                 command.window = provider.window;
                 command.task.limit = limit.unwrap_or(command.task.limit);
@@ -230,12 +231,12 @@ impl Context {
             ProviderKind::Openai => Api::OpenAi,
             ProviderKind::Anthropic => Api::Anthropic,
         };
-        let url = said(provider.url.as_deref()).ok_or_else(|| missing("url"))?;
-        let model = said(provider.model.as_deref()).ok_or_else(|| missing("model"))?;
+        let url = unless_blank(provider.url.as_deref()).ok_or_else(|| missing("url"))?;
+        let model = unless_blank(provider.model.as_deref()).ok_or_else(|| missing("model"))?;
         let mut endpoint = Endpoint::new(api, url, model);
         let variable =
             |name: &str| self.env.variable(name).and_then(|v| v.to_str()).map(str::to_owned);
-        if let Some(key) = said(provider.key_env.as_deref()) {
+        if let Some(key) = unless_blank(provider.key_env.as_deref()) {
             let value = variable(key).ok_or_else(|| {
                 CommandError::user(anyhow!("the key of provider.{name} is not set"))
                     .hinted(format!("put it into the environment, as {key}"))
@@ -257,7 +258,7 @@ impl Context {
     }
 }
 
-/// Returns what is asked for where only the settings speak, and all of the history counts.
+/// Returns the request that the settings alone make, for all of the history.
 pub(crate) fn usual(settings: &Settings) -> Asked {
     Asked {
         shape: Shape::Messages,
@@ -271,7 +272,7 @@ pub(crate) fn usual(settings: &Settings) -> Asked {
     }
 }
 
-/// Returns what the settings say of windows.
+/// Returns the windows of the settings.
 pub(crate) fn windows(settings: &Settings) -> Windows {
     let (window, default) = (&settings.window, Windows::default());
     let models = settings.models.iter();
@@ -284,7 +285,7 @@ pub(crate) fn windows(settings: &Settings) -> Windows {
     }
 }
 
-/// Returns how much of the history the settings let be sent to whom a session is for.
+/// Returns how much of the history the settings let be sent, by whom the session talks to.
 pub(crate) fn limits(
     settings: &Settings,
     key: Option<&str>,
@@ -318,7 +319,7 @@ pub(crate) fn limits(
     })
 }
 
-/// Returns when a context is due to be compacted.
+/// Returns the rule by which a context is due to be compacted.
 pub(crate) fn rule(settings: &Settings) -> Rule {
     let (set, usual) = (&settings.compaction, Rule::default());
     Rule {
@@ -328,7 +329,7 @@ pub(crate) fn rule(settings: &Settings) -> Rule {
 }
 
 /// Returns how near a compaction is, in words.
-pub(crate) fn nearness(near: &Nearness) -> String {
+pub(crate) fn describe_nearness(near: &Nearness) -> String {
     if near.is_due {
         format!("it is due to be compacted, from {} on", near.at)
     } else {
@@ -357,12 +358,12 @@ pub(crate) fn max_tokens(provider: &Provider, window: u64) -> u64 {
     provider.max_tokens.unwrap_or(MAX_TOKENS).min(window / 4).max(1)
 }
 
-/// Returns a setting unless it says nothing.
-pub(crate) fn said(text: Option<&str>) -> Option<&str> {
+/// Returns a setting unless it is blank.
+pub(crate) fn unless_blank(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-/// Returns a command as a hook: it is told on stdin, and fails by its exit code.
+/// Makes a hook of a command, which is told on stdin and fails by its exit code.
 fn hook(line: String, folder: PathBuf, limit: Duration) -> Hook {
     Box::new(move |told| {
         let task =
@@ -379,7 +380,7 @@ fn hook(line: String, folder: PathBuf, limit: Duration) -> Hook {
 }
 
 /// Tells people what a compaction did.
-pub(crate) fn tell(context: &mut Context, done: &Compacted) -> Result<(), CommandError> {
+pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result<(), CommandError> {
     if let Some(error) = &done.fallback {
         context.output.warn(&format!("no summary could be had: {error}"));
         context.output.note("Statistics and the last requests stand for it");
@@ -404,7 +405,7 @@ pub(crate) fn tell(context: &mut Context, done: &Compacted) -> Result<(), Comman
     context.say_written(done.written.as_deref(), done.rotated.as_deref())
 }
 
-/// Returns the kind of an error that a model's failure is.
+/// Returns the error of a model that failed.
 pub(crate) fn failed(error: impl Into<anyhow::Error>) -> CommandError {
     CommandError::new(Kind::Failed, error)
 }

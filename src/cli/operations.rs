@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// List only so many
+    /// List at most N operations
     #[arg(short, long = "number", value_name = "N", value_parser = super::common::number::<usize>, allow_negative_numbers = true)]
     number: Option<usize>,
 }

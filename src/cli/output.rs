@@ -25,7 +25,7 @@ const UNKNOWN_WIDTH: usize = 80;
 const REDRAW: Duration = Duration::from_millis(100);
 const CLEAR_LINE: &str = "\r\x1b[K";
 
-/// What the user asked of the output.
+/// The user's wishes for the output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manners {
     pub(crate) colour: ColorChoice,
@@ -122,7 +122,7 @@ impl Output {
         self.columns
     }
 
-    /// Returns what command lines must name, to be set when that is known.
+    /// Returns the naming of command lines, to be set when it is known.
     pub(crate) fn naming(&mut self) -> &mut Naming {
         &mut self.naming
     }
@@ -149,7 +149,7 @@ impl Output {
         Ok(())
     }
 
-    /// Returns what prints events on stderr as JSON Lines, or drops them.
+    /// Returns a function that prints events on stderr as JSON Lines, or drops them.
     pub(crate) fn events(shown: bool) -> std::rc::Rc<dyn Fn(&undertext::context::event::Event)> {
         std::rc::Rc::new(move |event| {
             if shown {
@@ -207,7 +207,7 @@ impl Output {
         self.progress = Some(Drawing { last: Some(Instant::now()), shown: true });
     }
 
-    /// Writes what is buffered, waits for the pager and tells what was held back for it.
+    /// Writes the buffered data, waits for the pager, and prints the talk that was held back for it.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.clear_progress();
         let mut written = self.data.flush();

@@ -1,5 +1,5 @@
-//! Which files this user's commands may write besides the store's: those of the agents on this machine, and those that were
-//! named in a command.
+//! The files that this user's commands may write, in addition to the store's: those of the agents on this machine, and those
+//! that were named in a command.
 //!
 //! To point at a file is to type its path where a command changes its session: `attach FILE`, or FILE in the place of SESSION.
 //! It is remembered in the user's state folder until `attach FILE --off`. What an import reads is not pointed at.

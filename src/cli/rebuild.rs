@@ -34,7 +34,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         if !path.exists() {
             return Err(StoreError::Absent { path }.into());
         }
-        let archive = context.writer()?;
+        let archive = context.open_writer()?;
         let sessions = archive.every()?;
         (archive, sessions)
     };

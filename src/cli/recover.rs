@@ -57,7 +57,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let tokens = wanted.tokens(found);
         window = figures.limit.unwrap_or(found.window.tokens);
         let first = *first.get_or_insert(tokens.max(1));
-        // What the provider counted tells how far the count here is off.
+        // The provider's count tells how far the count here is off.
         let counted = figures.used.map_or(tokens, |used| {
             let scaled = u128::from(tokens) * u128::from(used) / u128::from(first);
             u64::try_from(scaled).unwrap_or(u64::MAX)
@@ -95,7 +95,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-/// Returns what a provider said, if it is an overflow, and the figures in it.
+/// Returns a provider's words and the figures in them, if they tell of an overflow.
 fn refused(said: &str) -> Result<(String, Figures), CommandError> {
     match overflow::judge(None, said) {
         Verdict::Overflow(figures) => Ok((said.to_owned(), figures)),

@@ -60,7 +60,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     all: bool,
 
-    /// List at most so many
+    /// List at most N sessions
     #[arg(short, long = "number", value_name = "N", default_value_t = 50, value_parser = common::number::<usize>, allow_negative_numbers = true)]
     number: usize,
 
@@ -99,7 +99,7 @@ fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, Com
 }
 
 fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let archive = match context.reader() {
+    let archive = match context.open_reader() {
         Err(error) if error.is_absence() => {
             context.output.note("There is no store yet");
             context.output.hints(error.into_hints());
@@ -155,7 +155,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     Ok(Exit::Yes)
 }
 
-/// Returns the id of a session as it is shown beside others.
+/// Returns the id of a session as a list shows it next to others.
 fn short(id: &str) -> String {
     shown(id, DIGITS)
 }

@@ -1,4 +1,4 @@
-//! Settings files: where they are, what is told of what is wrong in them, and what they say together.
+//! Settings files: their places, the warnings about them, and their values together.
 
 use std::io::{ErrorKind, Write as _};
 
@@ -16,7 +16,7 @@ use crate::render::safe;
 const NAME: &str = "config.toml";
 
 impl Context {
-    /// Returns the settings of the user and of the store, and warns of what is not taken from them.
+    /// Returns the settings of the user and of the store, and warns of the keys that are not taken from them.
     pub(crate) fn settings(&mut self) -> Result<Settings, CommandError> {
         let read = self.read_settings()?;
         for key in &read.unknown {

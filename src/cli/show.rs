@@ -1,4 +1,4 @@
-//! `show`: one entry, whole or some of its lines, and what of it is hidden.
+//! `show`: shows one entry, whole or some of its lines, or the hidden part of it.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -19,8 +19,8 @@ use crate::render::{conversation, diff, safe};
 
 /// Show one entry, whole or some of its lines, or what of it is hidden
 ///
-/// A tool's answer that was too long shows its beginning; the rest lies under it. To name the entry that was cut or the
-/// one from which it was cut is the same to --hidden and --diff.
+/// A tool's answer that was too long shows its beginning; the rest lies under it. --hidden and --diff take the entry that
+/// was cut or the one from which it was cut.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -164,7 +164,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-/// Writes what an entry does not show.
+/// Writes the hidden part of an entry.
 fn show_hidden(context: &mut Context, args: &Args, hidden: &Hidden) -> Result<Exit, CommandError> {
     if hidden.texts.is_empty() {
         context.output.note("Nothing of this entry is hidden");
@@ -226,7 +226,7 @@ fn grep(context: &mut Context, pattern: &Regex, text: &str) -> Result<Exit, Comm
     Ok(found)
 }
 
-/// Writes what is known of an entry beside its text.
+/// Writes the facts of an entry that are not its text.
 fn head(context: &mut Context, line: &Line, branch: Option<&str>) -> Result<(), CommandError> {
     let mut table = Table::new([Align::Left, Align::Left]);
     let mut row = |name: &str, label, text: &str| {

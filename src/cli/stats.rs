@@ -1,4 +1,4 @@
-//! `stats`: how much the store holds, and what it takes up.
+//! `stats`: counts what the store holds, and the room that it takes up.
 
 use std::ffi::OsStr;
 
@@ -37,7 +37,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(wanted) = args.about.wanted()? {
         return one(context, wanted);
     }
-    let archive = context.reader()?;
+    let archive = context.open_reader()?;
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, right, right, right]);
     for stats in ops::stats(&archive)? {

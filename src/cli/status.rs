@@ -1,4 +1,4 @@
-//! `status`: where a session stands.
+//! `status`: shows where a session stands.
 
 use std::io::Write as _;
 
@@ -96,7 +96,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some((near, full)) = &full {
         let (tokens, window) = (near.tokens, near.window);
         let about = if full.is_least { "at least" } else { "about" };
-        let near = models::nearness(near);
+        let near = models::describe_nearness(near);
         row("context", Label::Plain, &format!("{about} {tokens} tokens of {window}; {near}"));
         if full.window.source == Source::File {
             let model = full.model.as_deref().unwrap_or("no model known");

@@ -1,9 +1,9 @@
-//! Which store a command works on, and how much is believed of one that lies in a folder.
+//! The choice of the store that a command works on, and the trust in one that lies in a folder.
 //!
 //! The store that was typed counts, then the one that the environment names, then the nearest `.undertext` at or above the
 //! current folder that this user trusts on this machine, then the user's own.
 //!
-//! Invariant: what lies in a folder and is not trusted is named, and not opened.
+//! Invariant: a store that lies in a folder and is not trusted is named, and not opened.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
@@ -22,7 +22,7 @@ use undertext::trust::{self, Stores, Strange, Trusted};
 use super::Context;
 use super::common::shown;
 use super::error::CommandError;
-use super::hint::quoted;
+use super::hint::quote;
 
 /// The name of a store that lies in a folder.
 pub(crate) const NAME: &str = ".undertext";
@@ -67,7 +67,7 @@ impl Context {
                     let above = folder.parent().filter(|_| matches!(why, Strange::Empty));
                     let cure = if let Some(above) = above {
                         let new = self.output.spell(&Line::new("new").flag("here"));
-                        format!("to make one: cd {} && {new}", quoted(above.as_os_str()))
+                        format!("to make one: cd {} && {new}", quote(above.as_os_str()))
                     } else {
                         let trust = self.output.spell(&Line::new("trust").with(&folder));
                         format!("if you know where it comes from: {trust}")

@@ -104,7 +104,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-/// Returns up to where results are let grow: what was typed counts, then the window of the session.
+/// Returns the limit of results: the one that was typed, else the one that the window of the session gives.
 fn bound(
     context: &mut Context,
     args: &Args,

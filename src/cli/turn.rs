@@ -15,7 +15,7 @@ use undertext::settings::ProviderKind;
 
 use super::common::{Writing, counted};
 use super::error::{CommandError, Exit};
-use super::models::{self, Summing, said};
+use super::models::{self, Summing, unless_blank};
 use super::words::About;
 use super::{Context, env};
 use crate::render::safe;
@@ -72,7 +72,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let settings = context.settings()?;
-    let name = args.provider.as_deref().or(said(settings.turn.provider.as_deref()));
+    let name = args.provider.as_deref().or(unless_blank(settings.turn.provider.as_deref()));
     let name = name.ok_or_else(|| {
         CommandError::user(anyhow!("no provider is named"))
             .hinted(Hint::settings("name one of the settings with --provider"))
@@ -95,7 +95,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let model = context.model(&settings, name, &kit.sink)?;
     let window = ops::window(&archive, &session, &kit.asked)?.tokens;
-    let line = args.tools.as_deref().or(said(settings.turn.tools.as_deref()));
+    let line = args.tools.as_deref().or(unless_blank(settings.turn.tools.as_deref()));
     let tools = line.map(|line| Tools {
         line: line.to_owned(),
         folder: Some(context.env.current_dir.clone()),
@@ -158,7 +158,7 @@ impl Tools {
         answer.ok().filter(Value::is_object).ok_or_else(|| "it printed no JSON object".to_owned())
     }
 
-    /// Returns the tools that there are.
+    /// Asks the command which tools it has.
     fn list(&self) -> Result<Vec<Tool>, CommandError> {
         let failed = |why: &str| {
             let program = Path::new(self.line.split_whitespace().next().unwrap_or("tools"));

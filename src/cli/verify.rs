@@ -34,7 +34,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let opened = match args.about.wanted()? {
-        None => context.reader().map(|archive| (archive, None)),
+        None => context.open_reader().map(|archive| (archive, None)),
         Some(wanted) => {
             context.look(Some(wanted)).map(|(archive, session)| (archive, Some(session)))
         }

@@ -1,4 +1,4 @@
-//! Which session a command is about, and how words are told apart that may name places and a session.
+//! The session that a command is about, told apart from the places among the command's words.
 //!
 //! Every command about a session takes it as `-s SESSION`, or as a word: alone, or with the places that the command takes.
 //!
@@ -8,7 +8,7 @@
 //! show main 7c2a     refused if main is also a session in which 7c2a is an entry: only -s tells
 //! ```
 //!
-//! Invariant: a number, `@N` and what is relative to `HEAD` are never taken for a session; a path never for a place.
+//! Invariant: a number, `@N` and a place relative to `HEAD` are never taken for a session; a path never for a place.
 
 use std::ffi::{OsStr, OsString};
 
@@ -49,7 +49,7 @@ impl About {
         one(self.session.as_deref(), self.named.as_deref())
     }
 
-    /// Returns what stands behind a word that no branch can be called, if that names the session.
+    /// Returns the words behind one that no branch can be called, if that one names the session.
     pub(crate) fn behind<'w>(
         &'w self,
         context: &mut Context,
@@ -199,7 +199,7 @@ impl Context {
     fn fits(&mut self, noun: Noun, (nouns, session): &Reading<'_>) -> bool {
         let found = match self.file(*session) {
             Some(path) => ops::peek(&path, self.env.ambient()).ok(),
-            None => self.reader().ok().and_then(|archive| {
+            None => self.open_reader().ok().and_then(|archive| {
                 let session = self.session(&archive, *session).ok()?;
                 Some((archive, session))
             }),
@@ -216,7 +216,7 @@ impl Context {
     fn ambiguous(&mut self, readings: &[Reading<'_>]) -> CommandError {
         let verb = self.verb.clone();
         let mut bare = || {
-            let archive = self.reader().ok()?;
+            let archive = self.open_reader().ok()?;
             let session = self.session(&archive, None).ok()?;
             self.short_name(&archive, &session).ok().map(OsString::from)
         };

@@ -23,7 +23,7 @@ const LINES: usize = 12;
 const FEW_LINES: usize = 3;
 /// How many characters one of these lines may have on average.
 const LINE_LENGTH: usize = 200;
-/// How wide a line is that must not be wrapped, where there is no terminal.
+/// The width of a line that must not be wrapped, where there is no terminal.
 const WIDTH: usize = 100;
 /// The words in the place of thinking that nobody can read.
 const REDACTED: &str = "[redacted_thinking]";

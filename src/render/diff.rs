@@ -14,7 +14,7 @@ use super::style::{Label, Styles};
 const AROUND: usize = 3;
 /// How many lines of a changed text are shown before it is cut.
 const LINES: usize = 40;
-/// How long the smallest difference is looked for.
+/// How long to look for the smallest difference.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Writes the whole texts of an entry: a hidden part is marked as taken away, the text in its place as added.
