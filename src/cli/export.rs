@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use undertext::disk::{self, Refusal};
+use undertext::model::GenerationNumber;
 use undertext::ops::{self, Archive, Session};
 use undertext::report::{Exported, Line};
 
@@ -44,8 +45,8 @@ pub(crate) struct Args {
     force: bool,
 
     /// Write this state of the file; left out, the one in which the current branch stands
-    #[arg(long, value_name = "N", value_parser = super::common::number::<u64>, allow_negative_numbers = true)]
-    generation: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = super::common::number::<GenerationNumber>, allow_negative_numbers = true)]
+    generation: Option<GenerationNumber>,
 
     /// Write the newest state of this file, by its name or path
     #[arg(long, value_name = "NAME", conflicts_with = "generation")]

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    CheckpointNumber, EntryId, OperationNumber, Text,
+    CheckpointNumber, EntryId, FileNumber, OperationNumber, Text,
     tagged::{Field, Malformed, Tagged, put_field, take_field},
 };
 
@@ -226,7 +226,7 @@ commands! {
     /// An agent's file became the live file.
     13 Attach "attach" {
         /// Its number; none when the live file was let go.
-        1 file: Option<u64>,
+        1 file: Option<FileNumber>,
         /// The branch that keeps where the session stood.
         2 left: Option<Text>,
     }
@@ -269,7 +269,7 @@ macro_rules! number_shown {
     )+};
 }
 
-number_shown!(CheckpointNumber, OperationNumber);
+number_shown!(CheckpointNumber, FileNumber, OperationNumber);
 
 impl Shown for bool {
     fn shown(&self) -> Option<Value> {

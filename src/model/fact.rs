@@ -19,7 +19,8 @@
 mod encoding;
 
 use super::{
-    CheckpointNumber, Command, Digest, EntryId, MachineId, OperationNumber, Running, Tagged, Text,
+    CheckpointNumber, Command, Digest, EntryId, FileNumber, GenerationNumber, MachineId,
+    OperationNumber, Running, Tagged, Text,
     varint::{put_varint, take_varint},
 };
 
@@ -58,7 +59,7 @@ pub enum Place {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
     /// Its number.
-    pub n: u64,
+    pub n: FileNumber,
     /// Where it was met.
     pub place: Place,
 }
@@ -67,16 +68,16 @@ pub struct File {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generation {
     /// Its number.
-    pub n: u64,
+    pub n: GenerationNumber,
     /// Its file; none if the session was changed without a live file.
-    pub file: Option<u64>,
+    pub file: Option<FileNumber>,
 }
 
 /// A stretch of a generation: entries with consecutive numbers, and the state of the file after them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
     /// Which generation grew.
-    pub generation: u64,
+    pub generation: GenerationNumber,
     /// How many entries stood before.
     pub start: u64,
     /// The first entry.
@@ -101,7 +102,7 @@ pub struct Gaps(pub Vec<(u64, Vec<u8>)>);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The generation.
-    pub generation: u64,
+    pub generation: GenerationNumber,
     /// The entry at which the path ends; none before the first.
     pub head: Option<u64>,
     /// How many entries of the generation exist for the path.
@@ -187,13 +188,13 @@ pub struct CutOff {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rotation {
     /// The live file.
-    pub file: u64,
+    pub file: FileNumber,
     /// The name, in the same folder, that the old file gets.
     pub aside: Vec<u8>,
     /// The generation that the old file holds.
-    pub old: u64,
+    pub old: GenerationNumber,
     /// The generation that the new file holds.
-    pub new: u64,
+    pub new: GenerationNumber,
     /// The old file's inode, by which it is known when the renaming was cut short.
     pub inode: u64,
     /// The old file's length.
@@ -204,7 +205,7 @@ pub struct Rotation {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Container {
     /// The generation that it holds.
-    pub generation: u64,
+    pub generation: GenerationNumber,
     /// The digest of its bytes.
     pub digest: Digest,
     /// How many bytes it has.
@@ -215,7 +216,7 @@ pub struct Container {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sidecar {
     /// The file.
-    pub file: u64,
+    pub file: FileNumber,
     /// The digest of its bytes.
     pub digest: Digest,
     /// How many bytes it has.
@@ -226,7 +227,7 @@ pub struct Sidecar {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Base {
     /// The generation that goes on from there.
-    pub generation: u64,
+    pub generation: GenerationNumber,
     /// The other session's format.
     pub format: String,
     /// The other session's id.
@@ -265,7 +266,7 @@ pub struct Facts {
     /// The current branch, if it became another.
     pub current: Option<Step<Text>>,
     /// The number of the live file, if it became another.
-    pub live: Option<Step<u64>>,
+    pub live: Option<Step<FileNumber>>,
     /// Whether lists leave the session out, if that changed.
     pub hidden: Option<Step<u64>>,
     /// Live files to be exchanged.
@@ -275,7 +276,7 @@ pub struct Facts {
     /// Files next to the session's own.
     pub sidecars: Vec<Sidecar>,
     /// The numbers of files that their agent deleted.
-    pub gone: Vec<u64>,
+    pub gone: Vec<FileNumber>,
     /// Where generations begin elsewhere.
     pub bases: Vec<Base>,
     /// Changes that wait.

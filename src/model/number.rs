@@ -125,3 +125,13 @@ number! {
     /// The number of a checkpoint in its session, given once.
     CheckpointNumber from 0
 }
+
+number! {
+    /// The number of a file in its session.
+    FileNumber from 1
+}
+
+number! {
+    /// The number of a generation in its session.
+    GenerationNumber from 1
+}

@@ -154,8 +154,9 @@ mod tests {
     use super::*;
     use crate::model::{
         Base, Checkpoint, CheckpointNumber, Container, CutOff, Cutting, Digest, Entry, EntryId,
-        File, Gaps, Generation, LineId, MachineId, Move, Origin, Pending, Place, Position,
-        Rotation, Run, Running, Sidecar, Step, Tombstone, tagged::put_field,
+        File, FileNumber, Gaps, Generation, GenerationNumber, LineId, MachineId, Move, Origin,
+        Pending, Place, Position, Rotation, Run, Running, Sidecar, Step, Tombstone,
+        tagged::put_field,
     };
 
     const STORE: StoreId = StoreId::new([0xab; 16]);
@@ -170,12 +171,12 @@ mod tests {
     }
 
     fn place(head: u64) -> Position {
-        Position { generation: 1, head: Some(head), horizon: head }
+        Position { generation: GenerationNumber::FIRST, head: Some(head), horizon: head }
     }
 
     fn run() -> Run {
         Run {
-            generation: 1,
+            generation: GenerationNumber::FIRST,
             start: 2,
             first: 3,
             count: 1,
@@ -218,8 +219,15 @@ mod tests {
             Place::Path(machine, b"/\xff".to_vec()),
         ];
         Facts {
-            files: (1..).zip(places).map(|(n, place)| File { n, place }).collect(),
-            generations: vec![Generation { n: 1, file: Some(1) }, Generation { n: 2, file: None }],
+            files: FileNumber::FIRST
+                .onwards()
+                .zip(places)
+                .map(|(n, place)| File { n, place })
+                .collect(),
+            generations: vec![
+                Generation { n: GenerationNumber::FIRST, file: Some(FileNumber::FIRST) },
+                Generation { n: GenerationNumber::new(2), file: None },
+            ],
             moves: vec![
                 Move { branch: Text::Own("main".into()), from: None, to: Some(place(2)) },
                 Move {
@@ -232,21 +240,21 @@ mod tests {
                 from: Some(Text::Own("main".into())),
                 to: Some(given(1, "mine")),
             }),
-            live: Some(Step { from: None, to: Some(1) }),
+            live: Some(Step { from: None, to: Some(FileNumber::FIRST) }),
             hidden: Some(Step { from: Some(1), to: None }),
             rotations: vec![Rotation {
-                file: 1,
+                file: FileNumber::FIRST,
                 aside: b"s.jsonl.undertext-1".to_vec(),
-                old: 1,
-                new: 2,
+                old: GenerationNumber::FIRST,
+                new: GenerationNumber::new(2),
                 inode: u64::MAX,
                 length: 1 << 40,
             }],
-            containers: vec![Container { generation: 2, digest, size: 4 }],
-            sidecars: vec![Sidecar { file: 2, digest, size: 4 }],
-            gone: vec![3, 2],
+            containers: vec![Container { generation: GenerationNumber::new(2), digest, size: 4 }],
+            sidecars: vec![Sidecar { file: FileNumber::new(2), digest, size: 4 }],
+            gone: vec![FileNumber::new(3), FileNumber::new(2)],
             bases: vec![Base {
-                generation: 2,
+                generation: GenerationNumber::new(2),
                 format: "codex".into(),
                 id: "other".into(),
                 entry: Some(EntryId::new([7; 32])),
@@ -418,17 +426,20 @@ mod tests {
             origins: named(20_000),
             facts: Facts {
                 files: vec![File {
-                    n: 1,
+                    n: FileNumber::FIRST,
                     place: Place::Home(MachineId::new(u64::MAX), vec![b'x'; 300]),
                 }],
-                generations: vec![Generation { n: 1, file: Some(1) }],
+                generations: vec![Generation {
+                    n: GenerationNumber::FIRST,
+                    file: Some(FileNumber::FIRST),
+                }],
                 moves: vec![Move {
                     branch: Text::Own("main".into()),
                     from: None,
                     to: Some(place(1_000_000)),
                 }],
                 current: Some(Step { from: None, to: Some(Text::Own("main".into())) }),
-                live: Some(Step { from: None, to: Some(1) }),
+                live: Some(Step { from: None, to: Some(FileNumber::FIRST) }),
                 ..Facts::default()
             },
             ..Operation::default()

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Base, Bulk, CheckpointNumber, Container, Generation, Malformed, Operation, OperationId,
-    OperationNumber, Pending, Place, Position, Rotation, Run, Tagged, Text, Timestamp, Tombstone,
-    tagged::tagged,
+    Base, Bulk, CheckpointNumber, Container, FileNumber, Generation, GenerationNumber, Malformed,
+    Operation, OperationId, OperationNumber, Pending, Place, Position, Rotation, Run, Tagged, Text,
+    Timestamp, Tombstone, tagged::tagged,
 };
 
 /// The newest operation of a session, the token of compare-and-swap.
@@ -34,7 +34,7 @@ pub struct State {
     /// The generations in the order of their numbers, each behind the operation that began it.
     pub generations: Vec<(OperationNumber, Generation)>,
     /// The newest run of each generation that has one.
-    pub ends: BTreeMap<u64, Run>,
+    pub ends: BTreeMap<GenerationNumber, Run>,
     /// How many checkpoints have been given.
     pub checkpoints: u64,
     /// The newest checkpoint's operation and place.
@@ -44,7 +44,7 @@ pub struct State {
     /// The current branch, if an operation ever named one.
     pub current: Option<String>,
     /// The number of the live file.
-    pub live: Option<u64>,
+    pub live: Option<FileNumber>,
     /// Whether lists leave the session out.
     pub hidden: bool,
     /// The operations that take back another, each with the one that it takes back.
@@ -54,7 +54,7 @@ pub struct State {
     /// The compressed files, each behind its operation and its place among the files which that keeps.
     pub containers: Vec<(OperationNumber, u64, Container)>,
     /// The numbers of the files that their agent deleted.
-    pub gone: BTreeSet<u64>,
+    pub gone: BTreeSet<FileNumber>,
     /// Where generations begin elsewhere.
     pub bases: Vec<Base>,
     /// The changes that wait, each behind its operation, which has the words that persons gave.
@@ -132,6 +132,16 @@ impl State {
         CheckpointNumber::FIRST.plus(self.checkpoints)
     }
 
+    /// Returns the number of the next generation.
+    pub fn next_generation(&self) -> GenerationNumber {
+        GenerationNumber::FIRST.plus(self.generations.len() as u64)
+    }
+
+    /// Returns the number of the next file.
+    pub fn next_file(&self) -> FileNumber {
+        FileNumber::FIRST.plus(self.files.len() as u64)
+    }
+
     /// Returns how many entries there are.
     pub fn entries(&self) -> u64 {
         self.newest.map_or(0, |newest| newest.entries)
@@ -157,6 +167,11 @@ impl State {
         self.branches.get(self.current()).copied()
     }
 
+    /// Returns the generation in which the current branch stands; the number 0 if it stands nowhere.
+    pub fn generation(&self) -> GenerationNumber {
+        self.position().unwrap_or_default().generation
+    }
+
     /// Returns the newest run of the generation in which the current branch stands.
     pub fn growth(&self) -> Option<&Run> {
         self.ends.get(&self.position()?.generation)
@@ -169,18 +184,17 @@ impl State {
     }
 
     /// Returns where a file lies.
-    pub fn file(&self, n: u64) -> Option<&Place> {
-        self.files.get(usize::try_from(n.checked_sub(1)?).ok()?)
+    pub fn file(&self, n: FileNumber) -> Option<&Place> {
+        self.files.get(n.index()?)
     }
 
     /// Returns the file of a generation.
-    pub fn file_of(&self, generation: u64) -> Option<u64> {
-        let index = usize::try_from(generation.checked_sub(1)?).ok()?;
-        self.generations.get(index).and_then(|(_, generation)| generation.file)
+    pub fn file_of(&self, generation: GenerationNumber) -> Option<FileNumber> {
+        self.generations.get(generation.index()?).and_then(|(_, generation)| generation.file)
     }
 
     /// Returns whether an undo or a redo began a generation.
-    pub fn is_restored(&self, generation: u64) -> bool {
+    pub fn is_restored(&self, generation: GenerationNumber) -> bool {
         let begun = self.generations.iter().find(|(_, each)| each.n == generation);
         begun.is_some_and(|(by, _)| self.undos.iter().any(|(n, _)| n == by))
     }
@@ -225,12 +239,12 @@ struct Fields {
     checkpoint: Option<Of<Position>>,
     branches: Vec<Branch>,
     current: Option<String>,
-    live: Option<u64>,
+    live: Option<FileNumber>,
     hidden: bool,
     undos: Vec<Of<OperationNumber>>,
     rotations: Vec<Of<Rotation>>,
     containers: Vec<Of<Container>>,
-    gone: Vec<u64>,
+    gone: Vec<FileNumber>,
     bases: Vec<Base>,
     pending: Vec<Of<Pending>>,
     tombstones: Vec<Tombstone>,

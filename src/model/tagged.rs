@@ -12,8 +12,8 @@
 //! Invariant: equal values have equal encodings, and [`Tagged::read`] accepts only what [`Tagged::write`] wrote.
 
 use super::{
-    CheckpointNumber, Digest, EntryId, MachineId, OperationId, OperationNumber, Running, Text,
-    Timestamp,
+    CheckpointNumber, Digest, EntryId, FileNumber, GenerationNumber, MachineId, OperationId,
+    OperationNumber, Running, Text, Timestamp,
     varint::{put_varint, take_varint},
 };
 
@@ -361,6 +361,8 @@ zero_is_nothing!(
     OperationId: OperationId::default(),
     OperationNumber: OperationNumber::default(),
     CheckpointNumber: CheckpointNumber::default(),
+    FileNumber: FileNumber::default(),
+    GenerationNumber: GenerationNumber::default(),
     Timestamp: Timestamp(0)
 );
 
@@ -388,7 +390,7 @@ macro_rules! number_field {
     )+};
 }
 
-number_field!(CheckpointNumber, OperationNumber, MachineId);
+number_field!(CheckpointNumber, FileNumber, GenerationNumber, OperationNumber, MachineId);
 
 #[cfg(test)]
 mod tests {

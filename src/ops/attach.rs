@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    model::{Command, Position, Run, Step},
+    model::{Command, FileNumber, GenerationNumber, Position, Run, Step},
     ops::OpsError,
     report::Attached,
     session::{
@@ -58,7 +58,7 @@ pub fn attach(
 fn wanted_file(
     before: &Standing<'_>,
     file: Option<&Path>,
-) -> Result<(u64, PathBuf, u64), SyncError> {
+) -> Result<(FileNumber, PathBuf, GenerationNumber), SyncError> {
     let (format, state) = (before.format, &before.state);
     if let Some(live) = before.live_file().filter(|live| !live.attached) {
         return Err(SyncError::Unsupported(format!(

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::{
     context::{model::ModelError, recover::Unrecovered, stages::SummaryError},
-    model::OperationNumber,
+    model::{GenerationNumber, OperationNumber},
     session::SessionError,
     store::StoreError,
     sync::SyncError,
@@ -63,15 +63,15 @@ pub enum OpsError {
     #[error("generation {generation} was not compressed")]
     NoContainer {
         /// Its number.
-        generation: u64,
+        generation: GenerationNumber,
     },
     /// There is no such generation.
     #[error("there is no generation {wanted}")]
     NoGeneration {
         /// The number asked for.
-        wanted: u64,
+        wanted: GenerationNumber,
         /// The newest one.
-        newest: u64,
+        newest: GenerationNumber,
     },
     /// The operation cannot be undone.
     #[error("operation {n} cannot be undone: {why}")]

@@ -17,7 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     dag::{Web, unreached},
     json::Raw,
-    model::{Block, Command, EntryId, Kind, Message, OperationNumber, Position, Run},
+    model::{
+        Block, Command, EntryId, GenerationNumber, Kind, Message, OperationNumber, Position, Run,
+    },
     ops::{OpsError, note},
     report::{GraphNode, GraphView},
     session::{
@@ -57,7 +59,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
         .filter_map(|(name, at)| Some((name.clone(), replays.operation(*at)?)))
         .collect();
     let mut states = States::of(archive, session)?;
-    let start = Position { generation: 0, head: None, horizon: 0 };
+    let start = Position::default();
     let view = View::new(archive.store(), session, start, None);
     let (web, asides, view) = gather(archive, session, view, branches, &states, &replays, all)?;
     let known: BTreeSet<u64> = web.nodes.iter().copied().collect();
@@ -177,7 +179,7 @@ fn gather<'a>(
 ) -> Result<(Web, BTreeSet<u64>, View<'a>), OpsError> {
     let mut paths: Vec<Vec<u64>> = Vec::new();
     let mut whole = BTreeSet::new();
-    let mut generations: BTreeMap<u64, Vec<Position>> = BTreeMap::new();
+    let mut generations: BTreeMap<GenerationNumber, Vec<Position>> = BTreeMap::new();
     for (_, position) in branches {
         generations.entry(position.generation).or_default().push(position);
     }

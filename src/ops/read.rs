@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::{
+    model::GenerationNumber,
     ops::OpsError,
     report::Status,
     session::{
@@ -40,10 +41,14 @@ pub fn show(
 }
 
 /// Returns the generation that a file's name selects: of several states of a file the newest.
-pub fn generation_of(archive: &Archive, session: &Session, file: &Path) -> Result<u64, OpsError> {
+pub fn generation_of(
+    archive: &Archive,
+    session: &Session,
+    file: &Path,
+) -> Result<GenerationNumber, OpsError> {
     let held = generations(archive, session)?;
     let named = |held: &Held| held.file.as_deref().is_some_and(|path| path.ends_with(file));
-    let mut found: BTreeMap<&Path, u64> = BTreeMap::new();
+    let mut found: BTreeMap<&Path, GenerationNumber> = BTreeMap::new();
     for held in held.iter().filter(|held| named(held)) {
         found.extend(held.file.as_deref().map(|path| (path, held.generation)));
     }
@@ -62,13 +67,14 @@ pub fn generation_of(archive: &Archive, session: &Session, file: &Path) -> Resul
 pub fn export(
     archive: &Archive,
     session: &Session,
-    generation: Option<u64>,
+    generation: Option<GenerationNumber>,
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, OpsError> {
     let tip = archive.store().state(session.key)?;
-    let generation = generation.or(tip.position().map(|at| at.generation)).unwrap_or(0);
-    let newest = tip.generations.len() as u64;
-    if generation == 0 || generation > newest {
+    let generation = generation.unwrap_or_else(|| tip.generation());
+    let all = GenerationNumber::FIRST..tip.next_generation();
+    if !all.contains(&generation) {
+        let newest = GenerationNumber::new(tip.generations.len() as u64);
         return Err(OpsError::NoGeneration { wanted: generation, newest });
     }
     let runs = archive.store().runs(session.key, generation, 0)?;
@@ -80,11 +86,11 @@ pub fn export(
 pub fn export_container(
     archive: &Archive,
     session: &Session,
-    generation: Option<u64>,
+    generation: Option<GenerationNumber>,
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, OpsError> {
     let tip = archive.store().state(session.key)?;
-    let generation = generation.or(tip.position().map(|at| at.generation)).unwrap_or(0);
+    let generation = generation.unwrap_or_else(|| tip.generation());
     let container = container(&tip, generation);
     let (operation, at, size) = container.ok_or(OpsError::NoContainer { generation })?;
     let bytes = archive.store().kept(session.key, operation, at)?;

@@ -47,8 +47,8 @@ pub fn revert(
 pub fn clear(archive: &mut Archive, session: &Session) -> Result<Reverted, OpsError> {
     go_back(archive, session, |before| {
         before.refuse_without_past()?;
-        let generation = before.position().map_or(0, |at| at.generation);
-        let start = Position { generation, head: None, horizon: 0 };
+        let generation = before.state.generation();
+        let start = Position { generation, ..Position::default() };
         plan(before, start, None, |left| Command::Clear { left })
     })
 }

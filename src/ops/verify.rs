@@ -6,7 +6,8 @@ use crate::{
     disk::{self, Links, Refusal},
     live,
     model::{
-        Bulk, CheckpointNumber, EntryId, OperationId, OperationNumber, Origin, Running, State,
+        Bulk, CheckpointNumber, EntryId, GenerationNumber, OperationId, OperationNumber, Origin,
+        Running, State,
     },
     ops::OpsError,
     report::{Finding, Severity, Verified},
@@ -237,7 +238,7 @@ impl Check<'_> {
     /// Recomputes the running hash of every generation.
     fn generations(&mut self, ids: &[EntryId], state: &State) -> Result<(), OpsError> {
         let (store, key) = (self.archive.store(), self.session.key);
-        for generation in 1..=state.generations.len() as u64 {
+        for generation in GenerationNumber::each(GenerationNumber::FIRST..state.next_generation()) {
             let item = format!("generation {generation}");
             let (mut running, mut place) = (Running::EMPTY, 0);
             for run in store.runs(key, generation, 0)? {

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::shape::{path, report, some_path};
-use crate::model::{Digest, OperationNumber, SessionName};
+use crate::model::{Digest, GenerationNumber, OperationNumber, SessionName};
 
 /// A state of a file that a session holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Held {
     /// Its number.
-    pub generation: u64,
+    pub generation: GenerationNumber,
     /// The file, wherever it is now; none if the session was changed without one.
     #[serde(serialize_with = "some_path")]
     pub file: Option<PathBuf>,

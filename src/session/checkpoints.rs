@@ -124,9 +124,9 @@ pub(crate) fn turns<'c>(
     checkpoints: impl Iterator<Item = &'c Checkpoint>,
 ) -> Result<Vec<Option<u64>>, SessionError> {
     let mut turns = Vec::new();
-    let start = Position { generation: 0, head: None, horizon: 0 };
+    let start = Position::default();
     let mut view = View::new(store, session, start, None);
-    let mut generation = 0;
+    let mut generation = start.generation;
     for checkpoint in checkpoints {
         if checkpoint.own.is_none() {
             turns.push(checkpoint.before);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io, ops::Range};
 
 use crate::{
-    model::{Entry, EntryId, LineId, Run},
+    model::{Entry, EntryId, GenerationNumber, LineId, Run},
     session::{Session, SessionError},
     store::{SessionKey, Store, StoreError, whole_lines},
 };
@@ -61,7 +61,7 @@ fn write_from(
 pub(crate) fn last(
     store: &dyn Store,
     session: &Session,
-    generation: u64,
+    generation: GenerationNumber,
     end: Option<&Run>,
     least: usize,
 ) -> Result<Vec<u8>, SessionError> {

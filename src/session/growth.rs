@@ -2,12 +2,12 @@
 //!
 //! Invariant: a growth and a reading of its file say the same: the same entries, separators and tail.
 
-use crate::model::{EntryId, Gaps, LineId, Run, Running, line::Line};
+use crate::model::{EntryId, Gaps, GenerationNumber, LineId, Run, Running, line::Line};
 
 /// A generation while it grows.
 #[derive(Clone, Debug)]
 pub(crate) struct Growth {
-    pub(crate) generation: u64,
+    pub(crate) generation: GenerationNumber,
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
     pub(crate) running: Running,
@@ -21,7 +21,7 @@ pub(crate) struct Growth {
 
 impl Growth {
     /// Begins an empty generation.
-    pub(crate) fn empty(generation: u64) -> Self {
+    pub(crate) fn empty(generation: GenerationNumber) -> Self {
         Self {
             generation,
             entries: 0,

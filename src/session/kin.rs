@@ -191,7 +191,7 @@ struct Side<'a> {
 impl<'a> Side<'a> {
     fn of(store: &'a dyn Store, session: &'a Session) -> Result<Self, SessionError> {
         let tip = store.state(session.key)?;
-        let at = tip.position().map_or(0, |at| at.generation);
+        let at = tip.generation();
         let horizon = store.runs(session.key, at, 0)?.last().map_or(0, crate::model::Run::end);
         let position = Position { generation: at, head: None, horizon };
         // The entries that were taken over stand in the first of the files that lead to the newest one.

@@ -15,7 +15,7 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use crate::{
     json::Raw,
-    model::{File, Generation, Position, State},
+    model::{File, FileNumber, Generation, GenerationNumber, Position, State},
     session::{Elsewhere, Gap, SessionError, View, elsewhere::Begins},
     store::StoreError,
     wire::{Base, FileName, Graph},
@@ -140,17 +140,23 @@ impl View<'_> {
     }
 
     /// Returns the newest generation of each file whose name is meant, the newest first.
-    fn states(&self, is_meant: impl Fn(&FileName) -> bool) -> Result<Vec<u64>, SessionError> {
+    fn states(
+        &self,
+        is_meant: impl Fn(&FileName) -> bool,
+    ) -> Result<Vec<GenerationNumber>, SessionError> {
         let meant = self.files()?.into_iter().filter(|(name, _)| is_meant(name));
-        let mut states: Vec<u64> = meant.map(|(_, generation)| generation).collect();
+        let mut states: Vec<GenerationNumber> = meant.map(|(_, generation)| generation).collect();
         states.sort_unstable_by(|one, other| other.cmp(one));
         Ok(states)
     }
 
     /// Returns the parsed names of the session's files, each with its newest generation.
-    fn files(&self) -> Result<Vec<(FileName, u64)>, SessionError> {
+    fn files(&self) -> Result<Vec<(FileName, GenerationNumber)>, SessionError> {
         let state = self.key.map_or_else(|| Ok(State::default()), |key| self.store.state(key))?;
-        let held = (1..).zip(&state.files).map(|(n, place)| File { n, place: place.clone() });
+        let held = FileNumber::FIRST
+            .onwards()
+            .zip(&state.files)
+            .map(|(n, place)| File { n, place: place.clone() });
         let mut files: Vec<File> = held.collect();
         let mut generations: Vec<Generation> =
             state.generations.iter().map(|(_, generation)| *generation).collect();

@@ -33,7 +33,7 @@ pub(crate) fn oddities(
     session: &Session,
 ) -> Result<BTreeMap<&'static str, Vec<u64>>, SessionError> {
     let mut found: BTreeMap<&'static str, BTreeSet<u64>> = BTreeMap::new();
-    let nowhere = Position { generation: 0, head: None, horizon: 0 };
+    let nowhere = Position::default();
     let mut view = View::new(store, session, nowhere, None);
     let mut newest = BTreeMap::new();
     for (_, held) in store.state(session.key)?.generations {

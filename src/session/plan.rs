@@ -11,7 +11,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Command, Operation, OperationNumber, Position, State, Step, Text, Words};
+use crate::model::{
+    Command, FileNumber, Operation, OperationNumber, Position, State, Step, Text, Words,
+};
 
 /// The branch with which a session begins.
 pub(crate) const MAIN: &str = "main";
@@ -39,7 +41,7 @@ pub(crate) struct Steps {
     /// The branch that is current from now on.
     pub(crate) current: Option<String>,
     /// From which live file to which; either may be absent.
-    pub(crate) live: Option<Step<u64>>,
+    pub(crate) live: Option<Step<FileNumber>>,
     /// Whether lists leave the session out from now on.
     pub(crate) hidden: Option<bool>,
     /// A checkpoint, and a person's words about it.
@@ -160,10 +162,10 @@ fn came_since(state: &State, left: Option<Position>, now: Option<Position>) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Bulk, Facts, Move, SessionName, StoreId, Timestamp};
+    use crate::model::{Bulk, Facts, GenerationNumber, Move, SessionName, StoreId, Timestamp};
 
     fn at(head: u64) -> Position {
-        Position { generation: 1, head: Some(head), horizon: head }
+        Position { generation: GenerationNumber::FIRST, head: Some(head), horizon: head }
     }
 
     fn state(branches: &[(&str, u64)]) -> State {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::{
     json::Raw,
     model::{
-        Bulk, Card, Kind, NameTag, Operation, OperationNumber, Parent, Position, Record, Run,
-        State, Tagged, Tie,
+        Bulk, Card, GenerationNumber, Kind, NameTag, Operation, OperationNumber, Parent, Position,
+        Record, Run, State, Tagged, Tie,
     },
     session::{Deriver, Session, SessionError, View, derive},
     store::{Derived, Store, StoreError},
@@ -106,11 +106,11 @@ fn ties(
     store: &dyn Store,
     session: &Session,
     state: &State,
-) -> Result<Vec<(u64, Vec<Tie>)>, SessionError> {
+) -> Result<Vec<(GenerationNumber, Vec<Tie>)>, SessionError> {
     let mut ties = Vec::new();
-    let nowhere = Position { generation: 0, head: None, horizon: 0 };
+    let nowhere = Position::default();
     let mut view = View::new(store, session, nowhere, None);
-    for generation in 1..=state.generations.len() as u64 {
+    for generation in GenerationNumber::each(GenerationNumber::FIRST..state.next_generation()) {
         let end = state.ends.get(&generation).map_or(0, Run::end);
         view = view.moved(Position { generation, head: None, horizon: end.min(TIED) });
         ties.push((generation, derive::ties(session.format, &session.name, &view)?));
@@ -128,7 +128,7 @@ fn befores(
     let mut before = vec![None; usize::try_from(entries).unwrap_or(0)];
     let mut met = vec![false; before.len()];
     let runs = store.growths(session.key, OperationNumber::ALL)?;
-    let mut last: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut last: BTreeMap<GenerationNumber, u64> = BTreeMap::new();
     for (_, run) in &runs {
         for entry in run.first..run.first + run.count {
             let index = usize::try_from(entry.saturating_sub(1)).unwrap_or(usize::MAX);
@@ -197,7 +197,7 @@ pub(crate) fn digest(derived: &Derived) -> [u8; 32] {
         hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
     };
     for (generation, ties) in &derived.ties {
-        bytes(&generation.to_le_bytes());
+        bytes(&generation.get().to_le_bytes());
         for tie in ties {
             bytes(&[tie.kind.code()]);
             bytes(tie.other.as_bytes());

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use crate::{
     json::Raw,
-    model::{Checkpoint, IdPrefix, NameTag, Position},
+    model::{Checkpoint, GenerationNumber, IdPrefix, NameTag, Position},
     session::{Session, SessionError, View, checkpoints},
     store::{Listed, SessionFilter, Store, whole_lines},
     wire::{self, Graph},
@@ -287,7 +287,8 @@ fn seen(
 fn place(store: &dyn Store, session: &Session, entry: u64) -> Result<Position, SessionError> {
     let tip = store.state(session.key)?;
     let current = tip.position().map(|at| at.generation);
-    let others = (1..=tip.generations.len() as u64).rev().filter(|n| Some(*n) != current);
+    let others = GenerationNumber::each(GenerationNumber::FIRST..tip.next_generation());
+    let others = others.rev().filter(|n| Some(*n) != current);
     for generation in current.into_iter().chain(others) {
         let runs = store.runs(session.key, generation, 0)?;
         if runs.iter().any(|run| run.first <= entry && entry < run.first + run.count) {
@@ -298,7 +299,7 @@ fn place(store: &dyn Store, session: &Session, entry: u64) -> Result<Position, S
     // An entry that lies in no generation, such as a result that was cut as it was appended.
     let held = store.origins(session.key, 0..u64::MAX)?;
     match held.iter().find(|(_, origin)| origin.origin == entry) {
-        Some(_) => Ok(Position { generation: 0, head: Some(entry), horizon: 0 }),
+        Some(_) => Ok(Position { head: Some(entry), ..Position::default() }),
         None => Err(SessionError::NoEntry(entry.to_string())),
     }
 }

@@ -10,7 +10,10 @@ use std::{
 
 use crate::{
     json::Raw,
-    model::{Bulk, EntryId, Facts, Kind, LineId, NameTag, Parent, Position, Record, Run},
+    model::{
+        Bulk, EntryId, Facts, GenerationNumber, Kind, LineId, NameTag, Parent, Position, Record,
+        Run,
+    },
     session::{Session, SessionError, content, elsewhere::Begins},
     store::{NewLine, SessionKey, Store, StoreError, whole_lines},
     wire::{Before, Failure, Format, Graph, Link, Path},
@@ -51,7 +54,7 @@ impl Pending<'_> {
     }
 
     /// Returns the same, with the runs of another generation.
-    pub(super) fn of(&self, generation: u64) -> Self {
+    pub(super) fn of(&self, generation: GenerationNumber) -> Self {
         let runs = self.bulk.runs.iter().filter(|run| run.generation == generation);
         Self { runs: runs.cloned().collect(), names: OnceCell::new(), ..*self }
     }
@@ -77,7 +80,7 @@ pub struct View<'a> {
     before: OnceCell<Box<View<'a>>>,
     pub(super) begins: OnceCell<Begins>,
     /// The generations that go on from this one.
-    pub(super) behind: BTreeSet<u64>,
+    pub(super) behind: BTreeSet<GenerationNumber>,
 }
 
 impl<'a> View<'a> {
@@ -450,7 +453,9 @@ impl Graph for View<'_> {
             Parent::Entry(parent) => match self.record(parent)?.name {
                 Some(name) if twins.contains(&name) => name,
                 // Only an entry that an agent wrote into another state of its file can follow one that is not there.
-                _ if self.position.generation > 1 && !self.format.traits().has_parents_in_file => {
+                _ if self.position.generation > GenerationNumber::FIRST
+                    && !self.format.traits().has_parents_in_file =>
+                {
                     let is_apart = self.place(parent)?.is_none() && self.place(entry)?.is_some();
                     return Ok((!is_apart).then_some(parent));
                 }

@@ -40,7 +40,7 @@ macro_rules! answer_by_look {
             fn operations(session: SessionKey, range: Range<OperationNumber>) -> Vec<Operation>;
             fn entries(session: SessionKey, range: Range<u64>) -> Vec<Entry>;
             fn find(session: SessionKey, prefix: &IdPrefix) -> Vec<u64>;
-            fn runs(session: SessionKey, generation: u64, from: u64) -> Vec<Run>;
+            fn runs(session: SessionKey, generation: GenerationNumber, from: u64) -> Vec<Run>;
             fn growths(session: SessionKey, operations: Range<OperationNumber>) -> Vec<(OperationNumber, Run)>;
             fn checkpoints(session: SessionKey, range: Range<CheckpointNumber>) -> Vec<(OperationNumber, Checkpoint)>;
             fn origins(session: SessionKey, entries: Range<u64>) -> Vec<(OperationNumber, Origin)>;
@@ -57,12 +57,12 @@ macro_rules! answer_by_look {
             fn state(session: SessionKey) -> State;
             fn card(session: SessionKey) -> Card;
             fn sessions(filter: &SessionFilter) -> Vec<Listed>;
-            fn files(place: &Place) -> Vec<(SessionKey, SessionName, u64)>;
+            fn files(place: &Place) -> Vec<(SessionKey, SessionName, FileNumber)>;
             fn records(session: SessionKey, range: Range<u64>) -> Vec<Record>;
             fn named(session: SessionKey, low: NameTag, high: NameTag) -> Vec<u64>;
             fn boundary(session: SessionKey, range: Range<u64>) -> Option<u64>;
             fn twins(session: SessionKey) -> Vec<NameTag>;
-            fn ties(session: SessionKey) -> Vec<(u64, Vec<Tie>)>;
+            fn ties(session: SessionKey) -> Vec<(GenerationNumber, Vec<Tie>)>;
             fn tied(format: &str, tie: &Tie) -> Vec<(SessionKey, SessionName)>;
             fn sighting(path: &[u8]) -> Option<Sighting>;
             fn counts(session: SessionKey, range: Range<u64>, rule: u64) -> Vec<(u64, Vec<u64>)>;

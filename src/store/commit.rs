@@ -7,8 +7,8 @@ use std::{
 
 use crate::{
     model::{
-        Bulk, Card, Digest, EntryId, LineId, NameTag, Operation, OperationId, Parent, Record, Run,
-        SessionName, State, StoreId, Tie, line::TEXT_MIN,
+        Bulk, Card, Digest, EntryId, GenerationNumber, LineId, NameTag, Operation, OperationId,
+        Parent, Record, Run, SessionName, State, StoreId, Tie, line::TEXT_MIN,
     },
     store::StoreError,
 };
@@ -107,7 +107,7 @@ pub struct Commit {
     /// Names that have become twins.
     pub twins: Vec<NameTag>,
     /// The ties of generations, in the place of those that they had.
-    pub ties: Vec<(u64, Vec<Tie>)>,
+    pub ties: Vec<(GenerationNumber, Vec<Tie>)>,
     /// The card that lists show from now on; None leaves the old one.
     pub card: Option<Card>,
 }
@@ -160,23 +160,23 @@ impl Commit {
         let checkpoints = bulk.checkpoints.iter().map(|checkpoint| checkpoint.n);
         follow(checkpoints, state.next_checkpoint().onwards(), "checkpoints")?;
         let files = facts.files.iter().map(|file| file.n);
-        follow(files, state.files.len() as u64 + 1.., "files")?;
+        follow(files, state.next_file().onwards(), "files")?;
         let generations = facts.generations.iter().map(|generation| generation.n);
-        follow(generations, state.generations.len() as u64 + 1.., "generations")?;
+        follow(generations, state.next_generation().onwards(), "generations")?;
         let records = self.records.iter().map(|record| record.n);
         follow(records, operation.first.., "records")?;
         if self.numbers().any(|number| i64::try_from(number).is_err()) {
             return Err(refused("a number is greater than a store can hold"));
         }
-        let begun = state.generations.len() + facts.generations.len();
+        let begun = state.next_generation().plus(facts.generations.len() as u64);
         let (mut last, mut ends) = (None, BTreeMap::new());
         for run in &bulk.runs {
             let place = Some((run.generation, run.start));
             let end = ends.get(&run.generation).copied();
             let end = end.or_else(|| state.ends.get(&run.generation).map(Run::end)).unwrap_or(0);
             if place <= last
-                || run.generation == 0
-                || run.generation > begun as u64
+                || run.generation < GenerationNumber::FIRST
+                || run.generation >= begun
                 || run.start != end
             {
                 return Err(refused("a run does not follow the one before it"));
@@ -203,16 +203,16 @@ impl Commit {
     fn numbers(&self) -> impl Iterator<Item = u64> {
         let runs = self.bulk.runs.iter().flat_map(|run| {
             let ends = [run.start.saturating_add(run.count), run.first.saturating_add(run.count)];
-            [run.generation, run.bytes].into_iter().chain(ends)
+            [run.generation.get(), run.bytes].into_iter().chain(ends)
         });
         let checkpoints = self.bulk.checkpoints.iter().flat_map(|checkpoint| {
             let place = checkpoint.place;
-            [Some(place.generation), place.head, Some(place.horizon), checkpoint.before]
+            [Some(place.generation.get()), place.head, Some(place.horizon), checkpoint.before]
         });
         let origins = self.bulk.origins.iter().flat_map(|origin| [origin.entry, origin.origin]);
         let names = self.records.iter().filter_map(|record| record.name).chain(self.twins.clone());
         let turns = self.card.iter().map(|card| card.turns);
-        let ties = self.ties.iter().map(|(generation, _)| *generation);
+        let ties = self.ties.iter().map(|(generation, _)| generation.get());
         runs.chain(checkpoints.flatten())
             .chain(origins)
             .chain(names.map(NameTag::get))

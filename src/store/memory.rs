@@ -8,8 +8,8 @@ use std::{
 
 use crate::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Entry, IdPrefix, NameTag, Operation, OperationNumber,
-        Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
+        Card, Checkpoint, CheckpointNumber, Entry, FileNumber, GenerationNumber, IdPrefix, NameTag,
+        Operation, OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
         ByteStore, CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Listed,

@@ -17,8 +17,8 @@ use std::{
 
 use crate::{
     model::{
-        Card, Checkpoint, Entry, EntryId, NameTag, Operation, OperationNumber, Origin, Record, Run,
-        SessionName, State, Tie,
+        Card, Checkpoint, Entry, EntryId, GenerationNumber, NameTag, Operation, OperationNumber,
+        Origin, Record, Run, SessionName, State, Tie,
     },
     store::{ByteStore, CacheStore, Commit, Derived, FactStore, NewLine, SessionKey, StoreError},
 };
@@ -49,7 +49,7 @@ struct Sheet {
     records: Vec<Record>,
     names: BTreeMap<NameTag, Vec<u64>>,
     twins: BTreeSet<NameTag>,
-    ties: BTreeMap<u64, Vec<Tie>>,
+    ties: BTreeMap<GenerationNumber, Vec<Tie>>,
     card: Card,
     counts: BTreeMap<(u64, u64), Vec<u64>>,
 }
@@ -170,7 +170,7 @@ impl Sheet {
         }
     }
 
-    fn tie(&mut self, ties: Vec<(u64, Vec<Tie>)>) {
+    fn tie(&mut self, ties: Vec<(GenerationNumber, Vec<Tie>)>) {
         for (generation, mut ties) in ties {
             ties.sort();
             ties.dedup();

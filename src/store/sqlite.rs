@@ -50,8 +50,9 @@ pub use witness::Witness;
 
 use crate::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Entry, IdPrefix, NameTag, Operation, OperationId,
-        OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
+        Card, Checkpoint, CheckpointNumber, Entry, FileNumber, GenerationNumber, IdPrefix, NameTag,
+        Operation, OperationId, OperationNumber, Origin, Place, Record, Run, SessionName, State,
+        StoreId, Tie,
     },
     store::{
         ByteStore, CacheStore, Cursor, FactStore, Fault, Listed, SessionFilter, SessionKey,

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Entry, IdPrefix, NameTag, Operation, OperationNumber,
-        Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
+        Card, Checkpoint, CheckpointNumber, Entry, FileNumber, GenerationNumber, IdPrefix, NameTag,
+        Operation, OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
         Commit, Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sighting,
@@ -38,8 +38,12 @@ pub trait FactStore {
     fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<u64>, StoreError>;
 
     /// Returns the runs of a generation that end behind `from`, in order; from 0 on, those without entries too.
-    fn runs(&self, session: SessionKey, generation: u64, from: u64)
-    -> Result<Vec<Run>, StoreError>;
+    fn runs(
+        &self,
+        session: SessionKey,
+        generation: GenerationNumber,
+        from: u64,
+    ) -> Result<Vec<Run>, StoreError>;
 
     /// Returns the runs that the operations with these numbers added, each behind its operation: by operation, then by
     /// generation, in order.
@@ -110,7 +114,10 @@ pub trait CacheStore {
     fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError>;
 
     /// Returns the sessions that have a file at this place, each with the file's number, in order.
-    fn files(&self, place: &Place) -> Result<Vec<(SessionKey, SessionName, u64)>, StoreError>;
+    fn files(
+        &self,
+        place: &Place,
+    ) -> Result<Vec<(SessionKey, SessionName, FileNumber)>, StoreError>;
 
     /// Returns the records of the entries with these numbers, in order.
     fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError>;
@@ -130,7 +137,7 @@ pub trait CacheStore {
     fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError>;
 
     /// Returns the ties of the generations that have any, in order.
-    fn ties(&self, session: SessionKey) -> Result<Vec<(u64, Vec<Tie>)>, StoreError>;
+    fn ties(&self, session: SessionKey) -> Result<Vec<(GenerationNumber, Vec<Tie>)>, StoreError>;
 
     /// Returns the sessions of a format that have a tie, in the order of their names.
     fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError>;

@@ -1,7 +1,7 @@
 //! Values: the arguments and the answers of a store.
 
 use crate::{
-    model::{Card, NameTag, Record, SessionName, State, Tie, Timestamp},
+    model::{Card, GenerationNumber, NameTag, Record, SessionName, State, Tie, Timestamp},
     store::StoreError,
 };
 
@@ -33,7 +33,7 @@ pub struct Derived {
     /// The names that more than one entry has, or that were missing when they were first referred to.
     pub twins: Vec<NameTag>,
     /// Of each generation that has any, its ties, in order.
-    pub ties: Vec<(u64, Vec<Tie>)>,
+    pub ties: Vec<(GenerationNumber, Vec<Tie>)>,
     /// The card that lists show.
     pub card: Card,
     /// Where the session stands.

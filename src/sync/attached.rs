@@ -27,7 +27,7 @@ use std::{
 
 use crate::{
     live::WritableFile,
-    model::{Command, Kind, OperationNumber, Parent, Position, Run, State},
+    model::{Command, GenerationNumber, Kind, OperationNumber, Parent, Position, Run, State},
     session::{
         Growth, Session, content,
         plan::{LATE, branch_text},
@@ -135,7 +135,7 @@ fn put_right(
     tip: &State,
     (there, is_replaced): (&[u8], bool),
 ) -> Result<bool, SyncError> {
-    let generation = tip.position().map_or(0, |at| at.generation);
+    let generation = tip.generation();
     let runs = archive.store.runs(session.key, generation, 0)?;
     let known = content::bytes(archive.store.as_ref(), session, &runs)?;
     // A file that the agent put in the place of the written one never held the command's lines.
@@ -370,7 +370,9 @@ fn holding(
     session: &Session,
     entry: u64,
 ) -> Result<Option<Position>, SyncError> {
-    for generation in (1..=change.before.state.generations.len() as u64).rev() {
+    let all =
+        GenerationNumber::each(GenerationNumber::FIRST..change.before.state.next_generation());
+    for generation in all.rev() {
         let runs = change.before.archive.store.runs(session.key, generation, 0)?;
         if runs.iter().any(|run| run.first <= entry && entry < run.first + run.count) {
             let horizon = runs.last().map_or(0, Run::end);

@@ -106,7 +106,7 @@ fn agree(
             let end = expected(tip);
             let there = seen.and_then(|seen| seen.length).unwrap_or(0);
             let missing = usize::try_from(end - there).unwrap_or(usize::MAX);
-            let generation = tip.position().map_or(0, |at| at.generation);
+            let generation = tip.generation();
             let store = archive.store.as_ref();
             let known = content::last(store, session, generation, tip.growth(), missing)?;
             let rest = known.get(known.len().saturating_sub(missing)..).unwrap_or_default();

@@ -19,8 +19,8 @@ use crate::{
     json::Raw,
     model::{
         Bulk, Checkpoint, CheckpointNumber, Container, Cutting, Digest, Entry, EntryId, Facts,
-        Generation, IdPrefix, Kind, NameTag, OperationNumber, Origin, Parent, Place, Position, Run,
-        SessionName, Step, Text, line::Line,
+        FileNumber, Generation, GenerationNumber, IdPrefix, Kind, NameTag, OperationNumber, Origin,
+        Parent, Place, Position, Run, SessionName, Step, Text, line::Line,
     },
     session::{
         Deriver, Growth, Pending, Session, View, marker,
@@ -189,21 +189,21 @@ impl<'a> Change<'a> {
     }
 
     /// Adds a file to the session.
-    pub(crate) fn file(&mut self, place: Place) -> u64 {
-        let n = (self.before.state.files.len() + self.facts.files.len()) as u64 + 1;
+    pub(crate) fn file(&mut self, place: Place) -> FileNumber {
+        let n = self.before.state.next_file().plus(self.facts.files.len() as u64);
         self.facts.files.push(crate::model::File { n, place });
         n
     }
 
     /// Begins a generation.
-    pub(crate) fn generation(&mut self, file: Option<u64>) -> Growth {
-        let n = (self.before.state.generations.len() + self.facts.generations.len()) as u64 + 1;
+    pub(crate) fn generation(&mut self, file: Option<FileNumber>) -> Growth {
+        let n = self.before.state.next_generation().plus(self.facts.generations.len() as u64);
         self.facts.generations.push(Generation { n, file });
         Growth::empty(n)
     }
 
     /// Keeps a compressed file with the generation that it holds, and returns whether that is new.
-    pub(crate) fn contain(&mut self, generation: u64, bytes: Vec<u8>) -> bool {
+    pub(crate) fn contain(&mut self, generation: GenerationNumber, bytes: Vec<u8>) -> bool {
         let container =
             Container { generation, digest: Digest::of_bytes(&bytes), size: bytes.len() as u64 };
         let mut held = self.before.state.containers.iter().rev().map(|(.., held)| held);
@@ -216,7 +216,7 @@ impl<'a> Change<'a> {
     }
 
     /// Takes up a generation at its end, with the lines that this change added to it.
-    pub(crate) fn growth(&self, generation: u64) -> Result<Growth, SyncError> {
+    pub(crate) fn growth(&self, generation: GenerationNumber) -> Result<Growth, SyncError> {
         let fresh = self.bulk.runs.iter().rev().find(|run| run.generation == generation);
         match fresh {
             None => self.before.growth(generation),
@@ -522,7 +522,7 @@ impl<'a> Change<'a> {
     }
 
     /// Makes another file the live one, or leaves the session without one.
-    pub(crate) fn set_live(&mut self, file: Option<u64>) {
+    pub(crate) fn set_live(&mut self, file: Option<FileNumber>) {
         self.facts.live = Some(Step { from: self.before.state.live, to: file });
     }
 
@@ -533,7 +533,7 @@ impl<'a> Change<'a> {
     }
 
     /// Says that an agent deleted a file.
-    pub(crate) fn set_gone(&mut self, file: u64) {
+    pub(crate) fn set_gone(&mut self, file: FileNumber) {
         self.facts.gone.push(file);
     }
 }

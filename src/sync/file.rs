@@ -88,7 +88,7 @@ pub(crate) fn verdict(
     let looking = Looking {
         store: archive.store.as_ref(),
         session,
-        generation: tip.position().map_or(0, |at| at.generation),
+        generation: tip.generation(),
         end: tip.growth(),
         rotation,
         open: &|offset| {
@@ -118,7 +118,7 @@ pub(crate) fn write_fresh(
 ) -> Result<(), SyncError> {
     let io = failed(live);
     let mut fresh = live.fresh().map_err(&io)?;
-    let generation = tip.position().map_or(0, |at| at.generation);
+    let generation = tip.generation();
     let runs = archive.store.runs(session.key, generation, 0)?;
     content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
     fresh.finish(tip.at()).map_err(io)

@@ -11,7 +11,10 @@ use std::{
 use memchr::memchr_iter;
 
 use crate::{
-    model::{Command, OperationNumber, Position, Run, Running, State, Timestamp},
+    model::{
+        Command, FileNumber, GenerationNumber, OperationNumber, Position, Run, Running, State,
+        Timestamp,
+    },
     session::{Growth, Session, SessionError, View, oddities, plan::MAIN},
     sync::{
         Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why, beside,
@@ -60,7 +63,7 @@ impl From<crate::store::StoreError> for Failed {
 pub(crate) fn judged(
     archive: &Archive,
     session: &Session,
-    (generation, end): (u64, Option<&Run>),
+    (generation, end): (GenerationNumber, Option<&Run>),
     path: &Path,
 ) -> Result<Verdict, Failed> {
     let is_file = |source| Failed::File(0, Why::Unreadable(source));
@@ -84,14 +87,14 @@ pub(crate) fn judged(
 /// The files of a session and the newest generation of each.
 #[derive(Default)]
 pub(crate) struct States {
-    files: BTreeMap<u64, PathBuf>,
-    newest: BTreeMap<u64, (u64, Option<Run>)>,
+    files: BTreeMap<FileNumber, PathBuf>,
+    newest: BTreeMap<FileNumber, (GenerationNumber, Option<Run>)>,
 }
 
 impl States {
     /// Returns those of the files that lie on this computer.
     pub(crate) fn of(archive: &Archive, state: &State) -> Self {
-        let files = (1..).zip(&state.files);
+        let files = FileNumber::FIRST.onwards().zip(&state.files);
         let generations = state.generations.iter().map(|(_, generation)| generation);
         Self {
             files: files.filter_map(|(n, place)| Some((n, archive.path_of(place)?))).collect(),
@@ -102,19 +105,19 @@ impl States {
     }
 
     /// Returns the number of the file with this path.
-    fn file(&self, path: &Path) -> Option<u64> {
+    fn file(&self, path: &Path) -> Option<FileNumber> {
         self.files.iter().find(|(_, known)| *known == path).map(|(n, _)| *n)
     }
 
     /// Returns the newest generation of a file and its end.
-    pub(crate) fn newest(&self, file: u64) -> Option<(u64, Option<&Run>)> {
+    pub(crate) fn newest(&self, file: FileNumber) -> Option<(GenerationNumber, Option<&Run>)> {
         self.newest.get(&file).map(|(generation, end)| (*generation, end.as_ref()))
     }
 }
 
 /// The end of a file that was read.
 struct End {
-    generation: u64,
+    generation: GenerationNumber,
     entries: u64,
     length: u64,
     running: Running,
@@ -130,7 +133,7 @@ struct Intake<'a> {
     states: States,
     /// The folders whose files become live files.
     attach: &'a [PathBuf],
-    ends: BTreeMap<u64, End>,
+    ends: BTreeMap<FileNumber, End>,
     /// Whether a compressed file changed and its content did not.
     repacked: bool,
     /// Whether a line was met that the session has already.
@@ -282,7 +285,7 @@ impl Intake<'_> {
     }
 
     /// Keeps the form in which a compressed file lies on the disk; returns whether that is new.
-    fn contain(&mut self, path: &Path, generation: u64) -> Result<bool, Failed> {
+    fn contain(&mut self, path: &Path, generation: GenerationNumber) -> Result<bool, Failed> {
         match sources::container(path).map_err(|error| Failed::File(0, error.into()))? {
             None => Ok(false),
             Some(Ok(bytes)) => Ok(self.change.contain(generation, bytes)),
@@ -406,7 +409,7 @@ impl Intake<'_> {
     }
 
     /// Returns whether the agent has begun a later file of the session than its live file.
-    fn is_left(&self, live: u64) -> bool {
+    fn is_left(&self, live: FileNumber) -> bool {
         let name = |path: &Path| beside::name(self.change.before.format, path);
         let live = self.states.files.get(&live).and_then(|live| name(live));
         let Some(live) = live else { return false };
@@ -416,7 +419,7 @@ impl Intake<'_> {
 
     /// Returns where the agent would resume in each file that was read; each repair on the way there, and each record
     /// that repeats another one, is an oddity.
-    fn heads(&mut self) -> Result<BTreeMap<u64, Option<u64>>, SyncError> {
+    fn heads(&mut self) -> Result<BTreeMap<FileNumber, Option<u64>>, SyncError> {
         let (mut heads, mut odd) = (BTreeMap::new(), Vec::new());
         for (&file, end) in &self.ends {
             let (generation, horizon) = (end.generation, end.entries);
@@ -453,7 +456,7 @@ impl Intake<'_> {
 
     /// Returns the file that `main` follows, and its newest state: never a rotated one; the one that was begun last if
     /// names say so, the one with the newest record, then the longer, then the one with the greater running hash.
-    fn newest(&self) -> Result<Option<(u64, Position)>, SyncError> {
+    fn newest(&self) -> Result<Option<(FileNumber, Position)>, SyncError> {
         let mut states = Vec::new();
         for (&file, path) in &self.states.files {
             let (generation, entries, length, running) = match self.ends.get(&file) {

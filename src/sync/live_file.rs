@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::{
     live::{self, Writable, WritableFile},
-    model::{Place, Run, SessionName, State},
+    model::{FileNumber, Place, Run, SessionName, State},
     sync::{Archive, SyncError},
 };
 
@@ -12,7 +12,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LiveFile {
     /// Its number in the session.
-    pub(crate) n: u64,
+    pub(crate) n: FileNumber,
     /// Where it lies.
     pub(crate) path: PathBuf,
     /// Whether it is the agent's own, not the store's.

@@ -5,7 +5,7 @@
 use std::io::{self, Read};
 
 use crate::{
-    model::{Rotation, Run},
+    model::{GenerationNumber, Rotation, Run},
     session::{Session, SessionError, content},
     store::Store,
     sync::judge::{Judgement, Known, Look, Looked, Seen, Verdict, Whole, judge},
@@ -18,7 +18,7 @@ const COMPARED: usize = 64 << 10;
 pub(crate) struct Looking<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) session: &'a Session,
-    pub(crate) generation: u64,
+    pub(crate) generation: GenerationNumber,
     /// Where the generation ends, as far as the file is to hold it.
     pub(crate) end: Option<&'a Run>,
     /// The rotation that may not have been carried out.
@@ -103,7 +103,11 @@ impl Looking<'_> {
     }
 
     /// Compares a stream with the bytes of a generation.
-    fn compare(&self, generation: u64, mut stream: impl Read) -> Result<Compared, Trouble> {
+    fn compare(
+        &self,
+        generation: GenerationNumber,
+        mut stream: impl Read,
+    ) -> Result<Compared, Trouble> {
         let runs = self.store.runs(self.session.key, generation, 0).map_err(SessionError::from)?;
         let mut there = Vec::new();
         let (mut compared, mut failed) = (Compared::Equal, None);

@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use crate::{
     json::Raw,
-    model::{Block, EntryId, Gaps, Position, Role, Run, Running},
+    model::{Block, EntryId, Gaps, GenerationNumber, Position, Role, Run, Running},
     session::{Growth, View, content},
     sync::{
         SyncError, Workspace, change::Change, goal::Goal, live_file::LiveFile, setting::line_start,
@@ -351,7 +351,7 @@ fn rotate(
     way: Way,
     wanted: Option<&Context>,
 ) -> Result<Option<Reached>, SyncError> {
-    let from = change.before.state.position().map_or(0, |at| at.generation);
+    let from = change.before.state.generation();
     let Some(successor) = successor(change, target, note, way, wanted)? else { return Ok(None) };
     let path = &live.path;
     let io = |source| SyncError::Io { path: path.clone(), source };
@@ -387,7 +387,7 @@ pub(crate) fn anew(
     held: Option<Position>,
     more: &[u8],
 ) -> Result<(Growth, Option<PathBuf>), SyncError> {
-    let from = change.before.state.position().map_or(0, |at| at.generation);
+    let from = change.before.state.generation();
     let live = change.before.live_file();
     let mut growth = change.generation(live.as_ref().map(|live| live.n));
     if let Some(held) = held {
@@ -407,7 +407,11 @@ pub(crate) fn anew(
 }
 
 /// Returns whether a generation begins with the same entries behind the same separators.
-fn begins_with(change: &Change<'_>, generation: u64, runs: &[Run]) -> Result<bool, SyncError> {
+fn begins_with(
+    change: &Change<'_>,
+    generation: GenerationNumber,
+    runs: &[Run],
+) -> Result<bool, SyncError> {
     let horizon = runs.last().map_or(0, Run::end);
     let Some(view) = change.view(Position { generation, head: None, horizon }) else {
         return Ok(false);

@@ -5,7 +5,7 @@
 use crate::{
     json::Raw,
     live::WritableFile,
-    model::{EntryId, Position, Run, SessionName, State, Timestamp},
+    model::{EntryId, GenerationNumber, Position, Run, SessionName, State, Timestamp},
     session::{Growth, Session, SessionError, View},
     store::{Store, StoreError, whole_lines},
     sync::{
@@ -80,7 +80,7 @@ impl<'a> Standing<'a> {
     }
 
     /// Returns a generation at its end; the current branch's without asking the store for its runs.
-    pub(crate) fn growth(&self, generation: u64) -> Result<Growth, SyncError> {
+    pub(crate) fn growth(&self, generation: GenerationNumber) -> Result<Growth, SyncError> {
         match self.state.ends.get(&generation) {
             Some(end) => self.grown_to(end),
             None => Ok(Growth::empty(generation)),

@@ -3,7 +3,7 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use crate::{
-    model::{OperationNumber, Run, State},
+    model::{GenerationNumber, OperationNumber, Run, State},
     report::Held,
     session::Session,
     sync::{Archive, SyncError},
@@ -35,7 +35,10 @@ pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, Sy
 }
 
 /// Returns the compressed file that held a generation: its operation, its place among that one's files, and its size.
-pub(crate) fn container(tip: &State, generation: u64) -> Option<(OperationNumber, u64, u64)> {
+pub(crate) fn container(
+    tip: &State,
+    generation: GenerationNumber,
+) -> Option<(OperationNumber, u64, u64)> {
     let mut newest = tip.containers.iter().rev();
     let found = newest.find(|(.., container)| container.generation == generation);
     found.map(|(operation, at, container)| (*operation, *at, container.size))

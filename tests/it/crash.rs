@@ -33,7 +33,9 @@ use undertext::{
 };
 
 use crate::{
-    fixture::{self, Dice, Seeded, assert_sound, exported, lines, only_session, say, workspace},
+    fixture::{
+        self, Dice, Seeded, assert_sound, exported, lines, number, only_session, say, workspace,
+    },
     needs,
     vfs::{Failure, Faults},
 };
@@ -411,7 +413,7 @@ fn everything(root: &Path) -> Result<Vec<String>, String> {
                 all.push(format!("{part:?}"));
                 Ok(())
             };
-            ops::export(&archive, &session, Some(generation), each).map_err(failed)?;
+            ops::export(&archive, &session, Some(number(generation)), each).map_err(failed)?;
         }
         for entry in store.entries(key, 0..u64::MAX).map_err(gone)? {
             let found =

@@ -128,7 +128,7 @@ pub(crate) fn live(archive: &Archive, session: &Session) -> PathBuf {
 /// Returns the bytes of a generation, or of the current one.
 pub(crate) fn exported(archive: &Archive, session: &Session, generation: Option<u64>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    ops::export(archive, session, generation, &mut |part| {
+    ops::export(archive, session, generation.map(number), &mut |part| {
         bytes.extend_from_slice(part);
         Ok(())
     })

@@ -6,9 +6,9 @@ use crate::fixture::number;
 use proptest::{collection::vec, option::of, prelude::*};
 use undertext::model::{
     Base, Bulk, Checkpoint, Command, Container, CutOff, Cutting, Digest, Entry, EntryId, Facts,
-    File, Gaps, Generation, MachineId, Move, Operation, OperationId, OperationNumber, Origin,
-    Pending, Place, Position, Rotation, Run, Running, SessionName, Sidecar, State, Step, StoreId,
-    Tagged, Text, Timestamp, Tombstone, Words,
+    File, FileNumber, Gaps, Generation, MachineId, Move, Operation, OperationId, OperationNumber,
+    Origin, Pending, Place, Position, Rotation, Run, Running, SessionName, Sidecar, State, Step,
+    StoreId, Tagged, Text, Timestamp, Tombstone, Words,
 };
 
 const STORE: StoreId = StoreId::new([0x5a; 16]);
@@ -51,7 +51,7 @@ fn place() -> impl Strategy<Value = Place> + Clone {
 
 fn position() -> impl Strategy<Value = Position> + Clone {
     (integer(), of(integer()), integer()).prop_map(|(generation, head, horizon)| Position {
-        generation,
+        generation: number(generation),
         head,
         horizon,
     })
@@ -119,7 +119,8 @@ fn command() -> impl Strategy<Value = Command> + Clone {
             left
         }),
         any::<bool>().prop_map(|hidden| Command::Hide { hidden }),
-        (of(integer()), of(text())).prop_map(|(file, left)| Command::Attach { file, left }),
+        (of(integer()), of(text()))
+            .prop_map(|(file, left)| Command::Attach { file: file.map(number), left }),
         (integer(), any::<bool>()).prop_map(|(files, part)| Command::Import { files, part }),
         (integer(), of(text()), of(text())).prop_map(|(entries, branch, left)| Command::CatchUp {
             entries,
@@ -136,31 +137,40 @@ fn step<T: Clone + std::fmt::Debug>(
 }
 
 fn facts() -> impl Strategy<Value = Facts> {
-    let file = (integer(), place()).prop_map(|(n, place)| File { n, place });
-    let generation = (integer(), of(integer())).prop_map(|(n, file)| Generation { n, file });
+    let file = (integer(), place()).prop_map(|(n, place)| File { n: number(n), place });
+    let generation = (integer(), of(integer()))
+        .prop_map(|(n, file)| Generation { n: number(n), file: file.map(number) });
     let moved = (text(), of(position()), of(position()));
     let moved = moved.prop_map(|(branch, from, to)| Move { branch, from, to });
     let rotation = (integer(), bytes(), integer(), integer(), integer(), integer());
     let rotation = rotation.prop_map(|(file, aside, old, new, inode, length)| Rotation {
-        file,
+        file: number(file),
         aside,
-        old,
-        new,
+        old: number(old),
+        new: number(new),
         inode,
         length,
     });
     let kept = || (integer(), hash().prop_map(Digest::new), integer());
-    let container =
-        kept().prop_map(|(generation, digest, size)| Container { generation, digest, size });
-    let sidecar = kept().prop_map(|(file, digest, size)| Sidecar { file, digest, size });
+    let container = kept().prop_map(|(generation, digest, size)| Container {
+        generation: number(generation),
+        digest,
+        size,
+    });
+    let sidecar =
+        kept().prop_map(|(file, digest, size)| Sidecar { file: number(file), digest, size });
     let base = (integer(), string(), string(), of(hash().prop_map(EntryId::new)));
-    let base =
-        base.prop_map(|(generation, format, id, entry)| Base { generation, format, id, entry });
+    let base = base.prop_map(|(generation, format, id, entry)| Base {
+        generation: number(generation),
+        format,
+        id,
+        entry,
+    });
     let pending = (command(), of(position())).prop_map(|(command, to)| Pending { command, to });
     let tombstone = (integer(), integer()).prop_map(|(entry, size)| Tombstone { entry, size });
     (
         (vec(file, 0..3), vec(generation, 0..3), vec(moved, 0..3)),
-        (step(text()), step(integer()), step(integer())),
+        (step(text()), step(integer().prop_map(FileNumber::new)), step(integer())),
         (vec(rotation, 0..2), vec(container, 0..3), vec(sidecar, 0..2), vec(integer(), 0..3)),
         (vec(base, 0..2), vec(pending, 0..2), vec(integer(), 0..3), vec(tombstone, 0..2)),
     )
@@ -174,7 +184,7 @@ fn facts() -> impl Strategy<Value = Facts> {
             rotations: c.0,
             containers: c.1,
             sidecars: c.2,
-            gone: c.3,
+            gone: c.3.into_iter().map(number).collect(),
             bases: d.0,
             pending: d.1,
             carried: d.2.into_iter().map(number).collect(),
@@ -186,7 +196,7 @@ fn run() -> impl Strategy<Value = Run> {
     let gaps = vec((0u64..300, bytes()), 0..3).prop_map(Gaps);
     let state = (integer(), hash().prop_map(Running::new), bytes());
     ((integer(), integer(), integer(), integer()), gaps, state).prop_map(|(a, gaps, b)| Run {
-        generation: a.0,
+        generation: number(a.0),
         start: a.1,
         first: a.2,
         count: a.3,

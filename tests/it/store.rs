@@ -378,7 +378,7 @@ fn derived_rows_are_replaced_and_facts_are_not() {
         records[4] = Record { kind: Kind::Boundary, hint: vec![9], ..records[4].clone() };
         let card = Card { title: None, ..Card::default() };
         let tie = Tie { kind: TieKind::SubAgent, other: "t".into() };
-        let ties = vec![(2, vec![tie.clone()])];
+        let ties = vec![(number(2), vec![tie.clone()])];
         let state = store.state(key).unwrap();
         let derived = Derived { records, twins: vec![NameTag::new(3)], ties, card, state };
         let mut writing = store.begin().unwrap();

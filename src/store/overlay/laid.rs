@@ -7,9 +7,9 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use super::{Overlay, Reading, Sheet};
 use crate::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Entry, EntryId, IdPrefix, Kind, LineId, NameTag,
-        Operation, OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
-        TieKind,
+        Card, Checkpoint, CheckpointNumber, Entry, EntryId, FileNumber, GenerationNumber, IdPrefix,
+        Kind, LineId, NameTag, Operation, OperationNumber, Origin, Place, Record, Run, SessionName,
+        State, StoreId, Tie, TieKind,
     },
     store::{
         ByteStore, CacheStore, Cursor, FactStore, Fault, Known, Listed, SessionFilter, SessionKey,
@@ -160,7 +160,7 @@ impl FactStore for Laid<'_> {
     fn runs(
         &self,
         session: SessionKey,
-        generation: u64,
+        generation: GenerationNumber,
         from: u64,
     ) -> Result<Vec<Run>, StoreError> {
         self.known(session)?;
@@ -362,11 +362,17 @@ impl CacheStore for Laid<'_> {
         Ok(found)
     }
 
-    fn files(&self, place: &Place) -> Result<Vec<(SessionKey, SessionName, u64)>, StoreError> {
+    fn files(
+        &self,
+        place: &Place,
+    ) -> Result<Vec<(SessionKey, SessionName, FileNumber)>, StoreError> {
         let mut found = self.beneath(|store| store.files(place))?;
         found.retain(|(key, ..)| self.sheet(*key).is_none());
         for (key, sheet) in &self.over.sheets {
-            let files = (1..).zip(&sheet.state.files).filter(|(_, file)| *file == place);
+            let files = FileNumber::FIRST
+                .onwards()
+                .zip(&sheet.state.files)
+                .filter(|(_, file)| *file == place);
             found.extend(files.map(|(n, _)| (*key, sheet.name.clone(), n)));
         }
         found.sort_by_key(|(key, _, n)| (*key, *n));
@@ -428,11 +434,11 @@ impl CacheStore for Laid<'_> {
         Ok(found)
     }
 
-    fn ties(&self, session: SessionKey) -> Result<Vec<(u64, Vec<Tie>)>, StoreError> {
+    fn ties(&self, session: SessionKey) -> Result<Vec<(GenerationNumber, Vec<Tie>)>, StoreError> {
         self.known(session)?;
         let mut found = self.beneath(|store| store.ties(session))?;
         if let Some(sheet) = self.sheet(session).filter(|sheet| !sheet.ties.is_empty()) {
-            let mut ties: BTreeMap<u64, Vec<Tie>> = found.into_iter().collect();
+            let mut ties: BTreeMap<GenerationNumber, Vec<Tie>> = found.into_iter().collect();
             ties.extend(sheet.ties.clone());
             ties.retain(|_, ties| !ties.is_empty());
             found = ties.into_iter().collect();

@@ -7,7 +7,8 @@ use rusqlite::{CachedStatement, Connection, ToSql, params};
 
 use crate::{
     model::{
-        Bulk, Card, NameTag, Operation, Parent, Place, Record, SessionName, State, Tagged, Tie,
+        Bulk, Card, FileNumber, GenerationNumber, NameTag, Operation, Parent, Place, Record,
+        SessionName, State, Tagged, Tie,
     },
     store::{Derived, SessionKey, StoreError},
 };
@@ -196,7 +197,7 @@ pub(super) fn add_twins_and_ties(
     db: &Connection,
     session: SessionKey,
     twins: &[NameTag],
-    ties: &[(u64, Vec<Tie>)],
+    ties: &[(GenerationNumber, Vec<Tie>)],
 ) -> Result<(), StoreError> {
     for twin in twins {
         db.prepare_cached("INSERT OR IGNORE INTO twin (session, name) VALUES (?, ?)")?
@@ -219,10 +220,10 @@ pub(super) fn add_twins_and_ties(
 pub(super) fn add_places<'a>(
     db: &Connection,
     session: SessionKey,
-    first: u64,
+    first: FileNumber,
     places: impl Iterator<Item = &'a Place>,
 ) -> Result<(), StoreError> {
-    for (file, place) in (first..).zip(places) {
+    for (file, place) in first.onwards().zip(places) {
         db.prepare_cached("INSERT OR IGNORE INTO place (place, session, file) VALUES (?, ?, ?)")?
             .execute(params![place.to_bytes(), session.0, file])?;
     }
@@ -272,6 +273,6 @@ pub(super) fn derive(
     }
     add_records(db, &[(session, &derived.records)])?;
     add_twins_and_ties(db, session, &derived.twins, &derived.ties)?;
-    add_places(db, session, 1, derived.state.files.iter())?;
+    add_places(db, session, FileNumber::FIRST, derived.state.files.iter())?;
     put_card(db, session, &derived.card, &derived.state)
 }

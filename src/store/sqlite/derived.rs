@@ -13,8 +13,9 @@ use super::{
 };
 use crate::{
     model::{
-        Bulk, Card, CheckpointNumber, Kind, NameTag, OperationNumber, Parent, Place, Record,
-        SessionName, State, Tagged, Tie, TieKind, Timestamp, put_varint, take_varint,
+        Bulk, Card, CheckpointNumber, FileNumber, GenerationNumber, Kind, NameTag, OperationNumber,
+        Parent, Place, Record, SessionName, State, Tagged, Tie, TieKind, Timestamp, put_varint,
+        take_varint,
     },
     store::{CacheStore, FactStore, Listed, SessionFilter, SessionKey, Sighting, StoreError},
 };
@@ -163,7 +164,10 @@ impl CacheStore for Tables {
         list::sessions(&self.db, filter)
     }
 
-    fn files(&self, place: &Place) -> Result<Vec<(SessionKey, SessionName, u64)>, StoreError> {
+    fn files(
+        &self,
+        place: &Place,
+    ) -> Result<Vec<(SessionKey, SessionName, FileNumber)>, StoreError> {
         collect(
             &self.db,
             "SELECT key, format, id, file FROM place JOIN session ON key = session
@@ -218,14 +222,14 @@ impl CacheStore for Tables {
         collect(&self.db, sql, [session.0], |row| Ok(NameTag::new(row.get(0)?)))
     }
 
-    fn ties(&self, session: SessionKey) -> Result<Vec<(u64, Vec<Tie>)>, StoreError> {
+    fn ties(&self, session: SessionKey) -> Result<Vec<(GenerationNumber, Vec<Tie>)>, StoreError> {
         let all = collect(
             &self.db,
             "SELECT generation, kind, other FROM tie WHERE session = ? ORDER BY generation, kind, other",
             [session.0],
             |row| Ok((row.get(0)?, TieKind::from_code(row.get(1)?), row.get(2)?)),
         )?;
-        let mut found: Vec<(u64, Vec<Tie>)> = Vec::new();
+        let mut found: Vec<(GenerationNumber, Vec<Tie>)> = Vec::new();
         for (generation, kind, other) in all {
             let Some(kind) = kind else { continue };
             let tie = Tie { kind, other };

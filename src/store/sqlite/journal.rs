@@ -15,9 +15,9 @@
 
 use crate::{
     model::{
-        Bulk, Card, Entry, EntryId, Kind, LineId, NameTag, Operation, OperationId, OperationNumber,
-        Parent, Record, SessionName, Tagged, Text, Tie, TieKind, Timestamp, Words, put_varint,
-        take_varint,
+        Bulk, Card, Entry, EntryId, GenerationNumber, Kind, LineId, NameTag, Operation,
+        OperationId, OperationNumber, Parent, Record, SessionName, Tagged, Text, Tie, TieKind,
+        Timestamp, Words, put_varint, take_varint,
     },
     store::{Commit, NewLine, SessionKey, StoreError, commit::Whole},
 };
@@ -67,7 +67,7 @@ pub(super) fn encode(seq: u64, session: SessionKey, commit: &Commit) -> Option<V
         out.number(twin.get());
     });
     out.list(ties, |out, (generation, ties)| {
-        out.number(*generation).list(ties, |out, tie| {
+        out.number(generation.get()).list(ties, |out, tie| {
             out.0.push(tie.kind.code());
             out.bytes(tie.other.as_bytes());
         });
@@ -130,7 +130,7 @@ fn read(mut from: In<'_>, hashes: bool) -> Option<Row> {
     let kept = from.list(|from| Some(from.bytes()?.to_vec()))?;
     let twins = from.list(|from| from.number().map(NameTag::new))?;
     let ties = from.list(|from| {
-        let generation = from.number()?;
+        let generation = GenerationNumber::new(from.number()?);
         let ties = from.list(|from| {
             let kind = TieKind::from_code(from.byte()?)?;
             Some(Tie { kind, other: from.text()? })

@@ -18,9 +18,9 @@ use super::{
 };
 use crate::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Cutting, Digest, Entry, EntryId, Gaps, IdPrefix,
-        Operation, OperationId, OperationNumber, Origin, Position, Run, Running, SessionName,
-        State, StoreId, Text, Words,
+        Card, Checkpoint, CheckpointNumber, Cutting, Digest, Entry, EntryId, Gaps,
+        GenerationNumber, IdPrefix, Operation, OperationId, OperationNumber, Origin, Position, Run,
+        Running, SessionName, State, StoreId, Text, Words,
     },
     store::{ByteStore, Cursor, FactStore, Fault, SessionKey, Sizes, StoreError},
 };
@@ -215,7 +215,7 @@ impl FactStore for Tables {
     fn runs(
         &self,
         session: SessionKey,
-        generation: u64,
+        generation: GenerationNumber,
         from: u64,
     ) -> Result<Vec<Run>, StoreError> {
         let mut runs = collect(

@@ -5,7 +5,7 @@ use std::{os::unix::ffi::OsStrExt, path::PathBuf};
 use super::Change;
 use crate::{
     live::Fresh,
-    model::Rotation,
+    model::{GenerationNumber, Rotation},
     sync::{SyncError, follow::Step, live_file::LiveFile},
 };
 
@@ -30,7 +30,7 @@ impl Change<'_> {
         &mut self,
         live: &LiveFile,
         fresh: Fresh,
-        (old, new): (u64, u64),
+        (old, new): (GenerationNumber, GenerationNumber),
     ) -> Result<PathBuf, SyncError> {
         let io = |source| SyncError::Io { path: live.path.clone(), source };
         let (target, attached) = (fresh.live().clone(), live.attached);

@@ -7,7 +7,9 @@ use std::{collections::BTreeMap, path::Path};
 use crate::{
     json::Raw,
     live,
-    model::{Card, Command, Move, Operation, Position, Record, Tagged, Text, Tie},
+    model::{
+        Card, Command, GenerationNumber, Move, Operation, Position, Record, Tagged, Text, Tie,
+    },
     session::{Session, derive, plan::branch_text},
     store::{Commit, SessionKey, StoreError},
     sync::{
@@ -151,8 +153,8 @@ impl Change<'_> {
     }
 
     /// Returns the ties of the generations whose beginnings grew.
-    fn ties(&self) -> Result<Vec<(u64, Vec<Tie>)>, SyncError> {
-        let mut ends: BTreeMap<u64, u64> = BTreeMap::new();
+    fn ties(&self) -> Result<Vec<(GenerationNumber, Vec<Tie>)>, SyncError> {
+        let mut ends: BTreeMap<GenerationNumber, u64> = BTreeMap::new();
         for run in self.bulk.runs.iter().filter(|run| run.start < TIED) {
             let end = ends.entry(run.generation).or_default();
             *end = (*end).max(run.end().min(TIED));

@@ -12,7 +12,10 @@ use crate::fixture::{number, numbers};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use undertext::{
-    model::{CheckpointNumber, IdPrefix, NameTag, OperationNumber, Place, SessionName, StoreId},
+    model::{
+        CheckpointNumber, GenerationNumber, IdPrefix, NameTag, OperationNumber, Place, SessionName,
+        StoreId,
+    },
     store::{
         Access, Commit, Fault, MemoryStore, SessionFilter, SessionKey, SqliteStore, Store,
         StoreError, whole_lines,
@@ -275,7 +278,7 @@ pub(crate) fn answers(store: &dyn Store, name: &SessionName) -> Vec<String> {
         told!(all, store.boundary(key, range.clone()));
         told!(all, store.lengths(key, range.clone()));
     }
-    for generation in 0..state.generations.len() as u64 + 2 {
+    for generation in (0..state.generations.len() as u64 + 2).map(GenerationNumber::new) {
         for from in 0..total.min(12) + 2 {
             told!(all, store.runs(key, generation, from));
         }

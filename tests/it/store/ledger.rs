@@ -12,9 +12,9 @@ use std::{
 
 use undertext::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Entry, EntryId, IdPrefix, Kind, LineId, NameTag,
-        Operation, OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
-        TieKind,
+        Card, Checkpoint, CheckpointNumber, Entry, EntryId, FileNumber, GenerationNumber, IdPrefix,
+        Kind, LineId, NameTag, Operation, OperationNumber, Origin, Place, Record, Run, SessionName,
+        State, StoreId, Tie, TieKind,
     },
     store::{
         ByteStore, CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Known, Listed,
@@ -82,7 +82,7 @@ impl Held {
         derived.state.apply(&commit.operation, &commit.bulk);
         derived.records.extend(commit.records.iter().cloned());
         derived.twins.extend(&commit.twins);
-        let mut ties: BTreeMap<u64, Vec<Tie>> =
+        let mut ties: BTreeMap<GenerationNumber, Vec<Tie>> =
             std::mem::take(&mut derived.ties).into_iter().collect();
         ties.extend(commit.ties.iter().cloned());
         derived.ties = ties.into_iter().collect();
@@ -170,7 +170,7 @@ impl FactStore for Ledger {
     fn runs(
         &self,
         session: SessionKey,
-        generation: u64,
+        generation: GenerationNumber,
         from: u64,
     ) -> Result<Vec<Run>, StoreError> {
         let mut all = self.held().all(session, |commit| commit.bulk.runs.clone())?;
@@ -321,7 +321,10 @@ impl CacheStore for Ledger {
         Ok(listed)
     }
 
-    fn files(&self, place: &Place) -> Result<Vec<(SessionKey, SessionName, u64)>, StoreError> {
+    fn files(
+        &self,
+        place: &Place,
+    ) -> Result<Vec<(SessionKey, SessionName, FileNumber)>, StoreError> {
         let mut found = Vec::new();
         for (key, name) in self.names()? {
             let files = self.held().all(key, |commit| commit.operation.facts.files.clone())?;
@@ -360,7 +363,7 @@ impl CacheStore for Ledger {
         Ok(twins.into_iter().collect())
     }
 
-    fn ties(&self, session: SessionKey) -> Result<Vec<(u64, Vec<Tie>)>, StoreError> {
+    fn ties(&self, session: SessionKey) -> Result<Vec<(GenerationNumber, Vec<Tie>)>, StoreError> {
         let mut all = self.held().derived(session)?.ties.clone();
         all.retain(|(_, ties)| !ties.is_empty());
         all.sort_by_key(|(generation, _)| *generation);

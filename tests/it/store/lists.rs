@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::fixture::number;
 use undertext::{
     model::{Card, MachineId, Place, Tie, TieKind, Timestamp},
     store::{Commit, SessionFilter},
@@ -124,12 +125,12 @@ fn a_tie_finds_the_sessions_of_a_format_that_have_it() {
             writer.name.format = if n == 2 { "pi" } else { "native" }.to_owned();
             let tie = |other: &str| Tie { kind: TieKind::Fork, other: other.into() };
             let mut begun = writer.begin();
-            begun.ties = vec![(1, vec![tie("o"), tie(id)]), (2, vec![tie("o")])];
+            begun.ties = vec![(number(1), vec![tie("o"), tie(id)]), (number(2), vec![tie("o")])];
             commit(store, begun).unwrap();
             if n % 2 == 1 {
                 // The same ties, of an operation that came later.
                 let mut next = writer.next(&[], |_| {});
-                next.ties = vec![(2, vec![tie("p"), tie("o"), tie("p")])];
+                next.ties = vec![(number(2), vec![tie("p"), tie("o"), tie("p")])];
                 commit(store, next).unwrap();
             }
         }
@@ -180,17 +181,20 @@ fn a_sub_agent_is_listed_when_asked_for_or_when_its_session_is_not_there() {
         };
         let mut agent = Writer::new(store, "s/agent");
         let tie = Tie { kind: TieKind::SubAgent, other: "s".into() };
-        commit(store, Commit { ties: vec![(1, vec![tie.clone()])], ..agent.begin() }).unwrap();
+        commit(store, Commit { ties: vec![(number(1), vec![tie.clone()])], ..agent.begin() })
+            .unwrap();
         assert_eq!(listed(false), "s/agent");
         commit(store, Writer::new(store, "s").begin()).unwrap();
         assert_eq!(listed(false), "s");
         assert_eq!(listed(true), "s s/agent");
         // Ties take the place of those that the generation had.
-        commit(store, Commit { ties: vec![(1, Vec::new())], ..agent.next(&[], |_| {}) }).unwrap();
+        commit(store, Commit { ties: vec![(number(1), Vec::new())], ..agent.next(&[], |_| {}) })
+            .unwrap();
         assert_eq!(listed(false), "s/agent s");
         let key = store.session(&agent.name).unwrap().unwrap();
         assert_eq!(store.ties(key).unwrap(), []);
-        commit(store, Commit { ties: vec![(1, vec![tie])], ..agent.next(&[], |_| {}) }).unwrap();
+        commit(store, Commit { ties: vec![(number(1), vec![tie])], ..agent.next(&[], |_| {}) })
+            .unwrap();
         assert_eq!(listed(false), "s");
     });
 }

@@ -6,7 +6,7 @@ use std::mem;
 use crate::fixture::number;
 use proptest::{collection::vec, prelude::*, sample::select};
 use undertext::{
-    model::{Command, Kind, NameTag, Origin, Parent, Tie, TieKind, Timestamp},
+    model::{Command, GenerationNumber, Kind, NameTag, Origin, Parent, Tie, TieKind, Timestamp},
     store::{
         Commit, Cursor, Derived, FactStore, MemoryStore, SessionKey, Sighting, SqliteStore, Store,
         StoreError, Transaction, whole_lines,
@@ -236,7 +236,7 @@ fn do_part(
         let mut begun = writers[s].begin();
         if SESSIONS[s].ends_with("agent") {
             let tie = Tie { kind: TieKind::SubAgent, other: SESSIONS[n % 2].into() };
-            begun.ties.push((1, vec![tie]));
+            begun.ties.push((number(1), vec![tie]));
         }
         assert_eq!(add(&begun, open), Ok(()));
     }
@@ -258,13 +258,13 @@ fn do_part(
         }
         Part::Untie(_) => {
             let next = writer.next(&[line(0, n)], |_| {});
-            add(&Commit { ties: vec![(1, Vec::new())], card: None, ..next }, open)
+            add(&Commit { ties: vec![(number(1), Vec::new())], card: None, ..next }, open)
         }
         Part::Rare(_) => add(&writer.rare(), open),
         Part::Tail(_) => {
             let undoes = number(writer.state.operations());
             let mut next = writer.clone().next(&[], |_| {});
-            let end = writer.state.ends[&1].clone();
+            let end = writer.state.ends[&GenerationNumber::FIRST].clone();
             next = writer.next(&[], |brought| {
                 let run = undertext::model::Run { start: end.end(), first: 0, count: 0, ..end };
                 // A second one at the same place of the same generation is no new place.
@@ -355,7 +355,7 @@ fn derived(store: &dyn Store, key: SessionKey, how: u8) -> Derived {
     Derived {
         records,
         twins: vec![NameTag::new(how.into())],
-        ties: vec![(1, vec![Tie { kind: TieKind::Continuation, other: "two".into() }])],
+        ties: vec![(number(1), vec![Tie { kind: TieKind::Continuation, other: "two".into() }])],
         card,
         state: store.state(key).unwrap(),
     }

@@ -89,8 +89,10 @@ const WRONG: &[Wrong] = &[
     bare("another hash", |c| c.operation.hash = OperationId::new([7; 32])),
     bare("another time", |c| c.operation.at = Timestamp(5)),
     bare("another command", |c| c.operation.command = Command::Clear { left: None }),
-    bare("a fact that the record does not hold", |c| c.operation.facts.gone.push(1)),
-    hashed("a fact that the record does not hold, hashed", |c| c.operation.facts.gone.push(1)),
+    bare("a fact that the record does not hold", |c| c.operation.facts.gone.push(number(1))),
+    hashed("a fact that the record does not hold, hashed", |c| {
+        c.operation.facts.gone.push(number(1));
+    }),
     hashed("a time that the record does not hold", |c| c.operation.at = Timestamp(5)),
     hashed("a record with more in it", |c| c.operation.record.extend([200, 1, 0])),
     hashed("a record with less in it", |c| c.operation.record.truncate(9)),
@@ -191,14 +193,23 @@ const WRONG: &[Wrong] = &[
         *n = n.minus(1);
     }),
     sealed("checkpoints in another order", |c| c.bulk.checkpoints.swap(0, 1)),
-    sealed("a file whose number does not follow", |c| c.operation.facts.files[0].n += 1),
-    sealed("a file whose number is given", |c| c.operation.facts.files[0].n = 1),
-    sealed("a generation whose number does not follow", |c| {
-        c.operation.facts.generations[0].n += 1;
+    sealed("a file whose number does not follow", |c| {
+        let n = &mut c.operation.facts.files[0].n;
+        *n = n.next();
     }),
-    sealed("a generation whose number is given", |c| c.operation.facts.generations[0].n = 1),
-    sealed("a run of no generation", |c| c.bulk.runs[0].generation = 0),
-    sealed("a run of a generation that is not begun", |c| c.bulk.runs[1].generation += 1),
+    sealed("a file whose number is given", |c| c.operation.facts.files[0].n = number(1)),
+    sealed("a generation whose number does not follow", |c| {
+        let n = &mut c.operation.facts.generations[0].n;
+        *n = n.next();
+    }),
+    sealed("a generation whose number is given", |c| {
+        c.operation.facts.generations[0].n = number(1);
+    }),
+    sealed("a run of no generation", |c| c.bulk.runs[0].generation = number(0)),
+    sealed("a run of a generation that is not begun", |c| {
+        let n = &mut c.bulk.runs[1].generation;
+        *n = n.next();
+    }),
     sealed("runs in another order", |c| c.bulk.runs.swap(0, 1)),
     sealed("a run that stands twice", |c| {
         let run = c.bulk.runs[1].clone();
@@ -236,7 +247,7 @@ const WRONG: &[Wrong] = &[
         c.bulk.checkpoints[0].place.horizon = TOO_GREAT;
     }),
     sealed("a checkpoint in a generation that never is", |c| {
-        c.bulk.checkpoints[0].place.generation = TOO_GREAT;
+        c.bulk.checkpoints[0].place.generation = number(TOO_GREAT);
     }),
     sealed("a checkpoint before a turn that never is", |c| {
         c.bulk.checkpoints[0].before = Some(u64::MAX);
@@ -245,7 +256,7 @@ const WRONG: &[Wrong] = &[
     sealed("an entry that never is", |c| c.bulk.origins[0].entry = TOO_GREAT),
     sealed("a name that is no tag", |c| c.records[0].name = Some(NameTag::new(TOO_GREAT))),
     sealed("a twin that is no tag", |c| c.twins.push(NameTag::new(u64::MAX))),
-    sealed("ties of a generation that never is", |c| c.ties.push((TOO_GREAT, Vec::new()))),
+    sealed("ties of a generation that never is", |c| c.ties.push((number(TOO_GREAT), Vec::new()))),
     sealed("too many turns", |c| {
         c.card = c.card.take().map(|card| Card { turns: TOO_GREAT, ..card });
     }),
@@ -256,7 +267,7 @@ const WRONG: &[Wrong] = &[
     bare("kept bytes in another order", |c| c.kept.swap(0, 2)),
     sealed("a kept file of another length", |c| c.operation.facts.containers[0].size += 1),
     sealed("a sidecar without bytes", |c| {
-        c.operation.facts.sidecars.push(Sidecar { file: 1, ..Sidecar::default() });
+        c.operation.facts.sidecars.push(Sidecar { file: number(1), ..Sidecar::default() });
     }),
 ];
 
@@ -281,7 +292,7 @@ fn good(store: &dyn Store, id: &str) -> (Vec<Commit>, Commit) {
         brought.facts = good.operation.facts.clone();
         brought.kept.clone_from(&good.kept);
         brought.facts.moves.push(Move { branch: given("b"), from: None, to: Some(place(4)) });
-        brought.bulk.runs.push(Run { generation: 2, first: 2, count: 2, ..Run::default() });
+        brought.bulk.runs.push(Run { generation: number(2), first: 2, count: 2, ..Run::default() });
         for n in 1..3 {
             let place = Position { head: None, ..place(n) };
             let note = Some(given(&format!("note {n}")));

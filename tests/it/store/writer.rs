@@ -5,9 +5,10 @@ use crate::fixture::number;
 use undertext::{
     model::{
         Base, Bulk, Card, Checkpoint, Command, Container, CutOff, Cutting, Digest, Entry, EntryId,
-        Facts, File, Gaps, Generation, Kind, LineId, MachineId, Move, NameTag, Operation, Origin,
-        Parent, Pending, Place, Position, Record, Rotation, Run, Running, SessionName, Sidecar,
-        State, Step, StoreId, Text, Tie, TieKind, Timestamp, Tombstone, Words, line,
+        Facts, File, FileNumber, Gaps, Generation, GenerationNumber, Kind, LineId, MachineId, Move,
+        NameTag, Operation, Origin, Parent, Pending, Place, Position, Record, Rotation, Run,
+        Running, SessionName, Sidecar, State, Step, StoreId, Text, Tie, TieKind, Timestamp,
+        Tombstone, Words, line,
     },
     store::{Commit, NewLine, Store},
 };
@@ -46,7 +47,7 @@ pub(crate) fn own(text: &str) -> Text {
 
 /// Returns the place of an entry in the first generation.
 pub(crate) fn place(head: u64) -> Position {
-    Position { generation: 1, head: Some(head), horizon: head }
+    Position { generation: number(1), head: Some(head), horizon: head }
 }
 
 /// Makes the operation of a commit again of what it says and of what the commit brings.
@@ -86,7 +87,7 @@ impl Writer {
         let key = store.session(name).unwrap().unwrap();
         let state = store.state(key).unwrap();
         let ids = store.entries(key, 0..u64::MAX).unwrap().iter().map(|entry| entry.id).collect();
-        let run = state.ends[&1].clone();
+        let run = state.ends[&GenerationNumber::FIRST].clone();
         let new = Self::new(store, &name.id);
         Self { state, ids, running: run.running, bytes: run.bytes, ..new }
     }
@@ -128,7 +129,7 @@ impl Writer {
         }
         if !lines.is_empty() {
             brought.bulk.runs.push(Run {
-                generation: 1,
+                generation: number(1),
                 start: first - 1,
                 first,
                 count: lines.len() as u64,
@@ -155,7 +156,7 @@ impl Writer {
             lines: new,
             records,
             twins: vec![NameTag::new(n)],
-            ties: vec![(1, vec![Tie { kind: TieKind::Beginning, other: format!("b{n}") }])],
+            ties: vec![(number(1), vec![Tie { kind: TieKind::Beginning, other: format!("b{n}") }])],
             card: Some(Card {
                 title: Some(self.name.id.clone()),
                 folder: Some("/project".into()),
@@ -175,11 +176,11 @@ impl Writer {
         self.next(&lines, |brought| {
             let facts = &mut brought.facts;
             let path = b"transcripts/\xff.jsonl".to_vec();
-            facts.files.push(File { n: 1, place: Place::Store(path) });
-            facts.generations.push(Generation { n: 1, file: Some(1) });
+            facts.files.push(File { n: number(1), place: Place::Store(path) });
+            facts.generations.push(Generation { n: number(1), file: Some(number(1)) });
             facts.moves.push(Move { branch: own("main"), from: None, to: Some(place(2)) });
             facts.current = Some(Step { from: None, to: Some(own("main")) });
-            facts.live = Some(Step { from: None, to: Some(1) });
+            facts.live = Some(Step { from: None, to: Some(number(1)) });
             brought.command = Command::New { about: own(r#"{"session":{}}"#) };
         })
     }
@@ -216,10 +217,10 @@ impl Writer {
         });
         let turned = self.next(&[], |brought| {
             let (facts, bulk) = (&mut brought.facts, &mut brought.bulk);
-            facts.files.push(File { n: 2, place: Place::default() });
-            facts.generations.push(Generation { n: 2, file: None });
+            facts.files.push(File { n: number(2), place: Place::default() });
+            facts.generations.push(Generation { n: number(2), file: None });
             bulk.runs.push(Run {
-                generation: 2,
+                generation: number(2),
                 start: 0,
                 first: 4,
                 count: 2,
@@ -232,10 +233,10 @@ impl Writer {
             facts.hidden = Some(Step { from: None, to: Some(1) });
             bulk.origins.push(Origin { entry: 3, origin: 1, cut: None });
             facts.rotations.push(Rotation {
-                file: 1,
+                file: number(1),
                 aside: b"\xfe".to_vec(),
-                old: 1,
-                new: 2,
+                old: number(1),
+                new: number(2),
                 inode: u64::MAX,
                 length: 9,
             });
@@ -251,7 +252,7 @@ impl Writer {
             brought.facts.hidden = Some(Step { from: Some(1), to: None });
             // Only the tail changed.
             brought.bulk.runs.push(Run {
-                generation: 1,
+                generation: number(1),
                 start: 6,
                 first: 0,
                 count: 0,
@@ -277,24 +278,34 @@ impl Writer {
         let line = format!("rare {n}").into_bytes();
         self.next(&[line], |brought| {
             let machine = MachineId::new(n << 60);
-            brought.facts.generations.push(Generation { n: generation, file: Some(file + 1) });
+            brought
+                .facts
+                .generations
+                .push(Generation { n: number(generation), file: Some(number(file + 1)) });
             let kept =
                 [b"\x28\xb5\x2f\xfd no frame".to_vec(), Vec::new(), b"a long answer".to_vec()];
             let told = |bytes: &Vec<u8>| (Digest::of_bytes(bytes), bytes.len() as u64);
             let [(one, a), (two, b), (three, c)] = [&kept[0], &kept[1], &kept[2]].map(told);
             let facts = &mut brought.facts;
             facts.files.extend([
-                File { n: file + 1, place: Place::Home(machine, b".agent/s.jsonl.zst".to_vec()) },
-                File { n: file + 2, place: Place::Path(machine, b"/tmp/\xff".to_vec()) },
+                File {
+                    n: number(file + 1),
+                    place: Place::Home(machine, b".agent/s.jsonl.zst".to_vec()),
+                },
+                File { n: number(file + 2), place: Place::Path(machine, b"/tmp/\xff".to_vec()) },
             ]);
-            facts.containers.push(Container { generation, digest: one, size: a });
+            facts.containers.push(Container {
+                generation: number(generation),
+                digest: one,
+                size: a,
+            });
             facts.sidecars.extend([
-                Sidecar { file: file + 2, digest: two, size: b },
-                Sidecar { file: file + 1, digest: three, size: c },
+                Sidecar { file: number(file + 2), digest: two, size: b },
+                Sidecar { file: number(file + 1), digest: three, size: c },
             ]);
-            facts.gone.extend([file + 1, 1]);
+            facts.gone.extend([file + 1, 1].map(FileNumber::new));
             facts.bases.push(Base {
-                generation,
+                generation: number(generation),
                 format: "codex".into(),
                 id: "other".into(),
                 entry: Some(EntryId::new([7; 32])),
@@ -312,7 +323,7 @@ impl Writer {
             facts.carried.push(number(n - 1));
             facts.tombstones.push(Tombstone { entry: 2, size: 12 });
             facts.current = Some(Step { from: Some(own("main")), to: Some(given("mine")) });
-            facts.live = Some(Step { from: Some(1), to: None });
+            facts.live = Some(Step { from: Some(number(1)), to: None });
             facts.moves.push(Move { branch: given("mine"), from: None, to: Some(place(2)) });
             brought.kept.extend(kept);
             brought.bulk.checkpoints.push(Checkpoint {
