@@ -36,7 +36,9 @@ one of what was left out before
    \"file\":PATH that holds it or null}
 and the sum of what stands: what is neither undone nor replaced again
   {\"type\":\"total\", \"replaced\":N, \"characters\":[before, after], \"tokens\":[before, after], \"hidden\":CHARACTERS,
-   \"earlier\":N}")]
+   \"earlier\":N}
+and of entries that are damaged, as log has them
+  {\"type\":\"damaged\", ...}")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -49,11 +51,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if context.answer_all(&audit.replaced)? {
         context.answer_all(&audit.earlier)?;
         context.answer(&total)?;
-        return Ok(Exit::Yes);
+        return context.tell_damaged(&audit.damaged);
     }
     if audit.replaced.is_empty() && audit.earlier.is_empty() {
         context.say("Nothing was cut in this session")?;
-        return Ok(Exit::Yes);
+        return context.tell_damaged(&audit.damaged);
     }
     context.output.page()?;
     show(context, &audit.replaced)?;
@@ -84,7 +86,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         context.show(&table)?;
     }
-    Ok(Exit::Yes)
+    context.tell_damaged(&audit.damaged)
 }
 
 fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError> {

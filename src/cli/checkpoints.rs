@@ -21,7 +21,9 @@ Examples:
 JSON: one object a checkpoint
   {\"type\":\"checkpoint\", \"checkpoint\":N, \"entry\":ID that it stands behind or null at the start,
    \"before\":ID of the turn that it was given for or null, \"words\":the turn's TEXT or null,
-   \"note\":TEXT or null, \"own\":the agent's own number, such as kimi:3, or null, \"operation\":N}")]
+   \"note\":TEXT or null, \"own\":the agent's own number, such as kimi:3, or null, \"operation\":N}
+and of each such turn that is damaged
+  {\"type\":\"damaged\", \"entry\":ID, \"problem\":TEXT}")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -31,7 +33,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (archive, session) = context.look(args.about.wanted()?)?;
     context.output.page()?;
     let mut table = Table::new([Align::Right, Align::Left, Align::Left]);
+    let mut damaged = Vec::new();
     for shown in ops::checkpoints(archive.store(), &session)? {
+        damaged.extend(shown.damaged());
         if context.answer(&shown)? {
             continue;
         }
@@ -39,6 +43,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let note = checkpoint.note.as_ref().map(Text::to_text);
         let (label, words) = match (&note, &shown.words) {
             (Some(note), _) => (Label::Note, note.as_str()),
+            (None, None) if shown.damage.is_some() => (Label::Error, "damaged"),
             (None, words) => (Label::Plain, words.as_deref().unwrap_or_default()),
         };
         let own = shown.own.as_deref().map(|own| format!("  {own}")).unwrap_or_default();
@@ -50,5 +55,5 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ]);
     }
     context.show(&table)?;
-    Ok(Exit::Yes)
+    context.tell_damaged(&damaged)
 }

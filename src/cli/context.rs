@@ -57,7 +57,9 @@ and with --settings one a value that a file sets
   {\"type\":\"setting\", \"key\":NAME, \"value\":VALUE, \"source\":\"user\" or \"store\",
    \"file\":PATH, \"line\":N, \"taken\":BOOL}
 ORIGIN is said, summary, kept, replayed, synthetic or merged. With --explain instead
-  {\"type\":\"explained\", \"entry\":ID, \"messages\":[N], \"why\":TEXT, \"changes\":[CHANGE]}")]
+  {\"type\":\"explained\", \"entry\":ID, \"messages\":[N], \"why\":TEXT, \"changes\":[CHANGE]}
+and of entries that are damaged, as log has them
+  {\"type\":\"damaged\", ...}")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -169,8 +171,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     } else {
         tell_people(context, &archive, &sent)?;
     }
+    let exit = context.tell_damaged(&found.damaged)?;
     keep_counts(context, archive, &session, &found);
-    Ok(Exit::Yes)
+    Ok(exit)
 }
 
 /// Reads the request from the command line and, where that is silent, from the settings.

@@ -38,7 +38,9 @@ then, in order
   {\"type\":\"changed\", \"one\":ID, \"other\":ID, \"diff\":the lines that differ, in the unified form}
 with --stat only the fork and
   {\"type\":\"stat\", \"same\":N, \"renewed\":N, \"changed\":N, \"one\":{\"entries\":N, \"characters\":N} on this side only,
-   \"other\":{..}}")]
+   \"other\":{..}}
+and of entries that are damaged, as log has them
+  {\"type\":\"damaged\", ...}")]
 pub(crate) struct Args {
     /// An entry: HEAD, HEAD~2, @7, a branch, or the beginning of an id [default: HEAD]
     #[arg(value_name = "ENTRY")]
@@ -85,6 +87,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let common = counted(found.common, "entry", "entries");
         context.say(&format!("{common} in common, up to {}", short(found.fork)))?;
     }
+    let told = context.tell_damaged(&found.damaged)?;
+    let exit = if told == Exit::No { told } else { exit };
     if args.stat {
         count_differences(context, &found)?;
         return Ok(exit);

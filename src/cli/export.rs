@@ -11,7 +11,7 @@ use undertext::ops::{self, Archive, Session};
 use undertext::report::{Exported, Line};
 
 use super::Context;
-use super::error::{CommandError, Exit};
+use super::error::{CommandError, Exit, Kind};
 use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -29,9 +29,12 @@ Examples:
 
 JSON: with --out one object
   {\"type\":\"export\", \"session\":ID, \"path\":PATH, \"bytes\":N}
+behind it one of each damaged entry that was left out
+  {\"type\":\"damaged\", \"entry\":ID, \"problem\":TEXT}
 and with --list one a state
   {\"type\":\"generation\", \"generation\":N, \"file\":PATH or null, \"entries\":N, \"bytes\":N,
    \"operation\":N that began it, \"container\":N bytes of the compressed file that held it or null, \"current\":whether the current branch stands in it BOOL}")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -56,8 +59,12 @@ pub(crate) struct Args {
     #[arg(long)]
     container: bool,
 
+    /// Leave out entries that are damaged, which are named, instead of writing nothing
+    #[arg(long, conflicts_with = "container")]
+    leave_damaged: bool,
+
     /// List the files and their states that can be written
-    #[arg(long, conflicts_with_all = ["out", "generation", "file", "container"])]
+    #[arg(long, conflicts_with_all = ["out", "generation", "file", "container", "leave_damaged"])]
     list: bool,
 }
 
@@ -73,27 +80,65 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let ends_so = |out: &PathBuf| out.extension().is_some_and(|end| end == "zst");
     let is_container = args.container || args.out.as_ref().is_some_and(ends_so);
-    let export = if is_container { ops::export_container } else { ops::export };
+    let mut damaged = Vec::new();
+    let mut export = |write: &mut dyn FnMut(&[u8]) -> io::Result<()>| -> Result<u64, CommandError> {
+        if is_container {
+            return Ok(ops::export_container(&archive, &session, generation, write)?);
+        }
+        if !args.leave_damaged {
+            return Ok(ops::export(&archive, &session, generation, write)?);
+        }
+        let (bytes, left) = ops::export_whole(&archive, &session, generation, write)?;
+        damaged = left;
+        Ok(bytes)
+    };
     let Some(out) = &args.out else {
         let mut write = |part: &[u8]| context.output.write_all(part);
-        export(&archive, &session, generation, &mut write)?;
+        let written = export(&mut write);
+        refused(context, (&archive, &session, generation), written)?;
+        let exit = context.tell_damaged(&damaged)?;
         if context.env.terminal.stdout {
             let file = context.free_name((&archive, &session))?;
             context.output.hint(Line::about("export").option("out", file).to("to write a file"));
         }
-        return Ok(Exit::Yes);
+        return Ok(exit);
     };
     let path = context.env.current_dir.join(out);
     let mut bytes = 0;
-    write_file(&path, args.force, &mut |file| {
+    let written = write_file(&path, args.force, &mut |file| {
         let mut write = |part: &[u8]| file.write_all(part);
-        bytes = export(&archive, &session, generation, &mut write)?;
+        bytes = export(&mut write)?;
         Ok(())
-    })?;
+    });
+    refused(context, (&archive, &session, generation), written)?;
     let exported = Exported { session: &session.name.id, path: out, bytes };
     context.answer(&exported)?;
     context.output.note(&format!("Wrote {} to {}", units::size(bytes), safe::path(out)));
-    Ok(Exit::Yes)
+    context.tell_damaged(&damaged)
+}
+
+/// Names the damaged entries for which a file was not written.
+fn refused<T>(
+    context: &mut Context,
+    (archive, session, generation): (&Archive, &Session, Option<GenerationNumber>),
+    written: Result<T, CommandError>,
+) -> Result<T, CommandError> {
+    match written {
+        Err(error) if error.is_damage() => {
+            let mut look = |_: &[u8]| Ok(());
+            let damaged = match ops::export_whole(archive, session, generation, &mut look) {
+                Ok((_, damaged)) if !damaged.is_empty() => damaged,
+                _ => return Err(error),
+            };
+            context.tell_damaged(&damaged)?;
+            let are = if damaged.len() == 1 { "is" } else { "are" };
+            let why =
+                anyhow!("{} of its entries {are} damaged, and it is not written", damaged.len());
+            let rest = Line::about("export").flag("leave-damaged").to("write the rest of it");
+            Err(CommandError::new(Kind::Failed, why).hinted(rest))
+        }
+        written => written,
+    }
 }
 
 fn list(context: &mut Context, archive: &Archive, session: &Session) -> Result<(), CommandError> {

@@ -34,7 +34,9 @@ JSON: one object a stretch, the newest first, each before its parents
 and before them one of each branch that stands before the first entry
   {\"type\":\"branch\", \"branch\":NAME, \"entry\":null, \"head\":whether it is current BOOL}
 and behind them, of a session that was made of another one, as sessions has it
-  {\"type\":\"kin\", ...}")]
+  {\"type\":\"kin\", ...}
+and of damaged entries that were met, as log has them
+  {\"type\":\"damaged\", ...}")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -52,7 +54,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if context.answer_all(&graph.nodes)? {
         context.answer_all(&graph.kin)?;
-        return Ok(Exit::Yes);
+        return context.tell_damaged(&graph.damaged);
     }
     context.output.page()?;
     let (styles, columns) = (context.output.styles(), context.output.width());
@@ -61,5 +63,5 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(kin) = &graph.kin {
         context.say(&common::kin_words(kin))?;
     }
-    Ok(Exit::Yes)
+    context.tell_damaged(&graph.damaged)
 }

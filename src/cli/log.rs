@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use undertext::model::EntryId;
 use undertext::ops;
-use undertext::report::Line;
+use undertext::report::{Hint, Line};
 
 use super::Context;
 use super::common::number;
@@ -33,7 +34,9 @@ KIND is user, note, assistant, result, system, boundary, summary, meta or opaque
   {\"block\":\"call\", \"id\":ID, \"name\":NAME, \"input\":JSON, or TEXT if it is none}
   {\"block\":\"result\", \"id\":ID of the call, \"text\":TEXT, \"error\":whether the tool failed BOOL}
   {\"block\":\"image\", \"bytes\":N}
-  {\"block\":\"other\", \"name\":NAME}")]
+  {\"block\":\"other\", \"name\":NAME}
+and in the place of an entry that is damaged
+  {\"type\":\"damaged\", \"entry\":ID, \"problem\":TEXT}")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -73,8 +76,22 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             n => format!("{n} entries, such as {id}: {what}"),
         });
     }
-    if context.answer_all(&log.lines)? {
-        return Ok(Exit::Yes);
+    let in_place: Vec<EntryId> =
+        log.lines.iter().filter(|line| line.damage.is_some()).map(|line| line.id).collect();
+    if context.json {
+        for line in &log.lines {
+            match line.damaged() {
+                Some(damaged) => context.answer(&damaged)?,
+                None => context.answer(line)?,
+            };
+        }
+    }
+    let (shown, met): (Vec<_>, Vec<_>) =
+        log.damaged.into_iter().partition(|damaged| in_place.contains(&damaged.entry));
+    let exit = context.tell_damaged(&met)?;
+    let exit = if shown.is_empty() { exit } else { Exit::No };
+    if context.json {
+        return Ok(exit);
     }
     if log.lines.is_empty() {
         context.output.note("Nothing has been said yet");
@@ -90,5 +107,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         command: &command,
     };
     conversation::write(&mut context.output, &log.lines, manner)?;
-    Ok(Exit::Yes)
+    if !shown.is_empty() && met.is_empty() {
+        context.output.hint(Hint::mend());
+    }
+    Ok(exit)
 }

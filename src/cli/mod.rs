@@ -21,6 +21,7 @@ mod common;
 mod compact;
 mod completions;
 mod context;
+mod damage;
 mod diff;
 mod doctor;
 mod env;

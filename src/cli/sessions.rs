@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use undertext::model::Timestamp;
 use undertext::ops::{self, Kin};
-use undertext::report::{Line, ListedSession};
+use undertext::report::{Line, ListedSession, Listing};
 use undertext::store::SessionFilter;
 
 use super::error::{CommandError, Exit};
@@ -33,6 +33,8 @@ JSON: one object a session
    {\"bond\":fork, sub-agent or continuation, \"session\":ID, \"held\":whether the store has it BOOL,
     \"continues\":whether nothing was copied and its history begins there BOOL, \"shown\":whether that history is shown BOOL,
     \"here\":ID of the last entry that was taken over or null, \"there\":ID of that entry in the other or null}}
+and one of each session that cannot be read
+  {\"type\":\"damaged\", \"session\":ID, \"agent\":NAME, \"problem\":TEXT}
 and with --hide or --show
   {\"type\":\"hide\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"hidden\":BOOL, \"operation\":N}")]
 pub(crate) struct Args {
@@ -122,9 +124,9 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         limit: Some(args.number),
         ..SessionFilter::default()
     };
-    let sessions = ops::list(&archive, &filter)?;
+    let Listing { sessions, damaged } = ops::list(&archive, &filter)?;
     if context.answer_all(&sessions)? {
-        return Ok(Exit::Yes);
+        return context.tell_damaged_sessions(&damaged);
     }
     context.output.page()?;
     let digits = digits(&sessions);
@@ -152,7 +154,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         ]);
     }
     context.show(&table)?;
-    Ok(Exit::Yes)
+    context.tell_damaged_sessions(&damaged)
 }
 
 /// Returns the id of a session as a list shows it next to others.

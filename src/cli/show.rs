@@ -38,7 +38,9 @@ with --grep one a line that matches
   {\"type\":\"line\", \"line\":N, \"text\":all of it}
 with --hidden or --diff one a text, in order
   {\"type\":\"hidden\", \"entry\":ID, \"origin\":ID of the entry that holds all of it, \"call\":ID that is answered,
-   \"part\":N of the text in the answer, from 0, \"shown\":CHARACTERS, \"hidden\":CHARACTERS, \"text\":what is hidden}")]
+   \"part\":N of the text in the answer, from 0, \"shown\":CHARACTERS, \"hidden\":CHARACTERS, \"text\":what is hidden}
+and of entries that are damaged, as log has them
+  {\"type\":\"damaged\", ...}")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
     /// The entry: HEAD, HEAD~2, @7 (the turn of checkpoint 7), a branch, or the beginning of an id
@@ -130,6 +132,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let shown = ops::show(&archive, &session, &target)?;
     let (line, bytes) = shown.ok_or_else(|| SessionError::NoEntry(wanted.to_owned()))?;
+    if let Some(damaged) = line.damaged() {
+        if !context.json && !args.raw {
+            head(context, &line, target.branch.as_deref())?;
+        }
+        return context.tell_damaged(&[damaged]);
+    }
     if args.raw {
         context.output.write_all(&bytes)?;
         return Ok(Exit::Yes);

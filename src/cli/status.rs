@@ -34,7 +34,9 @@ JSON: one object
     \"source\":by whose word the window is as context has it, \"model\":NAME or null} or null if the window is too small}
 and with --layers
   {\"type\":\"layers\", \"session\":ID, \"layers\":{\"system\":OBJECT or null, \"session\":OBJECT or null,
-   \"conversation\":OBJECT, \"tools\":[OBJECT], \"workspace\":OBJECT or null}}")]
+   \"conversation\":OBJECT, \"tools\":[OBJECT], \"workspace\":OBJECT or null}}
+and of entries that are damaged, as log has them
+  {\"type\":\"damaged\", ...}")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -56,8 +58,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let full =
         full.map(|full| (models::rule(&settings).near(full.window.tokens, full.tokens), full));
     let standing = Standing { session: &session, status: &status, full: full.as_ref() };
+    let damaged = full.as_ref().map(|(_, full)| full.damaged.clone()).unwrap_or_default();
     if context.answer(&standing)? {
-        return Ok(Exit::Yes);
+        return context.tell_damaged(&damaged);
     }
     let mut table = Table::new([Align::Left, Align::Left]);
     let mut row = |name: &str, label, text: &str| {
@@ -117,7 +120,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
     }
     context.show(&table)?;
-    Ok(Exit::Yes)
+    context.tell_damaged(&damaged)
 }
 
 fn layers(

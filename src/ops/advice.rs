@@ -158,7 +158,9 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
         E::Foreign { .. } => vec!["name another folder with --store".into()],
         E::ReadOnly { .. } => vec!["reading commands still work".into()],
         E::Full => vec![full()],
-        E::Corrupt { .. } => vec![Line::new("verify").to("see what is damaged")],
+        E::Corrupt { .. } => {
+            vec![Line::new("verify").to("see what is damaged"), Hint::mend()]
+        }
         E::Busy | E::Conflict => vec!["try again".into()],
         _ => Vec::new(),
     }

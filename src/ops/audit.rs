@@ -9,8 +9,7 @@ use crate::{
     model::{Command, Kind, OperationNumber, Timestamp},
     ops::OpsError,
     report::{Audit, Omitted, Replaced},
-    session::{Session, entry_ids, ids::NEAR},
-    store::whole_lines,
+    session::{Damages, Session, entry_ids, ids::NEAR},
     sync::Archive,
 };
 
@@ -56,7 +55,9 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
         });
     }
     let replaces = origins.iter().map(|(_, origin)| (origin.entry, origin.origin)).collect();
-    Ok(Audit { replaced, earlier: earlier(archive, session, &replaces)? })
+    let damages = Damages::gathered();
+    let earlier = earlier(archive, session, &replaces, &damages)?;
+    Ok(Audit { replaced, earlier, damaged: damages.met(archive.store(), session)? })
 }
 
 /// Returns the omissions that an agent's records tell; records that stand for others say nothing new.
@@ -64,6 +65,7 @@ fn earlier(
     archive: &Archive,
     session: &Session,
     replaces: &BTreeMap<u64, u64>,
+    damages: &Damages,
 ) -> Result<Vec<Omitted>, OpsError> {
     if !session.format.traits().tells_omissions {
         return Ok(Vec::new());
@@ -81,7 +83,7 @@ fn earlier(
             .map(|record| (record.n, record.time))
             .collect();
         let entries: Vec<u64> = times.keys().copied().collect();
-        whole_lines(archive.store(), session.key, &entries, &mut |n, line| {
+        damages.lines(archive.store(), session.key, &entries, &mut |n, line| {
             let told = Raw::object(&line).map(|record| session.format.earlier(record));
             let time = times.get(&n).copied().flatten();
             found.extend(told.into_iter().flatten().map(|one| (n, time, one)));

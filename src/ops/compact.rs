@@ -32,7 +32,7 @@ use crate::{
     },
     report::{Compacted, Part, Parts, Planned},
     session::{
-        Session,
+        Damages, Session,
         plan::{Plan, Steps, branch_text, given},
     },
     sync::{
@@ -60,7 +60,8 @@ struct Found {
 
 impl Found {
     fn of(archive: &Archive, session: &Session, wanted: &Compacting<'_>) -> Result<Self, OpsError> {
-        let material = material(archive, session, None, wanted.asked, usize::MAX)?;
+        let material =
+            material(archive, session, None, wanted.asked, usize::MAX, &Damages::default())?;
         let mut order: Vec<usize> = (0..material.items.len()).collect();
         if let Some(front) = order.get_mut(..front(&material.items)) {
             front.sort_by_key(|at| material.items.get(*at).is_some_and(|i| i.message.is_summary));

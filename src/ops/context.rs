@@ -13,7 +13,7 @@ use crate::{
         material::{Asked, Material, front, material, seen},
     },
     report::{Context, Explained, Fullness},
-    session::{Session, SessionError, Target, View},
+    session::{Damages, Session, SessionError, Target, View},
     sync::Archive,
     wire::{Interface, Traits},
 };
@@ -30,7 +30,7 @@ const MODEL_WITHIN: usize = 1024;
 pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<Fullness, OpsError> {
     let mut limit = NEWEST;
     loop {
-        let found = self::prepared(archive, session, None, asked, limit)?;
+        let found = self::prepared(archive, session, None, asked, limit, &Damages::gathered())?;
         let is_whole = found.path.len() < limit;
         let tokens = found.reported.unwrap_or_else(|| found.tokens());
         let is_least = !is_whole && found.reported.is_none();
@@ -38,7 +38,8 @@ pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<F
         let has_window = found.told.model.is_none() || found.told.window.is_some();
         let has_model = found.model.is_some() && has_window || limit >= MODEL_WITHIN;
         if is_whole || has_model && (!is_least || tokens > found.window.tokens) {
-            return Ok(Fullness { model: found.model, window: found.window, tokens, is_least });
+            let (model, window, damaged) = (found.model, found.window, found.damaged);
+            return Ok(Fullness { model, window, tokens, is_least, damaged });
         }
         limit = limit.saturating_mul(4);
     }
@@ -46,14 +47,24 @@ pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<F
 
 /// Returns the request that a model would be sent at a target, or where the current branch stands.
 ///
-/// The window is looked at first: if it is too small, nothing else is read.
+/// The window is looked at first: if it is too small, nothing else is read. Damaged entries are left out, and named.
 pub fn context(
     archive: &Archive,
     session: &Session,
     target: Option<&Target>,
     asked: &Asked,
 ) -> Result<Context, OpsError> {
-    prepared(archive, session, target.map(|target| target.position), asked, usize::MAX)
+    let position = target.map(|target| target.position);
+    prepared(archive, session, position, asked, usize::MAX, &Damages::gathered())
+}
+
+/// Returns the request that a model is sent where the current branch stands; a damaged entry is an error.
+pub(super) fn whole_context(
+    archive: &Archive,
+    session: &Session,
+    asked: &Asked,
+) -> Result<Context, OpsError> {
+    prepared(archive, session, None, asked, usize::MAX, &Damages::default())
 }
 
 /// Returns the request that a model would be sent of the last `limit` entries that led to a position.
@@ -63,8 +74,9 @@ fn prepared(
     position: Option<Position>,
     asked: &Asked,
     limit: usize,
+    damages: &Damages,
 ) -> Result<Context, OpsError> {
-    let found = material(archive, session, position, asked, limit)?;
+    let found = material(archive, session, position, asked, limit, damages)?;
     let Material { model, told, window, counting, mut items, path, sent, reported, fresh } = found;
     // Instructions stand before the summary of the conversation under them.
     let front = front(&items);
@@ -103,6 +115,7 @@ fn prepared(
         path,
         sent,
         fresh,
+        damaged: damages.met(archive.store(), session)?,
     })
 }
 

@@ -26,11 +26,10 @@ use crate::{
     ops::OpsError,
     report::{Diff, Difference, Side},
     session::{
-        Session, Target, View, content,
+        Damages, Session, Target, View, content,
         lines::{self, Line},
         origins, ranges,
     },
-    store::whole_lines,
     sync::Archive,
     wire::Graph,
 };
@@ -49,7 +48,8 @@ pub fn diff(
     one: (&Session, &Target),
     other: (&Session, &Target),
 ) -> Result<Diff, OpsError> {
-    let (a, b) = (path(archive, one)?, path(archive, other)?);
+    let damages = (Damages::gathered(), Damages::gathered());
+    let (a, b) = (path(archive, one, &damages.0)?, path(archive, other, &damages.1)?);
     let common = a.iter().zip(&b).take_while(|(a, b)| a.1 == b.1).count();
     let fork = common.checked_sub(1).and_then(|last| a.get(last)).map(|(_, id, _)| *id);
     let (a, b) = (a.get(common..).unwrap_or_default(), b.get(common..).unwrap_or_default());
@@ -61,20 +61,29 @@ pub fn diff(
         archive,
         one,
         other,
-        a: marks(archive, one.0, a, &known_b)?,
-        b: marks(archive, other.0, b, &known_a)?,
+        a: marks(archive, one.0, a, &known_b, &damages.0)?,
+        b: marks(archive, other.0, b, &known_a, &damages.1)?,
+        damages: &damages,
         rows: Vec::new(),
     };
     sides.compare()?;
-    Ok(Diff { fork, common: common as u64, rows: sides.rows })
+    let rows = sides.rows;
+    let mut damaged = damages.0.met(archive.store(), one.0)?;
+    for found in damages.1.met(archive.store(), other.0)? {
+        if !damaged.contains(&found) {
+            damaged.push(found);
+        }
+    }
+    Ok(Diff { fork, common: common as u64, rows, damaged })
 }
 
 /// Returns the entries of the conversation that lead to a target, with their ids and lines.
 fn path(
     archive: &Archive,
     (session, target): (&Session, &Target),
+    damages: &Damages,
 ) -> Result<Vec<(u64, EntryId, EntryId)>, OpsError> {
-    let view = View::new(archive.store(), session, target.position, None);
+    let view = View::new(archive.store(), session, target.position, None).gathering(damages);
     let mut entries = view.path(usize::MAX)?.entries;
     let mut kept = Vec::with_capacity(entries.len());
     for entry in entries.drain(..) {
@@ -85,7 +94,7 @@ fn path(
     let mut path = Vec::with_capacity(kept.len());
     for range in ranges(&kept) {
         let entries = archive.store().entries(session.key, range.clone())?;
-        let alone = content::alone(archive.store(), session.key, range)?;
+        let alone = content::alone(archive.store(), session.key, range, damages)?;
         let both = entries.into_iter().zip(alone);
         path.extend(both.map(|(entry, line)| (entry.n, entry.id, line)));
     }
@@ -97,11 +106,12 @@ fn marks(
     session: &Session,
     side: &[(u64, EntryId, EntryId)],
     known: &BTreeSet<EntryId>,
+    damages: &Damages,
 ) -> Result<Vec<Mark>, OpsError> {
     let unknown: Vec<u64> =
         side.iter().filter(|(.., line)| !known.contains(line)).map(|(n, ..)| *n).collect();
     let mut said = BTreeMap::new();
-    whole_lines(archive.store(), session.key, &unknown, &mut |n, line| {
+    damages.lines(archive.store(), session.key, &unknown, &mut |n, line| {
         let mut hasher = blake3::Hasher::new();
         match Raw::object(&line) {
             Some(record) => {
@@ -129,6 +139,7 @@ struct Sides<'a> {
     other: (&'a Session, &'a Target),
     a: Vec<Mark>,
     b: Vec<Mark>,
+    damages: &'a (Damages, Damages),
     rows: Vec<Difference>,
 }
 
@@ -215,8 +226,12 @@ impl Sides<'_> {
     }
 
     fn lines(&self, side: Side, entries: &[u64]) -> Result<Vec<Line>, OpsError> {
-        let (session, target) = if side == Side::One { self.one } else { self.other };
+        let ((session, target), damages) = match side {
+            Side::One => (self.one, &self.damages.0),
+            Side::Other => (self.other, &self.damages.1),
+        };
         let view = View::new(self.archive.store(), session, target.position, None);
+        let view = view.gathering(damages);
         Ok(lines::lines(self.archive.store(), session, &view, entries)?)
     }
 }

@@ -23,13 +23,12 @@ use crate::{
     ops::{OpsError, note},
     report::{GraphNode, GraphView},
     session::{
-        Session, SessionError, View,
+        Damages, Session, SessionError, View,
         checkpoints::{self, Places},
         kin,
         replay::Replays,
         stretches::{Stretch, is_aside, stretches},
     },
-    store::whole_lines,
     sync::{Archive, states},
     wire::{self, Departure, Graph},
 };
@@ -58,9 +57,10 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
         .iter()
         .filter_map(|(name, at)| Some((name.clone(), replays.operation(*at)?)))
         .collect();
-    let mut states = States::of(archive, session)?;
+    let damages = Damages::gathered();
+    let mut states = States::of(archive, session, &damages)?;
     let start = Position::default();
-    let view = View::new(archive.store(), session, start, None);
+    let view = View::new(archive.store(), session, start, None).gathering(&damages);
     let (web, asides, view) = gather(archive, session, view, branches, &states, &replays, all)?;
     let known: BTreeSet<u64> = web.nodes.iter().copied().collect();
     let mut heads_now: BTreeMap<u64, Vec<String>> = BTreeMap::new();
@@ -77,7 +77,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             || states.left.contains_key(&entry)
     };
     let stretches = stretches(&web, &view, &replays, all, ends)?;
-    let mut facts = Facts::read(archive, session, &stretches)?;
+    let mut facts = Facts::read(archive, session, &stretches, &damages)?;
     let nodes = stretches.into_iter().enumerate().map(|(node, stretch)| {
         let Stretch { said: first, last, entries, cut, parents, is_leaf, .. } = stretch;
         let branches = heads.get(&last).cloned().unwrap_or_default();
@@ -92,6 +92,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             kind: record.kind,
             time: record.time,
             words: said.words,
+            damage: damages.of(first),
             is_from_later: record.kind == Kind::Note && said.is_from_later,
             entries,
             cut,
@@ -110,7 +111,8 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
         })
     });
     let nodes = nodes.collect::<Result<_, OpsError>>()?;
-    Ok(GraphView { nodes, current, empty, before, kin: kin(archive.store(), session)? })
+    let damaged = damages.met(archive.store(), session)?;
+    Ok(GraphView { nodes, current, empty, before, kin: kin(archive.store(), session)?, damaged })
 }
 
 /// The states of files that were taken in, and how the agent left those that it set aside.
@@ -125,7 +127,7 @@ struct States {
 }
 
 impl States {
-    fn of(archive: &Archive, session: &Session) -> Result<Self, OpsError> {
+    fn of(archive: &Archive, session: &Session, damages: &Damages) -> Result<Self, OpsError> {
         let mut states = Self::default();
         let mut rotated: BTreeMap<u64, Position> = BTreeMap::new();
         let mut live = None;
@@ -149,7 +151,8 @@ impl States {
         let order: Vec<Position> = rotated.into_values().chain(live).collect();
         for pair in order.windows(2) {
             let [old, next] = pair else { continue };
-            let look = |at: &Position| View::new(archive.store(), session, *at, None);
+            let view = |at: &Position| View::new(archive.store(), session, *at, None);
+            let look = |at| view(at).gathering(damages);
             let (old, next) = (look(old), look(next));
             let Some(departure) = session.format.departure(&old, &next)? else { continue };
             let Some(head) = session.format.head(&old)? else { continue };
@@ -260,7 +263,12 @@ struct Said {
 }
 
 impl Facts {
-    fn read(archive: &Archive, session: &Session, stretches: &[Stretch]) -> Result<Self, OpsError> {
+    fn read(
+        archive: &Archive,
+        session: &Session,
+        stretches: &[Stretch],
+        damages: &Damages,
+    ) -> Result<Self, OpsError> {
         let mut firsts: Vec<u64> = stretches.iter().map(|stretch| stretch.said).collect();
         firsts.sort_unstable();
         let mut wanted: Vec<u64> = stretches.iter().map(|stretch| stretch.last).collect();
@@ -277,7 +285,7 @@ impl Facts {
             }
         }
         let mut said = BTreeMap::new();
-        whole_lines(archive.store(), session.key, &firsts, &mut |n, line| {
+        damages.lines(archive.store(), session.key, &firsts, &mut |n, line| {
             let record = Raw::object(&line);
             let uuid = record.and_then(|record| session.format.envelope(record).name);
             let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();

@@ -5,21 +5,41 @@ use std::collections::BTreeSet;
 use crate::{
     model::SessionName,
     ops::OpsError,
-    report::ListedSession,
-    session::{Bond, kin},
-    store::SessionFilter,
+    report::{DamagedSession, ListedSession, Listing},
+    session::{Bond, kin, listing},
+    store::{SessionFilter, StoreError},
     sync::Archive,
 };
 
-/// Returns the sessions that a filter lets through, the newest first, each with the session that it was made of.
-pub fn list(archive: &Archive, filter: &SessionFilter) -> Result<Vec<ListedSession>, OpsError> {
-    let mut listed = Vec::new();
-    for found in archive.sessions(filter)? {
-        let session = archive.session(&found.name)?;
-        let kin = session.map(|session| kin(archive.store(), &session)).transpose()?.flatten();
-        listed.push(ListedSession { name: found.name, card: found.card, kin });
+/// Returns the sessions that a filter lets through, the newest first, each with the session that it was made of. Those that
+/// cannot be read are named next to them.
+pub fn list(archive: &Archive, filter: &SessionFilter) -> Result<Listing, OpsError> {
+    let store = archive.store();
+    let found = listing::listed(store, filter)?;
+    let mut damaged: Vec<DamagedSession> = Vec::new();
+    let mut damage = |name: SessionName, error: OpsError| match error {
+        OpsError::Store(error @ StoreError::Corrupt { .. }) => {
+            damaged.push(DamagedSession { name, problem: error.to_string() });
+            Ok(())
+        }
+        error => Err(error),
+    };
+    for (name, error) in found.damaged {
+        damage(name, error.into())?;
     }
-    Ok(below_parents(listed))
+    let mut sessions = Vec::new();
+    for found in found.listed {
+        let session = archive.session(&found.name)?;
+        let kin = match session.map(|session| kin(store, &session)).transpose() {
+            Ok(kin) => kin.flatten(),
+            Err(error) => {
+                damage(found.name.clone(), error.into())?;
+                None
+            }
+        };
+        sessions.push(ListedSession { name: found.name, card: found.card, kin });
+    }
+    Ok(Listing { sessions: below_parents(sessions), damaged })
 }
 
 /// Puts sub-agents below the session that they work for.

@@ -15,8 +15,7 @@ use crate::{
     json::Raw,
     model::{Command, Kind, Message, OperationNumber, Position, Role},
     ops::{OpsError, counted::count},
-    session::{Session, View},
-    store::whole_lines,
+    session::{Damages, Session, View},
     sync::Archive,
     wire::{Telling, Told},
 };
@@ -72,6 +71,7 @@ pub(super) fn material(
     position: Option<Position>,
     asked: &Asked,
     limit: usize,
+    damages: &Damages,
 ) -> Result<Material, OpsError> {
     // A window that was asked for decides alone, before anything is read.
     let early = asked.resolve(&Told::default(), None);
@@ -80,7 +80,8 @@ pub(super) fn material(
     }
     let tip = archive.store().state(session.key)?;
     let view = position.or(tip.position());
-    let view = view.map(|at| View::new(archive.store(), session, at, tip.growth().cloned()));
+    let look = |at| View::new(archive.store(), session, at, tip.growth().cloned());
+    let view = view.map(|at| look(at).gathering(damages));
     let mut found = seen(archive, session, view.as_ref(), asked, limit)?;
     guard(&found.window)?;
     let model = found.model.as_deref();
@@ -219,7 +220,7 @@ fn items(
         replayed.insert(origin.entry, is);
     }
     let mut items: Vec<Item> = Vec::with_capacity(entries.len());
-    whole_lines(archive.store(), session.key, entries, &mut |entry, line| {
+    view.damages().lines(archive.store(), session.key, entries, &mut |entry, line| {
         let record = Raw::object(&line);
         let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
         let is_history = messages.len() > 1;

@@ -61,7 +61,8 @@ pub use material::Asked;
 pub use new::{Layers, hide, new};
 pub use origin::{hidden, original};
 pub use read::{
-    elsewhere, export, export_container, generation_of, is_behind, left_for, show, status,
+    elsewhere, export, export_container, export_whole, generation_of, is_behind, left_for, show,
+    status,
 };
 pub use rebuild::{rebuild, rebuild_all};
 pub use recover::recover;
@@ -81,9 +82,9 @@ pub use crate::{
         Summary, Surroundings, Truncated, Turned, Undone, Verified,
     },
     session::{
-        Bond, Elsewhere, Gap, Kin, Line, Log, Reader, RecentCall, Renewed, Session, SessionError,
-        Shown, Target, View, checkpoints, entry_ids, find_entry, find_place, find_session, kin,
-        log, log_all, messages, short_name,
+        Bond, Damaged, Elsewhere, Gap, Kin, Line, Log, Reader, RecentCall, Renewed, Session,
+        SessionError, Shown, Target, View, checkpoints, entry_ids, find_entry, find_place,
+        find_session, kin, log, log_all, messages, short_name,
     },
     sync::{
         AgentFolder, Ambient, Archive, Held, Here, Imported, Machine, Manner, Notice, Oddity,

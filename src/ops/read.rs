@@ -11,12 +11,11 @@ use crate::{
     ops::OpsError,
     report::Status,
     session::{
-        Elsewhere, Session, SessionError, Target, View, checkpoints, content,
+        Damaged, Damages, Elsewhere, Session, SessionError, Target, View, checkpoints, content,
         ids::entry_id,
         kin,
         lines::{self, Line},
     },
-    store::whole_lines,
     sync::{
         Archive, Held, beside,
         live_file::{self, live_file},
@@ -24,19 +23,21 @@ use crate::{
     },
 };
 
-/// Returns an entry and the bytes of its line; of a checkpoint that stands before a turn, the turn.
+/// Returns an entry and the bytes of its line, which are none if it is damaged; of a checkpoint that stands before a turn,
+/// the turn.
 pub fn show(
     archive: &Archive,
     session: &Session,
     target: &Target,
 ) -> Result<Option<(Line, Vec<u8>)>, OpsError> {
     let Some(entry) = lines::entry_of(archive.store(), session, target)? else { return Ok(None) };
-    let view = View::new(archive.store(), session, target.position, None);
+    let damages = Damages::gathered();
+    let view = View::new(archive.store(), session, target.position, None).gathering(&damages);
     let Some(line) = lines::lines(archive.store(), session, &view, &[entry])?.pop() else {
         return Ok(None);
     };
     let mut bytes = Vec::new();
-    whole_lines(archive.store(), session.key, &[entry], &mut |_, found| bytes = found)?;
+    damages.lines(archive.store(), session.key, &[entry], &mut |_, found| bytes = found)?;
     Ok(Some((line, bytes)))
 }
 
@@ -63,11 +64,35 @@ pub fn generation_of(
     }
 }
 
-/// Writes the bytes of a generation, or of the one in which the current branch stands, and returns how many they are.
+/// Writes the bytes of a generation, or of the one in which the current branch stands, and returns how many they are; a
+/// damaged entry is an error.
 pub fn export(
     archive: &Archive,
     session: &Session,
     generation: Option<GenerationNumber>,
+    each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> Result<u64, OpsError> {
+    write(archive, session, generation, &Damages::default(), each)
+}
+
+/// Writes what is whole of a generation, or of the one in which the current branch stands, and returns how many bytes that
+/// is, and the damaged entries that are left out.
+pub fn export_whole(
+    archive: &Archive,
+    session: &Session,
+    generation: Option<GenerationNumber>,
+    each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> Result<(u64, Vec<Damaged>), OpsError> {
+    let damages = Damages::gathered();
+    let bytes = write(archive, session, generation, &damages, each)?;
+    Ok((bytes, damages.met(archive.store(), session)?))
+}
+
+fn write(
+    archive: &Archive,
+    session: &Session,
+    generation: Option<GenerationNumber>,
+    damages: &Damages,
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, OpsError> {
     let tip = archive.store().state(session.key)?;
@@ -78,7 +103,7 @@ pub fn export(
         return Err(OpsError::NoGeneration { wanted: generation, newest });
     }
     let runs = archive.store().runs(session.key, generation, 0)?;
-    Ok(content::write(archive.store(), session, &runs, each)?)
+    Ok(content::write_whole(archive.store(), session, &runs, damages, each)?)
 }
 
 /// Writes the compressed file that held a generation, or the one in which the current branch stands, as it lay on the disk,

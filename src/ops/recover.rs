@@ -19,7 +19,9 @@ use crate::{
         stages::SummaryError,
     },
     model::OperationNumber,
-    ops::{Bound, Compacting, Context, OpsError, compact, context, oversized, truncate},
+    ops::{
+        Bound, Compacting, Context, OpsError, compact, context::whole_context, oversized, truncate,
+    },
     report::Recovered,
     session::Session,
     sync::{Archive, Workspace},
@@ -39,7 +41,7 @@ pub fn recover<T>(
     attempt: &mut dyn FnMut(&Context) -> Result<T, ModelError>,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Recovered<T>, OpsError> {
-    let first = match context(archive, session, None, wanted.asked) {
+    let first = match whole_context(archive, session, wanted.asked) {
         Err(OpsError::Window { tokens, least }) => {
             let session = session.name.id.clone();
             return Err(Unrecovered::Blocked { session, window: tokens, least }.into());
@@ -121,7 +123,7 @@ impl<T> Surgery<'_, '_, T> {
     }
 
     fn look(&self) -> Result<Context, OpsError> {
-        context(self.archive, self.session, None, self.wanted.asked)
+        whole_context(self.archive, self.session, self.wanted.asked)
     }
 
     /// Compacts; None if there was nothing to compact, no use in it, or no time.

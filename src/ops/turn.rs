@@ -22,7 +22,10 @@ use crate::{
         tokens,
     },
     model::{Block, Message, Role, Usage},
-    ops::{Compacting, Context, OpsError, append::append_told, context, recover::recover},
+    ops::{
+        Compacting, Context, OpsError, append::append_told, context::whole_context,
+        recover::recover,
+    },
     report::{Call, Turned},
     session::Session,
     sync::{Archive, Workspace},
@@ -74,7 +77,7 @@ pub fn turn(
     let beside = turning.compacting.beside + beside.sum::<u64>();
     let wanted = Compacting { beside, log: Some(&log), ..turning.compacting };
     // Before the prompt is written, so that an impossible turn leaves nothing.
-    let first = match context(archive, session, None, wanted.asked) {
+    let first = match whole_context(archive, session, wanted.asked) {
         Err(OpsError::Window { tokens, least }) => {
             let session = session.name.id.clone();
             return Err(Unrecovered::Blocked { session, window: tokens, least }.into());
@@ -120,7 +123,7 @@ pub fn turn(
             turned.answered += 1;
         }
     }
-    let last = context(archive, session, None, wanted.asked)?;
+    let last = whole_context(archive, session, wanted.asked)?;
     turned.tokens = wanted.tokens(&last);
     Ok(turned)
 }

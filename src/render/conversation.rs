@@ -127,6 +127,9 @@ impl Manner<'_> {
             head = format!("{rule} {head} {rule}");
         }
         writeln!(out, "{head}")?;
+        if let Some(damage) = &line.damage {
+            self.indented(out, Some((Label::Error, format!("damaged: {damage}"))))?;
+        }
         for block in line.messages.iter().flat_map(Message::parts) {
             match block {
                 Block::Text(text) => self.text(out, line, text, (Label::Plain, LINES))?,

@@ -122,6 +122,9 @@ fn message(
     }
     let taken: usize =
         before.iter().chain(&after).map(|(_, text)| safe::width(text) + 2).sum::<usize>();
+    if node.damage.is_some() {
+        before.push((Label::Error, "damaged".to_owned()));
+    }
     let words = safe::line(&node.words);
     let words = safe::clip(&words, room.saturating_sub(taken).max(LEAST_WORDS));
     if !words.is_empty() {

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     model::{CutOff, EntryId, OperationNumber, Timestamp},
+    session::Damaged,
     wire::Earlier,
 };
 
@@ -60,6 +61,8 @@ pub struct Audit {
     pub replaced: Vec<Replaced>,
     /// By the agent, before the session was taken in.
     pub earlier: Vec<Omitted>,
+    /// The entries that could not be asked for such omissions.
+    pub damaged: Vec<Damaged>,
 }
 
 impl Audit {

@@ -6,7 +6,7 @@ use crate::{
         self, Change, Item, Prepared, Shape, plan::Nearness, tokens::Counting, window::Window,
     },
     model::EntryId,
-    session::Session,
+    session::{Damaged, Session},
     wire::Told,
 };
 
@@ -35,6 +35,8 @@ pub struct Context {
     pub sent: Vec<u64>,
     /// The counts made for the first time: for each entry the tokens of its messages.
     pub fresh: Vec<(u64, Vec<u64>)>,
+    /// The damaged entries, which are left out.
+    pub damaged: Vec<Damaged>,
 }
 
 impl Context {

@@ -3,7 +3,10 @@
 use serde::Serialize;
 
 use super::shape::report;
-use crate::{model::EntryId, session::Line};
+use crate::{
+    model::EntryId,
+    session::{Damaged, Line},
+};
 
 /// A side of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -37,6 +40,8 @@ pub struct Diff {
     pub common: u64,
     /// The rows behind the fork, in order.
     pub rows: Vec<Difference>,
+    /// The damaged entries that were met: of these only the ids were compared.
+    pub damaged: Vec<Damaged>,
 }
 
 report!(Diff, "fork", |it| { entry: it.fork, common: it.common });

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::shape::report;
 use crate::{
     model::{Block, Checkpoint, CheckpointNumber, EntryId, Message, Text},
-    session::{Line, Shown},
+    session::{Damaged, Line, Shown},
 };
 
 /// The texts that an entry hides.
@@ -48,6 +48,8 @@ impl HiddenText {
         self.whole.get(..self.seam).unwrap_or(&self.whole)
     }
 }
+
+report!(Damaged, "damaged", |it| { entry: it.entry, problem: it.problem });
 
 report!(Line, "entry", |it| {
     entry: it.id,

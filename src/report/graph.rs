@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{entry::marks, shape::report};
 use crate::{
     model::{Checkpoint, CheckpointNumber, EntryId, Kind, OperationNumber, Timestamp},
-    session::Kin,
+    session::{Damaged, Kin},
     wire::Departure,
 };
 
@@ -30,6 +30,8 @@ pub struct GraphNode {
     pub time: Option<Timestamp>,
     /// Its first words.
     pub words: String,
+    /// The damage of that entry, which then has no words.
+    pub damage: Option<String>,
     /// How many entries it holds.
     pub entries: u64,
     /// How many of them hide a part of their origins.
@@ -70,6 +72,8 @@ pub struct GraphView {
     pub before: BTreeMap<String, OperationNumber>,
     /// The session that it was made of.
     pub kin: Option<Kin>,
+    /// The damaged entries that were met.
+    pub damaged: Vec<Damaged>,
 }
 
 report!(GraphNode, "node", |it| {

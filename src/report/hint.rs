@@ -79,6 +79,11 @@ impl Hint {
         Line::new("sessions").to("list the sessions")
     }
 
+    /// Returns the hint to mend what is damaged.
+    pub fn mend() -> Self {
+        Line::new("doctor").flag("fix").to("mend what files still hold")
+    }
+
     /// Returns the hint to read about every key of the settings, after other words.
     pub fn settings(words: &str) -> Self {
         let words = if words.is_empty() { String::new() } else { format!("{words}; ") };

@@ -42,7 +42,10 @@ pub use place::{
 };
 pub use session::{Attached, Concealed, Created, Outcome};
 pub use shape::{Changed, Report};
-pub use status::{Conversation, Fullness, Layered, ListedSession, Standing, Status, Surroundings};
+pub use status::{
+    Conversation, DamagedSession, Fullness, Layered, ListedSession, Listing, Standing, Status,
+    Surroundings,
+};
 pub use store::{Ailment, Cure, Examined, Finding, SessionStats, Severity, Stats, Verified};
 pub use truncate::{Bounded, Oversized, Truncated};
 pub use turn::{Call, Turned};

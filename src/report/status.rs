@@ -9,7 +9,7 @@ use super::shape::{object, report};
 use crate::{
     context::{plan::Nearness, window::Window},
     model::{Card, CheckpointNumber, EntryId, Position, SessionName, Timestamp},
-    session::{Elsewhere, Kin, RecentCall, Session},
+    session::{Damaged, Elsewhere, Kin, RecentCall, Session},
 };
 
 /// Where a session stands.
@@ -52,6 +52,8 @@ pub struct Fullness {
     pub tokens: u64,
     /// Whether there may be more, which were not counted because the window is full without them.
     pub is_least: bool,
+    /// The damaged entries, which are not counted.
+    pub damaged: Vec<Damaged>,
 }
 
 /// Where a session stands, and how near its context is to its compaction, if it has a window.
@@ -163,3 +165,27 @@ pub struct ListedSession {
 }
 
 report!(ListedSession, "session");
+
+/// A session whose card cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedSession {
+    /// Its name.
+    pub name: SessionName,
+    /// The damage.
+    pub problem: String,
+}
+
+report!(DamagedSession, "damaged", |it| {
+    session: it.name.id,
+    agent: it.name.format,
+    problem: it.problem,
+});
+
+/// The sessions of a list.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Those that can be shown.
+    pub sessions: Vec<ListedSession>,
+    /// Those that cannot, whether or not they belong in the list.
+    pub damaged: Vec<DamagedSession>,
+}

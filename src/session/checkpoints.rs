@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, ops::Range};
 use crate::{
     json::Raw,
     model::{Checkpoint, CheckpointNumber, EntryId, Kind, Message, OperationNumber, Position},
-    session::{Session, SessionError, View, entry_ids, replay::Replays},
-    store::{Store, whole_lines},
+    session::{Damaged, Damages, Session, SessionError, View, entry_ids, replay::Replays},
+    store::Store,
     wire::{Failure, Graph},
 };
 
@@ -27,6 +27,15 @@ pub struct Shown {
     pub before: Option<EntryId>,
     /// The first words of that turn.
     pub words: Option<String>,
+    /// The damage of that turn, which then has no words.
+    pub damage: Option<String>,
+}
+
+impl Shown {
+    /// Returns the turn as a damaged entry, if it is one.
+    pub fn damaged(&self) -> Option<Damaged> {
+        Some(Damaged { entry: self.before?, problem: self.damage.clone()? })
+    }
 }
 
 /// How many checkpoints are looked at together, from the newest on.
@@ -102,7 +111,8 @@ fn shown(
     let heads = given.iter().filter_map(|(_, checkpoint)| checkpoint.place.head);
     let ids = entry_ids(store, session, &heads.chain(wanted.iter().copied()).collect())?;
     let mut words = BTreeMap::new();
-    whole_lines(store, session.key, &wanted, &mut |n, line| {
+    let damages = Damages::gathered();
+    damages.lines(store, session.key, &wanted, &mut |n, line| {
         let record = Raw::object(&line);
         let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
         words.insert(n, messages.first().map(Message::text).unwrap_or_default());
@@ -112,7 +122,8 @@ fn shown(
         let own = own_selector(session, &checkpoint);
         let entry = checkpoint.place.head.and_then(|head| ids.get(&head).copied());
         let before = turn.and_then(|turn| ids.get(&turn).copied());
-        Shown { checkpoint, operation, own, entry, turn, before, words }
+        let damage = turn.and_then(|n| damages.of(n));
+        Shown { checkpoint, operation, own, entry, turn, before, words, damage }
     };
     Ok(given.into_iter().zip(turns).map(show).collect())
 }

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, io, ops::Range};
 
 use crate::{
     model::{Entry, EntryId, GenerationNumber, LineId, Run},
-    session::{Session, SessionError},
-    store::{SessionKey, Store, StoreError, whole_lines},
+    session::{Damages, Session, SessionError},
+    store::{SessionKey, Store, StoreError},
 };
 
 /// How many lines are asked for at a time.
@@ -18,7 +18,19 @@ pub(crate) fn write(
     runs: &[Run],
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, SessionError> {
-    write_from(store, session, runs, 0, each)
+    write_from(store, session, runs, 0, &Damages::default(), each)
+}
+
+/// Hands over what is whole of the bytes of runs, the tail of the last one included, and returns how many they are; a
+/// damaged line is left out with the separator before it.
+pub(crate) fn write_whole(
+    store: &dyn Store,
+    session: &Session,
+    runs: &[Run],
+    damages: &Damages,
+    each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> Result<u64, SessionError> {
+    write_from(store, session, runs, 0, damages, each)
 }
 
 /// Hands over the bytes of runs from the entry at a place on.
@@ -27,6 +39,7 @@ fn write_from(
     session: &Session,
     runs: &[Run],
     place: u64,
+    damages: &Damages,
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, SessionError> {
     let mut written = 0;
@@ -44,9 +57,12 @@ fn write_from(
         let end = run.first + run.count;
         for from in (run.first + before..end).step_by(usize::try_from(BATCH).unwrap_or(1)) {
             let batch: Vec<u64> = (from..end.min(from + BATCH)).collect();
-            whole_lines(store, session.key, &batch, &mut |_, line| {
-                put(separators.next().unwrap_or_default());
-                put(&line);
+            damages.each_line(store, session.key, &batch, &mut |_, line| {
+                let separator = separators.next().unwrap_or_default();
+                if let Some(line) = line {
+                    put(separator);
+                    put(&line);
+                }
             })?;
         }
     }
@@ -71,7 +87,7 @@ pub(crate) fn last(
         let place = end.saturating_sub(count);
         let runs = store.runs(session.key, generation, place)?;
         let mut bytes = Vec::new();
-        write_from(store, session, &runs, place, &mut |part| {
+        write_from(store, session, &runs, place, &Damages::default(), &mut |part| {
             bytes.extend_from_slice(part);
             Ok(())
         })?;
@@ -97,17 +113,18 @@ pub(crate) fn bytes(
 }
 
 /// Returns, for each of these entries, the id that its line has by itself, wherever it stands: that of a line with a name
-/// says it already.
+/// says it already, and that of a damaged line stands in its place.
 pub(crate) fn alone(
     store: &dyn Store,
     session: SessionKey,
     range: Range<u64>,
+    damages: &Damages,
 ) -> Result<Vec<EntryId>, StoreError> {
     let entries = store.entries(session, range)?;
     let linked = entries.iter().filter(|entry| entry.link.is_some());
     let linked: Vec<u64> = linked.map(|entry| entry.n).collect();
     let mut found = BTreeMap::new();
-    whole_lines(store, session, &linked, &mut |n, line| {
+    damages.lines(store, session, &linked, &mut |n, line| {
         found.insert(n, EntryId::of(None, LineId::of(&line)));
     })?;
     let id = |entry: &Entry| found.get(&entry.n).copied().unwrap_or(entry.id);

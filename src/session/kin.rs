@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use crate::{
     json::Raw,
     model::{EntryId, IdPrefix, Kind, Position, SessionName, Tie, TieKind, Timestamp},
-    session::{Elsewhere, Gap, Session, SessionError, View, ids::entry_id},
+    session::{Damages, Elsewhere, Gap, Session, SessionError, View, ids::entry_id},
     store::Store,
     wire::Graph,
 };
@@ -131,6 +131,7 @@ fn is_own(store: &dyn Store, session: &Session, other: &str) -> Result<bool, Ses
     let tip = store.state(session.key)?;
     let Some(position) = tip.position() else { return Ok(false) };
     let view = View::new(store, session, position, tip.growth().cloned());
+    let view = view.gathering(&Damages::gathered());
     let is_missing = |found: Elsewhere| found.file == other && found.gap == Gap::Missing;
     Ok(view.has_file(other)? || view.elsewhere()?.is_some_and(is_missing))
 }
@@ -195,7 +196,9 @@ impl<'a> Side<'a> {
         let horizon = store.runs(session.key, at, 0)?.last().map_or(0, crate::model::Run::end);
         let position = Position { generation: at, head: None, horizon };
         // The entries that were taken over stand in the first of the files that lead to the newest one.
-        let view = View::new(store, session, position, None).into_first()?;
+        // A damaged record is like no other, and no reason not to compare the rest.
+        let view = View::new(store, session, position, None).gathering(&Damages::gathered());
+        let view = view.into_first()?;
         let mut entries = Vec::new();
         let mut is_named = false;
         for entry in view.sequence()? {

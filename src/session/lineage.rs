@@ -99,7 +99,7 @@ impl View<'_> {
         base.pending = self.pending.as_ref().map(|pending| pending.of(position.generation));
         base.behind.clone_from(&self.behind);
         base.behind.insert(self.position.generation);
-        base
+        base.gathering(&self.damages)
     }
 
     fn find_begin(&self) -> Result<Begins, SessionError> {

@@ -6,7 +6,7 @@ use crate::{
     json::Raw,
     model::{Block, Checkpoint, CheckpointNumber, EntryId, Kind, Message, Timestamp},
     session::{
-        Session, SessionError, Target, View,
+        Damaged, Damages, Session, SessionError, Target, View,
         checkpoints::{self, Places},
         ranges,
     },
@@ -41,6 +41,15 @@ pub struct Line {
     pub marks: Vec<Checkpoint>,
     /// Its messages: empty unless it is part of the conversation, several where it stands for a history.
     pub messages: Vec<Message>,
+    /// The damage of its record, of which then nothing else is known than what was derived from it.
+    pub damage: Option<String>,
+}
+
+impl Line {
+    /// Returns the entry as a damaged one, if it is.
+    pub fn damaged(&self) -> Option<Damaged> {
+        Some(Damaged { entry: self.id, problem: self.damage.clone()? })
+    }
 }
 
 /// A stretch of a conversation.
@@ -50,6 +59,8 @@ pub struct Log {
     pub lines: Vec<Line>,
     /// The repairs that were needed to find them.
     pub repairs: Vec<Repair>,
+    /// The damaged entries that were met, whether they are among these or on the way to them.
+    pub damaged: Vec<Damaged>,
 }
 
 /// Returns the conversation up to a target, or up to the head of the current branch; of many entries the last `limit`.
@@ -72,10 +83,7 @@ pub fn log(
         }
         if is_whole || entries.len() >= limit {
             entries.drain(..entries.len().saturating_sub(limit));
-            return Ok(Log {
-                lines: lines(store, session, &view, &entries)?,
-                repairs: path.repairs,
-            });
+            return read(store, session, &view, &entries, path.repairs);
         }
         asked = asked.saturating_mul(2);
     }
@@ -108,7 +116,19 @@ pub fn log_all(
         entries.extend(asides.remove(&Some(entry)).unwrap_or_default());
     }
     entries.drain(..entries.len().saturating_sub(limit));
-    Ok(Log { lines: lines(store, session, &view, &entries)?, repairs: path.repairs })
+    read(store, session, &view, &entries, path.repairs)
+}
+
+/// Reads the entries of a log.
+fn read(
+    store: &dyn Store,
+    session: &Session,
+    view: &View<'_>,
+    entries: &[u64],
+    repairs: Vec<Repair>,
+) -> Result<Log, SessionError> {
+    let lines = lines(store, session, view, entries)?;
+    Ok(Log { lines, repairs, damaged: view.damages().met(store, session)? })
 }
 
 /// Returns whether records of a kind are not part of the conversation.
@@ -116,7 +136,7 @@ pub(crate) fn is_aside(kind: Kind) -> bool {
     matches!(kind, Kind::Meta | Kind::Opaque)
 }
 
-/// Returns the session as it is seen from a target, or from where the current branch stands.
+/// Returns the session as it is seen from a target, or from where the current branch stands; damaged lines are gathered.
 pub(crate) fn view<'a>(
     store: &'a dyn Store,
     session: &'a Session,
@@ -124,10 +144,11 @@ pub(crate) fn view<'a>(
 ) -> Result<Option<View<'a>>, SessionError> {
     let tip = store.state(session.key)?;
     let position = target.map(|target| target.position).or(tip.position());
-    Ok(position.map(|position| View::new(store, session, position, tip.growth().cloned())))
+    let view = |at| View::new(store, session, at, tip.growth().cloned());
+    Ok(position.map(|at| view(at).gathering(&Damages::gathered())))
 }
 
-/// Reads entries, in this order.
+/// Reads entries, in this order; a damaged one is there without its messages, if the view goes on behind it.
 pub(crate) fn lines(
     store: &dyn Store,
     session: &Session,
@@ -141,8 +162,8 @@ pub(crate) fn lines(
         ids.extend(store.entries(session.key, range)?.into_iter().map(|entry| (entry.n, entry.id)));
     }
     let mut lines = Vec::with_capacity(entries.len());
-    whole_lines(store, session.key, entries, &mut |n, line| {
-        let record = Raw::object(&line);
+    view.damages().each_line(store, session.key, entries, &mut |n, line| {
+        let record = line.as_deref().and_then(Raw::object);
         let envelope = record.map(|record| session.format.envelope(record));
         lines.push(Line {
             n,
@@ -154,10 +175,15 @@ pub(crate) fn lines(
             own: None,
             marks: Vec::new(),
             messages: record.map(|record| session.format.messages(record)).unwrap_or_default(),
+            damage: view.damages().of(n),
         });
     })?;
     for line in &mut lines {
-        line.kind = view.record(line.n)?.kind;
+        let record = view.record(line.n)?;
+        line.kind = record.kind;
+        if line.damage.is_some() {
+            line.time = record.time;
+        }
         if let Some(places) = &places {
             let before = places.before(view, line.n)?;
             line.checkpoint = before.map(|checkpoint| checkpoint.n);

@@ -5,6 +5,7 @@
 
 pub(crate) mod checkpoints;
 pub(crate) mod content;
+mod damage;
 pub(crate) mod derive;
 mod elsewhere;
 mod error;
@@ -13,6 +14,7 @@ pub(crate) mod ids;
 pub(crate) mod kin;
 mod lineage;
 pub(crate) mod lines;
+pub(crate) mod listing;
 pub(crate) mod oddities;
 pub(crate) mod origins;
 pub(crate) mod plan;
@@ -28,6 +30,8 @@ mod view;
 
 pub(crate) use checkpoints::marker;
 pub use checkpoints::{Shown, checkpoints};
+pub use damage::Damaged;
+pub(crate) use damage::Damages;
 pub(crate) use derive::Deriver;
 pub use elsewhere::{Elsewhere, Gap};
 pub use error::SessionError;

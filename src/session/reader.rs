@@ -6,7 +6,7 @@
 use crate::{
     model::{OperationId, Position},
     session::{
-        Session, SessionError, View,
+        Damages, Session, SessionError, View,
         lines::{Line, is_aside, lines},
     },
     store::Store,
@@ -146,7 +146,8 @@ impl Reader {
 
     fn view<'a>(&self, store: &'a dyn Store, position: Option<Position>) -> Option<View<'a>> {
         let Session { key, format, .. } = self.session;
-        position.map(|position| View::over(store, Some(key), format, position))
+        let view = |at| View::over(store, Some(key), format, at);
+        position.map(|at| view(at).gathering(&Damages::gathered()))
     }
 }
 

@@ -10,8 +10,8 @@ use std::{collections::BTreeMap, path::Path};
 use crate::{
     json::Raw,
     model::{Checkpoint, GenerationNumber, IdPrefix, NameTag, Position},
-    session::{Session, SessionError, View, checkpoints},
-    store::{Listed, SessionFilter, Store, whole_lines},
+    session::{Damages, Session, SessionError, View, checkpoints, listing},
+    store::{Listed, SessionFilter, Store, StoreError},
     wire::{self, Graph},
 };
 
@@ -53,7 +53,7 @@ pub fn find_session(
             limit: Some(1),
             ..SessionFilter::default()
         };
-        let newest = store.sessions(&here)?.pop();
+        let newest = sessions(store, &here)?.pop();
         return known(newest.ok_or_else(|| SessionError::NoSessionHere(folder.to_owned()))?);
     };
     if wanted.is_empty() {
@@ -70,8 +70,17 @@ pub fn find_session(
     if let Some(found) = alone(by_beginning(store, wanted, None)?, wanted)? {
         return known(found);
     }
-    let titled = store.sessions(&SessionFilter { title: Some(wanted.to_owned()), ..all })?;
+    let titled = sessions(store, &SessionFilter { title: Some(wanted.to_owned()), ..all })?;
     known(alone(titled, wanted)?.ok_or_else(|| SessionError::NoSession(wanted.to_owned()))?)
+}
+
+/// Returns the sessions that a filter lets through; if it lets none through, one whose card is damaged may be meant.
+fn sessions(store: &dyn Store, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
+    let mut found = listing::listed(store, filter)?;
+    match found.damaged.pop() {
+        Some((_, error)) if found.listed.is_empty() => Err(error),
+        _ => Ok(found.listed),
+    }
 }
 
 /// Returns the sessions whose id begins with a word: the one with exactly this id if there is one, and sub-agents only
@@ -91,11 +100,11 @@ fn by_beginning(
         hidden: true,
         ..SessionFilter::default()
     };
-    let mut found = store.sessions(&beginning)?;
+    let mut found = sessions(store, &beginning)?;
     if !found.iter().any(|listed| listed.name.id == wanted) {
         // The ids of sub-agents begin with their session's id.
         let every = SessionFilter { sub_agents: true, ..beginning };
-        let mut every = store.sessions(&every)?;
+        let mut every = sessions(store, &every)?;
         every.retain(|listed| is_meant(&listed.name.id, wanted));
         let is_exact = every.iter().any(|listed| listed.name.id == wanted);
         found = if found.is_empty() || is_exact || !agent.is_empty() { every } else { found };
@@ -245,12 +254,24 @@ fn by_id(store: &dyn Store, session: &Session, wanted: &str) -> Result<Vec<u64>,
     let (low, high) = NameTag::bounds(wanted);
     let candidates = store.named(session.key, low, high)?;
     let mut bearers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    whole_lines(store, session.key, &candidates, &mut |n, line| {
+    let mut damaged = Vec::new();
+    Damages::gathered().each_line(store, session.key, &candidates, &mut |n, line| {
+        let Some(line) = line else {
+            damaged.push(n);
+            return;
+        };
         let name = Raw::object(&line).and_then(|record| session.format.envelope(record).name);
         if let Some(name) = name.filter(|name| name.starts_with(wanted)) {
             bearers.entry(name).or_default().push(n);
         }
     })?;
+    for n in damaged {
+        // Of a damaged record its tag is left, which tells a whole name.
+        let record = store.records(session.key, n..n + 1)?.pop();
+        if record.and_then(|record| record.name) == Some(NameTag::of(wanted)) {
+            bearers.entry(wanted.to_owned()).or_default().push(n);
+        }
+    }
     let mut named = BTreeMap::new();
     for (name, bearers) in bearers {
         named.extend(seen(store, session, &bearers)?.map(|n| (name, n)));

@@ -14,8 +14,8 @@ use crate::{
         Bulk, EntryId, Facts, GenerationNumber, Kind, LineId, NameTag, Parent, Position, Record,
         Run,
     },
-    session::{Session, SessionError, content, elsewhere::Begins},
-    store::{NewLine, SessionKey, Store, StoreError, whole_lines},
+    session::{Damages, Session, SessionError, content, elsewhere::Begins},
+    store::{NewLine, SessionKey, Store, StoreError},
     wire::{Before, Failure, Format, Graph, Link, Path},
 };
 
@@ -81,6 +81,8 @@ pub struct View<'a> {
     pub(super) begins: OnceCell<Begins>,
     /// The generations that go on from this one.
     pub(super) behind: BTreeSet<GenerationNumber>,
+    /// What is done about damaged lines.
+    pub(super) damages: Damages,
 }
 
 impl<'a> View<'a> {
@@ -119,7 +121,18 @@ impl<'a> View<'a> {
             before: OnceCell::new(),
             begins: OnceCell::new(),
             behind: BTreeSet::new(),
+            damages: Damages::default(),
         }
+    }
+
+    /// Goes on behind damaged lines, which are gathered: a damaged record says nothing.
+    pub(crate) fn gathering(self, damages: &Damages) -> Self {
+        Self { damages: damages.clone(), ..self }
+    }
+
+    /// Returns what is done about damaged lines.
+    pub(crate) fn damages(&self) -> &Damages {
+        &self.damages
     }
 
     /// Looks at another generation, with the records that were read so far at hand.
@@ -198,7 +211,7 @@ impl<'a> View<'a> {
         for range in ranges(entries) {
             let held = range.start..range.end.min(first);
             if !held.is_empty() {
-                ids.extend(content::alone(self.store, self.key()?, held)?);
+                ids.extend(content::alone(self.store, self.key()?, held, &self.damages)?);
             }
             for entry in range.start.max(first)..range.end {
                 ids.push(EntryId::of(None, LineId::of(&self.line(entry)?)));
@@ -478,7 +491,7 @@ impl Graph for View<'_> {
             return Ok(line.bytes().to_vec());
         }
         let mut found = Vec::new();
-        whole_lines(self.store, self.key()?, &[entry], &mut |_, line| found = line)?;
+        self.damages.lines(self.store, self.key()?, &[entry], &mut |_, line| found = line)?;
         Ok(found)
     }
 

@@ -63,16 +63,21 @@ pub struct SessionFilter {
 
 impl SessionFilter {
     /// Returns whether a session belongs in the list; this leaves out the question of sub-agents.
-    pub(super) fn matches(&self, listed: &Listed) -> bool {
+    pub(crate) fn matches(&self, listed: &Listed) -> bool {
         let wanted = |filter: &Option<String>, value: Option<&str>| {
             filter.as_deref().is_none_or(|filter| Some(filter) == value)
         };
         (self.hidden || !listed.card.hidden)
-            && wanted(&self.format, Some(&listed.name.format))
             && wanted(&self.folder, listed.card.folder.as_deref())
             && wanted(&self.title, listed.card.title.as_deref())
             && self.since.is_none_or(|since| since <= listed.card.active)
-            && self.prefix.as_deref().is_none_or(|prefix| listed.name.id.starts_with(prefix))
+            && self.may_match(&listed.name)
+    }
+
+    /// Returns whether a session of this name may belong in the list.
+    pub(crate) fn may_match(&self, name: &SessionName) -> bool {
+        self.format.as_ref().is_none_or(|format| *format == name.format)
+            && self.prefix.as_ref().is_none_or(|prefix| name.id.starts_with(prefix))
     }
 }
 

@@ -8,6 +8,7 @@ mod checkpoint;
 mod compact;
 mod context;
 mod cut;
+mod damage;
 mod diff;
 mod export;
 mod faults;

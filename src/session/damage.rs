@@ -1,0 +1,98 @@
+//! Damage: entries whose lines a reader asked for and did not get.
+//!
+//! A verb that changes a session needs each line that it asks for, and fails at the first damaged one. A verb that shows a
+//! session goes on with the others and names the damaged ones in its answer.
+
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
+
+use crate::{
+    model::EntryId,
+    session::{Session, SessionError, entry_ids},
+    store::{SessionKey, Store, StoreError},
+};
+
+/// An entry whose line is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damaged {
+    /// The entry.
+    pub entry: EntryId,
+    /// The damage.
+    pub problem: String,
+}
+
+/// What a reader does about damaged lines: by default it fails at the first one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Damages(Option<Rc<RefCell<BTreeMap<u64, String>>>>);
+
+impl Damages {
+    /// Has a reader go on behind damaged lines, which are gathered here.
+    pub(crate) fn gathered() -> Self {
+        Self(Some(Rc::default()))
+    }
+
+    /// Hands over the lines of these entries, in this order; without the one that is damaged, if the reader goes on.
+    pub(crate) fn each_line(
+        &self,
+        store: &dyn Store,
+        session: SessionKey,
+        entries: &[u64],
+        each: &mut dyn FnMut(u64, Option<Vec<u8>>),
+    ) -> Result<(), StoreError> {
+        let mut failed = None;
+        store.lines(session, entries, &mut |n, line| match line {
+            _ if failed.is_some() => {}
+            Ok(line) => each(n, Some(line)),
+            Err(error) => match self.gather(n, error) {
+                Ok(()) => each(n, None),
+                Err(error) => failed = Some(error),
+            },
+        })?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Hands over the lines of these entries that are whole, in this order.
+    pub(crate) fn lines(
+        &self,
+        store: &dyn Store,
+        session: SessionKey,
+        entries: &[u64],
+        each: &mut dyn FnMut(u64, Vec<u8>),
+    ) -> Result<(), StoreError> {
+        self.each_line(store, session, entries, &mut |n, line| {
+            if let Some(line) = line {
+                each(n, line);
+            }
+        })
+    }
+
+    /// Gathers the damage of an entry, unless the reader is to fail at it.
+    fn gather(&self, n: u64, error: StoreError) -> Result<(), StoreError> {
+        match (&self.0, error) {
+            (Some(gathered), StoreError::Corrupt { problem, .. }) => {
+                gathered.borrow_mut().insert(n, problem);
+                Ok(())
+            }
+            (_, error) => Err(error),
+        }
+    }
+
+    /// Returns the damage of an entry, if it was met.
+    pub(crate) fn of(&self, n: u64) -> Option<String> {
+        self.0.as_ref().and_then(|gathered| gathered.borrow().get(&n).cloned())
+    }
+
+    /// Returns the damaged entries that were met, in order.
+    pub(crate) fn met(
+        &self,
+        store: &dyn Store,
+        session: &Session,
+    ) -> Result<Vec<Damaged>, SessionError> {
+        let Some(gathered) = &self.0 else { return Ok(Vec::new()) };
+        let gathered = gathered.borrow();
+        let ids = entry_ids(store, session, &gathered.keys().copied().collect())?;
+        let damaged = |(n, problem): (&u64, &String)| {
+            Some(Damaged { entry: *ids.get(n)?, problem: problem.clone() })
+        };
+        Ok(gathered.iter().filter_map(damaged).collect())
+    }
+}

@@ -1,0 +1,198 @@
+//! Damage: a reading command names what it cannot read, shows all the rest, and ends with 1; a change works where it needs
+//! nothing of what is lost.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use rusqlite::Connection;
+
+use super::{conversation, json, store};
+use crate::env::TestEnv;
+
+/// The page size of a database.
+const PAGE: usize = 4096;
+
+/// Opens the database of a machine, with all operations in its tables.
+fn database(env: &TestEnv) -> Connection {
+    crate::fixture::settle(&store(env));
+    Connection::open(store(env).join("store.db")).unwrap()
+}
+
+/// Begins a session of two turns and takes the line of one entry away from its store.
+fn damaged(n: i64) -> TestEnv {
+    let env = TestEnv::new();
+    conversation(&env);
+    let changed = database(&env)
+        .execute(
+            "UPDATE fresh SET body = zeroblob(length(body))
+             WHERE key = (SELECT line FROM entry WHERE n = ?)",
+            [n],
+        )
+        .unwrap();
+    assert_eq!(changed, 1);
+    env
+}
+
+/// Returns what a command says, with ids in the place of which it says the same each time.
+fn said(env: &TestEnv, args: &[&str]) -> String {
+    let mut output = env.run(args);
+    (output.stdout, output.stderr) = super::numbered(&output.stdout, &output.stderr);
+    output.to_string()
+}
+
+#[test]
+fn the_conversation_shows_a_damaged_entry_in_its_place() {
+    let env = damaged(3);
+    assert_snapshot!(said(&env, &["log"]), @r"
+    @0  user  id-00000  2001-02-03 04:05:07
+      Why does the build fail?
+
+    assistant  id-00001  2001-02-03 04:05:08
+      A symbol is missing.
+
+    @1  user  id-00002  2001-02-03 04:05:09
+      damaged: its line is not the one that its id was made of
+
+    assistant  id-00003  2001-02-03 04:05:10
+      Done.
+    ------- stderr -------
+    hint: mend what files still hold: undertext doctor --fix
+    [exit status: 1]
+    ");
+}
+
+#[test]
+fn every_reader_names_a_damaged_entry_and_goes_on() {
+    let env = damaged(3);
+    for args in [
+        &["show", "@1"][..],
+        &["graph"],
+        &["checkpoints"],
+        &["context", "--window", "100000"],
+        &["status"],
+        &["export", "--leave-damaged", "-o", "rest.jsonl"],
+    ] {
+        let output = env.run(args);
+        let text = output.to_string();
+        assert!(text.contains("is damaged: "), "{args:?}: {text}");
+        assert!(text.contains("doctor --fix"), "{args:?}: {text}");
+        assert!(text.ends_with("[exit status: 1]\n"), "{args:?}: {text}");
+    }
+    let rest = fs::read_to_string(env.project().join("rest.jsonl")).unwrap();
+    assert_eq!(rest.lines().count(), 3);
+    assert!(rest.contains("Done.") && !rest.contains("Then mend it."), "{rest}");
+}
+
+#[test]
+fn programs_get_an_object_of_its_kind_for_a_damaged_entry() {
+    let env = damaged(3);
+    for args in [&["log"][..], &["show", "@1"], &["graph"], &["checkpoints"], &["context"]] {
+        let output = env.run(&[args, &["--json"]].concat());
+        let objects: Vec<_> = output.stdout.lines().map(json).collect();
+        let named: Vec<_> = objects.iter().filter(|object| object["type"] == "damaged").collect();
+        assert_eq!(named.len(), 1, "{args:?}: {}", output.stdout);
+        assert_eq!(named[0]["entry"].as_str().unwrap().len(), 64, "{args:?}");
+        assert!(named[0]["problem"].as_str().is_some_and(|problem| !problem.is_empty()));
+        assert!(output.to_string().ends_with("[exit status: 1]\n"), "{args:?}");
+    }
+    let log = env.run(&["log", "--json"]).stdout;
+    let kinds: Vec<_> = log.lines().map(|line| json(line)["type"].clone()).collect();
+    assert_eq!(kinds, ["entry", "entry", "damaged", "entry"]);
+}
+
+#[test]
+fn a_file_is_written_whole_or_not_at_all_unless_told() {
+    let env = damaged(3);
+    for args in [&["export", "-o", "whole.jsonl"][..], &["export"]] {
+        let output = env.run(args).to_string();
+        assert!(output.contains("\nerror: 1 of its entries is damaged"), "{output}");
+        assert!(output.contains("undertext export --leave-damaged"), "{output}");
+        assert!(output.ends_with("[exit status: 3]\n"), "{output}");
+    }
+    assert!(!env.project().join("whole.jsonl").exists());
+}
+
+#[test]
+fn sides_are_compared_behind_a_damaged_entry() {
+    let env = damaged(3);
+    env.run(&["branch", "other"]).success();
+    env.run(&["revert", "0", "-m", "Look elsewhere."]).success();
+    let output = env.run(&["diff", "other", "HEAD"]).to_string();
+    assert!(output.contains("Done.") && output.contains("Look elsewhere."), "{output}");
+    assert!(output.contains("is damaged: "), "{output}");
+    env.run(&["audit"]).success();
+}
+
+#[test]
+fn a_change_needs_only_the_lines_that_it_reads() {
+    let env = damaged(1);
+    // The live file is whole, and what is lost is far above the place of these changes.
+    env.run(&["append", "Thank you."]).success();
+    env.run(&["checkpoint"]).success();
+    env.run(&["branch", "here"]).success();
+    // A model is never asked with a part of the conversation missing.
+    let output = env.run(&["compact", "--keep", "1"]).to_string();
+    assert!(output.contains("is damaged") && output.contains("doctor --fix"), "{output}");
+    assert!(output.ends_with("[exit status: 3]\n"), "{output}");
+}
+
+#[test]
+fn a_damaged_entry_is_found_by_the_name_of_its_record() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let log = env.run(&["log", "--json"]).success().stdout;
+    let third = json(log.lines().nth(2).unwrap());
+    database(&env).execute("UPDATE fresh SET body = zeroblob(3) WHERE key = 3", []).unwrap();
+    let output = env.run(&["show", third["uuid"].as_str().unwrap()]).to_string();
+    assert!(output.contains(third["entry"].as_str().unwrap()), "{output}");
+    assert!(output.ends_with("[exit status: 1]\n"), "{output}");
+}
+
+#[test]
+fn one_damaged_session_leaves_the_others_listed() {
+    let env = TestEnv::new();
+    let first = conversation(&env);
+    let second = conversation(&env);
+    database(&env)
+        .execute("UPDATE card SET title = CAST(x'ff' AS TEXT) WHERE id = ?", [&first])
+        .unwrap();
+    let output = env.run(&["sessions"]).to_string();
+    assert!(output.contains(second.get(..8).unwrap()), "{output}");
+    assert!(output.contains(&format!("session {first} (native) is damaged: ")), "{output}");
+    assert!(output.ends_with("[exit status: 1]\n"), "{output}");
+    let named = env.run(&["sessions", "--json"]).stdout;
+    let named: Vec<_> = named.lines().map(json).filter(|it| it["type"] == "damaged").collect();
+    assert_eq!(named.len(), 1);
+    assert_eq!(named[0]["session"], first.as_str());
+    // A command that names no session takes the newest that can be read.
+    env.run(&["log"]).success();
+    env.run(&["log", &second]).success();
+}
+
+#[test]
+fn a_page_of_cards_that_is_gone_leaves_the_sessions_of_other_pages() {
+    let env = TestEnv::new();
+    for _ in 0..40 {
+        env.run(&["new", "-q"]).success();
+    }
+    let db = database(&env);
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'card'";
+    let root: usize = db.query_row(sql, [], |row| row.get(0)).unwrap();
+    drop(db);
+    let path = store(&env).join("store.db");
+    let mut bytes = fs::read(&path).unwrap();
+    // The root is an inner page: its cells begin with the numbers of the leaves.
+    let page = &bytes[(root - 1) * PAGE..root * PAGE];
+    assert_eq!(page[0], 5);
+    let cell = usize::from(u16::from_be_bytes([page[14], page[15]]));
+    let leaf = u32::from_be_bytes(page[cell..cell + 4].try_into().unwrap()) as usize;
+    bytes[(leaf - 1) * PAGE..leaf * PAGE].fill(0);
+    fs::write(&path, bytes).unwrap();
+    let output = env.run(&["sessions", "--json"]);
+    let listed: Vec<_> = output.stdout.lines().map(json).collect();
+    let of = |kind: &str| listed.iter().filter(|it| it["type"] == kind).count();
+    assert_eq!(of("session") + of("damaged"), 40, "{output}");
+    assert!(of("session") > 20 && of("damaged") > 0, "{output}");
+    assert!(output.to_string().ends_with("[exit status: 1]\n"));
+}
