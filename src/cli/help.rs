@@ -24,7 +24,7 @@ const GROUPS: [(&str, &[&str], &[&str]); 7] = [
     ("Fit the window", &["context"], &["truncate", "compact", "clear"]),
     ("Prove", &["audit", "verify", "doctor", "operations", "rotations"], &[]),
     ("In and out", &["export"], &["import"]),
-    ("Set up", &["stats"], &["attach", "trust", "rebuild"]),
+    ("Set up", &["stats", "store"], &["attach", "trust", "rebuild"]),
     ("For programs", &["completions", "man"], &["new", "append", "turn", "recover"]),
 ];
 
@@ -41,12 +41,13 @@ Examples:
   undertext help revert")]
 pub(crate) struct Args {
     /// The command
-    command: Option<String>,
+    command: Vec<String>,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let words = [Some(NAME), args.command.as_deref(), Some("--help")];
-    let words: Vec<OsString> = words.into_iter().flatten().map(OsString::from).collect();
+    let words = args.command.iter().map(String::as_str);
+    let words = [NAME].into_iter().chain(words).chain(["--help"]);
+    let words: Vec<OsString> = words.map(OsString::from).collect();
     let mut command = lay_out((context.describe)(), context.env.columns);
     match command.try_get_matches_from_mut(&words) {
         Err(answer) if answer.kind() == ErrorKind::DisplayHelp => {

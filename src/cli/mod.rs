@@ -12,6 +12,7 @@ mod append;
 mod archive;
 mod attach;
 mod audit;
+mod backup;
 mod base;
 mod branch;
 mod checkpoint;
@@ -151,6 +152,7 @@ enum Command {
     Show(show::Args),
     Stats(stats::Args),
     Status(status::Args),
+    Store(backup::Args),
     Switch(switch::Args),
     Truncate(truncate::Args),
     Trust(trust::Args),
@@ -191,6 +193,7 @@ impl Command {
             Self::Show(args) => show::run(context, args),
             Self::Stats(args) => stats::run(context, args),
             Self::Status(args) => status::run(context, args),
+            Self::Store(args) => backup::run(context, args),
             Self::Switch(args) => switch::run(context, args),
             Self::Truncate(args) => truncate::run(context, args),
             Self::Trust(args) => trust::run(context, args),

@@ -26,6 +26,6 @@ mod writable;
 
 pub use file::{Fresh, WritableFile};
 pub use loaded::{Holder, holders};
-pub use name::{fresh_path, is_aside};
+pub use name::{fresh_path, is_aside, is_fresh};
 pub use seen::{Seen, look};
 pub use writable::{Denied, TRANSCRIPTS, Writable};

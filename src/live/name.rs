@@ -18,6 +18,11 @@ pub fn is_aside(path: &Path) -> bool {
     })
 }
 
+/// Returns whether a file of this name is a successor that was not put in its place yet.
+pub fn is_fresh(name: &OsStr) -> bool {
+    name.to_string_lossy().rsplit_once(MARK).is_some_and(|(_, what)| what == NEW)
+}
+
 /// The mark between a live file's name and the number of a rotation.
 const MARK: &str = ".undertext-";
 /// The word in the place of the number for the successor.

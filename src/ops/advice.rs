@@ -26,6 +26,7 @@ impl OpsError {
             Self::Store(error) => after_store(error),
             Self::Session(error) => after_session(error),
             Self::Sync(error) => after_sync(error),
+            Self::NoBackup { .. } => damage(),
             Self::Overtaken => vec!["try again".into()],
             Self::NoBranch { branches, .. } => vec![there_are(branches)],
             Self::BranchExists(name) => vec![Line::about("switch").with(name).to("go to it")],
@@ -140,6 +141,11 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
     }
 }
 
+/// Returns what can be done about damage.
+fn damage() -> Vec<Hint> {
+    vec![Line::new("verify").to("see what is damaged"), Hint::mend()]
+}
+
 /// Returns what can be done where the store refuses.
 fn after_store(error: &StoreError) -> Vec<Hint> {
     use StoreError as E;
@@ -158,9 +164,7 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
         E::Foreign { .. } => vec!["name another folder with --store".into()],
         E::ReadOnly { .. } => vec!["reading commands still work".into()],
         E::Full => vec![full()],
-        E::Corrupt { .. } => {
-            vec![Line::new("verify").to("see what is damaged"), Hint::mend()]
-        }
+        E::Corrupt { .. } => damage(),
         E::Busy | E::Conflict => vec!["try again".into()],
         _ => Vec::new(),
     }

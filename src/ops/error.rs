@@ -101,9 +101,25 @@ pub enum OpsError {
         /// Its words.
         why: String,
     },
+    /// A copy of the store has the damage of the store, and was not kept.
+    #[error("the store is damaged, and no copy of it was made: {first}{}", more(*.damaged))]
+    NoBackup {
+        /// How many things are damaged.
+        damaged: u64,
+        /// The first of them.
+        first: String,
+    },
     /// The session went elsewhere while something was prepared for it.
     #[error("the session was taken elsewhere meanwhile, and nothing is changed")]
     Overtaken,
+}
+
+/// Returns in words that the first of several damaged things is not the only one.
+fn more(damaged: u64) -> String {
+    match damaged {
+        0 | 1 => String::new(),
+        n => format!("; {} more", n - 1),
+    }
 }
 
 impl From<StoreError> for OpsError {

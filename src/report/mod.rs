@@ -46,6 +46,8 @@ pub use status::{
     Conversation, DamagedSession, Fullness, Layered, ListedSession, Listing, Standing, Status,
     Surroundings,
 };
-pub use store::{Ailment, Cure, Examined, Finding, SessionStats, Severity, Stats, Verified};
+pub use store::{
+    Ailment, BackedUp, Cure, Examined, Finding, SessionStats, Severity, Stats, Verified,
+};
 pub use truncate::{Bounded, Oversized, Truncated};
 pub use turn::{Call, Turned};

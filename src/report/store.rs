@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{hint::Line, shape::report};
+use super::{
+    hint::Line,
+    shape::{path, report},
+};
 use crate::store::Sizes;
 
 /// How much the sessions of one format hold.
@@ -52,6 +55,26 @@ pub struct SessionStats {
 }
 
 report!(SessionStats, "session");
+
+/// A copy of a store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BackedUp {
+    /// Its folder.
+    #[serde(serialize_with = "path")]
+    pub path: PathBuf,
+    /// How many sessions it holds.
+    pub sessions: u64,
+    /// How many operations.
+    pub operations: u64,
+    /// How many entries.
+    pub entries: u64,
+    /// How many files lie next to its database.
+    pub files: u64,
+    /// How many bytes the database has.
+    pub bytes: u64,
+}
+
+report!(BackedUp, "backup");
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -11,7 +11,7 @@
 //! the form of its rows; `sqlite/query.rs` runs queries, by which `sqlite/rows.rs` reads facts and `sqlite/derived.rs`
 //! derived rows; `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows;
 //! `sqlite/bytes.rs` keeps lines, `sqlite/body.rs` writes them down, `sqlite/pack.rs` packs them, `sqlite/check.rs` checks
-//! them; `sqlite/witness.rs` says next to the database how far it had come. This file puts them together.
+//! them; `sqlite/copy.rs` copies the database; `sqlite/witness.rs` says next to the database how far it had come. This file puts them together.
 //!
 //! Invariant: a transaction is one step with one sync. The work behind it (settling, packing, emptying the WAL) may
 //! fail without harm and is done again later; after a sync that failed nothing more is written.
@@ -21,6 +21,7 @@ mod add;
 mod body;
 mod bytes;
 mod check;
+mod copy;
 mod derived;
 mod journal;
 mod list;
@@ -158,6 +159,11 @@ impl SqliteStore {
         let path = witness::path_of(&self.path);
         let read = witness::read(&path, self.own_id()?);
         read.map_err(|source| StoreError::Io { path, source })
+    }
+
+    /// Returns how many bytes a page has.
+    pub fn page_size(&self) -> Result<u64, StoreError> {
+        Ok(self.db().query_row("PRAGMA page_size", [], |row| row.get(0))?)
     }
 
     fn db(&self) -> &Connection {

@@ -15,6 +15,7 @@ pub(crate) mod beside;
 mod catch_up;
 mod change;
 pub(crate) mod compaction;
+mod copy;
 mod error;
 mod execute;
 pub(crate) mod file;
@@ -43,6 +44,7 @@ pub(crate) mod together;
 mod workspace;
 
 pub use archive::{Ambient, Archive, Here, Machine, Manner};
+pub(crate) use copy::copy;
 pub use error::SyncError;
 pub(crate) use execute::{cache, exclusively, execute, execute_first, execute_uncaught};
 pub use import::{Step, import};

@@ -51,7 +51,7 @@ fn no_word_of_any_help_is_broken() {
 
 /// Returns the names that a help text lists in groups.
 fn subcommands(help: &str) -> Vec<String> {
-    let groups = help.lines().skip_while(|line| *line != "Look:");
+    let groups = help.lines().skip_while(|line| !matches!(*line, "Look:" | "Commands:"));
     groups
         .take_while(|line| *line != "Options:")
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "))

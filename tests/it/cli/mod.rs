@@ -3,6 +3,7 @@
 mod append;
 mod attach;
 mod audit;
+mod backup;
 mod branch;
 mod checkpoint;
 mod compact;

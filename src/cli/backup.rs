@@ -1,0 +1,81 @@
+//! `store`: commands about the store as a whole; `store backup` copies it.
+
+use std::path::PathBuf;
+
+use undertext::ops::{self, Copying};
+use undertext::report::Report as _;
+use undertext::store::StoreError;
+
+use super::Context;
+use super::common::{counted, shown};
+use super::error::{CommandError, Exit};
+use super::output::Progress;
+use crate::render::units;
+
+/// Copy the store
+#[derive(Debug, clap::Args)]
+#[command(subcommand_required = true, disable_help_subcommand = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: StoreCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum StoreCommand {
+    Backup(BackupArgs),
+}
+
+/// Copy the store into a folder, while other programs go on, and check the copy
+///
+/// The copy is of one moment and whole: its database, its transcripts and the files that were set aside there. It is a
+/// store, which every command takes with --store. The files of your agents are theirs, and not copied; their lines are in the
+/// store. Damage in the store is named, and then there is no copy.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext store backup ~/backups/undertext-monday
+  undertext sessions --store ~/backups/undertext-monday
+
+JSON: one object
+  {\"type\":\"backup\", \"path\":PATH, \"sessions\":N, \"operations\":N, \"entries\":N, \"files\":N next to the database,
+   \"bytes\":N of the database}")]
+struct BackupArgs {
+    /// The folder, which is not there yet or empty
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    match &args.command {
+        StoreCommand::Backup(args) => backup(context, args),
+    }
+}
+
+fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError> {
+    let root = context.root()?;
+    if !root.exists() {
+        return Err(StoreError::Absent { path: root }.into());
+    }
+    let to = context.env.current_dir.join(&args.folder);
+    let output = &mut context.output;
+    let made = ops::backup(&root, &to, &mut |copying| {
+        let (label, done, bytes) = match copying {
+            Copying::Store(done, all) => ("copying", (done * 100).checked_div(all), done),
+            Copying::Checking => ("checking", None, 0),
+        };
+        let total = done.map(|_| 100);
+        output.progress(Progress { label, done: done.unwrap_or(0), total, bytes });
+    })?;
+    if context.answer(&made)? {
+        return Ok(Exit::Yes);
+    }
+    context.say(&format!(
+        "Copied {}, {} and {} to {}, checked",
+        counted(made.sessions, "session", "sessions"),
+        counted(made.files, "file", "files"),
+        units::size(made.bytes),
+        shown(&made.path),
+    ))?;
+    context.output.hints(made.hints());
+    Ok(Exit::Yes)
+}

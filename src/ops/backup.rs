@@ -1,0 +1,126 @@
+//! Backup: a checked copy of an archive in a folder of its own, which is a store.
+//!
+//! Invariant: a folder has the name that was asked for only when all of it is there, was checked and is safe from a power
+//! cut. What was cut short has another name, which says so.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    disk::{self, Links},
+    ops::{OpsError, verify::verify},
+    report::{BackedUp, Finding, Severity},
+    store::Access,
+    sync::{self, Archive, Machine, SyncError},
+};
+
+/// How far a backup has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copying {
+    /// So many bytes of the store are copied, of so many.
+    Store(u64, u64),
+    /// The copy is read again, and every hash computed.
+    Checking,
+}
+
+/// Copies the archive in a folder into another folder, which is empty or not there yet, while other programs go on with it.
+pub fn backup(root: &Path, to: &Path, each: &mut dyn FnMut(Copying)) -> Result<BackedUp, OpsError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |source| SyncError::Io { path, source }
+    };
+    let root = fs::canonicalize(root).map_err(io(root))?;
+    let to = place(&root, to)?;
+    let folder = to.parent().unwrap_or(Path::new("/"));
+    let mut name = to.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".unfinished-{}", std::process::id()));
+    let fresh = folder.join(name);
+    if fs::symlink_metadata(&fresh).is_ok() {
+        let why = format!("{} is there already; it is an unfinished backup", fresh.display());
+        return Err(SyncError::Unsupported(why).into());
+    }
+    let made = fill(&root, &fresh, each).and_then(|mut made| {
+        fs::rename(&fresh, &to).map_err(io(&to))?;
+        disk::sync_folder(folder).map_err(io(folder))?;
+        made.path.clone_from(&to);
+        Ok(made)
+    });
+    if made.is_err() {
+        // The first error is the one to tell.
+        let _ = fs::remove_dir_all(&fresh);
+    }
+    made
+}
+
+/// Returns where a backup is made, without a link on the way to it.
+fn place(root: &Path, to: &Path) -> Result<PathBuf, OpsError> {
+    let refuse = |why: &str| Err(SyncError::Unsupported(format!("{} {why}", to.display())).into());
+    let Some(name) = to.file_name() else { return refuse("is not the name of a folder") };
+    let parent = to.parent().filter(|parent| *parent != OsStr::new("")).unwrap_or(Path::new("."));
+    let found = fs::canonicalize(parent);
+    let parent = found.map_err(|source| SyncError::Io { path: parent.to_owned(), source })?;
+    let place = parent.join(name);
+    if place.starts_with(root) {
+        return refuse("lies in the store itself");
+    }
+    match fs::read_dir(&place).map(|mut names| names.next().is_none()) {
+        Ok(true) => Ok(place),
+        Ok(false) => refuse("is not empty; a backup is made in a folder of its own"),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(place),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => refuse("is not a folder"),
+        Err(source) => Err(SyncError::Io { path: place, source }.into()),
+    }
+}
+
+/// Copies the archive into a new folder, checks the copy, and waits until it is on the disk.
+fn fill(root: &Path, fresh: &Path, each: &mut dyn FnMut(Copying)) -> Result<BackedUp, OpsError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |source| SyncError::Io { path, source }
+    };
+    let mut bytes = 0;
+    let files = sync::copy(root, fresh, &mut |done, all| {
+        bytes = all;
+        each(Copying::Store(done, all));
+    })?;
+    each(Copying::Checking);
+    let copy = Archive::open(fresh, Access::Read, Box::new(Machine))?;
+    let mut first = None;
+    let verified = verify(&copy, None, &mut |finding| {
+        if finding.severity == Severity::Damage && first.is_none() {
+            let Finding { item, problem, .. } = finding;
+            first = Some(format!("{item}: {problem}"));
+        }
+    })?;
+    if let Some(first) = first {
+        return Err(OpsError::NoBackup { damaged: verified.damaged, first });
+    }
+    drop(copy);
+    let database = fresh.join("store.db");
+    // Reading has left an empty log, and an index of it.
+    for end in ["store.db-wal", "store.db-shm"] {
+        match fs::remove_file(fresh.join(end)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(io(&fresh.join(end))(error).into());
+            }
+            _ => {}
+        }
+    }
+    let synced = disk::open(&database, Links::Refuse).and_then(|file| disk::sync_data(&file));
+    synced.map_err(io(&database))?;
+    for folder in [&fresh.join("transcripts"), fresh] {
+        disk::sync_folder(folder).map_err(io(folder))?;
+    }
+    Ok(BackedUp {
+        path: fresh.to_owned(),
+        sessions: verified.sessions,
+        operations: verified.operations,
+        entries: verified.entries,
+        files,
+        bytes,
+    })
+}
