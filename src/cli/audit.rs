@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use undertext::model::Resized;
 use undertext::ops::{self, Replaced};
 use undertext::report::Omitted;
 use undertext::wire::Earlier;
@@ -61,10 +62,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     show(context, &audit.replaced)?;
     if !audit.replaced.is_empty() {
         let entries = counted(total.replaced, "entry", "entries");
-        let ((before, after), share) = (total.characters, share(total.hidden, total.characters.0));
+        let Resized { before, after } = total.characters;
+        let share = share(total.hidden, before);
         context.say(&format!(
             "{entries} cut from {before} to {after} characters, about {} to {} tokens; {share} is hidden, and kept",
-            total.tokens.0, total.tokens.1
+            total.tokens.before, total.tokens.after
         ))?;
         context.output.hints(audit.hints());
     }
@@ -93,7 +95,7 @@ fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([right, left, left, left, left, right, left, right, left]);
     for one in replaced {
-        let (before, after) = one.chars();
+        let Resized { before, after } = one.chars();
         let places: Vec<String> = one.cuts.iter().map(|cut| cut.kept.to_string()).collect();
         let undone = if one.undone { ", undone" } else { "" };
         let limit = one.limit.map_or_else(String::new, |limit| format!(", limit {limit}"));

@@ -145,12 +145,12 @@ fn show(context: &mut Context, results: &[Oversized]) -> Result<(), CommandError
         table.row([
             Cell::new(Label::Id, &format!("{:.DIGITS$}", result.entry)),
             Cell::new(Label::Tool, tool.unwrap_or("?")),
-            Cell::new(Label::Plain, &chars.0.to_string()),
+            Cell::new(Label::Plain, &chars.before.to_string()),
             Cell::new(Label::Dim, "to"),
-            Cell::new(Label::Plain, &chars.1.to_string()),
+            Cell::new(Label::Plain, &chars.after.to_string()),
             Cell::new(
                 Label::Dim,
-                &format!("characters, about {} to {} tokens", tokens.0, tokens.1),
+                &format!("characters, about {} to {} tokens", tokens.before, tokens.after),
             ),
         ]);
     }

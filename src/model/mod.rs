@@ -20,7 +20,7 @@ mod time;
 mod varint;
 
 pub use command::Command;
-pub use cut::Cut;
+pub use cut::{Cut, Resized};
 pub use fact::{
     Base, Bulk, Checkpoint, Container, CutOff, Cutting, Entry, Facts, File, Gaps, Generation, Move,
     Named, Origin, Pending, Place, Position, Rotation, Run, SessionName, Sidecar, Step, Tombstone,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     json::Raw,
-    model::{Command, Kind, OperationNumber, Timestamp},
+    model::{Command, Kind, OperationNumber, Resized, Timestamp},
     ops::OpsError,
     report::{Audit, Omitted, Replaced},
     session::{Damages, Session, entry_ids, ids::NEAR},
@@ -50,7 +50,7 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
             entry: *entry,
             origin: *origin,
             tool: cut.tool.clone(),
-            tokens: (cut.tokens_before, cut.tokens_after),
+            tokens: Resized { before: cut.tokens_before, after: cut.tokens_after },
             cuts: cut.texts.clone(),
         });
     }

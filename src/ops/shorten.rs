@@ -2,7 +2,7 @@
 
 use crate::{
     context::{cut, tokens},
-    model::{CutOff, Cutting, EntryId},
+    model::{CutOff, Cutting, EntryId, Resized},
     wire::{
         self, Format,
         cut::{CutText, Shortened},
@@ -10,11 +10,7 @@ use crate::{
 };
 
 /// Returns an origin's account of a cut.
-pub(super) fn cutting(
-    tool: Option<String>,
-    cuts: &[CutText],
-    (tokens_before, tokens_after): (u64, u64),
-) -> Cutting {
+pub(super) fn cutting(tool: Option<String>, cuts: &[CutText], tokens: Resized) -> Cutting {
     let cut = |text: &CutText| CutOff {
         call: text.call.clone(),
         text: text.text as u64,
@@ -22,16 +18,21 @@ pub(super) fn cutting(
         kept: text.cut.kept as u64,
         suffix: text.cut.suffix.chars().count() as u64,
     };
-    Cutting { tool, tokens_before, tokens_after, texts: cuts.iter().map(cut).collect() }
+    Cutting {
+        tool,
+        tokens_before: tokens.before,
+        tokens_after: tokens.after,
+        texts: cuts.iter().map(cut).collect(),
+    }
 }
 
 /// The size of tools' answers in a line, before and after a cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sizes {
     /// In characters.
-    pub(super) chars: (u64, u64),
+    pub(super) chars: Resized,
     /// In tokens, about.
-    pub(super) tokens: (u64, u64),
+    pub(super) tokens: Resized,
 }
 
 /// Cuts the answers in a line to a limit; the rest is read by the id of the line's own entry.
@@ -50,12 +51,12 @@ pub(super) fn shorten(
         // A line without a cut need not be counted.
         if is_sent && cuts.iter().any(Option::is_some) {
             for (text, cut) in texts.iter().zip(&cuts) {
-                let chars = |text: &str| text.chars().count() as u64;
-                let whole = (chars(text), tokens::estimate(text));
                 let shown = cut.as_ref().map(|cut| cut.shown(text));
-                let left = shown.map_or(whole, |shown| (chars(&shown), tokens::estimate(&shown)));
-                sizes.chars = (sizes.chars.0 + whole.0, sizes.chars.1 + left.0);
-                sizes.tokens = (sizes.tokens.0 + whole.1, sizes.tokens.1 + left.1);
+                let left = shown.as_deref().unwrap_or(text);
+                let chars = |text: &str| text.chars().count() as u64;
+                sizes.chars += Resized { before: chars(text), after: chars(left) };
+                let (before, after) = (tokens::estimate(text), tokens::estimate(left));
+                sizes.tokens += Resized { before, after };
             }
         }
         cuts

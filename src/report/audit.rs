@@ -9,7 +9,7 @@ use super::{
     shape::{object, report},
 };
 use crate::{
-    model::{CutOff, EntryId, OperationNumber, Timestamp},
+    model::{CutOff, EntryId, OperationNumber, Resized, Timestamp},
     session::Damaged,
     wire::Earlier,
 };
@@ -36,16 +36,19 @@ pub struct Replaced {
     /// The tool.
     pub tool: Option<String>,
     /// About how many tokens it was, and is.
-    pub tokens: (u64, u64),
+    pub tokens: Resized,
     /// The cuts in it.
     pub cuts: Vec<CutOff>,
 }
 
 impl Replaced {
     /// Returns how many characters the cut texts have, and how many are shown in their place.
-    pub fn chars(&self) -> (u64, u64) {
-        let whole = self.cuts.iter().map(|cut| cut.whole).sum();
-        (whole, self.cuts.iter().map(|cut| cut.kept + cut.suffix).sum())
+    pub fn chars(&self) -> Resized {
+        let mut chars = Resized::default();
+        for cut in &self.cuts {
+            chars += Resized { before: cut.whole, after: cut.kept + cut.suffix };
+        }
+        chars
     }
 
     /// Returns how many characters are hidden.
@@ -86,10 +89,9 @@ impl Audit {
     pub fn total(&self) -> AuditTotal {
         let mut total = AuditTotal { earlier: self.earlier.len(), ..AuditTotal::default() };
         for one in self.standing() {
-            let (before, after) = one.chars();
             total.replaced += 1;
-            total.characters = (total.characters.0 + before, total.characters.1 + after);
-            total.tokens = (total.tokens.0 + one.tokens.0, total.tokens.1 + one.tokens.1);
+            total.characters += one.chars();
+            total.tokens += one.tokens;
             total.hidden += one.hidden();
         }
         total
@@ -141,9 +143,9 @@ pub struct AuditTotal {
     /// How many entries.
     pub replaced: u64,
     /// How many characters their texts had, and have.
-    pub characters: (u64, u64),
+    pub characters: Resized,
     /// About how many tokens they were, and are.
-    pub tokens: (u64, u64),
+    pub tokens: Resized,
     /// How many characters are hidden.
     pub hidden: u64,
     /// How often the agent left something out by itself.

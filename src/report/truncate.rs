@@ -7,7 +7,7 @@ use super::{
     notice::Notice,
     shape::report,
 };
-use crate::model::{EntryId, OperationNumber};
+use crate::model::{EntryId, OperationNumber, Resized};
 
 /// A result that is cut, or would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,9 +19,9 @@ pub struct Oversized {
     /// The tool, if its call is near.
     pub tool: Option<String>,
     /// How many characters it has, and how many it would have.
-    pub chars: (u64, u64),
+    pub chars: Resized,
     /// About how many tokens.
-    pub tokens: (u64, u64),
+    pub tokens: Resized,
 }
 
 /// The result of a truncation.
@@ -49,10 +49,10 @@ report!(Oversized, "result", |it| {
     entry: it.entry,
     origin: it.origin,
     tool: it.tool,
-    characters: it.chars.0,
-    left: it.chars.1,
-    tokens: it.tokens.0,
-    tokens_left: it.tokens.1,
+    characters: it.chars.before,
+    left: it.chars.after,
+    tokens: it.tokens.before,
+    tokens_left: it.tokens.after,
 });
 
 /// A truncation, and the limit of its results.
