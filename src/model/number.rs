@@ -88,6 +88,11 @@ macro_rules! number {
                 ranges
             }
 
+            /// Returns all earlier ones, in order.
+            pub fn earlier(self) -> impl DoubleEndedIterator<Item = Self> {
+                Self::each(Self::FIRST..self)
+            }
+
             /// Returns this one and all later ones, in order.
             pub fn onwards(self) -> impl Iterator<Item = Self> {
                 (self.0..).map(Self)
@@ -134,4 +139,9 @@ number! {
 number! {
     /// The number of a generation in its session.
     GenerationNumber from 1
+}
+
+number! {
+    /// The place of an entry in the order of its generation.
+    PlaceNumber from 0
 }

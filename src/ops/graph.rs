@@ -18,7 +18,8 @@ use crate::{
     dag::{Web, unreached},
     json::Raw,
     model::{
-        Block, Command, EntryId, GenerationNumber, Kind, Message, OperationNumber, Position, Run,
+        Block, Command, EntryId, GenerationNumber, Kind, Message, OperationNumber, PlaceNumber,
+        Position, Run,
     },
     ops::{OpsError, note},
     report::{GraphNode, GraphView},
@@ -157,9 +158,9 @@ impl States {
             let Some(departure) = session.format.departure(&old, &next)? else { continue };
             let Some(head) = session.format.head(&old)? else { continue };
             if departure == Departure::Compaction {
-                let mut place = 0;
+                let mut place = PlaceNumber::FIRST;
                 while place < next.end() && next.at(place)? == old.at(place)? {
-                    place += 1;
+                    place = place.next();
                 }
                 states.followed.extend(next.at(place)?.map(|entry| (entry, head)));
             }

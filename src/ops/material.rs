@@ -13,7 +13,7 @@ use crate::{
         window::{Source, Verdict, Window, Windows},
     },
     json::Raw,
-    model::{Command, Kind, Message, OperationNumber, Position, Role},
+    model::{Command, Kind, Message, OperationNumber, PlaceNumber, Position, Role},
     ops::{OpsError, counted::count},
     session::{Damages, Session, View},
     sync::Archive,
@@ -163,12 +163,12 @@ fn told(view: &View<'_>, path: &[u64]) -> Result<Told, OpsError> {
     let (mut models, mut windows) = (ASKED, ASKED);
     let mut behind = Vec::new();
     let mut place = path.last().map_or(Ok(None), |head| view.place(*head))?;
-    while let Some(entry) = place.map_or(Ok(None), |place| view.at(place + 1))? {
+    while let Some(entry) = place.map_or(Ok(None), |place| view.at(place.next()))? {
         if !matches!(view.record(entry)?.kind, Kind::Meta | Kind::Opaque) {
             break;
         }
         behind.push(entry);
-        place = place.map(|place| place + 1);
+        place = place.map(PlaceNumber::next);
     }
     for &entry in behind.iter().rev().chain(path.iter().rev()) {
         let left = match view.format().tells(&view.record(entry)?) {
@@ -236,8 +236,8 @@ fn items(
         }));
     })?;
     // Earlier files of a session may have come later, so that numbers do not tell what stands above a summary.
-    let order = |entry: u64| -> Result<(bool, u64), OpsError> {
-        Ok(view.place(entry)?.map_or((false, entry), |place| (true, place)))
+    let order = |entry: u64| -> Result<(Option<PlaceNumber>, u64), OpsError> {
+        Ok((view.place(entry)?, entry))
     };
     let summary = items.iter().rfind(|item| item.message.is_summary).and_then(Item::entry);
     let summary = summary.map(order).transpose()?;

@@ -6,8 +6,7 @@ use crate::{
     disk::{self, Links, Refusal},
     live,
     model::{
-        Bulk, CheckpointNumber, EntryId, GenerationNumber, OperationId, OperationNumber, Origin,
-        Running, State,
+        Bulk, CheckpointNumber, EntryId, OperationId, OperationNumber, Origin, Running, State,
     },
     ops::OpsError,
     report::{Finding, Severity, Verified},
@@ -238,7 +237,7 @@ impl Check<'_> {
     /// Recomputes the running hash of every generation.
     fn generations(&mut self, ids: &[EntryId], state: &State) -> Result<(), OpsError> {
         let (store, key) = (self.archive.store(), self.session.key);
-        for generation in GenerationNumber::each(GenerationNumber::FIRST..state.next_generation()) {
+        for generation in state.next_generation().earlier() {
             let item = format!("generation {generation}");
             let (mut running, mut place) = (Running::EMPTY, 0);
             for run in store.runs(key, generation, 0)? {

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     json::Raw,
-    model::{Checkpoint, CheckpointNumber, EntryId, Kind, Message, OperationNumber, Position},
+    model::{
+        Checkpoint, CheckpointNumber, EntryId, Kind, Message, OperationNumber, PlaceNumber,
+        Position,
+    },
     session::{Damaged, Damages, Session, SessionError, View, entry_ids, replay::Replays},
     store::Store,
     wire::{Failure, Graph},
@@ -147,9 +150,9 @@ pub(crate) fn turns<'c>(
             generation = checkpoint.place.generation;
             view = view.moved(Position { generation, head: None, horizon: u64::MAX });
         }
-        let mut place = checkpoint.place.horizon;
+        let mut place = PlaceNumber::new(checkpoint.place.horizon);
         turns.push(loop {
-            place += 1;
+            place = place.next();
             let Some(entry) = view.at(place)? else { break None };
             match view.record(entry)?.kind {
                 Kind::User => break Some(entry),

@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 
 use crate::{
     json::Raw,
-    model::{EntryId, IdPrefix, Kind, Position, SessionName, Tie, TieKind, Timestamp},
+    model::{EntryId, IdPrefix, Kind, PlaceNumber, Position, SessionName, Tie, TieKind, Timestamp},
     session::{Damages, Elsewhere, Gap, Session, SessionError, View, ids::entry_id},
     store::Store,
     wire::Graph,
@@ -297,14 +297,14 @@ impl<'a> Side<'a> {
         let (view, Some(end)) = (of_file.as_ref().unwrap_or(&self.view), base.ordinal) else {
             return Ok(None);
         };
-        let count = usize::try_from(view.end()).unwrap_or(usize::MAX);
+        let count = usize::try_from(view.end().get()).unwrap_or(usize::MAX);
         let n = first_without(count, |n| {
-            let Some(entry) = view.at(n as u64)? else { return Ok(false) };
+            let Some(entry) = view.at(PlaceNumber::new(n as u64))? else { return Ok(false) };
             let line = view.line(entry)?;
             let ordinal = Raw::object(&line).and_then(|r| self.session.format.ordinal(r));
             Ok(ordinal.is_some_and(|ordinal| ordinal < end))
         })?;
-        Ok(n.checked_sub(1).map(|n| view.at(n as u64)).transpose()?.flatten())
+        Ok(n.checked_sub(1).map(|n| view.at(PlaceNumber::new(n as u64))).transpose()?.flatten())
     }
 
     /// Returns the entry of a name.

@@ -15,7 +15,7 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use crate::{
     json::Raw,
-    model::{File, FileNumber, Generation, GenerationNumber, Position, State},
+    model::{File, FileNumber, Generation, GenerationNumber, PlaceNumber, Position, State},
     session::{Elsewhere, Gap, SessionError, View, elsewhere::Begins},
     store::StoreError,
     wire::{Base, FileName, Graph},
@@ -103,7 +103,7 @@ impl View<'_> {
     }
 
     fn find_begin(&self) -> Result<Begins, SessionError> {
-        let Some(first) = self.at(0)? else { return Ok(Begins::Here) };
+        let Some(first) = self.at(PlaceNumber::FIRST)? else { return Ok(Begins::Here) };
         let line = self.line(first)?;
         let base = Raw::object(&line).and_then(|record| self.format.base(record));
         let Some(base) = base else { return Ok(Begins::Here) };

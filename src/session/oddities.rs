@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    model::{Kind, NameTag, Position, Run},
+    model::{Kind, NameTag, PlaceNumber, Position, Run},
     session::{Session, SessionError, View},
     store::Store,
     wire::Graph,
@@ -15,10 +15,10 @@ use crate::{
 pub(crate) const REPEATED: &str = "a record of the same name stands before it";
 
 /// Returns the places of a generation at which a record stands that has the name, or is the line, of an earlier one.
-pub(crate) fn repeated(view: &View<'_>) -> Result<Vec<u64>, SessionError> {
+pub(crate) fn repeated(view: &View<'_>) -> Result<Vec<PlaceNumber>, SessionError> {
     let mut names: BTreeSet<NameTag> = BTreeSet::new();
     let mut repeated = Vec::new();
-    for (place, entry) in (0..).zip(view.sequence()?) {
+    for (place, entry) in PlaceNumber::FIRST.onwards().zip(view.sequence()?) {
         // Without a name, a line behind another one is another entry.
         if view.record(entry)?.name.is_some_and(|name| !names.insert(name)) {
             repeated.push(place);
@@ -43,7 +43,7 @@ pub(crate) fn oddities(
         let runs = store.runs(session.key, generation, 0)?;
         let horizon = runs.last().map_or(0, Run::end);
         view = view.moved(Position { generation, head: None, horizon });
-        for (place, entry) in (0..).zip(view.sequence()?) {
+        for (place, entry) in PlaceNumber::FIRST.onwards().zip(view.sequence()?) {
             if view.record(entry)?.kind == Kind::Opaque {
                 found.entry("no JSON object").or_default().insert(entry);
             } else if view.is_glued(place)? {

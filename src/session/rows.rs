@@ -110,7 +110,7 @@ fn ties(
     let mut ties = Vec::new();
     let nowhere = Position::default();
     let mut view = View::new(store, session, nowhere, None);
-    for generation in GenerationNumber::each(GenerationNumber::FIRST..state.next_generation()) {
+    for generation in state.next_generation().earlier() {
         let end = state.ends.get(&generation).map_or(0, Run::end);
         view = view.moved(Position { generation, head: None, horizon: end.min(TIED) });
         ties.push((generation, derive::ties(session.format, &session.name, &view)?));

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use crate::{
     json::Raw,
-    model::{Checkpoint, GenerationNumber, IdPrefix, NameTag, Position},
+    model::{Checkpoint, IdPrefix, NameTag, Position},
     session::{Damages, Session, SessionError, View, checkpoints, listing},
     store::{Listed, SessionFilter, Store, StoreError},
     wire::{self, Graph},
@@ -308,7 +308,7 @@ fn seen(
 fn place(store: &dyn Store, session: &Session, entry: u64) -> Result<Position, SessionError> {
     let tip = store.state(session.key)?;
     let current = tip.position().map(|at| at.generation);
-    let others = GenerationNumber::each(GenerationNumber::FIRST..tip.next_generation());
+    let others = tip.next_generation().earlier();
     let others = others.rev().filter(|n| Some(*n) != current);
     for generation in current.into_iter().chain(others) {
         let runs = store.runs(session.key, generation, 0)?;

@@ -11,8 +11,8 @@ use std::{
 use crate::{
     json::Raw,
     model::{
-        Bulk, EntryId, Facts, GenerationNumber, Kind, LineId, NameTag, Parent, Position, Record,
-        Run,
+        Bulk, EntryId, Facts, GenerationNumber, Kind, LineId, NameTag, Parent, PlaceNumber,
+        Position, Record, Run,
     },
     session::{Damages, Session, SessionError, content, elsewhere::Begins},
     store::{NewLine, SessionKey, Store, StoreError},
@@ -306,7 +306,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the entries within the horizon whose records have this tag, each behind its place, in order.
-    fn tagged(&self, tag: NameTag) -> Result<Vec<(u64, u64)>, Failure> {
+    fn tagged(&self, tag: NameTag) -> Result<Vec<(PlaceNumber, u64)>, Failure> {
         let held = self.key.map(|key| self.store.named(key, tag, tag)).transpose()?;
         let mut entries = held.unwrap_or_default();
         entries.extend(self.pending.iter().flat_map(|pending| pending.named(tag)));
@@ -349,9 +349,9 @@ enum Bearers {
 /// Where the entries of a generation stand, and how.
 struct Places {
     /// Stretches that do not overlap, by their first entry: the entry behind the last, and the place of the first.
-    last: BTreeMap<u64, (u64, u64)>,
+    last: BTreeMap<u64, (u64, PlaceNumber)>,
     /// The places that begin on the physical line of the one before, in order.
-    glued: Vec<Range<u64>>,
+    glued: Vec<Range<PlaceNumber>>,
 }
 
 impl Places {
@@ -365,33 +365,33 @@ impl Places {
             let mut from = taken.map_or(run.first, |(_, &(behind, _))| run.first.max(behind));
             let taken: Vec<(u64, u64)> = last
                 .range(run.first..end)
-                .map(|(&first, &(behind, _)): (&u64, &(u64, u64))| (first, behind))
+                .map(|(&first, &(behind, _)): (&u64, &(u64, PlaceNumber))| (first, behind))
                 .collect();
             for (first, behind) in taken.into_iter().chain([(end, end)]) {
                 if from < first {
-                    last.insert(from, (first, run.start + (from - run.first)));
+                    last.insert(from, (first, PlaceNumber::new(run.start + (from - run.first))));
                 }
                 from = from.max(behind);
             }
         }
         for run in runs {
-            let mut place = run.start;
+            let mut place = PlaceNumber::new(run.start);
             for (count, separator) in &run.gaps.0 {
                 if !separator.contains(&b'\n') {
-                    glued.push(place.max(1)..place + count);
+                    glued.push(place.max(PlaceNumber::new(1))..place.plus(*count));
                 }
-                place += count;
+                place = place.plus(*count);
             }
         }
         Self { last, glued }
     }
 
-    fn place(&self, entry: u64) -> Option<u64> {
+    fn place(&self, entry: u64) -> Option<PlaceNumber> {
         let (first, (behind, place)) = self.last.range(..=entry).next_back()?;
-        (entry < *behind).then(|| place + (entry - first))
+        (entry < *behind).then(|| place.plus(entry - first))
     }
 
-    fn is_glued(&self, place: u64) -> bool {
+    fn is_glued(&self, place: PlaceNumber) -> bool {
         let after = self.glued.partition_point(|range| range.start <= place);
         after.checked_sub(1).and_then(|i| self.glued.get(i)).is_some_and(|at| at.contains(&place))
     }
@@ -415,14 +415,15 @@ fn plain(run: &Run) -> bool {
 }
 
 impl Graph for View<'_> {
-    fn end(&self) -> u64 {
-        self.position.horizon
+    fn end(&self) -> PlaceNumber {
+        PlaceNumber::new(self.position.horizon)
     }
 
-    fn at(&self, place: u64) -> Result<Option<u64>, Failure> {
-        if place >= self.position.horizon {
+    fn at(&self, place: PlaceNumber) -> Result<Option<u64>, Failure> {
+        if place >= self.end() {
             return Ok(None);
         }
+        let place = place.get();
         let within = |run: &&Run| run.start <= place && place < run.start + run.count;
         let pending = self.pending.as_ref().and_then(|pending| pending.runs.last());
         if let Some(run) = self.last.iter().chain(pending).find(within) {
@@ -495,7 +496,7 @@ impl Graph for View<'_> {
         Ok(found)
     }
 
-    fn place(&self, entry: u64) -> Result<Option<u64>, Failure> {
+    fn place(&self, entry: u64) -> Result<Option<PlaceNumber>, Failure> {
         Ok(self.places()?.place(entry))
     }
 
@@ -517,19 +518,20 @@ impl Graph for View<'_> {
         }
     }
 
-    fn boundary(&self, before: u64) -> Result<Option<(u64, u64)>, Failure> {
+    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, u64)>, Failure> {
+        let before = before.get();
         let runs = self.runs()?;
         let begun = runs.partition_point(|run| run.start < before);
         for run in runs.iter().take(begun).rev() {
             let end = run.first + run.count.min(before - run.start);
             if let Some(entry) = self.last_boundary(run.first..end)? {
-                return Ok(Some((run.start + (entry - run.first), entry)));
+                return Ok(Some((PlaceNumber::new(run.start + (entry - run.first)), entry)));
             }
         }
         Ok(None)
     }
 
-    fn is_glued(&self, place: u64) -> Result<bool, Failure> {
+    fn is_glued(&self, place: PlaceNumber) -> Result<bool, Failure> {
         Ok(place < self.end() && self.places()?.is_glued(place))
     }
 

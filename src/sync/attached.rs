@@ -27,7 +27,7 @@ use std::{
 
 use crate::{
     live::WritableFile,
-    model::{Command, GenerationNumber, Kind, OperationNumber, Parent, Position, Run, State},
+    model::{Command, Kind, OperationNumber, Parent, Position, Run, State},
     session::{
         Growth, Session, content,
         plan::{LATE, branch_text},
@@ -288,7 +288,7 @@ fn late(change: &Change<'_>, position: Position, first: u64) -> Result<Vec<Late>
     let current = change.before.state.current();
     let others = change.before.state.branches.iter().filter(|(name, _)| *name != current);
     let heads: BTreeSet<u64> = others.filter_map(|(_, at)| at.head).collect();
-    for place in 0..view.end() {
+    for place in view.end().earlier() {
         let Some(entry) = view.at(place)?.filter(|entry| *entry >= first) else { continue };
         let record = view.record(entry)?;
         if record.kind == Kind::Opaque {
@@ -370,8 +370,7 @@ fn holding(
     session: &Session,
     entry: u64,
 ) -> Result<Option<Position>, SyncError> {
-    let all =
-        GenerationNumber::each(GenerationNumber::FIRST..change.before.state.next_generation());
+    let all = change.before.state.next_generation().earlier();
     for generation in all.rev() {
         let runs = change.before.archive.store.runs(session.key, generation, 0)?;
         if runs.iter().any(|run| run.first <= entry && entry < run.first + run.count) {

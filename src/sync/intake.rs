@@ -12,8 +12,8 @@ use memchr::memchr_iter;
 
 use crate::{
     model::{
-        Command, FileNumber, GenerationNumber, OperationNumber, Position, Run, Running, State,
-        Timestamp,
+        Command, FileNumber, GenerationNumber, OperationNumber, PlaceNumber, Position, Run,
+        Running, State, Timestamp,
     },
     session::{Growth, Session, SessionError, View, oddities, plan::MAIN},
     sync::{
@@ -441,8 +441,8 @@ impl Intake<'_> {
                 let places = oddities::repeated(&view)?.into_iter();
                 found.extend(places.map(|place| (place, Quirk::Repeated)));
             }
-            let line = |place: u64| {
-                let n = usize::try_from(place.checked_sub(first)?).ok()?;
+            let line = |place: PlaceNumber| {
+                let n = usize::try_from(place.get().checked_sub(first)?).ok()?;
                 end.lines.get(n).copied()
             };
             let Some(path) = self.states.files.get(&file) else { continue };
@@ -490,7 +490,7 @@ impl Intake<'_> {
 /// Returns when the newest record was written.
 fn newest_time(view: &View<'_>) -> Result<Option<Timestamp>, SyncError> {
     let mut newest = None;
-    for place in 0..view.end() {
+    for place in view.end().earlier() {
         if let Some(entry) = view.at(place)? {
             newest = newest.max(view.record(entry)?.time);
         }

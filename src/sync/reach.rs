@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use crate::{
     json::Raw,
-    model::{Block, EntryId, Gaps, GenerationNumber, Position, Role, Run, Running},
+    model::{Block, EntryId, Gaps, GenerationNumber, PlaceNumber, Position, Role, Run, Running},
     session::{Growth, View, content},
     sync::{
         SyncError, Workspace, change::Change, goal::Goal, live_file::LiveFile, setting::line_start,
@@ -431,7 +431,7 @@ fn path_runs(view: &View<'_>, target: Position) -> Result<Vec<Run>, SyncError> {
             entries.push(entry);
         }
     }
-    if let Some(first) = view.at(0)?
+    if let Some(first) = view.at(PlaceNumber::FIRST)?
         && view.format().opens_file(&view.record(first)?)
         && entries.first() != Some(&first)
     {

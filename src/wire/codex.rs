@@ -46,7 +46,7 @@ use read::{
 
 use crate::{
     json::Raw,
-    model::{Block, Kind, Message, Record, Role, Tie, TieKind, put_varint},
+    model::{Block, Kind, Message, PlaceNumber, Record, Role, Tie, TieKind, put_varint},
     wire::{
         Answers, Back, Base, Draft, Earlier, Envelope, Failure, FileName, Folder, Graph, How,
         Identify, Interface, Invalid, Layout, Link, Nearby, Path, Read, Setting, Shelf, Telling,
@@ -61,7 +61,7 @@ use crate::{
 pub struct Codex;
 
 /// Among how many first records a copied one opens the session that it was copied from.
-const METAS: u64 = 4;
+const METAS: PlaceNumber = PlaceNumber::new(4);
 
 /// The traits of the format.
 const TRAITS: Traits = Traits {
@@ -130,7 +130,7 @@ impl Identify for Codex {
             let other = other.filter(|other| !other.is_empty() && other != session)?;
             Some(Tie { kind, other })
         };
-        for place in 0..graph.end().min(METAS) {
+        for place in graph.end().min(METAS).earlier() {
             let Some(entry) = graph.at(place)? else { continue };
             let line = graph.line(entry)?;
             let Some(meta) = Raw::object(&line).and_then(meta) else { continue };

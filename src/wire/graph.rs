@@ -2,7 +2,7 @@
 //!
 //! Invariant: a graph ends at its horizon; nothing behind it can be asked for.
 
-use crate::model::{NameTag, Record};
+use crate::model::{NameTag, PlaceNumber, Record};
 
 /// Any failure beneath a [`Graph`].
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -10,13 +10,13 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// A session as it is seen from a position: entries behind the horizon do not exist.
 pub trait Graph {
     /// Returns the place behind the last entry.
-    fn end(&self) -> u64;
+    fn end(&self) -> PlaceNumber;
 
     /// Returns the entry at a place in the generation, from 0.
-    fn at(&self, place: u64) -> Result<Option<u64>, Failure>;
+    fn at(&self, place: PlaceNumber) -> Result<Option<u64>, Failure>;
 
     /// Returns the place of an entry in the generation: of several the last one.
-    fn place(&self, entry: u64) -> Result<Option<u64>, Failure>;
+    fn place(&self, entry: u64) -> Result<Option<PlaceNumber>, Failure>;
 
     /// Returns the record derived from an entry.
     fn record(&self, entry: u64) -> Result<Record, Failure>;
@@ -36,10 +36,10 @@ pub trait Graph {
     }
 
     /// Returns the last boundary before a place, behind its own place.
-    fn boundary(&self, before: u64) -> Result<Option<(u64, u64)>, Failure>;
+    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, u64)>, Failure>;
 
     /// Returns whether the entry at a place begins on the physical line of the one before it.
-    fn is_glued(&self, place: u64) -> Result<bool, Failure>;
+    fn is_glued(&self, place: PlaceNumber) -> Result<bool, Failure>;
 
     /// Returns how many bytes of the file exist, those behind the last entry included.
     fn bytes(&self) -> Result<u64, Failure>;

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 use crate::{
     json::{self, Raw},
-    model::{Block, Image, Kind, LineId, Message, Role, Thinking, Tie, TieKind},
+    model::{Block, Image, Kind, LineId, Message, PlaceNumber, Role, Thinking, Tie, TieKind},
     wire::{
         Answer, Answers, Departure, Draft, Envelope, Failure, Folder, Graph, Identify, Invalid,
         Layout, Link, Path, Piece, Read, Setting, Traits, Walk, Write,
@@ -145,7 +145,7 @@ impl Identify for Kimi {
             return Ok(vec![tie]);
         }
         let mut begin = Vec::new();
-        for place in 0..graph.end() {
+        for place in graph.end().earlier() {
             let Some(entry) = graph.at(place)? else { continue };
             let line = graph.line(entry)?;
             begin.extend_from_slice(&line);
@@ -266,7 +266,7 @@ impl Read for Kimi {
 
 impl Walk for Kimi {
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
-        for place in (0..graph.end()).rev() {
+        for place in graph.end().earlier().rev() {
             if let Some(entry) = graph.at(place)?
                 && graph.record(entry)?.kind != Kind::Opaque
             {
@@ -278,8 +278,8 @@ impl Walk for Kimi {
 
     fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
         let mut entries = Vec::new();
-        let end = graph.place(head)?.map_or(0, |place| place + 1);
-        for place in (0..end).rev() {
+        let end = graph.place(head)?.map_or(PlaceNumber::FIRST, PlaceNumber::next);
+        for place in end.earlier().rev() {
             if entries.len() >= limit {
                 break;
             }
@@ -312,9 +312,9 @@ impl Walk for Kimi {
     }
 
     fn departure(&self, old: &dyn Graph, next: &dyn Graph) -> Result<Option<Departure>, Failure> {
-        let mut shared = 0;
+        let mut shared = PlaceNumber::FIRST;
         while shared < old.end().min(next.end()) && old.at(shared)? == next.at(shared)? {
-            shared += 1;
+            shared = shared.next();
         }
         let talk = first_talk(next)?;
         if let Some((place, Kind::Boundary)) = talk
@@ -323,7 +323,7 @@ impl Walk for Kimi {
             return Ok(Some(Departure::Compaction));
         }
         let mut to = None;
-        for place in (0..old.end().min(shared + 1)).rev() {
+        for place in old.end().min(shared.next()).earlier().rev() {
             let Some(entry) = old.at(place)? else { continue };
             if old.record(entry)?.kind == Kind::Meta
                 && let Some(own) = Raw::object(&old.line(entry)?).and_then(|r| self.checkpoint(r))
@@ -334,7 +334,7 @@ impl Walk for Kimi {
         }
         let Some((marker, own)) = to else { return Ok(Some(Departure::Clear)) };
         // Behind the checkpoint that is given again, and what the model is told of it.
-        for place in marker.max(shared)..next.end().min(marker + 3) {
+        for place in PlaceNumber::each(marker.max(shared)..next.end().min(marker.plus(3))) {
             let Some(entry) = next.at(place)? else { continue };
             if next.record(entry)?.kind == Kind::Note
                 && Raw::object(&next.line(entry)?).and_then(|r| self.mail(r)).is_some()
@@ -408,8 +408,8 @@ fn internal(role: &str, key: &str, number: u64) -> Vec<u8> {
 }
 
 /// Returns where the conversation begins, and with which kind: the program's words before it do not count.
-fn first_talk(graph: &dyn Graph) -> Result<Option<(u64, Kind)>, Failure> {
-    for place in 0..graph.end() {
+fn first_talk(graph: &dyn Graph) -> Result<Option<(PlaceNumber, Kind)>, Failure> {
+    for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
         let kind = graph.record(entry)?.kind;
         if !matches!(kind, Kind::System | Kind::Meta | Kind::Opaque) {

@@ -122,7 +122,7 @@ impl Read for Native {
 
 impl Walk for Native {
     fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
-        for place in (0..graph.end()).rev() {
+        for place in graph.end().earlier().rev() {
             if let Some(entry) = graph.at(place)?
                 && !matches!(graph.record(entry)?.kind, Kind::Meta | Kind::Opaque)
             {
@@ -175,7 +175,7 @@ impl Walk for Native {
     fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
         let mut leaves = BTreeSet::new();
         let mut parents = BTreeSet::new();
-        for place in 0..graph.end() {
+        for place in graph.end().earlier() {
             let Some(entry) = graph.at(place)? else { continue };
             if !matches!(graph.record(entry)?.kind, Kind::Meta | Kind::Opaque) {
                 leaves.insert(entry);

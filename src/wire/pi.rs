@@ -88,7 +88,7 @@ impl Identify for Pi {
     /// A header may name the file that its session was made of; an entry that is copied keeps its line.
     fn ties(&self, _session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure> {
         let mut ties = Vec::new();
-        for place in 0..graph.end() {
+        for place in graph.end().earlier() {
             let Some(entry) = graph.at(place)? else { continue };
             let line = graph.line(entry)?;
             let Some(record) = Raw::object(&line) else { continue };

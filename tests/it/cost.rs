@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use undertext::{
     context::{Shape, cut::Limit, history::Limits, tokens::Counting, window::Windows},
     json::Raw,
-    model::{NameTag, Record, SessionName},
+    model::{NameTag, PlaceNumber, Record, SessionName},
     ops::{self, Archive, Asked, Bound, Machine, Session},
     store::{Access, SessionFilter},
     wire::{self, Claude, Codex, Failure, Format, Graph, Native, Pi, Read as _, Walk as _},
@@ -193,15 +193,15 @@ impl Counted<'_> {
 }
 
 impl Graph for Counted<'_> {
-    fn end(&self) -> u64 {
+    fn end(&self) -> PlaceNumber {
         self.graph.end()
     }
 
-    fn at(&self, place: u64) -> Result<Option<u64>, Failure> {
+    fn at(&self, place: PlaceNumber) -> Result<Option<u64>, Failure> {
         self.ask().at(place)
     }
 
-    fn place(&self, entry: u64) -> Result<Option<u64>, Failure> {
+    fn place(&self, entry: u64) -> Result<Option<PlaceNumber>, Failure> {
         self.ask().place(entry)
     }
 
@@ -221,11 +221,11 @@ impl Graph for Counted<'_> {
         self.ask().named(name)
     }
 
-    fn boundary(&self, before: u64) -> Result<Option<(u64, u64)>, Failure> {
+    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, u64)>, Failure> {
         self.ask().boundary(before)
     }
 
-    fn is_glued(&self, place: u64) -> Result<bool, Failure> {
+    fn is_glued(&self, place: PlaceNumber) -> Result<bool, Failure> {
         self.ask().is_glued(place)
     }
 

@@ -4,7 +4,7 @@ use std::{cell::Cell, collections::BTreeMap, fs, path::Path};
 
 use undertext::{
     json::Raw,
-    model::{Kind, Message, NameTag, Parent, Record},
+    model::{Kind, Message, NameTag, Parent, PlaceNumber, Record},
     wire::{Back, Envelope, Failure, Format, Graph, Link, Setting, jsonl::Reader},
 };
 
@@ -18,7 +18,7 @@ pub(crate) struct FileGraph {
     known: BTreeMap<(Option<u64>, Vec<u8>), u64>,
     /// The entry at each place, and whether it is glued.
     places: Vec<(u64, bool)>,
-    place_of: BTreeMap<u64, u64>,
+    place_of: BTreeMap<u64, PlaceNumber>,
     named: BTreeMap<String, u64>,
     tagged: BTreeMap<NameTag, u64>,
     n_bytes: u64,
@@ -62,7 +62,7 @@ impl FileGraph {
             let entry = *self.known.entry(key).or_insert(next);
             let place = self.places.len() as u64;
             self.places.push((entry, line.glued));
-            self.place_of.insert(entry, place);
+            self.place_of.insert(entry, PlaceNumber::new(place));
             if entry == next {
                 self.add(line.bytes, before);
             }
@@ -171,15 +171,15 @@ fn index(entry: u64) -> usize {
 }
 
 impl Graph for FileGraph {
-    fn end(&self) -> u64 {
-        self.places.len() as u64
+    fn end(&self) -> PlaceNumber {
+        PlaceNumber::new(self.places.len() as u64)
     }
 
-    fn at(&self, place: u64) -> Result<Option<u64>, Failure> {
-        Ok(self.places.get(usize::try_from(place)?).map(|(entry, _)| *entry))
+    fn at(&self, place: PlaceNumber) -> Result<Option<u64>, Failure> {
+        Ok(self.places.get(usize::try_from(place.get())?).map(|(entry, _)| *entry))
     }
 
-    fn place(&self, entry: u64) -> Result<Option<u64>, Failure> {
+    fn place(&self, entry: u64) -> Result<Option<PlaceNumber>, Failure> {
         Ok(self.place_of.get(&entry).copied())
     }
 
@@ -204,8 +204,8 @@ impl Graph for FileGraph {
         Ok(self.tagged.get(&name).copied())
     }
 
-    fn boundary(&self, before: u64) -> Result<Option<(u64, u64)>, Failure> {
-        let placed = (0..before).zip(&self.places);
+    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, u64)>, Failure> {
+        let placed = before.earlier().zip(&self.places);
         let mut last = None;
         for (place, (entry, _)) in placed {
             if self.records[index(*entry)].kind == Kind::Boundary {
@@ -215,8 +215,8 @@ impl Graph for FileGraph {
         Ok(last)
     }
 
-    fn is_glued(&self, place: u64) -> Result<bool, Failure> {
-        Ok(self.places.get(usize::try_from(place)?).is_some_and(|(_, glued)| *glued))
+    fn is_glued(&self, place: PlaceNumber) -> Result<bool, Failure> {
+        Ok(self.places.get(usize::try_from(place.get())?).is_some_and(|(_, glued)| *glued))
     }
 
     fn bytes(&self) -> Result<u64, Failure> {

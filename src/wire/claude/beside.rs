@@ -10,7 +10,7 @@ use std::{
 
 use super::read::{Hint, is_message};
 use crate::{
-    model::{Kind, NameTag, Record},
+    model::{Kind, NameTag, PlaceNumber, Record},
     wire::{Failure, Graph},
 };
 
@@ -18,16 +18,16 @@ use crate::{
 pub(super) struct Index<'g> {
     graph: &'g dyn Graph,
     /// Entries from this place on were read.
-    from: u64,
+    from: PlaceNumber,
     /// The blocks of each message, and the results of its calls, each behind its place, the last one first.
-    blocks: BTreeMap<NameTag, Vec<(u64, u64)>>,
-    results: BTreeMap<NameTag, Vec<(u64, u64)>>,
+    blocks: BTreeMap<NameTag, Vec<(PlaceNumber, u64)>>,
+    results: BTreeMap<NameTag, Vec<(PlaceNumber, u64)>>,
     /// The followers of an entry that are no messages, in the same order.
     followers: BTreeMap<u64, Vec<Follower>>,
 }
 
 /// An entry that is no message, behind its place, and whether it belongs to a sub-agent.
-type Follower = (u64, u64, bool);
+type Follower = (PlaceNumber, u64, bool);
 
 /// The entries that hang next to a chain and belong to it.
 #[cfg_attr(test, derive(Debug, PartialEq))]
@@ -42,8 +42,8 @@ pub(super) struct Beside {
 #[derive(Default)]
 #[cfg_attr(test, derive(Debug, PartialEq))]
 struct Apart {
-    blocks: Vec<(u64, u64)>,
-    results: Vec<(u64, u64)>,
+    blocks: Vec<(PlaceNumber, u64)>,
+    results: Vec<(PlaceNumber, u64)>,
 }
 
 impl<'g> Index<'g> {
@@ -59,8 +59,8 @@ impl<'g> Index<'g> {
     }
 
     /// Reads what lies before a place no more than once.
-    fn reach(&mut self, from: u64) -> Result<(), Failure> {
-        for place in (from..self.from).rev() {
+    fn reach(&mut self, from: PlaceNumber) -> Result<(), Failure> {
+        for place in PlaceNumber::each(from..self.from).rev() {
             let Some(entry) = self.graph.at(place)? else { continue };
             let record = self.graph.record(entry)?;
             let hint = Hint::of(&record);
@@ -104,7 +104,7 @@ impl<'g> Index<'g> {
     ) -> Result<Beside, Failure> {
         let on_chain: BTreeSet<u64> = chain.iter().copied().collect();
         let mut anchors = BTreeMap::new();
-        let mut from = if is_part { self.graph.end() } else { 0 };
+        let mut from = if is_part { self.graph.end() } else { PlaceNumber::FIRST };
         for &entry in chain {
             if let Some(message) = message(&self.graph.record(entry)?) {
                 anchors.insert(message, entry);
@@ -114,12 +114,14 @@ impl<'g> Index<'g> {
         self.reach(from)?;
         let mut found = BTreeMap::new();
         for (message, anchor) in anchors {
-            let apart = |group: &BTreeMap<NameTag, Vec<(u64, u64)>>| -> Vec<(u64, u64)> {
-                let placed = group.get(&message).into_iter().flatten().rev().copied();
-                let is_apart =
-                    |(place, entry): &(u64, u64)| *place >= from && !on_chain.contains(entry);
-                placed.filter(is_apart).collect()
-            };
+            let apart =
+                |group: &BTreeMap<NameTag, Vec<(PlaceNumber, u64)>>| -> Vec<(PlaceNumber, u64)> {
+                    let placed = group.get(&message).into_iter().flatten().rev().copied();
+                    let is_apart = |(place, entry): &(PlaceNumber, u64)| {
+                        *place >= from && !on_chain.contains(entry)
+                    };
+                    placed.filter(is_apart).collect()
+                };
             let apart = Apart { blocks: apart(&self.blocks), results: apart(&self.results) };
             if !apart.blocks.is_empty() || !apart.results.is_empty() {
                 found.insert(anchor, apart);
@@ -129,21 +131,26 @@ impl<'g> Index<'g> {
     }
 
     /// Returns the followers of the head that are no messages, and theirs, each behind its parent in the file.
-    fn tail(&self, from: u64, head: u64, on_chain: &BTreeSet<u64>) -> Result<Vec<u64>, Failure> {
+    fn tail(
+        &self,
+        from: PlaceNumber,
+        head: u64,
+        on_chain: &BTreeSet<u64>,
+    ) -> Result<Vec<u64>, Failure> {
         let is_side = Hint::of(&self.graph.record(head)?).has(Hint::SIDE);
-        let behind = |entry: u64, least: u64| {
+        let behind = |entry: u64, least: PlaceNumber| {
             let followers = self.followers.get(&entry).into_iter().flatten();
             let is_next = move |(place, entry, side): &&Follower| {
                 *place >= least && *side == is_side && !on_chain.contains(entry)
             };
             followers.filter(is_next).map(|(place, entry, _)| Reverse((*place, *entry)))
         };
-        let first = self.graph.place(head)?.map_or(from, |place| place + 1);
+        let first = self.graph.place(head)?.map_or(from, PlaceNumber::next);
         let mut next: BinaryHeap<_> = behind(head, first).collect();
         let mut tail = Vec::new();
         while let Some(Reverse((place, entry))) = next.pop() {
             tail.push(entry);
-            next.extend(behind(entry, place + 1));
+            next.extend(behind(entry, place.next()));
         }
         Ok(tail)
     }
@@ -222,7 +229,11 @@ pub(super) fn message(record: &Record) -> Option<NameTag> {
 }
 
 /// Returns whether no later place holds the record, or another of its name.
-pub(super) fn is_last(graph: &dyn Graph, record: &Record, place: u64) -> Result<bool, Failure> {
+pub(super) fn is_last(
+    graph: &dyn Graph,
+    record: &Record,
+    place: PlaceNumber,
+) -> Result<bool, Failure> {
     Ok(graph.bears(record)? && graph.place(record.n)? == Some(place))
 }
 
@@ -238,16 +249,16 @@ mod tests {
     struct Plain(Vec<Record>);
 
     impl Graph for Plain {
-        fn end(&self) -> u64 {
-            self.0.len() as u64
+        fn end(&self) -> PlaceNumber {
+            PlaceNumber::new(self.0.len() as u64)
         }
 
-        fn at(&self, place: u64) -> Result<Option<u64>, Failure> {
-            Ok((place < self.end()).then_some(place + 1))
+        fn at(&self, place: PlaceNumber) -> Result<Option<u64>, Failure> {
+            Ok((place < self.end()).then_some(place.get() + 1))
         }
 
-        fn place(&self, entry: u64) -> Result<Option<u64>, Failure> {
-            Ok(entry.checked_sub(1).filter(|place| *place < self.end()))
+        fn place(&self, entry: u64) -> Result<Option<PlaceNumber>, Failure> {
+            Ok(entry.checked_sub(1).map(PlaceNumber::new).filter(|place| *place < self.end()))
         }
 
         fn record(&self, entry: u64) -> Result<Record, Failure> {
@@ -269,12 +280,12 @@ mod tests {
             Ok(None)
         }
 
-        fn boundary(&self, _: u64) -> Result<Option<(u64, u64)>, Failure> {
+        fn boundary(&self, _: PlaceNumber) -> Result<Option<(PlaceNumber, u64)>, Failure> {
             Ok(None)
         }
 
-        fn is_glued(&self, place: u64) -> Result<bool, Failure> {
-            Ok(place % 17 == 16)
+        fn is_glued(&self, place: PlaceNumber) -> Result<bool, Failure> {
+            Ok(place.get() % 17 == 16)
         }
 
         fn bytes(&self) -> Result<u64, Failure> {
@@ -289,12 +300,16 @@ mod tests {
         for &entry in chain {
             anchors.extend(message(&record(entry)).map(|message| (message, entry)));
         }
-        let first = chain.iter().min().filter(|_| is_part).map_or(0, |first| first - 1);
+        let first = chain
+            .iter()
+            .min()
+            .filter(|_| is_part)
+            .map_or(PlaceNumber::FIRST, |first| PlaceNumber::new(first - 1));
         let is_side = Hint::of(&record(head)).has(Hint::SIDE);
         let mut after = BTreeSet::from([head]);
         let (mut found, mut tail) = (BTreeMap::<u64, Apart>::new(), Vec::new());
-        for place in first..graph.end() {
-            let entry = place + 1;
+        for place in PlaceNumber::each(first..graph.end()) {
+            let entry = place.get() + 1;
             let (record, hint) = (record(entry), Hint::of(&record(entry)));
             let is_glued = graph.is_glued(place).unwrap();
             if chain.contains(&entry) || is_glued || !hint.has(Hint::CHAIN) {

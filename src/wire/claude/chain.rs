@@ -19,7 +19,7 @@ use super::{
     read::{Hint, is_message},
 };
 use crate::{
-    model::{Kind, NameTag, Parent, Record, Timestamp},
+    model::{Kind, NameTag, Parent, PlaceNumber, Record, Timestamp},
     wire::{Failure, Graph, Path, Repair},
 };
 
@@ -35,7 +35,7 @@ pub(super) fn head(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
     let mut tail = None;
     let mut side = None;
     let mut pin = None;
-    for place in (0..graph.end()).rev() {
+    for place in graph.end().earlier().rev() {
         let Some(entry) = graph.at(place)? else { continue };
         let record = graph.record(entry)?;
         let hint = Hint::of(&record);
@@ -180,7 +180,7 @@ struct Ground {
     /// The messages that the newest boundary keeps.
     kept: Option<Kept>,
     /// Every link of the main chain by time, then place: once a link is to be mended.
-    times: OnceCell<Vec<(Timestamp, u64, u64)>>,
+    times: OnceCell<Vec<(Timestamp, PlaceNumber, u64)>>,
 }
 
 impl Ground {
@@ -188,7 +188,7 @@ impl Ground {
         Ok(Self { kept: Kept::find(graph)?, times: OnceCell::new() })
     }
 
-    fn times(&self, graph: &dyn Graph) -> Result<&[(Timestamp, u64, u64)], Failure> {
+    fn times(&self, graph: &dyn Graph) -> Result<&[(Timestamp, PlaceNumber, u64)], Failure> {
         if self.times.get().is_none() {
             let _ = self.times.set(times(graph)?);
         }
@@ -268,7 +268,7 @@ impl<'g> Walk<'g> {
         {
             return Ok(Some(named));
         }
-        for place in (0..place).rev() {
+        for place in place.earlier().rev() {
             let Some(entry) = self.graph.at(place)? else { continue };
             let hint = Hint::of(&self.graph.record(entry)?);
             if hint.has(Hint::CHAIN) && !hint.has(Hint::SIDE) && !self.seen.contains(&entry) {
@@ -288,7 +288,7 @@ impl<'g> Walk<'g> {
         let Some(place) = self.graph.place(record.n)? else { return Ok(None) };
         let times = self.ground.times(self.graph)?;
         let since = Timestamp(time.0.saturating_sub(MENDED_WITHIN));
-        let from = times.partition_point(|link| *link < (since, 0, 0));
+        let from = times.partition_point(|link| *link < (since, PlaceNumber::FIRST, 0));
         let mut end = times.partition_point(|link| *link < (time, place, 0));
         let mut passed = Vec::new();
         let mut found = None;
@@ -350,7 +350,7 @@ impl<'g> Walk<'g> {
 struct Kept {
     boundary: u64,
     /// The place of the boundary.
-    place: u64,
+    place: PlaceNumber,
     /// The entry that the first of them follows: the summary.
     anchor: u64,
     /// Each with the one before it.
@@ -442,9 +442,9 @@ fn is_glued(graph: &dyn Graph, entry: u64) -> Result<bool, Failure> {
 }
 
 /// Returns every link of the main chain by time, then place.
-fn times(graph: &dyn Graph) -> Result<Vec<(Timestamp, u64, u64)>, Failure> {
+fn times(graph: &dyn Graph) -> Result<Vec<(Timestamp, PlaceNumber, u64)>, Failure> {
     let mut times = Vec::new();
-    for place in 0..graph.end() {
+    for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
         let record = graph.record(entry)?;
         let hint = Hint::of(&record);

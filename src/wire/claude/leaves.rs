@@ -25,7 +25,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
     let mut messages = Vec::new();
     let mut blocks: BTreeMap<NameTag, Vec<u64>> = BTreeMap::new();
     let mut results: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    for place in 0..graph.end() {
+    for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
         let record = graph.record(entry)?;
         let is_message = read::is_message(record.kind) && Hint::of(&record).has(Hint::CHAIN);

@@ -9,7 +9,7 @@
 
 use crate::{
     json::Raw,
-    model::{Tie, TieKind},
+    model::{PlaceNumber, Tie, TieKind},
     wire::{Failure, Graph, fields::text, identify::tie_of_sub_agent},
 };
 
@@ -21,7 +21,7 @@ pub(super) fn ties(session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure
     let tie = |kind, other| Tie { kind, other };
     let mut ties = Vec::new();
     let mut first = None;
-    for place in 0..graph.end() {
+    for place in graph.end().earlier() {
         if let Some(link) = Link::at(graph, place)? {
             first = Some((place, link));
             break;
@@ -33,7 +33,7 @@ pub(super) fn ties(session: &str, graph: &dyn Graph) -> Result<Vec<Tie>, Failure
         ties.push(tie(TieKind::Fork, other));
         return Ok(ties);
     }
-    for place in (begin + 1..graph.end()).rev() {
+    for place in PlaceNumber::each(begin.next()..graph.end()).rev() {
         if let Some(last) = Link::at(graph, place)? {
             if last.session != first.session {
                 ties.push(tie(TieKind::Continuation, last.session));
@@ -61,7 +61,7 @@ struct Link {
 }
 
 impl Link {
-    fn at(graph: &dyn Graph, place: u64) -> Result<Option<Self>, Failure> {
+    fn at(graph: &dyn Graph, place: PlaceNumber) -> Result<Option<Self>, Failure> {
         let Some(entry) = graph.at(place)? else { return Ok(None) };
         let line = graph.line(entry)?;
         Ok(Raw::object(&line).and_then(Self::of))

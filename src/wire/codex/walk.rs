@@ -4,7 +4,7 @@
 
 use super::hint::{BASE, ROLLBACK, SUMMARY, TURN, hint, is_conversation, prepares};
 use crate::{
-    model::{Kind, Record},
+    model::{Kind, PlaceNumber, Record},
     wire::{Before, Failure, Graph, Path},
 };
 
@@ -23,7 +23,7 @@ pub(super) fn head(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
 pub(super) fn path(graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
     let Some((graph, place)) = standing(graph, head)? else { return Ok(Path::default()) };
     let mut left = limit;
-    let seen = replay(graph, place + 1, |_| {
+    let seen = replay(graph, place.next(), |_| {
         left = left.saturating_sub(1);
         left == 0
     })?;
@@ -67,7 +67,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
 }
 
 /// Returns the file of a session in which an entry stands, of those that lead to the end of a graph, and its place there.
-fn standing(graph: &dyn Graph, entry: u64) -> Result<Option<(&dyn Graph, u64)>, Failure> {
+fn standing(graph: &dyn Graph, entry: u64) -> Result<Option<(&dyn Graph, PlaceNumber)>, Failure> {
     let mut graph = graph;
     loop {
         if let Some(place) = graph.place(entry)? {
@@ -91,7 +91,7 @@ struct Seen {
 /// The records before a place, the last one first, on through all files that lead there.
 struct Backwards<'g> {
     graph: &'g dyn Graph,
-    end: u64,
+    end: PlaceNumber,
     /// Whether something that cannot be read stands before the first one.
     is_cut_short: bool,
 }
@@ -99,8 +99,8 @@ struct Backwards<'g> {
 impl Backwards<'_> {
     fn next(&mut self) -> Result<Option<Record>, Failure> {
         loop {
-            while self.end > 0 {
-                self.end -= 1;
+            while self.end > PlaceNumber::FIRST {
+                self.end = self.end.minus(1);
                 if let Some(entry) = self.graph.at(self.end)? {
                     return self.graph.record(entry).map(Some);
                 }
@@ -120,7 +120,7 @@ impl Backwards<'_> {
 /// Reads entries from before a place backwards until one that is kept is enough, or to the beginning.
 fn replay(
     graph: &dyn Graph,
-    end: u64,
+    end: PlaceNumber,
     mut enough: impl FnMut(&Seen) -> bool,
 ) -> Result<Vec<Seen>, Failure> {
     let mut seen: Vec<Seen> = Vec::new();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::read::{CHAINED, EDIT, HEADER, INDEX, REMOVES, SENT, hint};
 use crate::{
     dag,
-    model::{Kind, NameTag, Parent, Record},
+    model::{Kind, NameTag, Parent, PlaceNumber, Record},
     wire::{Failure, Graph, Path, Repair},
 };
 
@@ -74,7 +74,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
     let mut leaves = BTreeSet::new();
     let mut continued = BTreeSet::new();
     let mut passed: BTreeMap<u64, Option<u64>> = BTreeMap::new();
-    for place in 0..graph.end() {
+    for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
         if !is_conversation(&graph.record(entry)?) {
             continue;
@@ -131,7 +131,7 @@ fn first_kept(graph: &dyn Graph, boundary: &Record) -> Result<FirstKept, Failure
         return Ok(FirstKept::Named(NameTag::new(number)));
     }
     let mut left = number;
-    for place in 0..graph.end() {
+    for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
         match graph.record(entry)?.kind {
             Kind::Opaque => {}
@@ -151,8 +151,8 @@ fn parent(graph: &dyn Graph, entry: u64) -> Result<Option<u64>, Failure> {
 }
 
 /// Returns the nearest entry before a place that is no header.
-fn before(graph: &dyn Graph, place: u64) -> Result<Option<u64>, Failure> {
-    for place in (0..place).rev() {
+fn before(graph: &dyn Graph, place: PlaceNumber) -> Result<Option<u64>, Failure> {
+    for place in place.earlier().rev() {
         if let Some(entry) = graph.at(place)? {
             let record = graph.record(entry)?;
             if record.kind != Kind::Opaque && hint(&record).0 & HEADER == 0 {
