@@ -9,8 +9,7 @@ use std::{fmt, num::ParseIntError, ops::Range, str::FromStr};
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident from $first:literal) => {
         $(#[$doc])*
-        #[derive(
-            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize,
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize,
         )]
         #[serde(transparent)]
         pub struct $name(u64);
@@ -108,6 +107,12 @@ macro_rules! number {
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
             }
         }
 
