@@ -125,7 +125,7 @@ impl Taking<'_> {
     ) -> Result<Summary, SyncError> {
         let taken = groups.into_iter().try_for_each(|group| self.group(group, ahead));
         // Whole sessions are kept, whatever came after them; a failure has taken the rest of its transaction back.
-        let settled = self.settle();
+        let settled = self.end_transaction();
         taken.and(settled)?;
         Ok(self.summary)
     }
@@ -150,7 +150,7 @@ impl Taking<'_> {
                     self.gathered.extend(imported);
                     let bytes: u64 = self.gathered.iter().map(|imported| imported.bytes).sum();
                     if !gathers || bytes >= BATCH {
-                        self.settle()?;
+                        self.end_transaction()?;
                     }
                 }
                 Err(Failed::Verb(error)) => {
@@ -175,20 +175,20 @@ impl Taking<'_> {
     /// Has a new session gathered with others; any other one is a transaction of its own, because its live file follows.
     fn prepare(&mut self, name: &SessionName) -> Result<(), SyncError> {
         if self.archive.session(name)?.is_some() {
-            return self.settle();
+            return self.end_transaction();
         }
         if !self.open.is_open() && self.archive.root.is_some() {
             self.open.begin()?;
             // Another program may have made it before the lock was ours.
             if self.archive.session(name)?.is_some() {
-                return self.settle();
+                return self.end_transaction();
             }
         }
         Ok(())
     }
 
     /// Ends the open transaction, if there is one, and reports the sessions that are durable now.
-    fn settle(&mut self) -> Result<(), SyncError> {
+    fn end_transaction(&mut self) -> Result<(), SyncError> {
         let settled = self.open.end();
         if settled.is_err() {
             self.gathered.clear();
