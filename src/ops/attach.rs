@@ -112,7 +112,7 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
     let Some((key, name, _)) = holders.into_iter().next_back() else {
         return Err(SyncError::NoFormat(path).into());
     };
-    let session = Session::known(key, name)?;
+    let session = Session::from_store(key, name)?;
     let mut attached = attach(archive, &session, Some(&path))?;
     attached.notices.splice(0..0, notices);
     Ok((session, attached))

@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_change_is_told_behind_its_session_and_notices_are_not() {
         let name = SessionName { format: "native".to_owned(), id: "7c2a51de".to_owned() };
-        let session = Session::known(SessionKey(1), name).unwrap();
+        let session = Session::from_store(SessionKey(1), name).unwrap();
         let marked =
             Marked { checkpoint: CheckpointNumber::new(2), operation: None, notices: Vec::new() };
         assert_eq!(

@@ -147,7 +147,7 @@ fn alike(
     for tie in ties.filter(|tie| tie.kind == TieKind::Beginning) {
         let alike = store.tied(&session.name.format, &tie)?;
         for (key, name) in alike.into_iter().filter(|(key, _)| *key != session.key).take(ALIKE) {
-            let other = Session::known(key, name)?;
+            let other = Session::from_store(key, name)?;
             if here.is_none() {
                 here = Some(Side::of(store, session)?);
             }

@@ -155,7 +155,7 @@ fn is_meant(id: &str, wanted: &str) -> bool {
 }
 
 fn known(listed: Listed) -> Result<Session, SessionError> {
-    Session::known(listed.key, listed.name)
+    Session::from_store(listed.key, listed.name)
 }
 
 /// Finds a place to go back to: an entry, or a checkpoint by its bare number.

@@ -26,7 +26,7 @@ impl std::fmt::Debug for Session {
 
 impl Session {
     /// Returns a session of a store; its records can be read only if their format is known.
-    pub(crate) fn known(key: SessionKey, name: SessionName) -> Result<Self, SessionError> {
+    pub(crate) fn from_store(key: SessionKey, name: SessionName) -> Result<Self, SessionError> {
         let format = wire::by_name(&name.format);
         let format = format.ok_or_else(|| SessionError::UnknownFormat(name.format.clone()))?;
         Ok(Self { key, name, format })
@@ -38,6 +38,6 @@ impl Session {
         name: &SessionName,
     ) -> Result<Option<Self>, SessionError> {
         let key = store.session(name)?;
-        key.map(|key| Self::known(key, name.clone())).transpose()
+        key.map(|key| Self::from_store(key, name.clone())).transpose()
     }
 }

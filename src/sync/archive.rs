@@ -173,7 +173,8 @@ impl Archive {
 
     /// Returns all sessions, whether lists show them or not.
     pub fn every(&self) -> Result<Vec<Session>, SyncError> {
-        let known = self.store.names()?.into_iter().map(|(key, name)| Session::known(key, name));
+        let known =
+            self.store.names()?.into_iter().map(|(key, name)| Session::from_store(key, name));
         Ok(known.collect::<Result<_, _>>()?)
     }
 

@@ -330,7 +330,7 @@ fn belonging(archive: &Archive, met: &Met) -> Result<Held, SyncError> {
 /// Returns the session of a file, if the file goes on from the state of it that the session holds.
 fn holder(archive: &Archive, path: &Path) -> Result<Option<Session>, SyncError> {
     for (key, name, file) in archive.store().files(&archive.place_of(path))? {
-        let session = Session::known(key, name)?;
+        let session = Session::from_store(key, name)?;
         let states = States::of(archive, &archive.store().state(key)?);
         if let Some(held) = states.newest(file)
             && matches!(judged(archive, &session, held, path), Ok(Verdict::Same | Verdict::Grown))

@@ -30,7 +30,7 @@ pub(crate) fn rebuild(store: &dyn Store, session: &Session) -> Result<Rebuilt, S
 pub(crate) fn rebuild_all(store: &dyn Store) -> Result<(), SyncError> {
     for (key, name) in store.names()? {
         // A session that a newer version has taken in stays as that version made it.
-        if let Ok(session) = Session::known(key, name) {
+        if let Ok(session) = Session::from_store(key, name) {
             rebuild(store, &session)?;
         }
     }
