@@ -176,7 +176,7 @@ fn unsaid(
     if !newest.is_some_and(|by| is_of_a_person(&by.command) && by.runs.is_some()) {
         return Ok(None);
     }
-    let said = file::newest(archive, session, runs)?;
+    let said = file::newest_run_length(archive, session, runs)?;
     let length = usize::try_from(said).unwrap_or(usize::MAX).min(known.len());
     let (base, said) = known.split_at(known.len() - length);
     let Some(since) = there.strip_prefix(base) else { return Ok(None) };

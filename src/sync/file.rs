@@ -146,7 +146,11 @@ pub(crate) fn aside_of(
 }
 
 /// Returns how many bytes of a file its newest run made.
-pub(crate) fn newest(archive: &Archive, session: &Session, runs: &[Run]) -> Result<u64, SyncError> {
+pub(crate) fn newest_run_length(
+    archive: &Archive,
+    session: &Session,
+    runs: &[Run],
+) -> Result<u64, SyncError> {
     let last = runs.len().saturating_sub(1);
     let newest =
         content::bytes(archive.store.as_ref(), session, runs.get(last..).unwrap_or_default())?;
