@@ -91,7 +91,7 @@ pub(crate) fn agree(
 
 /// Records that a session has no live file any more, or puts its successor in its place if a rotation was cut short
 /// where a file cannot have two names.
-pub(crate) fn gone(
+pub(crate) fn record_loss(
     archive: &Archive,
     session: &Session,
     live: &LiveFile,

@@ -48,7 +48,7 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
         return Ok(notices);
     };
     if live.attached && is_gone(&live.path) {
-        return Ok(vec![attached::gone(archive, session, &live, &tip)?]);
+        return Ok(vec![attached::record_loss(archive, session, &live, &tip)?]);
     }
     // A file that may not be written is not read either: nothing of it is taken in, and no change is made without it.
     let target = archive.writable_file(&session.name, &live)?;
