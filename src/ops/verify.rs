@@ -268,7 +268,7 @@ impl Check<'_> {
     /// Compares the derived rows with those that the facts give, and returns whether the session can be read by them.
     fn derived(&mut self) -> Result<bool, OpsError> {
         let wanted = rows::digest(&rows::derived(self.archive.store(), self.session)?);
-        let kept = rows::kept(self.archive.store(), self.session)?;
+        let kept = rows::read_stored(self.archive.store(), self.session)?;
         if kept.as_ref().map(rows::digest) != Some(wanted) {
             self.verified.outdated += 1;
             self.damage("derived rows", "they are not those of the facts");

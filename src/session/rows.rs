@@ -152,7 +152,10 @@ fn befores(
 }
 
 /// Returns the derived rows as the store holds them, unless they are damaged.
-pub(crate) fn kept(store: &dyn Store, session: &Session) -> Result<Option<Derived>, SessionError> {
+pub(crate) fn read_stored(
+    store: &dyn Store,
+    session: &Session,
+) -> Result<Option<Derived>, SessionError> {
     let key = session.key;
     let read = || {
         Ok(Derived {
