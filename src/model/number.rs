@@ -9,8 +9,7 @@ use std::{fmt, num::ParseIntError, ops::Range, str::FromStr};
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident from $first:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize,
-        )]
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
         #[serde(transparent)]
         pub struct $name(u64);
 

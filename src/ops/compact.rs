@@ -23,7 +23,7 @@ use crate::{
         stages::SummaryError,
     },
     json::Raw,
-    model::{Block, Command, Message, OperationNumber, Role},
+    model::{Block, Command, Message, Role},
     ops::{
         OpsError,
         compacting::Compacting,
@@ -113,8 +113,8 @@ impl Found {
 
 /// Returns whether the session's newest operation that counts is a compaction.
 fn is_fresh(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
-    let n = OperationNumber::new(archive.store().state(session.key)?.operations());
-    let newest = archive.store().operations(session.key, n.alone())?.pop();
+    let newest = archive.store().state(session.key)?.newest.map(|newest| newest.n.alone());
+    let newest = archive.store().operations(session.key, newest.unwrap_or_default())?.pop();
     Ok(newest.is_some_and(|newest| matches!(newest.command, Command::Compact { .. })))
 }
 

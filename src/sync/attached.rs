@@ -27,7 +27,7 @@ use std::{
 
 use crate::{
     live::WritableFile,
-    model::{Command, Kind, OperationNumber, Parent, Position, Run, State},
+    model::{Command, Kind, Parent, Position, Run, State},
     session::{
         Growth, Session, content,
         plan::{LATE, branch_text},
@@ -171,8 +171,8 @@ fn unsaid(
     known: &[u8],
     there: &[u8],
 ) -> Result<Option<Vec<u8>>, SyncError> {
-    let n = OperationNumber::new(archive.store.state(session.key)?.operations());
-    let newest = archive.store.operations(session.key, n.alone())?.pop();
+    let newest = archive.store.state(session.key)?.newest.map(|newest| newest.n.alone());
+    let newest = archive.store.operations(session.key, newest.unwrap_or_default())?.pop();
     if !newest.is_some_and(|by| is_of_a_person(&by.command) && by.runs.is_some()) {
         return Ok(None);
     }

@@ -43,8 +43,8 @@ pub(crate) fn failed(live: &WritableFile) -> impl Fn(io::Error) -> SyncError + u
 
 /// Returns the rotation that the newest operation asks for, whether it was carried out or not.
 pub(crate) fn newest_rotation(tip: &State) -> Option<&Rotation> {
-    let newest = tip.rotations.last().filter(|(operation, _)| *operation == tip.operations());
-    newest.map(|(_, rotation)| rotation)
+    let (operation, rotation) = tip.rotations.last()?;
+    (tip.newest?.n == *operation).then_some(rotation)
 }
 
 /// Returns the rotation that may not have been carried out: the live file has the inode of the one to set aside, and no
