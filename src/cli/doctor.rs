@@ -1,17 +1,24 @@
 //! `doctor`: looks at the folder of the store, and mends what it can.
 
-use undertext::ops::{self, Ailment, Cure};
-use undertext::report::{Examined, Report as _};
+use std::path::Path;
+
+use undertext::ops::{self, Ailment, Cure, Finding, Severity};
+use undertext::report::{Examined, Mended, Refilled, Report as _, TakenBack};
 use undertext::store::StoreError;
 
 use super::Context;
 use super::common::shown;
 use super::error::{CommandError, Exit};
+use crate::render::safe;
 
 /// Look at the folder of the store: its place, its modes, its owner, and what crashes left behind
 ///
-/// The store need not be healthy for that; what it holds is checked by verify. If something is left that needs care,
-/// the answer is no, which is exit code 1.
+/// The store need not be healthy for that; what it holds is checked by verify, and by --fix. If something is left that
+/// needs care, the answer is no, which is exit code 1.
+///
+/// With --fix, a damaged store is mended: what can still be read goes into a fresh one, lines that are lost are looked for in
+/// every file in which their session was ever met (live, set aside, the agent's), and each is known by its hash. What a
+/// store has forgotten comes back from live files. The damaged store is kept next to the mended one, in damaged-1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,11 +26,16 @@ Examples:
   undertext doctor --fix
 
 JSON: one object an ailment
-  {\"type\":\"ailment\", \"path\":PATH, \"problem\":TEXT, \"cure\":\"mode\", \"delete\" or \"person\", \"cured\":BOOL}
+  {\"type\":\"ailment\", \"path\":PATH, \"problem\":TEXT, \"cure\":\"mode\", \"delete\", \"mend\" or \"person\", \"cured\":BOOL}
+for a store that was mended
+  {\"type\":\"mended\", \"path\":PATH, \"kept\":PATH of the damaged store or null, \"sessions\":N, \"entries\":N,
+   \"refilled\":[{\"session\":ID, \"path\":PATH, \"lines\":N}],
+   \"taken_back\":[{\"session\":ID, \"path\":PATH, \"entries\":N, \"operation\":N, \"left\":BRANCH or null}],
+   \"lost\":[{\"session\":ID or null, \"item\":TEXT}]}
 and at last
   {\"type\":\"examined\", \"ok\":BOOL, \"path\":PATH of the store}")]
 pub(crate) struct Args {
-    /// Set modes right and delete what crashes left behind
+    /// Mend a damaged store, set modes right and delete what crashes left behind
     #[arg(long)]
     fix: bool,
 }
@@ -34,13 +46,18 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Err(StoreError::Absent { path: root }.into());
     }
     let mut ailments = ops::doctor(&root)?;
+    let mut mended = None;
     if args.fix {
         ops::treat(&root, &mut ailments)?;
+        mended = mend(context, &root, &mut ailments)?;
     }
     for ailment in &ailments {
         tell(context, ailment)?;
     }
-    let examined = Examined { path: &root, ailments: &ailments };
+    if let Some(mended) = &mended {
+        tell_mended(context, mended)?;
+    }
+    let examined = Examined { path: &root, ailments: &ailments, mended: mended.as_ref() };
     let exit = if examined.is_ok() { Exit::Yes } else { Exit::No };
     if context.answer(&examined)? {
         return Ok(exit);
@@ -52,6 +69,70 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(exit)
 }
 
+/// Mends the store, and takes note of what is wrong with it and does not come back.
+fn mend(
+    context: &mut Context,
+    root: &Path,
+    ailments: &mut Vec<Ailment>,
+) -> Result<Option<Mended>, CommandError> {
+    let mut findings = Vec::new();
+    let here = context.env.drawn_here()?;
+    let mended = ops::mend(root, &here, context.env.ambient(), &mut |finding| {
+        findings.push(finding.clone());
+    })?;
+    if mended.is_some() {
+        for ailment in ailments.iter_mut().filter(|ailment| ailment.cure == Cure::Mend) {
+            ailment.cured = true;
+        }
+        return Ok(mended);
+    }
+    let damage = findings.into_iter().filter(|found| found.severity == Severity::Damage);
+    ailments.extend(damage.map(|Finding { session, item, problem, .. }| {
+        let of = session.map(|session| format!("session {session}, ")).unwrap_or_default();
+        Ailment {
+            path: root.join("store.db"),
+            problem: format!("{of}{item}: {problem}; no file holds it"),
+            cure: Cure::Person,
+            cured: false,
+        }
+    }));
+    Ok(mended)
+}
+
+fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandError> {
+    if context.answer(mended)? {
+        return Ok(());
+    }
+    let Mended { path, kept, sessions, entries, refilled, taken_back, lost } = mended;
+    let plural = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+    let (sessions, entries) =
+        (plural(*sessions, "session", "sessions"), plural(*entries, "entry", "entries"));
+    context.say(&format!("{}: mended; it holds {sessions}, {entries}", shown(path)))?;
+    for Refilled { session, path, lines } in refilled {
+        let lines = plural(*lines, "line", "lines");
+        context.say(&format!("  {lines} of session {session} came back from {}", shown(path)))?;
+    }
+    for TakenBack { session, path, entries, left, .. } in taken_back {
+        let entries = plural(*entries, "entry", "entries");
+        let left = left
+            .as_ref()
+            .map(|left| format!("; where the store stood before is branch {}", safe::line(left)));
+        let left = left.unwrap_or_default();
+        context.say(&format!(
+            "  session {session} goes on where {} stands, {entries} came back{left}",
+            shown(path)
+        ))?;
+    }
+    for (session, item) in lost {
+        let of = session.as_ref().map(|name| format!(" of session {}", name.id));
+        context.say(&format!("  lost: {item}{}", of.unwrap_or_default()))?;
+    }
+    match kept {
+        Some(kept) => context.say(&format!("  the damaged store is kept in {}", shown(kept))),
+        None => Ok(()),
+    }
+}
+
 fn tell(context: &mut Context, ailment: &Ailment) -> Result<(), CommandError> {
     if context.answer(ailment)? {
         return Ok(());
@@ -60,6 +141,7 @@ fn tell(context: &mut Context, ailment: &Ailment) -> Result<(), CommandError> {
     let done = match (cured, cure) {
         (false, _) => String::new(),
         (true, Cure::Mode(mode)) => format!("; it is {mode:04o} now"),
+        (true, Cure::Mend) => "; it is mended".to_owned(),
         (true, _) => "; it is deleted".to_owned(),
     };
     context.say(&format!("{}: {problem}{done}", shown(path)))

@@ -112,6 +112,7 @@ fn words(operation: &Operation) -> String {
         }
         Command::CatchUp { .. } => format!("took in {entries} that another program wrote"),
         Command::Import { .. } => format!("took in {entries}"),
+        Command::Lost {} => "the store has lost it".to_owned(),
         _ => "written by a newer undertext".to_owned(),
     }
 }

@@ -246,6 +246,8 @@ commands! {
         /// The branch that keeps where the current one stood.
         3 left: Option<Text>,
     }
+    /// An operation that the store has lost: what is known of it stands in its place.
+    16 Lost "lost" {}
 }
 
 /// A field that is shown if it holds something.

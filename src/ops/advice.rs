@@ -122,6 +122,9 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
                 .to("list the states that can be written to a file of their own"),
         ],
         E::NoFormat(_) => vec!["session files are JSONL files that an agent wrote".into()],
+        E::Ahead { .. } => {
+            vec![Line::new("doctor").flag("fix").to("take in what the live file still holds")]
+        }
         E::Behind { .. } => {
             vec!["nothing is lost; the next command that changes the session tries again".into()]
         }
@@ -151,7 +154,10 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
     use StoreError as E;
     match error {
         E::Forgotten { .. } => {
-            vec![Line::new("doctor").to("read what that means and what can be done")]
+            vec![
+                Line::new("doctor").to("read what that means and what can be done"),
+                Line::new("doctor").flag("fix").to("take back what live files still hold of it"),
+            ]
         }
         E::Old { .. } => vec![
             Line::new("import")

@@ -80,16 +80,20 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     }
     let database = root.join("store.db");
     let forgotten = SqliteStore::open(&database, Access::Read).and_then(|store| store.forgotten());
-    // Every other command tells of a store that cannot be opened at all.
-    if let Ok(Some((witnessed, newest))) = forgotten {
-        ail(
+    match forgotten {
+        Ok(Some((witnessed, newest))) => ail(
             &database,
             &format!(
-                "it has lost what it held: store.witness saw change {witnessed} of it, and it holds {newest}. Put the newer one \
-                 back, with its -wal file; to go on with this one, move store.witness away"
+                "it has lost what it held: store.witness saw change {witnessed} of it, and it holds {newest}. If there is a newer \
+                 one, put it back, with its -wal file; else its live files may hold what it lost"
             ),
-            Cure::Person,
-        );
+            Cure::Mend,
+        ),
+        Err(error) if sync::is_broken(&root, &error) => {
+            ail(&database, &error.to_string(), Cure::Mend);
+        }
+        // Every other command tells of a store that cannot be opened at all.
+        _ => {}
     }
     paths.sort();
     for path in paths {
@@ -122,7 +126,7 @@ pub fn treat(root: &Path, ailments: &mut [Ailment]) -> Result<(), OpsError> {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
                 removed => removed,
             },
-            Cure::Person => continue,
+            Cure::Mend | Cure::Person => continue,
         };
         done.map_err(|source| SyncError::Io { path: ailment.path.clone(), source })?;
         ailment.cured = true;

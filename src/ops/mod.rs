@@ -27,6 +27,7 @@ mod handle;
 mod layers;
 mod list;
 mod material;
+mod mend;
 mod new;
 mod note;
 mod origin;
@@ -60,6 +61,7 @@ pub use handle::Handle;
 pub use layers::{layers, session_key};
 pub use list::list;
 pub use material::Asked;
+pub use mend::mend;
 pub use new::{Layers, hide, new};
 pub use origin::{hidden, original};
 pub use read::{

@@ -6,19 +6,26 @@ use crate::{
     disk::{self, Links, Refusal},
     live,
     model::{
-        Bulk, CheckpointNumber, EntryId, OperationId, OperationNumber, Origin, Running, State,
+        Bulk, CheckpointNumber, Command, EntryId, OperationId, OperationNumber, Origin, Running,
+        State,
     },
     ops::OpsError,
     report::{Finding, Severity, Verified},
     session::{Session, oddities, rows},
     store::whole_lines,
     sync::{
-        Archive, RotatedState, SyncError,
+        self, Archive, RotatedState, SyncError,
         live_file::{self, LiveFile, live_file},
         rotations,
     },
 };
 
+/// What a finding is about that concerns the database as a whole.
+pub(crate) const DATABASE: &str = "store.db";
+/// What a finding is about that shows that the store has lost operations.
+const WITNESS: &str = "store.witness";
+/// What a finding is about that keeps a session from being read.
+pub(crate) const SESSION: &str = "session";
 /// How many entries a note names.
 const NAMED: usize = 8;
 
@@ -35,6 +42,30 @@ pub fn verify(
     only: Option<&Session>,
     report: &mut dyn FnMut(&Finding),
 ) -> Result<Verified, OpsError> {
+    let mut verified = look(archive, only, report, check_session);
+    if only.is_none() {
+        for path in sync::strays(archive)? {
+            verified.damaged += 1;
+            let problem =
+                "it is a live file without a session: the store has forgotten it".to_owned();
+            let item = path.display().to_string();
+            report(&Finding { severity: Severity::Damage, session: None, item, problem });
+        }
+    }
+    Ok(verified)
+}
+
+/// Verifies the store, without the files of its sessions.
+pub(crate) fn verify_store(archive: &Archive, report: &mut dyn FnMut(&Finding)) -> Verified {
+    look(archive, None, report, |check| check.store().map(|_| ()))
+}
+
+fn look(
+    archive: &Archive,
+    only: Option<&Session>,
+    report: &mut dyn FnMut(&Finding),
+    at: fn(&mut Check<'_>) -> Result<(), OpsError>,
+) -> Verified {
     let mut verified = Verified::default();
     let mut tell = |finding: Finding, verified: &mut Verified| {
         match finding.severity {
@@ -47,8 +78,9 @@ pub fn verify(
     let checked = archive.store().check(&mut |fault| {
         faults.push((fault.session, fault.item, fault.problem));
     });
-    faults.extend(checked.err().map(|error| (None, "store.db".to_owned(), chain(&error))));
+    faults.extend(checked.err().map(|error| (None, DATABASE.to_owned(), chain(&error))));
     let names = archive.store().names().unwrap_or_default();
+    let has_forgotten = faults.iter().any(|(_, item, _)| item == WITNESS);
     for (key, item, problem) in faults {
         let name = names.iter().find(|(known, _)| Some(*known) == key);
         let session = name.map(|(_, name)| name.id.clone());
@@ -69,23 +101,29 @@ pub fn verify(
     };
     for session in sessions {
         verified.sessions += 1;
-        let mut check =
-            Check { archive, session: &session, findings: Vec::new(), verified: &mut verified };
-        if let Err(error) = check.run() {
-            check.damage("session", &chain(&error));
+        let mut check = Check {
+            archive,
+            session: &session,
+            findings: Vec::new(),
+            verified: &mut verified,
+            has_forgotten,
+        };
+        if let Err(error) = at(&mut check) {
+            check.damage(SESSION, &chain(&error));
         }
         let findings = check.findings;
         for finding in findings {
             tell(finding, &mut verified);
         }
     }
-    Ok(verified)
+    verified
 }
 
 /// Returns whether the ids and the running hashes of a session are right, by its own lines.
 pub fn verify_ids(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
     let mut verified = Verified::default();
-    let mut check = Check { archive, session, findings: Vec::new(), verified: &mut verified };
+    let (findings, verified) = (Vec::new(), &mut verified);
+    let mut check = Check { archive, session, findings, verified, has_forgotten: false };
     let state = archive.store().state(session.key)?;
     let ids = check.entries(&state)?;
     check.generations(&ids, &state)?;
@@ -111,11 +149,21 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// Checks a session and its files.
+fn check_session(check: &mut Check<'_>) -> Result<(), OpsError> {
+    match check.store()? {
+        Some(state) => check.files(&state),
+        None => Ok(()),
+    }
+}
+
 struct Check<'a> {
     archive: &'a Archive,
     session: &'a Session,
     findings: Vec<Finding>,
     verified: &'a mut Verified,
+    /// Whether the store has lost operations that it had, by the word of its witness.
+    has_forgotten: bool,
 }
 
 impl Check<'_> {
@@ -132,17 +180,18 @@ impl Check<'_> {
         self.find(Severity::Damage, item, problem);
     }
 
-    fn run(&mut self) -> Result<(), OpsError> {
+    /// Checks what the store holds of the session, and returns its state if it can be read by its derived rows.
+    fn store(&mut self) -> Result<Option<State>, OpsError> {
         // The state by the facts, because the state by the derived rows is to be verified too.
         let state = rows::fold(self.archive.store(), self.session, &mut |_| {})?;
         let ids = self.entries(&state)?;
         self.operations()?;
         self.generations(&ids, &state)?;
-        if self.derived()? {
-            self.oddities(&ids)?;
-            self.files(&state)?;
+        if !self.derived()? {
+            return Ok(None);
         }
-        Ok(())
+        self.oddities(&ids)?;
+        Ok(Some(state))
     }
 
     /// Notes what is odd, once for each kind.
@@ -188,7 +237,7 @@ impl Check<'_> {
     fn operations(&mut self) -> Result<(), OpsError> {
         let (store, key) = (self.archive.store(), self.session.key);
         let own = store.id()?;
-        let mut before: Option<OperationId> = None;
+        let (mut before, mut is_lost): (Option<OperationId>, bool) = (None, false);
         let (mut next, mut first) = (OperationNumber::FIRST, 1);
         let mut checkpoint = CheckpointNumber::FIRST;
         let mut origins: BTreeMap<OperationNumber, Vec<Origin>> = BTreeMap::new();
@@ -208,8 +257,19 @@ impl Check<'_> {
                 if n != next || operation.first != first {
                     self.damage(&item, "it does not follow the one before it");
                 }
-                if operation.hash_after(before, own, &self.session.name) != operation.hash {
+                let is_right =
+                    operation.hash_after(before, own, &self.session.name) == operation.hash;
+                if !is_right && is_lost {
+                    let what =
+                        "it stands behind one that the store has lost: its hash cannot be checked";
+                    self.find(Severity::Note, &item, what);
+                } else if !is_right {
                     self.damage(&item, "its record is not the one that its hash covers");
+                }
+                is_lost = matches!(operation.command, Command::Lost {});
+                if is_lost {
+                    let what = "the store has lost it; what is known of it stands in its place";
+                    self.find(Severity::Note, &item, what);
                 }
                 let runs = std::iter::from_fn(|| growths.next_if(|(by, _)| *by <= n));
                 let given = operation.checkpoints.map_or(0, |named| named.count);
@@ -311,7 +371,17 @@ impl Check<'_> {
         let Some(LiveFile { path, attached, .. }) = live else { return Ok(()) };
         let item = path.display().to_string();
         let io = |source| SyncError::Io { path: path.clone(), source };
-        if live::look(&path).map_err(io)?.is_none() {
+        let seen = live::look(&path).map_err(io)?;
+        let is_longer = seen.is_some_and(|seen| seen.length != live_file::expected(tip));
+        if self.has_forgotten && is_longer {
+            self.damage(&item, "it is ahead of the store, which has forgotten what it held");
+            return Ok(());
+        }
+        if !attached && seen.is_some_and(|seen| live_file::is_ahead(&seen, tip)) {
+            self.damage(&item, "it was stamped by a later change than the store holds: the store has forgotten that change");
+            return Ok(());
+        }
+        if seen.is_none() {
             let what = if attached {
                 "the agent's file is gone; the next change goes on without it"
             } else {

@@ -47,7 +47,8 @@ pub use status::{
     Surroundings,
 };
 pub use store::{
-    Ailment, BackedUp, Cure, Examined, Finding, SessionStats, Severity, Stats, Verified,
+    Ailment, BackedUp, Cure, Examined, Finding, Mended, Refilled, SessionStats, Severity, Stats,
+    TakenBack, Verified,
 };
 pub use truncate::{Bounded, Oversized, Truncated};
 pub use turn::{Call, Turned};

@@ -8,7 +8,10 @@ use super::{
     hint::Line,
     shape::{path, report},
 };
-use crate::store::Sizes;
+use crate::{
+    model::{OperationNumber, SessionName},
+    store::Sizes,
+};
 
 /// How much the sessions of one format hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -157,6 +160,8 @@ pub enum Cure {
     Mode(u32),
     /// Delete the file: it is the remainder of a change that was cut short.
     Delete,
+    /// Salvage the store, and take back from its sessions' files what it lost.
+    Mend,
     /// Only a person can help.
     Person,
 }
@@ -167,6 +172,7 @@ impl Cure {
         match self {
             Self::Mode(_) => "mode",
             Self::Delete => "delete",
+            Self::Mend => "mend",
             Self::Person => "person",
         }
     }
@@ -179,6 +185,71 @@ report!(Ailment, "ailment", |it| {
     cured: it.cured,
 });
 
+/// A damaged store that was mended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mended {
+    /// Where the mended one is.
+    pub path: PathBuf,
+    /// The folder in which the damaged one is kept; none if the store itself was whole.
+    pub kept: Option<PathBuf>,
+    /// How many sessions there are.
+    pub sessions: u64,
+    /// How many entries.
+    pub entries: u64,
+    /// The files from which lines came back.
+    pub refilled: Vec<Refilled>,
+    /// The live files from which the store took back what it had forgotten.
+    pub taken_back: Vec<TakenBack>,
+    /// What did not come back, each of a session or of the store.
+    pub lost: Vec<(Option<SessionName>, String)>,
+}
+
+/// A file from which lines of a damaged store came back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refilled {
+    /// The session.
+    pub session: String,
+    /// The file.
+    pub path: PathBuf,
+    /// How many lines.
+    pub lines: u64,
+}
+
+/// A live file from which a store took back what it had forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TakenBack {
+    /// The session.
+    pub session: String,
+    /// The live file.
+    pub path: PathBuf,
+    /// How many entries came back.
+    pub entries: u64,
+    /// The operation that took them in.
+    pub operation: OperationNumber,
+    /// The branch that keeps where the store stood, if the live file does not go on from there.
+    pub left: Option<String>,
+}
+
+/// A part of a damaged store that did not come back.
+#[derive(Serialize)]
+struct Lost<'a> {
+    session: Option<&'a str>,
+    item: &'a str,
+}
+
+report!(Mended, "mended", |it| {
+    path: it.path.to_string_lossy(),
+    kept: it.kept.as_ref().map(|kept| kept.to_string_lossy()),
+    sessions: it.sessions,
+    entries: it.entries,
+    refilled: it.refilled,
+    taken_back: it.taken_back,
+    lost: it.lost.iter().map(|(session, item)| Lost {
+        session: session.as_ref().map(|name| name.id.as_str()),
+        item,
+    }).collect::<Vec<_>>(),
+});
+
 /// The folder of a store that was examined.
 #[derive(Clone, Copy, Debug)]
 pub struct Examined<'a> {
@@ -186,12 +257,15 @@ pub struct Examined<'a> {
     pub path: &'a Path,
     /// The ailments that were found in it.
     pub ailments: &'a [Ailment],
+    /// The store, if it was mended.
+    pub mended: Option<&'a Mended>,
 }
 
 impl Examined<'_> {
     /// Returns whether nothing in it needs care.
     pub fn is_ok(&self) -> bool {
         self.ailments.iter().all(|ailment| ailment.cured)
+            && self.mended.is_none_or(|mended| mended.lost.is_empty())
     }
 }
 
@@ -199,7 +273,8 @@ report!(Examined<'_>, "examined", |it| {
     ok: it.is_ok(),
     path: it.path.to_string_lossy(),
 }, hints: |it| {
-    let is_curable = it.ailments.iter().any(|ailment| ailment.cure != Cure::Person);
+    let is_curable =
+        it.ailments.iter().any(|ailment| !ailment.cured && ailment.cure != Cure::Person);
     let fix = || Line::new("doctor").flag("fix").to("to mend what can be mended");
-    (!it.is_ok() && is_curable).then(fix)
+    is_curable.then(fix)
 });

@@ -46,7 +46,8 @@ const BATCH: u64 = 256;
 /// How many checkpoints an error names if none matches.
 const NEAREST: usize = 3;
 
-/// Returns the checkpoints with these numbers that are not undone, each after the operation that gave it, in order.
+/// Returns the checkpoints with these numbers that are neither undone nor lost, each after the operation that gave it, in
+/// order.
 fn standing(
     store: &dyn Store,
     session: &Session,
@@ -54,7 +55,7 @@ fn standing(
 ) -> Result<Vec<(OperationNumber, Checkpoint)>, SessionError> {
     let mut given = store.checkpoints(session.key, range)?;
     let undone = store.state(session.key)?.undone();
-    given.retain(|(operation, _)| !undone.contains(operation));
+    given.retain(|(operation, given)| !undone.contains(operation) && !given.is_lost());
     Ok(given)
 }
 

@@ -113,7 +113,11 @@ fn ties(
     for generation in state.next_generation().earlier() {
         let end = state.ends.get(&generation).map_or(0, Run::end);
         view = view.moved(Position { generation, head: None, horizon: end.min(TIED) });
-        ties.push((generation, derive::ties(session.format, &session.name, &view)?));
+        match derive::ties(session.format, &session.name, &view) {
+            // A beginning that is lost ties the generation to nothing.
+            Err(SessionError::Store(StoreError::Corrupt { .. })) => {}
+            found => ties.push((generation, found?)),
+        }
     }
     ties.retain(|(_, ties)| !ties.is_empty());
     Ok(ties)

@@ -28,7 +28,10 @@ mod values;
 pub use commit::{Commit, Known, NewLine};
 pub use error::StoreError;
 pub use memory::MemoryStore;
-pub use sqlite::{Access, FORMAT_VERSION, RULES_VERSION, SqliteStore, Witness};
+pub use sqlite::{
+    Access, FORMAT_VERSION, Loss, RULES_VERSION, Salvage, SqliteStore, Tried, Unknown, Wanted,
+    Witness, is_witnessed,
+};
 pub use traits::{ByteStore, CacheStore, FactStore, Store, Transaction, whole_lines};
 pub use values::{
     Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sighting, Sizes,

@@ -29,6 +29,7 @@ mod open;
 mod pack;
 mod query;
 mod rows;
+mod salvage;
 mod witness;
 mod write;
 
@@ -47,7 +48,8 @@ use std::{
 use rusqlite::{Connection, ffi};
 
 pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
-pub use witness::Witness;
+pub use salvage::{Loss, Salvage, Tried, Unknown, Wanted};
+pub use witness::{Witness, is_witnessed};
 
 use crate::{
     model::{
@@ -136,6 +138,13 @@ impl SqliteStore {
             )
         };
         Ok((witness.seq > newest || is_other()?).then_some((witness.seq, newest)))
+    }
+
+    /// Moves all that is in the log into the database, and waits until it is on the disk.
+    pub(crate) fn close_log(&self) -> Result<(), StoreError> {
+        let blocked: bool =
+            self.db().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if blocked { Err(StoreError::Busy) } else { Ok(()) }
     }
 
     /// Returns where the store is.

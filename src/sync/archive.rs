@@ -65,6 +65,19 @@ impl Here {
             None => model::Place::Path(self.machine, path.as_os_str().as_bytes().to_vec()),
         }
     }
+
+    /// Returns where a file of a session lies, if that is here; `root` is the store's folder.
+    pub(crate) fn path_of(&self, root: Option<&Path>, place: &model::Place) -> Option<PathBuf> {
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        match place {
+            model::Place::Store(below) => Some(root?.join(path(below))),
+            model::Place::Home(machine, below) if *machine == self.machine => {
+                Some(self.home.as_deref()?.join(path(below)))
+            }
+            model::Place::Path(machine, whole) if *machine == self.machine => Some(path(whole)),
+            _ => None,
+        }
+    }
 }
 
 /// How changes treat a file of an agent.
@@ -207,18 +220,14 @@ impl Archive {
         self.here.place_of(path)
     }
 
+    /// Returns where a file lies below the store's folder.
+    pub(crate) fn place_in(&self, path: &Path) -> model::Place {
+        let below = self.root.as_deref().and_then(|root| path.strip_prefix(root).ok());
+        model::Place::Store(below.unwrap_or(path).as_os_str().as_bytes().to_vec())
+    }
+
     /// Returns where a file of a session lies, if that is on this computer and in this account.
     pub fn path_of(&self, place: &model::Place) -> Option<PathBuf> {
-        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
-        match place {
-            model::Place::Store(below) => Some(self.root.as_deref()?.join(path(below))),
-            model::Place::Home(machine, below) if *machine == self.here.machine => {
-                Some(self.here.home.as_deref()?.join(path(below)))
-            }
-            model::Place::Path(machine, whole) if *machine == self.here.machine => {
-                Some(path(whole))
-            }
-            _ => None,
-        }
+        self.here.path_of(self.root.as_deref(), place)
     }
 }

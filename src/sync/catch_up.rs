@@ -34,7 +34,7 @@ use crate::{
         file::{self, aside_of, failed, finish_rotation, from, is_subsequence, write_fresh},
         judge::{Judgement, Known, Looked, Seen, Verdict, Whose, judge},
         listing,
-        live_file::{LiveFile, expected, length_of, live_file},
+        live_file::{self, LiveFile, expected, length_of, live_file},
     },
 };
 
@@ -80,7 +80,11 @@ fn agree(
     tip: &State,
 ) -> Result<Option<Notice>, SyncError> {
     let io = failed(target);
-    let seen = target.look().map_err(&io)?.map(|seen| Seen {
+    let seen = target.look().map_err(&io)?;
+    if seen.is_some_and(|seen| live_file::is_ahead(&seen, tip)) {
+        return Err(SyncError::Ahead { path: live.path.clone() });
+    }
+    let seen = seen.map(|seen| Seen {
         inode: seen.inode,
         length: Some(seen.length),
         is_untouched: seen.stamp == Some(tip.at()),

@@ -40,6 +40,12 @@ pub enum SyncError {
         #[source]
         source: std::io::Error,
     },
+    /// The store has lost an operation that a live file was stamped by, so that nothing is written until a person has chosen.
+    #[error("the store has forgotten a change: {path} is ahead of it")]
+    Ahead {
+        /// The live file.
+        path: PathBuf,
+    },
     /// A session's file is not written, wherever a store says that it lies.
     #[error("{path} is not written: {why}")]
     Denied {

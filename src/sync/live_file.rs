@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::{
-    live::{self, Writable, WritableFile},
+    live::{self, Seen, Writable, WritableFile},
     model::{FileNumber, Place, Run, SessionName, State},
     sync::{Archive, SyncError},
 };
@@ -37,6 +37,13 @@ pub(crate) fn is_behind(archive: &Archive, tip: &State) -> Result<bool, SyncErro
         return Ok(seen.is_some_and(|seen| seen.length != expected(tip)));
     }
     Ok(seen.is_none_or(|seen| seen.length != expected(tip) || seen.stamp != Some(tip.at())))
+}
+
+/// Returns whether a live file of the store's own was stamped by an operation that the store does not hold.
+///
+/// A time of whole seconds says nothing: some disks, and some programs that copy files, keep no others.
+pub(crate) fn is_ahead(seen: &Seen, tip: &State) -> bool {
+    seen.stamp.is_some_and(|at| at > tip.at() && at.0 % 1000 != 0)
 }
 
 /// Returns how long the live file should be.

@@ -28,6 +28,7 @@ mod listing;
 pub(crate) mod live_file;
 mod lock;
 pub(crate) mod look;
+mod mend;
 pub(crate) mod moved;
 mod owner;
 mod peek;
@@ -40,6 +41,7 @@ pub(crate) mod setting;
 pub(crate) mod sources;
 pub(crate) mod standing;
 pub(crate) mod states;
+mod take_back;
 pub(crate) mod together;
 mod workspace;
 
@@ -49,10 +51,12 @@ pub use error::SyncError;
 pub(crate) use execute::{cache, exclusively, execute, execute_first, execute_uncaught};
 pub use import::{Step, import};
 pub(crate) use lock::lock_if_there;
+pub(crate) use mend::{Mending, is_broken};
 pub use peek::peek;
 pub use rotations::rotations;
 pub use sources::{AgentFolder, Skipped, Source, Why, agent_folders, sources};
 pub use states::generations;
+pub(crate) use take_back::{strays, take_back};
 pub use workspace::{Workspace, workspace};
 
 pub use crate::report::{

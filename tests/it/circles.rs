@@ -33,8 +33,8 @@ fn no_file_is_long_without_a_reason() {
 }
 
 /// The verbs that are made of others: a recovery compacts and truncates, a turn appends and recovers, and a handle holds a
-/// session for any of them; a backup is verified.
-const COMPOSED: [&str; 4] = ["backup", "handle", "recover", "turn"];
+/// session for any of them; a backup is verified, and so is what a mended store was and is.
+const COMPOSED: [&str; 5] = ["backup", "handle", "mend", "recover", "turn"];
 
 #[test]
 fn no_verb_imports_another() {

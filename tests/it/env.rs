@@ -132,6 +132,11 @@ impl CommandOutput {
         self
     }
 
+    /// Returns the exit code.
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
     /// Asserts that the command did what it was asked, or said yes.
     #[track_caller]
     pub(crate) fn success(self) -> Self {

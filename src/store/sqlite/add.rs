@@ -126,7 +126,7 @@ pub(super) fn add_facts(db: &Connection, all: &[Placed<'_>]) -> Result<(), Store
 }
 
 /// Adds the runs, checkpoints and origins of operations.
-fn add_growth(db: &Connection, all: &[Placed<'_>]) -> Result<(), StoreError> {
+pub(super) fn add_growth(db: &Connection, all: &[Placed<'_>]) -> Result<(), StoreError> {
     add_all(
         db,
         "run (session, generation, start, operation, first, count, gaps, bytes, running, tail)",

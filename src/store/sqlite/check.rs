@@ -20,7 +20,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::{
     add::OWN,
     body::{Parts, Place},
-    bytes::Bytes,
+    bytes::{Bytes, LOST},
     open::{self, Access},
     query::{hash, tagged},
 };
@@ -231,6 +231,7 @@ impl Window {
             return problem.clone();
         }
         match self.get(line) {
+            None if line == LOST => "its line is lost".to_owned(),
             None => format!("its line, {line}, is not there"),
             Some(_) => wrong.to_owned(),
         }

@@ -17,6 +17,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
+use super::witness;
 use crate::{
     disk::{self, Links},
     model::StoreId,
@@ -75,6 +76,10 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Opened, StoreError> {
         }
         let db = open_to_read(path)?;
         return Ok(Opened { id: own_id(&db)?, db, wal_pages });
+    }
+    if let Some(witness) = witness::newest(path).filter(|_| !present) {
+        let (path, witnessed) = (path.to_owned(), witness.seq);
+        return Err(StoreError::Forgotten { path, witnessed, newest: 0 });
     }
     if !present {
         // SQLite would make the file readable by others; it gives its companions the mode of the file itself.

@@ -71,14 +71,29 @@ pub(super) fn path_of(database: &Path) -> PathBuf {
 
 /// Returns the newest witness of a store in the file; None if the file is missing, or holds none of this store.
 pub(super) fn read(path: &Path, store: StoreId) -> io::Result<Option<Witness>> {
+    let slots = read_all(path)?.into_iter();
+    Ok(slots.filter(|witness| witness.store == store).max_by_key(|witness| witness.seq))
+}
+
+/// Returns the newest witness next to a database, of whichever store it is.
+pub(super) fn newest(database: &Path) -> Option<Witness> {
+    read_all(&path_of(database)).ok()?.into_iter().max_by_key(|witness| witness.seq)
+}
+
+/// Returns whether a store was ever at this place, by the word of the witness next to it.
+pub fn is_witnessed(database: &Path) -> bool {
+    newest(database).is_some()
+}
+
+/// Returns the witnesses in the file, of whichever store they are.
+pub(super) fn read_all(path: &Path) -> io::Result<Vec<Witness>> {
     let mut bytes = Vec::new();
     match disk::open(path, Links::Refuse) {
         Ok(file) => file.take(2 * SLOT as u64).read_to_end(&mut bytes)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let slots = bytes.chunks_exact(SLOT).filter_map(Witness::decode);
-    Ok(slots.filter(|witness| witness.store == store).max_by_key(|witness| witness.seq))
+    Ok(bytes.chunks_exact(SLOT).filter_map(Witness::decode).collect())
 }
 
 /// The file as a writer holds it.

@@ -290,7 +290,7 @@ impl SqliteStore {
 }
 
 /// Takes the lines and the kept files out of a commit, and returns the numbers under which they are kept.
-fn place(
+pub(super) fn place(
     db: &Connection,
     bytes: &mut Bytes,
     commit: &mut Commit,
@@ -305,7 +305,7 @@ fn place(
     Ok((lines, kept.collect::<Result<_, _>>()?))
 }
 
-fn placed(
+pub(super) fn placed(
     session: SessionKey,
     seq: u64,
     commit: &Commit,

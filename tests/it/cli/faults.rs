@@ -171,16 +171,19 @@ fn a_store_that_has_forgotten_is_noticed_and_not_changed() {
     ------- stderr -------
     error: the store at $HOME/.local/share/undertext/store.db has lost what it held: it had come to change 6, and holds 5
     hint: read what that means and what can be done: undertext doctor
+    hint: take back what live files still hold of it: undertext doctor --fix
     [exit status: 3]
     ");
     assert_snapshot!(env.run(&["verify"]), @r"
     damage: store.witness: it has seen change 6, and the store holds 5
-    note: e572dff8-2304-400b-856a-555ac3a4558d: $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl: another program changed the live file; the next change takes it in
-    Verified 1 session, 5 operations, 4 entries: 1 thing is damaged
+    damage: e572dff8-2304-400b-856a-555ac3a4558d: $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl: it is ahead of the store, which has forgotten what it held
+    Verified 1 session, 5 operations, 4 entries: 2 things are damaged
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["doctor"]), @r"
-    $HOME/.local/share/undertext/store.db: it has lost what it held: store.witness saw change 6 of it, and it holds 5. Put the newer one back, with its -wal file; to go on with this one, move store.witness away
+    $HOME/.local/share/undertext/store.db: it has lost what it held: store.witness saw change 6 of it, and it holds 5. If there is a newer one, put it back, with its -wal file; else its live files may hold what it lost
+    ------- stderr -------
+    hint: to mend what can be mended: undertext doctor --fix
     [exit status: 1]
     ");
     env.run(&["log"]).success();

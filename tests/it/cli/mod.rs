@@ -17,6 +17,7 @@ mod graph;
 mod hints;
 mod import;
 mod log;
+mod mend;
 mod places;
 mod pointed;
 mod revert;

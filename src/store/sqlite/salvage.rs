@@ -1,0 +1,451 @@
+//! Salvaging: what can still be read of a damaged store, row by row, in a fresh one beside it.
+//!
+//! ```text
+//! rows      every row of a fact that can be read, by `salvage/scan.rs`; the journal's operations are settled
+//! chains    an operation that is missing, or has become another, gets one in its place that says so: `lost`
+//! lines     every line whose bytes are still those of its entries' ids; the others are wanted
+//! fill      a caller that finds a wanted line in a file gives it back
+//! finish    all else that is missing has its place: an entry without an id of its own, a checkpoint that leads nowhere
+//! ```
+//!
+//! Numbers stay: sessions, operations, entries, checkpoints and generations have those that they had. The damaged store
+//! is only read.
+//!
+//! Invariant: no row is made up: what stands in the place of a missing one says that it is missing.
+
+mod chain;
+mod entries;
+mod first_page;
+mod scan;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use rusqlite::{Connection, params, types::Value};
+
+use super::{
+    add::OWN,
+    bytes::{Bytes, LOST},
+    check::kept_digest,
+    journal, open,
+    query::{collect, hash},
+    rows::Tables,
+    witness,
+    write::{place, placed},
+};
+use crate::{
+    model::{Digest, EntryId, LineId, Operation, OperationId, SessionName, StoreId, line},
+    store::{Access, FactStore, NewLine, SessionKey, StoreError},
+};
+pub use entries::{Tried, Unknown};
+use scan::Table;
+
+/// A line that a store had and that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The session.
+    pub session: SessionKey,
+    /// The number of the entry.
+    pub entry: u64,
+    /// Its id, by which the line is known.
+    pub id: EntryId,
+    /// The id of the entry that it is linked to.
+    pub link: Option<EntryId>,
+}
+
+/// A part of a store that is lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The session, if one is concerned.
+    pub session: Option<SessionName>,
+    /// What is lost.
+    pub item: String,
+}
+
+/// A fresh store that is being filled from a damaged one.
+pub struct Salvage {
+    damaged: PathBuf,
+    old: Connection,
+    fresh: Tables,
+    triggers: Vec<String>,
+    names: BTreeMap<SessionKey, SessionName>,
+    wanted: BTreeMap<EntryId, Vec<Wanted>>,
+    losses: Vec<Loss>,
+    unknown: Vec<Unknown>,
+    /// The number of the newest operation that could be read.
+    newest: u64,
+}
+
+/// The tables of facts that are copied as they stand: the name, the columns, and the number by which rows are found in
+/// a session, or in all.
+const COPIED: [(&str, &str, &str, bool); 6] = [
+    ("operation", "seq, session, store, n, hash, record", "seq", false),
+    (
+        "run",
+        "session, generation, start, operation, first, count, gaps, bytes, running, tail",
+        "generation",
+        true,
+    ),
+    (
+        "checkpoint",
+        "session, n, operation, generation, head, horizon, before, own, note",
+        "n",
+        true,
+    ),
+    ("origin", "session, entry, operation, origin, cut", "entry", true),
+    ("words", "session, operation, digest, salt, text", "operation", true),
+    ("kept", "session, operation, n, -line", "operation", true),
+];
+
+impl Salvage {
+    /// Copies what can be read of the store in a file to a fresh one, which must not be there yet.
+    pub fn begin(damaged: &Path, fresh: &Path) -> Result<Self, StoreError> {
+        let opened = open::open(fresh, Access::Write)?;
+        let old = first_page::open(damaged, fresh)?;
+        let own = own_id(&old, damaged).unwrap_or(opened.id);
+        let tables = Tables::new(opened.db, own, fresh);
+        let fresh = &tables.db;
+        fresh.execute_batch("BEGIN IMMEDIATE")?;
+        // Facts are added out of their order here, and completed later.
+        let sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'";
+        let triggers: Vec<(String, String)> =
+            collect(fresh, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for (name, _) in &triggers {
+            fresh.execute_batch(&format!("DROP TRIGGER {name}"))?;
+        }
+        fresh.execute("UPDATE store SET id = ? WHERE key = ?", params![own.as_bytes(), OWN])?;
+        let triggers = triggers.into_iter().map(|(_, sql)| sql).collect();
+        let mut salvage = Self {
+            damaged: damaged.to_owned(),
+            old,
+            fresh: tables,
+            triggers,
+            names: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            losses: Vec::new(),
+            unknown: Vec::new(),
+            newest: 0,
+        };
+        salvage.sessions()?;
+        salvage.facts()?;
+        salvage.nameless()?;
+        salvage.journal()?;
+        salvage.newest = salvage.fresh.newest()?.map_or(0, |(seq, _)| seq);
+        let held = salvage.lines()?;
+        salvage.kept()?;
+        salvage.chains()?;
+        salvage.orphans(&held)?;
+        Ok(salvage)
+    }
+
+    /// Returns the lines that are wanted.
+    pub fn wanted(&self) -> impl Iterator<Item = &Wanted> {
+        self.wanted.values().flatten()
+    }
+
+    /// Returns the names of the sessions.
+    pub fn sessions_found(&self) -> &BTreeMap<SessionKey, SessionName> {
+        &self.names
+    }
+
+    /// Returns the operations of a session, those included that stand for lost ones.
+    pub fn operations(&self, session: SessionKey) -> Result<Vec<Operation>, StoreError> {
+        let rows = collect(
+            self.db(),
+            "SELECT n, record, hash FROM operation WHERE session = ? AND store = ? ORDER BY n",
+            params![session.0, OWN],
+            |row| Ok((row.get(0)?, row.get(1)?, OperationId::new(hash(row, 2)?))),
+        )?;
+        let open = |(n, record, hash)| Operation::open(n, record, hash, &[]).ok();
+        Ok(rows.into_iter().filter_map(open).collect())
+    }
+
+    /// Returns how many operations the store had, by the word of its witness, that are not there.
+    pub fn forgotten(&self) -> Result<u64, StoreError> {
+        let own = self.fresh.id()?;
+        let witness = witness::read(&witness::path_of(&self.damaged), own).ok().flatten();
+        let Some(witness) = witness else { return Ok(0) };
+        let is_other = self.fresh.hash_at(witness.seq)?.is_some_and(|hash| hash != witness.hash);
+        Ok(witness.seq.saturating_sub(self.newest).max(u64::from(is_other)))
+    }
+
+    /// Gives back the line of an entry, found anywhere, and returns for how many entries it was wanted.
+    pub fn fill(&mut self, id: EntryId, line: &[u8]) -> Result<usize, StoreError> {
+        let Some(wanted) = self.wanted.remove(&id) else { return Ok(0) };
+        for Wanted { session, entry, link, .. } in &wanted {
+            let number = self.add(line, link.is_none().then_some(&id))?;
+            self.set_line(*session, *entry, number)?;
+        }
+        Ok(wanted.len())
+    }
+
+    /// Completes the fresh store and returns what is lost.
+    pub fn finish(mut self) -> Result<Vec<Loss>, StoreError> {
+        for wanted in std::mem::take(&mut self.wanted).into_values().flatten() {
+            let item = format!("the line of entry {:.12}", wanted.id);
+            self.lose(wanted.session, item);
+            self.copy_record(wanted.session, wanted.entry)?;
+        }
+        for unknown in std::mem::take(&mut self.unknown) {
+            let Unknown { session, operation, missing, .. } = unknown;
+            self.lose(
+                session,
+                format!("{} of operation {operation}", counted(missing.len(), "entry", "entries")),
+            );
+        }
+        self.fresh.bytes.borrow_mut().settle(self.db())?;
+        for trigger in &self.triggers {
+            self.db().execute_batch(trigger)?;
+        }
+        self.db().execute_batch("COMMIT")?;
+        self.db().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        Ok(self.losses)
+    }
+
+    fn db(&self) -> &Connection {
+        &self.fresh.db
+    }
+
+    fn lose(&mut self, session: SessionKey, item: impl Into<String>) {
+        let session = self.names.get(&session).cloned();
+        self.losses.push(Loss { session, item: item.into() });
+    }
+
+    /// Copies the names of sessions; their cards have them once more.
+    fn sessions(&mut self) -> Result<(), StoreError> {
+        let mut names = BTreeMap::new();
+        for (name, key) in [("session", "key"), ("card", "session")] {
+            let columns = format!("{key}, format, id");
+            let table = Table { columns: &columns, name, key, within: None };
+            table.scan(&self.old, &mut |row| {
+                let name = SessionName { format: row.get(1)?, id: row.get(2)? };
+                names.entry(SessionKey(row.get(0)?)).or_insert(name);
+                Ok(())
+            })?;
+        }
+        for (key, name) in &names {
+            self.db().execute(
+                "INSERT OR IGNORE INTO session (key, format, id) VALUES (?, ?, ?)",
+                params![key.0, name.format, name.id],
+            )?;
+        }
+        self.names = names;
+        Ok(())
+    }
+
+    /// Leaves out the operations of sessions whose names are lost.
+    fn nameless(&mut self) -> Result<(), StoreError> {
+        let nameless = "DELETE FROM operation WHERE session NOT IN (SELECT key FROM session)";
+        let lost = self.db().execute(nameless, [])?;
+        if lost > 0 {
+            let item = format!("{lost} operations of sessions whose names are lost");
+            self.losses.push(Loss { session: None, item });
+        }
+        Ok(())
+    }
+
+    /// Copies rows of facts as they stand, and entries with the numbers of their lines below zero until these are read.
+    fn facts(&mut self) -> Result<(), StoreError> {
+        let keys: Vec<SessionKey> = self.names.keys().copied().collect();
+        for (name, columns, key, is_per_session) in COPIED {
+            let count = columns.split(", ").count();
+            let table = Table { columns, name, key, within: None };
+            if is_per_session {
+                for session in &keys {
+                    let within = Some(("session = ?3", session.0));
+                    copy(&self.old, self.db(), &Table { within, ..table }, count)?;
+                }
+            } else {
+                copy(&self.old, self.db(), &table, count)?;
+            }
+        }
+        for session in &keys {
+            let table = Table {
+                columns: "session, n, id, link, -line",
+                name: "entry",
+                key: "n",
+                within: Some(("session = ?3", session.0)),
+            };
+            copy(&self.old, self.db(), &table, 5)?;
+        }
+        Ok(())
+    }
+
+    /// Settles the operations of the journal that can be read.
+    fn journal(&mut self) -> Result<(), StoreError> {
+        let mut rows = BTreeMap::new();
+        let table = Table { columns: "seq, body", name: "journal", key: "seq", within: None };
+        table.scan(&self.old, &mut |row| {
+            let seq: u64 = row.get(0)?;
+            let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+            rows.insert(seq, journal::decode(seq, body, true)?);
+            Ok(())
+        })?;
+        for (seq, mut row) in rows {
+            let there = "SELECT 1 FROM operation WHERE seq = ?1 OR (session = ?2 AND store = ?3 AND n = ?4)";
+            let key = params![seq, row.session.0, OWN, row.commit.operation.n];
+            if self.db().prepare_cached(there)?.exists(key)?
+                || !self.names.contains_key(&row.session)
+            {
+                continue;
+            }
+            let lines = place(self.db(), &mut self.fresh.bytes.borrow_mut(), &mut row.commit)?;
+            super::add::add_facts(self.db(), &[placed(row.session, seq, &row.commit, lines)])?;
+        }
+        Ok(())
+    }
+
+    /// Copies lines in the order in which they lie, each once; those that are not what their entries' ids say are wanted.
+    /// Returns the numbers of the lines that have an entry.
+    fn lines(&mut self) -> Result<BTreeSet<i64>, StoreError> {
+        let all = collect(
+            self.db(),
+            "SELECT e.session, e.n, e.id, k.id, -e.line FROM entry e
+             LEFT JOIN entry k ON k.session = e.session AND k.n = e.n - e.link
+             WHERE e.line < 0 ORDER BY -e.line",
+            [],
+            |row| {
+                let link: Option<[u8; 32]> = row.get(3)?;
+                let wanted = Wanted {
+                    session: SessionKey(row.get(0)?),
+                    entry: row.get(1)?,
+                    id: EntryId::new(hash(row, 2)?),
+                    link: link.map(EntryId::new),
+                };
+                Ok((wanted, row.get::<_, i64>(4)?))
+            },
+        )?;
+        let held = all.iter().map(|(_, line)| *line).collect();
+        let bytes = Bytes::default();
+        let mut last: Option<(i64, LineId, i64)> = None;
+        for (wanted, old) in all {
+            let is_of = |line: LineId| EntryId::of(wanted.link, line) == wanted.id;
+            let number = match last.filter(|(at, id, _)| *at == old && is_of(*id)) {
+                Some((_, _, number)) => number,
+                None => match bytes.line(&self.old, old) {
+                    Ok(line) if is_of(LineId::of(&line)) => {
+                        let number =
+                            self.add(&line, wanted.link.is_none().then_some(&wanted.id))?;
+                        last = Some((old, LineId::of(&line), number));
+                        number
+                    }
+                    _ => LOST,
+                },
+            };
+            self.set_line(wanted.session, wanted.entry, number)?;
+            if number == LOST {
+                self.wanted.entry(wanted.id).or_default().push(wanted);
+            }
+        }
+        Ok(held)
+    }
+
+    /// Copies the files that operations keep whole.
+    fn kept(&mut self) -> Result<(), StoreError> {
+        let all: Vec<(i64, u64, u64, i64)> = collect(
+            self.db(),
+            "SELECT session, operation, n, -line FROM kept WHERE line < 0 ORDER BY -line",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+        )?;
+        let bytes = Bytes::default();
+        for (session, operation, n, old) in all {
+            let by = self.operations(SessionKey(session))?;
+            let by = by.iter().find(|by| by.n == operation);
+            let wanted = by.and_then(|by| kept_digest(by, n));
+            let found = bytes.line(&self.old, old).ok();
+            let found = found.filter(|found| Some(Digest::of_bytes(found)) == wanted);
+            let number = if let Some(found) = found {
+                let line = NewLine::new(found, Vec::new());
+                self.fresh.bytes.borrow_mut().add(self.db(), line, None)?
+            } else {
+                let item = format!("file {n} that operation {operation} kept");
+                self.lose(SessionKey(session), item);
+                LOST
+            };
+            self.db()
+                .prepare_cached(
+                    "UPDATE kept SET line = ? WHERE session = ? AND operation = ? AND n = ?",
+                )?
+                .execute(params![number, session, operation, n])?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, line: &[u8], id: Option<&EntryId>) -> Result<i64, StoreError> {
+        let found = line::split(line, true, false).next();
+        let whole = found.filter(|found| found.bytes.len() == line.len());
+        let texts = whole.and_then(|whole| whole.shape).map(|shape| shape.texts);
+        self.fresh.bytes.borrow_mut().add(
+            self.db(),
+            NewLine::new(line.to_vec(), texts.unwrap_or_default()),
+            id,
+        )
+    }
+
+    fn set_line(&self, session: SessionKey, entry: u64, line: i64) -> Result<(), StoreError> {
+        self.db()
+            .prepare_cached("UPDATE entry SET line = ? WHERE session = ? AND n = ?")?
+            .execute(params![line, session.0, entry])?;
+        Ok(())
+    }
+
+    /// Copies the derived record of an entry whose line is lost, by which a path still finds its way.
+    fn copy_record(&self, session: SessionKey, entry: u64) -> Result<(), StoreError> {
+        let sql = "SELECT session, n, kind, name, parent, time, hint FROM record WHERE session = ? AND n = ?";
+        let Ok(mut find) = self.old.prepare_cached(sql) else { return Ok(()) };
+        let row = find.query_row(params![session.0, entry], |row| {
+            (0..7).map(|column| row.get(column)).collect::<Result<Vec<Value>, _>>()
+        });
+        if let Ok(values) = row {
+            insert(self.db(), "record", "session, n, kind, name, parent, time, hint", values)?;
+        }
+        Ok(())
+    }
+}
+
+fn counted(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// Returns the id of a damaged store; the witness next to it has it too.
+fn own_id(old: &Connection, path: &Path) -> Option<StoreId> {
+    let read = old.query_row("SELECT id FROM store WHERE key = ?", [OWN], |row| row.get(0));
+    let witness = || witness::newest(path).map(|witness| witness.store);
+    read.ok().map(StoreId::new).or_else(witness)
+}
+
+/// Copies the rows of a table that can be read; the columns have as many values as `count` says.
+fn copy(
+    old: &Connection,
+    fresh: &Connection,
+    table: &Table<'_>,
+    count: usize,
+) -> Result<bool, StoreError> {
+    let columns = table.columns.replace("-line", "line");
+    table.scan(old, &mut |row| {
+        let values = (0..count).map(|column| row.get(column));
+        insert(fresh, table.name, &columns, values.collect::<Result<_, _>>()?)
+    })
+}
+
+fn insert(
+    fresh: &Connection,
+    table: &str,
+    columns: &str,
+    values: Vec<Value>,
+) -> Result<(), StoreError> {
+    let marks = vec!["?"; values.len()].join(", ");
+    let sql = format!("INSERT OR IGNORE INTO {table} ({columns}) VALUES ({marks})");
+    match fresh.prepare_cached(&sql)?.execute(rusqlite::params_from_iter(values)) {
+        // A row with values that no row of its table may have is damaged.
+        Err(error)
+            if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) =>
+        {
+            Ok(())
+        }
+        done => Ok(done.map(|_| ())?),
+    }
+}

@@ -1,0 +1,362 @@
+//! Chains: the operations of a session, those that are lost replaced by ones that say so.
+//!
+//! ```text
+//! found     1   2   3       5   6          4 is missing, and 3 has become another
+//! chain     1   2   lost    lost    5   6
+//! ```
+//!
+//! The operation in the place of a lost one has its number, and all facts that name it and can still be read: entries, runs,
+//! checkpoints, origins, and as many generations and files as those that follow need before them.
+//!
+//! Invariant: an operation that is kept is, byte for byte, what it was.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use rusqlite::params;
+
+use super::{Salvage, Unknown, counted};
+use crate::{
+    model::{
+        Bulk, CheckpointNumber, Command, Facts, File, FileNumber, Gaps, Generation,
+        GenerationNumber, Named, Operation, OperationId, OperationNumber, Place, Run, Running,
+        SessionName, Timestamp,
+    },
+    store::{
+        ByteStore, FactStore, SessionKey, StoreError,
+        sqlite::{
+            add::{self, OWN, Placed},
+            bytes::LOST,
+            query::{collect, hash},
+        },
+    },
+};
+
+/// How many rows of a table each operation brought.
+type Counts = BTreeMap<OperationNumber, u64>;
+
+/// How many generations are tried, from the newest on, as the one that an operation added to.
+const GENERATIONS: usize = 8;
+
+/// What is known of the operations so far.
+#[derive(Default)]
+struct Standing {
+    before: Option<OperationId>,
+    at: Timestamp,
+    /// How many entries there are.
+    entries: u64,
+    /// The numbers of the next file, generation and checkpoint.
+    files: FileNumber,
+    generations: GenerationNumber,
+    checkpoints: CheckpointNumber,
+}
+
+impl Salvage {
+    /// Makes the operations of each session a chain without gaps.
+    pub(super) fn chains(&mut self) -> Result<(), StoreError> {
+        let names: Vec<(SessionKey, SessionName)> =
+            self.names.iter().map(|(key, name)| (*key, name.clone())).collect();
+        for (session, name) in names {
+            self.chain(session, &name)?;
+        }
+        Ok(())
+    }
+
+    fn chain(&mut self, session: SessionKey, name: &SessionName) -> Result<(), StoreError> {
+        let found = self.operations(session)?;
+        let found: BTreeMap<OperationNumber, Operation> =
+            found.into_iter().map(|by| (by.n, by)).collect();
+        let named = self.last_named(session)?;
+        let last = found.keys().next_back().copied().unwrap_or_default().max(named);
+        let (runs, origins) = (self.counts("run", session)?, self.counts("origin", session)?);
+        let own = self.fresh.id()?;
+        let mut standing = Standing {
+            files: FileNumber::FIRST,
+            generations: GenerationNumber::FIRST,
+            ..Standing::default()
+        };
+        let mut is_broken = false;
+        for n in OperationNumber::each(OperationNumber::FIRST..last.next()) {
+            let kept = found.get(&n).filter(|by| {
+                // Behind a lost one, the hash before is not known.
+                is_broken || by.hash_after(standing.before, own, name) == by.hash
+            });
+            if let Some(by) = kept {
+                is_broken = false;
+                self.complete(session, by, &standing, (&runs, &origins))?;
+                standing.take(by);
+                continue;
+            }
+            let later: Vec<&Operation> = found.range(n.next()..).map(|(_, by)| by).collect();
+            let lost = self.lost(session, name, n, &standing, &later)?;
+            self.lose(session, format!("operation {n}"));
+            is_broken = true;
+            standing.take(&lost);
+        }
+        Ok(())
+    }
+
+    /// Returns the greatest number of an operation that any fact names.
+    fn last_named(&self, session: SessionKey) -> Result<OperationNumber, StoreError> {
+        let mut last = OperationNumber::default();
+        for table in ["run", "checkpoint", "origin"] {
+            let sql = format!("SELECT ifnull(max(operation), 0) FROM {table} WHERE session = ?");
+            let named: OperationNumber =
+                self.db().query_row(&sql, [session.0], |row| row.get(0))?;
+            last = last.max(named);
+        }
+        Ok(last)
+    }
+
+    /// Returns the greatest number of a generation that a run names.
+    fn last_generation(&self, session: SessionKey) -> Result<GenerationNumber, StoreError> {
+        let sql = "SELECT ifnull(max(generation), 0) FROM run WHERE session = ?";
+        Ok(self.db().query_row(sql, [session.0], |row| row.get(0))?)
+    }
+
+    /// Puts an operation in the place of one that is lost.
+    fn lost(
+        &mut self,
+        session: SessionKey,
+        name: &SessionName,
+        n: OperationNumber,
+        standing: &Standing,
+        later: &[&Operation],
+    ) -> Result<Operation, StoreError> {
+        self.db()
+            .prepare_cached("DELETE FROM operation WHERE session = ? AND store = ? AND n = ?")?
+            .execute(params![session.0, OWN, n])?;
+        let first = standing.entries + 1;
+        let end = match later.first() {
+            Some(next) => next.first,
+            None => {
+                self.number("SELECT ifnull(max(n), 0) + 1 FROM entry WHERE session = ?", session)?
+            }
+        };
+        let Bulk { checkpoints, .. } = self.facts_of(session, n)?;
+        // All that is missing before the next one that is there is taken for a part of the first lost one.
+        let mut begun = later.iter().filter_map(|by| by.facts.generations.first());
+        let generations = match begun.next() {
+            Some(next) => next.n,
+            None => self.last_generation(session)?.next(),
+        };
+        let mut met = later.iter().filter_map(|by| by.facts.files.first());
+        let live = later.iter().filter_map(|by| by.facts.live.as_ref()?.to).max();
+        let files = met.next().map(|next| next.n).or(live.map(FileNumber::next));
+        let files = standing.files..files.unwrap_or(standing.files);
+        let given =
+            checkpoints.iter().map(|given| given.n.next()).max().unwrap_or(standing.checkpoints);
+        let facts = Facts {
+            files: FileNumber::each(files).map(|n| File { n, place: Place::default() }).collect(),
+            generations: GenerationNumber::each(standing.generations..generations)
+                .map(|n| Generation { n, file: None })
+                .collect(),
+            ..Facts::default()
+        };
+        self.place_entries(session, first..end.max(first))?;
+        self.place_checkpoints(session, n, standing.checkpoints..given)?;
+        let entries = self.fresh.entries(session, first..end.max(first))?;
+        let bulk = Bulk { entries, ..self.facts_of(session, n)? };
+        let by = Operation::seal(
+            (self.fresh.id()?, name),
+            standing.before,
+            (n, standing.at, first),
+            Command::Lost {},
+            facts,
+            &bulk,
+        );
+        self.db()
+            .prepare_cached(
+                "INSERT INTO operation (seq, session, store, n, hash, record)
+                 VALUES ((SELECT ifnull(max(seq), 0) + 1 FROM operation), ?, ?, ?, ?, ?)",
+            )?
+            .execute(params![session.0, OWN, n, by.hash.as_bytes(), by.record])?;
+        Ok(by)
+    }
+
+    /// Gives a place to the facts of an operation that can no longer be read.
+    fn complete(
+        &mut self,
+        session: SessionKey,
+        by: &Operation,
+        standing: &Standing,
+        (runs, origins): (&Counts, &Counts),
+    ) -> Result<(), StoreError> {
+        let missing = self.place_entries(session, by.added())?;
+        if let Some(named) = by.entries.filter(|_| !missing.is_empty()) {
+            let (operation, first) = (by.n, by.first);
+            self.unknown.push(Unknown { session, operation, missing, first, named });
+        }
+        let given = by.checkpoints.map_or(0, |given| given.count);
+        let places = standing.checkpoints..standing.checkpoints.plus(given);
+        let lost = self.place_checkpoints(session, by.n, places)?;
+        if lost > 0 {
+            let lost = counted(lost, "checkpoint", "checkpoints");
+            self.lose(session, format!("{lost} of operation {}", by.n));
+        }
+        let has = |counts: &Counts| counts.get(&by.n).copied().unwrap_or(0);
+        if has(runs) != by.runs.map_or(0, |runs| runs.count) {
+            self.place_run(session, by, standing.generations)?;
+        }
+        if has(origins) != by.origins.map_or(0, |origins| origins.count) {
+            self.lose(session, format!("which entries operation {} replaced", by.n));
+        }
+        Ok(())
+    }
+
+    /// Gives a place to entries without rows, one that says nothing of them, and returns which these are.
+    fn place_entries(
+        &mut self,
+        session: SessionKey,
+        numbers: Range<u64>,
+    ) -> Result<Vec<u64>, StoreError> {
+        let there: BTreeSet<u64> =
+            self.fresh.entries(session, numbers.clone())?.iter().map(|entry| entry.n).collect();
+        let missing: Vec<u64> = numbers.filter(|n| !there.contains(n)).collect();
+        for n in &missing {
+            let id = blake3::hash(format!("lost entry {n} of session {}", session.0).as_bytes());
+            self.db()
+                .prepare_cached(
+                    "INSERT INTO entry (session, n, id, link, line) VALUES (?, ?, ?, NULL, ?)",
+                )?
+                .execute(params![session.0, n, id.as_bytes(), LOST])?;
+        }
+        Ok(missing)
+    }
+
+    fn place_checkpoints(
+        &mut self,
+        session: SessionKey,
+        operation: OperationNumber,
+        numbers: Range<CheckpointNumber>,
+    ) -> Result<usize, StoreError> {
+        let mut lost = 0;
+        for n in CheckpointNumber::each(numbers) {
+            lost += self
+                .db()
+                .prepare_cached(
+                    "INSERT OR IGNORE INTO checkpoint (session, n, operation, generation, horizon) VALUES (?, ?, ?, 0, 0)",
+                )?
+                .execute(params![session.0, n, operation])?;
+        }
+        Ok(lost)
+    }
+
+    /// Puts the run of an operation together again that only added entries behind those that a generation had, if that is
+    /// what its record names; else the run is lost.
+    fn place_run(
+        &mut self,
+        session: SessionKey,
+        by: &Operation,
+        next: GenerationNumber,
+    ) -> Result<(), StoreError> {
+        let mut before = collect(
+            self.db(),
+            "SELECT generation, start, first, count, bytes, running FROM run
+             WHERE session = ? AND operation < ? ORDER BY operation DESC, start DESC",
+            params![session.0, by.n],
+            |row| {
+                Ok(Run {
+                    generation: row.get(0)?,
+                    start: row.get(1)?,
+                    first: row.get(2)?,
+                    count: row.get(3)?,
+                    bytes: row.get(4)?,
+                    running: Running::new(hash(row, 5)?),
+                    ..Run::default()
+                })
+            },
+        )?;
+        // A generation may have no run yet.
+        let end = next.plus(by.facts.generations.len() as u64);
+        let begun = GenerationNumber::each(GenerationNumber::FIRST..end).rev().take(GENERATIONS);
+        before.extend(begun.map(|generation| Run { generation, ..Run::default() }));
+        let entries = self.fresh.entries(session, by.added())?;
+        let lengths = self.lengths_of(session, by.added())?;
+        let mut seen = BTreeSet::new();
+        for end in before.into_iter().filter(|end| seen.insert(end.generation)) {
+            let start = end.end();
+            let (mut running, mut bytes) = (end.running, end.bytes);
+            for ((place, entry), length) in (start..).zip(&entries).zip(&lengths) {
+                let separator = Gaps::usual(place);
+                running = running.then(separator, entry.id);
+                bytes += separator.len() as u64 + length;
+            }
+            for tail in [&b""[..], b"\n"] {
+                let run = Run {
+                    generation: end.generation,
+                    start,
+                    first: by.first,
+                    count: entries.len() as u64,
+                    gaps: Gaps::default(),
+                    bytes,
+                    running,
+                    tail: tail.to_vec(),
+                };
+                let found = Bulk { runs: vec![run], ..Bulk::default() };
+                if by.runs == Named::runs(&found.runs) {
+                    let row = Placed {
+                        session,
+                        seq: 0,
+                        operation: by,
+                        bulk: &found,
+                        lines: vec![],
+                        kept: vec![],
+                    };
+                    return add::add_growth(self.db(), &[row]);
+                }
+            }
+        }
+        self.lose(session, format!("where operation {} put its entries", by.n));
+        Ok(())
+    }
+
+    /// Returns how long lines are; a lost one counts for nothing, and its digest will not be right.
+    fn lengths_of(&self, session: SessionKey, numbers: Range<u64>) -> Result<Vec<u64>, StoreError> {
+        let length = |n| match self.fresh.lengths(session, n..n + 1) {
+            Ok(found) => Ok(found.first().copied().unwrap_or(0)),
+            Err(StoreError::Corrupt { .. }) => Ok(0),
+            Err(error) => Err(error),
+        };
+        numbers.map(length).collect()
+    }
+
+    /// Returns the runs, checkpoints and origins that an operation brought and that can be read.
+    fn facts_of(&self, session: SessionKey, n: OperationNumber) -> Result<Bulk, StoreError> {
+        let runs = self.fresh.growths(session, n.alone())?;
+        let mut checkpoints = self.fresh.checkpoints(session, CheckpointNumber::ALL)?;
+        checkpoints.retain(|(by, _)| *by == n);
+        let mut origins = self.fresh.origins(session, 0..u64::MAX)?;
+        origins.retain(|(by, _)| *by == n);
+        Ok(Bulk {
+            entries: Vec::new(),
+            runs: runs.into_iter().map(|(_, run)| run).collect(),
+            checkpoints: checkpoints.into_iter().map(|(_, given)| given).collect(),
+            origins: origins.into_iter().map(|(_, origin)| origin).collect(),
+        })
+    }
+
+    /// Returns how many rows of a table each operation brought.
+    fn counts(&self, table: &str, session: SessionKey) -> Result<Counts, StoreError> {
+        let sql =
+            format!("SELECT operation, count(*) FROM {table} WHERE session = ? GROUP BY operation");
+        let rows = collect(self.db(), &sql, [session.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.into_iter().collect())
+    }
+
+    fn number(&self, sql: &str, session: SessionKey) -> Result<u64, StoreError> {
+        Ok(self.db().query_row(sql, [session.0], |row| row.get(0))?)
+    }
+}
+
+impl Standing {
+    fn take(&mut self, by: &Operation) {
+        (self.before, self.at) = (Some(by.hash), by.at);
+        self.entries = by.added().end - 1;
+        self.files = self.files.plus(by.facts.files.len() as u64);
+        self.generations = self.generations.plus(by.facts.generations.len() as u64);
+        self.checkpoints = self.checkpoints.plus(by.checkpoints.map_or(0, |given| given.count));
+    }
+}

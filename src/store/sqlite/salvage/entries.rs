@@ -1,0 +1,192 @@
+//! Entries whose rows are lost: a line that is tried in the place of each gives it an id, and the operation that brought them
+//! says by its digest whether these were they.
+//!
+//! Lines come from the store itself, where some have no entry any more, and from the files of the session.
+//!
+//! Invariant: an entry gets an id only if all entries of its operation have theirs then.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::params;
+
+use super::{Salvage, scan::Table};
+use crate::{
+    model::{Entry, EntryId, LineId, Named, OperationNumber, Run, line},
+    store::{FactStore, SessionKey, StoreError, sqlite::bytes::Bytes},
+};
+
+/// How many hashes may be computed in search of the lines of one operation.
+const TRIES: usize = 20_000_000;
+
+/// An operation whose entries are not all known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// The session.
+    pub session: SessionKey,
+    /// The number of the operation.
+    pub operation: OperationNumber,
+    /// The numbers of the entries that are missing, in order.
+    pub missing: Vec<u64>,
+    /// The number of the first entry of the operation.
+    pub(super) first: u64,
+    /// What the operation says of its entries.
+    pub(super) named: Named,
+}
+
+/// An entry that was found: its number, the number of the one that it is linked to, and its id.
+type Found = (u64, Option<u64>, EntryId);
+
+/// A line that is tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Tried {
+    /// Its id.
+    pub id: LineId,
+    /// Whether it carries a name, so that its entry is linked to none.
+    pub is_named: bool,
+}
+
+impl Tried {
+    /// Returns a line as it is tried.
+    pub fn of(bytes: &[u8]) -> Self {
+        let found = line::split(bytes, true, false).next();
+        let is_named =
+            found.and_then(|found| found.shape).is_some_and(|shape| shape.name.is_some());
+        Self { id: LineId::of(bytes), is_named }
+    }
+}
+
+impl Salvage {
+    /// Returns the operations whose entries are not all known.
+    pub fn unknown(&self) -> &[Unknown] {
+        &self.unknown
+    }
+
+    /// Returns the runs of a session, each behind its operation.
+    pub fn runs(&self, session: SessionKey) -> Result<Vec<(OperationNumber, Run)>, StoreError> {
+        self.fresh.growths(session, OperationNumber::ALL)
+    }
+
+    /// Tries lines in the place of the missing entries of an operation, and takes them if they are those.
+    pub fn identify(
+        &mut self,
+        unknown: &Unknown,
+        lines: &[Tried],
+        bytes: &mut dyn FnMut(usize) -> Option<Vec<u8>>,
+    ) -> Result<bool, StoreError> {
+        let runs = self.runs(unknown.session)?;
+        let Some(found) = self.try_lines(unknown, &runs, lines)? else { return Ok(false) };
+        for (at, (n, link, id)) in found.into_iter().enumerate() {
+            let Some(line) = bytes(at) else { return Ok(false) };
+            let line = self.add(&line, link.is_none().then_some(&id))?;
+            self.db()
+                .prepare_cached(
+                    "UPDATE entry SET id = ?, link = ?, line = ? WHERE session = ? AND n = ?",
+                )?
+                .execute(params![
+                    id.as_bytes(),
+                    link.map(|link| n - link),
+                    line,
+                    unknown.session.0,
+                    n
+                ])?;
+        }
+        self.unknown.retain(|one| one != unknown);
+        Ok(true)
+    }
+
+    /// Returns the entries that lines make, each with its link, if they are those that the operation names.
+    fn try_lines(
+        &self,
+        unknown: &Unknown,
+        runs: &[(OperationNumber, Run)],
+        lines: &[Tried],
+    ) -> Result<Option<Vec<Found>>, StoreError> {
+        let mut ids = self.ids(unknown)?;
+        let mut found = Vec::with_capacity(lines.len());
+        for (n, line) in unknown.missing.iter().zip(lines) {
+            let link = before(runs, *n).filter(|_| !line.is_named);
+            let linked = match link {
+                Some(link) if !ids.contains_key(&link) => {
+                    let there = self.fresh.entries(unknown.session, link..link + 1)?;
+                    there.first().map(|entry| entry.id)
+                }
+                link => link.and_then(|link| ids.get(&link).copied()),
+            };
+            let id = EntryId::of(linked, line.id);
+            ids.insert(*n, id);
+            found.push((*n, link, id));
+        }
+        let entries = ids.iter().map(|(n, id)| Entry { n: *n, id: *id, link: None });
+        let entries: Vec<Entry> = entries.collect();
+        Ok((Named::entries(&entries) == Some(unknown.named)).then_some(found))
+    }
+
+    /// Returns the ids of the operation's entries that are known.
+    fn ids(&self, unknown: &Unknown) -> Result<BTreeMap<u64, EntryId>, StoreError> {
+        let numbers = unknown.first..unknown.first + unknown.named.count;
+        let mut ids: BTreeMap<u64, EntryId> = BTreeMap::new();
+        for entry in self.fresh.entries(unknown.session, numbers)? {
+            ids.insert(entry.n, entry.id);
+        }
+        ids.retain(|n, _| unknown.missing.binary_search(n).is_err());
+        Ok(ids)
+    }
+
+    /// Tries the lines of the damaged store that belong to no entry any more, where they follow each other.
+    pub(super) fn orphans(&mut self, held: &BTreeSet<i64>) -> Result<(), StoreError> {
+        if self.unknown.is_empty() {
+            return Ok(());
+        }
+        let mut keys = BTreeSet::new();
+        for (columns, name) in [("key, count", "segment"), ("key, 1", "fresh")] {
+            let table = Table { columns, name, key: "key", within: None };
+            table.scan(&self.old, &mut |row| {
+                let (first, count): (i64, i64) = (row.get(0)?, row.get(1)?);
+                keys.extend(
+                    (first..first.saturating_add(count.min(1 << 24)))
+                        .filter(|key| !held.contains(key)),
+                );
+                Ok(())
+            })?;
+        }
+        let bytes = Bytes::default();
+        let read =
+            |key: &i64| bytes.line(&self.old, *key).ok().map(|line| (*key, Tried::of(&line)));
+        let (keys, lines): (Vec<i64>, Vec<Tried>) = keys.iter().filter_map(read).unzip();
+        let mut next = 0;
+        for unknown in self.unknown.clone() {
+            let count = unknown.missing.len();
+            let runs = self.runs(unknown.session)?;
+            // They lie in the order in which they came.
+            let starts = (next..lines.len()).chain(0..next).take(TRIES / count.max(1));
+            for start in starts {
+                let Some(tried) = lines.get(start..start + count) else { continue };
+                if self.try_lines(&unknown, &runs, tried)?.is_none() {
+                    continue;
+                }
+                let old: Vec<Option<Vec<u8>>> = keys
+                    .iter()
+                    .skip(start)
+                    .take(count)
+                    .map(|key| bytes.line(&self.old, *key).ok())
+                    .collect();
+                self.identify(&unknown, tried, &mut |at| old.get(at).cloned().flatten())?;
+                next = start + count;
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the entry before another one in the generation in which it was met first.
+fn before(runs: &[(OperationNumber, Run)], n: u64) -> Option<u64> {
+    let (_, run) = runs.iter().find(|(_, run)| run.first <= n && n < run.first + run.count)?;
+    if n > run.first {
+        return Some(n - 1);
+    }
+    let is_before = |other: &&(OperationNumber, Run)| {
+        other.1.generation == run.generation && other.1.count > 0 && other.1.end() == run.start
+    };
+    runs.iter().find(is_before).map(|(_, other)| other.first + other.count - 1)
+}

@@ -1,0 +1,308 @@
+//! Mending: what a damaged store still holds goes into a fresh one, which the files of its sessions complete; then the two
+//! change places.
+//!
+//! ```text
+//! salvage   mending/store.db      what can be read of the damaged one
+//! fill      lines that are lost, from every file in which a session was ever met
+//! derive    the rows that are functions of facts and bytes
+//! change    damaged-1/store.db    the damaged one is linked there, with its log and its witness
+//!           store.db              the fresh one is renamed over it
+//! ```
+//!
+//! Invariant: the damaged store is kept whole, and at every moment one of the two has the store's name.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    fs::{self, DirBuilder, File},
+    io::{self, ErrorKind},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, MetadataExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    disk,
+    live::TRANSCRIPTS,
+    model::{EntryId, LineId, SessionName},
+    report::Refilled,
+    store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, Tried, Wanted},
+    sync::{Here, SyncError, lock, rebuild::rebuild_all, sources},
+    wire::jsonl::Reader,
+};
+
+/// The folder in which the fresh store is made.
+const MENDING: &str = "mending";
+/// The files of a store's database; the first one is the database itself.
+const FILES: [&str; 3] = ["store.db", "store.db-wal", "store.witness"];
+/// How many of the links of lost lines are tried with each line of a file.
+const LINKS: usize = 64;
+
+/// Returns whether an error says that a store is too damaged to be opened.
+pub(crate) fn is_broken(root: &Path, error: &StoreError) -> bool {
+    match error {
+        StoreError::Corrupt { .. } => true,
+        // A file that is no store, or none at all, next to the witness of one.
+        StoreError::Foreign { .. } | StoreError::Absent { .. } => {
+            store::is_witnessed(&root.join("store.db"))
+        }
+        _ => false,
+    }
+}
+
+/// A fresh store with all that could be salvaged of a damaged one. Dropped, it is forgotten.
+pub(crate) struct Mending {
+    root: PathBuf,
+    folder: PathBuf,
+    /// The files from which lines came back.
+    pub(crate) refilled: Vec<Refilled>,
+    /// How many operations the damaged store had forgotten, by the word of its witness.
+    pub(crate) forgotten: u64,
+    /// What did not come back.
+    pub(crate) lost: Vec<(Option<SessionName>, String)>,
+    _lock: File,
+}
+
+impl Mending {
+    /// Salvages the damaged store in a folder.
+    pub(crate) fn begin(root: &Path, here: &Here) -> Result<Self, SyncError> {
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |source| SyncError::Io { path, source }
+        };
+        let lock = lock::lock(&disk::Kernel, root).map_err(io(root))?;
+        put_back(root).map_err(io(root))?;
+        let folder = root.join(MENDING);
+        remove(&folder).map_err(io(&folder))?;
+        DirBuilder::new().mode(0o700).create(&folder).map_err(io(&folder))?;
+        let fresh = folder.join("store.db");
+        let mut salvage = Salvage::begin(&root.join("store.db"), &fresh)?;
+        let refilled = fill(root, here, &mut salvage)?;
+        let forgotten = salvage.forgotten()?;
+        let lost = salvage.finish()?.into_iter().map(|loss| (loss.session, loss.item)).collect();
+        let store = SqliteStore::open(&fresh, Access::Write)?;
+        rebuild_all(&store)?;
+        store.close_log()?;
+        Ok(Self { root: root.to_owned(), folder, refilled, forgotten, lost, _lock: lock })
+    }
+
+    /// Returns the folder of the fresh store.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Puts the fresh store in the place of the damaged one, and returns the folder in which that is kept.
+    pub(crate) fn accept(&self) -> Result<PathBuf, SyncError> {
+        let io = |source| SyncError::Io { path: self.root.clone(), source };
+        change_places(&self.root, &self.folder).map_err(io)
+    }
+}
+
+impl Drop for Mending {
+    fn drop(&mut self) {
+        // The next one removes it as well.
+        let _ = remove(&self.folder);
+    }
+}
+
+/// Looks for lost lines in the files of their sessions.
+fn fill(root: &Path, here: &Here, salvage: &mut Salvage) -> Result<Vec<Refilled>, SyncError> {
+    let mut wanted: BTreeMap<SessionKey, Vec<Wanted>> = BTreeMap::new();
+    for line in salvage.wanted() {
+        wanted.entry(line.session).or_default().push(line.clone());
+    }
+    let names = salvage.sessions_found().clone();
+    let mut refilled = identify(root, here, &names, salvage)?;
+    for (session, wanted) in wanted {
+        let Some(name) = names.get(&session) else { continue };
+        let mut left: BTreeSet<EntryId> = wanted.iter().map(|line| line.id).collect();
+        let links: BTreeSet<EntryId> =
+            wanted.iter().filter_map(|line| line.link).take(LINKS).collect();
+        for path in files(root, here, salvage, session, name)? {
+            if left.is_empty() {
+                break;
+            }
+            // A file that is gone or cannot be read holds nothing.
+            let lines = found_in(&path, &mut left, &links, salvage).unwrap_or(0);
+            if lines > 0 {
+                refilled.push(Refilled { session: name.id.clone(), path, lines });
+            }
+        }
+    }
+    Ok(refilled)
+}
+
+/// Looks in the files of sessions for entries of which nothing is known but how many their operation brought, and a digest.
+fn identify(
+    root: &Path,
+    here: &Here,
+    names: &BTreeMap<SessionKey, SessionName>,
+    salvage: &mut Salvage,
+) -> Result<Vec<Refilled>, SyncError> {
+    let mut refilled = Vec::new();
+    let sessions: BTreeSet<SessionKey> =
+        salvage.unknown().iter().map(|unknown| unknown.session).collect();
+    for session in sessions {
+        let Some(name) = names.get(&session) else { continue };
+        let runs = salvage.runs(session)?;
+        for path in files(root, here, salvage, session, name)? {
+            let Ok(lines) = lines_of(&path) else { continue };
+            let tried: Vec<Tried> = lines.iter().map(|line| Tried::of(line)).collect();
+            let mut found = 0;
+            for unknown in salvage.unknown().to_vec() {
+                let mut places = Vec::new();
+                for n in unknown.missing.iter().filter(|_| unknown.session == session) {
+                    let run = runs.iter().map(|(_, run)| run);
+                    let mut run = run.filter(|run| run.first <= *n && *n < run.first + run.count);
+                    let place = run.next().map(|run| run.start + (n - run.first));
+                    places.extend(place.and_then(|place| usize::try_from(place).ok()));
+                }
+                let at: Vec<Tried> =
+                    places.iter().filter_map(|at| tried.get(*at).copied()).collect();
+                if at.len() == unknown.missing.len()
+                    && salvage
+                        .identify(&unknown, &at, &mut |at| lines.get(*places.get(at)?).cloned())?
+                {
+                    found += at.len() as u64;
+                }
+            }
+            if found > 0 {
+                refilled.push(Refilled { session: name.id.clone(), path, lines: found });
+            }
+        }
+    }
+    Ok(refilled)
+}
+
+/// Returns the lines of a file, in order.
+fn lines_of(path: &Path) -> Result<Vec<Vec<u8>>, SyncError> {
+    let io = |source| SyncError::Io { path: path.to_owned(), source };
+    let mut reader = Reader::new(sources::open(path, 0).map_err(io)?);
+    let mut lines = Vec::new();
+    while let Some(located) = reader.next_line()? {
+        lines.push(located.line.bytes.to_vec());
+    }
+    Ok(lines)
+}
+
+/// Returns the files in which a session was ever met, and those that were set aside.
+fn files(
+    root: &Path,
+    here: &Here,
+    salvage: &Salvage,
+    session: SessionKey,
+    name: &SessionName,
+) -> Result<Vec<PathBuf>, SyncError> {
+    let (mut paths, mut asides) = (Vec::new(), Vec::new());
+    for operation in salvage.operations(session)? {
+        let places = operation.facts.files.iter();
+        paths.extend(places.filter_map(|file| here.path_of(Some(root), &file.place)));
+        asides.extend(operation.facts.rotations.iter().map(|rotation| rotation.aside.clone()));
+    }
+    // Whatever else lies in the store's own folder under the session's name.
+    let own = fs::read_dir(root.join(TRANSCRIPTS)).into_iter().flatten().flatten();
+    let own = own.filter(|entry| entry.file_name().to_string_lossy().starts_with(&name.id));
+    let own: Vec<PathBuf> = own.map(|entry| entry.path()).collect();
+    let beside = paths
+        .iter()
+        .flat_map(|path| asides.iter().map(|aside| path.with_file_name(OsStr::from_bytes(aside))));
+    let beside: Vec<PathBuf> = beside.collect();
+    let mut met = BTreeSet::new();
+    paths.extend(beside);
+    paths.extend(own);
+    paths.retain(|path| met.insert(path.clone()) && path.is_file());
+    Ok(paths)
+}
+
+/// Gives the lines of a file back that are among those that are lost, and returns how many.
+fn found_in(
+    path: &Path,
+    left: &mut BTreeSet<EntryId>,
+    links: &BTreeSet<EntryId>,
+    salvage: &mut Salvage,
+) -> Result<u64, SyncError> {
+    let io = |source| SyncError::Io { path: path.to_owned(), source };
+    let mut reader = Reader::new(sources::open(path, 0).map_err(io)?);
+    let mut before: Option<EntryId> = None;
+    let mut lines = 0;
+    while let Some(located) = reader.next_line()? {
+        let line = LineId::of(located.line.bytes);
+        let named = located.line.shape.as_ref().is_some_and(|shape| shape.name.is_some());
+        let id = EntryId::of(before.filter(|_| !named), line);
+        before = Some(id);
+        // An entry may be linked to another one than the one before it in this file.
+        let elsewhere = links.iter().map(|link| EntryId::of(Some(*link), line));
+        let ids = [id, EntryId::of(None, line)].into_iter().chain(elsewhere);
+        let found: Vec<EntryId> = ids.filter(|id| left.contains(id)).collect();
+        for id in found {
+            left.remove(&id);
+            lines += salvage.fill(id, located.line.bytes)? as u64;
+        }
+    }
+    Ok(lines)
+}
+
+/// Keeps the damaged store in a folder of its own, puts the fresh one in its place, and returns that folder.
+fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
+    let kept = (1..u32::MAX)
+        .map(|n| root.join(format!("damaged-{n}")))
+        .find(|path| fs::symlink_metadata(path).is_err())
+        .ok_or(ErrorKind::AlreadyExists)?;
+    DirBuilder::new().mode(0o700).create(&kept)?;
+    for name in FILES {
+        match fs::hard_link(root.join(name), kept.join(name)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            linked => linked?,
+        }
+    }
+    disk::sync_folder(&kept)?;
+    disk::sync_folder(root)?;
+    // A log that stays would be taken for that of the fresh store.
+    for name in ["store.db-wal", "store.db-shm"] {
+        remove_file(&root.join(name))?;
+    }
+    fs::rename(mending.join("store.db"), root.join("store.db"))?;
+    match fs::rename(mending.join("store.witness"), root.join("store.witness")) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            remove_file(&root.join("store.witness"))?;
+        }
+        renamed => renamed?,
+    }
+    disk::sync_folder(root)?;
+    Ok(kept)
+}
+
+/// Gives the damaged store its log back, if the change of places was cut short behind the log.
+fn put_back(root: &Path) -> io::Result<()> {
+    let Ok(store) = fs::symlink_metadata(root.join("store.db")) else { return Ok(()) };
+    for entry in fs::read_dir(root)? {
+        let kept = entry?.path();
+        let is_same = |meta: fs::Metadata| (meta.dev(), meta.ino()) == (store.dev(), store.ino());
+        if fs::symlink_metadata(kept.join("store.db")).is_ok_and(is_same) {
+            match fs::hard_link(kept.join("store.db-wal"), root.join("store.db-wal")) {
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::AlreadyExists) => {}
+                linked => linked?,
+            }
+            disk::sync_folder(root)?;
+            remove(&kept)?;
+        }
+    }
+    Ok(())
+}
+
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}

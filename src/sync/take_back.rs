@@ -1,0 +1,229 @@
+//! Taking back: a store that has forgotten operations takes in what its live files still hold of them.
+//!
+//! A live file is ahead of its store if it was stamped with a later operation, or holds what the store does not know. For each
+//! operation that may be one of the session's, one that says `lost` takes its number, and a checkpoint that leads nowhere
+//! takes one of its numbers, so that no number that a person may have noted is given again. Then the session goes on where
+//! the live file stands; where the store stood before stays as a branch. A live file without a session becomes one.
+//!
+//! Invariant: no byte of a live file is changed: it is what is left of the lost operations.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::{self, ErrorKind},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    live::{self, TRANSCRIPTS},
+    model::{Command, FileNumber, Kind, Position, State},
+    report::TakenBack,
+    session::{
+        Session, View,
+        plan::{MAIN, Steps, branch_text},
+    },
+    store::Store,
+    sync::{
+        Archive, SyncError,
+        change::Change,
+        file::is_subsequence,
+        live_file::{self, expected, live_file},
+        sources,
+    },
+    wire::{Format, jsonl::Reader},
+};
+
+/// Takes in what live files hold of the operations that a store has forgotten; by the word of its witness there are at most
+/// this many of them. One that the witness does not know of shows by a stamp alone.
+pub(crate) fn take_back(archive: &Archive, forgotten: u64) -> Result<Vec<TakenBack>, SyncError> {
+    let mut taken = Vec::new();
+    let lost = forgotten.max(1);
+    let _lock = archive.lock()?;
+    for session in archive.every()? {
+        let tip = archive.store.state(session.key)?;
+        if tip.position().is_none() {
+            stand(archive, &session, &tip)?;
+        }
+        let tip = archive.store.state(session.key)?;
+        let live = live_file(archive, &tip).filter(|live| match live::look(&live.path) {
+            Ok(Some(seen)) => {
+                let is_ahead = !live.attached && live_file::is_ahead(&seen, &tip);
+                is_ahead || forgotten > 0 && seen.length != expected(&tip)
+            }
+            _ => false,
+        });
+        if let Some(live) = live {
+            let mut change = Change::bare(archive, &session)?;
+            lose(&mut change, lost, turns(&live.path, session.format)?)?;
+            taken.push(follow(&mut change, &live.path, live.n)?);
+        }
+    }
+    for path in strays(archive)? {
+        taken.extend(begin(archive, &path, lost)?);
+    }
+    Ok(taken)
+}
+
+/// Returns the live files below the store's folder that no session has.
+pub(crate) fn strays(archive: &Archive) -> Result<Vec<PathBuf>, SyncError> {
+    let mut strays = Vec::new();
+    for path in transcripts(archive)? {
+        if archive.store.files(&archive.place_in(&path))?.is_empty() {
+            strays.push(path);
+        }
+    }
+    Ok(strays)
+}
+
+/// Returns the store's own live files, those that have a session or not.
+fn transcripts(archive: &Archive) -> Result<Vec<PathBuf>, SyncError> {
+    let Some(folder) = archive.root().map(|root| root.join(TRANSCRIPTS)) else {
+        return Ok(Vec::new());
+    };
+    let io = |source| SyncError::Io { path: folder.clone(), source };
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(io)?,
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(io)?.path();
+        if path.extension().is_some_and(|end| end == "jsonl") && !live::is_aside(&path) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// Returns how many turns of the user a file holds.
+fn turns(path: &Path, format: &dyn Format) -> Result<u64, SyncError> {
+    let io = |source| SyncError::Io { path: path.to_owned(), source };
+    let mut reader = Reader::new(sources::open(path, 0).map_err(io)?);
+    let mut turns = 0;
+    while let Some(located) = reader.next_line()? {
+        let kind = located.line.record().map(|record| format.envelope(record).kind);
+        turns += u64::from(kind == Some(Kind::User));
+    }
+    Ok(turns)
+}
+
+/// Takes the numbers of lost operations, each of which may have given a checkpoint; the last one, one for each turn.
+fn lose(change: &mut Change<'_>, operations: u64, turns: u64) -> Result<(), SyncError> {
+    let given = change.before.state.checkpoints;
+    for n in 1..=operations {
+        let last = if n == operations { turns.saturating_sub(given) } else { 0 };
+        for _ in 0..=last {
+            let checkpoint = Some((Position::default(), None));
+            change.step(Steps { checkpoint, ..Steps::default() });
+        }
+        change.part(Command::Lost {})?;
+    }
+    Ok(())
+}
+
+/// Lets a session whose branches are lost stand at the end of its newest generation.
+fn stand(archive: &Archive, session: &Session, tip: &State) -> Result<(), SyncError> {
+    let Some(end) = tip.ends.values().next_back() else { return Ok(()) };
+    let mut change = Change::bare(archive, session)?;
+    let growth = change.growth(end.generation)?;
+    let head = change.head(&growth)?;
+    let position = Position { generation: end.generation, head, horizon: growth.entries };
+    change.set_branch(MAIN, Some(position));
+    change.set_current(MAIN);
+    change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
+    Ok(())
+}
+
+/// Lets a session stand where its live file stands.
+fn follow(change: &mut Change<'_>, path: &Path, file: FileNumber) -> Result<TakenBack, SyncError> {
+    let io = |source| SyncError::Io { path: path.to_owned(), source };
+    let before = change.before.state.entries();
+    let position = change.position();
+    let held = match (&change.before.session, position) {
+        (Some(session), Some(position)) => {
+            let store: &dyn Store = change.before.store();
+            View::new(store, session, position, None).sequence()?
+        }
+        _ => Vec::new(),
+    };
+    let (taken, found) = read(change, path, file)?;
+    let goes_on = is_subsequence(&held, &found);
+    let branch = change.before.state.current().to_owned();
+    for aside in asides(path, &change.before.state).map_err(io)? {
+        let below = change.before.archive.place_in(&aside);
+        let file = change.file(below);
+        let (taken, _) = read(change, &aside, file)?;
+        let left = change.left_name(&branch);
+        change.set_branch(&left, Some(taken));
+    }
+    let left = position.filter(|_| !goes_on).map(|position| {
+        let left = change.left_name(&branch);
+        change.set_branch(&left, Some(position));
+        left
+    });
+    change.set_branch(&branch, Some(taken));
+    let entries = change.entries() - before;
+    let kept = left.as_deref().map(branch_text);
+    let (outcome, _) = change.commit(Command::CatchUp { entries, branch: None, left: kept })?;
+    let session = change.before.name.id.clone();
+    Ok(TakenBack { session, path: path.to_owned(), entries, operation: outcome.operation, left })
+}
+
+/// Reads a file as a new generation, and returns where it ends and its entries in order.
+fn read(
+    change: &mut Change<'_>,
+    path: &Path,
+    file: FileNumber,
+) -> Result<(Position, Vec<u64>), SyncError> {
+    let io = |source| SyncError::Io { path: path.to_owned(), source };
+    let mut growth = change.generation(Some(file));
+    change.read(&mut growth, sources::open(path, 0).map_err(io)?)?;
+    let head = change.head(&growth)?;
+    let taken = Position { generation: growth.generation, head, horizon: growth.entries };
+    let found = growth.sequence();
+    change.grown(growth);
+    Ok((taken, found))
+}
+
+/// Returns the files that were set aside of a live file of the store's own and of which the store does not know.
+fn asides(live: &Path, tip: &State) -> io::Result<Vec<PathBuf>> {
+    let (Some(folder), Some(name)) = (live.parent(), live.file_name()) else {
+        return Ok(Vec::new());
+    };
+    if folder.file_name() != Some(OsStr::new(TRANSCRIPTS)) {
+        return Ok(Vec::new());
+    }
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_known = |known: &[u8]| path.file_name().is_some_and(|name| name.as_bytes() == known);
+        let is_of = path.file_stem() == Some(name);
+        if is_of
+            && live::is_aside(&path)
+            && !tip.rotations.iter().any(|(_, by)| is_known(&by.aside))
+        {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// Makes a session of a live file that has none.
+fn begin(archive: &Archive, path: &Path, lost: u64) -> Result<Option<TakenBack>, SyncError> {
+    let Ok((format, name)) = sources::identify(path) else { return Ok(None) };
+    let place = archive.place_in(path);
+    let mut change = match archive.session(&name)? {
+        Some(session) => Change::bare(archive, &session)?,
+        None => Change::first(archive, name, format)?,
+    };
+    lose(&mut change, lost, turns(path, format)?)?;
+    let file = change.file(place);
+    if change.before.state.position().is_none() {
+        change.set_current(MAIN);
+    }
+    change.set_live(Some(file));
+    follow(&mut change, path, file).map(Some)
+}

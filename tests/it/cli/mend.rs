@@ -1,0 +1,340 @@
+//! Mending: what is damaged is named, comes back where a file holds it, and says so where none does.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, types::FromSql};
+use serde_json::Value;
+use undertext::store::{Access, FactStore as _, SqliteStore};
+
+use super::{conversation, json, live_path, store};
+use crate::env::{CommandOutput, TestEnv};
+use crate::fixture::Dice;
+
+/// A home with sessions of an agent, which the store follows, and one of the store's own.
+struct Home {
+    env: TestEnv,
+    own: String,
+}
+
+/// A message of an agent, long enough that its text is kept apart.
+fn record(session: usize, n: usize) -> String {
+    let role = if n.is_multiple_of(2) { "user" } else { "assistant" };
+    let parent = if n == 0 { "null".to_owned() } else { format!("\"u{session}-{}\"", n - 1) };
+    let words: Vec<String> =
+        (0..60).map(|word| format!("word{}", (word * 37 + n * 11 + session) % 997)).collect();
+    let words = words.join(" ");
+    format!(
+        "{{\"parentUuid\":{parent},\"isSidechain\":false,\"cwd\":\"/work\",\"sessionId\":\"5e55{session:04}-0d1e-4f6a-9f57-3c1a1b2c3d4e\",\
+         \"version\":\"2.1.0\",\"type\":\"{role}\",\"message\":{{\"role\":\"{role}\",\"content\":\"{n} {words}\"}},\
+         \"uuid\":\"u{session}-{n}\",\"timestamp\":\"2026-01-01T00:{:02}:{:02}.000Z\"}}\n",
+        n / 60,
+        n % 60
+    )
+}
+
+impl Home {
+    fn new() -> Self {
+        let env = TestEnv::new();
+        for session in 0..3 {
+            let file = env.home().join(format!(
+                ".claude/projects/-work/5e55{session:04}-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl"
+            ));
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            let lines: String = (0..80).map(|n| record(session, n)).collect();
+            fs::write(&file, lines).unwrap();
+        }
+        env.run(&["import"]).success();
+        let own = conversation(&env);
+        env.run(&["revert", "1", "-s", &own, "-m", "It was in libm."]).success();
+        env.run(&["append", "-s", &own, "And now?"]).success();
+        Self { env, own }
+    }
+
+    fn database(&self) -> PathBuf {
+        store(&self.env).join("store.db")
+    }
+
+    /// Moves the log into the database.
+    fn settle(&self) -> Connection {
+        let db = Connection::open(self.database()).unwrap();
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        db
+    }
+
+    fn run(&self, args: &[&str]) -> CommandOutput {
+        self.env.run(args)
+    }
+
+    /// Returns what every session says, by its id.
+    fn said(&self) -> BTreeMap<String, Vec<String>> {
+        let mut said = BTreeMap::new();
+        let listed = self.run(&["sessions", "--json", "--all"]).success().stdout;
+        for line in listed.lines() {
+            let Value::String(session) = json(line)["session"].clone() else { continue };
+            let log = self.run(&["log", &session, "--json", "-n", "500"]).success().stdout;
+            let texts = log.lines().map(|line| json(line)["blocks"].to_string());
+            said.insert(session, texts.collect());
+        }
+        said
+    }
+
+    /// Returns how many operations of a session there are, and the numbers of its checkpoints.
+    fn numbers(&self) -> (usize, Vec<u64>) {
+        let operations = self.run(&["operations", &self.own, "--json"]).success().stdout;
+        let listed = self.run(&["checkpoints", &self.own, "--json"]).success().stdout;
+        let numbers = listed.lines().filter_map(|line| json(line)["checkpoint"].as_u64());
+        (operations.lines().count(), numbers.collect())
+    }
+}
+
+#[test]
+fn one_bit_in_each_of_fifty_lines_comes_back_from_the_agents_files() {
+    let home = Home::new();
+    let said = home.said();
+    let db = home.settle();
+    let mut dice = Dice(7);
+    let lines: Vec<(i64, Vec<u8>)> = rows(&db, "SELECT key, body FROM fresh ORDER BY key");
+    let segments: i64 = db.query_row("SELECT count(*) FROM segment", [], |row| row.get(0)).unwrap();
+    let mut damaged = 0;
+    for (key, mut body) in lines.into_iter().take(50) {
+        let at = below(&mut dice, body.len());
+        body[at] ^= 1 << dice.below(8);
+        damaged += db.execute("UPDATE fresh SET body = ? WHERE key = ?", (body, key)).unwrap();
+    }
+    assert!(damaged == 50 || segments > 0, "{damaged} of 50");
+    if damaged < 50 {
+        // They lie together: one bit takes them all.
+        let body: Vec<u8> = db.query_row("SELECT body FROM segment", [], |row| row.get(0)).unwrap();
+        let mut body = body;
+        let at = below(&mut dice, body.len());
+        body[at] ^= 1;
+        db.execute("UPDATE segment SET body = ?", [body]).unwrap();
+    }
+    drop(db);
+    let verified = home.run(&["verify"]);
+    assert_eq!(verified.code(), Some(1), "{verified}");
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(0), "{fixed}");
+    assert!(fixed.stdout.contains("came back from"), "{fixed}");
+    home.run(&["verify"]).success();
+    assert_eq!(home.said(), said);
+    assert!(store(&home.env).join("damaged-1/store.db").exists());
+    // The damaged one is whole where it lies, and nothing more is to be done.
+    let again = home.run(&["doctor", "--fix"]).success();
+    assert!(again.stdout.ends_with("is in order\n"), "{again}");
+}
+
+#[test]
+fn a_page_of_zeros_takes_no_more_than_it_held() {
+    let home = Home::new();
+    let said = home.said();
+    let db = home.settle();
+    let mut roots: Vec<(String, u64)> =
+        rows(&db, "SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0");
+    roots.push(("sqlite_schema".to_owned(), 1));
+    drop(db);
+    let whole = fs::read(home.database()).unwrap();
+    let witness = fs::read(store(&home.env).join("store.witness")).unwrap();
+    let (live, transcript) =
+        (live_path(&home.env, &home.own), fs::read(live_path(&home.env, &home.own)).unwrap());
+    for (name, root) in roots {
+        let _ = fs::remove_dir_all(store(&home.env).join("damaged-1"));
+        for end in ["-wal", "-shm"] {
+            let _ = fs::remove_file(store(&home.env).join(format!("store.db{end}")));
+        }
+        let page = usize::try_from(root - 1).unwrap() * 4096;
+        let mut damaged = whole.clone();
+        damaged[page..page + 4096].fill(0);
+        fs::write(home.database(), &damaged).unwrap();
+        fs::write(store(&home.env).join("store.witness"), &witness).unwrap();
+        let verified = home.run(&["verify"]);
+        assert_ne!(verified.code(), Some(0), "{name}: {verified}");
+        let fixed = home.run(&["doctor", "--fix"]);
+        assert!(matches!(fixed.code(), Some(0 | 1)), "{name}: {fixed}");
+        // What no file holds is said, by name: the operations themselves, and where checkpoints were.
+        let loses = ["operation", "checkpoint"].contains(&name.as_str());
+        assert_eq!(fixed.stdout.contains("lost: "), loses, "{name}: {fixed}");
+        assert_eq!(home.said(), said, "{name}: {fixed}");
+        assert_eq!(fs::read(&live).unwrap(), transcript, "{name}");
+        home.run(&["append", "-q", "-s", &home.own, "Go on."]).success();
+        fs::write(&live, &transcript).unwrap();
+    }
+}
+
+#[test]
+fn a_log_that_is_gone_is_named_and_what_it_held_comes_back_from_the_live_file() {
+    let home = Home::new();
+    home.settle();
+    let before = home.said();
+    home.run(&["append", "-q", "-s", &home.own, "One more."]).success();
+    home.run(&["checkpoint", "-q", "-s", &home.own]).success();
+    let (operations, checkpoints) = home.numbers();
+    let said = home.said();
+    let log = home.database().with_extension("db-wal");
+    fs::remove_file(&log).unwrap();
+    let live = fs::read(live_path(&home.env, &home.own)).unwrap();
+    assert_named(&home);
+    assert_eq!(fs::read(live_path(&home.env, &home.own)).unwrap(), live);
+    assert_eq!(home.said()[&home.own], before[&home.own], "reading goes on");
+
+    let fixed = home.run(&["doctor", "--fix"]).success();
+    assert!(fixed.stdout.contains("came back"), "{fixed}");
+    home.run(&["verify"]).success();
+    assert_eq!(home.said(), said);
+    assert_eq!(fs::read(live_path(&home.env, &home.own)).unwrap(), live);
+    // No number is given again.
+    home.run(&["checkpoint", "-q", "-s", &home.own]).success();
+    let (after, given) = home.numbers();
+    assert!(after > operations, "{after} operations, {operations} before");
+    let newest = given.last().copied().unwrap();
+    assert!(newest > checkpoints.last().copied().unwrap(), "{given:?} after {checkpoints:?}");
+}
+
+#[test]
+fn an_older_copy_in_the_place_of_a_store_is_named() {
+    let home = Home::new();
+    home.settle();
+    let older = fs::read(home.database()).unwrap();
+    for n in 0..3 {
+        home.run(&["append", "-q", "-s", &home.own, &format!("More {n}.")]).success();
+    }
+    home.settle();
+    let said = home.said();
+    fs::write(home.database(), &older).unwrap();
+    assert_named(&home);
+    home.run(&["doctor", "--fix"]).success();
+    assert_eq!(home.said(), said);
+    home.run(&["verify"]).success();
+}
+
+#[test]
+fn without_a_witness_the_stamp_of_the_live_file_tells() {
+    let home = Home::new();
+    home.settle();
+    // A time of whole seconds would say nothing.
+    let append = ["append", "-q", "-s", &home.own, "One more."];
+    let mut command = home.env.command();
+    command.args(append).env("UNDERTEXT_TEST_CLOCK", "1900000000007");
+    assert!(command.status().unwrap().success());
+    let said = home.said();
+    fs::remove_file(home.database().with_extension("db-wal")).unwrap();
+    fs::remove_file(store(&home.env).join("store.witness")).unwrap();
+    let verified = home.run(&["verify"]);
+    assert_eq!(verified.code(), Some(1), "{verified}");
+    assert!(verified.to_string().contains("has forgotten"), "{verified}");
+    let refused = home.run(&["append", "-q", "-s", &home.own, "And more."]);
+    assert_eq!(refused.code(), Some(3), "{refused}");
+    assert!(refused.stderr.contains("has forgotten"), "{refused}");
+    home.run(&["doctor", "--fix"]).success();
+    assert_eq!(home.said(), said);
+}
+
+#[test]
+fn a_database_that_is_gone_is_not_begun_anew() {
+    let home = Home::new();
+    let own = home.said()[&home.own].clone();
+    home.settle();
+    fs::remove_file(home.database()).unwrap();
+    let refused = home.run(&["new"]);
+    assert_eq!(refused.code(), Some(3), "{refused}");
+    assert!(refused.stderr.contains("has lost what it held"), "{refused}");
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert!(fixed.stdout.contains("came back"), "{fixed}");
+    assert_eq!(home.said()[&home.own], own);
+}
+
+#[test]
+fn a_live_file_without_a_session_is_named_and_becomes_one() {
+    let home = Home::new();
+    let stray = live_path(&home.env, "01a2061f-a6e8-7556-b618-52123624a023");
+    let text = String::from_utf8(fs::read(live_path(&home.env, &home.own)).unwrap()).unwrap();
+    fs::write(&stray, text.replace(&home.own, "01a2061f-a6e8-7556-b618-52123624a023")).unwrap();
+    let verified = home.run(&["verify"]);
+    assert_eq!(verified.code(), Some(1), "{verified}");
+    assert!(verified.to_string().contains("a live file without a session"), "{verified}");
+    home.run(&["doctor", "--fix"]).success();
+    let said = home.said();
+    assert_eq!(said["01a2061f-a6e8-7556-b618-52123624a023"], said[&home.own]);
+    home.run(&["verify"]).success();
+}
+
+#[test]
+fn every_flip_of_the_log_that_drops_an_operation_is_named() {
+    let home = Home::new();
+    home.settle();
+    for n in 0..12 {
+        home.run(&["append", "-q", "-s", &home.own, &format!("More {n}.")]).success();
+    }
+    let log = home.database().with_extension("db-wal");
+    let whole = fs::read(&log).unwrap();
+    let newest = newest(&home.database());
+    let mut dice = Dice(11);
+    let mut dropped = 0;
+    for _ in 0..100 {
+        let mut flipped = whole.clone();
+        let at = below(&mut dice, flipped.len());
+        flipped[at] ^= 1 << dice.below(8);
+        fs::write(&log, &flipped).unwrap();
+        let _ = fs::remove_file(home.database().with_extension("db-shm"));
+        if newest_or(&home.database()) == Some(newest) {
+            continue;
+        }
+        dropped += 1;
+        let verified = home.run(&["verify"]);
+        assert_eq!(verified.code(), Some(1), "byte {at}: {verified}");
+        assert!(verified.to_string().contains("damage"), "byte {at}: {verified}");
+    }
+    assert!(dropped > 20, "{dropped} of 100 dropped anything");
+}
+
+/// Checks that every command that changes something refuses, and that verify and doctor say why.
+#[track_caller]
+fn assert_named(home: &Home) {
+    let own = home.own.as_str();
+    for command in [
+        &["append", "-s", own, "x"][..],
+        &["revert", "0", "-s", own],
+        &["undo", "-s", own],
+        &["checkpoint", "-s", own],
+        &["branch", "other", "-s", own],
+        &["truncate", "-s", own, "--max-chars", "100"],
+        &["new"],
+        &["import"],
+    ] {
+        let refused = home.run(command);
+        assert_eq!(refused.code(), Some(3), "{command:?}: {refused}");
+        assert!(refused.stderr.contains("has lost what it held"), "{command:?}: {refused}");
+        assert!(refused.stderr.contains("doctor --fix"), "{command:?}: {refused}");
+    }
+    for command in ["verify", "doctor"] {
+        let named = home.run(&[command]);
+        assert_eq!(named.code(), Some(1), "{command}: {named}");
+        assert!(named.to_string().contains("witness"), "{command}: {named}");
+        assert!(!named.to_string().contains("another program"), "{command}: {named}");
+    }
+}
+
+/// Returns the pairs that a query finds.
+fn rows<A: FromSql, B: FromSql>(db: &Connection, sql: &str) -> Vec<(A, B)> {
+    let mut query = db.prepare(sql).unwrap();
+    let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+/// Returns an index below a length.
+fn below(dice: &mut Dice, length: usize) -> usize {
+    usize::try_from(dice.below(length as u64)).unwrap()
+}
+
+fn newest(path: &Path) -> u64 {
+    newest_or(path).unwrap()
+}
+
+/// Returns the number of the newest operation of a store, if it can be read.
+fn newest_or(path: &Path) -> Option<u64> {
+    let store = SqliteStore::open(path, Access::Read).ok()?;
+    store.names().ok()?;
+    store.newest().ok()?.map(|(seq, _)| seq)
+}
