@@ -107,28 +107,26 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
     let plural = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     let (sessions, entries) =
         (plural(*sessions, "session", "sessions"), plural(*entries, "entry", "entries"));
-    context.say(&format!("{}: mended; it holds {sessions}, {entries}", shown(path)))?;
+    context.say(&format!("Mended: {} holds {sessions}, {entries}", shown(path)))?;
     for Refilled { session, path, lines } in refilled {
         let lines = plural(*lines, "line", "lines");
-        context.say(&format!("  {lines} of session {session} came back from {}", shown(path)))?;
+        context
+            .say(&format!("  {lines} of session {session:.8} came back from {}", shown(path)))?;
     }
     for TakenBack { session, path, entries, left, .. } in taken_back {
         let entries = plural(*entries, "entry", "entries");
+        let came = format!("{entries} of session {session:.8} came back from {}", shown(path));
         let left = left
             .as_ref()
             .map(|left| format!("; where the store stood before is branch {}", safe::line(left)));
-        let left = left.unwrap_or_default();
-        context.say(&format!(
-            "  session {session} goes on where {} stands, {entries} came back{left}",
-            shown(path)
-        ))?;
+        context.say(&format!("  {came}{}", left.unwrap_or_default()))?;
     }
     for (session, item) in lost {
-        let of = session.as_ref().map(|name| format!(" of session {}", name.id));
+        let of = session.as_ref().map(|name| format!(" of session {:.8}", name.id));
         context.say(&format!("  lost: {item}{}", of.unwrap_or_default()))?;
     }
     match kept {
-        Some(kept) => context.say(&format!("  the damaged store is kept in {}", shown(kept))),
+        Some(kept) => context.say(&format!("The damaged store is kept in {}", shown(kept))),
         None => Ok(()),
     }
 }
@@ -139,9 +137,8 @@ fn tell(context: &mut Context, ailment: &Ailment) -> Result<(), CommandError> {
     }
     let Ailment { path, problem, cure, cured } = ailment;
     let done = match (cured, cure) {
-        (false, _) => String::new(),
+        (false, _) | (true, Cure::Mend) => String::new(),
         (true, Cure::Mode(mode)) => format!("; it is {mode:04o} now"),
-        (true, Cure::Mend) => "; it is mended".to_owned(),
         (true, _) => "; it is deleted".to_owned(),
     };
     context.say(&format!("{}: {problem}{done}", shown(path)))

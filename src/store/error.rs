@@ -80,6 +80,12 @@ pub enum StoreError {
         /// Where the store is.
         path: PathBuf,
     },
+    /// The store was mended, or replaced in another way, since it was opened.
+    #[error("another store lies at {path} since this one was opened; it has to be opened again")]
+    Replaced {
+        /// Where the store is.
+        path: PathBuf,
+    },
     /// An earlier write failed, and how much of it reached the disk is not known.
     #[error("an earlier write to the store at {path} failed; it has to be opened again")]
     Unsure {

@@ -36,7 +36,9 @@ mod write;
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, btree_map},
+    fs,
     ops::Range,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -82,6 +84,8 @@ pub struct SqliteStore {
     journal: RefCell<Journal>,
     witness: RefCell<WitnessFile>,
     path: PathBuf,
+    /// The file that was opened, if the system shows it: a store that was mended meanwhile lies in another.
+    file: Option<(u64, u64)>,
     access: Access,
     wal_pages: Arc<AtomicI32>,
     /// How many operations, and how many bytes of them, the journal may hold.
@@ -113,6 +117,7 @@ impl SqliteStore {
             journal: RefCell::default(),
             witness: RefCell::new(WitnessFile::new(witness::path_of(path))),
             path: path.to_owned(),
+            file: file_at(path),
             access,
             wal_pages: opened.wal_pages,
             limits: (JOURNAL_ROWS, JOURNAL_BYTES),
@@ -313,9 +318,16 @@ impl SqliteStore {
         match self.access {
             Access::Read => Err(StoreError::ReadOnly { path }),
             _ if self.failed.get() => Err(StoreError::Unsure { path }),
+            _ if file_at(&path) != self.file => Err(StoreError::Replaced { path }),
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the device and the inode of a file, if it is there.
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    let meta = fs::metadata(path).ok()?;
+    Some((meta.dev(), meta.ino()))
 }
 
 /// A look at one moment of the database, if it was begun here.

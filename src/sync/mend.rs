@@ -43,7 +43,7 @@ const LINKS: usize = 64;
 /// Returns whether an error says that a store is too damaged to be opened.
 pub(crate) fn is_broken(root: &Path, error: &StoreError) -> bool {
     match error {
-        StoreError::Corrupt { .. } => true,
+        StoreError::Corrupt { .. } | StoreError::Forgotten { .. } => true,
         // A file that is no store, or none at all, next to the witness of one.
         StoreError::Foreign { .. } | StoreError::Absent { .. } => {
             store::is_witnessed(&root.join("store.db"))

@@ -69,6 +69,10 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Opened, StoreError> {
     }
     let present = refuse_header(path)?;
     refuse_companions(path)?;
+    if let Some(witness) = witness::newest(path).filter(|_| !present) {
+        let (path, witnessed) = (path.to_owned(), witness.seq);
+        return Err(StoreError::Forgotten { path, witnessed, newest: 0 });
+    }
     let wal_pages = Arc::new(AtomicI32::new(0));
     if access == Access::Read {
         if !present {
@@ -76,10 +80,6 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Opened, StoreError> {
         }
         let db = open_to_read(path)?;
         return Ok(Opened { id: own_id(&db)?, db, wal_pages });
-    }
-    if let Some(witness) = witness::newest(path).filter(|_| !present) {
-        let (path, witnessed) = (path.to_owned(), witness.seq);
-        return Err(StoreError::Forgotten { path, witnessed, newest: 0 });
     }
     if !present {
         // SQLite would make the file readable by others; it gives its companions the mode of the file itself.

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
 
 use rusqlite::{Connection, types::FromSql};
 use serde_json::Value;
+use undertext::ops;
 use undertext::store::{Access, FactStore as _, SqliteStore};
 
 use super::{conversation, json, live_path, store};
 use crate::env::{CommandOutput, TestEnv};
-use crate::fixture::Dice;
+use crate::fixture::{self, Dice};
 
 /// A home with sessions of an agent, which the store follows, and one of the store's own.
 struct Home {
@@ -287,6 +290,74 @@ fn every_flip_of_the_log_that_drops_an_operation_is_named() {
         assert!(verified.to_string().contains("damage"), "byte {at}: {verified}");
     }
     assert!(dropped > 20, "{dropped} of 100 dropped anything");
+}
+
+#[test]
+fn a_program_that_has_the_damaged_store_open_writes_no_more_to_it() {
+    let home = Home::new();
+    let db = home.settle();
+    let mut archive = fixture::open(&store(&home.env), 3);
+    let session = archive.every().unwrap().into_iter().find(|session| session.name.id == home.own);
+    let session = session.unwrap();
+    let body: Vec<u8> =
+        db.query_row("SELECT body FROM fresh LIMIT 1", [], |row| row.get(0)).unwrap();
+    db.execute("UPDATE fresh SET body = ? WHERE key = 1", [&body[1..]]).unwrap();
+    drop(db);
+    home.run(&["doctor", "--fix"]).success();
+    let refused = ops::checkpoint(&mut archive, &session, None).unwrap_err();
+    assert!(refused.to_string().contains("has to be opened again"), "{refused}");
+    drop(archive);
+    let mut archive = fixture::open(&store(&home.env), 3);
+    ops::checkpoint(&mut archive, &session, None).unwrap();
+}
+
+#[test]
+fn a_mending_that_is_killed_leaves_a_store_that_can_be_mended() {
+    let home = Home::new();
+    let said = home.said();
+    let db = home.settle();
+    let body: Vec<u8> =
+        db.query_row("SELECT body FROM fresh LIMIT 1", [], |row| row.get(0)).unwrap();
+    db.execute("UPDATE fresh SET body = ? WHERE key = 1", [&body[1..]]).unwrap();
+    drop(db);
+    home.run(&["append", "-q", "-s", &home.own, "In the log."]).success();
+    let folder = store(&home.env);
+    let copy = home.env.home().join("copy");
+    copy_folder(&folder, &copy);
+    // How long a mending takes, in steps of which each kill cuts off more.
+    for step in 0..40_u64 {
+        fs::remove_dir_all(&folder).unwrap();
+        copy_folder(&copy, &folder);
+        let mut mending = home.env.command();
+        mending.args(["doctor", "--fix"]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut mending = mending.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(step * 5));
+        let _ = mending.kill();
+        mending.wait().unwrap();
+        let fixed = home.run(&["doctor", "--fix"]);
+        assert!(matches!(fixed.code(), Some(0)), "step {step}: {fixed}");
+        home.run(&["verify"]).success();
+        let mut found = home.said();
+        let own = found.get_mut(&home.own).unwrap();
+        assert!(own.pop().unwrap().contains("In the log."), "step {step}");
+        assert_eq!(found, said, "step {step}");
+    }
+}
+
+/// Copies a store's folder.
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let to = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy_folder(&path, &to);
+        } else {
+            fs::copy(&path, &to).unwrap();
+            let modified = fs::metadata(&path).unwrap().modified().unwrap();
+            fs::File::options().write(true).open(&to).unwrap().set_modified(modified).unwrap();
+        }
+    }
 }
 
 /// Checks that every command that changes something refuses, and that verify and doctor say why.
