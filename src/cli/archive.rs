@@ -5,18 +5,23 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use undertext::model::SessionName;
-use undertext::ops::{self, Archive, Elsewhere, Notice, Place, Session, SessionError, Workspace};
+use undertext::ops::{
+    self, Archive, Elsewhere, Notice, Place, Session, SessionError, Waiting, Workspace,
+};
 use undertext::report::{Hint, Line};
 use undertext::store::{Access, StoreError};
 
 use super::Context;
 use super::common::shown;
 use super::error::CommandError;
+use super::output::Output;
 
 impl Context {
     /// Opens the archive to read; nothing is written or made.
     pub(crate) fn open_reader(&mut self) -> Result<Archive, CommandError> {
-        let mut archive = Archive::open(&self.root()?, Access::Read, self.env.ambient())?;
+        let root = self.root()?;
+        let mut archive = Archive::open(&root, Access::Read, self.env.ambient())?;
+        self.warn_of_place(&root);
         archive.set_here(self.env.here());
         Ok(archive)
     }
@@ -36,6 +41,8 @@ impl Context {
         }
         let mut archive = Archive::open(&root, Access::Brief, self.env.ambient())?;
         archive.set_writable(self.writable());
+        archive.set_waiting(Waiting { limit: self.wait, told: Output::waits() });
+        self.warn_of_place(&root);
         archive.set_here(self.env.drawn_here()?);
         Ok(archive)
     }
@@ -141,7 +148,7 @@ impl Context {
             (archive, session)
         } else {
             let path = self.root()?.join("store.db");
-            if !path.exists() {
+            if !is_there(&path)? {
                 return Err(self.no_file(wanted).unwrap_or(StoreError::Absent { path }.into()));
             }
             let archive = self.open_writer()?;
@@ -149,7 +156,26 @@ impl Context {
             (archive, session)
         };
         self.name(wanted, &found)?;
+        let (archive, session) = &found;
+        self.begin(session, archive.store().state(session.key)?.operations());
         Ok(found)
+    }
+
+    /// Remembers which session is about to be changed, and how many operations it has.
+    pub(crate) fn begin(&mut self, session: &Session, operations: u64) {
+        self.begun = Some((session.name.clone(), operations));
+    }
+
+    /// Returns in words the change that the command has made, if it has made one.
+    pub(crate) fn made(&mut self) -> Option<String> {
+        let (name, before) = self.begun.clone()?;
+        let archive = self.open_reader().ok()?;
+        let session = archive.session(&name).ok()??;
+        let newest = ops::operations(&archive, &session, 1).ok()?.pop()?.operation;
+        let command = newest.command.as_str();
+        (newest.n.get() > before).then(|| {
+            format!("the change is made: operation {} ({command}) of session {}", newest.n, name.id)
+        })
     }
 
     /// Returns the session file that a word names.
@@ -243,4 +269,10 @@ impl Context {
             self.output.warn(&notice.to_string());
         }
     }
+}
+
+/// Returns whether something is there; what may not be looked at is not taken for absent.
+pub(crate) fn is_there(path: &Path) -> Result<bool, CommandError> {
+    let there = path.try_exists();
+    Ok(there.map_err(|source| StoreError::Io { path: path.to_owned(), source })?)
 }

@@ -7,6 +7,7 @@ use undertext::report::Report as _;
 use undertext::store::StoreError;
 
 use super::Context;
+use super::archive::is_there;
 use super::common::{counted, shown};
 use super::error::{CommandError, Exit};
 use super::output::Progress;
@@ -53,7 +54,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError> {
     let root = context.root()?;
-    if !root.exists() {
+    if !is_there(&root)? {
         return Err(StoreError::Absent { path: root }.into());
     }
     let to = context.env.current_dir.join(&args.folder);

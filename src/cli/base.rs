@@ -1,6 +1,9 @@
 //! What every command works with: its environment and output, and what was typed before the command.
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+use undertext::model::SessionName;
 
 use super::{env::Env, output::Output};
 
@@ -16,6 +19,10 @@ pub(crate) struct Context {
     pub(super) asked: Option<PathBuf>,
     /// The folder of the store, once it was chosen.
     pub(super) store: Option<PathBuf>,
+    /// How long another program is waited for.
+    pub(super) wait: Duration,
+    /// The session that the command set out to change, and how many operations it had.
+    pub(super) begun: Option<(SessionName, u64)>,
     /// Describes the command line, for those that show it.
     pub(super) describe: fn() -> clap::Command,
 }

@@ -7,6 +7,7 @@ use undertext::report::{Examined, Mended, Refilled, Report as _, TakenBack};
 use undertext::store::StoreError;
 
 use super::Context;
+use super::archive::is_there;
 use super::common::shown;
 use super::error::{CommandError, Exit};
 use crate::render::safe;
@@ -42,7 +43,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let root = context.root()?;
-    if !root.exists() {
+    if !is_there(&root)? {
         return Err(StoreError::Absent { path: root }.into());
     }
     let mut ailments = ops::doctor(&root)?;

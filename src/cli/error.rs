@@ -36,6 +36,10 @@ pub(crate) enum Kind {
     NewerStore,
     /// A defect of this program.
     Internal,
+    /// The output could not be written.
+    Output,
+    /// The change was made, and the output could not be written.
+    Untold,
     /// The reader of the output has seen enough, which is no error.
     BrokenPipe,
 }
@@ -89,6 +93,17 @@ impl CommandError {
         self.error.to_string()
     }
 
+    /// Says that the change was made all the same, if the output could not be written.
+    pub(crate) fn after(self, made: impl FnOnce() -> Option<String>) -> Self {
+        if self.kind != Kind::Output {
+            return self;
+        }
+        match made() {
+            Some(made) => Self { kind: Kind::Untold, error: self.error.context(made), ..self },
+            None => self,
+        }
+    }
+
     /// Returns whether there is anything to tell.
     pub(crate) fn is_silent(&self) -> bool {
         self.kind == Kind::BrokenPipe
@@ -122,8 +137,9 @@ impl CommandError {
         match self.kind {
             Kind::BrokenPipe => 0,
             Kind::User => 2,
-            Kind::Failed | Kind::Internal => 3,
+            Kind::Failed | Kind::Internal | Kind::Output => 3,
             Kind::NewerStore => 4,
+            Kind::Untold => 5,
         }
     }
 }
@@ -137,7 +153,7 @@ impl From<anyhow::Error> for CommandError {
 impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
         let broken = error.kind() == io::ErrorKind::BrokenPipe;
-        let kind = if broken { Kind::BrokenPipe } else { Kind::Failed };
+        let kind = if broken { Kind::BrokenPipe } else { Kind::Output };
         Self::new(kind, anyhow::Error::new(error).context("cannot write the output"))
     }
 }
@@ -186,6 +202,8 @@ mod tests {
         check(Kind::Failed, 3);
         check(Kind::Internal, 3);
         check(Kind::NewerStore, 4);
+        check(Kind::Output, 3);
+        check(Kind::Untold, 5);
     }
 
     #[test]

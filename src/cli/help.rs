@@ -45,6 +45,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let described = (context.describe)();
+    let mut names = args.command.iter().skip(1);
+    let first = args.command.first().and_then(|name| described.find_subcommand(name));
+    let known = |command: &clap::Command| {
+        names.try_fold(command.clone(), |at, name| at.find_subcommand(name).cloned()).is_some()
+    };
+    if !first.is_none_or(known) {
+        let why = anyhow!("there is no command {:?}", args.command.join(" "));
+        return Err(CommandError::user(why).hinted(Line::new("help").to("list the commands")));
+    }
     let words = args.command.iter().map(String::as_str);
     let words = [NAME].into_iter().chain(words).chain(["--help"]);
     let words: Vec<OsString> = words.map(OsString::from).collect();

@@ -22,6 +22,7 @@ mod common;
 mod compact;
 mod completions;
 mod context;
+mod daily;
 mod damage;
 mod diff;
 mod doctor;
@@ -62,6 +63,7 @@ mod words;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _};
@@ -85,7 +87,8 @@ Examples:
   undertext revert 3 -m 'Look at the linker first'
   undertext undo
 
-Exit codes: 0 done or yes, 1 no, 2 wrong use, 3 failed, 4 the store is newer than this program
+Exit codes: 0 done or yes, 1 no, 2 wrong use, 3 failed, 4 the store is newer than this program,
+  5 the change was made, but its answer could not be written
 
 JSON: the help of each command has its shapes. Ids are whole, times are RFC 3339 in UTC, and what is
 not known is null. Keys may be added, never taken away."
@@ -115,6 +118,10 @@ struct Global {
     /// Do not send long output through $UNDERTEXT_PAGER or $PAGER
     #[arg(long, global = true)]
     no_pager: bool,
+
+    /// Wait for another program that changes the store for so many seconds
+    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 30, value_parser = common::number::<u64>)]
+    wait: u64,
 
     /// Print only data, warnings and errors
     #[arg(short, long, global = true)]
@@ -229,21 +236,32 @@ fn parse(args: &[OsString], columns: Option<usize>) -> Result<(Cli, String), cla
 }
 
 fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
-    let Global { store, json, color, no_pager, quiet } = &cli.global;
+    let Global { store, json, color, no_pager, wait, quiet } = &cli.global;
     // Programs read JSON, and none of them sits behind a pager.
     let manners = Manners { colour: *color, paged: !no_pager && !json, quiet: *quiet };
     let mut output = Output::new(&env, manners);
     output.naming().store.clone_from(store);
     let asked = store.clone();
-    let mut context =
-        Context { env, output, json: *json, verb, asked, store: None, describe: command };
+    let mut context = Context {
+        env,
+        output,
+        json: *json,
+        verb,
+        asked,
+        store: None,
+        begun: None,
+        wait: Duration::from_secs(*wait),
+        describe: command,
+    };
 
     let answer = match &cli.command {
         Some(command) => command.run(&mut context),
         None => help::overview(&mut context),
     };
     let written = context.output.finish().map_err(CommandError::from);
-    conclude(&mut context.output, answer.and_then(|exit| written.map(|()| exit)))
+    let answer = answer.and_then(|exit| written.map(|()| exit));
+    let answer = answer.map_err(|error| error.after(|| context.made()));
+    conclude(&mut context.output, answer)
 }
 
 /// Prints the help or the version that was asked for, or what is wrong with the arguments.

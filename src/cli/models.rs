@@ -237,6 +237,14 @@ impl Context {
         let variable =
             |name: &str| self.env.variable(name).and_then(|v| v.to_str()).map(str::to_owned);
         if let Some(key) = unless_blank(provider.key_env.as_deref()) {
+            if Network::is_readable_by_others(url) && !provider.insecure {
+                let why = format!("provider.{name} would send its key to {url} unencrypted");
+                return Err(CommandError::user(anyhow!(why))
+                    .hinted("use an https:// address")
+                    .hinted(format!(
+                        "or set insecure = true in [provider.{name}] of config.toml"
+                    )));
+            }
             let value = variable(key).ok_or_else(|| {
                 CommandError::user(anyhow!("the key of provider.{name} is not set"))
                     .hinted(format!("put it into the environment, as {key}"))

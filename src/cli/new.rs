@@ -46,6 +46,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let here = args.here.then(|| context.make_here()).transpose()?;
     let workspace = context.workspace();
     let created = ops::new(&mut context.open_writer()?, &layers, &workspace)?;
+    context.begin(&created.session, 0);
     if let Some(folder) = here {
         context.trust(&folder)?;
         let name = context.env.homely(&folder);

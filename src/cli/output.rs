@@ -158,6 +158,15 @@ impl Output {
         })
     }
 
+    /// Returns what says on stderr for whom a change waits.
+    pub(crate) fn waits() -> undertext::ops::Told {
+        Box::new(|holder| {
+            let holder = holder.map_or_else(|| "another program".to_owned(), ToString::to_string);
+            let told = format!("waiting for {holder}, which changes the store");
+            let _ = writeln!(io::stderr(), "{}", safe::text(&told));
+        })
+    }
+
     /// Tells what was done, or where the data is.
     pub(crate) fn note(&mut self, text: &str) {
         if !self.quiet {

@@ -4,6 +4,7 @@ use undertext::ops;
 use undertext::store::StoreError;
 
 use super::Context;
+use super::archive::is_there;
 use super::common::counted;
 use super::error::{CommandError, Exit};
 use super::words::OneOrAll;
@@ -31,7 +32,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         (archive, vec![session])
     } else {
         let path = context.root()?.join("store.db");
-        if !path.exists() {
+        if !is_there(&path)? {
             return Err(StoreError::Absent { path }.into());
         }
         let archive = context.open_writer()?;

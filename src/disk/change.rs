@@ -9,7 +9,7 @@
 use std::{
     ffi::OsStr,
     fmt,
-    fs::{File, Permissions},
+    fs::{File, Permissions, TryLockError},
     io::{self, Read, Write},
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::Path,
@@ -49,9 +49,9 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// Takes a name from a file.
     fn remove(&self, folder: &File, name: &OsStr) -> io::Result<()>;
 
-    /// Waits until no other program holds the lock of a file, which is made if it is not there; the lock lasts as long as the
-    /// answer.
-    fn lock(&self, path: &Path) -> io::Result<File>;
+    /// Takes the lock of a file, which is made if it is not there, and waits for it or takes none if another program holds it;
+    /// the lock lasts as long as the answer.
+    fn lock(&self, path: &Path, waits: bool) -> io::Result<Option<File>>;
 }
 
 /// The disk of this machine.
@@ -105,9 +105,16 @@ impl Disk for Kernel {
         Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
     }
 
-    fn lock(&self, path: &Path) -> io::Result<File> {
+    fn lock(&self, path: &Path, waits: bool) -> io::Result<Option<File>> {
         let file = open_or_make(path)?;
-        file.lock()?;
-        Ok(file)
+        if waits {
+            file.lock()?;
+            return Ok(Some(file));
+        }
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
     }
 }

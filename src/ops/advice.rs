@@ -97,6 +97,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
 fn after_sync(error: &SyncError) -> Vec<Hint> {
     use SyncError as E;
     match error {
+        E::Held { .. } => vec!["try again, or wait longer with --wait SECONDS".into()],
         E::Loaded { .. } => vec![
             "end the agent first: it would not see what is written, and go on from what it knows"
                 .into(),

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     ops::OpsError,
     report::{Ailment, Cure},
-    store::{Access, SqliteStore},
+    store::{Access, SqliteStore, StoreError},
     sync::{self, SyncError},
 };
 
@@ -92,6 +92,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         Err(error) if sync::is_broken(&root, &error) => {
             ail(&database, &error.to_string(), Cure::Mend);
         }
+        Err(error @ StoreError::Newer { .. }) => return Err(error.into()),
         // Every other command tells of a store that cannot be opened at all.
         _ => {}
     }

@@ -91,8 +91,9 @@ pub use crate::{
         find_session, kin, log, log_all, messages, short_name,
     },
     sync::{
-        AgentFolder, Ambient, Archive, Held, Here, Imported, Machine, Manner, Notice, Oddity,
-        Outcome, Quirk, Rebuilt, Rotated, RotatedState, Skipped, Source, Step, SyncError, Why,
-        Workspace, agent_folders, generations, import, peek, rotations, sources, workspace,
+        AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Machine, Manner, Notice,
+        Oddity, Outcome, Quirk, Rebuilt, Rotated, RotatedState, Skipped, Source, Step, SyncError,
+        Told, Waiting, Why, Workspace, agent_folders, generations, import, peek, rotations,
+        sources, workspace,
     },
 };

@@ -5,7 +5,7 @@
 //!
 //! Invariant: the key stands in a header of the request and nowhere else.
 
-use std::{fmt, thread, time::Duration};
+use std::{fmt, net::IpAddr, thread, time::Duration};
 
 use chrono::DateTime;
 use ureq::{
@@ -136,6 +136,15 @@ impl fmt::Debug for Http {
 }
 
 impl Network {
+    /// Returns whether what is sent to an address passes other computers as plain text.
+    pub fn is_readable_by_others(url: &str) -> bool {
+        let uri: Option<Uri> = url.trim().parse().ok();
+        let Some(uri) = uri.filter(|uri| uri.scheme_str() == Some("http")) else { return false };
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
+        let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        !is_loopback && host != "localhost" && !host.ends_with(".localhost")
+    }
+
     /// Returns the proxy that an environment's variables name for an address: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`,
     /// unless `NO_PROXY` lists its host, each also in small letters.
     pub fn of(url: &str, variable: &dyn Fn(&str) -> Option<String>) -> Self {

@@ -1,8 +1,8 @@
 //! A command that is given its input at once and has its output read to the end, within limits.
 //!
-//! It runs in a process group of its own, which is killed when the time is up, when it prints too much, and when it is
-//! done: nothing that it started stays behind, but for a process that made itself a new session. The price: an
-//! interrupt from the terminal ends this program alone, and the command when it next reads or prints.
+//! It runs in a process group of its own, which is killed when the time is up, when it prints too much, when it is done, and
+//! when this program ends, by whichever signal: nothing that it started stays behind, but for a process that made itself a
+//! new session. For the last of these a guard waits at the other end of a pipe, which closes with this program.
 
 use std::{
     io::{self, Read, Write},
@@ -67,15 +67,36 @@ pub enum RunError {
     TooMuch(usize),
 }
 
-/// A group that is killed when this value is dropped.
-struct Group(Child);
+/// The guard of a group: it reads until this program has ended, and then kills the group.
+const GUARD: &str = r#"read -r _; kill -KILL "-$1""#;
+
+/// A group that is killed when this value is dropped, or when this program ends without that.
+struct Group {
+    child: Child,
+    guard: Option<Child>,
+}
+
+impl Group {
+    fn of(child: Child) -> Self {
+        let mut guard = Command::new("/bin/sh");
+        guard.args(["-c", GUARD, "sh", &child.id().to_string()]).process_group(0);
+        guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // A machine that has no room for the guard runs the command all the same.
+        Self { child, guard: guard.spawn().ok() }
+    }
+}
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if let Some(pid) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
+        // The guard goes first: once the command was waited for, its number may be another's.
+        if let Some(guard) = &mut self.guard {
+            let _ = guard.kill();
+            let _ = guard.wait();
+        }
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(pid, Signal::KILL);
         }
-        let _ = self.0.wait();
+        let _ = self.child.wait();
     }
 }
 
@@ -88,8 +109,8 @@ pub fn run(task: &Task, input: &[u8]) -> Result<Done, RunError> {
     if let Some(folder) = &task.folder {
         command.current_dir(folder);
     }
-    let mut group = Group(command.spawn()?);
-    let child = &mut group.0;
+    let mut group = Group::of(command.spawn()?);
+    let child = &mut group.child;
     if let Some(mut stdin) = child.stdin.take() {
         let input = input.to_vec();
         // A command that does not read its input has not failed; its output decides.
@@ -112,7 +133,7 @@ pub fn run(task: &Task, input: &[u8]) -> Result<Done, RunError> {
         if printed.as_ref().is_some_and(|printed: &Vec<u8>| printed.len() > task.max_bytes) {
             return Err(RunError::TooMuch(task.max_bytes));
         }
-        if let Some(status) = group.0.try_wait()? {
+        if let Some(status) = group.child.try_wait()? {
             let ended = ended.get_or_insert_with(Instant::now);
             if printed.is_some() || ended.elapsed() >= GRACE {
                 break status;

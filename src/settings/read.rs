@@ -106,13 +106,14 @@ pub enum SettingsError {
 }
 
 /// The keys that run, send or read beyond a session, which only the user's own file may set.
-const RESERVED: [&[&str]; 8] = [
+const RESERVED: [&[&str]; 9] = [
     &["compaction", "before"],
     &["compaction", "after"],
     &["compaction", "outside"],
     &["provider", "*", "kind"],
     &["provider", "*", "url"],
     &["provider", "*", "key_env"],
+    &["provider", "*", "insecure"],
     &["provider", "*", "command"],
     &["turn", "tools"],
 ];
@@ -371,6 +372,7 @@ mod tests {
                 "provider.local.kind",
                 "provider.local.url",
                 "provider.local.key_env",
+                "provider.local.insecure",
                 "provider.local.command",
                 "turn.tools",
             ]
@@ -401,6 +403,7 @@ mod tests {
             url: some("http://localhost:8080/v1"),
             model: some("a-model"),
             key_env: some("LOCAL_API_KEY"),
+            insecure: false,
             command: some(""),
             window: Some(32_000),
             max_tokens: Some(8_192),

@@ -114,6 +114,8 @@ pub struct Provider {
     pub model: Option<String>,
     /// The variable of the environment that holds the key.
     pub key_env: Option<String>,
+    /// Whether the key may be sent to another computer by plain HTTP.
+    pub insecure: bool,
     /// The command that answers.
     pub command: Option<String>,
     /// How many tokens it takes.

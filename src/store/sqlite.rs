@@ -350,7 +350,7 @@ impl Store for SqliteStore {
     }
 
     fn is_stale(&self) -> Result<bool, StoreError> {
-        Ok(self.tables.rules()? != RULES_VERSION)
+        Ok(self.tables.rules()? < RULES_VERSION)
     }
 }
 

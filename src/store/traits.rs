@@ -161,7 +161,7 @@ pub trait Store: FactStore + ByteStore + CacheStore + Send {
     /// when it is built upon; only one is open at a time.
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, StoreError>;
 
-    /// Returns whether derived rows were made under other rules than this program's.
+    /// Returns whether derived rows were made under older rules than this program's; those of newer rules are left alone.
     fn is_stale(&self) -> Result<bool, StoreError>;
 }
 

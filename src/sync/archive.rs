@@ -18,7 +18,12 @@ use crate::{
     model::{self, MachineId, SessionName, Timestamp},
     session::Session,
     store::{Access, MemoryStore, SessionFilter, SqliteStore, Store, StoreError},
-    sync::{SyncError, lock, owner, rebuild::rebuild_all},
+    sync::{
+        SyncError,
+        lock::{self, Waiting},
+        owner,
+        rebuild::rebuild_all,
+    },
 };
 
 /// Clock and chance, which the library never reads by itself.
@@ -100,6 +105,7 @@ pub struct Archive {
     here: Here,
     pub(crate) manner: Manner,
     pub(crate) writable: Writable,
+    waiting: Waiting,
 }
 
 impl Archive {
@@ -141,7 +147,8 @@ impl Archive {
     pub fn over(store: Box<dyn Store>, ambient: Box<dyn Ambient>) -> Self {
         let (manner, writable) = (Manner::default(), Writable::default());
         let (ambient, here) = (RefCell::new(ambient), Here::default());
-        Self { store, root: None, ambient, disk: Arc::new(Kernel), here, manner, writable }
+        let (disk, waiting) = (Arc::new(Kernel), Waiting::default());
+        Self { store, root: None, ambient, disk, here, manner, writable, waiting }
     }
 
     /// Makes an archive that lasts as long as its value.
@@ -167,6 +174,11 @@ impl Archive {
     /// Sets which files of agents may be written from now on; until then only the store's own transcripts are.
     pub fn set_writable(&mut self, writable: Writable) {
         self.writable = writable;
+    }
+
+    /// Sets how long changes wait for another program from now on.
+    pub fn set_waiting(&mut self, waiting: Waiting) {
+        self.waiting = waiting;
     }
 
     /// Returns the store.
@@ -211,8 +223,7 @@ impl Archive {
     /// Waits until no other program changes this archive, and keeps the others out while the answer lives.
     pub(crate) fn lock(&self) -> Result<Option<File>, SyncError> {
         let Some(root) = &self.root else { return Ok(None) };
-        let lock = lock::lock(self.disk.as_ref(), root);
-        lock.map(Some).map_err(|source| SyncError::Io { path: root.clone(), source })
+        lock::lock(&self.disk, root, &self.waiting).map(Some)
     }
 
     /// Returns where a file lies as the store keeps it.

@@ -1,12 +1,16 @@
 //! What can go wrong between the files and the store.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use crate::{
     live::Denied,
     model::{OperationNumber, SessionName},
     session::{Elsewhere, SessionError},
     store::StoreError,
+    sync::holder::Holder,
     wire::{Failure, jsonl::ReadError},
 };
 
@@ -45,6 +49,16 @@ pub enum SyncError {
     Ahead {
         /// The live file.
         path: PathBuf,
+    },
+    /// Another program holds the lock of the store.
+    #[error("another program has been changing {path} for {} s: {}", .limit.as_secs(), words(.holder.as_ref()))]
+    Held {
+        /// The store's folder.
+        path: PathBuf,
+        /// Who that is, where the system tells.
+        holder: Option<Holder>,
+        /// How long it was waited for.
+        limit: Duration,
     },
     /// A session's file is not written, wherever a store says that it lies.
     #[error("{path} is not written: {why}")]
@@ -119,6 +133,11 @@ pub enum SyncError {
     /// The session cannot be changed in this way.
     #[error("{0}")]
     Unsupported(String),
+}
+
+/// Returns who holds a lock, in words.
+fn words(holder: Option<&Holder>) -> String {
+    holder.map_or_else(|| "the system does not say which".to_owned(), ToString::to_string)
 }
 
 impl SyncError {

@@ -7,10 +7,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io,
     num::NonZero,
     path::{Path, PathBuf},
     thread,
 };
+
+use rustix::io::Errno;
 
 use crate::{
     model::SessionName,
@@ -163,7 +166,7 @@ impl Taking<'_> {
                 Err(Failed::File(n, why)) => {
                     let path = group.remove(n).path;
                     self.done += 1;
-                    self.summary.leave_out(&why);
+                    self.summary.leave_out(&path, &why)?;
                     self.summary.files -= 1;
                     (self.report)(Step::Skipped(Skipped { path, why, asked: true }));
                 }
@@ -208,9 +211,18 @@ impl Taking<'_> {
 }
 
 impl Summary {
-    fn leave_out(&mut self, why: &Why) {
+    /// Counts a file that is left out. If no more files can be opened, none is left out: the import fails.
+    fn leave_out(&mut self, path: &Path, why: &Why) -> Result<(), SyncError> {
+        if let Why::Unreadable(error) = why
+            && let Some(code) = error.raw_os_error()
+            && [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).contains(&code)
+        {
+            let source = io::Error::from_raw_os_error(code);
+            return Err(SyncError::Io { path: path.to_owned(), source });
+        }
         self.skipped += 1;
         *self.left_out.entry(why.as_str()).or_default() += 1;
+        Ok(())
     }
 
     fn see(&mut self, imported: &Imported) {
@@ -272,7 +284,7 @@ fn gather(
     for (met, held) in met.into_iter().zip(held) {
         let (path, meta, asked) = match met {
             Met::Skipped(skipped) => {
-                summary.leave_out(&skipped.why);
+                summary.leave_out(&skipped.path, &skipped.why)?;
                 report(Step::Skipped(skipped));
                 continue;
             }
@@ -297,7 +309,7 @@ fn gather(
                 groups.get_mut(n).into_iter().for_each(|group| group.push(source.clone()));
             }
             Err(why) => {
-                summary.leave_out(&why);
+                summary.leave_out(&path, &why)?;
                 report(Step::Skipped(Skipped { path, why, asked }));
             }
         }

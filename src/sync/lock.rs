@@ -1,18 +1,77 @@
-//! The lock of an archive: one program at a time changes it.
+//! The lock of an archive: one program at a time changes it. Who waits is told for whom, and waits for a while only.
 
 use std::{
     fs::File,
     io::{self, ErrorKind},
     path::Path,
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
 };
 
 use rustix::fs::{CWD, OFlags};
 
-use crate::disk::{self, Disk, Links};
+use crate::{
+    disk::{self, Disk, Links},
+    sync::{
+        SyncError,
+        holder::{Holder, holder},
+    },
+};
+
+/// How long a program waits before it is told for whom.
+const SILENT: Duration = Duration::from_secs(1);
+
+/// Is told who holds the lock, where the system tells.
+pub type Told = Box<dyn Fn(Option<&Holder>) + Send>;
+
+/// How long a change waits for another program, and who is told that it waits.
+pub struct Waiting {
+    /// How long.
+    pub limit: Duration,
+    /// Is told once, after a second.
+    pub told: Told,
+}
+
+impl Default for Waiting {
+    /// Waits for half a minute, and tells nobody.
+    fn default() -> Self {
+        Self { limit: Duration::from_secs(30), told: Box::new(|_| ()) }
+    }
+}
 
 /// Waits until no other program changes the archive in a folder, and keeps the others out while the answer lives.
-pub(crate) fn lock(disk: &dyn Disk, root: &Path) -> io::Result<File> {
-    disk.lock(&root.join(NAME))
+pub(crate) fn lock(
+    disk: &Arc<dyn Disk>,
+    root: &Path,
+    waiting: &Waiting,
+) -> Result<File, SyncError> {
+    let path = root.join(NAME);
+    let io = |source| SyncError::Io { path: root.to_owned(), source };
+    if let Some(file) = disk.lock(&path, false).map_err(io)? {
+        return Ok(file);
+    }
+    // The kernel wakes those who wait in their order. One that waits too long is left to wait for nothing.
+    let (send, receive) = mpsc::channel();
+    let (far, wanted) = (Arc::clone(disk), path.clone());
+    let waiter = thread::Builder::new().spawn(move || drop(send.send(far.lock(&wanted, true))));
+    waiter.map_err(io)?;
+    let mut taken = receive.recv_timeout(SILENT.min(waiting.limit));
+    if matches!(taken, Err(RecvTimeoutError::Timeout)) && waiting.limit > SILENT {
+        (waiting.told)(holder(&path).as_ref());
+        taken = receive.recv_timeout(waiting.limit.saturating_sub(SILENT));
+    }
+    match taken {
+        Ok(Ok(Some(file))) => Ok(file),
+        Ok(Err(source)) => Err(io(source)),
+        Ok(Ok(None)) | Err(_) => {
+            let (path, limit) = (root.to_owned(), waiting.limit);
+            Err(SyncError::Held { path, holder: holder(&root.join(NAME)), limit })
+        }
+    }
 }
 
 /// Locks a folder that may hold no archive, and makes nothing there.

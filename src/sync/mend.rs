@@ -21,15 +21,21 @@ use std::{
         fs::{DirBuilderExt, MetadataExt},
     },
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::{
-    disk,
+    disk::{self, Disk, Kernel},
     live::TRANSCRIPTS,
     model::{EntryId, LineId, SessionName},
     report::Refilled,
     store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, Tried, Wanted},
-    sync::{Here, SyncError, lock, rebuild::rebuild_all, sources},
+    sync::{
+        Here, SyncError,
+        lock::{self, Waiting},
+        rebuild::rebuild_all,
+        sources,
+    },
     wire::jsonl::Reader,
 };
 
@@ -72,7 +78,8 @@ impl Mending {
             let path = path.to_owned();
             move |source| SyncError::Io { path, source }
         };
-        let lock = lock::lock(&disk::Kernel, root).map_err(io(root))?;
+        let disk: Arc<dyn Disk> = Arc::new(Kernel);
+        let lock = lock::lock(&disk, root, &Waiting::default())?;
         put_back(root).map_err(io(root))?;
         let folder = root.join(MENDING);
         remove(&folder).map_err(io(&folder))?;

@@ -93,8 +93,8 @@ impl Disk for Faulty {
         self.step(Event::Other, || Kernel.remove(folder, name))
     }
 
-    fn lock(&self, path: &Path) -> io::Result<File> {
-        self.step(Event::Other, || Kernel.lock(path))
+    fn lock(&self, path: &Path, waits: bool) -> io::Result<Option<File>> {
+        self.step(Event::Other, || Kernel.lock(path, waits))
     }
 }
 

@@ -68,7 +68,7 @@ fn a_newer_store_is_refused_before_anything_is_written() {
     hint: update undertext, or name another store with --store
     [exit status: 4]
     ");
-    for command in ["new", "sessions", "undo", "verify", "rebuild", "branch"] {
+    for command in ["new", "sessions", "undo", "verify", "rebuild", "branch", "doctor"] {
         let output = env.run(&[command]).to_string();
         assert!(output.ends_with("[exit status: 4]\n"), "{command}: {output}");
     }

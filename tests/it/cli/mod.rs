@@ -23,6 +23,7 @@ mod pointed;
 mod revert;
 mod sessions;
 mod show;
+mod so;
 mod status;
 mod strange;
 mod trust;

@@ -17,7 +17,7 @@ const CALLS: [Call; 78] = [
     (&["revrt"], 2, "there is no command \"revrt\""),
     (&["Log"], 2, "perhaps you mean: undertext help log"),
     (&["help", "nosuch"], 2, "there is no command \"nosuch\""),
-    (&["help", "log", "more"], 2, "unexpected argument 'more'"),
+    (&["help", "log", "more"], 2, "there is no command \"log more\""),
     (&["--nosuch"], 2, "unexpected argument '--nosuch'"),
     (&["--store"], 2, "a value is required for '--store <DIR>'"),
     (&["--color", "blue", "log"], 2, "invalid value 'blue'"),

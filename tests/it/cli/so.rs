@@ -1,0 +1,267 @@
+//! Errors say what is so: what was done, what could not be read or written, and who is in the way.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use insta::assert_snapshot;
+use rusqlite::Connection;
+
+use super::{conversation, json, live_path, store};
+use crate::env::TestEnv;
+use crate::needs;
+
+fn settings(env: &TestEnv, text: &str) {
+    let folder = env.home().join(".config/undertext");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), text).unwrap();
+}
+
+/// Returns what a script for the shell says on stderr, and how it ends.
+fn told(env: &TestEnv, script: &str) -> (String, Option<i32>) {
+    let output = env.shell("sh", script).output().unwrap();
+    (String::from_utf8(output.stderr).unwrap(), output.status.code())
+}
+
+#[test]
+fn a_change_whose_answer_cannot_be_written_is_said_to_be_made() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    for (command, n) in [("append 'Once.'", 6), ("--json append 'Twice.'", 7), ("checkpoint", 8)] {
+        let (stderr, code) = told(&env, &format!("undertext {command} > /dev/full"));
+        let name = command.trim_start_matches("--json ").split(' ').next().unwrap();
+        let made =
+            format!("error: the change is made: operation {n} ({name}) of session {session}\n");
+        assert!(stderr.contains(&made), "{command}: {stderr}");
+        assert!(stderr.contains("caused by: cannot write the output\n"), "{command}: {stderr}");
+        assert_eq!(code, Some(5), "{command}");
+    }
+    let (stderr, code) = told(&env, "undertext new > /dev/full");
+    assert!(stderr.contains("the change is made: operation 1 (new) of session "), "{stderr}");
+    assert_eq!(code, Some(5));
+    // What changed nothing is an error like any other.
+    for command in ["log", "undo 99 --help", "branch"] {
+        let (stderr, code) = told(&env, &format!("undertext {command} -s {session} > /dev/full"));
+        assert!(!stderr.contains("is made"), "{command}: {stderr}");
+        assert_eq!(code, Some(3), "{command}: {stderr}");
+    }
+    // Each is there once.
+    let log = env.run(&["log", &session]).success().stdout;
+    assert_eq!((log.matches("Once.").count(), log.matches("Twice.").count()), (1, 1));
+}
+
+#[test]
+fn a_store_that_may_not_be_read_is_not_called_absent() {
+    let Some(other) = needs::other_user() else { return };
+    let env = TestEnv::new();
+    conversation(&env);
+    let open = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open(env.home(), 0o755);
+    open(&env.project(), 0o755);
+    for folder in [".local", ".local/share"] {
+        open(&env.home().join(folder), 0o755);
+    }
+    for closed in [store(&env), store(&env).parent().unwrap().to_owned()] {
+        open(&closed, 0o700);
+        for command in ["log", "sessions", "append", "undo", "verify", "rebuild", "stats", "doctor"]
+        {
+            let mut run = env.command();
+            run.arg(command).uid(other).gid(other);
+            if command == "append" {
+                run.arg("text");
+            }
+            let output = run.output().unwrap();
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert!(!stderr.contains("there is no store"), "{command}: {stderr}");
+            assert!(stderr.contains("ermission denied"), "{command}: {stderr}");
+            assert_eq!(output.status.code(), Some(3), "{command}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn a_key_goes_to_another_computer_in_secret_or_by_leave() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let provider = |url: &str, more: &str| {
+        settings(
+            &env,
+            &format!(
+                "[provider.p]\nurl = '{url}'\nmodel = 'm'\nkey_env = 'P_KEY'\nretries = 0\n\
+                 timeout = 1\n{more}\n"
+            ),
+        );
+        let mut command = env.command();
+        command.env("P_KEY", "secret").args(["turn", "Hello", "--provider", "p"]);
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    let refused = provider("http://models.example/v1", "");
+    assert_snapshot!(refused, @r"
+    error: provider.p would send its key to http://models.example/v1 unencrypted
+    hint: use an https:// address
+    hint: or set insecure = true in [provider.p] of config.toml
+    ");
+    for (url, more) in [
+        ("http://localhost:1/v1", ""),
+        ("http://127.0.0.1:1/v1", ""),
+        ("http://[::1]:1/v1", ""),
+        ("http://0.0.0.0:1/v1", "insecure = true"),
+    ] {
+        let said = provider(url, more);
+        assert!(!said.contains("unencrypted"), "{url}: {said}");
+    }
+}
+
+#[test]
+fn derived_rows_of_newer_rules_are_left_alone() {
+    let env = TestEnv::new();
+    conversation(&env);
+    crate::fixture::settle(&store(&env));
+    let db = Connection::open(store(&env).join("store.db")).unwrap();
+    db.execute_batch("UPDATE rules SET version = 1000; UPDATE record SET hint = x'ff'").unwrap();
+    assert_eq!(env.run(&["log"]).success().stderr, "");
+    env.run(&["append", "We go on."]).success();
+    let one = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(one("SELECT version FROM rules"), 1000);
+    assert_eq!(one("SELECT count(*) FROM record WHERE hint = x'ff'"), 4);
+}
+
+#[test]
+fn too_few_descriptors_are_an_error_and_no_reason_to_leave_a_file_out() {
+    let env = TestEnv::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for n in 0..3 {
+        let folder = env.project().join(format!("in/{n}"));
+        fs::create_dir_all(&folder).unwrap();
+        for name in ["claude-garden", "pi-boat", "codex-weather"] {
+            let name = format!("{name}.jsonl");
+            fs::copy(examples.join(&name), folder.join(&name)).unwrap();
+        }
+    }
+    let mut failed = 0;
+    for limit in 3..40 {
+        let (stderr, code) =
+            told(&env, &format!("ulimit -n {limit}; exec undertext import in --store s{limit}"));
+        assert!(code != Some(0) || !stderr.contains("skipped"), "{limit}: {stderr}");
+        failed += u32::from(code != Some(0));
+    }
+    assert!((1..30).contains(&failed), "{failed}");
+}
+
+#[test]
+fn what_a_summariser_started_ends_with_the_program() {
+    let Some(proc) = needs::proc() else { return };
+    for signal in ["TERM", "KILL", "HUP"] {
+        let env = TestEnv::new();
+        env.run(&["new", "-q"]).success();
+        for n in 0..12 {
+            env.run(&["append", &format!("{n} {}", "all play ".repeat(40))]).success();
+        }
+        let pids = env.home().join("pids");
+        let line = format!("sleep 300 & echo $! $$ > {}; wait", pids.display());
+        settings(&env, &format!("[provider.slow]\nkind = 'command'\ncommand = '{line}'\n"));
+        let mut command = env.command();
+        let mut child = command.args(["compact", "--summarizer", "slow"]).spawn().unwrap();
+        let begun = Instant::now();
+        let started = loop {
+            let text = fs::read_to_string(&pids).unwrap_or_default();
+            if text.ends_with('\n') {
+                break text;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "the summariser did not start");
+            thread::sleep(Duration::from_millis(10));
+        };
+        let pid = child.id();
+        assert!(env.shell("sh", &format!("kill -{signal} {pid}")).status().unwrap().success());
+        assert!(!child.wait().unwrap().success());
+        let is_alive = |pid: &str| {
+            // A process that has ended and was not waited for is a zombie.
+            let stat = fs::read_to_string(proc.join(pid).join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+        };
+        let begun = Instant::now();
+        while started.split_whitespace().any(is_alive) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{signal}: {started} go on");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_in_the_way_of_no_rotation() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let live = live_path(&env, &session);
+    let aside = |n| live.with_file_name(format!("{session}.jsonl.undertext-{n}"));
+    symlink("nowhere", aside(1)).unwrap();
+    env.run(&["revert", "1"]).success();
+    assert!(aside(1).is_symlink() && aside(2).is_file());
+    env.run(&["undo"]).success();
+    assert!(aside(3).is_file());
+    let rotations = env.run(&["rotations", "--json"]).success().stdout;
+    assert!(rotations.lines().all(|line| json(line)["state"] == "whole"), "{rotations}");
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn who_waits_for_another_program_is_told_for_whom_and_not_for_ever() {
+    let Some(_) = needs::proc() else { return };
+    let env = TestEnv::new();
+    conversation(&env);
+    let lock = fs::File::options().write(true).open(store(&env).join("lock")).unwrap();
+    lock.lock().unwrap();
+    let holder = format!("process {} (", std::process::id());
+    let begun = Instant::now();
+    let output = env.run(&["append", "text", "--wait", "2"]);
+    assert!((2..10).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    assert!(output.stderr.contains(&format!("waiting for {holder}")), "{output}");
+    let error = format!("store/undertext for 2 s: {holder}").replace("store/", "share/");
+    assert!(output.stderr.contains(&error), "{output}");
+    assert!(output.stderr.contains("hint: try again, or wait longer with --wait SECONDS\n"));
+    assert!(output.to_string().ends_with("[exit status: 3]\n"), "{output}");
+    // Reading does not wait, and who does not want to wait does not.
+    env.run(&["log"]).success();
+    let begun = Instant::now();
+    let output = env.run(&["append", "text", "--wait", "0"]).to_string();
+    assert!(output.contains(" for 0 s: ") && !output.contains("waiting for"), "{output}");
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    // Once the other is done, a change that waits goes on.
+    let mut waiting = env.command();
+    let child = waiting.args(["append", "In turn."]).spawn().unwrap();
+    thread::sleep(Duration::from_millis(300));
+    drop(lock);
+    assert!(child.wait_with_output().unwrap().status.success());
+    assert!(env.run(&["log"]).success().stdout.contains("In turn."));
+}
+
+#[test]
+fn what_the_place_of_a_store_lacks_is_said_once_a_day() {
+    let env = TestEnv::new();
+    conversation(&env);
+    assert_eq!(env.run(&["log"]).success().stderr, "");
+    fs::set_permissions(store(&env), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_snapshot!(env.run(&["log", "-q"]).success().stderr, @"warning: ~/.local/share/undertext: others can reach the folder, by its mode 0755; more: undertext doctor");
+    for _ in 0..2 {
+        assert_eq!(env.run(&["log"]).success().stderr, "");
+    }
+    assert!(!env.run(&["append", "text"]).success().stderr.contains("others can reach"));
+    let mut tomorrow = env.command();
+    let start = 981_173_106_000_u64 + 24 * 60 * 60 * 1000;
+    let output = tomorrow.arg("log").env("UNDERTEXT_TEST_CLOCK", start.to_string()).output();
+    let stderr = String::from_utf8(output.unwrap().stderr).unwrap();
+    assert!(stderr.contains("others can reach the folder"), "{stderr}");
+
+    let synced = env.home().join("Dropbox");
+    fs::create_dir(&synced).unwrap();
+    let store = synced.join("store");
+    let store = store.to_str().unwrap();
+    env.run(&["new", "--store", store]).success();
+    fs::remove_file(env.home().join(".local/state/undertext/warned")).unwrap();
+    let said = env.run(&["sessions", "--store", store]).success().stderr;
+    assert!(said.contains("it lies in a synchronised folder"), "{said}");
+}
