@@ -18,7 +18,7 @@ fn no_command_says_what_there_is_and_what_to_type_next() {
     Fit the window  context, truncate, compact, clear
     Prove           audit, verify, doctor, operations, rotations
     In and out      export, import
-    Set up          stats, attach, trust, rebuild
+    Set up          stats, store, attach, trust, rebuild
     For programs    completions, man, new, append, turn, recover
 
       undertext import       take in the sessions of your agents
@@ -34,7 +34,7 @@ fn no_command_says_what_there_is_and_what_to_type_next() {
     Fit the window  context, truncate, compact, clear
     Prove           audit, verify, doctor, operations, rotations
     In and out      export, import
-    Set up          stats, attach, trust, rebuild
+    Set up          stats, store, attach, trust, rebuild
     For programs    completions, man, new, append, turn, recover
 
     Session 17eb9c06  Why does the kettle not whistle?  (native)
