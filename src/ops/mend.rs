@@ -9,7 +9,7 @@ use crate::{
     },
     report::{Finding, Mended, Severity},
     store::{Access, StoreError},
-    sync::{Ambient, Archive, Here, Machine, Mending, SyncError, is_broken, take_back},
+    sync::{Ambient, Archive, Here, Machine, Mending, SyncError, is_broken, sweep, take_back},
 };
 
 /// Mends the store in a folder if it is damaged or has forgotten something. None: it is neither, or nothing more of it
@@ -20,6 +20,7 @@ pub fn mend(
     ambient: Box<dyn Ambient>,
     told: &mut dyn FnMut(&Finding),
 ) -> Result<Option<Mended>, OpsError> {
+    sweep(root)?;
     let (mut mended, mut forgotten) = (None, 0);
     let before = damage(root, told)?;
     if before > Damage::default() {

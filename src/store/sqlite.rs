@@ -11,7 +11,8 @@
 //! the form of its rows; `sqlite/query.rs` runs queries, by which `sqlite/rows.rs` reads facts and `sqlite/derived.rs`
 //! derived rows; `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows;
 //! `sqlite/bytes.rs` keeps lines, `sqlite/body.rs` writes them down, `sqlite/pack.rs` packs them, `sqlite/check.rs` checks
-//! them; `sqlite/copy.rs` copies the database; `sqlite/witness.rs` says next to the database how far it had come. This file puts them together.
+//! them; `sqlite/copy.rs` copies the database; `sqlite/witness.rs` says next to the database how far it had come. `sqlite/salvage.rs`
+//! copies what a damaged store still holds. This file puts them together.
 //!
 //! Invariant: a transaction is one step with one sync. The work behind it (settling, packing, emptying the WAL) may
 //! fail without harm and is done again later; after a sync that failed nothing more is written.

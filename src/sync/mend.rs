@@ -58,6 +58,18 @@ pub(crate) fn is_broken(root: &Path, error: &StoreError) -> bool {
     }
 }
 
+fn take_lock(root: &Path) -> Result<File, SyncError> {
+    let disk: Arc<dyn Disk> = Arc::new(Kernel);
+    lock::lock(&disk, root, &Waiting::default())
+}
+
+/// Takes back what a mending that was cut short left behind.
+pub(crate) fn sweep(root: &Path) -> Result<(), SyncError> {
+    let io = |source| SyncError::Io { path: root.to_owned(), source };
+    let _lock = take_lock(root)?;
+    put_back(root).and_then(|()| remove(&root.join(MENDING))).map_err(io)
+}
+
 /// A fresh store with all that could be salvaged of a damaged one. Dropped, it is forgotten.
 pub(crate) struct Mending {
     root: PathBuf,
@@ -78,11 +90,8 @@ impl Mending {
             let path = path.to_owned();
             move |source| SyncError::Io { path, source }
         };
-        let disk: Arc<dyn Disk> = Arc::new(Kernel);
-        let lock = lock::lock(&disk, root, &Waiting::default())?;
-        put_back(root).map_err(io(root))?;
+        let lock = take_lock(root)?;
         let folder = root.join(MENDING);
-        remove(&folder).map_err(io(&folder))?;
         DirBuilder::new().mode(0o700).create(&folder).map_err(io(&folder))?;
         let fresh = folder.join("store.db");
         let mut salvage = Salvage::begin(&root.join("store.db"), &fresh)?;

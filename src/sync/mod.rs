@@ -54,7 +54,7 @@ pub use holder::Holder;
 pub use import::{Step, import};
 pub(crate) use lock::lock_if_there;
 pub use lock::{Told, Waiting};
-pub(crate) use mend::{Mending, is_broken};
+pub(crate) use mend::{Mending, is_broken, sweep};
 pub use peek::peek;
 pub use rotations::rotations;
 pub use sources::{AgentFolder, Skipped, Source, Why, agent_folders, sources};

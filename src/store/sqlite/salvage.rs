@@ -317,7 +317,7 @@ impl Salvage {
                 Ok((wanted, row.get::<_, i64>(4)?))
             },
         )?;
-        let held = all.iter().map(|(_, line)| *line).collect();
+        let mut held = BTreeSet::new();
         let bytes = Bytes::default();
         let mut last: Option<(i64, LineId, i64)> = None;
         for (wanted, old) in all {
@@ -336,7 +336,10 @@ impl Salvage {
             };
             self.set_line(wanted.session, wanted.entry, number)?;
             if number == LOST {
+                // The line may be right, and the id be damaged.
                 self.wanted.entry(wanted.id).or_default().push(wanted);
+            } else {
+                held.insert(old);
             }
         }
         Ok(held)

@@ -344,6 +344,50 @@ fn a_mending_that_is_killed_leaves_a_store_that_can_be_mended() {
     }
 }
 
+#[test]
+fn whatever_is_damaged_every_session_is_there_afterwards() {
+    let home = Home::new();
+    let said = home.said();
+    drop(home.settle());
+    let whole = fs::read(home.database()).unwrap();
+    let witness = fs::read(store(&home.env).join("store.witness")).unwrap();
+    let live = live_path(&home.env, &home.own);
+    let transcript = fs::read(&live).unwrap();
+    let mut dice = Dice(13);
+    let mut mended = 0;
+    for round in 0..60 {
+        let _ = fs::remove_dir_all(store(&home.env).join("damaged-1"));
+        for end in ["-wal", "-shm"] {
+            let _ = fs::remove_file(store(&home.env).join(format!("store.db{end}")));
+        }
+        let mut damaged = whole.clone();
+        for _ in 0..=dice.below(3) {
+            let (at, length) = (below(&mut dice, damaged.len()), below(&mut dice, 64) + 1);
+            let end = (at + length).min(damaged.len());
+            damaged[at..end].fill_with(|| u8::try_from(dice.below(256)).unwrap());
+        }
+        fs::write(home.database(), &damaged).unwrap();
+        fs::write(store(&home.env).join("store.witness"), &witness).unwrap();
+        let fixed = home.run(&["doctor", "--fix"]);
+        assert_eq!(fs::read(&live).unwrap(), transcript, "round {round}");
+        if matches!(fixed.code(), Some(2 | 4)) {
+            // The version was hit, and a version that is not known is refused.
+            continue;
+        }
+        assert!(matches!(fixed.code(), Some(0 | 1)), "round {round}: {fixed}");
+        let verified = home.run(&["verify"]);
+        assert!(matches!(verified.code(), Some(0 | 1)), "round {round}: {verified}");
+        let listed = home.run(&["sessions", "--json", "--all"]).success().stdout;
+        let missing = said.keys().find(|session| !listed.contains(session.as_str()));
+        assert_eq!(missing, None, "round {round}: {fixed}");
+        if fixed.code() == Some(0) {
+            mended += 1;
+            assert_eq!(home.said(), said, "round {round}: {fixed}");
+        }
+    }
+    assert!(mended > 40, "{mended} of 60 came back whole");
+}
+
 /// Copies a store's folder.
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();

@@ -20,7 +20,7 @@ use rusqlite::params;
 use super::{Salvage, Unknown, counted};
 use crate::{
     model::{
-        Bulk, CheckpointNumber, Command, Facts, File, FileNumber, Gaps, Generation,
+        Bulk, Checkpoint, CheckpointNumber, Command, Facts, File, FileNumber, Gaps, Generation,
         GenerationNumber, Named, Operation, OperationId, OperationNumber, Place, Run, Running,
         SessionName, Timestamp,
     },
@@ -33,6 +33,9 @@ use crate::{
         },
     },
 };
+
+/// How far numbers may lie apart between which operations are lost.
+const GAP: u64 = 1 << 20;
 
 /// How many rows of a table each operation brought.
 type Counts = BTreeMap<OperationNumber, u64>;
@@ -66,10 +69,13 @@ impl Salvage {
 
     fn chain(&mut self, session: SessionKey, name: &SessionName) -> Result<(), StoreError> {
         let found = self.operations(session)?;
-        let found: BTreeMap<OperationNumber, Operation> =
-            found.into_iter().map(|by| (by.n, by)).collect();
+        // A number that is far beyond the others is damaged itself.
+        let credible = OperationNumber::FIRST.plus(found.len() as u64 + GAP);
+        let found = found.into_iter().filter(|by| by.n < credible);
+        let found: BTreeMap<OperationNumber, Operation> = found.map(|by| (by.n, by)).collect();
         let named = self.last_named(session)?;
-        let last = found.keys().next_back().copied().unwrap_or_default().max(named);
+        let last = found.keys().next_back().copied().unwrap_or_default();
+        let last = if named.since(last) > GAP { last } else { last.max(named) };
         let (runs, origins) = (self.counts("run", session)?, self.counts("origin", session)?);
         let own = self.fresh.id()?;
         let mut standing = Standing {
@@ -81,7 +87,8 @@ impl Salvage {
         for n in OperationNumber::each(OperationNumber::FIRST..last.next()) {
             let kept = found.get(&n).filter(|by| {
                 // Behind a lost one, the hash before is not known.
-                is_broken || by.hash_after(standing.before, own, name) == by.hash
+                is_broken && standing.leads_to(by)
+                    || by.hash_after(standing.before, own, name) == by.hash
             });
             if let Some(by) = kept {
                 is_broken = false;
@@ -89,7 +96,8 @@ impl Salvage {
                 standing.take(by);
                 continue;
             }
-            let later: Vec<&Operation> = found.range(n.next()..).map(|(_, by)| by).collect();
+            let later = found.range(n.next()..).map(|(_, by)| by);
+            let later: Vec<&Operation> = later.filter(|by| standing.leads_to(by)).collect();
             let lost = self.lost(session, name, n, &standing, &later)?;
             self.lose(session, format!("operation {n}"));
             is_broken = true;
@@ -135,19 +143,21 @@ impl Salvage {
                 self.number("SELECT ifnull(max(n), 0) + 1 FROM entry WHERE session = ?", session)?
             }
         };
+        let end = end.min(first.saturating_add(GAP));
         let Bulk { checkpoints, .. } = self.facts_of(session, n)?;
         // All that is missing before the next one that is there is taken for a part of the first lost one.
         let mut begun = later.iter().filter_map(|by| by.facts.generations.first());
         let generations = match begun.next() {
             Some(next) => next.n,
-            None => self.last_generation(session)?.next(),
+            None => self.last_generation(session)?.next().min(standing.generations.plus(GAP)),
         };
         let mut met = later.iter().filter_map(|by| by.facts.files.first());
         let live = later.iter().filter_map(|by| by.facts.live.as_ref()?.to).max();
         let files = met.next().map(|next| next.n).or(live.map(FileNumber::next));
         let files = standing.files..files.unwrap_or(standing.files);
-        let given =
-            checkpoints.iter().map(|given| given.n.next()).max().unwrap_or(standing.checkpoints);
+        let near = |given: &&Checkpoint| given.n.since(standing.checkpoints) < GAP;
+        let checkpoints = checkpoints.iter().filter(near);
+        let given = checkpoints.map(|given| given.n.next()).max().unwrap_or(standing.checkpoints);
         let facts = Facts {
             files: FileNumber::each(files).map(|n| File { n, place: Place::default() }).collect(),
             generations: GenerationNumber::each(standing.generations..generations)
@@ -184,7 +194,11 @@ impl Salvage {
         standing: &Standing,
         (runs, origins): (&Counts, &Counts),
     ) -> Result<(), StoreError> {
-        let missing = self.place_entries(session, by.added())?;
+        let mut missing = self.place_entries(session, by.added())?;
+        if Named::entries(&self.fresh.entries(session, by.added())?) != by.entries {
+            // An id may be damaged, and its line then is not found by it.
+            missing = self.without_lines(session, by.added())?;
+        }
         if let Some(named) = by.entries.filter(|_| !missing.is_empty()) {
             let (operation, first) = (by.n, by.first);
             self.unknown.push(Unknown { session, operation, missing, first, named });
@@ -224,6 +238,20 @@ impl Salvage {
                 .execute(params![session.0, n, id.as_bytes(), LOST])?;
         }
         Ok(missing)
+    }
+
+    /// Returns the entries whose lines are lost.
+    fn without_lines(
+        &self,
+        session: SessionKey,
+        numbers: Range<u64>,
+    ) -> Result<Vec<u64>, StoreError> {
+        collect(
+            self.db(),
+            "SELECT n FROM entry WHERE session = ? AND n >= ? AND n < ? AND line = ? ORDER BY n",
+            params![session.0, numbers.start, numbers.end, LOST],
+            |row| row.get(0),
+        )
     }
 
     fn place_checkpoints(
@@ -352,6 +380,19 @@ impl Salvage {
 }
 
 impl Standing {
+    /// Returns whether an operation may come some operations later: damaged numbers lead far away.
+    fn leads_to(&self, by: &Operation) -> bool {
+        let near = |from: u64, to: u64| (from..=from.saturating_add(GAP)).contains(&to);
+        let given = by.checkpoints.map_or(0, |given| given.count);
+        let generation = by.facts.generations.first();
+        let file = by.facts.files.first();
+        near(self.entries + 1, by.first)
+            && by.count() <= GAP
+            && given <= GAP
+            && generation.is_none_or(|begun| near(self.generations.get(), begun.n.get()))
+            && file.is_none_or(|met| near(self.files.get(), met.n.get()))
+    }
+
     fn take(&mut self, by: &Operation) {
         (self.before, self.at) = (Some(by.hash), by.at);
         self.entries = by.added().end - 1;

@@ -91,6 +91,11 @@ impl Salvage {
                 ])?;
         }
         self.unknown.retain(|one| one != unknown);
+        for wanted in self.wanted.values_mut() {
+            wanted.retain(|one| {
+                one.session != unknown.session || unknown.missing.binary_search(&one.entry).is_err()
+            });
+        }
         Ok(true)
     }
 

@@ -1,9 +1,10 @@
-//! The first page: it says where all tables are. A damaged one is replaced, in a copy, by that of a fresh store: all stores of a
-//! version are made by the same statements, so that their tables begin at the same pages.
+//! The first page, and those that it leads to, say where all tables are. Damaged ones are replaced, in a copy, by those of a
+//! fresh store: all stores of a version are made by the same statements, so that their tables begin at the same pages.
 
 use std::{
     fs::File,
-    io::{self, ErrorKind, Read},
+    io::{self, ErrorKind},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
@@ -15,7 +16,11 @@ use crate::{
 };
 
 /// How long a page is: SQLite's default, which no store changes.
-const PAGE: u64 = 4096;
+const PAGE: usize = 4096;
+/// How long the header of a database is: the first page of the list of tables begins behind it.
+const HEADER: usize = 100;
+/// How a page begins that only leads to others.
+const INTERIOR: u8 = 5;
 /// Where a database says for which number of changes its own length is valid.
 const VALID_FOR: u64 = 92;
 
@@ -60,10 +65,30 @@ fn copy_of(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn replace(copy: &Path, fresh: &Path) -> io::Result<()> {
-    let mut page = Vec::new();
-    disk::open(fresh, Links::Refuse)?.take(PAGE).read_to_end(&mut page)?;
-    let file: File = disk::open_or_make(copy)?;
-    disk::write_at(&file, &page, 0)?;
+    let from = disk::open(fresh, Links::Refuse)?;
+    let to: File = disk::open_or_make(copy)?;
+    let mut page = vec![0; PAGE];
+    from.read_exact_at(&mut page, 0)?;
+    let below = below(&page);
+    disk::write_at(&to, &page, 0)?;
     // The fresh store's length is not that of the copy: without a valid one, SQLite asks the file.
-    disk::write_at(&file, &[0xff; 4], VALID_FOR)
+    disk::write_at(&to, &[0xff; 4], VALID_FOR)?;
+    for number in below {
+        let at = u64::from(number).saturating_sub(1) * PAGE as u64;
+        from.read_exact_at(&mut page, at)?;
+        disk::write_at(&to, &page, at)?;
+    }
+    Ok(())
+}
+
+/// Returns the pages that hold the rest of the list of tables, as the first page names them.
+fn below(first: &[u8]) -> Vec<u32> {
+    let number = |at: usize| first.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
+    let short = |at: usize| first.get(at..at + 2)?.try_into().ok().map(u16::from_be_bytes);
+    if first.get(HEADER) != Some(&INTERIOR) {
+        return Vec::new();
+    }
+    let cells = usize::from(short(HEADER + 3).unwrap_or(0));
+    let cell = |n: usize| number(usize::from(short(HEADER + 12 + 2 * n)?));
+    (0..cells).filter_map(cell).chain(number(HEADER + 8)).collect()
 }
