@@ -12,7 +12,7 @@ use crate::{
     ops::OpsError,
     report::{Finding, Severity, Verified},
     session::{Session, oddities, rows},
-    store::whole_lines,
+    store::{StoreError, whole_lines},
     sync::{
         self, Archive, RotatedState, SyncError,
         live_file::{self, LiveFile, live_file},
@@ -42,7 +42,10 @@ pub fn verify(
     only: Option<&Session>,
     report: &mut dyn FnMut(&Finding),
 ) -> Result<Verified, OpsError> {
-    let mut verified = look(archive, only, report, check_session);
+    let (mut verified, failed) = look(archive, only, report, check_session);
+    if let Some(error) = failed {
+        return Err(error);
+    }
     if only.is_none() {
         for path in sync::strays(archive)? {
             verified.damaged += 1;
@@ -57,7 +60,16 @@ pub fn verify(
 
 /// Verifies the store, without the files of its sessions.
 pub(crate) fn verify_store(archive: &Archive, report: &mut dyn FnMut(&Finding)) -> Verified {
-    look(archive, None, report, |check| check.store().map(|_| ()))
+    look(archive, None, report, |check| check.store().map(|_| ())).0
+}
+
+/// Returns whether an error says that what was read is not what was written, and not that the machine failed to read it.
+fn is_damage(error: &OpsError) -> bool {
+    !matches!(
+        error,
+        OpsError::Store(StoreError::Io { .. } | StoreError::Full | StoreError::Busy)
+            | OpsError::Sync(SyncError::Io { .. })
+    )
 }
 
 fn look(
@@ -65,8 +77,9 @@ fn look(
     only: Option<&Session>,
     report: &mut dyn FnMut(&Finding),
     at: fn(&mut Check<'_>) -> Result<(), OpsError>,
-) -> Verified {
+) -> (Verified, Option<OpsError>) {
     let mut verified = Verified::default();
+    let mut failed = None;
     let mut tell = |finding: Finding, verified: &mut Verified| {
         match finding.severity {
             Severity::Damage => verified.damaged += 1,
@@ -78,7 +91,12 @@ fn look(
     let checked = archive.store().check(&mut |fault| {
         faults.push((fault.session, fault.item, fault.problem));
     });
-    faults.extend(checked.err().map(|error| (None, DATABASE.to_owned(), chain(&error))));
+    match checked.map_err(OpsError::from) {
+        Err(error) if is_damage(&error) => {
+            faults.push((None, DATABASE.to_owned(), chain(&error)));
+        }
+        checked => failed = checked.err(),
+    }
     let names = archive.store().names().unwrap_or_default();
     let has_forgotten = faults.iter().any(|(_, item, _)| item == WITNESS);
     for (key, item, problem) in faults {
@@ -89,12 +107,16 @@ fn look(
     let sessions = if let Some(session) = only {
         vec![session.clone()]
     } else {
-        match archive.every() {
+        match archive.every().map_err(OpsError::from) {
             Ok(sessions) => sessions,
-            Err(error) => {
+            Err(error) if is_damage(&error) => {
                 let (item, problem) = ("the list of sessions".to_owned(), chain(&error));
                 let finding = Finding { severity: Severity::Damage, session: None, item, problem };
                 tell(finding, &mut verified);
+                Vec::new()
+            }
+            Err(error) => {
+                failed = failed.or(Some(error));
                 Vec::new()
             }
         }
@@ -108,15 +130,16 @@ fn look(
             verified: &mut verified,
             has_forgotten,
         };
-        if let Err(error) = at(&mut check) {
-            check.damage(SESSION, &chain(&error));
+        match at(&mut check) {
+            Err(error) if is_damage(&error) => check.damage(SESSION, &chain(&error)),
+            checked => failed = failed.or(checked.err()),
         }
         let findings = check.findings;
         for finding in findings {
             tell(finding, &mut verified);
         }
     }
-    verified
+    (verified, failed)
 }
 
 /// Returns whether the ids and the running hashes of a session are right, by its own lines.

@@ -390,6 +390,16 @@ impl From<rusqlite::Error> for StoreError {
             {
                 Self::Full
             }
+            // A file that ends too early was cut; what could not be read or written otherwise may be whole.
+            Some(ErrorCode::SystemIoFailure)
+                if extended(&error) == Some(ffi::SQLITE_IOERR_SHORT_READ) =>
+            {
+                Self::corrupt("store.db", error.to_string())
+            }
+            Some(ErrorCode::SystemIoFailure) => {
+                let source = std::io::Error::other(error.to_string());
+                Self::Io { path: PathBuf::from("store.db"), source }
+            }
             _ => match error {
                 rusqlite::Error::FromSqlConversionFailure(..)
                 | rusqlite::Error::InvalidColumnType(..)

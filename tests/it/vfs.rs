@@ -32,6 +32,8 @@ pub(crate) enum Failure {
     Full,
     /// A write.
     Write,
+    /// A read.
+    Read,
     /// A sync.
     Sync,
     /// The process: it is killed before it writes or syncs.
@@ -43,6 +45,7 @@ pub(crate) enum Failure {
 /// What is about to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
+    Read,
     Write,
     Sync,
     /// A file is cut, named, stamped, deleted or locked.
@@ -73,8 +76,9 @@ impl Countdown {
         let counts = match self.failure {
             Failure::Full | Failure::Write => event == Event::Write,
             Failure::Sync => event == Event::Sync,
-            Failure::Kill => event != Event::Other,
-            Failure::Step => true,
+            Failure::Read => event == Event::Read,
+            Failure::Kill => !matches!(event, Event::Other | Event::Read),
+            Failure::Step => event != Event::Read,
         };
         if !counts {
             return false;
@@ -224,6 +228,9 @@ unsafe extern "C" fn read(
 ) -> c_int {
     let Some(Opened { countdown, methods }) = opened(file) else { return SQLITE_IOERR_READ };
     countdown.reads.fetch_add(1, Ordering::SeqCst);
+    if countdown.fails(Event::Read) {
+        return SQLITE_IOERR_READ;
+    }
     // SAFETY: every argument is handed on as it came.
     methods.xRead.map_or(SQLITE_IOERR_READ, |own| unsafe { own(file, bytes, count, at) })
 }

@@ -15,7 +15,7 @@ use std::{
     path::Path,
 };
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, ffi, params};
 
 use super::{
     add::OWN,
@@ -42,6 +42,17 @@ struct Span {
     size: i64,
 }
 
+/// Returns whether a finding is that a page could not be read: it may be whole. A file that ends too early was cut.
+fn is_unread(problem: &str) -> bool {
+    let mut codes = problem.split("error code=").skip(1).filter_map(|rest| {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        rest.get(..digits)?.parse::<i32>().ok()
+    });
+    let is_failure =
+        |code: i32| code & 0xff == ffi::SQLITE_IOERR && code != ffi::SQLITE_IOERR_SHORT_READ;
+    codes.any(is_failure)
+}
+
 /// Reports every fault of the database itself, and every line, entry, string and kept file that has changed.
 ///
 /// Where a path is given, a second connection checks a half.
@@ -58,6 +69,10 @@ pub(super) fn check(
     let mut rows = integrity.query([])?;
     while let Some(row) = rows.next()? {
         let problem: String = row.get(0)?;
+        if is_unread(&problem) {
+            let source = std::io::Error::other(problem);
+            return Err(StoreError::Io { path: "store.db".into(), source });
+        }
         if problem != "ok" {
             fault("store.db", &problem);
         }

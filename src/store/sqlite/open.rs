@@ -138,7 +138,9 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     let wal_is_empty = || fs::metadata(wal_of(path)).map_or(0, |meta| meta.len()) == 0;
     match first {
         // A WAL database needs companion files even to be read; where none can be made and none is needed, say so.
-        Err(StoreError::Database(_) | StoreError::ReadOnly { .. }) if wal_is_empty() => {
+        Err(StoreError::Database(_) | StoreError::Io { .. } | StoreError::ReadOnly { .. })
+            if wal_is_empty() =>
+        {
             let uri = format!("file:{}?immutable=1", escape_uri(path));
             look(Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?)
         }

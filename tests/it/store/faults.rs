@@ -14,6 +14,7 @@ use std::{
 
 use undertext::{
     model::{Bulk, OperationId, OperationNumber, SessionName},
+    ops::{self, Archive, Machine},
     store::{
         Access, ByteStore, CacheStore, FactStore, SqliteStore, Store, StoreError, whole_lines,
     },
@@ -218,7 +219,7 @@ fn after_a_sync_that_failed_nothing_more_is_written() {
     let faulty = Faults::arm(folder.path().parent().unwrap(), Failure::Sync, 1, false);
     let store = folder.write();
     let lost = commit(&store, writer.clone().next(&[b"lost".to_vec()], |_| {}));
-    assert!(matches!(lost, Err(StoreError::Database(_))), "{lost:?}");
+    assert!(matches!(lost, Err(StoreError::Io { .. })), "{lost:?}");
     assert!(faulty.fired());
     let refused = commit(&store, writer.next(&[b"refused".to_vec()], |_| {}));
     assert!(matches!(refused, Err(StoreError::Unsure { .. })), "{refused:?}");
@@ -359,6 +360,54 @@ fn everything(folder: &Folder) -> Result<Vec<String>, StoreError> {
         whole_lines(&store, key, &numbers, &mut |n, line| all.push(format!("{n} {line:?}")))?;
     }
     Ok(all)
+}
+
+/// Returns what a verification calls damage, if the store can be opened.
+fn damage(folder: &Folder) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let root = folder.path().parent().unwrap().to_owned();
+    if let Ok(archive) = Archive::open(&root, Access::Read, Box::new(Machine)) {
+        let _ = ops::verify(&archive, None, &mut |finding| {
+            if finding.severity == ops::Severity::Damage {
+                found.insert(format!("{}: {}", finding.item, finding.problem));
+            }
+        });
+    }
+    found
+}
+
+#[test]
+fn a_read_that_fails_is_no_damage_and_no_full_disk() {
+    let folder = Folder::new(3, 1 << 20);
+    drop(begun(&folder));
+    let whole = everything(&folder).unwrap();
+    // The rows that were derived for this store are not what its lines say.
+    let known = damage(&folder);
+    let mut failed = 0;
+    for n in 1.. {
+        let faulty = Faults::arm(folder.path().parent().unwrap(), Failure::Read, n, false);
+        let said = everything(&folder);
+        let found = damage(&folder);
+        assert!(found.is_subset(&known), "{n}: {found:?}");
+        let is_calm = |error: &StoreError| {
+            !matches!(
+                error,
+                StoreError::Corrupt { .. } | StoreError::Full | StoreError::Foreign { .. }
+            )
+        };
+        match said {
+            Ok(said) => assert_eq!(said, whole),
+            Err(error) => {
+                failed += 1;
+                assert!(is_calm(&error), "{n}: {error:?}");
+            }
+        }
+        if !faulty.fired() {
+            break;
+        }
+    }
+    assert!(failed > 5, "{failed}");
+    assert_eq!(everything(&folder).unwrap(), whole);
 }
 
 #[test]

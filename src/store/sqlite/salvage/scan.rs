@@ -116,7 +116,9 @@ impl Table<'_> {
         };
         match walk() {
             Ok(()) => Ok(Walked::All),
-            Err(StoreError::Corrupt { .. } | StoreError::Database(_)) => Ok(Walked::Until(last)),
+            Err(StoreError::Corrupt { .. } | StoreError::Database(_) | StoreError::Io { .. }) => {
+                Ok(Walked::Until(last))
+            }
             Err(error) => Err(error),
         }
     }
