@@ -10,7 +10,7 @@ use undertext::{
         pairing::repair,
         tokens::{Counting, Encoding},
     },
-    model::{Block, Message, Role},
+    model::{Block, EntryNumber, Message, Role},
     ops,
     wire::{Draft, Speaker},
 };
@@ -26,7 +26,10 @@ fn items(messages: usize) -> Vec<Item> {
     let mut add = |items: &mut Vec<Item>, role, blocks| {
         entry += 1;
         let begins_turn = role == Role::User;
-        items.push(Item { begins_turn, ..Item::said(Message::new(role, blocks), entry) });
+        items.push(Item {
+            begins_turn,
+            ..Item::said(Message::new(role, blocks), EntryNumber::new(entry))
+        });
     };
     for turn in 0.. {
         let (a, b) = (format!("a{turn}"), format!("b{turn}"));

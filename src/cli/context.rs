@@ -8,7 +8,7 @@ use undertext::context::history::Limits;
 use undertext::context::tokens::Counting;
 use undertext::context::window::Verdict;
 use undertext::context::{Act, Item, Origin, Shape, Step};
-use undertext::model::{Block, EntryId, Role, Timestamp};
+use undertext::model::{Block, EntryId, EntryNumber, Role, Timestamp};
 use undertext::ops::{self, Archive, Asked, Session};
 use undertext::report::{Sent, SentMessage, Treatment};
 use undertext::settings::Settings;
@@ -221,7 +221,7 @@ fn keep_counts(context: &mut Context, archive: Archive, session: &Session, found
     }
 }
 
-fn named(ids: &BTreeMap<u64, EntryId>, entries: &[u64]) -> Vec<EntryId> {
+fn named(ids: &BTreeMap<EntryNumber, EntryId>, entries: &[EntryNumber]) -> Vec<EntryId> {
     entries.iter().filter_map(|entry| ids.get(entry)).copied().collect()
 }
 
@@ -261,7 +261,8 @@ fn tell_people(
     let of_changes = prepared.changes.iter().flat_map(|change| &change.entries).copied();
     let entries = of_items.chain(of_changes).collect();
     let ids = ops::entry_ids(archive.store(), sent.session, &entries)?;
-    let short = |entry: u64| ids.get(&entry).map_or("?".to_owned(), |id| format!("{id:.8}"));
+    let short =
+        |entry: EntryNumber| ids.get(&entry).map_or("?".to_owned(), |id| format!("{id:.8}"));
     if prepared.items.is_empty() {
         context.output.note("A model would be sent nothing");
     }
@@ -297,7 +298,7 @@ fn tell_people(
     }
     tell_size(context, sent)?;
     // Equal treatments are told once.
-    let mut alike: BTreeMap<(Step, Act, &str), Vec<u64>> = BTreeMap::new();
+    let mut alike: BTreeMap<(Step, Act, &str), Vec<EntryNumber>> = BTreeMap::new();
     for change in &prepared.changes {
         let key = (change.step, change.act, change.why.as_str());
         alike.entry(key).or_default().extend(change.entries.first());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use undertext::model::EntryId;
+use undertext::model::{EntryId, EntryNumber};
 use undertext::ops;
 use undertext::report::{Hint, Line};
 
@@ -64,7 +64,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         args.at.as_deref().map(|at| ops::find_entry(archive.store(), &session, at)).transpose()?;
     let read = if args.all { ops::log_all } else { ops::log };
     let log = read(archive.store(), &session, target.as_ref(), args.count.unwrap_or(usize::MAX))?;
-    let mut repairs: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    let mut repairs: BTreeMap<&str, Vec<EntryNumber>> = BTreeMap::new();
     for repair in &log.repairs {
         repairs.entry(repair.what).or_default().push(repair.entry);
     }

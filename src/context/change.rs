@@ -1,5 +1,7 @@
 //! Changes: the acts of a step, and the entries that they concern.
 
+use crate::model::EntryNumber;
+
 /// One act of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
@@ -8,7 +10,7 @@ pub struct Change {
     /// The act.
     pub act: Act,
     /// The entries that it concerns; empty if it concerns a message that nobody said.
-    pub entries: Vec<u64>,
+    pub entries: Vec<EntryNumber>,
     /// Why, in a few words, such as `its call is not in the context`.
     pub why: String,
 }

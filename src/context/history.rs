@@ -331,14 +331,18 @@ const BOOTSTRAP: u64 = 32;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Block, Message};
+    use crate::model::{Block, EntryNumber, Message};
 
     fn said(role: Role, text: &str, entry: u64) -> Item {
         let message = Message {
             time: Some(Timestamp(0)),
             ..Message::new(role, vec![Block::Text(text.into())])
         };
-        Item { begins_turn: role == Role::User, tokens: Some(10), ..Item::said(message, entry) }
+        Item {
+            begins_turn: role == Role::User,
+            tokens: Some(10),
+            ..Item::said(message, EntryNumber::new(entry))
+        }
     }
 
     /// Turns of a question and an answer behind instructions, some of them summaries.
@@ -356,7 +360,7 @@ mod tests {
     fn check(items: Vec<Item>, limits: Limits, expected: &[u64], exceeds: bool) -> Vec<Change> {
         let mut changes = Vec::new();
         let (kept, limited) = limit(items, &limits, Shape::Anthropic, 20, &mut changes);
-        let kept: Vec<u64> = kept.iter().filter_map(Item::entry).collect();
+        let kept: Vec<EntryNumber> = kept.iter().filter_map(Item::entry).collect();
         assert_eq!(kept, expected);
         assert_eq!(limited.exceeds, exceeds);
         changes

@@ -1,6 +1,6 @@
 //! Items: messages on their way to a model, and where they come from.
 
-use crate::model::{Message, Timestamp};
+use crate::model::{EntryNumber, Message, Timestamp};
 
 /// A message on its way to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub struct Item {
     /// The message itself.
     pub message: Message,
     /// The entries of the session whose words it holds, in order; empty if nobody said it.
-    pub entries: Vec<u64>,
+    pub entries: Vec<EntryNumber>,
     /// Where it comes from.
     pub origin: Origin,
     /// Whether a turn of the user begins with it.
@@ -19,7 +19,7 @@ pub struct Item {
 
 impl Item {
     /// Returns a message of an entry.
-    pub fn said(message: Message, entry: u64) -> Self {
+    pub fn said(message: Message, entry: EntryNumber) -> Self {
         let origin = if message.is_summary { Origin::Summary } else { Origin::Said };
         Self { message, entries: vec![entry], origin, begins_turn: false, tokens: None }
     }
@@ -31,7 +31,7 @@ impl Item {
     }
 
     /// Returns the first of its entries.
-    pub fn entry(&self) -> Option<u64> {
+    pub fn entry(&self) -> Option<EntryNumber> {
         self.entries.first().copied()
     }
 

@@ -9,7 +9,7 @@ use super::{
     Act, Change, Item, Step,
     cut::{self, Fate, KEPT, Limit, Rest, Weight},
 };
-use crate::model::{Block, Role};
+use crate::model::{Block, EntryNumber, Role};
 
 /// How results are cut for one request.
 pub struct Cutting<'a> {
@@ -20,7 +20,7 @@ pub struct Cutting<'a> {
     /// The session's id.
     pub session: &'a str,
     /// Tells the beginning of an entry's id.
-    pub name: &'a dyn Fn(u64) -> String,
+    pub name: &'a dyn Fn(EntryNumber) -> String,
 }
 
 impl Cutting<'_> {
@@ -139,11 +139,14 @@ mod tests {
 
     fn result(entry: u64, chars: usize) -> Item {
         let block = Block::answer(format!("c{entry}"), "x".repeat(chars), false);
-        Item::said(Message::new(Role::Tool, vec![block]), entry)
+        Item::said(Message::new(Role::Tool, vec![block]), EntryNumber::new(entry))
     }
 
     fn said(entry: u64) -> Item {
-        Item::said(Message::new(Role::Assistant, vec![Block::Text("so".into())]), entry)
+        Item::said(
+            Message::new(Role::Assistant, vec![Block::Text("so".into())]),
+            EntryNumber::new(entry),
+        )
     }
 
     fn lengths(items: &[Item]) -> Vec<usize> {
@@ -151,7 +154,7 @@ mod tests {
     }
 
     fn cutting(limit: usize, share: usize) -> Cutting<'static> {
-        let name = &|entry: u64| format!("{entry:012}");
+        let name = &|entry: EntryNumber| format!("{entry:012}");
         Cutting { limit: Limit::of_chars(limit), share, session: "s", name }
     }
 

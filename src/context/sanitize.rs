@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     context::{Act, Change, Item, Shape, Step, turns},
-    model::{Block, Image, Message, Role, Source, Stop, Thinking},
+    model::{Block, EntryNumber, Image, Message, Role, Source, Stop, Thinking},
 };
 
 /// The demands on mended messages.
@@ -68,7 +68,7 @@ pub fn sanitise(items: Vec<Item>, hygiene: Hygiene, changes: &mut Vec<Change>) -
 
 /// Where the changes of one message are told.
 struct Notes<'a> {
-    entries: &'a [u64],
+    entries: &'a [EntryNumber],
     /// Whether anything was changed.
     is_touched: bool,
     changes: &'a mut Vec<Change>,

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// They are known at first, and unknown in the end: the last one met comes first, so that a way over unknown nodes
 /// holds for all that were met before it, and is gone once. A way that leads into a circle leads nowhere.
-pub fn unreached<E>(
-    met: &[u64],
-    known: &mut BTreeSet<u64>,
-    parent: impl Fn(u64) -> Result<Option<u64>, E>,
-) -> Result<Vec<Vec<u64>>, E> {
-    let mut above: BTreeMap<u64, Option<u64>> = BTreeMap::new();
+pub fn unreached<N: Copy + Ord, E>(
+    met: &[N],
+    known: &mut BTreeSet<N>,
+    parent: impl Fn(N) -> Result<Option<N>, E>,
+) -> Result<Vec<Vec<N>>, E> {
+    let mut above: BTreeMap<N, Option<N>> = BTreeMap::new();
     let mut paths = Vec::with_capacity(met.len());
     for &node in met.iter().rev() {
         known.remove(&node);

@@ -4,9 +4,9 @@ use std::collections::BinaryHeap;
 
 /// Nodes and the edges to their parents, without a cycle.
 #[derive(Debug)]
-pub struct Web {
+pub struct Web<N> {
     /// The nodes, in the order of their numbers.
-    pub nodes: Vec<u64>,
+    pub nodes: Vec<N>,
     /// The parents of each, as indices.
     pub parents: Vec<Vec<usize>>,
     /// How many children each has.
@@ -15,9 +15,9 @@ pub struct Web {
     pub order: Vec<usize>,
 }
 
-impl Web {
+impl<N: Copy + Ord> Web<N> {
     /// Makes a web of nodes and of edges from a child to a parent; an edge that closes a cycle is cut.
-    pub fn new(mut nodes: Vec<u64>, mut edges: Vec<(u64, u64)>) -> Self {
+    pub fn new(mut nodes: Vec<N>, mut edges: Vec<(N, N)>) -> Self {
         nodes.sort_unstable();
         nodes.dedup();
         edges.sort_unstable();

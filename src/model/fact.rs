@@ -18,9 +18,11 @@
 
 mod encoding;
 
+use std::ops::Range;
+
 use super::{
-    CheckpointNumber, Command, Digest, EntryId, FileNumber, GenerationNumber, MachineId,
-    OperationNumber, Running, Tagged, Text,
+    CheckpointNumber, Command, Digest, EntryId, EntryNumber, FileNumber, GenerationNumber,
+    MachineId, OperationNumber, Running, Tagged, Text,
     varint::{put_varint, take_varint},
 };
 
@@ -37,11 +39,11 @@ pub struct SessionName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its number in the session.
-    pub n: u64,
+    pub n: EntryNumber,
     /// Its id.
     pub id: EntryId,
     /// The entry that its id is linked to, if its line carries no name.
-    pub link: Option<u64>,
+    pub link: Option<EntryNumber>,
 }
 
 /// Where a file lies.
@@ -81,7 +83,7 @@ pub struct Run {
     /// How many entries stood before.
     pub start: u64,
     /// The first entry.
-    pub first: u64,
+    pub first: EntryNumber,
     /// How many entries; 0 if only the tail changed.
     pub count: u64,
     /// The separators.
@@ -104,7 +106,7 @@ pub struct Position {
     /// The generation.
     pub generation: GenerationNumber,
     /// The entry at which the path ends; none before the first.
-    pub head: Option<u64>,
+    pub head: Option<EntryNumber>,
     /// How many entries of the generation exist for the path.
     pub horizon: u64,
 }
@@ -138,7 +140,7 @@ pub struct Checkpoint {
     pub place: Position,
     /// The entry before which it stands: a turn of the user, or the record with which the agent set it; none if a command
     /// put it there.
-    pub before: Option<u64>,
+    pub before: Option<EntryNumber>,
     /// The format's own number.
     pub own: Option<String>,
     /// A person's words.
@@ -149,9 +151,9 @@ pub struct Checkpoint {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The entry.
-    pub entry: u64,
+    pub entry: EntryNumber,
     /// The entry that it replaced.
-    pub origin: u64,
+    pub origin: EntryNumber,
     /// The cut, if it was replaced for that.
     pub cut: Option<Cutting>,
 }
@@ -249,7 +251,7 @@ pub struct Pending {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tombstone {
     /// The entry.
-    pub entry: u64,
+    pub entry: EntryNumber,
     /// How many bytes its line had.
     pub size: u64,
 }
@@ -375,6 +377,16 @@ impl Run {
     /// Returns how many entries the generation has after this run.
     pub fn end(&self) -> u64 {
         self.start + self.count
+    }
+
+    /// Returns the numbers of its entries.
+    pub fn entries(&self) -> Range<EntryNumber> {
+        self.first..self.first.plus(self.count)
+    }
+
+    /// Returns the number of its last entry, if it has any.
+    pub fn last(&self) -> Option<EntryNumber> {
+        (self.count > 0).then(|| self.entries().end.minus(1))
     }
 }
 

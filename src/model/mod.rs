@@ -29,7 +29,9 @@ pub use id::{
     Digest, EntryId, IdPrefix, LineId, MachineId, NameTag, OperationId, Running, StoreId,
 };
 pub use message::{Block, Image, Message, Role, Source, Stop, Thinking, Usage};
-pub use number::{CheckpointNumber, FileNumber, GenerationNumber, OperationNumber, PlaceNumber};
+pub use number::{
+    CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, OperationNumber, PlaceNumber,
+};
 pub use operation::Operation;
 pub use record::{Card, Kind, Parent, Record, Tie, TieKind};
 pub use state::{Newest, State};

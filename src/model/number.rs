@@ -55,7 +55,12 @@ macro_rules! number {
 
             /// Returns the index that it has in a list of all; none before the first.
             pub fn index(self) -> Option<usize> {
-                usize::try_from(self.0.checked_sub($first)?).ok()
+                self.index_from(Self::FIRST)
+            }
+
+            /// Returns the index that it has in a list of all from `first` on; none before that.
+            pub fn index_from(self, first: Self) -> Option<usize> {
+                usize::try_from(self.0.checked_sub(first.0)?).ok()
             }
 
             /// Returns the range of this one alone.
@@ -84,6 +89,12 @@ macro_rules! number {
                     }
                 }
                 ranges
+            }
+
+            /// Returns the parts of a range, in order; each has `size` numbers, the last one may have fewer.
+            pub fn batches(range: Range<Self>, size: usize) -> impl Iterator<Item = Range<Self>> {
+                let starts = (range.start.0..range.end.0).step_by(size).map(Self);
+                starts.map(move |start| start..start.plus(size as u64).min(range.end))
             }
 
             /// Returns all earlier ones, in order.
@@ -148,4 +159,9 @@ number! {
 number! {
     /// The place of an entry in the order of its generation.
     PlaceNumber from 0
+}
+
+number! {
+    /// The number of an entry in its session.
+    EntryNumber from 1
 }

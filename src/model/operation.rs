@@ -11,8 +11,8 @@
 //! Invariant: a kind of fact takes room only where it occurs, so a new one changes no hash of an operation without it.
 
 use super::{
-    Bulk, Command, Facts, Malformed, Named, OperationId, OperationNumber, SessionName, StoreId,
-    Tagged, Text, Timestamp, Words, tagged::tagged,
+    Bulk, Command, EntryNumber, Facts, Malformed, Named, OperationId, OperationNumber, SessionName,
+    StoreId, Tagged, Text, Timestamp, Words, tagged::tagged,
 };
 
 /// One command that changed a session.
@@ -25,7 +25,7 @@ pub struct Operation {
     /// Its command.
     pub command: Command,
     /// The number of the first entry that it added, or would have added.
-    pub first: u64,
+    pub first: EntryNumber,
     /// The entries that it added.
     pub entries: Option<Named>,
     /// The runs.
@@ -60,7 +60,7 @@ impl Operation {
     pub fn seal(
         (store, session): (StoreId, &SessionName),
         before: Option<OperationId>,
-        (n, at, first): (OperationNumber, Timestamp, u64),
+        (n, at, first): (OperationNumber, Timestamp, EntryNumber),
         command: Command,
         facts: Facts,
         bulk: &Bulk,
@@ -124,8 +124,8 @@ impl Operation {
     }
 
     /// Returns the numbers of the entries that it added.
-    pub fn added(&self) -> std::ops::Range<u64> {
-        self.first..self.first.saturating_add(self.count())
+    pub fn added(&self) -> std::ops::Range<EntryNumber> {
+        self.first..self.first.plus(self.count())
     }
 
     /// Returns the operation that this one takes back.
@@ -171,14 +171,18 @@ mod tests {
     }
 
     fn place(head: u64) -> Position {
-        Position { generation: GenerationNumber::FIRST, head: Some(head), horizon: head }
+        Position {
+            generation: GenerationNumber::FIRST,
+            head: Some(EntryNumber::new(head)),
+            horizon: head,
+        }
     }
 
     fn run() -> Run {
         Run {
             generation: GenerationNumber::FIRST,
             start: 2,
-            first: 3,
+            first: EntryNumber::new(3),
             count: 1,
             gaps: Gaps(vec![(1, b"\r\n".to_vec())]),
             bytes: 30,
@@ -189,7 +193,11 @@ mod tests {
 
     fn append() -> Operation {
         let bulk = Bulk {
-            entries: vec![Entry { n: 3, id: EntryId::of(None, LineId::of(b"{}")), link: None }],
+            entries: vec![Entry {
+                n: EntryNumber::new(3),
+                id: EntryId::of(None, LineId::of(b"{}")),
+                link: None,
+            }],
             runs: vec![run()],
             ..Bulk::default()
         };
@@ -202,7 +210,7 @@ mod tests {
         Operation::seal(
             (STORE, &session()),
             before,
-            (OperationNumber::new(2), Timestamp(1_700_000_000_000), 3),
+            (OperationNumber::new(2), Timestamp(1_700_000_000_000), EntryNumber::new(3)),
             command,
             facts,
             &bulk,
@@ -270,7 +278,7 @@ mod tests {
                 to: Some(place(1)),
             }],
             carried: vec![OperationNumber::FIRST],
-            tombstones: vec![Tombstone { entry: 2, size: 12 }],
+            tombstones: vec![Tombstone { entry: EntryNumber::new(2), size: 12 }],
         }
     }
 
@@ -284,18 +292,30 @@ mod tests {
         };
         let bulk = Bulk {
             entries: vec![
-                Entry { n: 3, id: EntryId::of(None, LineId::of(b"{}")), link: None },
-                Entry { n: 4, id: EntryId::new([4; 32]), link: Some(3) },
+                Entry {
+                    n: EntryNumber::new(3),
+                    id: EntryId::of(None, LineId::of(b"{}")),
+                    link: None,
+                },
+                Entry {
+                    n: EntryNumber::new(4),
+                    id: EntryId::new([4; 32]),
+                    link: Some(EntryNumber::new(3)),
+                },
             ],
             runs: vec![run()],
             checkpoints: vec![Checkpoint {
                 n: CheckpointNumber::FIRST,
                 place: place(1),
-                before: Some(2),
+                before: Some(EntryNumber::new(2)),
                 own: Some("turn-1".into()),
                 note: Some(given(3, "here it was whole")),
             }],
-            origins: vec![Origin { entry: 4, origin: 2, cut: Some(cutting) }],
+            origins: vec![Origin {
+                entry: EntryNumber::new(4),
+                origin: EntryNumber::new(2),
+                cut: Some(cutting),
+            }],
         };
         let command = Command::Compact {
             branch: given(1, "mine"),
@@ -315,7 +335,7 @@ mod tests {
         let operation = Operation::seal(
             (STORE, &session()),
             None,
-            (OperationNumber::FIRST, Timestamp(-1), 3),
+            (OperationNumber::FIRST, Timestamp(-1), EntryNumber::new(3)),
             command,
             every_fact(),
             &bulk,
@@ -419,7 +439,7 @@ mod tests {
         let operation = Operation {
             at: Timestamp(1_700_000_000_000),
             command: Command::Import { files: 1, part: false },
-            first: 1,
+            first: EntryNumber::FIRST,
             entries: named(1_000_000),
             runs: named(3),
             checkpoints: named(50_000),
@@ -456,7 +476,7 @@ mod tests {
         let clear = Operation::seal(
             key,
             None,
-            (OperationNumber::FIRST, Timestamp(0), 1),
+            (OperationNumber::FIRST, Timestamp(0), EntryNumber::FIRST),
             command,
             facts,
             &bulk,

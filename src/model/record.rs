@@ -3,7 +3,7 @@
 //! Invariant: a record is a function of its line and of the entries with smaller numbers, so that a later line never
 //! changes an earlier record, and `rebuild` makes the same ones.
 
-use crate::model::{NameTag, Timestamp};
+use crate::model::{EntryNumber, NameTag, Timestamp};
 
 /// The kind of an entry, for paths, turns and graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,7 +63,7 @@ pub enum Parent {
     /// It follows nothing.
     Root,
     /// It follows the newest entry of the named record that has a smaller number.
-    Entry(u64),
+    Entry(EntryNumber),
     /// It names a record that no entry with a smaller number holds.
     Missing,
 }
@@ -72,7 +72,7 @@ pub enum Parent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The entry's number.
-    pub n: u64,
+    pub n: EntryNumber,
     /// Its kind.
     pub kind: Kind,
     /// The record's own name, as a tag.

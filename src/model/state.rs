@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Base, Bulk, CheckpointNumber, Container, FileNumber, Generation, GenerationNumber, Malformed,
-    Operation, OperationId, OperationNumber, Pending, Place, Position, Rotation, Run, Tagged, Text,
-    Timestamp, Tombstone, tagged::tagged,
+    Base, Bulk, CheckpointNumber, Container, EntryNumber, FileNumber, Generation, GenerationNumber,
+    Malformed, Operation, OperationId, OperationNumber, Pending, Place, Position, Rotation, Run,
+    Tagged, Text, Timestamp, Tombstone, tagged::tagged,
 };
 
 /// The newest operation of a session, the token of compare-and-swap.
@@ -125,6 +125,11 @@ impl State {
     /// Returns the number of the next operation.
     pub fn next_operation(&self) -> OperationNumber {
         self.newest.map_or(OperationNumber::FIRST, |newest| newest.n.next())
+    }
+
+    /// Returns the number of the next entry.
+    pub fn next_entry(&self) -> EntryNumber {
+        EntryNumber::FIRST.plus(self.entries())
     }
 
     /// Returns the number of the next checkpoint.

@@ -12,8 +12,8 @@
 //! Invariant: equal values have equal encodings, and [`Tagged::read`] accepts only what [`Tagged::write`] wrote.
 
 use super::{
-    CheckpointNumber, Digest, EntryId, FileNumber, GenerationNumber, MachineId, OperationId,
-    OperationNumber, Running, Text, Timestamp,
+    CheckpointNumber, Digest, EntryId, EntryNumber, FileNumber, GenerationNumber, MachineId,
+    OperationId, OperationNumber, Running, Text, Timestamp,
     varint::{put_varint, take_varint},
 };
 
@@ -362,6 +362,7 @@ zero_is_nothing!(
     OperationNumber: OperationNumber::default(),
     CheckpointNumber: CheckpointNumber::default(),
     FileNumber: FileNumber::default(),
+    EntryNumber: EntryNumber::default(),
     GenerationNumber: GenerationNumber::default(),
     Timestamp: Timestamp(0)
 );
@@ -390,7 +391,14 @@ macro_rules! number_field {
     )+};
 }
 
-number_field!(CheckpointNumber, FileNumber, GenerationNumber, OperationNumber, MachineId);
+number_field!(
+    CheckpointNumber,
+    EntryNumber,
+    FileNumber,
+    GenerationNumber,
+    OperationNumber,
+    MachineId
+);
 
 #[cfg(test)]
 mod tests {

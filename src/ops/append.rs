@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     context::{cut::Limit, event::Event},
     json::Raw,
-    model::{Command, EntryId, NameTag, line},
+    model::{Command, EntryId, EntryNumber, NameTag, line},
     ops::{OpsError, shorten},
     report::{Appended, AppendedEntry},
     session::{
@@ -130,7 +130,7 @@ enum Met {
     /// It is new: its number among the new ones, from 0.
     Fresh(usize, Option<String>),
     /// An entry with a record of this name was there before.
-    Known(u64, EntryId, String),
+    Known(EntryNumber, EntryId, String),
 }
 
 impl Batch {
@@ -239,7 +239,7 @@ impl Batch {
                 }
                 None => NewRecord::whole(line.clone()),
             };
-            growth.last = id_of(&growth, &record.line).map(|id| (0, id));
+            growth.last = id_of(&growth, &record.line).map(|id| (EntryNumber::default(), id));
             records.push(record);
         }
         Ok(records)
@@ -269,7 +269,7 @@ fn tool(
 }
 
 /// Returns the newest entry whose record has this name.
-fn named(before: &Standing<'_>, name: &str) -> Result<Option<u64>, OpsError> {
+fn named(before: &Standing<'_>, name: &str) -> Result<Option<EntryNumber>, OpsError> {
     let Some(session) = &before.session else { return Ok(None) };
     let tag = NameTag::of(name);
     for n in before.store().named(session.key, tag, tag)?.into_iter().rev() {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     json::Raw,
-    model::{Command, Kind, OperationNumber, Resized, Timestamp},
+    model::{Command, EntryNumber, Kind, OperationNumber, Resized, Timestamp},
     ops::OpsError,
     report::{Audit, Omitted, Replaced},
     session::{Damages, Session, entry_ids, ids::NEAR},
@@ -14,11 +14,11 @@ use crate::{
 };
 
 /// The number of records looked at together.
-const BATCH: u64 = 4096;
+const BATCH: usize = 4096;
 
 /// Returns every entry that was replaced, and the parts that the agent left out by itself.
 pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
-    let origins = archive.store().origins(session.key, 0..u64::MAX)?;
+    let origins = archive.store().origins(session.key, EntryNumber::ALL)?;
     let undone = archive.store().state(session.key)?.undone();
     let cut = || origins.iter().filter(|(_, origin)| origin.cut.is_some());
     let wanted: BTreeSet<OperationNumber> = cut().map(|(operation, _)| *operation).collect();
@@ -64,25 +64,23 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
 fn earlier(
     archive: &Archive,
     session: &Session,
-    replaces: &BTreeMap<u64, u64>,
+    replaces: &BTreeMap<EntryNumber, EntryNumber>,
     damages: &Damages,
 ) -> Result<Vec<Omitted>, OpsError> {
     if !session.format.traits().tells_omissions {
         return Ok(Vec::new());
     }
-    let total = archive.store().state(session.key)?.entries();
+    let all = EntryNumber::FIRST..archive.store().state(session.key)?.next_entry();
     let mut found = Vec::new();
-    let mut from = 1;
-    while from <= total {
-        let records = archive.store().records(session.key, from..from + BATCH)?;
-        from += BATCH;
+    for batch in EntryNumber::batches(all, BATCH) {
+        let records = archive.store().records(session.key, batch)?;
         let may = |kind| matches!(kind, Kind::Result | Kind::Boundary | Kind::System | Kind::Note);
-        let times: BTreeMap<u64, Option<Timestamp>> = records
+        let times: BTreeMap<EntryNumber, Option<Timestamp>> = records
             .into_iter()
             .filter(|record| may(record.kind) && !replaces.contains_key(&record.n))
             .map(|record| (record.n, record.time))
             .collect();
-        let entries: Vec<u64> = times.keys().copied().collect();
+        let entries: Vec<EntryNumber> = times.keys().copied().collect();
         damages.lines(archive.store(), session.key, &entries, &mut |n, line| {
             let told = Raw::object(&line).map(|record| session.format.earlier(record));
             let time = times.get(&n).copied().flatten();

@@ -23,7 +23,7 @@ use crate::{
         stages::SummaryError,
     },
     json::Raw,
-    model::{Block, Command, Message, Role},
+    model::{Block, Command, EntryNumber, Message, Role},
     ops::{
         OpsError,
         compacting::Compacting,
@@ -393,7 +393,7 @@ impl Writing<'_> {
         &mut self,
         before: &Standing<'_>,
         view: &dyn Graph,
-        path: &[u64],
+        path: &[EntryNumber],
     ) -> Result<(), OpsError> {
         let sent = before.format.context(view, path)?;
         let known = &self.found.material.sent;
@@ -414,7 +414,7 @@ impl Writing<'_> {
         format: &dyn Format,
     ) -> Result<Vec<(Role, Vec<Block>)>, OpsError> {
         let mut expected = Vec::with_capacity(self.system.len() + self.kept.len());
-        let mut last: Option<(u64, Vec<Message>)> = None;
+        let mut last: Option<(EntryNumber, Vec<Message>)> = None;
         for said in self.system.iter().chain(&self.kept) {
             if last.as_ref().is_none_or(|(entry, _)| *entry != said.entry) {
                 last = Some((said.entry, messages(format, view, said.entry)?));
@@ -430,7 +430,11 @@ fn joined(lines: &[Vec<u8>]) -> Vec<u8> {
     lines.iter().flat_map(|line| line.iter().copied().chain([b'\n'])).collect()
 }
 
-fn messages(format: &dyn Format, view: &dyn Graph, entry: u64) -> Result<Vec<Message>, OpsError> {
+fn messages(
+    format: &dyn Format,
+    view: &dyn Graph,
+    entry: EntryNumber,
+) -> Result<Vec<Message>, OpsError> {
     let line = view.line(entry)?;
     Ok(Raw::object(&line).map(|record| format.messages(record)).unwrap_or_default())
 }

@@ -7,7 +7,7 @@ use crate::{
         sanitize::{Hygiene, pictures},
         window::Window,
     },
-    model::{Kind, Position},
+    model::{EntryNumber, Kind, Position},
     ops::{
         OpsError,
         material::{Asked, Material, front, material, seen},
@@ -90,8 +90,8 @@ fn prepared(
     });
     let hygiene = Hygiene { shape: asked.shape, images: asked.images, maker, no_model };
     let plan = Plan { hygiene, limits: asked.limits, counting };
-    let name = |n: u64| {
-        let found = archive.store().entries(session.key, n..n + 1).unwrap_or_default();
+    let name = |n: EntryNumber| {
+        let found = archive.store().entries(session.key, n.alone()).unwrap_or_default();
         found.first().map_or_else(|| n.to_string(), |entry| format!("{:.12}", entry.id))
     };
     let cutting = asked.results.map(|limit| Cutting {
@@ -132,14 +132,14 @@ pub fn explain(
     archive: &Archive,
     session: &Session,
     context: &Context,
-    entry: u64,
+    entry: EntryNumber,
 ) -> Result<Explained, OpsError> {
     let found = context.prepared.items.iter().enumerate();
     let found = found.filter(|(_, item)| item.entries.contains(&entry));
     let messages: Vec<usize> = found.map(|(at, _)| at).collect();
     let of_entry = |change: &&Change| change.entries.contains(&entry);
     let changes: Vec<Change> = context.prepared.changes.iter().filter(of_entry).cloned().collect();
-    let record = archive.store().records(session.key, entry..entry + 1)?.pop();
+    let record = archive.store().records(session.key, entry.alone())?.pop();
     let kind = record.map_or(Kind::Opaque, |record| record.kind);
     let why = if let Some(item) = messages.first().and_then(|&at| context.prepared.items.get(at)) {
         match item.origin {
@@ -163,7 +163,7 @@ pub fn explain(
     } else {
         "it says nothing to a model".to_owned()
     };
-    let found = archive.store().entries(session.key, entry..entry + 1)?.pop();
+    let found = archive.store().entries(session.key, entry.alone())?.pop();
     let found = found.ok_or_else(|| SessionError::NoEntry(entry.to_string()))?;
     Ok(Explained { entry: found.id, messages, why, changes })
 }

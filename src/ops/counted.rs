@@ -1,14 +1,15 @@
 //! Counts of entries: kept counts are read, and the rest is counted now.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::collections::BTreeMap;
 
 use crate::{
     context::{
         self, Item,
         tokens::{Counting, Encoding},
     },
+    model::EntryNumber,
     ops::OpsError,
-    session::{self, Session},
+    session::{Session, ids::NEAR},
     sync::Archive,
 };
 
@@ -18,12 +19,12 @@ pub(super) fn count(
     session: &Session,
     items: &mut [Item],
     counting: Counting,
-) -> Result<Vec<(u64, Vec<u64>)>, OpsError> {
+) -> Result<Vec<(EntryNumber, Vec<u64>)>, OpsError> {
     let Counting::Exact(encoding) = counting else {
         context::count(items, counting);
         return Ok(Vec::new());
     };
-    let entries: Vec<u64> = items.iter().filter_map(Item::entry).collect();
+    let entries: Vec<EntryNumber> = items.iter().filter_map(Item::entry).collect();
     let known = kept(archive, session, encoding, &entries)?;
     let of_one_entry = |one: &Item, other: &Item| one.entry() == other.entry();
     for group in items.chunk_by_mut(of_one_entry) {
@@ -54,21 +55,10 @@ pub(super) fn kept(
     archive: &Archive,
     session: &Session,
     encoding: Encoding,
-    entries: &[u64],
-) -> Result<BTreeMap<u64, Vec<u64>>, OpsError> {
-    /// A gap of this many entries is read along: a question costs more than they do.
-    const NEAR: u64 = 64;
+    entries: &[EntryNumber],
+) -> Result<BTreeMap<EntryNumber, Vec<u64>>, OpsError> {
     let mut kept = BTreeMap::new();
-    let mut ranges: Vec<Range<u64>> = Vec::new();
-    for range in session::ranges(entries) {
-        match ranges.last_mut() {
-            Some(last) if (last.end..last.end + NEAR).contains(&range.start) => {
-                last.end = range.end;
-            }
-            _ => ranges.push(range),
-        }
-    }
-    for range in ranges {
+    for range in EntryNumber::ranges(entries.iter().copied(), NEAR) {
         kept.extend(archive.store().counts(session.key, range, encoding.rule())?);
     }
     Ok(kept)

@@ -6,7 +6,7 @@
 use crate::{
     context::tokens::{Counting, Encoding},
     json::Raw,
-    model::Message,
+    model::{EntryNumber, Message},
     ops::{OpsError, counted::kept},
     session::{Session, View},
     store::whole_lines,
@@ -19,15 +19,15 @@ pub fn counts(
     archive: &Archive,
     session: &Session,
     encoding: Encoding,
-) -> Result<Vec<(u64, Vec<u64>)>, OpsError> {
+) -> Result<Vec<(EntryNumber, Vec<u64>)>, OpsError> {
     let tip = archive.store().state(session.key)?;
     let Some(position) = tip.position() else { return Ok(Vec::new()) };
     let view = View::new(archive.store(), session, position, tip.growth().cloned());
     let sent = session.format.context(&view, &view.path(usize::MAX)?.entries)?;
     let mut known = kept(archive, session, encoding, &sent)?;
-    let unknown: Vec<u64> =
+    let unknown: Vec<EntryNumber> =
         sent.iter().copied().filter(|entry| !known.contains_key(entry)).collect();
-    let mut messages: Vec<(u64, Message)> = Vec::new();
+    let mut messages: Vec<(EntryNumber, Message)> = Vec::new();
     whole_lines(archive.store(), session.key, &unknown, &mut |entry, line| {
         let record = Raw::object(&line);
         let said = record.map(|record| session.format.messages(record)).unwrap_or_default();
@@ -46,7 +46,7 @@ pub fn keep_counts(
     archive: &mut Archive,
     session: &Session,
     counting: Counting,
-    fresh: &[(u64, Vec<u64>)],
+    fresh: &[(EntryNumber, Vec<u64>)],
 ) -> Result<(), OpsError> {
     if let Counting::Exact(encoding) = counting
         && !fresh.is_empty()

@@ -22,13 +22,13 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use crate::{
     json::Raw,
-    model::{Block, EntryId},
+    model::{Block, EntryId, EntryNumber},
     ops::OpsError,
     report::{Diff, Difference, Side},
     session::{
         Damages, Session, Target, View, content,
         lines::{self, Line},
-        origins, ranges,
+        origins,
     },
     sync::Archive,
     wire::Graph,
@@ -36,7 +36,7 @@ use crate::{
 
 /// An entry on a side, and its key.
 struct Mark {
-    n: u64,
+    n: EntryNumber,
     id: EntryId,
     /// Its content: by its line, or where the other side has no such line by its words.
     key: [u8; 32],
@@ -53,7 +53,7 @@ pub fn diff(
     let common = a.iter().zip(&b).take_while(|(a, b)| a.1 == b.1).count();
     let fork = common.checked_sub(1).and_then(|last| a.get(last)).map(|(_, id, _)| *id);
     let (a, b) = (a.get(common..).unwrap_or_default(), b.get(common..).unwrap_or_default());
-    let keys = |side: &[(u64, EntryId, EntryId)]| -> BTreeSet<EntryId> {
+    let keys = |side: &[(EntryNumber, EntryId, EntryId)]| -> BTreeSet<EntryId> {
         side.iter().map(|(.., line)| *line).collect()
     };
     let (known_a, known_b) = (keys(a), keys(b));
@@ -82,7 +82,7 @@ fn path(
     archive: &Archive,
     (session, target): (&Session, &Target),
     damages: &Damages,
-) -> Result<Vec<(u64, EntryId, EntryId)>, OpsError> {
+) -> Result<Vec<(EntryNumber, EntryId, EntryId)>, OpsError> {
     let view = View::new(archive.store(), session, target.position, None).gathering(damages);
     let mut entries = view.path(usize::MAX)?.entries;
     let mut kept = Vec::with_capacity(entries.len());
@@ -92,7 +92,7 @@ fn path(
         }
     }
     let mut path = Vec::with_capacity(kept.len());
-    for range in ranges(&kept) {
+    for range in EntryNumber::ranges(kept.iter().copied(), 1) {
         let entries = archive.store().entries(session.key, range.clone())?;
         let alone = content::alone(archive.store(), session.key, range, damages)?;
         let both = entries.into_iter().zip(alone);
@@ -104,11 +104,11 @@ fn path(
 fn marks(
     archive: &Archive,
     session: &Session,
-    side: &[(u64, EntryId, EntryId)],
+    side: &[(EntryNumber, EntryId, EntryId)],
     known: &BTreeSet<EntryId>,
     damages: &Damages,
 ) -> Result<Vec<Mark>, OpsError> {
-    let unknown: Vec<u64> =
+    let unknown: Vec<EntryNumber> =
         side.iter().filter(|(.., line)| !known.contains(line)).map(|(n, ..)| *n).collect();
     let mut said = BTreeMap::new();
     damages.lines(archive.store(), session.key, &unknown, &mut |n, line| {
@@ -125,7 +125,7 @@ fn marks(
         }
         said.insert(n, *hasher.finalize().as_bytes());
     })?;
-    let mark = |(n, id, line): &(u64, EntryId, EntryId)| {
+    let mark = |(n, id, line): &(EntryNumber, EntryId, EntryId)| {
         let key = said.get(n).copied().unwrap_or(*line.as_bytes());
         Mark { n: *n, id: *id, key }
     };
@@ -180,7 +180,7 @@ impl Sides<'_> {
 
     /// Adds entries that differ: as pairs where they are the same record or answer the same call.
     fn apart(&mut self, a: Range<usize>, b: Range<usize>) -> Result<(), OpsError> {
-        let numbers = |side: Option<&[Mark]>| -> Vec<u64> {
+        let numbers = |side: Option<&[Mark]>| -> Vec<EntryNumber> {
             side.into_iter().flatten().map(|mark| mark.n).collect()
         };
         let (a, b) = (numbers(self.a.get(a)), numbers(self.b.get(b)));
@@ -225,7 +225,7 @@ impl Sides<'_> {
         Ok(names)
     }
 
-    fn lines(&self, side: Side, entries: &[u64]) -> Result<Vec<Line>, OpsError> {
+    fn lines(&self, side: Side, entries: &[EntryNumber]) -> Result<Vec<Line>, OpsError> {
         let ((session, target), damages) = match side {
             Side::One => (self.one, &self.damages.0),
             Side::Other => (self.other, &self.damages.1),

@@ -18,8 +18,8 @@ use crate::{
     dag::{Web, unreached},
     json::Raw,
     model::{
-        Block, Command, EntryId, GenerationNumber, Kind, Message, OperationNumber, PlaceNumber,
-        Position, Run,
+        Block, Command, EntryId, EntryNumber, GenerationNumber, Kind, Message, OperationNumber,
+        PlaceNumber, Position, Run,
     },
     ops::{OpsError, note},
     report::{GraphNode, GraphView},
@@ -43,7 +43,7 @@ const BATCH: usize = 1024;
 pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphView, OpsError> {
     let state = archive.store().state(session.key)?;
     let current = state.current().to_owned();
-    let mut heads: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    let mut heads: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
     let mut empty = Vec::new();
     let branches: Vec<(String, Position)> = state.branches.into_iter().collect();
     for (name, position) in &branches {
@@ -52,7 +52,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             None => empty.push(name.clone()),
         }
     }
-    let places = Places::since(archive.store(), session, 0)?;
+    let places = Places::since(archive.store(), session, EntryNumber::FIRST)?;
     let replays = Replays::of(archive.store(), session)?;
     let before: BTreeMap<String, OperationNumber> = branches
         .iter()
@@ -63,8 +63,8 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
     let start = Position::default();
     let view = View::new(archive.store(), session, start, None).gathering(&damages);
     let (web, asides, view) = gather(archive, session, view, branches, &states, &replays, all)?;
-    let known: BTreeSet<u64> = web.nodes.iter().copied().collect();
-    let mut heads_now: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    let known: BTreeSet<EntryNumber> = web.nodes.iter().copied().collect();
+    let mut heads_now: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
     for (head, names) in heads {
         heads_now.entry(replays.last(head, &known)).or_default().extend(names);
     }
@@ -72,7 +72,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
     for names in heads.values_mut() {
         names.sort();
     }
-    let ends = |entry: u64| {
+    let ends = |entry: EntryNumber| {
         heads.contains_key(&entry)
             || !places.behind(entry).is_empty()
             || states.left.contains_key(&entry)
@@ -122,9 +122,9 @@ struct States {
     /// Each by its generation's end.
     ends: Vec<Position>,
     /// How the agent left the entry at the end of a state that it set aside.
-    left: BTreeMap<u64, Departure>,
+    left: BTreeMap<EntryNumber, Departure>,
     /// What follows such an end in the next file, before the entry there.
-    followed: Vec<(u64, u64)>,
+    followed: Vec<(EntryNumber, EntryNumber)>,
 }
 
 impl States {
@@ -180,8 +180,8 @@ fn gather<'a>(
     states: &States,
     replays: &Replays,
     all: bool,
-) -> Result<(Web, BTreeSet<u64>, View<'a>), OpsError> {
-    let mut paths: Vec<Vec<u64>> = Vec::new();
+) -> Result<(Web<EntryNumber>, BTreeSet<EntryNumber>, View<'a>), OpsError> {
+    let mut paths: Vec<Vec<EntryNumber>> = Vec::new();
     let mut whole = BTreeSet::new();
     let mut generations: BTreeMap<GenerationNumber, Vec<Position>> = BTreeMap::new();
     for (_, position) in branches {
@@ -208,7 +208,7 @@ fn gather<'a>(
         }
     }
     // Other states of files add the entries to which no path has come yet.
-    let mut known: BTreeSet<u64> = paths.iter().flatten().copied().collect();
+    let mut known: BTreeSet<EntryNumber> = paths.iter().flatten().copied().collect();
     for end in states.ends.iter().filter(|end| !whole.contains(&end.generation)) {
         view = view.moved(*end);
         let mut found = session.format.paths(&view)?;
@@ -237,14 +237,15 @@ fn gather<'a>(
     }
     // A record that was written again is one node, whichever of its entries a path comes to.
     if !replays.is_empty() {
-        let among: BTreeSet<u64> = paths.iter().flatten().copied().collect();
+        let among: BTreeSet<EntryNumber> = paths.iter().flatten().copied().collect();
         for entry in paths.iter_mut().flatten() {
             *entry = replays.last(*entry, &among);
         }
     }
     let pairs = paths.iter().flat_map(|path| path.iter().zip(path.iter().skip(1)));
-    let mut edges: Vec<(u64, u64)> = pairs.map(|(above, entry)| (*entry, *above)).collect();
-    let followed: BTreeSet<u64> = states.followed.iter().map(|(entry, _)| *entry).collect();
+    let mut edges: Vec<(EntryNumber, EntryNumber)> =
+        pairs.map(|(above, entry)| (*entry, *above)).collect();
+    let followed: BTreeSet<EntryNumber> = states.followed.iter().map(|(entry, _)| *entry).collect();
     edges.retain(|(child, _)| !followed.contains(child));
     edges.extend(states.followed.iter().filter(|(child, _)| known.contains(child)));
     Ok((Web::new(paths.concat(), edges), asides, view))
@@ -252,8 +253,8 @@ fn gather<'a>(
 
 /// Facts of the entries that stretches begin and end with.
 struct Facts {
-    ids: BTreeMap<u64, EntryId>,
-    said: BTreeMap<u64, Said>,
+    ids: BTreeMap<EntryNumber, EntryId>,
+    said: BTreeMap<EntryNumber, Said>,
 }
 
 #[derive(Default)]
@@ -270,16 +271,16 @@ impl Facts {
         stretches: &[Stretch],
         damages: &Damages,
     ) -> Result<Self, OpsError> {
-        let mut firsts: Vec<u64> = stretches.iter().map(|stretch| stretch.said).collect();
+        let mut firsts: Vec<EntryNumber> = stretches.iter().map(|stretch| stretch.said).collect();
         firsts.sort_unstable();
-        let mut wanted: Vec<u64> = stretches.iter().map(|stretch| stretch.last).collect();
+        let mut wanted: Vec<EntryNumber> = stretches.iter().map(|stretch| stretch.last).collect();
         wanted.extend_from_slice(&firsts);
         wanted.sort_unstable();
         wanted.dedup();
         let mut ids = BTreeMap::new();
         for batch in wanted.chunks(BATCH) {
             let (Some(first), Some(last)) = (batch.first(), batch.last()) else { continue };
-            for entry in archive.store().entries(session.key, *first..last + 1)? {
+            for entry in archive.store().entries(session.key, *first..last.next())? {
                 if batch.binary_search(&entry.n).is_ok() {
                     ids.insert(entry.n, entry.id);
                 }
@@ -306,14 +307,14 @@ impl Facts {
         Ok(Self { ids, said })
     }
 
-    fn id(&self, entry: u64) -> Result<EntryId, OpsError> {
+    fn id(&self, entry: EntryNumber) -> Result<EntryId, OpsError> {
         let id = self.ids.get(&entry).copied();
         Ok(id.ok_or_else(|| SessionError::NoEntry(entry.to_string()))?)
     }
 }
 
 /// Returns whether an entry holds words of the user, the model or a tool, though its record may lack what a link needs.
-fn is_message(view: &View<'_>, session: &Session, entry: u64) -> Result<bool, OpsError> {
+fn is_message(view: &View<'_>, session: &Session, entry: EntryNumber) -> Result<bool, OpsError> {
     Ok(match view.record(entry)?.kind {
         Kind::Meta => {
             let line = view.line(entry)?;

@@ -6,7 +6,7 @@ use mini_moka::unsync::Cache;
 
 use crate::{
     context::event::Event,
-    model::Message,
+    model::{EntryNumber, Message},
     ops::{
         Appended, Compacted, Compacting, Gate, OpsError, append::append, compact::compact,
         gate::Snapshot,
@@ -37,7 +37,7 @@ pub struct Handle {
     recent: VecDeque<Message>,
     /// Whether these are all.
     is_whole: bool,
-    decoded: Cache<u64, Vec<Message>>,
+    decoded: Cache<EntryNumber, Vec<Message>>,
     gate: Gate,
 }
 
@@ -141,7 +141,7 @@ impl Handle {
     }
 
     /// Returns the messages of an entry.
-    pub fn said(&mut self, entry: u64) -> Result<Vec<Message>, OpsError> {
+    pub fn said(&mut self, entry: EntryNumber) -> Result<Vec<Message>, OpsError> {
         if let Some(messages) = self.decoded.get(&entry) {
             return Ok(messages.clone());
         }

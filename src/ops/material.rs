@@ -13,7 +13,7 @@ use crate::{
         window::{Source, Verdict, Window, Windows},
     },
     json::Raw,
-    model::{Command, Kind, Message, OperationNumber, PlaceNumber, Position, Role},
+    model::{Command, EntryNumber, Kind, Message, OperationNumber, PlaceNumber, Position, Role},
     ops::{OpsError, counted::count},
     session::{Damages, Session, View},
     sync::Archive,
@@ -55,13 +55,13 @@ pub(super) struct Material {
     /// The messages, counted.
     pub(super) items: Vec<Item>,
     /// The entries that led to the head.
-    pub(super) path: Vec<u64>,
+    pub(super) path: Vec<EntryNumber>,
     /// Those of them that the agent would send.
-    pub(super) sent: Vec<u64>,
+    pub(super) sent: Vec<EntryNumber>,
     /// The tokens of the conversation by the newest answer's word, as a request has it.
     pub(super) reported: Option<u64>,
     /// The counts made for the first time.
-    pub(super) fresh: Vec<(u64, Vec<u64>)>,
+    pub(super) fresh: Vec<(EntryNumber, Vec<u64>)>,
 }
 
 /// Returns the messages of the last `limit` entries that led to a position, or to where the current branch stands.
@@ -155,7 +155,7 @@ impl Asked {
 }
 
 /// Returns what the records of a path, and those that stand right behind it, say last of the model that they are for.
-fn told(view: &View<'_>, path: &[u64]) -> Result<Told, OpsError> {
+fn told(view: &View<'_>, path: &[EntryNumber]) -> Result<Told, OpsError> {
     use crate::wire::Graph as _;
     /// After this many silent records the search ends.
     const ASKED: usize = 64;
@@ -201,13 +201,13 @@ fn items(
     archive: &Archive,
     session: &Session,
     view: &View<'_>,
-    entries: &[u64],
+    entries: &[EntryNumber],
 ) -> Result<Vec<Item>, OpsError> {
     use crate::wire::Graph as _;
-    let mut replayed: BTreeMap<u64, Origin> = BTreeMap::new();
+    let mut replayed: BTreeMap<EntryNumber, Origin> = BTreeMap::new();
     let mut commands: BTreeMap<OperationNumber, Origin> = BTreeMap::new();
-    let first = entries.iter().copied().min().unwrap_or(u64::MAX);
-    for (n, origin) in archive.store().origins(session.key, first..u64::MAX)? {
+    let first = entries.iter().copied().min().unwrap_or(EntryNumber::ALL.end);
+    for (n, origin) in archive.store().origins(session.key, first..EntryNumber::ALL.end)? {
         // An entry that a compaction said again is as it was.
         let is = match commands.get(&n) {
             Some(is) => *is,
@@ -236,7 +236,7 @@ fn items(
         }));
     })?;
     // Earlier files of a session may have come later, so that numbers do not tell what stands above a summary.
-    let order = |entry: u64| -> Result<(Option<PlaceNumber>, u64), OpsError> {
+    let order = |entry: EntryNumber| -> Result<(Option<PlaceNumber>, EntryNumber), OpsError> {
         Ok((view.place(entry)?, entry))
     };
     let summary = items.iter().rfind(|item| item.message.is_summary).and_then(Item::entry);
@@ -256,7 +256,7 @@ fn items(
 /// Returns the newest answer, and how many tokens the conversation has by its word, with those since by count.
 ///
 /// An answer that a compaction kept, or that came before a result was cut, spoke of messages that have changed.
-fn reported(items: &[Item]) -> Option<(u64, u64)> {
+fn reported(items: &[Item]) -> Option<(EntryNumber, u64)> {
     let (at, tokens) = tokens::reported(items.iter().map(|item| &item.message))?;
     let changed = items.iter().filter(|i| matches!(i.origin, Origin::Summary | Origin::Replayed));
     let changed = changed.filter_map(Item::entry).max();
@@ -274,17 +274,17 @@ fn is_changed_since(
     archive: &Archive,
     session: &Session,
     view: &View<'_>,
-    answer: u64,
+    answer: EntryNumber,
 ) -> Result<bool, OpsError> {
     use crate::wire::Graph as _;
-    let mut end = u64::MAX;
-    while let Some(boundary) = archive.store().boundary(session.key, answer + 1..end)? {
+    let mut end = EntryNumber::ALL.end;
+    while let Some(boundary) = archive.store().boundary(session.key, answer.next()..end)? {
         if view.place(boundary)?.is_some() {
             return Ok(true);
         }
         end = boundary;
     }
-    for (_, origin) in archive.store().origins(session.key, answer + 1..u64::MAX)? {
+    for (_, origin) in archive.store().origins(session.key, answer.next()..EntryNumber::ALL.end)? {
         if view.place(origin.entry)?.is_some() {
             return Ok(true);
         }

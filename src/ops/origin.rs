@@ -9,6 +9,7 @@
 use crate::{
     context::cut,
     json::Raw,
+    model::EntryNumber,
     ops::OpsError,
     report::{Hidden, HiddenText},
     session::{Session, SessionError, Target, lines, origins},
@@ -17,11 +18,15 @@ use crate::{
 };
 
 /// Returns the entry that stands in the place of this one: the one in the current generation, else the newest.
-fn successor(archive: &Archive, session: &Session, entry: u64) -> Result<Option<u64>, OpsError> {
+fn successor(
+    archive: &Archive,
+    session: &Session,
+    entry: EntryNumber,
+) -> Result<Option<EntryNumber>, OpsError> {
     let store = archive.store();
     let mut found = vec![entry];
     // An entry that replaces another mostly came later, and an origin that was kept aside came right before.
-    for (_, origin) in store.origins(session.key, 0..u64::MAX)? {
+    for (_, origin) in store.origins(session.key, EntryNumber::ALL)? {
         if found.contains(&origin.origin) {
             found.push(origin.entry);
         }
@@ -29,9 +34,8 @@ fn successor(archive: &Archive, session: &Session, entry: u64) -> Result<Option<
     found.retain(|other| *other != entry);
     let tip = store.state(session.key)?;
     let runs = tip.position().map(|at| store.runs(session.key, at.generation, 0)).transpose()?;
-    let is_current = |entry: &u64| {
-        runs.iter().flatten().any(|run| (run.first..run.first + run.count).contains(entry))
-    };
+    let is_current =
+        |entry: &EntryNumber| runs.iter().flatten().any(|run| run.entries().contains(entry));
     Ok(found.iter().rev().find(|entry| is_current(entry)).or(found.last()).copied())
 }
 
@@ -50,8 +54,8 @@ pub fn hidden(archive: &Archive, session: &Session, target: &Target) -> Result<H
         [whole, shown] => seams(session, whole, shown),
         _ => Vec::new(),
     };
-    let id = |n: u64| {
-        let found = store.entries(session.key, n..n + 1)?;
+    let id = |n: EntryNumber| {
+        let found = store.entries(session.key, n.alone())?;
         found.first().map(|entry| entry.id).ok_or_else(missing)
     };
     Ok(Hidden { entry: id(shown)?, origin: id(origin)?, texts })

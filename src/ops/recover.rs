@@ -229,7 +229,7 @@ impl<T> Patient for Surgery<'_, '_, T> {
         items.sort_by_key(|item| std::cmp::Reverse(item.tokens));
         let large = |item: &&crate::context::Item| {
             let entry = item.entry()?;
-            let held = self.archive.store().entries(self.session.key, entry..entry + 1).ok()?;
+            let held = self.archive.store().entries(self.session.key, entry.alone()).ok()?;
             Some(Large {
                 entry: format!("{:.12}", held.first()?.id),
                 what: item.message.role.as_str().to_owned(),

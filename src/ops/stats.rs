@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    model::EntryNumber,
     ops::OpsError,
     report::{SessionStats, Stats},
     session::{Session, checkpoints},
@@ -11,7 +12,7 @@ use crate::{
 };
 
 /// The number of lines looked at together.
-const BATCH: u64 = 1 << 16;
+const BATCH: usize = 1 << 16;
 
 /// Returns how much is held, by format.
 pub fn stats(archive: &Archive) -> Result<Vec<Stats>, OpsError> {
@@ -46,11 +47,10 @@ pub fn stats_of(archive: &Archive, session: &Session) -> Result<SessionStats, Op
 /// Returns how many entries a session has, and how many bytes their lines.
 fn count(archive: &Archive, key: SessionKey) -> Result<(u64, u64), OpsError> {
     let store = archive.store();
-    let entries = store.state(key)?.entries();
-    let (mut bytes, mut from) = (0, 1);
-    while from <= entries {
-        bytes += store.lengths(key, from..from + BATCH)?.iter().sum::<u64>();
-        from += BATCH;
+    let state = store.state(key)?;
+    let mut bytes = 0;
+    for batch in EntryNumber::batches(EntryNumber::FIRST..state.next_entry(), BATCH) {
+        bytes += store.lengths(key, batch)?.iter().sum::<u64>();
     }
-    Ok((entries, bytes))
+    Ok((state.entries(), bytes))
 }

@@ -6,13 +6,12 @@ use std::collections::BTreeMap;
 
 use crate::{
     context::cut::Limit,
-    model::{Command, Kind, Position},
+    model::{Command, EntryNumber, Kind, Position},
     ops::{OpsError, shorten},
     report::{Oversized, Truncated},
     session::{
         Session, SessionError, View, origins,
         plan::{Plan, Steps, branch_text},
-        ranges,
         tools::{self, CALL_WITHIN},
     },
     store::{Store, whole_lines},
@@ -37,8 +36,8 @@ pub struct Bound {
 /// A result that is cut, or would be, and what it is cut to.
 struct Found {
     oversized: Oversized,
-    n: u64,
-    first: u64,
+    n: EntryNumber,
+    first: EntryNumber,
     shortened: Shortened,
 }
 
@@ -118,7 +117,7 @@ fn restate(
     before: &Standing<'_>,
     live: &LiveFile,
     from: Position,
-    cuts: &BTreeMap<u64, Cut>,
+    cuts: &BTreeMap<EntryNumber, Cut>,
 ) -> Result<Vec<u8>, OpsError> {
     let mut lines = Vec::new();
     if let Some(view) = before.view(from) {
@@ -146,9 +145,9 @@ fn find(
     let path = view.path(usize::MAX)?.entries;
     let context = session.format.context(view, &path)?;
     let mut found = Vec::new();
-    for range in ranges(&context) {
+    for range in EntryNumber::ranges(context, 1) {
         let lengths = store.lengths(session.key, range.clone())?;
-        for (n, length) in range.zip(lengths) {
+        for (n, length) in EntryNumber::each(range).zip(lengths) {
             // A character takes a byte or more.
             if length > limit.chars() as u64 && may_answer(view.record(n)?.kind) {
                 found.extend(look(store, session, (view, &path), n, limit)?);
@@ -167,13 +166,13 @@ fn may_answer(kind: Kind) -> bool {
 fn look(
     store: &dyn Store,
     session: &Session,
-    (view, path): (&View<'_>, &[u64]),
-    n: u64,
+    (view, path): (&View<'_>, &[EntryNumber]),
+    n: EntryNumber,
     limit: Limit,
 ) -> Result<Option<Found>, OpsError> {
     let first = origins::first(store, session, n)?;
-    let id = |n: u64| {
-        let found = store.entries(session.key, n..n + 1)?;
+    let id = |n: EntryNumber| {
+        let found = store.entries(session.key, n.alone())?;
         found.first().map(|entry| entry.id).ok_or_else(|| SessionError::NoEntry(n.to_string()))
     };
     let origin = id(first)?;

@@ -6,8 +6,8 @@ use crate::{
     disk::{self, Links, Refusal},
     live,
     model::{
-        Bulk, CheckpointNumber, Command, EntryId, OperationId, OperationNumber, Origin, Running,
-        State,
+        Bulk, CheckpointNumber, Command, EntryId, EntryNumber, OperationId, OperationNumber,
+        Origin, Running, State,
     },
     ops::OpsError,
     report::{Finding, Severity, Verified},
@@ -30,7 +30,7 @@ pub(crate) const SESSION: &str = "session";
 const NAMED: usize = 8;
 
 /// How many entries are looked at together.
-const BATCH: u64 = 1 << 16;
+const BATCH: usize = 1 << 16;
 /// How many lines are.
 const LINES: usize = 1024;
 /// How many operations are.
@@ -151,9 +151,9 @@ pub fn verify_ids(archive: &Archive, session: &Session) -> Result<bool, OpsError
     let ids = check.entries(&state)?;
     check.generations(&ids, &state)?;
     let are_right = check.findings.is_empty();
-    let total = ids.len() as u64;
-    for from in (1..=total).step_by(LINES) {
-        let entries: Vec<u64> = (from..(from + LINES as u64).min(total + 1)).collect();
+    let all = EntryNumber::FIRST..EntryNumber::FIRST.plus(ids.len() as u64);
+    for batch in EntryNumber::batches(all, LINES) {
+        let entries: Vec<EntryNumber> = EntryNumber::each(batch).collect();
         // A store checks each line that it hands over against its entry's id.
         whole_lines(archive.store(), session.key, &entries, &mut |_, _| {})?;
     }
@@ -220,7 +220,7 @@ impl Check<'_> {
     /// Notes what is odd, once for each kind.
     fn oddities(&mut self, ids: &[EntryId]) -> Result<(), OpsError> {
         for (what, entries) in oddities::oddities(self.archive.store(), self.session)? {
-            let id = |n: &u64| ids.get(usize::try_from(n.checked_sub(1)?).ok()?);
+            let id = |n: &EntryNumber| ids.get(n.index()?);
             let named = entries.iter().filter_map(id).take(NAMED).map(|id| format!("{id:.12}"));
             let named: Vec<String> = named.collect();
             let more = match entries.len().saturating_sub(named.len()) {
@@ -238,19 +238,16 @@ impl Check<'_> {
         let (store, key) = (self.archive.store(), self.session.key);
         let total = state.entries();
         let mut ids: Vec<EntryId> = Vec::with_capacity(usize::try_from(total).unwrap_or(0));
-        let mut from = 1;
-        while from <= total {
-            let range = from..(from + BATCH).min(total + 1);
+        for range in EntryNumber::batches(EntryNumber::FIRST..state.next_entry(), BATCH) {
             let entries = store.entries(key, range.clone())?;
-            if entries.len() as u64 != range.end - range.start {
+            if entries.len() as u64 != range.end.since(range.start) {
                 self.damage(
-                    &format!("entries {} to {}", range.start, range.end - 1),
+                    &format!("entries {} to {}", range.start, range.end.minus(1)),
                     "some are not there",
                 );
                 return Ok(ids);
             }
             ids.extend(entries.iter().map(|entry| entry.id));
-            from = range.end;
         }
         self.verified.entries += total;
         Ok(ids)
@@ -261,10 +258,10 @@ impl Check<'_> {
         let (store, key) = (self.archive.store(), self.session.key);
         let own = store.id()?;
         let (mut before, mut is_lost): (Option<OperationId>, bool) = (None, false);
-        let (mut next, mut first) = (OperationNumber::FIRST, 1);
+        let (mut next, mut first) = (OperationNumber::FIRST, EntryNumber::FIRST);
         let mut checkpoint = CheckpointNumber::FIRST;
         let mut origins: BTreeMap<OperationNumber, Vec<Origin>> = BTreeMap::new();
-        for (n, origin) in store.origins(key, 0..u64::MAX)? {
+        for (n, origin) in store.origins(key, EntryNumber::ALL)? {
             origins.entry(n).or_default().push(origin);
         }
         loop {
@@ -327,7 +324,7 @@ impl Check<'_> {
                 if run.start != place {
                     self.damage(&item, "a run does not follow the one before it");
                 }
-                let from = usize::try_from(run.first.saturating_sub(1)).unwrap_or(usize::MAX);
+                let from = run.first.index().unwrap_or(0);
                 let entries = ids.get(from..).unwrap_or_default();
                 let separators = run.gaps.iter(run.start, run.count);
                 let mut placed = 0;

@@ -7,7 +7,7 @@ use super::{
     notice::Notice,
     shape::report,
 };
-use crate::model::{CheckpointNumber, EntryId, OperationNumber};
+use crate::model::{CheckpointNumber, EntryId, EntryNumber, OperationNumber};
 
 /// The result of an append.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ impl Appended {
 #[derive(Clone, Debug)]
 pub struct AppendedEntry {
     /// Its number.
-    pub n: u64,
+    pub n: EntryNumber,
     /// Its id.
     pub id: EntryId,
     /// Its record's name, where records have one.

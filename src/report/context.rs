@@ -5,7 +5,7 @@ use crate::{
     context::{
         self, Change, Item, Prepared, Shape, plan::Nearness, tokens::Counting, window::Window,
     },
-    model::EntryId,
+    model::{EntryId, EntryNumber},
     session::{Damaged, Session},
     wire::Told,
 };
@@ -30,11 +30,11 @@ pub struct Context {
     /// How many pictures are sent, and how many bytes they have in the session.
     pub pictures: (u64, u64),
     /// The entries that led to the head.
-    pub path: Vec<u64>,
+    pub path: Vec<EntryNumber>,
     /// Those of them that the agent would send.
-    pub sent: Vec<u64>,
+    pub sent: Vec<EntryNumber>,
     /// The counts made for the first time: for each entry the tokens of its messages.
-    pub fresh: Vec<(u64, Vec<u64>)>,
+    pub fresh: Vec<(EntryNumber, Vec<u64>)>,
     /// The damaged entries, which are left out.
     pub damaged: Vec<Damaged>,
 }

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, ops::Range};
 use crate::{
     json::Raw,
     model::{
-        Checkpoint, CheckpointNumber, EntryId, Kind, Message, OperationNumber, PlaceNumber,
-        Position,
+        Checkpoint, CheckpointNumber, EntryId, EntryNumber, Kind, Message, OperationNumber,
+        PlaceNumber, Position,
     },
     session::{Damaged, Damages, Session, SessionError, View, entry_ids, replay::Replays},
     store::Store,
@@ -25,7 +25,7 @@ pub struct Shown {
     /// The entry behind which it stands.
     pub entry: Option<EntryId>,
     /// The turn of the user before which it stands.
-    pub turn: Option<u64>,
+    pub turn: Option<EntryNumber>,
     /// The id of that turn.
     pub before: Option<EntryId>,
     /// The first words of that turn.
@@ -82,10 +82,10 @@ pub(crate) fn newest(
 pub(crate) fn since(
     store: &dyn Store,
     session: &Session,
-    entry: u64,
+    entry: EntryNumber,
 ) -> Result<Vec<Checkpoint>, SessionError> {
     // An agent's own record may stand far before the entries that share it.
-    let entry = if session.format.traits().has_checkpoints { 0 } else { entry };
+    let entry = if session.format.traits().has_checkpoints { EntryNumber::FIRST } else { entry };
     let mut end = store.state(session.key)?.next_checkpoint();
     let mut found = Vec::new();
     while end > CheckpointNumber::FIRST {
@@ -111,7 +111,7 @@ fn shown(
     given: Vec<(OperationNumber, Checkpoint)>,
 ) -> Result<Vec<Shown>, SessionError> {
     let turns = turns(store, session, given.iter().map(|(_, checkpoint)| checkpoint))?;
-    let wanted: Vec<u64> = turns.iter().flatten().copied().collect();
+    let wanted: Vec<EntryNumber> = turns.iter().flatten().copied().collect();
     let heads = given.iter().filter_map(|(_, checkpoint)| checkpoint.place.head);
     let ids = entry_ids(store, session, &heads.chain(wanted.iter().copied()).collect())?;
     let mut words = BTreeMap::new();
@@ -121,14 +121,15 @@ fn shown(
         let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
         words.insert(n, messages.first().map(Message::text).unwrap_or_default());
     })?;
-    let show = |((operation, checkpoint), turn): ((OperationNumber, Checkpoint), Option<u64>)| {
-        let words = turn.and_then(|n| words.get(&n).cloned());
-        let own = own_selector(session, &checkpoint);
-        let entry = checkpoint.place.head.and_then(|head| ids.get(&head).copied());
-        let before = turn.and_then(|turn| ids.get(&turn).copied());
-        let damage = turn.and_then(|n| damages.of(n));
-        Shown { checkpoint, operation, own, entry, turn, before, words, damage }
-    };
+    let show =
+        |((operation, checkpoint), turn): ((OperationNumber, Checkpoint), Option<EntryNumber>)| {
+            let words = turn.and_then(|n| words.get(&n).cloned());
+            let own = own_selector(session, &checkpoint);
+            let entry = checkpoint.place.head.and_then(|head| ids.get(&head).copied());
+            let before = turn.and_then(|turn| ids.get(&turn).copied());
+            let damage = turn.and_then(|n| damages.of(n));
+            Shown { checkpoint, operation, own, entry, turn, before, words, damage }
+        };
     Ok(given.into_iter().zip(turns).map(show).collect())
 }
 
@@ -137,7 +138,7 @@ pub(crate) fn turns<'c>(
     store: &dyn Store,
     session: &Session,
     checkpoints: impl Iterator<Item = &'c Checkpoint>,
-) -> Result<Vec<Option<u64>>, SessionError> {
+) -> Result<Vec<Option<EntryNumber>>, SessionError> {
     let mut turns = Vec::new();
     let start = Position::default();
     let mut view = View::new(store, session, start, None);
@@ -169,9 +170,9 @@ pub(crate) fn turns<'c>(
 /// records that are not part of the conversation, or that say the number.
 pub(crate) fn marker(
     graph: &dyn Graph,
-    mut at: Option<u64>,
-    sets: impl Fn(u64) -> Result<bool, Failure>,
-) -> Result<Option<u64>, Failure> {
+    mut at: Option<EntryNumber>,
+    sets: impl Fn(EntryNumber) -> Result<bool, Failure>,
+) -> Result<Option<EntryNumber>, Failure> {
     while let Some(entry) = at {
         match graph.record(entry)?.kind {
             Kind::Meta if sets(entry)? => return Ok(Some(entry)),
@@ -184,8 +185,8 @@ pub(crate) fn marker(
 
 /// The checkpoints of a session, by the entries next to them.
 pub(crate) struct Places {
-    before: BTreeMap<u64, Checkpoint>,
-    behind: BTreeMap<u64, Vec<Checkpoint>>,
+    before: BTreeMap<EntryNumber, Checkpoint>,
+    behind: BTreeMap<EntryNumber, Vec<Checkpoint>>,
     has_markers: bool,
     replays: Replays,
 }
@@ -195,12 +196,13 @@ impl Places {
     pub(crate) fn since(
         store: &dyn Store,
         session: &Session,
-        entry: u64,
+        entry: EntryNumber,
     ) -> Result<Self, SessionError> {
-        let (mut before, mut behind) = (BTreeMap::new(), BTreeMap::<u64, Vec<Checkpoint>>::new());
+        let (mut before, mut behind) =
+            (BTreeMap::new(), BTreeMap::<EntryNumber, Vec<Checkpoint>>::new());
         let replays = Replays::of(store, session)?;
         // Entries that were written again have larger numbers than when they were met.
-        let entry = if replays.is_empty() { entry } else { 0 };
+        let entry = if replays.is_empty() { entry } else { EntryNumber::FIRST };
         for checkpoint in since(store, session, entry)? {
             match (checkpoint.before, checkpoint.place.head) {
                 (Some(turn), _) => {
@@ -217,9 +219,9 @@ impl Places {
     pub(crate) fn before(
         &self,
         graph: &dyn Graph,
-        entry: u64,
+        entry: EntryNumber,
     ) -> Result<Option<&Checkpoint>, Failure> {
-        let met = |entry: u64| self.before.get(&self.replays.first(entry));
+        let met = |entry: EntryNumber| self.before.get(&self.replays.first(entry));
         if let Some(found) = met(entry) {
             return Ok(Some(found));
         }
@@ -233,7 +235,7 @@ impl Places {
     }
 
     /// Returns the checkpoints that were put behind an entry.
-    pub(crate) fn behind(&self, entry: u64) -> &[Checkpoint] {
+    pub(crate) fn behind(&self, entry: EntryNumber) -> &[Checkpoint] {
         let entry = self.replays.first(entry);
         self.behind.get(&entry).map_or(&[], Vec::as_slice)
     }
@@ -255,7 +257,7 @@ fn own(
         on_path.entry(entry).or_insert(place);
     }
     let replays = Replays::of(store, session)?;
-    let on_path: BTreeMap<u64, usize> =
+    let on_path: BTreeMap<EntryNumber, usize> =
         on_path.into_iter().map(|(entry, place)| (replays.first(entry), place)).collect();
     let place = |found: &Checkpoint| found.before.and_then(|entry| on_path.get(&entry).copied());
     let candidates = found.into_iter().map(|(_, found)| found);

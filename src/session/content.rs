@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, io, ops::Range};
 
 use crate::{
-    model::{Entry, EntryId, GenerationNumber, LineId, Run},
+    model::{Entry, EntryId, EntryNumber, GenerationNumber, LineId, Run},
     session::{Damages, Session, SessionError},
     store::{SessionKey, Store, StoreError},
 };
 
 /// How many lines are asked for at a time.
-const BATCH: u64 = 256;
+const BATCH: usize = 256;
 
 /// Hands over the bytes of runs, the tail of the last one included, and returns how many they are.
 pub(crate) fn write(
@@ -54,9 +54,8 @@ fn write_from(
         let before = place.saturating_sub(run.start).min(run.count);
         let separators = run.gaps.iter(run.start, run.count);
         let mut separators = separators.skip(usize::try_from(before).unwrap_or(usize::MAX));
-        let end = run.first + run.count;
-        for from in (run.first + before..end).step_by(usize::try_from(BATCH).unwrap_or(1)) {
-            let batch: Vec<u64> = (from..end.min(from + BATCH)).collect();
+        for batch in EntryNumber::batches(run.first.plus(before)..run.entries().end, BATCH) {
+            let batch: Vec<EntryNumber> = EntryNumber::each(batch).collect();
             damages.each_line(store, session.key, &batch, &mut |_, line| {
                 let separator = separators.next().unwrap_or_default();
                 if let Some(line) = line {
@@ -117,12 +116,12 @@ pub(crate) fn bytes(
 pub(crate) fn alone(
     store: &dyn Store,
     session: SessionKey,
-    range: Range<u64>,
+    range: Range<EntryNumber>,
     damages: &Damages,
 ) -> Result<Vec<EntryId>, StoreError> {
     let entries = store.entries(session, range)?;
     let linked = entries.iter().filter(|entry| entry.link.is_some());
-    let linked: Vec<u64> = linked.map(|entry| entry.n).collect();
+    let linked: Vec<EntryNumber> = linked.map(|entry| entry.n).collect();
     let mut found = BTreeMap::new();
     damages.lines(store, session, &linked, &mut |n, line| {
         found.insert(n, EntryId::of(None, LineId::of(&line)));

@@ -6,7 +6,7 @@
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use crate::{
-    model::EntryId,
+    model::{EntryId, EntryNumber},
     session::{Session, SessionError, entry_ids},
     store::{SessionKey, Store, StoreError},
 };
@@ -22,7 +22,7 @@ pub struct Damaged {
 
 /// What a reader does about damaged lines: by default it fails at the first one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Damages(Option<Rc<RefCell<BTreeMap<u64, String>>>>);
+pub(crate) struct Damages(Option<Rc<RefCell<BTreeMap<EntryNumber, String>>>>);
 
 impl Damages {
     /// Has a reader go on behind damaged lines, which are gathered here.
@@ -35,8 +35,8 @@ impl Damages {
         &self,
         store: &dyn Store,
         session: SessionKey,
-        entries: &[u64],
-        each: &mut dyn FnMut(u64, Option<Vec<u8>>),
+        entries: &[EntryNumber],
+        each: &mut dyn FnMut(EntryNumber, Option<Vec<u8>>),
     ) -> Result<(), StoreError> {
         let mut failed = None;
         store.lines(session, entries, &mut |n, line| match line {
@@ -55,8 +55,8 @@ impl Damages {
         &self,
         store: &dyn Store,
         session: SessionKey,
-        entries: &[u64],
-        each: &mut dyn FnMut(u64, Vec<u8>),
+        entries: &[EntryNumber],
+        each: &mut dyn FnMut(EntryNumber, Vec<u8>),
     ) -> Result<(), StoreError> {
         self.each_line(store, session, entries, &mut |n, line| {
             if let Some(line) = line {
@@ -66,7 +66,7 @@ impl Damages {
     }
 
     /// Gathers the damage of an entry, unless the reader is to fail at it.
-    fn gather(&self, n: u64, error: StoreError) -> Result<(), StoreError> {
+    fn gather(&self, n: EntryNumber, error: StoreError) -> Result<(), StoreError> {
         match (&self.0, error) {
             (Some(gathered), StoreError::Corrupt { problem, .. }) => {
                 gathered.borrow_mut().insert(n, problem);
@@ -77,7 +77,7 @@ impl Damages {
     }
 
     /// Returns the damage of an entry, if it was met.
-    pub(crate) fn of(&self, n: u64) -> Option<String> {
+    pub(crate) fn of(&self, n: EntryNumber) -> Option<String> {
         self.0.as_ref().and_then(|gathered| gathered.borrow().get(&n).cloned())
     }
 
@@ -90,7 +90,7 @@ impl Damages {
         let Some(gathered) = &self.0 else { return Ok(Vec::new()) };
         let gathered = gathered.borrow();
         let ids = entry_ids(store, session, &gathered.keys().copied().collect())?;
-        let damaged = |(n, problem): (&u64, &String)| {
+        let damaged = |(n, problem): (&EntryNumber, &String)| {
             Some(Damaged { entry: *ids.get(n)?, problem: problem.clone() })
         };
         Ok(gathered.iter().filter_map(damaged).collect())

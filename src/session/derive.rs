@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     json::Raw,
-    model::{Card, Command, Kind, NameTag, Operation, Parent, Record, SessionName, Tie, Timestamp},
+    model::{
+        Card, Command, EntryNumber, Kind, NameTag, Operation, Parent, Record, SessionName, Tie,
+        Timestamp,
+    },
     session::SessionError,
     store::{SessionKey, Store},
     wire::{Envelope, Format, Graph, Link},
@@ -16,9 +19,9 @@ const TITLE: usize = 120;
 /// Derives records in the order of their numbers.
 #[derive(Default)]
 pub(crate) struct Deriver {
-    names: BTreeMap<NameTag, u64>,
+    names: BTreeMap<NameTag, EntryNumber>,
     /// The last answer of the store.
-    asked: Option<(NameTag, Option<u64>)>,
+    asked: Option<(NameTag, Option<EntryNumber>)>,
     pub(crate) records: Vec<Record>,
     pub(crate) twins: BTreeSet<NameTag>,
 }
@@ -29,7 +32,7 @@ impl Deriver {
         &mut self,
         tag: NameTag,
         held: Option<(&dyn Store, SessionKey)>,
-    ) -> Result<Option<u64>, SessionError> {
+    ) -> Result<Option<EntryNumber>, SessionError> {
         if let Some(entry) = self.names.get(&tag) {
             return Ok(Some(*entry));
         }
@@ -45,9 +48,9 @@ impl Deriver {
     /// Derives the record of the next entry; `before` is the entry before it in its file.
     pub(crate) fn add(
         &mut self,
-        n: u64,
+        n: EntryNumber,
         envelope: Envelope,
-        before: Option<u64>,
+        before: Option<EntryNumber>,
         held: Option<(&dyn Store, SessionKey)>,
     ) -> Result<(), SessionError> {
         let parent = match &envelope.parent {

@@ -2,7 +2,9 @@
 //!
 //! Invariant: a growth and a reading of its file say the same: the same entries, separators and tail.
 
-use crate::model::{EntryId, Gaps, GenerationNumber, LineId, Run, Running, line::Line};
+use crate::model::{
+    EntryId, EntryNumber, Gaps, GenerationNumber, LineId, Run, Running, line::Line,
+};
 
 /// A generation while it grows.
 #[derive(Clone, Debug)]
@@ -13,7 +15,7 @@ pub(crate) struct Growth {
     pub(crate) running: Running,
     pub(crate) tail: Vec<u8>,
     /// The entry before the next one.
-    pub(crate) last: Option<(u64, EntryId)>,
+    pub(crate) last: Option<(EntryNumber, EntryId)>,
     run: Option<Run>,
     runs: Vec<Run>,
     grown: bool,
@@ -36,7 +38,7 @@ impl Growth {
     }
 
     /// Takes up a generation that ends with a run, and whose last entry is this one.
-    pub(crate) fn at(end: &Run, last: Option<(u64, EntryId)>) -> Self {
+    pub(crate) fn at(end: &Run, last: Option<(EntryNumber, EntryId)>) -> Self {
         Self {
             entries: end.end(),
             bytes: end.bytes,
@@ -60,14 +62,14 @@ impl Growth {
     }
 
     /// Adds an entry whose line has `length` bytes.
-    pub(crate) fn place(&mut self, n: u64, id: EntryId, separator: &[u8], length: u64) {
+    pub(crate) fn place(&mut self, n: EntryNumber, id: EntryId, separator: &[u8], length: u64) {
         self.grown = true;
         self.bytes += separator.len() as u64 + length;
         self.running = self.running.then(separator, id);
         self.last = Some((n, id));
         let position = self.entries;
         self.entries += 1;
-        if self.run.as_ref().is_none_or(|run| run.first + run.count != n) {
+        if self.run.as_ref().is_none_or(|run| run.entries().end != n) {
             self.runs.extend(self.run.take());
         }
         let run = self.run.get_or_insert_with(|| Run {
@@ -98,8 +100,8 @@ impl Growth {
     }
 
     /// Returns the entries that were added here, in order.
-    pub(crate) fn sequence(&self) -> Vec<u64> {
-        self.runs.iter().chain(&self.run).flat_map(|run| run.first..run.first + run.count).collect()
+    pub(crate) fn sequence(&self) -> Vec<EntryNumber> {
+        self.runs.iter().chain(&self.run).flat_map(|run| EntryNumber::each(run.entries())).collect()
     }
 
     /// Returns the runs by which the generation grew so far.
@@ -116,7 +118,7 @@ impl Growth {
             None if self.grown => runs.push(Run {
                 generation: self.generation,
                 start: self.entries,
-                first: 0,
+                first: EntryNumber::default(),
                 count: 0,
                 gaps: Gaps::default(),
                 bytes: self.bytes,

@@ -1,12 +1,9 @@
 //! Ids: which entry a number stands for.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    model::EntryId,
+    model::{EntryId, EntryNumber},
     session::{Session, SessionError},
     store::Store,
 };
@@ -18,10 +15,10 @@ pub(crate) const NEAR: u64 = 64;
 pub(crate) fn entry_id(
     store: &dyn Store,
     session: &Session,
-    entry: Option<u64>,
+    entry: Option<EntryNumber>,
 ) -> Result<Option<EntryId>, SessionError> {
     let Some(n) = entry else { return Ok(None) };
-    let found = store.entries(session.key, n..n.saturating_add(1))?;
+    let found = store.entries(session.key, n.alone())?;
     Ok(found.first().map(|entry| entry.id))
 }
 
@@ -29,24 +26,12 @@ pub(crate) fn entry_id(
 pub fn entry_ids(
     store: &dyn Store,
     session: &Session,
-    wanted: &BTreeSet<u64>,
-) -> Result<BTreeMap<u64, EntryId>, SessionError> {
+    wanted: &BTreeSet<EntryNumber>,
+) -> Result<BTreeMap<EntryNumber, EntryId>, SessionError> {
     let mut ids = BTreeMap::new();
-    for range in near(wanted) {
+    for range in EntryNumber::ranges(wanted.iter().copied(), NEAR) {
         let entries = store.entries(session.key, range)?;
         ids.extend(entries.into_iter().map(|entry| (entry.n, entry.id)));
     }
     Ok(ids)
-}
-
-/// Returns stretches that hold all of these numbers and not many others.
-pub(crate) fn near(numbers: &BTreeSet<u64>) -> Vec<Range<u64>> {
-    let mut ranges: Vec<Range<u64>> = Vec::new();
-    for &n in numbers {
-        match ranges.last_mut() {
-            Some(range) if n < range.end + NEAR => range.end = n + 1,
-            _ => ranges.push(n..n + 1),
-        }
-    }
-    ranges
 }

@@ -16,7 +16,10 @@ use std::cmp::Reverse;
 
 use crate::{
     json::Raw,
-    model::{EntryId, IdPrefix, Kind, PlaceNumber, Position, SessionName, Tie, TieKind, Timestamp},
+    model::{
+        EntryId, EntryNumber, IdPrefix, Kind, PlaceNumber, Position, SessionName, Tie, TieKind,
+        Timestamp,
+    },
     session::{Damages, Elsewhere, Gap, Session, SessionError, View, ids::entry_id},
     store::Store,
     wire::Graph,
@@ -186,7 +189,7 @@ struct Side<'a> {
     session: &'a Session,
     view: View<'a>,
     /// The entries that a copy would hold too.
-    entries: Vec<u64>,
+    entries: Vec<EntryNumber>,
 }
 
 impl<'a> Side<'a> {
@@ -236,12 +239,16 @@ impl<'a> Side<'a> {
     }
 
     /// Returns the entry that another side has of one of these, if it has it.
-    fn met(&self, entry: u64, there: &Side<'_>) -> Result<Option<u64>, SessionError> {
+    fn met(
+        &self,
+        entry: EntryNumber,
+        there: &Side<'_>,
+    ) -> Result<Option<EntryNumber>, SessionError> {
         let store = there.view.store();
         let found = if let Some(name) = self.view.record(entry)?.name {
             store.named(there.session.key, name, name)?
         } else {
-            let own = store.entries(self.session.key, entry..entry + 1)?;
+            let own = store.entries(self.session.key, entry.alone())?;
             let Some(own) = own.first() else { return Ok(None) };
             store.find(there.session.key, &IdPrefix::whole(&own.id))?
         };
@@ -256,7 +263,10 @@ impl<'a> Side<'a> {
     }
 
     /// Returns the last entry that a copy shares with its original, here and there.
-    fn parting(&self, there: &Side<'_>) -> Result<(Option<u64>, Option<u64>), SessionError> {
+    fn parting(
+        &self,
+        there: &Side<'_>,
+    ) -> Result<(Option<EntryNumber>, Option<EntryNumber>), SessionError> {
         let kept = |side: &Side<'_>, n: usize| -> Result<Option<Vec<u8>>, SessionError> {
             let Some(&entry) = side.entries.get(n) else { return Ok(None) };
             let line = side.view.line(entry)?;
@@ -279,7 +289,7 @@ impl<'a> Side<'a> {
     }
 
     /// Returns the last record that was copied from a session, and its name there.
-    fn copied(&self, other: &str) -> Result<Option<(u64, String)>, SessionError> {
+    fn copied(&self, other: &str) -> Result<Option<(EntryNumber, String)>, SessionError> {
         let copied = |n: usize| -> Result<Option<String>, SessionError> {
             let Some(&entry) = self.entries.get(n) else { return Ok(None) };
             let line = self.view.line(entry)?;
@@ -292,7 +302,7 @@ impl<'a> Side<'a> {
     }
 
     /// Returns the last entry of a history that begins in this session.
-    fn before(&self, base: &Elsewhere) -> Result<Option<u64>, SessionError> {
+    fn before(&self, base: &Elsewhere) -> Result<Option<EntryNumber>, SessionError> {
         let of_file = self.view.of_file(&base.file)?;
         let (view, Some(end)) = (of_file.as_ref().unwrap_or(&self.view), base.ordinal) else {
             return Ok(None);
@@ -308,7 +318,7 @@ impl<'a> Side<'a> {
     }
 
     /// Returns the entry of a name.
-    fn named(&self, name: &str) -> Result<Option<u64>, SessionError> {
+    fn named(&self, name: &str) -> Result<Option<EntryNumber>, SessionError> {
         let tag = crate::model::NameTag::of(name);
         let found = self.view.store().named(self.session.key, tag, tag)?;
         Ok(found.last().copied())

@@ -15,7 +15,9 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use crate::{
     json::Raw,
-    model::{File, FileNumber, Generation, GenerationNumber, PlaceNumber, Position, State},
+    model::{
+        EntryNumber, File, FileNumber, Generation, GenerationNumber, PlaceNumber, Position, State,
+    },
     session::{Elsewhere, Gap, SessionError, View, elsewhere::Begins},
     store::StoreError,
     wire::{Base, FileName, Graph},
@@ -46,7 +48,7 @@ impl View<'_> {
     }
 
     /// Returns the entries of all files that lead here, those of the first one first.
-    pub(crate) fn lineage(&self) -> Result<Vec<u64>, SessionError> {
+    pub(crate) fn lineage(&self) -> Result<Vec<EntryNumber>, SessionError> {
         let mut files = Vec::new();
         self.climb(&mut |view| {
             files.push(view.sequence()?);
@@ -188,7 +190,7 @@ impl View<'_> {
         let (mut left, mut end) = (run.count, run.bytes);
         while end > bytes && left > 0 {
             let some = left.min(LOOKED);
-            let lengths = self.lengths(run.first + left - some..run.first + left)?;
+            let lengths = self.lengths(run.first.plus(left - some)..run.first.plus(left))?;
             for length in lengths.into_iter().rev() {
                 if end <= bytes {
                     break;

@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     json::Raw,
-    model::{Block, Checkpoint, CheckpointNumber, EntryId, Kind, Message, Timestamp},
+    model::{Block, Checkpoint, CheckpointNumber, EntryId, EntryNumber, Kind, Message, Timestamp},
     session::{
         Damaged, Damages, Session, SessionError, Target, View,
         checkpoints::{self, Places},
-        ranges,
     },
     store::{Store, whole_lines},
     wire::{Graph, Repair},
@@ -24,7 +23,7 @@ const RECENT_ENTRIES: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Its number in the session.
-    pub n: u64,
+    pub n: EntryNumber,
     /// Its id.
     pub id: EntryId,
     /// Its record's name.
@@ -98,9 +97,9 @@ pub fn log_all(
 ) -> Result<Log, SessionError> {
     let Some(view) = view(store, session, target)? else { return Ok(Log::default()) };
     let path = view.path(limit)?;
-    let on_path: BTreeSet<u64> = path.entries.iter().copied().collect();
+    let on_path: BTreeSet<EntryNumber> = path.entries.iter().copied().collect();
     // An entry off the conversation stands behind the entry of the path that it follows in the file.
-    let mut asides: BTreeMap<Option<u64>, Vec<u64>> = BTreeMap::new();
+    let mut asides: BTreeMap<Option<EntryNumber>, Vec<EntryNumber>> = BTreeMap::new();
     let mut before = None;
     for entry in view.lineage()? {
         if on_path.contains(&entry) {
@@ -124,7 +123,7 @@ fn read(
     store: &dyn Store,
     session: &Session,
     view: &View<'_>,
-    entries: &[u64],
+    entries: &[EntryNumber],
     repairs: Vec<Repair>,
 ) -> Result<Log, SessionError> {
     let lines = lines(store, session, view, entries)?;
@@ -153,12 +152,12 @@ pub(crate) fn lines(
     store: &dyn Store,
     session: &Session,
     view: &View<'_>,
-    entries: &[u64],
+    entries: &[EntryNumber],
 ) -> Result<Vec<Line>, SessionError> {
     let first = entries.iter().min();
     let places = first.map(|first| Places::since(store, session, *first)).transpose()?;
-    let mut ids: BTreeMap<u64, EntryId> = BTreeMap::new();
-    for range in ranges(entries) {
+    let mut ids: BTreeMap<EntryNumber, EntryId> = BTreeMap::new();
+    for range in EntryNumber::ranges(entries.iter().copied(), 1) {
         ids.extend(store.entries(session.key, range)?.into_iter().map(|entry| (entry.n, entry.id)));
     }
     let mut lines = Vec::with_capacity(entries.len());
@@ -199,7 +198,7 @@ pub(crate) fn entry_of(
     store: &dyn Store,
     session: &Session,
     target: &Target,
-) -> Result<Option<u64>, SessionError> {
+) -> Result<Option<EntryNumber>, SessionError> {
     let turns = checkpoints::turns(store, session, target.checkpoint.iter())?;
     let turn = turns.into_iter().next().flatten();
     // Entries before the checkpoint are counted from its place.
@@ -213,7 +212,7 @@ pub(crate) fn entry_of(
 pub fn messages(
     store: &dyn Store,
     session: &Session,
-    entry: u64,
+    entry: EntryNumber,
 ) -> Result<Vec<Message>, SessionError> {
     let mut messages = Vec::new();
     whole_lines(store, session.key, &[entry], &mut |_, line| {

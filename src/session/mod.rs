@@ -43,5 +43,5 @@ pub(crate) use oddities::REPEATED;
 pub use reader::{Reader, Renewed};
 pub use select::{Target, find_entry, find_place, find_session, short_name};
 pub use session::Session;
+pub(crate) use view::Pending;
 pub use view::View;
-pub(crate) use view::{Pending, ranges};

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    model::{Kind, NameTag, PlaceNumber, Position, Run},
+    model::{EntryNumber, Kind, NameTag, PlaceNumber, Position, Run},
     session::{Session, SessionError, View},
     store::Store,
     wire::Graph,
@@ -31,8 +31,8 @@ pub(crate) fn repeated(view: &View<'_>) -> Result<Vec<PlaceNumber>, SessionError
 pub(crate) fn oddities(
     store: &dyn Store,
     session: &Session,
-) -> Result<BTreeMap<&'static str, Vec<u64>>, SessionError> {
-    let mut found: BTreeMap<&'static str, BTreeSet<u64>> = BTreeMap::new();
+) -> Result<BTreeMap<&'static str, Vec<EntryNumber>>, SessionError> {
+    let mut found: BTreeMap<&'static str, BTreeSet<EntryNumber>> = BTreeMap::new();
     let nowhere = Position::default();
     let mut view = View::new(store, session, nowhere, None);
     let mut newest = BTreeMap::new();

@@ -5,7 +5,7 @@
 //! ```
 
 use crate::{
-    model::OperationNumber,
+    model::{EntryNumber, OperationNumber},
     session::{Session, SessionError},
     store::Store,
 };
@@ -14,12 +14,11 @@ use crate::{
 pub(crate) fn chain(
     store: &dyn Store,
     session: &Session,
-    entry: u64,
-) -> Result<Vec<(OperationNumber, u64)>, SessionError> {
+    entry: EntryNumber,
+) -> Result<Vec<(OperationNumber, EntryNumber)>, SessionError> {
     let mut chain = Vec::new();
     let mut at = entry;
-    while let Some((operation, found)) = store.origins(session.key, at..at.saturating_add(1))?.pop()
-    {
+    while let Some((operation, found)) = store.origins(session.key, at.alone())?.pop() {
         // A store whose origins form a circle is damaged, and no reason to walk for ever.
         if found.origin >= at && chain.iter().any(|(_, seen)| *seen == found.origin) {
             break;
@@ -31,6 +30,10 @@ pub(crate) fn chain(
 }
 
 /// Returns the first origin of an entry, or the entry itself.
-pub(crate) fn first(store: &dyn Store, session: &Session, entry: u64) -> Result<u64, SessionError> {
+pub(crate) fn first(
+    store: &dyn Store,
+    session: &Session,
+    entry: EntryNumber,
+) -> Result<EntryNumber, SessionError> {
     Ok(chain(store, session, entry)?.last().map_or(entry, |(_, origin)| *origin))
 }

@@ -162,10 +162,16 @@ fn came_since(state: &State, left: Option<Position>, now: Option<Position>) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Bulk, Facts, GenerationNumber, Move, SessionName, StoreId, Timestamp};
+    use crate::model::{
+        Bulk, EntryNumber, Facts, GenerationNumber, Move, SessionName, StoreId, Timestamp,
+    };
 
     fn at(head: u64) -> Position {
-        Position { generation: GenerationNumber::FIRST, head: Some(head), horizon: head }
+        Position {
+            generation: GenerationNumber::FIRST,
+            head: Some(EntryNumber::new(head)),
+            horizon: head,
+        }
     }
 
     fn state(branches: &[(&str, u64)]) -> State {
@@ -188,13 +194,15 @@ mod tests {
         let sealed = Operation::seal(
             (StoreId::default(), &SessionName { format: String::new(), id: String::new() }),
             None,
-            (OperationNumber::new(2), Timestamp::default(), 1),
+            (OperationNumber::new(2), Timestamp::default(), EntryNumber::FIRST),
             command,
             facts,
             &Bulk::default(),
         );
         let (steps, left) = take_back(state, &sealed);
-        let head = |(name, to): (String, Option<Position>)| (name, to.and_then(|to| to.head));
+        let head = |(name, to): (String, Option<Position>)| {
+            (name, to.and_then(|to| to.head).map(EntryNumber::get))
+        };
         (steps.branches.into_iter().map(head).collect(), left)
     }
 

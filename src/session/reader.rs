@@ -4,7 +4,7 @@
 //! Invariant: a renewed reader shows the same as a new one.
 
 use crate::{
-    model::{OperationId, Position},
+    model::{EntryNumber, OperationId, Position},
     session::{
         Damages, Session, SessionError, View,
         lines::{Line, is_aside, lines},
@@ -30,7 +30,7 @@ pub struct Reader {
     /// Where the branch stands.
     position: Option<Position>,
     /// The entries of the conversation that were read so far, the last one first.
-    read: Vec<u64>,
+    read: Vec<EntryNumber>,
     /// How many entries of the path these were found among.
     asked: usize,
     /// Whether the entries that were read are all.
@@ -52,7 +52,7 @@ pub enum Renewed {
 enum Fresh {
     Same,
     /// These, the last one first.
-    Grown(Vec<u64>),
+    Grown(Vec<EntryNumber>),
     Moved,
 }
 
@@ -139,7 +139,8 @@ impl Reader {
             self.asked = self.asked.saturating_mul(2).max(wanted).max(FIRST);
             (self.read, self.is_whole) = conversation(&view, self.asked)?;
         }
-        let mut entries: Vec<u64> = self.read.iter().skip(skipped).take(count).copied().collect();
+        let mut entries: Vec<EntryNumber> =
+            self.read.iter().skip(skipped).take(count).copied().collect();
         entries.reverse();
         lines(store, &self.session, &view, &entries)
     }
@@ -153,7 +154,7 @@ impl Reader {
 
 /// Returns those of the last entries of a path that are part of the conversation, the last one first, and whether these
 /// are all of them.
-fn conversation(view: &View<'_>, asked: usize) -> Result<(Vec<u64>, bool), SessionError> {
+fn conversation(view: &View<'_>, asked: usize) -> Result<(Vec<EntryNumber>, bool), SessionError> {
     let path = view.path(asked)?.entries;
     let is_whole = path.len() < asked;
     let mut entries = Vec::with_capacity(path.len());

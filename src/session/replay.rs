@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    model::{Command, OperationNumber, Position},
+    model::{Command, EntryNumber, OperationNumber, Position},
     session::{Session, SessionError, View},
     store::Store,
     wire::Graph,
@@ -20,11 +20,11 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Replays {
     /// The entry that each entry stands in the place of.
-    origins: BTreeMap<u64, u64>,
+    origins: BTreeMap<EntryNumber, EntryNumber>,
     /// The entry that stands in the place of each entry.
-    successors: BTreeMap<u64, u64>,
+    successors: BTreeMap<EntryNumber, EntryNumber>,
     /// The entries that were cut.
-    pub(crate) cut: BTreeSet<u64>,
+    pub(crate) cut: BTreeSet<EntryNumber>,
     /// Each position that was written again and its new place, after the operation that did so.
     moves: Vec<(OperationNumber, Position, Position)>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Replays {
 impl Replays {
     /// Gathers the replays of a session; one that was never replayed costs a question.
     pub(crate) fn of(store: &dyn Store, session: &Session) -> Result<Self, SessionError> {
-        let found = store.origins(session.key, 0..u64::MAX)?;
+        let found = store.origins(session.key, EntryNumber::ALL)?;
         let mut replays = Self::default();
         if found.is_empty() {
             return Ok(replays);
@@ -65,12 +65,12 @@ impl Replays {
     }
 
     /// Returns the first entry that this one stands in the place of, or itself.
-    pub(crate) fn first(&self, entry: u64) -> u64 {
+    pub(crate) fn first(&self, entry: EntryNumber) -> EntryNumber {
         end(&self.origins, entry, |_| true)
     }
 
     /// Returns the last of some entries that stands in the place of this one, or itself.
-    pub(crate) fn last(&self, entry: u64, among: &BTreeSet<u64>) -> u64 {
+    pub(crate) fn last(&self, entry: EntryNumber, among: &BTreeSet<EntryNumber>) -> EntryNumber {
         end(&self.successors, entry, |entry| among.contains(&entry))
     }
 
@@ -109,7 +109,11 @@ impl Replays {
 }
 
 /// Follows steps from a number as long as they lead to wanted ones; no number is passed twice.
-fn end(steps: &BTreeMap<u64, u64>, from: u64, wanted: impl Fn(u64) -> bool) -> u64 {
+fn end(
+    steps: &BTreeMap<EntryNumber, EntryNumber>,
+    from: EntryNumber,
+    wanted: impl Fn(EntryNumber) -> bool,
+) -> EntryNumber {
     let (mut at, mut best) = (from, from);
     for _ in 0..=steps.len() {
         let Some(&next) = steps.get(&at) else { break };

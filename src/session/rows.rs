@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::{
     json::Raw,
     model::{
-        Bulk, Card, GenerationNumber, Kind, NameTag, Operation, OperationNumber, Parent, Position,
-        Record, Run, State, Tagged, Tie,
+        Bulk, Card, EntryNumber, GenerationNumber, Kind, NameTag, Operation, OperationNumber,
+        Parent, Position, Record, Run, State, Tagged, Tie,
     },
     session::{Deriver, Session, SessionError, View, derive},
     store::{Derived, Store, StoreError},
@@ -28,9 +28,8 @@ pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, S
     let before = befores(store, session, state.entries())?;
     let mut deriver = Deriver::default();
     let mut failed = None;
-    let end = state.entries() + 1;
-    for from in (1..end).step_by(BATCH) {
-        let entries: Vec<u64> = (from..(from + BATCH as u64).min(end)).collect();
+    for batch in EntryNumber::batches(EntryNumber::FIRST..state.next_entry(), BATCH) {
+        let entries: Vec<EntryNumber> = EntryNumber::each(batch).collect();
         store.lines(session.key, &entries, &mut |n, bytes| {
             let Ok(bytes) = bytes else {
                 let record = lost(store, session, n);
@@ -42,8 +41,8 @@ pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, S
             let envelope =
                 record.map_or_else(Envelope::opaque, |record| session.format.envelope(record));
             derive::see_entry(&mut card, envelope.kind, envelope.time, record, session.format);
-            let index = usize::try_from(n - 1).unwrap_or(usize::MAX);
-            let added = deriver.add(n, envelope, before.get(index).copied().flatten(), None);
+            let previous = n.index().and_then(|index| before.get(index).copied().flatten());
+            let added = deriver.add(n, envelope, previous, None);
             failed = failed.take().or(added.err());
         })?;
     }
@@ -60,8 +59,8 @@ pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, S
 }
 
 /// Returns the record of an entry whose line is lost: as it was derived while there was a line, if that can be read.
-fn lost(store: &dyn Store, session: &Session, n: u64) -> Record {
-    let kept = store.records(session.key, n..n + 1).ok().and_then(|mut kept| kept.pop());
+fn lost(store: &dyn Store, session: &Session, n: EntryNumber) -> Record {
+    let kept = store.records(session.key, n.alone()).ok().and_then(|mut kept| kept.pop());
     kept.unwrap_or(Record {
         n,
         kind: Kind::Opaque,
@@ -128,14 +127,14 @@ fn befores(
     store: &dyn Store,
     session: &Session,
     entries: u64,
-) -> Result<Vec<Option<u64>>, SessionError> {
+) -> Result<Vec<Option<EntryNumber>>, SessionError> {
     let mut before = vec![None; usize::try_from(entries).unwrap_or(0)];
     let mut met = vec![false; before.len()];
     let runs = store.growths(session.key, OperationNumber::ALL)?;
-    let mut last: BTreeMap<GenerationNumber, u64> = BTreeMap::new();
+    let mut last: BTreeMap<GenerationNumber, EntryNumber> = BTreeMap::new();
     for (_, run) in &runs {
-        for entry in run.first..run.first + run.count {
-            let index = usize::try_from(entry.saturating_sub(1)).unwrap_or(usize::MAX);
+        for entry in EntryNumber::each(run.entries()) {
+            let index = entry.index().unwrap_or(usize::MAX);
             let previous = last.insert(run.generation, entry);
             if let (Some(before), Some(met)) = (before.get_mut(index), met.get_mut(index))
                 && !*met
@@ -146,8 +145,8 @@ fn befores(
     }
     // An entry in no generation knows the one before it by its link alone.
     for (index, _) in met.iter().enumerate().filter(|(_, met)| !**met) {
-        let n = index as u64 + 1;
-        let entry = store.entries(session.key, n..n + 1)?;
+        let n = EntryNumber::FIRST.plus(index as u64);
+        let entry = store.entries(session.key, n.alone())?;
         if let (Some(before), [entry]) = (before.get_mut(index), entry.as_slice()) {
             *before = entry.link;
         }
@@ -163,7 +162,7 @@ pub(crate) fn read_stored(
     let key = session.key;
     let read = || {
         Ok(Derived {
-            records: store.records(key, 1..u64::MAX)?,
+            records: store.records(key, EntryNumber::ALL)?,
             twins: store.twins(key)?,
             ties: store.ties(key)?,
             card: store.card(key)?,
@@ -184,14 +183,14 @@ pub(crate) fn digest(derived: &Derived) -> [u8; 32] {
     };
     for record in &derived.records {
         let Record { n, kind, name, parent, time, hint } = record;
-        hasher.update(&n.to_le_bytes()).update(&[kind.code()]);
+        hasher.update(&n.get().to_le_bytes()).update(&[kind.code()]);
         number(&mut hasher, name.map(NameTag::get));
         number(
             &mut hasher,
             match parent {
                 Parent::Root => None,
                 Parent::Missing => Some(0),
-                Parent::Entry(n) => Some(*n),
+                Parent::Entry(n) => Some(n.get()),
             },
         );
         number(&mut hasher, time.map(|time| time.0.cast_unsigned()));

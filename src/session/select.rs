@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use crate::{
     json::Raw,
-    model::{Checkpoint, IdPrefix, NameTag, Position},
+    model::{Checkpoint, EntryNumber, IdPrefix, NameTag, Position},
     session::{Damages, Session, SessionError, View, checkpoints, listing},
     store::{Listed, SessionFilter, Store, StoreError},
     wire::{self, Graph},
@@ -35,7 +35,7 @@ pub struct Target {
 
 impl Target {
     /// Returns the entry, or `None` before the first.
-    pub fn entry(&self) -> Option<u64> {
+    pub fn entry(&self) -> Option<EntryNumber> {
         self.position.head
     }
 }
@@ -237,7 +237,7 @@ fn find_base(store: &dyn Store, session: &Session, wanted: &str) -> Result<Targe
         many => {
             let mut matches = Vec::new();
             for &n in many.iter().take(LISTED) {
-                let entry = store.entries(session.key, n..n + 1)?;
+                let entry = store.entries(session.key, n.alone())?;
                 matches.extend(entry.iter().map(|entry| format!("{:.12}", entry.id)));
             }
             Err(SessionError::AmbiguousEntry { wanted: wanted.to_owned(), matches })
@@ -246,14 +246,18 @@ fn find_base(store: &dyn Store, session: &Session, wanted: &str) -> Result<Targe
 }
 
 /// Returns the entries whose id or whose record's name begins with a word; of a name with several entries, the last.
-fn by_id(store: &dyn Store, session: &Session, wanted: &str) -> Result<Vec<u64>, SessionError> {
+fn by_id(
+    store: &dyn Store,
+    session: &Session,
+    wanted: &str,
+) -> Result<Vec<EntryNumber>, SessionError> {
     let mut found = match IdPrefix::parse(wanted) {
         Some(prefix) => store.find(session.key, &prefix)?,
         None => Vec::new(),
     };
     let (low, high) = NameTag::bounds(wanted);
     let candidates = store.named(session.key, low, high)?;
-    let mut bearers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    let mut bearers: BTreeMap<String, Vec<EntryNumber>> = BTreeMap::new();
     let mut damaged = Vec::new();
     Damages::gathered().each_line(store, session.key, &candidates, &mut |n, line| {
         let Some(line) = line else {
@@ -267,7 +271,7 @@ fn by_id(store: &dyn Store, session: &Session, wanted: &str) -> Result<Vec<u64>,
     })?;
     for n in damaged {
         // Of a damaged record its tag is left, which tells a whole name.
-        let record = store.records(session.key, n..n + 1)?.pop();
+        let record = store.records(session.key, n.alone())?.pop();
         if record.and_then(|record| record.name) == Some(NameTag::of(wanted)) {
             bearers.entry(wanted.to_owned()).or_default().push(n);
         }
@@ -289,8 +293,8 @@ fn by_id(store: &dyn Store, session: &Session, wanted: &str) -> Result<Vec<u64>,
 fn seen(
     store: &dyn Store,
     session: &Session,
-    bearers: &[u64],
-) -> Result<Option<u64>, SessionError> {
+    bearers: &[EntryNumber],
+) -> Result<Option<EntryNumber>, SessionError> {
     if let ([] | [_], last) = (bearers, bearers.last()) {
         return Ok(last.copied());
     }
@@ -305,20 +309,24 @@ fn seen(
 }
 
 /// Returns a position from which an entry is seen: in the current generation if it is there, else in the newest that has it.
-fn place(store: &dyn Store, session: &Session, entry: u64) -> Result<Position, SessionError> {
+fn place(
+    store: &dyn Store,
+    session: &Session,
+    entry: EntryNumber,
+) -> Result<Position, SessionError> {
     let tip = store.state(session.key)?;
     let current = tip.position().map(|at| at.generation);
     let others = tip.next_generation().earlier();
     let others = others.rev().filter(|n| Some(*n) != current);
     for generation in current.into_iter().chain(others) {
         let runs = store.runs(session.key, generation, 0)?;
-        if runs.iter().any(|run| run.first <= entry && entry < run.first + run.count) {
+        if runs.iter().any(|run| run.entries().contains(&entry)) {
             let horizon = runs.last().map_or(0, crate::model::Run::end);
             return Ok(Position { generation, head: Some(entry), horizon });
         }
     }
     // An entry that lies in no generation, such as a result that was cut as it was appended.
-    let held = store.origins(session.key, 0..u64::MAX)?;
+    let held = store.origins(session.key, EntryNumber::ALL)?;
     match held.iter().find(|(_, origin)| origin.origin == entry) {
         Some(_) => Ok(Position { head: Some(entry), ..Position::default() }),
         None => Err(SessionError::NoEntry(entry.to_string())),

@@ -2,7 +2,7 @@
 
 use crate::{
     dag::Web,
-    model::Kind,
+    model::{EntryNumber, Kind},
     session::{SessionError, View, replay::Replays},
     wire::Graph,
 };
@@ -10,8 +10,8 @@ use crate::{
 /// Entries that stand behind each other and are shown as one.
 pub(crate) struct Stretch {
     /// The first entry that is part of the conversation, or the first.
-    pub(crate) said: u64,
-    pub(crate) last: u64,
+    pub(crate) said: EntryNumber,
+    pub(crate) last: EntryNumber,
     pub(crate) entries: u64,
     pub(crate) cut: u64,
     pub(crate) parents: Vec<usize>,
@@ -22,11 +22,11 @@ pub(crate) struct Stretch {
 
 /// Returns the stretches of a web, in which the entries behind a turn are part of it.
 pub(crate) fn stretches(
-    web: &Web,
+    web: &Web<EntryNumber>,
     view: &View<'_>,
     replays: &Replays,
     all: bool,
-    ends: impl Fn(u64) -> bool,
+    ends: impl Fn(EntryNumber) -> bool,
 ) -> Result<Vec<Stretch>, SessionError> {
     // Which stretch an entry belongs to, the oldest first.
     let mut owner = vec![0; web.nodes.len()];
@@ -92,7 +92,7 @@ pub(crate) fn stretches(
 }
 
 /// Folds a bare stretch that leads to one stretch only into that one; each stretch stands behind its parents.
-fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(u64) -> bool) {
+fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(EntryNumber) -> bool) {
     let mut children = vec![0usize; stretches.len()];
     for &parent in stretches.iter().flat_map(|stretch| &stretch.parents) {
         children[parent] += 1;
@@ -150,15 +150,16 @@ mod tests {
         ) {
             let stretch = |(n, (parents, is_bare, _)): (usize, &(BTreeSet<usize>, bool, bool))| {
                 let parents = parents.iter().copied().filter(|parent| *parent < n).collect();
-                let n = n as u64;
+                let n = EntryNumber::new(n as u64);
                 let is_bare = *is_bare;
                 Stretch { said: n, last: n, entries: 1, cut: 0, parents, is_leaf: false, is_bare }
             };
             let before: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
             let mut after: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
             let mut owner: Vec<usize> = (0..before.len()).collect();
-            let is_end = |n: u64| stretches[usize::try_from(n).unwrap()].2;
-            fold_bare(&mut after, &mut owner, &is_end);
+            let is_end = |n: usize| stretches[n].2;
+            let ends = |n: EntryNumber| is_end(usize::try_from(n.get()).unwrap());
+            fold_bare(&mut after, &mut owner, &ends);
             let children = |n: usize| -> Vec<usize> {
                 (0..before.len()).filter(|child| before[*child].parents.contains(&n)).collect()
             };
@@ -166,7 +167,7 @@ mod tests {
                 // Where it goes, one step after the other.
                 let mut into = n;
                 while let ([child], true, false) =
-                    (children(into).as_slice(), before[into].is_bare, is_end(into as u64))
+                    (children(into).as_slice(), before[into].is_bare, is_end(into))
                 {
                     into = *child;
                 }
@@ -186,8 +187,8 @@ mod tests {
         // A root, and 100,000 bare stretches behind it that all lead to the last one.
         let count = 100_000;
         let bare = |parents| Stretch {
-            said: 0,
-            last: 0,
+            said: EntryNumber::default(),
+            last: EntryNumber::default(),
             entries: 1,
             cut: 0,
             parents,

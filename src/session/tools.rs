@@ -2,7 +2,7 @@
 
 use crate::{
     json::Raw,
-    model::{Block, Kind, Message},
+    model::{Block, EntryNumber, Kind, Message},
     session::SessionError,
     wire::{Format, Graph},
 };
@@ -14,7 +14,7 @@ pub(crate) const CALL_WITHIN: usize = 64;
 pub(crate) fn tool(
     graph: &dyn Graph,
     format: &dyn Format,
-    entries: &[u64],
+    entries: &[EntryNumber],
     call: &str,
 ) -> Result<Option<String>, SessionError> {
     for &entry in entries.iter().rev() {

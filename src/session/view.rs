@@ -11,8 +11,8 @@ use std::{
 use crate::{
     json::Raw,
     model::{
-        Bulk, EntryId, Facts, GenerationNumber, Kind, LineId, NameTag, Parent, PlaceNumber,
-        Position, Record, Run,
+        Bulk, EntryId, EntryNumber, Facts, GenerationNumber, Kind, LineId, NameTag, Parent,
+        PlaceNumber, Position, Record, Run,
     },
     session::{Damages, Session, SessionError, content, elsewhere::Begins},
     store::{NewLine, SessionKey, Store, StoreError},
@@ -24,21 +24,21 @@ const CHUNK: u64 = 1024;
 
 /// The rows that a change has gathered and not committed yet.
 pub(crate) struct Pending<'a> {
-    pub(crate) first: u64,
+    pub(crate) first: EntryNumber,
     pub(crate) facts: &'a Facts,
     pub(crate) bulk: &'a Bulk,
     pub(crate) records: &'a [Record],
     pub(crate) lines: &'a [NewLine],
     pub(crate) twins: &'a BTreeSet<NameTag>,
     pub(crate) runs: Vec<Run>,
-    pub(crate) names: OnceCell<BTreeMap<NameTag, Vec<u64>>>,
+    pub(crate) names: OnceCell<BTreeMap<NameTag, Vec<EntryNumber>>>,
 }
 
 impl Pending<'_> {
     /// Returns the entries whose records have this tag.
-    fn named(&self, tag: NameTag) -> Vec<u64> {
+    fn named(&self, tag: NameTag) -> Vec<EntryNumber> {
         let names = self.names.get_or_init(|| {
-            let mut names: BTreeMap<NameTag, Vec<u64>> = BTreeMap::new();
+            let mut names: BTreeMap<NameTag, Vec<EntryNumber>> = BTreeMap::new();
             for record in self.records {
                 if let Some(name) = record.name {
                     names.entry(name).or_default().push(record.n);
@@ -49,8 +49,8 @@ impl Pending<'_> {
         names.get(&tag).cloned().unwrap_or_default()
     }
 
-    fn index(&self, entry: u64) -> Option<usize> {
-        usize::try_from(entry.checked_sub(self.first)?).ok()
+    fn index(&self, entry: EntryNumber) -> Option<usize> {
+        entry.index_from(self.first)
     }
 
     /// Returns the same, with the runs of another generation.
@@ -71,10 +71,10 @@ pub struct View<'a> {
     runs: OnceCell<Vec<Run>>,
     places: OnceCell<Places>,
     twins: OnceCell<BTreeSet<NameTag>>,
-    named: RefCell<BTreeMap<NameTag, Option<u64>>>,
+    named: RefCell<BTreeMap<NameTag, Option<EntryNumber>>>,
     bearers: RefCell<BTreeMap<NameTag, Bearers>>,
     /// The parents of the entries whose parent is found by its name.
-    parents: RefCell<BTreeMap<u64, Option<u64>>>,
+    parents: RefCell<BTreeMap<EntryNumber, Option<EntryNumber>>>,
     records: RefCell<BTreeMap<u64, Vec<Record>>>,
     pub(super) pending: Option<Pending<'a>>,
     before: OnceCell<Box<View<'a>>>,
@@ -169,9 +169,7 @@ impl<'a> View<'a> {
                 run.count = run.count.min(self.position.horizon.saturating_sub(run.start));
                 match joined.last_mut() {
                     _ if run.count == 0 => {}
-                    Some(last)
-                        if last.first + last.count == run.first && plain(last) && plain(&run) =>
-                    {
+                    Some(last) if last.entries().end == run.first && plain(last) && plain(&run) => {
                         last.count += run.count;
                         (last.bytes, last.running, last.tail) = (run.bytes, run.running, run.tail);
                     }
@@ -184,8 +182,8 @@ impl<'a> View<'a> {
     }
 
     /// Returns the entries of the generation within the horizon, in order.
-    pub fn sequence(&self) -> Result<Vec<u64>, StoreError> {
-        Ok(self.runs()?.iter().flat_map(|run| run.first..run.first + run.count).collect())
+    pub fn sequence(&self) -> Result<Vec<EntryNumber>, StoreError> {
+        Ok(self.runs()?.iter().flat_map(|run| EntryNumber::each(run.entries())).collect())
     }
 
     fn key(&self) -> Result<SessionKey, StoreError> {
@@ -205,15 +203,15 @@ impl<'a> View<'a> {
     }
 
     /// Returns, for each of these entries, the id that its line has by itself, wherever it stands.
-    pub(crate) fn alone(&self, entries: &[u64]) -> Result<Vec<EntryId>, SessionError> {
-        let first = self.pending.as_ref().map_or(u64::MAX, |pending| pending.first);
+    pub(crate) fn alone(&self, entries: &[EntryNumber]) -> Result<Vec<EntryId>, SessionError> {
+        let first = self.pending.as_ref().map_or(EntryNumber::ALL.end, |pending| pending.first);
         let mut ids = Vec::with_capacity(entries.len());
-        for range in ranges(entries) {
+        for range in EntryNumber::ranges(entries.iter().copied(), 1) {
             let held = range.start..range.end.min(first);
             if !held.is_empty() {
                 ids.extend(content::alone(self.store, self.key()?, held, &self.damages)?);
             }
-            for entry in range.start.max(first)..range.end {
+            for entry in EntryNumber::each(range.start.max(first)..range.end) {
                 ids.push(EntryId::of(None, LineId::of(&self.line(entry)?)));
             }
         }
@@ -238,7 +236,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the entry that has the name of this one here: where several have it, the last one in this generation.
-    pub(crate) fn bearer(&self, entry: u64) -> Result<u64, SessionError> {
+    pub(crate) fn bearer(&self, entry: EntryNumber) -> Result<EntryNumber, SessionError> {
         match self.record(entry)?.name {
             Some(name) if self.twins()?.contains(&name) => Ok(self.named(name)?.unwrap_or(entry)),
             _ => Ok(entry),
@@ -255,10 +253,10 @@ impl<'a> View<'a> {
     }
 
     /// Returns how many bytes the line of each of these entries has.
-    pub(super) fn lengths(&self, entries: Range<u64>) -> Result<Vec<u64>, StoreError> {
+    pub(super) fn lengths(&self, entries: Range<EntryNumber>) -> Result<Vec<u64>, StoreError> {
         let first = self.pending.as_ref().map_or(entries.end, |pending| pending.first);
         let held = entries.start..entries.end.min(first);
-        let fresh = entries.start.max(first)..entries.end;
+        let fresh = EntryNumber::each(entries.start.max(first)..entries.end);
         let mut lengths = Vec::new();
         if !held.is_empty() {
             lengths.extend(self.store.lengths(self.key()?, held)?);
@@ -272,9 +270,9 @@ impl<'a> View<'a> {
     }
 
     /// Returns the last boundary among the entries with these numbers.
-    fn last_boundary(&self, entries: Range<u64>) -> Result<Option<u64>, Failure> {
-        let first = self.pending.as_ref().map_or(u64::MAX, |pending| pending.first);
-        for entry in (entries.start.max(first)..entries.end).rev() {
+    fn last_boundary(&self, entries: Range<EntryNumber>) -> Result<Option<EntryNumber>, Failure> {
+        let first = self.pending.as_ref().map_or(EntryNumber::ALL.end, |pending| pending.first);
+        for entry in EntryNumber::each(entries.start.max(first)..entries.end).rev() {
             if self.record(entry)?.kind == Kind::Boundary {
                 return Ok(Some(entry));
             }
@@ -284,14 +282,14 @@ impl<'a> View<'a> {
     }
 
     /// Returns the name of the record that an entry says it follows.
-    fn followed(&self, entry: u64) -> Result<Option<String>, Failure> {
+    fn followed(&self, entry: EntryNumber) -> Result<Option<String>, Failure> {
         let line = self.line(entry)?;
         let link = Raw::object(&line).map(|record| self.format.envelope(record).parent);
         Ok(if let Some(Link::Named(name)) = link { Some(name) } else { None })
     }
 
     /// Returns the entry that an entry follows, if its parent's name has this tag.
-    fn follows(&self, entry: u64, tag: NameTag) -> Result<Option<u64>, Failure> {
+    fn follows(&self, entry: EntryNumber, tag: NameTag) -> Result<Option<EntryNumber>, Failure> {
         if !self.bearers.borrow().contains_key(&tag) {
             let found = self.bearers_of(tag)?;
             self.bearers.borrow_mut().insert(tag, found);
@@ -306,7 +304,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the entries within the horizon whose records have this tag, each behind its place, in order.
-    fn tagged(&self, tag: NameTag) -> Result<Vec<(PlaceNumber, u64)>, Failure> {
+    fn tagged(&self, tag: NameTag) -> Result<Vec<(PlaceNumber, EntryNumber)>, Failure> {
         let held = self.key.map(|key| self.store.named(key, tag, tag)).transpose()?;
         let mut entries = held.unwrap_or_default();
         entries.extend(self.pending.iter().flat_map(|pending| pending.named(tag)));
@@ -341,15 +339,15 @@ impl<'a> View<'a> {
 /// The last entry within the horizon of each name of a tag.
 enum Bearers {
     /// All entries of the tag have one name.
-    Alike(Option<u64>),
+    Alike(Option<EntryNumber>),
     /// They have several.
-    Apart(BTreeMap<String, u64>),
+    Apart(BTreeMap<String, EntryNumber>),
 }
 
 /// Where the entries of a generation stand, and how.
 struct Places {
     /// Stretches that do not overlap, by their first entry: the entry behind the last, and the place of the first.
-    last: BTreeMap<u64, (u64, PlaceNumber)>,
+    last: BTreeMap<EntryNumber, (EntryNumber, PlaceNumber)>,
     /// The places that begin on the physical line of the one before, in order.
     glued: Vec<Range<PlaceNumber>>,
 }
@@ -359,17 +357,19 @@ impl Places {
         let mut last = BTreeMap::new();
         let mut glued = Vec::new();
         for run in runs.iter().rev() {
-            let end = run.first + run.count;
+            let end = run.entries().end;
             // The later place in the file counts; only the part of the run that has none is added.
             let taken = last.range(..run.first).next_back();
             let mut from = taken.map_or(run.first, |(_, &(behind, _))| run.first.max(behind));
-            let taken: Vec<(u64, u64)> = last
+            let taken: Vec<(EntryNumber, EntryNumber)> = last
                 .range(run.first..end)
-                .map(|(&first, &(behind, _)): (&u64, &(u64, PlaceNumber))| (first, behind))
+                .map(|(&first, &(behind, _)): (&EntryNumber, &(EntryNumber, PlaceNumber))| {
+                    (first, behind)
+                })
                 .collect();
             for (first, behind) in taken.into_iter().chain([(end, end)]) {
                 if from < first {
-                    last.insert(from, (first, PlaceNumber::new(run.start + (from - run.first))));
+                    last.insert(from, (first, PlaceNumber::new(run.start + from.since(run.first))));
                 }
                 from = from.max(behind);
             }
@@ -386,27 +386,15 @@ impl Places {
         Self { last, glued }
     }
 
-    fn place(&self, entry: u64) -> Option<PlaceNumber> {
+    fn place(&self, entry: EntryNumber) -> Option<PlaceNumber> {
         let (first, (behind, place)) = self.last.range(..=entry).next_back()?;
-        (entry < *behind).then(|| place.plus(entry - first))
+        (entry < *behind).then(|| place.plus(entry.since(*first)))
     }
 
     fn is_glued(&self, place: PlaceNumber) -> bool {
         let after = self.glued.partition_point(|range| range.start <= place);
         after.checked_sub(1).and_then(|i| self.glued.get(i)).is_some_and(|at| at.contains(&place))
     }
-}
-
-/// Returns the stretches of consecutive numbers in a list.
-pub(crate) fn ranges(entries: &[u64]) -> Vec<std::ops::Range<u64>> {
-    let mut ranges: Vec<std::ops::Range<u64>> = Vec::new();
-    for &entry in entries {
-        match ranges.last_mut() {
-            Some(range) if range.end == entry => range.end += 1,
-            _ => ranges.push(entry..entry + 1),
-        }
-    }
-    ranges
 }
 
 /// Returns whether a run has only usual separators behind its first entry, so that a longer run may hold it.
@@ -419,7 +407,7 @@ impl Graph for View<'_> {
         PlaceNumber::new(self.position.horizon)
     }
 
-    fn at(&self, place: PlaceNumber) -> Result<Option<u64>, Failure> {
+    fn at(&self, place: PlaceNumber) -> Result<Option<EntryNumber>, Failure> {
         if place >= self.end() {
             return Ok(None);
         }
@@ -427,26 +415,27 @@ impl Graph for View<'_> {
         let within = |run: &&Run| run.start <= place && place < run.start + run.count;
         let pending = self.pending.as_ref().and_then(|pending| pending.runs.last());
         if let Some(run) = self.last.iter().chain(pending).find(within) {
-            return Ok(Some(run.first + (place - run.start)));
+            return Ok(Some(run.first.plus(place - run.start)));
         }
         let runs = self.runs()?;
         let after = runs.partition_point(|run| run.start <= place);
         let run = after.checked_sub(1).and_then(|i| runs.get(i)).filter(within);
-        Ok(run.map(|run| run.first + (place - run.start)))
+        Ok(run.map(|run| run.first.plus(place - run.start)))
     }
 
-    fn record(&self, entry: u64) -> Result<Record, Failure> {
+    fn record(&self, entry: EntryNumber) -> Result<Record, Failure> {
         let fresh =
             self.pending.as_ref().and_then(|pending| pending.records.get(pending.index(entry)?));
         if let Some(record) = fresh {
             return Ok(record.clone());
         }
-        let chunk = entry / CHUNK;
+        let chunk = entry.get() / CHUNK;
         let mut records = self.records.borrow_mut();
         let chunk = match records.entry(chunk) {
             Entry::Occupied(read) => read.into_mut(),
             Entry::Vacant(unread) => {
-                let range = (chunk * CHUNK).max(1)..(chunk + 1) * CHUNK;
+                let first = EntryNumber::new(chunk * CHUNK);
+                let range = first.max(EntryNumber::FIRST)..first.plus(CHUNK);
                 unread.insert(self.store.records(self.key()?, range)?)
             }
         };
@@ -456,7 +445,7 @@ impl Graph for View<'_> {
         Ok(found.ok_or_else(missing)?.clone())
     }
 
-    fn parent(&self, entry: u64) -> Result<Option<u64>, Failure> {
+    fn parent(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         if let Some(found) = self.parents.borrow().get(&entry) {
             return Ok(*found);
         }
@@ -485,7 +474,7 @@ impl Graph for View<'_> {
         Ok(found)
     }
 
-    fn line(&self, entry: u64) -> Result<Vec<u8>, Failure> {
+    fn line(&self, entry: EntryNumber) -> Result<Vec<u8>, Failure> {
         let fresh =
             self.pending.as_ref().and_then(|pending| pending.lines.get(pending.index(entry)?));
         if let Some(line) = fresh {
@@ -496,11 +485,11 @@ impl Graph for View<'_> {
         Ok(found)
     }
 
-    fn place(&self, entry: u64) -> Result<Option<PlaceNumber>, Failure> {
+    fn place(&self, entry: EntryNumber) -> Result<Option<PlaceNumber>, Failure> {
         Ok(self.places()?.place(entry))
     }
 
-    fn named(&self, name: NameTag) -> Result<Option<u64>, Failure> {
+    fn named(&self, name: NameTag) -> Result<Option<EntryNumber>, Failure> {
         if let Some(found) = self.named.borrow().get(&name) {
             return Ok(*found);
         }
@@ -518,14 +507,14 @@ impl Graph for View<'_> {
         }
     }
 
-    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, u64)>, Failure> {
+    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure> {
         let before = before.get();
         let runs = self.runs()?;
         let begun = runs.partition_point(|run| run.start < before);
         for run in runs.iter().take(begun).rev() {
-            let end = run.first + run.count.min(before - run.start);
+            let end = run.first.plus(run.count.min(before - run.start));
             if let Some(entry) = self.last_boundary(run.first..end)? {
-                return Ok(Some((PlaceNumber::new(run.start + (entry - run.first)), entry)));
+                return Ok(Some((PlaceNumber::new(run.start + entry.since(run.first)), entry)));
             }
         }
         Ok(None)
@@ -546,7 +535,7 @@ impl Graph for View<'_> {
         let kept = horizon.saturating_sub(run.start);
         let separators = run.gaps.iter(run.start, run.count);
         let separators = separators.skip(usize::try_from(kept)?).map(|gap| gap.len() as u64);
-        let lengths = self.lengths(run.first + kept..run.first + run.count)?;
+        let lengths = self.lengths(run.first.plus(kept)..run.entries().end)?;
         let beyond = separators.sum::<u64>() + lengths.into_iter().sum::<u64>();
         Ok(run.bytes.saturating_sub(beyond))
     }

@@ -38,17 +38,17 @@ macro_rules! answer_by_look {
             fn names() -> Vec<(SessionKey, SessionName)>;
             fn session(name: &SessionName) -> Option<SessionKey>;
             fn operations(session: SessionKey, range: Range<OperationNumber>) -> Vec<Operation>;
-            fn entries(session: SessionKey, range: Range<u64>) -> Vec<Entry>;
-            fn find(session: SessionKey, prefix: &IdPrefix) -> Vec<u64>;
+            fn entries(session: SessionKey, range: Range<EntryNumber>) -> Vec<Entry>;
+            fn find(session: SessionKey, prefix: &IdPrefix) -> Vec<EntryNumber>;
             fn runs(session: SessionKey, generation: GenerationNumber, from: u64) -> Vec<Run>;
             fn growths(session: SessionKey, operations: Range<OperationNumber>) -> Vec<(OperationNumber, Run)>;
             fn checkpoints(session: SessionKey, range: Range<CheckpointNumber>) -> Vec<(OperationNumber, Checkpoint)>;
-            fn origins(session: SessionKey, entries: Range<u64>) -> Vec<(OperationNumber, Origin)>;
+            fn origins(session: SessionKey, entries: Range<EntryNumber>) -> Vec<(OperationNumber, Origin)>;
             fn since(cursor: Option<&Cursor>) -> (Vec<SessionKey>, Cursor);
         });
         $crate::store::answer::answers!(ByteStore for $store {
-            fn lines(session: SessionKey, entries: &[u64], each: &mut dyn FnMut(u64, Result<Vec<u8>, StoreError>)) -> ();
-            fn lengths(session: SessionKey, range: Range<u64>) -> Vec<u64>;
+            fn lines(session: SessionKey, entries: &[EntryNumber], each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>)) -> ();
+            fn lengths(session: SessionKey, range: Range<EntryNumber>) -> Vec<u64>;
             fn kept(session: SessionKey, operation: OperationNumber, at: u64) -> Vec<u8>;
             fn check(report: &mut dyn FnMut(Fault)) -> ();
             fn sizes() -> Sizes;
@@ -58,14 +58,14 @@ macro_rules! answer_by_look {
             fn card(session: SessionKey) -> Card;
             fn sessions(filter: &SessionFilter) -> Vec<Listed>;
             fn files(place: &Place) -> Vec<(SessionKey, SessionName, FileNumber)>;
-            fn records(session: SessionKey, range: Range<u64>) -> Vec<Record>;
-            fn named(session: SessionKey, low: NameTag, high: NameTag) -> Vec<u64>;
-            fn boundary(session: SessionKey, range: Range<u64>) -> Option<u64>;
+            fn records(session: SessionKey, range: Range<EntryNumber>) -> Vec<Record>;
+            fn named(session: SessionKey, low: NameTag, high: NameTag) -> Vec<EntryNumber>;
+            fn boundary(session: SessionKey, range: Range<EntryNumber>) -> Option<EntryNumber>;
             fn twins(session: SessionKey) -> Vec<NameTag>;
             fn ties(session: SessionKey) -> Vec<(GenerationNumber, Vec<Tie>)>;
             fn tied(format: &str, tie: &Tie) -> Vec<(SessionKey, SessionName)>;
             fn sighting(path: &[u8]) -> Option<Sighting>;
-            fn counts(session: SessionKey, range: Range<u64>, rule: u64) -> Vec<(u64, Vec<u64>)>;
+            fn counts(session: SessionKey, range: Range<EntryNumber>, rule: u64) -> Vec<(EntryNumber, Vec<u64>)>;
         });
     };
 }

@@ -7,8 +7,8 @@ use std::{
 
 use crate::{
     model::{
-        Bulk, Card, Digest, EntryId, GenerationNumber, LineId, NameTag, Operation, OperationId,
-        Parent, Record, Run, SessionName, State, StoreId, Tie, line::TEXT_MIN,
+        Bulk, Card, Digest, EntryId, EntryNumber, GenerationNumber, LineId, NameTag, Operation,
+        OperationId, Parent, Record, Run, SessionName, State, StoreId, Tie, line::TEXT_MIN,
     },
     store::StoreError,
 };
@@ -115,13 +115,13 @@ pub struct Commit {
 /// A session, as a store knows it when something is added to it.
 pub trait Known {
     /// Returns the id of an entry.
-    fn entry(&self, n: u64) -> Result<Option<EntryId>, StoreError>;
+    fn entry(&self, n: EntryNumber) -> Result<Option<EntryId>, StoreError>;
 
     /// Returns whether an entry has this id. A store that finds that out as it inserts may say no.
     fn holds(&self, id: &EntryId) -> Result<bool, StoreError>;
 
     /// Returns the entry in whose place an entry stands.
-    fn origin(&self, entry: u64) -> Result<Option<u64>, StoreError>;
+    fn origin(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, StoreError>;
 }
 
 impl Commit {
@@ -152,11 +152,11 @@ impl Commit {
         if operation.n != state.next_operation() {
             return Err(refused("the operation's number does not follow"));
         }
-        if operation.first != state.entries() + 1 {
+        if operation.first != state.next_entry() {
             return Err(refused("the operation's entries do not follow"));
         }
         let entries = bulk.entries.iter().map(|entry| entry.n);
-        follow(entries, operation.first.., "entries")?;
+        follow(entries, operation.first.onwards(), "entries")?;
         let checkpoints = bulk.checkpoints.iter().map(|checkpoint| checkpoint.n);
         follow(checkpoints, state.next_checkpoint().onwards(), "checkpoints")?;
         let files = facts.files.iter().map(|file| file.n);
@@ -164,7 +164,7 @@ impl Commit {
         let generations = facts.generations.iter().map(|generation| generation.n);
         follow(generations, state.next_generation().onwards(), "generations")?;
         let records = self.records.iter().map(|record| record.n);
-        follow(records, operation.first.., "records")?;
+        follow(records, operation.first.onwards(), "records")?;
         if self.numbers().any(|number| i64::try_from(number).is_err()) {
             return Err(refused("a number is greater than a store can hold"));
         }
@@ -187,13 +187,11 @@ impl Commit {
         if !bulk.origins.is_sorted_by_key(|origin| origin.entry) {
             return Err(refused("the origins are not in the order of their entries"));
         }
-        let is_there =
-            |entry: u64| (1..=state.entries() + bulk.entries.len() as u64).contains(&entry);
-        let last_of = |run: &Run| run.first + run.count - 1;
-        let mut runs = bulk.runs.iter().filter(|run| run.count > 0);
+        let end = state.next_entry().plus(bulk.entries.len() as u64);
+        let is_there = |entry: EntryNumber| (EntryNumber::FIRST..end).contains(&entry);
+        let mut runs = bulk.runs.iter().filter_map(|run| Some([run.first, run.last()?])).flatten();
         let mut origins = bulk.origins.iter().flat_map(|origin| [origin.entry, origin.origin]);
-        if !runs.all(|run| is_there(run.first) && is_there(last_of(run))) || !origins.all(is_there)
-        {
+        if !runs.all(is_there) || !origins.all(is_there) {
             return Err(refused("a fact is about an entry that is not there"));
         }
         Ok(())
@@ -202,14 +200,16 @@ impl Commit {
     /// Returns those numbers in its rows that nothing else bounds.
     fn numbers(&self) -> impl Iterator<Item = u64> {
         let runs = self.bulk.runs.iter().flat_map(|run| {
-            let ends = [run.start.saturating_add(run.count), run.first.saturating_add(run.count)];
+            let ends = [run.start.saturating_add(run.count), run.entries().end.get()];
             [run.generation.get(), run.bytes].into_iter().chain(ends)
         });
         let checkpoints = self.bulk.checkpoints.iter().flat_map(|checkpoint| {
             let place = checkpoint.place;
-            [Some(place.generation.get()), place.head, Some(place.horizon), checkpoint.before]
+            let entries = [place.head, checkpoint.before].map(|entry| entry.map(EntryNumber::get));
+            entries.into_iter().chain([Some(place.generation.get()), Some(place.horizon)])
         });
         let origins = self.bulk.origins.iter().flat_map(|origin| [origin.entry, origin.origin]);
+        let origins = origins.map(EntryNumber::get);
         let names = self.records.iter().filter_map(|record| record.name).chain(self.twins.clone());
         let turns = self.card.iter().map(|card| card.turns);
         let ties = self.ties.iter().map(|(generation, _)| generation.get());
@@ -251,23 +251,21 @@ impl Commit {
         if self.lines.len() != entries.len() || self.records.len() != entries.len() {
             return Err(refused("an entry has no line or no record, or one too many"));
         }
-        for (n, record) in (first..).zip(&self.records) {
+        for (n, record) in first.onwards().zip(&self.records) {
             if let Parent::Entry(parent) = record.parent
-                && !(1..n).contains(&parent)
+                && !(EntryNumber::FIRST..n).contains(&parent)
             {
                 return Err(refused("a record follows one that is not before it"));
             }
         }
-        for ((n, entry), line) in (first..).zip(entries).zip(&self.lines) {
+        for ((n, entry), line) in first.onwards().zip(entries).zip(&self.lines) {
             let before = match entry.link {
                 None => None,
                 Some(at) if at >= n => {
                     return Err(refused("an entry is linked to a later one"));
                 }
-                Some(at) => match at.checked_sub(first) {
-                    Some(new) => {
-                        usize::try_from(new).ok().and_then(|i| entries.get(i)).map(|e| e.id)
-                    }
+                Some(at) => match at.index_from(first) {
+                    Some(new) => entries.get(new).map(|entry| entry.id),
                     None => known.entry(at)?,
                 },
             };

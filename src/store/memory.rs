@@ -8,8 +8,9 @@ use std::{
 
 use crate::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Entry, FileNumber, GenerationNumber, IdPrefix, NameTag,
-        Operation, OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
+        Card, Checkpoint, CheckpointNumber, Entry, EntryNumber, FileNumber, GenerationNumber,
+        IdPrefix, NameTag, Operation, OperationNumber, Origin, Place, Record, Run, SessionName,
+        State, StoreId, Tie,
     },
     store::{
         ByteStore, CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Listed,
@@ -134,7 +135,7 @@ impl Transaction for Writing<'_> {
         &mut self,
         session: SessionKey,
         rule: u64,
-        counts: &[(u64, Vec<u64>)],
+        counts: &[(EntryNumber, Vec<u64>)],
     ) -> Result<(), StoreError> {
         self.store.held.borrow_mut().overlay.count(session, rule, counts);
         Ok(())

@@ -17,8 +17,8 @@ use std::{
 
 use crate::{
     model::{
-        Card, Checkpoint, Entry, EntryId, GenerationNumber, NameTag, Operation, OperationNumber,
-        Origin, Record, Run, SessionName, State, Tie,
+        Card, Checkpoint, Entry, EntryId, EntryNumber, GenerationNumber, NameTag, Operation,
+        OperationNumber, Origin, Record, Run, SessionName, State, Tie,
     },
     store::{ByteStore, CacheStore, Commit, Derived, FactStore, NewLine, SessionKey, StoreError},
 };
@@ -34,24 +34,24 @@ struct Sheet {
     name: SessionName,
     /// The first operation that does not lie beneath.
     first: OperationNumber,
-    /// How many entries lie beneath.
-    entries_beneath: u64,
+    /// The first entry that does not lie beneath.
+    first_entry: EntryNumber,
     state: State,
     /// Each behind its number in the store.
     operations: Vec<(u64, Operation)>,
     entries: Vec<(Entry, Arc<Vec<u8>>)>,
-    ids: BTreeMap<EntryId, u64>,
+    ids: BTreeMap<EntryId, EntryNumber>,
     runs: Vec<(OperationNumber, Run)>,
     checkpoints: Vec<(OperationNumber, Checkpoint)>,
     /// Each by its entry and its operation.
-    origins: BTreeMap<(u64, OperationNumber), Origin>,
+    origins: BTreeMap<(EntryNumber, OperationNumber), Origin>,
     kept: BTreeMap<(OperationNumber, u64), Arc<Vec<u8>>>,
     records: Vec<Record>,
-    names: BTreeMap<NameTag, Vec<u64>>,
+    names: BTreeMap<NameTag, Vec<EntryNumber>>,
     twins: BTreeSet<NameTag>,
     ties: BTreeMap<GenerationNumber, Vec<Tie>>,
     card: Card,
-    counts: BTreeMap<(u64, u64), Vec<u64>>,
+    counts: BTreeMap<(u64, EntryNumber), Vec<u64>>,
 }
 
 /// The recent operations of all sessions. A clone is cheap: a transaction goes back to one.
@@ -97,7 +97,12 @@ impl Overlay {
     }
 
     /// Keeps the token counts of recent entries, and returns whether there are counts of others.
-    pub(super) fn count(&mut self, key: SessionKey, rule: u64, counts: &[(u64, Vec<u64>)]) -> bool {
+    pub(super) fn count(
+        &mut self,
+        key: SessionKey,
+        rule: u64,
+        counts: &[(EntryNumber, Vec<u64>)],
+    ) -> bool {
         let Some(sheet) = self.sheets.get_mut(&key) else { return !counts.is_empty() };
         let mut others = false;
         for (n, tokens) in counts {
@@ -122,7 +127,7 @@ impl Sheet {
         Self {
             name,
             first: state.next_operation(),
-            entries_beneath: state.entries(),
+            first_entry: state.next_entry(),
             state,
             operations: Vec::new(),
             entries: Vec::new(),
@@ -178,8 +183,7 @@ impl Sheet {
         }
     }
 
-    fn entry(&self, n: u64) -> Option<&(Entry, Arc<Vec<u8>>)> {
-        let index = n.checked_sub(self.entries_beneath + 1)?;
-        self.entries.get(usize::try_from(index).ok()?)
+    fn entry(&self, n: EntryNumber) -> Option<&(Entry, Arc<Vec<u8>>)> {
+        self.entries.get(n.index_from(self.first_entry)?)
     }
 }

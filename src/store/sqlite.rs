@@ -56,9 +56,9 @@ pub use witness::{Witness, is_witnessed};
 
 use crate::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Entry, FileNumber, GenerationNumber, IdPrefix, NameTag,
-        Operation, OperationId, OperationNumber, Origin, Place, Record, Run, SessionName, State,
-        StoreId, Tie,
+        Card, Checkpoint, CheckpointNumber, Entry, EntryNumber, FileNumber, GenerationNumber,
+        IdPrefix, NameTag, Operation, OperationId, OperationNumber, Origin, Place, Record, Run,
+        SessionName, State, StoreId, Tie,
     },
     store::{
         ByteStore, CacheStore, Cursor, FactStore, Fault, Listed, SessionFilter, SessionKey,
@@ -276,8 +276,7 @@ impl SqliteStore {
         let (tables, mut overlay) = (&self.tables, Overlay::default());
         let (mut rows, mut bytes) = (0, 0);
         let mut newest = tables.newest()?;
-        let mut tails: BTreeMap<SessionKey, (SessionName, OperationId, OperationNumber, u64)> =
-            BTreeMap::new();
+        let mut tails: BTreeMap<SessionKey, (SessionName, OperationId, _, _)> = BTreeMap::new();
         let mut query = self.db().prepare_cached("SELECT seq, body FROM journal ORDER BY seq")?;
         let mut found = query.query([])?;
         while let Some(row) = found.next()? {
@@ -292,20 +291,20 @@ impl SqliteStore {
                     (state, card) = tables.standing(session)?;
                     let hash = state.hash().unwrap_or_default();
                     let name = tables.name(session)?;
-                    place.insert((name, hash, state.next_operation(), state.entries()))
+                    place.insert((name, hash, state.next_operation(), state.next_entry()))
                 }
             };
-            let (name, hash, next, entries) = tail;
+            let (name, hash, next, first) = tail;
             let follows = newest.map_or(1, |(seq, _)| seq + 1) == seq
                 && operation.n == *next
-                && operation.first == *entries + 1
+                && operation.first == *first
                 && operation.hash == operation.hash_after(Some(*hash), self.own_id()?, name);
             if !follows {
                 let item = format!("row {seq} of the journal");
                 return Err(StoreError::corrupt(item, "it does not follow the one before it"));
             }
             (*hash, *next) = (operation.hash, operation.n.next());
-            *entries += operation.count();
+            *first = operation.added().end;
             newest = Some((seq, operation.hash));
             (rows, bytes) = (rows + 1, bytes + body.len() as u64);
             commit.session = name.clone();

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use crate::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Entry, FileNumber, GenerationNumber, IdPrefix, NameTag,
-        Operation, OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
+        Card, Checkpoint, CheckpointNumber, Entry, EntryNumber, FileNumber, GenerationNumber,
+        IdPrefix, NameTag, Operation, OperationNumber, Origin, Place, Record, Run, SessionName,
+        State, StoreId, Tie,
     },
     store::{
         Commit, Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sighting,
@@ -32,10 +33,14 @@ pub trait FactStore {
     ) -> Result<Vec<Operation>, StoreError>;
 
     /// Returns the entries with these numbers, in order.
-    fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError>;
+    fn entries(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Vec<Entry>, StoreError>;
 
     /// Returns the numbers of the entries whose ids begin so, in order.
-    fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<u64>, StoreError>;
+    fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<EntryNumber>, StoreError>;
 
     /// Returns the runs of a generation that end behind `from`, in order; from 0 on, those without entries too.
     fn runs(
@@ -65,7 +70,7 @@ pub trait FactStore {
     fn origins(
         &self,
         session: SessionKey,
-        entries: Range<u64>,
+        entries: Range<EntryNumber>,
     ) -> Result<Vec<(OperationNumber, Origin)>, StoreError>;
 
     /// Returns the sessions that took in an operation since a cursor was given, in the order of their keys, and a cursor for
@@ -80,12 +85,16 @@ pub trait ByteStore {
     fn lines(
         &self,
         session: SessionKey,
-        entries: &[u64],
-        each: &mut dyn FnMut(u64, Result<Vec<u8>, StoreError>),
+        entries: &[EntryNumber],
+        each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError>;
 
     /// Returns how many bytes the lines of the entries with these numbers have, in order.
-    fn lengths(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<u64>, StoreError>;
+    fn lengths(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Vec<u64>, StoreError>;
 
     /// Returns the bytes of a file that an operation kept whole: `at` counts its containers, then its sidecars, from 0.
     fn kept(
@@ -120,7 +129,11 @@ pub trait CacheStore {
     ) -> Result<Vec<(SessionKey, SessionName, FileNumber)>, StoreError>;
 
     /// Returns the records of the entries with these numbers, in order.
-    fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError>;
+    fn records(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Vec<Record>, StoreError>;
 
     /// Returns the entries whose records may have a name, in order: those with a tag from `low` to `high`.
     fn named(
@@ -128,10 +141,14 @@ pub trait CacheStore {
         session: SessionKey,
         low: NameTag,
         high: NameTag,
-    ) -> Result<Vec<u64>, StoreError>;
+    ) -> Result<Vec<EntryNumber>, StoreError>;
 
     /// Returns the last of the entries with these numbers that is a boundary.
-    fn boundary(&self, session: SessionKey, range: Range<u64>) -> Result<Option<u64>, StoreError>;
+    fn boundary(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Option<EntryNumber>, StoreError>;
 
     /// Returns the names that stand for more than one entry.
     fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError>;
@@ -150,9 +167,9 @@ pub trait CacheStore {
     fn counts(
         &self,
         session: SessionKey,
-        range: Range<u64>,
+        range: Range<EntryNumber>,
         rule: u64,
-    ) -> Result<Vec<(u64, Vec<u64>)>, StoreError>;
+    ) -> Result<Vec<(EntryNumber, Vec<u64>)>, StoreError>;
 }
 
 /// A place where facts, bytes and derived rows are kept.
@@ -185,7 +202,7 @@ pub trait Transaction {
         &mut self,
         session: SessionKey,
         rule: u64,
-        counts: &[(u64, Vec<u64>)],
+        counts: &[(EntryNumber, Vec<u64>)],
     ) -> Result<(), StoreError>;
 
     /// Makes all of it durable.
@@ -196,8 +213,8 @@ pub trait Transaction {
 pub fn whole_lines(
     store: &(impl ByteStore + ?Sized),
     session: SessionKey,
-    entries: &[u64],
-    each: &mut dyn FnMut(u64, Vec<u8>),
+    entries: &[EntryNumber],
+    each: &mut dyn FnMut(EntryNumber, Vec<u8>),
 ) -> Result<(), StoreError> {
     let mut damaged = None;
     store.lines(session, entries, &mut |entry, line| match line {

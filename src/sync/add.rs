@@ -3,7 +3,7 @@
 //! Invariant: a record that was cut stands for the whole one, which lies in no generation.
 
 use crate::{
-    model::{CheckpointNumber, Cutting, EntryId, Position, line},
+    model::{CheckpointNumber, Cutting, EntryId, EntryNumber, Position, line},
     sync::{SyncError, change::Change, goal::Goal, setting::line_start},
 };
 
@@ -31,7 +31,7 @@ impl NewRecord {
 #[derive(Default)]
 pub(crate) struct Added {
     /// The entries, in the order of the records.
-    pub(crate) entries: Vec<(u64, EntryId)>,
+    pub(crate) entries: Vec<(EntryNumber, EntryId)>,
     /// The checkpoints that were given to turns.
     pub(crate) checkpoints: Vec<CheckpointNumber>,
 }

@@ -27,7 +27,7 @@ use std::{
 
 use crate::{
     live::WritableFile,
-    model::{Command, Kind, Parent, Position, Run, State},
+    model::{Command, EntryNumber, Kind, Parent, Position, Run, State},
     session::{
         Growth, Session, content,
         plan::{LATE, branch_text},
@@ -192,9 +192,9 @@ fn unsaid(
 /// The entries of an agent that knew only an older state.
 struct Late {
     /// The entry from which it went on.
-    base: u64,
+    base: EntryNumber,
     /// The entries that it wrote, in order.
-    entries: Vec<u64>,
+    entries: Vec<EntryNumber>,
 }
 
 /// Moves the branches to where a growth of the file takes them.
@@ -205,10 +205,10 @@ fn follow(
     growth: Growth,
     anew: bool,
 ) -> Result<(Vec<Notice>, bool), SyncError> {
-    let first = change.before.state.entries() + 1;
+    let first = change.before.state.next_entry();
     let (generation, horizon) = (growth.generation, growth.entries);
     let found = growth.sequence();
-    let entries = change.entries() + 1 - first;
+    let entries = change.next_entry().since(first);
     let open = line_start(&growth);
     let head = change.head(&growth)?;
     change.grown(growth);
@@ -276,18 +276,26 @@ fn say(change: &mut Change<'_>, position: Position, more: Vec<u8>) -> Result<Pos
     Ok(said)
 }
 
-fn is_on_path(change: &Change<'_>, position: Position, entry: u64) -> Result<bool, SyncError> {
+fn is_on_path(
+    change: &Change<'_>,
+    position: Position,
+    entry: EntryNumber,
+) -> Result<bool, SyncError> {
     Ok(change.path(position)?.contains(&entry))
 }
 
 /// Returns the entries of agents that knew only an older state, or went on from where another branch stands.
-fn late(change: &Change<'_>, position: Position, first: u64) -> Result<Vec<Late>, SyncError> {
+fn late(
+    change: &Change<'_>,
+    position: Position,
+    first: EntryNumber,
+) -> Result<Vec<Late>, SyncError> {
     let view = change.look(position);
-    let mut base: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let mut base: BTreeMap<EntryNumber, EntryNumber> = BTreeMap::new();
+    let mut found: BTreeMap<EntryNumber, Vec<EntryNumber>> = BTreeMap::new();
     let current = change.before.state.current();
     let others = change.before.state.branches.iter().filter(|(name, _)| *name != current);
-    let heads: BTreeSet<u64> = others.filter_map(|(_, at)| at.head).collect();
+    let heads: BTreeSet<EntryNumber> = others.filter_map(|(_, at)| at.head).collect();
     for place in view.end().earlier() {
         let Some(entry) = view.at(place)?.filter(|entry| *entry >= first) else { continue };
         let record = view.record(entry)?;
@@ -309,9 +317,9 @@ fn late(change: &Change<'_>, position: Position, first: u64) -> Result<Vec<Late>
         found.entry(from).or_default().push(entry);
     }
     drop(view);
-    let on_path: BTreeSet<u64> = change.path(position)?.into_iter().collect();
+    let on_path: BTreeSet<EntryNumber> = change.path(position)?.into_iter().collect();
     // Entries that go on from the agent's path, and that the agent itself resumes, are its own way and not late.
-    let is_late = |(base, entries): &(u64, Vec<u64>)| {
+    let is_late = |(base, entries): &(EntryNumber, Vec<EntryNumber>)| {
         !on_path.contains(base) || !entries.iter().any(|entry| on_path.contains(entry))
     };
     let late = found.into_iter().filter(is_late);
@@ -368,12 +376,12 @@ fn join(
 fn holding(
     change: &Change<'_>,
     session: &Session,
-    entry: u64,
+    entry: EntryNumber,
 ) -> Result<Option<Position>, SyncError> {
     let all = change.before.state.next_generation().earlier();
     for generation in all.rev() {
         let runs = change.before.archive.store.runs(session.key, generation, 0)?;
-        if runs.iter().any(|run| run.first <= entry && entry < run.first + run.count) {
+        if runs.iter().any(|run| run.entries().contains(&entry)) {
             let horizon = runs.last().map_or(0, Run::end);
             return Ok(Some(Position { generation, head: Some(entry), horizon }));
         }

@@ -175,7 +175,7 @@ fn take_in_whole(
         fresh.write(part)
     })?;
     let aside = change.exchange_live(live, fresh, (taken.generation, position.generation))?;
-    let entries = change.entries() - tip.entries();
+    let entries = change.next_entry().since(tip.next_entry());
     let kept = Some(branch_text(&branch));
     let (outcome, _) = change.commit(Command::CatchUp { entries, branch: kept, left: None })?;
     Ok(Notice::SetAside { aside, branch, operation: outcome.operation })

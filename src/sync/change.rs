@@ -18,9 +18,9 @@ use std::{cell::OnceCell, collections::BTreeMap, fs::File, io::Read};
 use crate::{
     json::Raw,
     model::{
-        Bulk, Checkpoint, CheckpointNumber, Container, Cutting, Digest, Entry, EntryId, Facts,
-        FileNumber, Generation, GenerationNumber, IdPrefix, Kind, NameTag, OperationNumber, Origin,
-        Parent, Place, Position, Run, SessionName, Step, Text, line::Line,
+        Bulk, Checkpoint, CheckpointNumber, Container, Cutting, Digest, Entry, EntryId,
+        EntryNumber, Facts, FileNumber, Generation, GenerationNumber, IdPrefix, Kind, NameTag,
+        OperationNumber, Origin, Parent, Place, Position, Run, SessionName, Step, Text, line::Line,
     },
     session::{
         Deriver, Growth, Pending, Session, View, marker,
@@ -48,7 +48,7 @@ pub(crate) struct Change<'a> {
     /// How many bytes the lines have.
     pub(crate) bytes: u64,
     deriver: Deriver,
-    fresh_ids: BTreeMap<EntryId, u64>,
+    fresh_ids: BTreeMap<EntryId, EntryNumber>,
     moved: BTreeMap<String, (Option<Position>, Option<Position>)>,
     follow: Follow,
     writing: Writing<'a>,
@@ -172,16 +172,14 @@ impl<'a> Change<'a> {
         !self.deriver.twins.is_empty()
     }
 
-    /// Returns how many entries there are, this change's included.
-    pub(crate) fn entries(&self) -> u64 {
-        self.before.state.entries() + self.bulk.entries.len() as u64
+    /// Returns the number of the next entry, behind this change's.
+    pub(crate) fn next_entry(&self) -> EntryNumber {
+        self.before.state.next_entry().plus(self.bulk.entries.len() as u64)
     }
 
     /// Returns the id of an entry.
-    pub(crate) fn id_of(&self, entry: u64) -> Result<EntryId, SyncError> {
-        let fresh = entry
-            .checked_sub(self.before.state.entries() + 1)
-            .and_then(|i| usize::try_from(i).ok());
+    pub(crate) fn id_of(&self, entry: EntryNumber) -> Result<EntryId, SyncError> {
+        let fresh = entry.index_from(self.before.state.next_entry());
         match fresh.and_then(|i| self.bulk.entries.get(i)) {
             Some(entry) => Ok(entry.id),
             None => self.before.id_of(entry),
@@ -220,11 +218,10 @@ impl<'a> Change<'a> {
         let fresh = self.bulk.runs.iter().rev().find(|run| run.generation == generation);
         match fresh {
             None => self.before.growth(generation),
-            Some(run) if run.count == 0 => self.before.grown_to(run),
-            Some(run) => {
-                let last = run.first + run.count - 1;
-                Ok(Growth::at(run, Some((last, self.id_of(last)?))))
-            }
+            Some(run) => match run.last() {
+                None => self.before.grown_to(run),
+                Some(last) => Ok(Growth::at(run, Some((last, self.id_of(last)?)))),
+            },
         }
     }
 
@@ -234,13 +231,13 @@ impl<'a> Change<'a> {
     }
 
     /// Returns the entries up to a position's head, as the agent would read them.
-    pub(crate) fn path(&self, position: Position) -> Result<Vec<u64>, SyncError> {
+    pub(crate) fn path(&self, position: Position) -> Result<Vec<EntryNumber>, SyncError> {
         let Some(head) = position.head else { return Ok(Vec::new()) };
         Ok(self.before.format.path(&self.look(position), head, usize::MAX)?.entries)
     }
 
     /// Returns the entry at which the agent would resume, given a growth that is not committed yet.
-    pub(crate) fn head(&self, growth: &Growth) -> Result<Option<u64>, SyncError> {
+    pub(crate) fn head(&self, growth: &Growth) -> Result<Option<EntryNumber>, SyncError> {
         let position =
             Position { generation: growth.generation, head: None, horizon: growth.entries };
         Ok(self.before.format.head(&self.ahead(position, growth))?)
@@ -262,7 +259,7 @@ impl<'a> Change<'a> {
         let mut view =
             View::over(self.before.archive.store.as_ref(), key, self.before.format, position);
         view.add(Pending {
-            first: self.before.state.entries() + 1,
+            first: self.before.state.next_entry(),
             facts: &self.facts,
             bulk: &self.bulk,
             records: &self.deriver.records,
@@ -307,12 +304,20 @@ impl<'a> Change<'a> {
     }
 
     /// Adds a line at the end of a growth and returns its entry.
-    pub(crate) fn take(&mut self, growth: &mut Growth, line: &Line<'_>) -> Result<u64, SyncError> {
+    pub(crate) fn take(
+        &mut self,
+        growth: &mut Growth,
+        line: &Line<'_>,
+    ) -> Result<EntryNumber, SyncError> {
         self.put(growth, Scanned::of(line, 0, self.before.format))
     }
 
     /// Adds a line that was scanned at the end of a growth and returns its entry.
-    pub(crate) fn put(&mut self, growth: &mut Growth, new: Scanned) -> Result<u64, SyncError> {
+    pub(crate) fn put(
+        &mut self,
+        growth: &mut Growth,
+        new: Scanned,
+    ) -> Result<EntryNumber, SyncError> {
         let link = growth.last.filter(|_| !new.is_named);
         let id = EntryId::of(link.map(|(_, id)| id), new.line.id());
         let length = new.line.bytes().len() as u64;
@@ -330,7 +335,11 @@ impl<'a> Change<'a> {
     }
 
     /// Adds a line that lies in no generation, because another one will stand in its place at the end of a growth.
-    pub(crate) fn aside(&mut self, growth: &Growth, line: &Line<'_>) -> Result<u64, SyncError> {
+    pub(crate) fn aside(
+        &mut self,
+        growth: &Growth,
+        line: &Line<'_>,
+    ) -> Result<EntryNumber, SyncError> {
         let mut beside = growth.clone();
         // A linked line has an entry before it, and only that entry says where the line would have stood.
         if line.shape.as_ref().is_some_and(|shape| shape.name.is_some()) {
@@ -341,9 +350,13 @@ impl<'a> Change<'a> {
 
     /// Says that an entry stands in the place of another. One that stands for a third already, because the same line came to
     /// the same place before, goes on to do so.
-    pub(crate) fn stand_for(&mut self, entry: u64, origin: u64) -> Result<(), SyncError> {
+    pub(crate) fn stand_for(
+        &mut self,
+        entry: EntryNumber,
+        origin: EntryNumber,
+    ) -> Result<(), SyncError> {
         if let Some(session) = self.before.session.as_ref().filter(|_| !self.is_fresh(entry)) {
-            let held = self.before.store().origins(session.key, entry..entry + 1)?;
+            let held = self.before.store().origins(session.key, entry.alone())?;
             if held.iter().any(|(_, held)| held.origin != origin) {
                 return Ok(());
             }
@@ -352,12 +365,12 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    fn is_fresh(&self, entry: u64) -> bool {
-        entry > self.before.state.entries()
+    fn is_fresh(&self, entry: EntryNumber) -> bool {
+        entry >= self.before.state.next_entry()
     }
 
     /// Says what was cut of an entry that stands in the place of another.
-    pub(crate) fn cut(&mut self, entry: u64, cut: Cutting) {
+    pub(crate) fn cut(&mut self, entry: EntryNumber, cut: Cutting) {
         if let Some(origin) = self.bulk.origins.iter_mut().find(|origin| origin.entry == entry) {
             origin.cut = Some(cut);
         }
@@ -366,14 +379,12 @@ impl<'a> Change<'a> {
     /// Says that an entry stands in the place of another, and that its line was cut from this one.
     pub(crate) fn replace(
         &mut self,
-        entry: u64,
-        origin: u64,
+        entry: EntryNumber,
+        origin: EntryNumber,
         whole: &Line<'_>,
     ) -> Result<(), SyncError> {
         self.stand_for(entry, origin)?;
-        let fresh = entry
-            .checked_sub(self.before.state.entries() + 1)
-            .and_then(|i| usize::try_from(i).ok());
+        let fresh = entry.index_from(self.before.state.next_entry());
         if let (Some(line), Some(shape)) = (fresh.and_then(|i| self.lines.get_mut(i)), &whole.shape)
         {
             line.cut_from(whole.bytes, &shape.texts);
@@ -391,7 +402,7 @@ impl<'a> Change<'a> {
         Ok(self.deriver.named(NameTag::of(name), held)?.is_none())
     }
 
-    fn held(&self, id: EntryId) -> Result<Option<u64>, SyncError> {
+    fn held(&self, id: EntryId) -> Result<Option<EntryNumber>, SyncError> {
         let Some(session) = &self.before.session else { return Ok(None) };
         Ok(self.before.archive.store.find(session.key, &IdPrefix::whole(&id))?.first().copied())
     }
@@ -399,12 +410,12 @@ impl<'a> Change<'a> {
     fn add(
         &mut self,
         id: EntryId,
-        link: Option<u64>,
+        link: Option<EntryNumber>,
         line: NewLine,
         envelope: Envelope,
         growth: &Growth,
-    ) -> Result<u64, SyncError> {
-        let n = self.entries() + 1;
+    ) -> Result<EntryNumber, SyncError> {
+        let n = self.next_entry();
         let kind = envelope.kind;
         let held = self
             .before
@@ -468,7 +479,7 @@ impl<'a> Change<'a> {
     fn checkpoint(
         &mut self,
         place: Position,
-        before: Option<u64>,
+        before: Option<EntryNumber>,
         own: Option<String>,
         note: Option<Text>,
     ) {

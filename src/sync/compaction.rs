@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::{
     json::Raw,
-    model::{Block, EntryId, Message, Position, Role},
+    model::{Block, EntryId, EntryNumber, Message, Position, Role},
     session::Growth,
     sync::{SyncError, change::Change, goal::Goal, reach, setting::line_start},
     wire::Graph,
@@ -33,7 +33,7 @@ pub(crate) enum Place {
     /// Behind the content of the live file.
     Behind,
     /// In a successor, behind the held part of the old file, if there is one; with the entry that each line repeats.
-    Successor { held: Option<Position>, again: Vec<Option<u64>> },
+    Successor { held: Option<Position>, again: Vec<Option<EntryNumber>> },
 }
 
 /// A compaction that an agent would resume.
@@ -83,7 +83,11 @@ impl Goal for Compaction {
 impl Compaction {
     /// Returns where an agent stands that resumes a growth, and the entry of the summary, if it reads the summary, the
     /// messages that stay, and nothing else.
-    fn check(&self, change: &Change<'_>, growth: &Growth) -> Result<(Position, u64), SyncError> {
+    fn check(
+        &self,
+        change: &Change<'_>,
+        growth: &Growth,
+    ) -> Result<(Position, EntryNumber), SyncError> {
         let refused = |why: &str| SyncError::Unsupported(format!("{why}; nothing is changed"));
         let head = change.head(growth)?;
         let position = Position { generation: growth.generation, head, horizon: growth.entries };

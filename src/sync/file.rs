@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     live::WritableFile,
-    model::{Rotation, Run, State},
+    model::{EntryNumber, Rotation, Run, State},
     session::{Session, content},
     store::{Sighting, Store},
     sync::{
@@ -157,7 +157,7 @@ pub(crate) fn newest_run_length(
     Ok(newest.len() as u64)
 }
 
-pub(crate) fn is_subsequence(wanted: &[u64], found: &[u64]) -> bool {
+pub(crate) fn is_subsequence(wanted: &[EntryNumber], found: &[EntryNumber]) -> bool {
     let mut found = found.iter();
     wanted.iter().all(|entry| found.any(|other| other == entry))
 }

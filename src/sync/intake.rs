@@ -12,8 +12,8 @@ use memchr::memchr_iter;
 
 use crate::{
     model::{
-        Command, FileNumber, GenerationNumber, OperationNumber, PlaceNumber, Position, Run,
-        Running, State, Timestamp,
+        Command, EntryNumber, FileNumber, GenerationNumber, OperationNumber, PlaceNumber, Position,
+        Run, Running, State, Timestamp,
     },
     session::{Growth, Session, SessionError, View, oddities, plan::MAIN},
     sync::{
@@ -163,7 +163,7 @@ pub(crate) fn take_in<'a>(
             change => change?,
         },
     };
-    let (new, entries) = (change.before.session.is_none(), change.entries());
+    let (new, first) = (change.before.session.is_none(), change.next_entry());
     let states = States::of(archive, &change.before.state);
     let (ends, oddities) = (BTreeMap::new(), Vec::new());
     let mut intake = Intake {
@@ -190,7 +190,7 @@ pub(crate) fn take_in<'a>(
     }
     let left = intake.follow()?;
     let Intake { change, files, bytes, oddities, .. } = intake;
-    let entries = change.entries() - entries;
+    let entries = change.next_entry().since(first);
     let outcome = commit(change, Command::Import { files, part: false })?;
     Ok(Some(Imported {
         session: outcome.session,
@@ -328,8 +328,8 @@ impl Intake<'_> {
                 } else if new.is_glued {
                     self.odd(path, Some(new.number), Quirk::Glued);
                 }
-                let entries = self.change.entries();
-                self.met |= self.change.put(growth, new)? <= entries;
+                let next = self.change.next_entry();
+                self.met |= self.change.put(growth, new)? < next;
             }
             if self.change.bytes >= PART {
                 growth.tail = Vec::new();
@@ -419,7 +419,7 @@ impl Intake<'_> {
 
     /// Returns where the agent would resume in each file that was read; each repair on the way there, and each record
     /// that repeats another one, is an oddity.
-    fn heads(&mut self) -> Result<BTreeMap<FileNumber, Option<u64>>, SyncError> {
+    fn heads(&mut self) -> Result<BTreeMap<FileNumber, Option<EntryNumber>>, SyncError> {
         let (mut heads, mut odd) = (BTreeMap::new(), Vec::new());
         for (&file, end) in &self.ends {
             let (generation, horizon) = (end.generation, end.entries);

@@ -171,8 +171,8 @@ fn identify(
                 let mut places = Vec::new();
                 for n in unknown.missing.iter().filter(|_| unknown.session == session) {
                     let run = runs.iter().map(|(_, run)| run);
-                    let mut run = run.filter(|run| run.first <= *n && *n < run.first + run.count);
-                    let place = run.next().map(|run| run.start + (n - run.first));
+                    let mut run = run.filter(|run| run.entries().contains(n));
+                    let place = run.next().map(|run| run.start + n.since(run.first));
                     places.extend(place.and_then(|place| usize::try_from(place).ok()));
                 }
                 let at: Vec<Tried> =

@@ -15,7 +15,10 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use crate::{
     json::Raw,
-    model::{Block, EntryId, Gaps, GenerationNumber, PlaceNumber, Position, Role, Run, Running},
+    model::{
+        Block, EntryId, EntryNumber, Gaps, GenerationNumber, PlaceNumber, Position, Role, Run,
+        Running,
+    },
     session::{Growth, View, content},
     sync::{
         SyncError, Workspace, change::Change, goal::Goal, live_file::LiveFile, setting::line_start,
@@ -121,7 +124,7 @@ fn succeed(
 /// The context that an agent would send at a position.
 struct Context {
     position: Position,
-    entries: Vec<u64>,
+    entries: Vec<EntryNumber>,
     /// The id that each line has by itself.
     lines: Vec<EntryId>,
 }
@@ -143,7 +146,7 @@ impl Context {
 fn says(
     format: &dyn Format,
     view: &View<'_>,
-    entries: &[u64],
+    entries: &[EntryNumber],
 ) -> Result<Vec<(Role, Vec<Block>)>, SyncError> {
     let mut said = Vec::new();
     for &entry in entries {
@@ -213,8 +216,8 @@ fn append(
 }
 
 /// Returns how many entries on the way to a position are not on another path.
-fn left(change: &Change<'_>, from: Position, path: &[u64]) -> Result<u64, SyncError> {
-    let stays: BTreeSet<u64> = path.iter().copied().collect();
+fn left(change: &Change<'_>, from: Position, path: &[EntryNumber]) -> Result<u64, SyncError> {
+    let stays: BTreeSet<EntryNumber> = path.iter().copied().collect();
     Ok(change.path(from)?.iter().filter(|entry| !stays.contains(entry)).count() as u64)
 }
 
@@ -222,8 +225,8 @@ fn left(change: &Change<'_>, from: Position, path: &[u64]) -> Result<u64, SyncEr
 fn way_back(
     change: &mut Change<'_>,
     from: Position,
-    to: Option<u64>,
-    path: &[u64],
+    to: Option<EntryNumber>,
+    path: &[EntryNumber],
     note: Option<Note<'_>>,
 ) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
     let parent = to.map(|to| change.before.record_name(to)).transpose()?.flatten();
@@ -238,7 +241,7 @@ fn way_back(
 pub(crate) fn way_to(
     change: &mut Change<'_>,
     from: Position,
-    to: Option<u64>,
+    to: Option<EntryNumber>,
 ) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
     let path = change.path(Position { head: to, ..from })?;
     way_back(change, from, to, &path, None)
@@ -440,7 +443,7 @@ fn path_runs(view: &View<'_>, target: Position) -> Result<Vec<Run>, SyncError> {
     let mut runs: Vec<Run> = Vec::new();
     for (start, entry) in (0..).zip(entries) {
         match runs.last_mut() {
-            Some(run) if run.first + run.count == entry => run.count += 1,
+            Some(run) if run.entries().end == entry => run.count += 1,
             _ => runs.push(Run {
                 generation: target.generation,
                 start,
@@ -470,7 +473,7 @@ fn tail(change: &Change<'_>, target: Position, runs: &[Run], whole: bool) -> Vec
 fn place(change: &Change<'_>, growth: &mut Growth, runs: &[Run]) -> Result<(), SyncError> {
     let Some(session) = &change.before.session else { return Ok(()) };
     for run in runs {
-        let range = run.first..run.first + run.count;
+        let range = run.entries();
         let entries = change.before.archive.store.entries(session.key, range.clone())?;
         let lengths = change.before.archive.store.lengths(session.key, range)?;
         let separators = run.gaps.iter(run.start, run.count);

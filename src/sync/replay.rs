@@ -10,11 +10,11 @@
 //!
 //! Invariant: an agent that resumes the new file reads the same entries, but for those that stand for others.
 
-use std::{collections::BTreeMap, ops::Range, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::{
     live::{Fresh, WritableFile},
-    model::{Cutting, Position, Run, line},
+    model::{Cutting, EntryNumber, Position, line},
     sync::{SyncError, change::Change, goal::Goal, live_file::LiveFile, setting::line_start},
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct Replay {
     /// Where the branch stands.
     pub(crate) from: Position,
     /// The lines that are cut, by their entries.
-    pub(crate) cuts: BTreeMap<u64, Cut>,
+    pub(crate) cuts: BTreeMap<EntryNumber, Cut>,
     /// The record that says the whole context again, for an agent whose file cannot be set aside.
     pub(crate) restated: Option<Vec<u8>>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Cut {
     /// The line.
     pub(crate) line: Vec<u8>,
     /// The entry that holds all of it.
-    pub(crate) first: u64,
+    pub(crate) first: EntryNumber,
     /// The cutting.
     pub(crate) cutting: Cutting,
 }
@@ -84,7 +84,7 @@ impl Replay {
         let mut entries = BTreeMap::new();
         for run in &runs {
             let mut separators = run.gaps.iter(run.start, run.count);
-            for batch in batches(run) {
+            for batch in EntryNumber::batches(run.entries(), BATCH) {
                 let held = store.entries(session.key, batch.clone())?;
                 let lengths = store.lengths(session.key, batch)?;
                 for (entry, length) in held.into_iter().zip(lengths) {
@@ -172,7 +172,12 @@ impl Replay {
 
 impl Cut {
     /// Says that a new entry, which has the cut line, stands in the place of an old one.
-    fn stand_in(&self, change: &mut Change<'_>, new: u64, old: u64) -> Result<(), SyncError> {
+    fn stand_in(
+        &self,
+        change: &mut Change<'_>,
+        new: EntryNumber,
+        old: EntryNumber,
+    ) -> Result<(), SyncError> {
         let whole = change.before.line(self.first)?;
         change.replace(new, old, &line_of(&whole, b""))?;
         change.cut(new, self.cutting.clone());
@@ -180,21 +185,14 @@ impl Cut {
     }
 }
 
-/// Returns the entries of a run in batches.
-fn batches(run: &Run) -> impl Iterator<Item = Range<u64>> + use<> {
-    let end = run.first + run.count;
-    let starts = (run.first..end).step_by(BATCH);
-    starts.map(move |start| start..end.min(start + BATCH as u64))
-}
-
 /// Returns whether an agent that resumes the replay reads the same entries, but for those that stand for others.
 fn is_same(
     change: &Change<'_>,
     from: Position,
     position: Position,
-    entries: &BTreeMap<u64, u64>,
+    entries: &BTreeMap<EntryNumber, EntryNumber>,
 ) -> Result<bool, SyncError> {
-    let context = |position: Position| -> Result<Vec<u64>, SyncError> {
+    let context = |position: Position| -> Result<Vec<EntryNumber>, SyncError> {
         let view = change.look(position);
         let path = change.path(position)?;
         Ok(change.before.format.context(&view, &path)?)

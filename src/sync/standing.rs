@@ -5,7 +5,7 @@
 use crate::{
     json::Raw,
     live::WritableFile,
-    model::{EntryId, GenerationNumber, Position, Run, SessionName, State, Timestamp},
+    model::{EntryId, EntryNumber, GenerationNumber, Position, Run, SessionName, State, Timestamp},
     session::{Growth, Session, SessionError, View},
     store::{Store, StoreError, whole_lines},
     sync::{
@@ -72,7 +72,7 @@ impl<'a> Standing<'a> {
     }
 
     /// Returns the entries up to a position's head, as the agent would read them.
-    pub(crate) fn path(&self, position: Position) -> Result<Vec<u64>, SyncError> {
+    pub(crate) fn path(&self, position: Position) -> Result<Vec<EntryNumber>, SyncError> {
         match (position.head, self.view(position)) {
             (Some(head), Some(view)) => Ok(self.format.path(&view, head, usize::MAX)?.entries),
             _ => Ok(Vec::new()),
@@ -90,7 +90,7 @@ impl<'a> Standing<'a> {
     /// Returns a generation as it was when a run ended it.
     pub(crate) fn grown_to(&self, end: &Run) -> Result<Growth, SyncError> {
         let last = if end.count > 0 {
-            Some(end.first + end.count - 1)
+            end.last()
         } else {
             let (generation, horizon) = (end.generation, end.end());
             let view = self.view(Position { generation, head: None, horizon });
@@ -102,9 +102,9 @@ impl<'a> Standing<'a> {
     }
 
     /// Returns the id of an entry.
-    pub(crate) fn id_of(&self, entry: u64) -> Result<EntryId, SyncError> {
+    pub(crate) fn id_of(&self, entry: EntryNumber) -> Result<EntryId, SyncError> {
         let found = match &self.session {
-            Some(session) => self.store().entries(session.key, entry..entry + 1)?,
+            Some(session) => self.store().entries(session.key, entry.alone())?,
             None => Vec::new(),
         };
         let id = found.first().map(|entry| entry.id);
@@ -112,7 +112,7 @@ impl<'a> Standing<'a> {
     }
 
     /// Returns the line of an entry.
-    pub(crate) fn line(&self, entry: u64) -> Result<Vec<u8>, SyncError> {
+    pub(crate) fn line(&self, entry: EntryNumber) -> Result<Vec<u8>, SyncError> {
         let mut line = Vec::new();
         if let Some(session) = &self.session {
             whole_lines(self.store(), session.key, &[entry], &mut |_, found| line = found)?;
@@ -121,7 +121,7 @@ impl<'a> Standing<'a> {
     }
 
     /// Returns the name of an entry's record.
-    pub(crate) fn record_name(&self, entry: u64) -> Result<Option<String>, SyncError> {
+    pub(crate) fn record_name(&self, entry: EntryNumber) -> Result<Option<String>, SyncError> {
         let line = self.line(entry)?;
         Ok(Raw::object(&line).and_then(|record| self.format.envelope(record).name))
     }

@@ -17,7 +17,7 @@ use std::{
 
 use crate::{
     live::{self, TRANSCRIPTS},
-    model::{Command, FileNumber, Kind, Position, State},
+    model::{Command, EntryNumber, FileNumber, Kind, Position, State},
     report::TakenBack,
     session::{
         Session, View,
@@ -139,7 +139,7 @@ fn stand(archive: &Archive, session: &Session, tip: &State) -> Result<(), SyncEr
 /// Lets a session stand where its live file stands.
 fn follow(change: &mut Change<'_>, path: &Path, file: FileNumber) -> Result<TakenBack, SyncError> {
     let io = |source| SyncError::Io { path: path.to_owned(), source };
-    let before = change.before.state.entries();
+    let first = change.before.state.next_entry();
     let position = change.position();
     let held = match (&change.before.session, position) {
         (Some(session), Some(position)) => {
@@ -164,7 +164,7 @@ fn follow(change: &mut Change<'_>, path: &Path, file: FileNumber) -> Result<Take
         left
     });
     change.set_branch(&branch, Some(taken));
-    let entries = change.entries() - before;
+    let entries = change.next_entry().since(first);
     let kept = left.as_deref().map(branch_text);
     let (outcome, _) = change.commit(Command::CatchUp { entries, branch: None, left: kept })?;
     let session = change.before.name.id.clone();
@@ -176,7 +176,7 @@ fn read(
     change: &mut Change<'_>,
     path: &Path,
     file: FileNumber,
-) -> Result<(Position, Vec<u64>), SyncError> {
+) -> Result<(Position, Vec<EntryNumber>), SyncError> {
     let io = |source| SyncError::Io { path: path.to_owned(), source };
     let mut growth = change.generation(Some(file));
     change.read(&mut growth, sources::open(path, 0).map_err(io)?)?;

@@ -35,7 +35,7 @@ mod write;
 
 use crate::{
     json::Raw,
-    model::{Kind, Message, Tie},
+    model::{EntryNumber, Kind, Message, Tie},
     wire::{
         Answers, Back, Draft, Earlier, Envelope, Failure, Folder, Graph, Identify, Interface,
         Invalid, Layout, Nearby, Path, Paths, Read, Setting, Traits, Walk, Write,
@@ -146,11 +146,11 @@ impl Read for Claude {
 }
 
 impl Walk for Claude {
-    fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+    fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
         chain::head(graph)
     }
 
-    fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
+    fn path(&self, graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
         chain::Paths::new(graph)?.path(head, limit)
     }
 
@@ -159,11 +159,15 @@ impl Walk for Claude {
         Ok(Box::new(move |head, limit| paths.path(head, limit)))
     }
 
-    fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+    fn context(
+        &self,
+        graph: &dyn Graph,
+        path: &[EntryNumber],
+    ) -> Result<Vec<EntryNumber>, Failure> {
         chain::context(graph, path)
     }
 
-    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
         leaves::leaves(graph)
     }
 }

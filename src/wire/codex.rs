@@ -46,7 +46,9 @@ use read::{
 
 use crate::{
     json::Raw,
-    model::{Block, Kind, Message, PlaceNumber, Record, Role, Tie, TieKind, put_varint},
+    model::{
+        Block, EntryNumber, Kind, Message, PlaceNumber, Record, Role, Tie, TieKind, put_varint,
+    },
     wire::{
         Answers, Back, Base, Draft, Earlier, Envelope, Failure, FileName, Folder, Graph, How,
         Identify, Interface, Invalid, Layout, Link, Nearby, Path, Read, Setting, Shelf, Telling,
@@ -249,19 +251,23 @@ impl Read for Codex {
 }
 
 impl Walk for Codex {
-    fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+    fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
         walk::head(graph)
     }
 
-    fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
+    fn path(&self, graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
         walk::path(graph, head, limit)
     }
 
-    fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+    fn context(
+        &self,
+        graph: &dyn Graph,
+        path: &[EntryNumber],
+    ) -> Result<Vec<EntryNumber>, Failure> {
         walk::context(graph, path)
     }
 
-    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
         walk::leaves(graph)
     }
 

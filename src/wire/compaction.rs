@@ -4,13 +4,15 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::model::EntryNumber;
+
 /// A compaction that is to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Compaction<'a> {
     /// The head, which the new records follow.
-    pub from: u64,
+    pub from: EntryNumber,
     /// The path to it.
-    pub path: &'a [u64],
+    pub path: &'a [EntryNumber],
     /// The session's own system prompt, which stays in front.
     pub system: &'a [Said],
     /// The kept messages, in the order of the context.
@@ -25,7 +27,7 @@ pub struct Compaction<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Said {
     /// The entry.
-    pub entry: u64,
+    pub entry: EntryNumber,
     /// Which of its messages, from 0.
     pub nth: usize,
 }
@@ -59,7 +61,7 @@ pub enum Lines {
         /// The lines.
         lines: Vec<Vec<u8>>,
         /// Of each line the entry that it says again, if it does.
-        again: Vec<Option<u64>>,
+        again: Vec<Option<EntryNumber>>,
     },
 }
 

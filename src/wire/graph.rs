@@ -2,7 +2,7 @@
 //!
 //! Invariant: a graph ends at its horizon; nothing behind it can be asked for.
 
-use crate::model::{NameTag, PlaceNumber, Record};
+use crate::model::{EntryNumber, NameTag, PlaceNumber, Record};
 
 /// Any failure beneath a [`Graph`].
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -13,22 +13,22 @@ pub trait Graph {
     fn end(&self) -> PlaceNumber;
 
     /// Returns the entry at a place in the generation, from 0.
-    fn at(&self, place: PlaceNumber) -> Result<Option<u64>, Failure>;
+    fn at(&self, place: PlaceNumber) -> Result<Option<EntryNumber>, Failure>;
 
     /// Returns the place of an entry in the generation: of several the last one.
-    fn place(&self, entry: u64) -> Result<Option<PlaceNumber>, Failure>;
+    fn place(&self, entry: EntryNumber) -> Result<Option<PlaceNumber>, Failure>;
 
     /// Returns the record derived from an entry.
-    fn record(&self, entry: u64) -> Result<Record, Failure>;
+    fn record(&self, entry: EntryNumber) -> Result<Record, Failure>;
 
     /// Returns the entry that an entry follows, names resolved as they stand within the horizon.
-    fn parent(&self, entry: u64) -> Result<Option<u64>, Failure>;
+    fn parent(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure>;
 
     /// Returns an entry's line.
-    fn line(&self, entry: u64) -> Result<Vec<u8>, Failure>;
+    fn line(&self, entry: EntryNumber) -> Result<Vec<u8>, Failure>;
 
     /// Returns the entry that a name stands for: of several the last one.
-    fn named(&self, name: NameTag) -> Result<Option<u64>, Failure>;
+    fn named(&self, name: NameTag) -> Result<Option<EntryNumber>, Failure>;
 
     /// Returns whether an entry is the one that its record's name stands for, or has no name.
     fn bears(&self, record: &Record) -> Result<bool, Failure> {
@@ -36,7 +36,7 @@ pub trait Graph {
     }
 
     /// Returns the last boundary before a place, behind its own place.
-    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, u64)>, Failure>;
+    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure>;
 
     /// Returns whether the entry at a place begins on the physical line of the one before it.
     fn is_glued(&self, place: PlaceNumber) -> Result<bool, Failure>;

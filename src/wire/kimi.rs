@@ -28,7 +28,9 @@ use serde_json::{Value, json};
 
 use crate::{
     json::{self, Raw},
-    model::{Block, Image, Kind, LineId, Message, PlaceNumber, Role, Thinking, Tie, TieKind},
+    model::{
+        Block, EntryNumber, Image, Kind, LineId, Message, PlaceNumber, Role, Thinking, Tie, TieKind,
+    },
     wire::{
         Answer, Answers, Departure, Draft, Envelope, Failure, Folder, Graph, Identify, Invalid,
         Layout, Link, Path, Piece, Read, Setting, Traits, Walk, Write,
@@ -265,7 +267,7 @@ impl Read for Kimi {
 }
 
 impl Walk for Kimi {
-    fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+    fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
         for place in graph.end().earlier().rev() {
             if let Some(entry) = graph.at(place)?
                 && graph.record(entry)?.kind != Kind::Opaque
@@ -276,7 +278,7 @@ impl Walk for Kimi {
         Ok(None)
     }
 
-    fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
+    fn path(&self, graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
         let mut entries = Vec::new();
         let end = graph.place(head)?.map_or(PlaceNumber::FIRST, PlaceNumber::next);
         for place in end.earlier().rev() {
@@ -293,7 +295,11 @@ impl Walk for Kimi {
         Ok(Path { entries, repairs: Vec::new() })
     }
 
-    fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+    fn context(
+        &self,
+        graph: &dyn Graph,
+        path: &[EntryNumber],
+    ) -> Result<Vec<EntryNumber>, Failure> {
         let mut context = Vec::new();
         let mut prompt = None;
         for &entry in path {
@@ -307,7 +313,7 @@ impl Walk for Kimi {
         Ok(prompt.into_iter().chain(context).collect())
     }
 
-    fn leaves(&self, _graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+    fn leaves(&self, _graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
         Ok(Vec::new())
     }
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::{
     dag,
     json::{self, Raw},
-    model::{Block, Kind, Message, NameTag, Parent, Role, Stop, Thinking, Timestamp},
+    model::{Block, EntryNumber, Kind, Message, NameTag, Parent, Role, Stop, Thinking, Timestamp},
     wire::{
         Answer, Answers, Draft, Envelope, Failure, Folder, Graph, Identify, Invalid, Layout, Link,
         Path, Piece, Read, Repair, Setting, Traits, Walk, Write,
@@ -121,7 +121,7 @@ impl Read for Native {
 }
 
 impl Walk for Native {
-    fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+    fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
         for place in graph.end().earlier().rev() {
             if let Some(entry) = graph.at(place)?
                 && !matches!(graph.record(entry)?.kind, Kind::Meta | Kind::Opaque)
@@ -132,7 +132,7 @@ impl Walk for Native {
         Ok(None)
     }
 
-    fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
+    fn path(&self, graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
         let chain = dag::ancestors(head, limit, |entry| graph.parent(entry))?;
         let mut repairs = Vec::new();
         if let Some(&first) = chain.nodes.last() {
@@ -149,7 +149,11 @@ impl Walk for Native {
         Ok(Path { entries, repairs })
     }
 
-    fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+    fn context(
+        &self,
+        graph: &dyn Graph,
+        path: &[EntryNumber],
+    ) -> Result<Vec<EntryNumber>, Failure> {
         let mut boundary = None;
         for (place, &entry) in path.iter().enumerate().rev() {
             if graph.record(entry)?.kind == Kind::Boundary {
@@ -172,7 +176,7 @@ impl Walk for Native {
         Ok(context)
     }
 
-    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
         let mut leaves = BTreeSet::new();
         let mut parents = BTreeSet::new();
         for place in graph.end().earlier() {

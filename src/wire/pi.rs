@@ -23,7 +23,7 @@ use write::{CUSTOM_TYPE, entry};
 
 use crate::{
     json::Raw,
-    model::{LineId, Message, Record, Tie, TieKind},
+    model::{EntryNumber, LineId, Message, Record, Tie, TieKind},
     wire::{
         Answers, Back, Draft, Earlier, Envelope, Failure, Folder, Graph, Identify, Invalid, Layout,
         Lock, Path, Read, Setting, Traits, Walk, Write,
@@ -131,19 +131,23 @@ impl Read for Pi {
 }
 
 impl Walk for Pi {
-    fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+    fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
         walk::head(graph)
     }
 
-    fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
+    fn path(&self, graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
         walk::path(graph, head, limit)
     }
 
-    fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+    fn context(
+        &self,
+        graph: &dyn Graph,
+        path: &[EntryNumber],
+    ) -> Result<Vec<EntryNumber>, Failure> {
         walk::context(graph, path)
     }
 
-    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
         walk::leaves(graph)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    model::Record,
+    model::{EntryNumber, Record},
     wire::{Failure, Graph},
 };
 
@@ -13,11 +13,11 @@ const STEP: usize = 64;
 /// Finds its way through a session as the agent itself would.
 pub trait Walk {
     /// Returns the entry at which the agent would resume.
-    fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure>;
+    fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure>;
 
     /// Returns the entries from the beginning to a head as the agent would read them, compactions crossed; of many, the
     /// last `limit`.
-    fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure>;
+    fn path(&self, graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure>;
 
     /// Returns [`Walk::path`] of one graph for many heads: entries read for one of them serve the next.
     fn paths<'g>(&'g self, graph: &'g dyn Graph) -> Result<Paths<'g>, Failure> {
@@ -25,10 +25,11 @@ pub trait Walk {
     }
 
     /// Returns the entries of a path that the agent would send: after a compaction summary, kept part, and the rest.
-    fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure>;
+    fn context(&self, graph: &dyn Graph, path: &[EntryNumber])
+    -> Result<Vec<EntryNumber>, Failure>;
 
     /// Returns the entries at which the conversation went on elsewhere and was left: real branches, in order.
-    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure>;
+    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure>;
 
     /// Returns whether a record stands for all that was said before it.
     fn replaces_all(&self, _record: &Record) -> bool {
@@ -45,22 +46,22 @@ pub trait Walk {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path {
     /// The entries, the first one first.
-    pub entries: Vec<u64>,
+    pub entries: Vec<EntryNumber>,
     /// The edges that were mended to find them.
     pub repairs: Vec<Repair>,
 }
 
 /// Finds the paths of one graph: to a head, and of many entries the last ones.
-pub type Paths<'g> = Box<dyn FnMut(u64, usize) -> Result<Path, Failure> + 'g>;
+pub type Paths<'g> = Box<dyn FnMut(EntryNumber, usize) -> Result<Path, Failure> + 'g>;
 
 /// Returns the entries that a head's path adds to the known ones: from its last known one on. They are then known.
 ///
 /// It reads no more of a path than it takes to meet a known entry.
 pub fn added(
     paths: &mut Paths<'_>,
-    head: u64,
-    known: &mut BTreeSet<u64>,
-) -> Result<Vec<u64>, Failure> {
+    head: EntryNumber,
+    known: &mut BTreeSet<EntryNumber>,
+) -> Result<Vec<EntryNumber>, Failure> {
     // Behind a known head an unknown entry may still hang.
     let mut limit = if known.contains(&head) { 1 } else { STEP };
     let (mut path, from) = loop {
@@ -79,7 +80,7 @@ pub fn added(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
     /// The entry.
-    pub entry: u64,
+    pub entry: EntryNumber,
     /// What was wrong, in a few words, such as `its parent is missing`.
     pub what: &'static str,
 }

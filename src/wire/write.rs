@@ -1,7 +1,7 @@
 //! Writing: new records as the agent itself would write them, and the lines that take it elsewhere.
 
 use crate::{
-    model::{Message, Timestamp},
+    model::{EntryNumber, Message, Timestamp},
     wire::{
         Failure, Graph,
         compaction::{Compaction, Lines},
@@ -111,11 +111,11 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug)]
 pub struct Back<'a> {
     /// The head at which the agent stands, unless it stands before the first entry.
-    pub from: Option<u64>,
+    pub from: Option<EntryNumber>,
     /// The entry behind which it is to go on; None is the beginning.
-    pub to: Option<u64>,
+    pub to: Option<EntryNumber>,
     /// The path to that entry, which may lie in another generation.
-    pub path: &'a [u64],
+    pub path: &'a [EntryNumber],
     /// The note that it is to be told.
     pub note: Option<&'a str>,
 }

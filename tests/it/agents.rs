@@ -7,14 +7,14 @@ use std::fs;
 use serde_json::{Value, json};
 use undertext::{
     json::Raw,
-    model::{Block, Kind, Record, Thinking, Timestamp},
+    model::{Block, EntryNumber, Kind, Record, Thinking, Timestamp},
     wire::{
         Codex, Draft, Format, Identify as _, Kimi, Link, Pi, Read as _, Setting, Speaker,
         Walk as _, Write as _, detect, jsonl::Reader,
     },
 };
 
-use crate::{graph::FileGraph, needs};
+use crate::{fixture::number, graph::FileGraph, needs};
 
 fn file(format: &'static dyn Format, records: &[Value]) -> FileGraph {
     let lines: Vec<String> = records.iter().map(|record| record.to_string() + "\n").collect();
@@ -86,7 +86,7 @@ mod pi {
             header(),
         ]);
         assert_eq!(file.head().unwrap(), 7);
-        assert_eq!(file.path(7), [2, 3, 6, 7]);
+        assert_eq!(file.path(number(7)), [2, 3, 6, 7]);
         assert_eq!(file.sent(), "a b x");
         assert_eq!(file.left(), "d");
     }
@@ -145,8 +145,11 @@ mod pi {
         let repairs = |file: &FileGraph| {
             let path = Pi.path(file, file.head().unwrap(), usize::MAX).unwrap();
             (
-                path.entries,
-                path.repairs.iter().map(|repair| (repair.entry, repair.what)).collect::<Vec<_>>(),
+                path.entries.into_iter().map(EntryNumber::get).collect::<Vec<_>>(),
+                path.repairs
+                    .iter()
+                    .map(|repair| (repair.entry.get(), repair.what))
+                    .collect::<Vec<_>>(),
             )
         };
         let missing = with(&[answer("x", Some("nowhere"))]);
@@ -186,7 +189,7 @@ mod pi {
     fn a_branch_is_one_entry_that_names_the_target() {
         let mut file = with(&[]);
         for note in [None, Some("go left")] {
-            for line in file.way(Some(3), note, &setting(Some("b"))).unwrap() {
+            for line in file.way(Some(number(3)), note, &setting(Some("b"))).unwrap() {
                 assert!(Pi.knows(Raw::object(&line).unwrap()));
                 file.push(&line);
             }
@@ -444,7 +447,8 @@ mod codex {
     #[test]
     fn a_fork_says_its_own_session_first() {
         let file = file(&Codex, &[vec![meta("fork"), meta("s")], turn(1), turn(2)].concat());
-        let sessions: Vec<_> = (1..=2).filter_map(|entry| Codex.session(file.raw(entry))).collect();
+        let sessions: Vec<_> =
+            (1..=2).filter_map(|entry| Codex.session(file.raw(number(entry)))).collect();
         assert_eq!(sessions, ["fork", "s"]);
         assert_eq!(file.sent(), "q1 a1 q2 a2");
     }
@@ -466,11 +470,13 @@ mod codex {
                 output,
             ],
         );
-        assert!((1..=7).filter(|&entry| entry != 6).all(|entry| Codex.knows(file.raw(entry))));
-        assert_eq!(Codex.session(file.raw(1)).as_deref(), Some("s"));
+        assert!(
+            (1..=7).filter(|&entry| entry != 6).all(|entry| Codex.knows(file.raw(number(entry))))
+        );
+        assert_eq!(Codex.session(file.raw(number(1))).as_deref(), Some("s"));
         assert_eq!(file.context(), [3, 4, 5, 7]);
         let result = Block::answer("c".into(), "done".into(), false);
-        assert_eq!(Codex.messages(file.raw(7)).remove(0).blocks, [result]);
+        assert_eq!(Codex.messages(file.raw(number(7))).remove(0).blocks, [result]);
     }
 
     #[test]
@@ -478,7 +484,7 @@ mod codex {
         let turns = [turn(1), turn(2), turn(3)].concat();
         let go = |to: Option<u64>, note| {
             let mut file = rollout(std::slice::from_ref(&turns));
-            for line in file.way(to, note, &setting(None)).unwrap() {
+            for line in file.way(to.map(number), note, &setting(None)).unwrap() {
                 file.push(&line);
             }
             file.sent()
@@ -538,7 +544,7 @@ mod kimi {
         file.push(b"not json");
         assert_eq!(file.path(file.head().unwrap()), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
         assert_eq!(file.context(), [2, 4, 5, 7, 8, 9]);
-        assert_eq!(Kimi.path(&file, 5, 2).unwrap().entries, [4, 5]);
+        assert_eq!(Kimi.path(&file, number(5), 2).unwrap().entries, [4, 5]);
         assert!(file.left().is_empty());
     }
 
@@ -571,11 +577,14 @@ mod kimi {
             signature: None,
         };
         let thinking = Thinking { text: "hm".into(), ..Thinking::default() };
-        assert_eq!(Kimi.messages(file.raw(7)).remove(0).blocks, [Block::Thinking(thinking), call]);
+        assert_eq!(
+            Kimi.messages(file.raw(number(7))).remove(0).blocks,
+            [Block::Thinking(thinking), call]
+        );
         let result = Block::answer("c".into(), "<system>ERROR: no</system>".into(), true);
-        assert_eq!(Kimi.messages(file.raw(8)).remove(0).blocks, [result]);
+        assert_eq!(Kimi.messages(file.raw(number(8))).remove(0).blocks, [result]);
         let numbers: Vec<_> =
-            (1..=9).filter_map(|entry| Kimi.checkpoint(file.raw(entry))).collect();
+            (1..=9).filter_map(|entry| Kimi.checkpoint(file.raw(number(entry)))).collect();
         assert_eq!(numbers, ["0"]);
     }
 
@@ -586,7 +595,7 @@ mod kimi {
         let mut file = session();
         file.push(&note);
         assert_eq!(file.records[9].kind, Kind::Note);
-        assert_eq!(file.way(Some(5), None, &setting(None)), None);
+        assert_eq!(file.way(Some(number(5)), None, &setting(None)), None);
     }
 }
 

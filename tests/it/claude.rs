@@ -1,9 +1,10 @@
 //! The shapes of Claude Code's files that were tried on the program itself, written anew: each expectation is what it sent.
 
+use crate::fixture::number;
 use serde_json::{Value, json};
 use undertext::{
     json::Raw,
-    model::{Block, Kind, Timestamp},
+    model::{Block, EntryNumber, Kind, Timestamp},
     wire::{Claude, Draft, Read as _, Setting, Walk as _, Write as _},
 };
 
@@ -110,7 +111,7 @@ fn resumed(text: &str) -> String {
     said(&graph, &graph.context())
 }
 
-fn said(graph: &FileGraph, entries: &[u64]) -> String {
+fn said(graph: &FileGraph, entries: &[EntryNumber]) -> String {
     let blocks =
         entries.iter().flat_map(|entry| graph.messages(*entry)).flat_map(|message| message.blocks);
     let words = blocks.map(|block| match block {
@@ -203,14 +204,14 @@ fn what_a_boundary_dropped_is_out_of_reach() {
 #[test]
 fn a_path_crosses_boundaries_and_holds_each_entry_once() {
     let graph = FileGraph::read(&Claude, file(&compacted(&kept(&[3, 4]))).as_bytes());
-    let path = Claude.path(&graph, 8, usize::MAX).unwrap();
+    let path = Claude.path(&graph, number(8), usize::MAX).unwrap();
     assert_eq!(path.entries, [1, 2, 5, 6, 3, 4, 7, 8]);
     assert_eq!(path.repairs, []);
-    assert_eq!(Claude.path(&graph, 8, 3).unwrap().entries, [4, 7, 8]);
+    assert_eq!(Claude.path(&graph, number(8), 3).unwrap().entries, [4, 7, 8]);
 
     let dangling = [base(), vec![boundary(5, 99, &json!({})), summary(6, 5)]].concat();
     let graph = FileGraph::read(&Claude, file(&dangling).as_bytes());
-    let path = Claude.path(&graph, 6, usize::MAX).unwrap();
+    let path = Claude.path(&graph, number(6), usize::MAX).unwrap();
     assert_eq!(path.entries, [1, 2, 3, 4, 5, 6]);
     assert_eq!(path.repairs.len(), 1);
 }
@@ -358,7 +359,7 @@ fn going_back_by_appending_resumes_there_with_the_note() {
     let after = |records: &[Value], parent: u64, note| {
         let graph = FileGraph::read(&Claude, file(records).as_bytes());
         let to = (parent > 0).then_some(parent);
-        let lines = graph.way(to, note, &setting(parent))?;
+        let lines = graph.way(to.map(number), note, &setting(parent))?;
         let lines = lines.into_iter().map(|line| String::from_utf8(line).unwrap() + "\n");
         Some(resumed(&(file(records) + &lines.collect::<String>())))
     };

@@ -14,7 +14,7 @@ use undertext::{
     ops::{self, Asked, Layers},
 };
 
-use crate::{fixture, needs, resume::peek};
+use crate::{fixture, fixture::number, needs, resume::peek};
 
 /// Returns the first rule of a provider that a request breaks.
 fn broken_rule(request: &Value, shape: Shape) -> Option<String> {
@@ -359,7 +359,7 @@ fn result(id: &str, words: &str) -> Block {
 fn items(messages: impl IntoIterator<Item = Message>) -> Vec<Item> {
     let items = messages.into_iter().zip(1..).map(|(message, entry)| Item {
         begins_turn: message.role == Role::User && !message.is_summary,
-        ..Item::said(message, entry)
+        ..Item::said(message, number(entry))
     });
     items.collect()
 }

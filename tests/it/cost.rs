@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use undertext::{
     context::{Shape, cut::Limit, history::Limits, tokens::Counting, window::Windows},
     json::Raw,
-    model::{NameTag, PlaceNumber, Record, SessionName},
+    model::{EntryNumber, NameTag, PlaceNumber, Record, SessionName},
     ops::{self, Archive, Asked, Bound, Machine, Session},
     store::{Access, SessionFilter},
     wire::{self, Claude, Codex, Failure, Format, Graph, Native, Pi, Read as _, Walk as _},
@@ -197,31 +197,31 @@ impl Graph for Counted<'_> {
         self.graph.end()
     }
 
-    fn at(&self, place: PlaceNumber) -> Result<Option<u64>, Failure> {
+    fn at(&self, place: PlaceNumber) -> Result<Option<EntryNumber>, Failure> {
         self.ask().at(place)
     }
 
-    fn place(&self, entry: u64) -> Result<Option<PlaceNumber>, Failure> {
+    fn place(&self, entry: EntryNumber) -> Result<Option<PlaceNumber>, Failure> {
         self.ask().place(entry)
     }
 
-    fn record(&self, entry: u64) -> Result<Record, Failure> {
+    fn record(&self, entry: EntryNumber) -> Result<Record, Failure> {
         self.ask().record(entry)
     }
 
-    fn parent(&self, entry: u64) -> Result<Option<u64>, Failure> {
+    fn parent(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         self.ask().parent(entry)
     }
 
-    fn line(&self, entry: u64) -> Result<Vec<u8>, Failure> {
+    fn line(&self, entry: EntryNumber) -> Result<Vec<u8>, Failure> {
         self.ask().line(entry)
     }
 
-    fn named(&self, name: NameTag) -> Result<Option<u64>, Failure> {
+    fn named(&self, name: NameTag) -> Result<Option<EntryNumber>, Failure> {
         self.ask().named(name)
     }
 
-    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, u64)>, Failure> {
+    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure> {
         self.ask().boundary(before)
     }
 

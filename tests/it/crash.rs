@@ -26,7 +26,7 @@ use tempfile::TempDir;
 use undertext::{
     context::{cut::Limit, plan::Keep},
     live,
-    model::{CheckpointNumber, OperationNumber, Timestamp},
+    model::{CheckpointNumber, EntryNumber, OperationNumber, Timestamp},
     ops::{self, Archive, Bound, Compacting, Notice, OpsError, Session, Severity, SyncError},
     store::{Access, StoreError},
     wire::{Draft, Speaker},
@@ -404,9 +404,9 @@ fn everything(root: &Path) -> Result<Vec<String>, String> {
         all.push(format!("{:?}", store.operations(key, OperationNumber::ALL).map_err(gone)?));
         all.push(format!("{:?}", store.growths(key, OperationNumber::ALL).map_err(gone)?));
         all.push(format!("{:?}", store.checkpoints(key, CheckpointNumber::ALL).map_err(gone)?));
-        all.push(format!("{:?}", store.origins(key, 0..u64::MAX).map_err(gone)?));
-        all.push(format!("{:?}", store.entries(key, 0..u64::MAX).map_err(gone)?));
-        all.push(format!("{:?}", store.records(key, 0..u64::MAX).map_err(gone)?));
+        all.push(format!("{:?}", store.origins(key, EntryNumber::ALL).map_err(gone)?));
+        all.push(format!("{:?}", store.entries(key, EntryNumber::ALL).map_err(gone)?));
+        all.push(format!("{:?}", store.records(key, EntryNumber::ALL).map_err(gone)?));
         all.push(format!("{:?}", store.twins(key).map_err(gone)?));
         for generation in 1..=state.generations.len() as u64 {
             let each = &mut |part: &[u8]| {
@@ -415,14 +415,14 @@ fn everything(root: &Path) -> Result<Vec<String>, String> {
             };
             ops::export(&archive, &session, Some(number(generation)), each).map_err(failed)?;
         }
-        for entry in store.entries(key, 0..u64::MAX).map_err(gone)? {
+        for entry in store.entries(key, EntryNumber::ALL).map_err(gone)? {
             let found =
                 store.find(key, &undertext::model::IdPrefix::whole(&entry.id)).map_err(gone)?;
             all.push(format!("{found:?}"));
             let target = ops::find_entry(archive.store(), &session, &entry.id.to_string());
             all.push(format!("{:?}", target.map_err(failed)?));
         }
-        for record in store.records(key, 0..u64::MAX).map_err(gone)? {
+        for record in store.records(key, EntryNumber::ALL).map_err(gone)? {
             let Some(tag) = record.name else { continue };
             all.push(format!("{:?}", store.named(key, tag, tag).map_err(gone)?));
         }

@@ -10,7 +10,7 @@ use std::{
 
 use undertext::{
     live::Writable,
-    model::{Block, Timestamp},
+    model::{Block, EntryNumber, Timestamp},
     ops::{self, Ambient, Archive, Layers, Session, Severity, Target, Workspace},
     store::{Access, SessionFilter, SqliteStore, Store as _, whole_lines},
     wire::{self, Draft, Speaker},
@@ -160,7 +160,8 @@ pub(crate) fn said(archive: &Archive, session: &Session, target: Option<&Target>
 /// Returns the lines of all entries of a session, in order.
 pub(crate) fn lines(archive: &Archive, session: &Session) -> Vec<Vec<u8>> {
     let store = archive.store();
-    let all: Vec<u64> = (1..=store.state(session.key).unwrap().entries()).collect();
+    let all = EntryNumber::FIRST..store.state(session.key).unwrap().next_entry();
+    let all: Vec<EntryNumber> = EntryNumber::each(all).collect();
     let mut lines = Vec::new();
     whole_lines(store, session.key, &all, &mut |_, line| lines.push(line)).unwrap();
     lines

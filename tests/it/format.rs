@@ -11,7 +11,7 @@ use std::{
 use rusqlite::{Connection, OptionalExtension, types::Value};
 use tempfile::TempDir;
 use undertext::{
-    model::OperationNumber,
+    model::{EntryNumber, OperationNumber},
     ops::{self, Archive, SyncError},
     store::{Access, FORMAT_VERSION, FactStore, SqliteStore, StoreError},
     wire::{Draft, Speaker},
@@ -116,7 +116,7 @@ fn everything(root: &Path) -> String {
     };
     tell("session", vec![session.name.id.clone()]);
     let store = archive.store();
-    let entries = store.entries(session.key, 0..u64::MAX).unwrap();
+    let entries = store.entries(session.key, EntryNumber::ALL).unwrap();
     tell("entries", entries.iter().map(|entry| entry.id.to_string()).collect());
     let operations = store.operations(session.key, OperationNumber::ALL).unwrap();
     let word = |operation: &undertext::model::Operation| operation.command.as_str().to_owned();

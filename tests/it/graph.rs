@@ -4,7 +4,7 @@ use std::{cell::Cell, collections::BTreeMap, fs, path::Path};
 
 use undertext::{
     json::Raw,
-    model::{Kind, Message, NameTag, Parent, PlaceNumber, Record},
+    model::{EntryNumber, Kind, Message, NameTag, Parent, PlaceNumber, Record},
     wire::{Back, Envelope, Failure, Format, Graph, Link, Setting, jsonl::Reader},
 };
 
@@ -15,12 +15,12 @@ pub(crate) struct FileGraph {
     links: Vec<Link>,
     pub(crate) records: Vec<Record>,
     /// The entry of a line behind another one; the one before is of no account where the line has a name.
-    known: BTreeMap<(Option<u64>, Vec<u8>), u64>,
+    known: BTreeMap<(Option<EntryNumber>, Vec<u8>), EntryNumber>,
     /// The entry at each place, and whether it is glued.
-    places: Vec<(u64, bool)>,
-    place_of: BTreeMap<u64, PlaceNumber>,
-    named: BTreeMap<String, u64>,
-    tagged: BTreeMap<NameTag, u64>,
+    places: Vec<(EntryNumber, bool)>,
+    place_of: BTreeMap<EntryNumber, PlaceNumber>,
+    named: BTreeMap<String, EntryNumber>,
+    tagged: BTreeMap<NameTag, EntryNumber>,
     n_bytes: u64,
     has_read_lines: Cell<bool>,
 }
@@ -57,7 +57,7 @@ impl FileGraph {
             let line = located.line;
             let is_named = line.shape.as_ref().is_some_and(|shape| shape.name.is_some());
             let before = self.places.last().map(|(entry, _)| *entry);
-            let next = self.lines.len() as u64 + 1;
+            let next = EntryNumber::new(self.lines.len() as u64 + 1);
             let key = (before.filter(|_| !is_named), line.bytes.to_vec());
             let entry = *self.known.entry(key).or_insert(next);
             let place = self.places.len() as u64;
@@ -79,8 +79,8 @@ impl FileGraph {
         self.append(&[line, b"\n"].concat());
     }
 
-    fn add(&mut self, line: &[u8], before: Option<u64>) {
-        let n = self.lines.len() as u64 + 1;
+    fn add(&mut self, line: &[u8], before: Option<EntryNumber>) {
+        let n = EntryNumber::new(self.lines.len() as u64 + 1);
         let Envelope { kind, name, parent, time, hint } =
             Raw::object(line).map_or_else(Envelope::opaque, |record| self.format.envelope(record));
         let edge = match &parent {
@@ -97,31 +97,31 @@ impl FileGraph {
     }
 
     /// Returns an entry's record.
-    pub(crate) fn raw(&self, entry: u64) -> Raw<'_> {
+    pub(crate) fn raw(&self, entry: EntryNumber) -> Raw<'_> {
         Raw::object(&self.lines[index(entry)]).unwrap()
     }
 
     /// Returns what an entry says.
-    pub(crate) fn messages(&self, entry: u64) -> Vec<Message> {
+    pub(crate) fn messages(&self, entry: EntryNumber) -> Vec<Message> {
         Raw::object(&self.lines[index(entry)])
             .map(|record| self.format.messages(record))
             .unwrap_or_default()
     }
 
     /// Returns where the agent would resume; no walk reads a line.
-    pub(crate) fn head(&self) -> Option<u64> {
+    pub(crate) fn head(&self) -> Option<EntryNumber> {
         self.without_lines(self.format.head(self))
     }
 
     /// Returns the path to a head.
-    pub(crate) fn path(&self, head: u64) -> Vec<u64> {
+    pub(crate) fn path(&self, head: EntryNumber) -> Vec<EntryNumber> {
         self.without_lines(self.format.path(self, head, usize::MAX)).entries
     }
 
     /// Returns the lines that take the agent to an entry and say a note there.
     pub(crate) fn way(
         &self,
-        to: Option<u64>,
+        to: Option<EntryNumber>,
         note: Option<&str>,
         setting: &Setting,
     ) -> Option<Vec<Vec<u8>>> {
@@ -134,18 +134,18 @@ impl FileGraph {
     }
 
     /// Returns what the agent would send.
-    pub(crate) fn context(&self) -> Vec<u64> {
+    pub(crate) fn context(&self) -> Vec<EntryNumber> {
         let path = self.head().map(|head| self.path(head)).unwrap_or_default();
         self.without_lines(self.format.context(self, &path))
     }
 
     /// Returns where the conversation was left.
-    pub(crate) fn leaves(&self) -> Vec<u64> {
+    pub(crate) fn leaves(&self) -> Vec<EntryNumber> {
         self.without_lines(self.format.leaves(self))
     }
 
     /// Returns the words of entries, as the model would get them.
-    pub(crate) fn words(&self, entries: &[u64]) -> String {
+    pub(crate) fn words(&self, entries: &[EntryNumber]) -> String {
         let messages = entries.iter().flat_map(|&entry| self.messages(entry));
         messages.map(|message| message.text()).collect::<Vec<_>>().join(" ")
     }
@@ -166,8 +166,8 @@ impl FileGraph {
     }
 }
 
-fn index(entry: u64) -> usize {
-    usize::try_from(entry).unwrap() - 1
+fn index(entry: EntryNumber) -> usize {
+    entry.index().unwrap()
 }
 
 impl Graph for FileGraph {
@@ -175,19 +175,19 @@ impl Graph for FileGraph {
         PlaceNumber::new(self.places.len() as u64)
     }
 
-    fn at(&self, place: PlaceNumber) -> Result<Option<u64>, Failure> {
+    fn at(&self, place: PlaceNumber) -> Result<Option<EntryNumber>, Failure> {
         Ok(self.places.get(usize::try_from(place.get())?).map(|(entry, _)| *entry))
     }
 
-    fn place(&self, entry: u64) -> Result<Option<PlaceNumber>, Failure> {
+    fn place(&self, entry: EntryNumber) -> Result<Option<PlaceNumber>, Failure> {
         Ok(self.place_of.get(&entry).copied())
     }
 
-    fn record(&self, entry: u64) -> Result<Record, Failure> {
+    fn record(&self, entry: EntryNumber) -> Result<Record, Failure> {
         Ok(self.records[index(entry)].clone())
     }
 
-    fn parent(&self, entry: u64) -> Result<Option<u64>, Failure> {
+    fn parent(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         Ok(match (&self.links[index(entry)], self.records[index(entry)].parent) {
             (Link::Named(name), _) => self.named.get(name).copied(),
             (Link::Before, Parent::Entry(before)) => Some(before),
@@ -195,16 +195,16 @@ impl Graph for FileGraph {
         })
     }
 
-    fn line(&self, entry: u64) -> Result<Vec<u8>, Failure> {
+    fn line(&self, entry: EntryNumber) -> Result<Vec<u8>, Failure> {
         self.has_read_lines.set(true);
         Ok(self.lines[index(entry)].clone())
     }
 
-    fn named(&self, name: NameTag) -> Result<Option<u64>, Failure> {
+    fn named(&self, name: NameTag) -> Result<Option<EntryNumber>, Failure> {
         Ok(self.tagged.get(&name).copied())
     }
 
-    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, u64)>, Failure> {
+    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure> {
         let placed = before.earlier().zip(&self.places);
         let mut last = None;
         for (place, (entry, _)) in placed {

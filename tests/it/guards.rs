@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use undertext::{
     context::cut::Limit,
     json::Raw,
-    model::{Message, OperationNumber, Timestamp},
+    model::{EntryNumber, Message, OperationNumber, Timestamp},
     ops::{self, Ambient, Archive, Bound, Compacting, Notice, OpsError, Session},
     store::{Access, SessionFilter, StoreError},
     wire::{
@@ -230,15 +230,19 @@ impl Read for Deaf {
 }
 
 impl Walk for Deaf {
-    fn head(&self, graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+    fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
         Native.head(graph)
     }
 
-    fn path(&self, graph: &dyn Graph, head: u64, limit: usize) -> Result<Steps, Failure> {
+    fn path(&self, graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Steps, Failure> {
         Native.path(graph, head, limit)
     }
 
-    fn context(&self, graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+    fn context(
+        &self,
+        graph: &dyn Graph,
+        path: &[EntryNumber],
+    ) -> Result<Vec<EntryNumber>, Failure> {
         let is_deaf = !self.is_behind || graph.boundary(graph.end())?.is_some();
         let mut sent = Vec::new();
         for entry in Native.context(graph, path)? {
@@ -250,7 +254,7 @@ impl Walk for Deaf {
         Ok(sent)
     }
 
-    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+    fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
         Native.leaves(graph)
     }
 }

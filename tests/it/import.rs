@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::fixture::number;
 use proptest::prelude::*;
 use undertext::model::IdPrefix;
-use undertext::model::{Checkpoint, EntryId, Kind, Timestamp};
+use undertext::model::{Checkpoint, EntryId, EntryNumber, Kind, Timestamp};
 use undertext::ops::{self, Ambient, Archive, Imported, Session, Step, Summary};
 use undertext::store::Access;
 use uuid::Uuid;
@@ -51,10 +51,10 @@ fn only(archive: &Archive) -> Session {
 /// Returns the ids of all entries, and those of the main path.
 fn seen(archive: &Archive, session: &Session) -> (Vec<EntryId>, Vec<EntryId>) {
     let store = archive.store();
-    let entries = store.entries(session.key, 1..u64::MAX).unwrap();
+    let entries = store.entries(session.key, EntryNumber::ALL).unwrap();
     let position = store.state(session.key).unwrap().position().unwrap();
     let path = ops::View::new(store, session, position, None).path(usize::MAX).unwrap();
-    let id = |n: u64| entries[usize::try_from(n - 1).unwrap()].id;
+    let id = |n: EntryNumber| entries[n.index().unwrap()].id;
     assert_eq!(path.entries.last().copied(), position.head);
     (entries.iter().map(|entry| entry.id).collect(), path.entries.into_iter().map(id).collect())
 }
@@ -180,8 +180,8 @@ struct Numbered {
 }
 
 fn numbered(archive: &Archive, session: &Session) -> BTreeMap<u64, Numbered> {
-    let entries = archive.store().entries(session.key, 1..u64::MAX).unwrap();
-    let id = |n: Option<u64>| n.map(|n| entries[usize::try_from(n - 1).unwrap()].id);
+    let entries = archive.store().entries(session.key, EntryNumber::ALL).unwrap();
+    let id = |n: Option<EntryNumber>| n.map(|n| entries[n.index().unwrap()].id);
     let shown = ops::checkpoints(archive.store(), session).unwrap();
     let numbered = |shown: ops::Shown| {
         let Checkpoint { n, place, before, own, .. } = shown.checkpoint;
@@ -289,7 +289,7 @@ proptest! {
         prop_assert!(known.keys().copied().eq(0..known.len() as u64));
         let store = archive.store();
         let shown = ops::checkpoints(archive.store(), &session).unwrap();
-        for record in store.records(session.key, 1..u64::MAX).unwrap() {
+        for record in store.records(session.key, EntryNumber::ALL).unwrap() {
             let is_its = |found: &&ops::Shown| found.turn == Some(record.n);
             if record.kind == Kind::User {
                 prop_assert_eq!(shown.iter().filter(is_its).count(), 1, "entry {}", record.n);

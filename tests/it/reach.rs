@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use undertext::json::Raw;
+use undertext::model::EntryNumber;
 use undertext::ops;
 use undertext::store::whole_lines;
 
@@ -24,8 +25,8 @@ fn every_message_of_a_real_session_is_shown() {
             let (archive, session) = ops::peek(&path, Seeded::boxed(1)).unwrap();
             let graph = ops::graph(&archive, &session, true).unwrap();
             let seen: BTreeSet<_> = graph.nodes.iter().map(|node| node.id).collect();
-            let entries = archive.store().entries(session.key, 1..u64::MAX).unwrap();
-            let numbers: Vec<u64> = entries.iter().map(|entry| entry.n).collect();
+            let entries = archive.store().entries(session.key, EntryNumber::ALL).unwrap();
+            let numbers: Vec<EntryNumber> = entries.iter().map(|entry| entry.n).collect();
             let mut talk = BTreeSet::new();
             let each = &mut |n, line: Vec<u8>| {
                 if is_talk(&line) {

@@ -52,7 +52,7 @@ fn place() -> impl Strategy<Value = Place> + Clone {
 fn position() -> impl Strategy<Value = Position> + Clone {
     (integer(), of(integer()), integer()).prop_map(|(generation, head, horizon)| Position {
         generation: number(generation),
-        head,
+        head: head.map(number),
         horizon,
     })
 }
@@ -167,7 +167,8 @@ fn facts() -> impl Strategy<Value = Facts> {
         entry,
     });
     let pending = (command(), of(position())).prop_map(|(command, to)| Pending { command, to });
-    let tombstone = (integer(), integer()).prop_map(|(entry, size)| Tombstone { entry, size });
+    let tombstone =
+        (integer(), integer()).prop_map(|(entry, size)| Tombstone { entry: number(entry), size });
     (
         (vec(file, 0..3), vec(generation, 0..3), vec(moved, 0..3)),
         (step(text()), step(integer().prop_map(FileNumber::new)), step(integer())),
@@ -198,7 +199,7 @@ fn run() -> impl Strategy<Value = Run> {
     ((integer(), integer(), integer(), integer()), gaps, state).prop_map(|(a, gaps, b)| Run {
         generation: number(a.0),
         start: a.1,
-        first: a.2,
+        first: number(a.2),
         count: a.3,
         gaps,
         bytes: b.0,
@@ -209,12 +210,16 @@ fn run() -> impl Strategy<Value = Run> {
 
 fn bulk() -> impl Strategy<Value = Bulk> {
     let entry = (integer(), hash(), of(integer()));
-    let entry = entry.prop_map(|(n, id, link)| Entry { n, id: EntryId::new(id), link });
+    let entry = entry.prop_map(|(n, id, link)| Entry {
+        n: number(n),
+        id: EntryId::new(id),
+        link: link.map(number),
+    });
     let checkpoint = (integer(), position(), of(integer()), of(string()), of(text()));
     let checkpoint = checkpoint.prop_map(|(n, place, before, own, note)| Checkpoint {
         n: number(n),
         place,
-        before,
+        before: before.map(number),
         own,
         note,
     });
@@ -234,7 +239,11 @@ fn bulk() -> impl Strategy<Value = Bulk> {
         texts,
     });
     let origin = (integer(), integer(), of(cutting));
-    let origin = origin.prop_map(|(entry, origin, cut)| Origin { entry, origin, cut });
+    let origin = origin.prop_map(|(entry, origin, cut)| Origin {
+        entry: number(entry),
+        origin: number(origin),
+        cut,
+    });
     (vec(entry, 0..3), vec(run(), 0..3), vec(checkpoint, 0..3), vec(origin, 0..3)).prop_map(
         |(entries, runs, checkpoints, origins)| Bulk { entries, runs, checkpoints, origins },
     )
@@ -256,7 +265,7 @@ fn seal(
     before: Option<OperationId>,
     (at, command, facts, bulk): &Parts,
 ) -> Operation {
-    let at = (n, Timestamp(at.0), at.1);
+    let at = (n, Timestamp(at.0), number(at.1));
     Operation::seal((STORE, &session()), before, at, command.clone(), facts.clone(), bulk)
 }
 

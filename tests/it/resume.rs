@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use undertext::{
     json::Raw,
-    model::{Block, Kind, Message, Position, Role},
+    model::{Block, EntryNumber, Kind, Message, Position, Role},
     ops::{self, Archive, Machine, Session, SyncError, View},
     wire::{Claude, Codex, Format, Graph, Read as _, jsonl::Reader},
 };
@@ -65,7 +65,7 @@ fn sent(path: &Path) -> Vec<Said> {
 }
 
 /// Returns what a context says, as far as the agent sends it as it is.
-fn said(graph: &dyn Graph, context: &[u64]) -> Vec<Said> {
+fn said(graph: &dyn Graph, context: &[EntryNumber]) -> Vec<Said> {
     let mut said = Vec::new();
     for &entry in context {
         let line = graph.line(entry).unwrap();
@@ -100,7 +100,11 @@ fn said(graph: &dyn Graph, context: &[u64]) -> Vec<Said> {
 }
 
 /// Compares blocks; an answer that the agent adds to what stands unanswered is no difference.
-pub(crate) fn from_claude_code(graph: &dyn Graph, context: &[u64], truth: &Path) -> Compared {
+pub(crate) fn from_claude_code(
+    graph: &dyn Graph,
+    context: &[EntryNumber],
+    truth: &Path,
+) -> Compared {
     let (ours, theirs) = (said(graph, context), sent(truth));
     let nothing_asked = digest("No response requested.");
     let answered: BTreeSet<_> =
@@ -127,7 +131,7 @@ pub(crate) fn from_claude_code(graph: &dyn Graph, context: &[u64], truth: &Path)
 }
 
 /// Compares items with those that Codex sent.
-pub(crate) fn from_codex(graph: &dyn Graph, context: &[u64], truth: &Path) -> Compared {
+pub(crate) fn from_codex(graph: &dyn Graph, context: &[EntryNumber], truth: &Path) -> Compared {
     let lines =
         graph.end().earlier().map(|place| graph.line(graph.at(place).unwrap().unwrap()).unwrap());
     let instructions = |line: Vec<u8>| {
@@ -200,7 +204,7 @@ fn item(line: &str) -> Option<String> {
 
 /// How many parts of a context are what the agent sent, or the first difference.
 pub(crate) type Compared = Result<usize, String>;
-pub(crate) type Compare = fn(&dyn Graph, &[u64], &Path) -> Compared;
+pub(crate) type Compare = fn(&dyn Graph, &[EntryNumber], &Path) -> Compared;
 
 /// Compares what is sent of a session with what its agent sent, and returns how many repairs its path took too.
 pub(crate) fn compare(
@@ -342,7 +346,7 @@ fn assert_same(view: &View<'_>, file: &FileGraph, path: &Path) {
         assert_eq!(view.parent(entry).unwrap(), file.parent(entry).unwrap(), "{name} {place}");
         assert_eq!(view.boundary(place).unwrap(), file.boundary(place).unwrap(), "{name} {place}");
         let record = view.record(entry).unwrap();
-        assert_eq!(record, file.records[usize::try_from(entry).unwrap() - 1], "{name} {place}");
+        assert_eq!(record, file.records[entry.index().unwrap()], "{name} {place}");
         if let Some(tag) = record.name {
             assert_eq!(view.named(tag).unwrap(), file.named(tag).unwrap(), "{name} {place}");
             assert_eq!(
@@ -396,7 +400,7 @@ fn every_message_of_claude_code_lies_on_the_path_of_a_head_or_a_leaf() {
         let mut reached = BTreeSet::new();
         for head in head.iter().chain(&leaves) {
             let path = graph.path(*head);
-            let unique: BTreeSet<u64> = path.iter().copied().collect();
+            let unique: BTreeSet<EntryNumber> = path.iter().copied().collect();
             assert_eq!(unique.len(), path.len(), "an entry lies twice on a path");
             reached.extend(unique);
         }
@@ -415,7 +419,7 @@ fn every_message_of_claude_code_lies_on_the_path_of_a_head_or_a_leaf() {
             let text = graph.words(&[n]);
             text.starts_with("<command-name>") || text.starts_with("<local-command")
         };
-        let missed: Vec<u64> = messages
+        let missed: Vec<EntryNumber> = messages
             .map(|record| record.n)
             .inspect(|_| n_messages += 1)
             .filter(|n| !reached.contains(n) && !is_talk(*n))

@@ -20,8 +20,8 @@ mod writer;
 use crate::fixture::{number, numbers};
 use undertext::{
     model::{
-        Bulk, Card, CheckpointNumber, EntryId, Facts, Kind, LineId, NameTag, OperationNumber,
-        Origin, Record, Running, Tie, TieKind,
+        Bulk, Card, CheckpointNumber, EntryId, EntryNumber, Facts, Kind, LineId, NameTag,
+        OperationNumber, Origin, Record, Running, Tie, TieKind,
     },
     store::{
         Access, Cursor, Derived, MemoryStore, SessionFilter, SessionKey, Sighting, SqliteStore,
@@ -69,7 +69,13 @@ fn go_through(store: &dyn Store, mut look: impl FnMut(&dyn Store)) {
             look(store);
         }
         let mut writing = store.begin().unwrap();
-        writing.count(key, 1, &[(1, vec![7]), (4, vec![300, 0]), (7, Vec::new())]).unwrap();
+        writing
+            .count(
+                key,
+                1,
+                &[(number(1), vec![7]), (number(4), vec![300, 0]), (number(7), Vec::new())],
+            )
+            .unwrap();
         writing.sight(&[sighting(b"/a", 1), sighting(b"", 2)]).unwrap();
         assert!(writing.commit().unwrap().unsettled.is_none());
         look(store);
@@ -118,7 +124,7 @@ fn a_fact_of_every_kind_comes_back() {
                     .map(|(_, run)| run)
                     .collect(),
                 checkpoints: of(n, store.checkpoints(key, CheckpointNumber::ALL).unwrap()),
-                origins: of(n, store.origins(key, 0..u64::MAX).unwrap()),
+                origins: of(n, store.origins(key, EntryNumber::ALL).unwrap()),
             };
             assert_eq!(bulk, next.bulk);
             for (at, bytes) in (0..).zip(&next.kept) {
@@ -190,31 +196,37 @@ fn origins_are_told_in_the_order_of_their_entries() {
         let key = commit(store, writer.begin()).unwrap();
         commit(store, writer.next(&repetitive(0, 5), |_| {})).unwrap();
         for entries in [vec![6], vec![3, 7], vec![2], vec![4, 5]] {
-            let origins = entries.iter().map(|&entry| Origin { entry, origin: 1, cut: None });
+            let origins = entries.iter().map(|&entry| Origin {
+                entry: number(entry),
+                origin: number(1),
+                cut: None,
+            });
             commit(store, writer.next(&[], |brought| brought.bulk.origins.extend(origins)))
                 .unwrap();
         }
         let told = |range| {
             let origins = store.origins(key, range).unwrap().into_iter();
-            origins.map(|(operation, origin)| (origin.entry, operation.get())).collect::<Vec<_>>()
+            origins
+                .map(|(operation, origin)| (origin.entry.get(), operation.get()))
+                .collect::<Vec<_>>()
         };
-        assert_eq!(told(0..u64::MAX), [(2, 5), (3, 4), (4, 6), (5, 6), (6, 3), (7, 4)]);
-        assert_eq!(told(3..6), [(3, 4), (4, 6), (5, 6)]);
+        assert_eq!(told(EntryNumber::ALL), [(2, 5), (3, 4), (4, 6), (5, 6), (6, 3), (7, 4)]);
+        assert_eq!(told(numbers(3..6)), [(3, 4), (4, 6), (5, 6)]);
         // What was taken back and is done again says so again, in the place of the same entry and of no other.
         let again = |origin| {
             let mut next = writer.clone();
             let commit = next.next(&[], |brought| {
-                brought.bulk.origins.push(Origin { entry: 4, origin, cut: None });
+                brought.bulk.origins.push(Origin { entry: number(4), origin, cut: None });
             });
             (next, commit)
         };
-        commit(store, again(2).1).unwrap_err();
-        let (next, done) = again(1);
+        commit(store, again(number(2)).1).unwrap_err();
+        let (next, done) = again(number(1));
         writer = next;
         commit(store, done).unwrap();
-        assert_eq!(told(4..5), [(4, 6), (4, 7)]);
+        assert_eq!(told(numbers(4..5)), [(4, 6), (4, 7)]);
         settle(store);
-        assert_eq!(told(4..5), [(4, 6), (4, 7)]);
+        assert_eq!(told(numbers(4..5)), [(4, 6), (4, 7)]);
         commit(store, writer.next(&[], |_| {})).unwrap();
     });
 }
@@ -228,7 +240,7 @@ fn what_a_newer_program_wrote_is_read_and_nothing_is_added_to_it() {
         // A session in which an operation is not known altogether, as a store says that has read it.
         let state = undertext::model::State { unknown: Some(number(2)), ..writer.state.clone() };
         let derived = Derived {
-            records: store.records(key, 0..u64::MAX).unwrap(),
+            records: store.records(key, EntryNumber::ALL).unwrap(),
             twins: store.twins(key).unwrap(),
             ties: store.ties(key).unwrap(),
             card: store.card(key).unwrap(),
@@ -261,7 +273,7 @@ fn a_transaction_that_is_dropped_leaves_nothing_and_the_next_one_works() {
         let key = commit(store, one.begin()).unwrap();
         commit(store, one.next(&repetitive(0, 3), |_| {})).unwrap();
         let mut writing = store.begin().unwrap();
-        writing.count(key, 1, &[(1, vec![7])]).unwrap();
+        writing.count(key, 1, &[(number(1), vec![7])]).unwrap();
         writing.sight(&[sighting(b"/a", 1)]).unwrap();
         assert!(writing.commit().unwrap().unsettled.is_none());
         let held = all_answers(store);
@@ -274,10 +286,12 @@ fn a_transaction_that_is_dropped_leaves_nothing_and_the_next_one_works() {
             let born = writing.add(other.begin()).unwrap();
             writing.add(gone.rare()).unwrap();
             writing.add(other.next(many, |_| {})).unwrap();
-            writing.count(key, 1, &[(1, vec![9]), (2, vec![9]), (6, vec![9])]).unwrap();
-            writing.count(born, 1, &[(1, vec![9])]).unwrap();
+            writing
+                .count(key, 1, &[(number(1), vec![9]), (number(2), vec![9]), (number(6), vec![9])])
+                .unwrap();
+            writing.count(born, 1, &[(number(1), vec![9])]).unwrap();
             writing.sight(&[sighting(b"/a", 2), sighting(b"/b", 2)]).unwrap();
-            let records = store.records(key, 0..u64::MAX).unwrap();
+            let records = store.records(key, EntryNumber::ALL).unwrap();
             let derived = Derived { records, ..Derived::default() };
             writing.derive(key, &derived).unwrap();
             writing.freshened().unwrap();
@@ -371,7 +385,7 @@ fn derived_rows_are_replaced_and_facts_are_not() {
             all.into_iter().filter(is_fact).collect::<Vec<_>>()
         };
         let held = facts(store);
-        let mut records = store.records(key, 0..u64::MAX).unwrap();
+        let mut records = store.records(key, EntryNumber::ALL).unwrap();
         records[1].kind = Kind::Note;
         records[1].name = Some(NameTag::of("new"));
         records[0].name = None;
@@ -384,22 +398,22 @@ fn derived_rows_are_replaced_and_facts_are_not() {
         let mut writing = store.begin().unwrap();
         writing.derive(key, &derived).unwrap();
         assert!(writing.commit().unwrap().unsettled.is_none());
-        assert_eq!(store.records(key, 0..u64::MAX).unwrap(), derived.records);
+        assert_eq!(store.records(key, EntryNumber::ALL).unwrap(), derived.records);
         assert_eq!(store.twins(key).unwrap(), derived.twins);
         assert_eq!(store.ties(key).unwrap(), derived.ties);
         assert_eq!(store.tied("native", &tie).unwrap(), [(key, writer.name.clone())]);
         assert!(store.tied("claude", &tie).unwrap().is_empty());
         assert_eq!(store.card(key).unwrap(), derived.card);
-        assert_eq!(store.boundary(key, 0..u64::MAX).unwrap(), Some(5));
+        assert_eq!(store.boundary(key, EntryNumber::ALL).unwrap(), Some(number(5)));
         let named = |name| store.named(key, NameTag::of(name), NameTag::of(name)).unwrap();
-        assert_eq!((named("new"), named("a"), named("b")), (vec![2], vec![], vec![]));
+        assert_eq!((named("new"), named("a"), named("b")), (vec![number(2)], vec![], vec![]));
         assert_same(&facts(store), &held);
         assert_same(&answers(store, &other.name), &untouched);
         // What comes next stands behind what was replaced.
         commit(store, writer.next(&[br#"{"uuid":"new"}"#.to_vec()], |_| {})).unwrap();
         assert_eq!(named("new"), [2, 6]);
-        assert_eq!(store.records(key, 0..6).unwrap(), derived.records[..5]);
-        assert_eq!(store.records(beside, 0..u64::MAX).unwrap().len(), 3);
+        assert_eq!(store.records(key, numbers(0..6)).unwrap(), derived.records[..5]);
+        assert_eq!(store.records(beside, EntryNumber::ALL).unwrap().len(), 3);
     });
 }
 
@@ -411,27 +425,27 @@ fn token_counts_are_kept_by_the_entry_and_the_rule() {
         let key = commit(store, one.begin()).unwrap();
         let twin = commit(store, other.begin()).unwrap();
         commit(store, one.next(&[b"late".to_vec()], |_| {})).unwrap();
-        assert_eq!(store.counts(key, 0..u64::MAX, 1).unwrap(), []);
-        let counts = [(1, vec![7]), (2, vec![300, 0]), (3, Vec::new())];
-        let count = |counts: &[(u64, Vec<u64>)]| {
+        assert_eq!(store.counts(key, EntryNumber::ALL, 1).unwrap(), []);
+        let counts = [(number(1), vec![7]), (number(2), vec![300, 0]), (number(3), Vec::new())];
+        let count = |counts: &[(EntryNumber, Vec<u64>)]| {
             let mut writing = store.begin().unwrap();
             writing.count(key, 1, counts).unwrap();
             // Who writes sees it.
-            let there = store.counts(key, 0..u64::MAX, 1).unwrap();
+            let there = store.counts(key, EntryNumber::ALL, 1).unwrap();
             assert!(counts.iter().all(|counted| there.contains(counted)), "{there:?}");
             assert!(writing.commit().unwrap().unsettled.is_none());
         };
         count(&counts);
         count(&counts[..1]);
-        assert_eq!(store.counts(key, 0..u64::MAX, 1).unwrap(), counts);
-        assert_eq!(store.counts(key, 2..3, 1).unwrap(), counts[1..2]);
-        assert_eq!(store.counts(key, 0..u64::MAX, 2).unwrap(), []);
+        assert_eq!(store.counts(key, EntryNumber::ALL, 1).unwrap(), counts);
+        assert_eq!(store.counts(key, numbers(2..3), 1).unwrap(), counts[1..2]);
+        assert_eq!(store.counts(key, EntryNumber::ALL, 2).unwrap(), []);
         // The same lines in another session may be known by it, and are no others.
-        let known = store.counts(twin, 0..u64::MAX, 1).unwrap();
+        let known = store.counts(twin, EntryNumber::ALL, 1).unwrap();
         assert!(known.is_empty() || known == counts[..2], "{known:?}");
         // A newer count takes the place of one that was kept.
-        count(&[(2, vec![301])]);
-        assert_eq!(store.counts(key, 2..3, 1).unwrap(), [(2, vec![301])]);
+        count(&[(number(2), vec![301])]);
+        assert_eq!(store.counts(key, numbers(2..3), 1).unwrap(), [(number(2), vec![301])]);
     });
 }
 
@@ -514,14 +528,14 @@ fn a_session_that_is_not_there_is_no_answer() {
             store.state(nobody).err(),
             store.card(nobody).err(),
             store.kept(nobody, number(1), 0).err(),
-            whole_lines(store, nobody, &[1], &mut |_, _| ()).err(),
+            whole_lines(store, nobody, &[number(1)], &mut |_, _| ()).err(),
         ];
         for error in refused {
             assert_eq!(error.as_ref().map(kind), Some("corrupt"), "{error:?}");
         }
         // A list of nothing is as good as an error.
         assert_eq!(store.operations(nobody, numbers(all.clone())).unwrap_or_default(), []);
-        assert_eq!(store.entries(nobody, all.clone()).unwrap_or_default(), []);
+        assert_eq!(store.entries(nobody, numbers(all.clone())).unwrap_or_default(), []);
         assert_eq!(store.checkpoints(nobody, numbers(all)).unwrap_or_default(), []);
         assert_eq!(store.ties(nobody).unwrap_or_default(), []);
     });

@@ -7,9 +7,9 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use super::{Overlay, Reading, Sheet};
 use crate::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Entry, EntryId, FileNumber, GenerationNumber, IdPrefix,
-        Kind, LineId, NameTag, Operation, OperationNumber, Origin, Place, Record, Run, SessionName,
-        State, StoreId, Tie, TieKind,
+        Card, Checkpoint, CheckpointNumber, Entry, EntryId, EntryNumber, FileNumber,
+        GenerationNumber, IdPrefix, Kind, LineId, NameTag, Operation, OperationNumber, Origin,
+        Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
     },
     store::{
         ByteStore, CacheStore, Cursor, FactStore, Fault, Known, Listed, SessionFilter, SessionKey,
@@ -24,13 +24,13 @@ pub(in crate::store) struct Laid<'a> {
     pub(in crate::store) over: &'a Overlay,
 }
 
-/// Returns the part of `items` whose numbers lie in `range`; the first one has the number behind `beneath`.
+/// Returns the part of `items` whose numbers lie in `range`; the first one has the number `first`.
 fn numbered<'a, T>(
     items: &'a [T],
-    beneath: u64,
-    range: &Range<u64>,
+    first: EntryNumber,
+    range: &Range<EntryNumber>,
 ) -> impl Iterator<Item = &'a T> + use<'a, T> {
-    let at = |n: u64| usize::try_from(n.saturating_sub(beneath + 1)).unwrap_or(usize::MAX);
+    let at = |n: EntryNumber| usize::try_from(n.since(first)).unwrap_or(usize::MAX);
     items.iter().take(at(range.end)).skip(at(range.start))
 }
 
@@ -59,13 +59,13 @@ impl Laid<'_> {
     fn by_entry<T>(
         &self,
         session: SessionKey,
-        range: &Range<u64>,
-        beneath: impl FnOnce(&dyn Reading, Range<u64>) -> Result<Vec<T>, StoreError>,
+        range: &Range<EntryNumber>,
+        beneath: impl FnOnce(&dyn Reading, Range<EntryNumber>) -> Result<Vec<T>, StoreError>,
         late: impl FnOnce(&Sheet, &mut Vec<T>),
     ) -> Result<Vec<T>, StoreError> {
         self.known(session)?;
         let sheet = self.sheet(session);
-        let end = sheet.map_or(range.end, |sheet| range.end.min(sheet.entries_beneath + 1));
+        let end = sheet.map_or(range.end, |sheet| range.end.min(sheet.first_entry));
         let mut found = if range.start < end {
             self.beneath(|store| beneath(store, range.start..end))?
         } else {
@@ -133,24 +133,28 @@ impl FactStore for Laid<'_> {
         Ok(found)
     }
 
-    fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError> {
+    fn entries(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Vec<Entry>, StoreError> {
         self.by_entry(
             session,
             &range,
             |store, range| store.entries(session, range),
             |sheet, found| {
-                let late = numbered(&sheet.entries, sheet.entries_beneath, &range);
+                let late = numbered(&sheet.entries, sheet.first_entry, &range);
                 found.extend(late.map(|(entry, _)| *entry));
             },
         )
     }
 
-    fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<u64>, StoreError> {
+    fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<EntryNumber>, StoreError> {
         self.known(session)?;
         let mut found = self.beneath(|store| store.find(session, prefix))?;
         if let Some(sheet) = self.sheet(session) {
             let (low, high) = prefix.bounds();
-            let mut late: Vec<u64> = sheet.ids.range(low..=high).map(|(_, n)| *n).collect();
+            let mut late: Vec<EntryNumber> = sheet.ids.range(low..=high).map(|(_, n)| *n).collect();
             late.sort_unstable();
             found.extend(late);
         }
@@ -204,7 +208,7 @@ impl FactStore for Laid<'_> {
     fn origins(
         &self,
         session: SessionKey,
-        entries: Range<u64>,
+        entries: Range<EntryNumber>,
     ) -> Result<Vec<(OperationNumber, Origin)>, StoreError> {
         self.known(session)?;
         let mut found = self.beneath(|store| store.origins(session, entries.clone()))?;
@@ -239,12 +243,12 @@ impl ByteStore for Laid<'_> {
     fn lines(
         &self,
         session: SessionKey,
-        entries: &[u64],
-        each: &mut dyn FnMut(u64, Result<Vec<u8>, StoreError>),
+        entries: &[EntryNumber],
+        each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError> {
         self.known(session)?;
         let sheet = self.sheet(session);
-        let late = |n: u64| sheet.and_then(|sheet| sheet.entry(n));
+        let late = |n: EntryNumber| sheet.and_then(|sheet| sheet.entry(n));
         let mut rest = entries;
         while let Some((&n, more)) = rest.split_first() {
             if let Some((_, line)) = late(n) {
@@ -266,13 +270,17 @@ impl ByteStore for Laid<'_> {
         Ok(())
     }
 
-    fn lengths(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<u64>, StoreError> {
+    fn lengths(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Vec<u64>, StoreError> {
         self.by_entry(
             session,
             &range,
             |store, range| store.lengths(session, range),
             |sheet, found| {
-                let late = numbered(&sheet.entries, sheet.entries_beneath, &range);
+                let late = numbered(&sheet.entries, sheet.first_entry, &range);
                 found.extend(late.map(|(_, line)| line.len() as u64));
             },
         )
@@ -298,7 +306,7 @@ impl ByteStore for Laid<'_> {
         for (key, sheet) in &self.over.sheets {
             for (entry, line) in &sheet.entries {
                 let link = match entry.link {
-                    Some(n) => self.entries(*key, n..n + 1)?.first().map(|entry| entry.id),
+                    Some(n) => self.entries(*key, n.alone())?.first().map(|entry| entry.id),
                     None => None,
                 };
                 if EntryId::of(link, LineId::of(line)) != entry.id {
@@ -379,13 +387,17 @@ impl CacheStore for Laid<'_> {
         Ok(found)
     }
 
-    fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError> {
+    fn records(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Vec<Record>, StoreError> {
         self.by_entry(
             session,
             &range,
             |store, range| store.records(session, range),
             |sheet, found| {
-                found.extend(numbered(&sheet.records, sheet.entries_beneath, &range).cloned());
+                found.extend(numbered(&sheet.records, sheet.first_entry, &range).cloned());
             },
         )
     }
@@ -395,7 +407,7 @@ impl CacheStore for Laid<'_> {
         session: SessionKey,
         low: NameTag,
         high: NameTag,
-    ) -> Result<Vec<u64>, StoreError> {
+    ) -> Result<Vec<EntryNumber>, StoreError> {
         self.known(session)?;
         let mut found = self.beneath(|store| store.named(session, low, high))?;
         if let Some(sheet) = self.sheet(session).filter(|_| low <= high) {
@@ -405,17 +417,20 @@ impl CacheStore for Laid<'_> {
         Ok(found)
     }
 
-    fn boundary(&self, session: SessionKey, range: Range<u64>) -> Result<Option<u64>, StoreError> {
+    fn boundary(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Option<EntryNumber>, StoreError> {
         self.known(session)?;
         let mut end = range.end;
         if let Some(sheet) = self.sheet(session) {
-            let late: Vec<&Record> =
-                numbered(&sheet.records, sheet.entries_beneath, &range).collect();
+            let late: Vec<&Record> = numbered(&sheet.records, sheet.first_entry, &range).collect();
             let mut boundaries = late.iter().rev().filter(|record| record.kind == Kind::Boundary);
             if let Some(record) = boundaries.next() {
                 return Ok(Some(record.n));
             }
-            end = end.min(sheet.entries_beneath + 1);
+            end = end.min(sheet.first_entry);
         }
         if range.start < end {
             return self.beneath(|store| store.boundary(session, range.start..end));
@@ -465,16 +480,17 @@ impl CacheStore for Laid<'_> {
     fn counts(
         &self,
         session: SessionKey,
-        range: Range<u64>,
+        range: Range<EntryNumber>,
         rule: u64,
-    ) -> Result<Vec<(u64, Vec<u64>)>, StoreError> {
+    ) -> Result<Vec<(EntryNumber, Vec<u64>)>, StoreError> {
         self.by_entry(
             session,
             &range,
             |store, range| store.counts(session, range, rule),
             |sheet, found| {
-                let late = numbered(&sheet.entries, sheet.entries_beneath, &range);
-                let known = |n: u64| sheet.counts.get(&(rule, n)).map(|tokens| (n, tokens.clone()));
+                let late = numbered(&sheet.entries, sheet.first_entry, &range);
+                let known =
+                    |n: EntryNumber| sheet.counts.get(&(rule, n)).map(|tokens| (n, tokens.clone()));
                 found.extend(late.filter_map(|(entry, _)| known(entry.n)));
             },
         )
@@ -488,9 +504,9 @@ pub(in crate::store) struct KnownOf<'a> {
 }
 
 impl Known for KnownOf<'_> {
-    fn entry(&self, n: u64) -> Result<Option<EntryId>, StoreError> {
+    fn entry(&self, n: EntryNumber) -> Result<Option<EntryId>, StoreError> {
         let Some(session) = self.session else { return Ok(None) };
-        Ok(self.laid.entries(session, n..n.saturating_add(1))?.first().map(|entry| entry.id))
+        Ok(self.laid.entries(session, n.alone())?.first().map(|entry| entry.id))
     }
 
     fn holds(&self, id: &EntryId) -> Result<bool, StoreError> {
@@ -498,9 +514,9 @@ impl Known for KnownOf<'_> {
         Ok(!self.laid.find(session, &IdPrefix::whole(id))?.is_empty())
     }
 
-    fn origin(&self, entry: u64) -> Result<Option<u64>, StoreError> {
+    fn origin(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, StoreError> {
         let Some(session) = self.session else { return Ok(None) };
-        let found = self.laid.origins(session, entry..entry.saturating_add(1))?;
+        let found = self.laid.origins(session, entry.alone())?;
         Ok(found.first().map(|(_, origin)| origin.origin))
     }
 }

@@ -96,7 +96,7 @@ pub(super) fn add_facts(db: &Connection, all: &[Placed<'_>]) -> Result<(), Store
             placed.bulk.entries.iter().zip(&placed.lines).map(|pair| (placed.session.0, pair))
         }),
         |row, (session, (entry, line))| {
-            let link = entry.link.map(|link| entry.n - link);
+            let link = entry.link.map(|link| entry.n.since(link));
             row.set(session)?.set(entry.n)?.set(entry.id.as_bytes())?.set(link)?.set(line)?;
             Ok(())
         },
@@ -181,7 +181,9 @@ pub(super) fn add_records(
             let parent = match record.parent {
                 Parent::Root => None,
                 Parent::Missing => Some(0),
-                Parent::Entry(parent) => Some(record.n.wrapping_sub(parent).cast_signed()),
+                Parent::Entry(parent) => {
+                    Some(record.n.get().wrapping_sub(parent.get()).cast_signed())
+                }
             };
             row.set(session)?.set(record.n)?.set(record.kind.code())?;
             row.set(record.name.map(NameTag::get))?.set(parent)?;

@@ -27,7 +27,7 @@ use super::{
     query::hash,
 };
 use crate::{
-    model::{EntryId, LineId, take_varint},
+    model::{EntryId, EntryNumber, LineId, take_varint},
     store::{NewLine, SessionKey, Sizes, StoreError, commit::Whole},
 };
 
@@ -319,8 +319,8 @@ impl Bytes {
         &self,
         db: &Connection,
         session: SessionKey,
-        entries: &[u64],
-        each: &mut dyn FnMut(u64, Result<Vec<u8>, StoreError>),
+        entries: &[EntryNumber],
+        each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError> {
         let mut find = db.prepare_cached(
             "SELECT e.id, k.id, e.line FROM entry e
@@ -329,7 +329,7 @@ impl Bytes {
         )?;
         for &n in entries {
             let row = find
-                .query_row(params![session.0, i64::try_from(n).unwrap_or(i64::MAX)], |row| {
+                .query_row(params![session.0, i64::try_from(n.get()).unwrap_or(i64::MAX)], |row| {
                     let link: Option<[u8; 32]> = row.get(1)?;
                     Ok((EntryId::new(hash(row, 0)?), link.map(EntryId::new), row.get(2)?))
                 })
@@ -347,7 +347,7 @@ impl Bytes {
     fn line_of(
         &self,
         db: &Connection,
-        n: u64,
+        n: EntryNumber,
         row: Option<(EntryId, Option<EntryId>, i64)>,
     ) -> Result<Vec<u8>, StoreError> {
         let torn = |problem: &str| StoreError::corrupt(format!("entry {n}"), problem);

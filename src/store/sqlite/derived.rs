@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     model::{
-        Bulk, Card, CheckpointNumber, FileNumber, GenerationNumber, Kind, NameTag, OperationNumber,
-        Parent, Place, Record, SessionName, State, Tagged, Tie, TieKind, Timestamp, put_varint,
-        take_varint,
+        Bulk, Card, CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, Kind, NameTag,
+        OperationNumber, Parent, Place, Record, SessionName, State, Tagged, Tie, TieKind,
+        Timestamp, put_varint, take_varint,
     },
     store::{CacheStore, FactStore, Listed, SessionFilter, SessionKey, Sighting, StoreError},
 };
@@ -88,7 +88,7 @@ impl Tables {
         &self,
         session: SessionKey,
         rule: u64,
-        counts: &[(u64, Vec<u64>)],
+        counts: &[(EntryNumber, Vec<u64>)],
     ) -> Result<(), StoreError> {
         let mut keep = self.db.prepare_cached(
             "INSERT OR REPLACE INTO count (line, rule, tokens)
@@ -180,7 +180,11 @@ impl CacheStore for Tables {
         )
     }
 
-    fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError> {
+    fn records(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Vec<Record>, StoreError> {
         let (from, to) = bounds(&range);
         collect(
             &self.db,
@@ -196,7 +200,7 @@ impl CacheStore for Tables {
         session: SessionKey,
         low: NameTag,
         high: NameTag,
-    ) -> Result<Vec<u64>, StoreError> {
+    ) -> Result<Vec<EntryNumber>, StoreError> {
         let mut found = collect(
             &self.db,
             "SELECT n FROM record WHERE session = ? AND name BETWEEN ? AND ?",
@@ -208,7 +212,11 @@ impl CacheStore for Tables {
     }
 
     /// The query names the kind as the index does: only then SQLite takes the index.
-    fn boundary(&self, session: SessionKey, range: Range<u64>) -> Result<Option<u64>, StoreError> {
+    fn boundary(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Option<EntryNumber>, StoreError> {
         let (from, to) = bounds(&range);
         let kind = Kind::Boundary.code();
         let sql = format!(
@@ -265,9 +273,9 @@ impl CacheStore for Tables {
     fn counts(
         &self,
         session: SessionKey,
-        range: Range<u64>,
+        range: Range<EntryNumber>,
         rule: u64,
-    ) -> Result<Vec<(u64, Vec<u64>)>, StoreError> {
+    ) -> Result<Vec<(EntryNumber, Vec<u64>)>, StoreError> {
         let (from, to) = bounds(&range);
         collect(
             &self.db,
@@ -283,7 +291,7 @@ impl CacheStore for Tables {
 }
 
 fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
-    let n: u64 = row.get(0)?;
+    let n: EntryNumber = row.get(0)?;
     let code: u8 = row.get(1)?;
     let unknown = || damaged(1, &format!("an entry is of the unknown kind {code}"));
     Ok(Record {
@@ -293,7 +301,9 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         parent: match row.get::<_, Option<i64>>(3)? {
             None => Parent::Root,
             Some(0) => Parent::Missing,
-            Some(distance) => Parent::Entry(n.wrapping_sub(distance.cast_unsigned())),
+            Some(distance) => {
+                Parent::Entry(EntryNumber::new(n.get().wrapping_sub(distance.cast_unsigned())))
+            }
         },
         time: row.get::<_, Option<i64>>(4)?.map(Timestamp),
         hint: row.get::<_, Option<Vec<u8>>>(5)?.unwrap_or_default(),

@@ -15,9 +15,9 @@
 
 use crate::{
     model::{
-        Bulk, Card, Entry, EntryId, GenerationNumber, Kind, LineId, NameTag, Operation,
-        OperationId, OperationNumber, Parent, Record, SessionName, Tagged, Text, Tie, TieKind,
-        Timestamp, Words, put_varint, take_varint,
+        Bulk, Card, Entry, EntryId, EntryNumber, GenerationNumber, Kind, LineId, NameTag,
+        Operation, OperationId, OperationNumber, Parent, Record, SessionName, Tagged, Text, Tie,
+        TieKind, Timestamp, Words, put_varint, take_varint,
     },
     store::{Commit, NewLine, SessionKey, StoreError, commit::Whole},
 };
@@ -53,7 +53,7 @@ pub(super) fn encode(seq: u64, session: SessionKey, commit: &Commit) -> Option<V
     });
     let entries: Vec<_> = bulk.entries.iter().zip(lines).zip(records).collect();
     out.list(&entries, |out, ((entry, line), record)| {
-        out.raw(entry.id.as_bytes()).number(entry.link.map_or(0, |link| entry.n - link));
+        out.raw(entry.id.as_bytes()).number(entry.link.map_or(0, |link| entry.n.since(link)));
         put_line(out, line);
         put_record(out, record);
     });
@@ -114,11 +114,12 @@ fn read(mut from: In<'_>, hashes: bool) -> Option<Row> {
     let mut next = operation.first;
     from.list(|from| {
         let (id, link) = (EntryId::new(from.raw()?), from.number()?);
-        let link = if link == 0 { None } else { Some(next.checked_sub(link)?) };
+        let link =
+            if link == 0 { None } else { Some(EntryNumber::new(next.get().checked_sub(link)?)) };
         bulk.entries.push(Entry { n: next, id, link });
         lines.push(take_line(from, hashes)?);
         records.push(take_record(from, next)?);
-        next = next.checked_add(1)?;
+        next = next.next();
         Some(())
     })?;
     bulk.runs = from.list(In::tagged)?;
@@ -197,13 +198,13 @@ fn put_record(out: &mut Out, record: &Record) {
         Parent::Root => 0,
         Parent::Missing => 1,
         Parent::Entry(parent) => {
-            zigzag(record.n.wrapping_sub(parent).cast_signed()).saturating_add(2)
+            zigzag(record.n.get().wrapping_sub(parent.get()).cast_signed()).saturating_add(2)
         }
     });
     out.maybe(record.time.map(|time| zigzag(time.0))).bytes(&record.hint);
 }
 
-fn take_record(from: &mut In<'_>, n: u64) -> Option<Record> {
+fn take_record(from: &mut In<'_>, n: EntryNumber) -> Option<Record> {
     Some(Record {
         n,
         kind: Kind::from_code(from.byte()?)?,
@@ -211,7 +212,10 @@ fn take_record(from: &mut In<'_>, n: u64) -> Option<Record> {
         parent: match from.number()? {
             0 => Parent::Root,
             1 => Parent::Missing,
-            distance => Parent::Entry(n.wrapping_sub(unzigzag(distance - 2).cast_unsigned())),
+            distance => {
+                let distance = unzigzag(distance - 2).cast_unsigned();
+                Parent::Entry(EntryNumber::new(n.get().wrapping_sub(distance)))
+            }
         },
         time: from.list(In::number)?.pop().map(|time| Timestamp(unzigzag(time))),
         hint: from.bytes()?.to_vec(),

@@ -8,7 +8,7 @@ use rusqlite::{
 };
 
 use crate::{
-    model::{CheckpointNumber, FileNumber, GenerationNumber, OperationNumber, Tagged},
+    model::{CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, OperationNumber, Tagged},
     store::{SessionKey, StoreError},
 };
 
@@ -67,7 +67,7 @@ macro_rules! number_column {
     )+};
 }
 
-number_column!(CheckpointNumber, FileNumber, GenerationNumber, OperationNumber);
+number_column!(CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, OperationNumber);
 
 /// Returns the numbers of a range as a query may bind them.
 pub(super) fn bounds(range: &Range<impl Number>) -> (i64, i64) {

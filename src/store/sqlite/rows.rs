@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Cutting, Digest, Entry, EntryId, Gaps,
+        Card, Checkpoint, CheckpointNumber, Cutting, Digest, Entry, EntryId, EntryNumber, Gaps,
         GenerationNumber, IdPrefix, Operation, OperationId, OperationNumber, Origin, Position, Run,
         Running, SessionName, State, StoreId, Text, Words,
     },
@@ -176,7 +176,11 @@ impl FactStore for Tables {
         rows.into_iter().map(open).collect()
     }
 
-    fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError> {
+    fn entries(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Vec<Entry>, StoreError> {
         let (from, to) = bounds(&range);
         collect(
             &self.db,
@@ -187,7 +191,7 @@ impl FactStore for Tables {
     }
 
     /// The order is made here: asked for in SQL, it leads the planner to walk the whole session.
-    fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<u64>, StoreError> {
+    fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<EntryNumber>, StoreError> {
         let (low, high) = prefix.bounds();
         let (low, high) = (low.as_bytes(), high.as_bytes());
         let mut found = if low == high {
@@ -296,7 +300,7 @@ impl FactStore for Tables {
     fn origins(
         &self,
         session: SessionKey,
-        entries: Range<u64>,
+        entries: Range<EntryNumber>,
     ) -> Result<Vec<(OperationNumber, Origin)>, StoreError> {
         let (from, to) = bounds(&entries);
         collect(
@@ -341,13 +345,17 @@ impl ByteStore for Tables {
     fn lines(
         &self,
         session: SessionKey,
-        entries: &[u64],
-        each: &mut dyn FnMut(u64, Result<Vec<u8>, StoreError>),
+        entries: &[EntryNumber],
+        each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError> {
         self.bytes.borrow().lines(&self.db, session, entries, each)
     }
 
-    fn lengths(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<u64>, StoreError> {
+    fn lengths(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Vec<u64>, StoreError> {
         let (from, to) = bounds(&range);
         let lines: Vec<i64> = collect(
             &self.db,

@@ -36,7 +36,9 @@ use super::{
     write::{place, placed},
 };
 use crate::{
-    model::{Digest, EntryId, LineId, Operation, OperationId, SessionName, StoreId, line},
+    model::{
+        Digest, EntryId, EntryNumber, LineId, Operation, OperationId, SessionName, StoreId, line,
+    },
     store::{Access, FactStore, NewLine, SessionKey, StoreError},
 };
 pub use entries::{Tried, Unknown};
@@ -48,7 +50,7 @@ pub struct Wanted {
     /// The session.
     pub session: SessionKey,
     /// The number of the entry.
-    pub entry: u64,
+    pub entry: EntryNumber,
     /// Its id, by which the line is known.
     pub id: EntryId,
     /// The id of the entry that it is linked to.
@@ -388,7 +390,12 @@ impl Salvage {
         )
     }
 
-    fn set_line(&self, session: SessionKey, entry: u64, line: i64) -> Result<(), StoreError> {
+    fn set_line(
+        &self,
+        session: SessionKey,
+        entry: EntryNumber,
+        line: i64,
+    ) -> Result<(), StoreError> {
         self.db()
             .prepare_cached("UPDATE entry SET line = ? WHERE session = ? AND n = ?")?
             .execute(params![line, session.0, entry])?;
@@ -396,7 +403,7 @@ impl Salvage {
     }
 
     /// Copies the derived record of an entry whose line is lost, by which a path still finds its way.
-    fn copy_record(&self, session: SessionKey, entry: u64) -> Result<(), StoreError> {
+    fn copy_record(&self, session: SessionKey, entry: EntryNumber) -> Result<(), StoreError> {
         let sql = "SELECT session, n, kind, name, parent, time, hint FROM record WHERE session = ? AND n = ?";
         let Ok(mut find) = self.old.prepare_cached(sql) else { return Ok(()) };
         let row = find.query_row(params![session.0, entry], |row| {

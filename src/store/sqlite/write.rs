@@ -28,7 +28,7 @@ use super::{
     open::{Access, PATIENCE},
 };
 use crate::{
-    model::{Card, Entry, EntryId, IdPrefix, Record, State},
+    model::{Card, Entry, EntryId, EntryNumber, IdPrefix, Record, State},
     store::{
         CacheStore, Commit, Committed, Derived, FactStore, Known, NewLine, SessionKey, Sighting,
         StoreError, Transaction,
@@ -328,7 +328,7 @@ struct KnownHere<'a> {
     laid: &'a Laid<'a>,
     session: Option<SessionKey>,
     /// The first entry that is new.
-    first: u64,
+    first: EntryNumber,
     /// Those of the new entries' ids that are there already.
     present: BTreeSet<EntryId>,
 }
@@ -342,7 +342,7 @@ impl<'a> KnownHere<'a> {
         let (first, mut present) = (commit.operation.first, BTreeSet::new());
         for entry in session.iter().flat_map(|_| &commit.bulk.entries) {
             // Only a new entry can be linked to the newest entry.
-            let is_new = entry.link.is_some_and(|link| link >= first.saturating_sub(1));
+            let is_new = entry.link.is_some_and(|link| link.next() >= first);
             if let Some(key) = session.filter(|_| !is_new)
                 && !laid.find(key, &IdPrefix::whole(&entry.id))?.is_empty()
             {
@@ -354,18 +354,18 @@ impl<'a> KnownHere<'a> {
 }
 
 impl Known for KnownHere<'_> {
-    fn entry(&self, n: u64) -> Result<Option<EntryId>, StoreError> {
+    fn entry(&self, n: EntryNumber) -> Result<Option<EntryId>, StoreError> {
         let Some(session) = self.session else { return Ok(None) };
-        Ok(self.laid.entries(session, n..n.saturating_add(1))?.first().map(|entry| entry.id))
+        Ok(self.laid.entries(session, n.alone())?.first().map(|entry| entry.id))
     }
 
     fn holds(&self, id: &EntryId) -> Result<bool, StoreError> {
         Ok(self.present.contains(id))
     }
 
-    fn origin(&self, entry: u64) -> Result<Option<u64>, StoreError> {
+    fn origin(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, StoreError> {
         let Some(key) = self.session.filter(|_| entry < self.first) else { return Ok(None) };
-        let found = self.laid.origins(key, entry..entry.saturating_add(1))?;
+        let found = self.laid.origins(key, entry.alone())?;
         Ok(found.first().map(|(_, origin)| origin.origin))
     }
 }
@@ -471,7 +471,7 @@ impl Transaction for Writing<'_> {
         &mut self,
         session: SessionKey,
         rule: u64,
-        counts: &[(u64, Vec<u64>)],
+        counts: &[(EntryNumber, Vec<u64>)],
     ) -> Result<(), StoreError> {
         self.alive()?;
         self.is_changed = true;

@@ -10,7 +10,7 @@ use std::{
 
 use super::read::{Hint, is_message};
 use crate::{
-    model::{Kind, NameTag, PlaceNumber, Record},
+    model::{EntryNumber, Kind, NameTag, PlaceNumber, Record},
     wire::{Failure, Graph},
 };
 
@@ -20,30 +20,30 @@ pub(super) struct Index<'g> {
     /// Entries from this place on were read.
     from: PlaceNumber,
     /// The blocks of each message, and the results of its calls, each behind its place, the last one first.
-    blocks: BTreeMap<NameTag, Vec<(PlaceNumber, u64)>>,
-    results: BTreeMap<NameTag, Vec<(PlaceNumber, u64)>>,
+    blocks: BTreeMap<NameTag, Vec<(PlaceNumber, EntryNumber)>>,
+    results: BTreeMap<NameTag, Vec<(PlaceNumber, EntryNumber)>>,
     /// The followers of an entry that are no messages, in the same order.
-    followers: BTreeMap<u64, Vec<Follower>>,
+    followers: BTreeMap<EntryNumber, Vec<Follower>>,
 }
 
 /// An entry that is no message, behind its place, and whether it belongs to a sub-agent.
-type Follower = (PlaceNumber, u64, bool);
+type Follower = (PlaceNumber, EntryNumber, bool);
 
 /// The entries that hang next to a chain and belong to it.
 #[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) struct Beside {
     /// The entries of messages on the chain, by the last block on the chain.
-    found: BTreeMap<u64, Apart>,
+    found: BTreeMap<EntryNumber, Apart>,
     /// The entries behind the head that are no messages.
-    tail: Vec<u64>,
+    tail: Vec<EntryNumber>,
 }
 
 /// Blocks and results of a message, each behind its place, in the order of the file.
 #[derive(Default)]
 #[cfg_attr(test, derive(Debug, PartialEq))]
 struct Apart {
-    blocks: Vec<(PlaceNumber, u64)>,
-    results: Vec<(PlaceNumber, u64)>,
+    blocks: Vec<(PlaceNumber, EntryNumber)>,
+    results: Vec<(PlaceNumber, EntryNumber)>,
 }
 
 impl<'g> Index<'g> {
@@ -98,11 +98,11 @@ impl<'g> Index<'g> {
     /// chain does not belong to that part.
     pub(super) fn find(
         &mut self,
-        chain: &[u64],
-        head: u64,
+        chain: &[EntryNumber],
+        head: EntryNumber,
         is_part: bool,
     ) -> Result<Beside, Failure> {
-        let on_chain: BTreeSet<u64> = chain.iter().copied().collect();
+        let on_chain: BTreeSet<EntryNumber> = chain.iter().copied().collect();
         let mut anchors = BTreeMap::new();
         let mut from = if is_part { self.graph.end() } else { PlaceNumber::FIRST };
         for &entry in chain {
@@ -114,14 +114,13 @@ impl<'g> Index<'g> {
         self.reach(from)?;
         let mut found = BTreeMap::new();
         for (message, anchor) in anchors {
-            let apart =
-                |group: &BTreeMap<NameTag, Vec<(PlaceNumber, u64)>>| -> Vec<(PlaceNumber, u64)> {
-                    let placed = group.get(&message).into_iter().flatten().rev().copied();
-                    let is_apart = |(place, entry): &(PlaceNumber, u64)| {
-                        *place >= from && !on_chain.contains(entry)
-                    };
-                    placed.filter(is_apart).collect()
+            let apart = |group: &BTreeMap<NameTag, Vec<(PlaceNumber, EntryNumber)>>| {
+                let placed = group.get(&message).into_iter().flatten().rev().copied();
+                let is_apart = |(place, entry): &(PlaceNumber, EntryNumber)| {
+                    *place >= from && !on_chain.contains(entry)
                 };
+                placed.filter(is_apart).collect::<Vec<_>>()
+            };
             let apart = Apart { blocks: apart(&self.blocks), results: apart(&self.results) };
             if !apart.blocks.is_empty() || !apart.results.is_empty() {
                 found.insert(anchor, apart);
@@ -134,11 +133,11 @@ impl<'g> Index<'g> {
     fn tail(
         &self,
         from: PlaceNumber,
-        head: u64,
-        on_chain: &BTreeSet<u64>,
-    ) -> Result<Vec<u64>, Failure> {
+        head: EntryNumber,
+        on_chain: &BTreeSet<EntryNumber>,
+    ) -> Result<Vec<EntryNumber>, Failure> {
         let is_side = Hint::of(&self.graph.record(head)?).has(Hint::SIDE);
-        let behind = |entry: u64, least: PlaceNumber| {
+        let behind = |entry: EntryNumber, least: PlaceNumber| {
             let followers = self.followers.get(&entry).into_iter().flatten();
             let is_next = move |(place, entry, side): &&Follower| {
                 *place >= least && *side == is_side && !on_chain.contains(entry)
@@ -158,7 +157,7 @@ impl<'g> Index<'g> {
 
 impl Beside {
     /// Returns the blocks and results that hang elsewhere.
-    pub(super) fn apart(&self) -> impl Iterator<Item = u64> {
+    pub(super) fn apart(&self) -> impl Iterator<Item = EntryNumber> {
         let groups =
             self.found.values().flat_map(|apart| apart.blocks.iter().chain(&apart.results));
         groups.map(|(_, entry)| *entry)
@@ -168,8 +167,8 @@ impl Beside {
     pub(super) fn insert(
         mut self,
         graph: &dyn Graph,
-        chain: Vec<u64>,
-    ) -> Result<Vec<u64>, Failure> {
+        chain: Vec<EntryNumber>,
+    ) -> Result<Vec<EntryNumber>, Failure> {
         if self.found.is_empty() && self.tail.is_empty() {
             return Ok(chain);
         }
@@ -198,7 +197,10 @@ impl Beside {
 }
 
 /// Moves the blocks of a message together, over the results between them.
-pub(super) fn join(graph: &dyn Graph, entries: Vec<u64>) -> Result<Vec<u64>, Failure> {
+pub(super) fn join(
+    graph: &dyn Graph,
+    entries: Vec<EntryNumber>,
+) -> Result<Vec<EntryNumber>, Failure> {
     let mut joined = Vec::with_capacity(entries.len());
     let mut open = None;
     // The entries between the blocks of the message that is open.
@@ -253,34 +255,34 @@ mod tests {
             PlaceNumber::new(self.0.len() as u64)
         }
 
-        fn at(&self, place: PlaceNumber) -> Result<Option<u64>, Failure> {
-            Ok((place < self.end()).then_some(place.get() + 1))
+        fn at(&self, place: PlaceNumber) -> Result<Option<EntryNumber>, Failure> {
+            Ok((place < self.end()).then(|| EntryNumber::new(place.get() + 1)))
         }
 
-        fn place(&self, entry: u64) -> Result<Option<PlaceNumber>, Failure> {
-            Ok(entry.checked_sub(1).map(PlaceNumber::new).filter(|place| *place < self.end()))
+        fn place(&self, entry: EntryNumber) -> Result<Option<PlaceNumber>, Failure> {
+            Ok(Some(PlaceNumber::new(entry.get() - 1)).filter(|place| *place < self.end()))
         }
 
-        fn record(&self, entry: u64) -> Result<Record, Failure> {
-            Ok(self.0[usize::try_from(entry)? - 1].clone())
+        fn record(&self, entry: EntryNumber) -> Result<Record, Failure> {
+            Ok(self.0[entry.index().unwrap()].clone())
         }
 
-        fn parent(&self, entry: u64) -> Result<Option<u64>, Failure> {
+        fn parent(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
             Ok(match self.record(entry)?.parent {
                 Parent::Entry(parent) => Some(parent),
                 Parent::Root | Parent::Missing => None,
             })
         }
 
-        fn line(&self, _: u64) -> Result<Vec<u8>, Failure> {
+        fn line(&self, _: EntryNumber) -> Result<Vec<u8>, Failure> {
             Err("a walk reads no line".into())
         }
 
-        fn named(&self, _: NameTag) -> Result<Option<u64>, Failure> {
+        fn named(&self, _: NameTag) -> Result<Option<EntryNumber>, Failure> {
             Ok(None)
         }
 
-        fn boundary(&self, _: PlaceNumber) -> Result<Option<(PlaceNumber, u64)>, Failure> {
+        fn boundary(&self, _: PlaceNumber) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure> {
             Ok(None)
         }
 
@@ -294,7 +296,12 @@ mod tests {
     }
 
     /// Finds the same by its definition: the file is read for this chain alone.
-    fn by_definition(graph: &Plain, chain: &[u64], head: u64, is_part: bool) -> Beside {
+    fn by_definition(
+        graph: &Plain,
+        chain: &[EntryNumber],
+        head: EntryNumber,
+        is_part: bool,
+    ) -> Beside {
         let record = |entry| graph.record(entry).unwrap();
         let mut anchors = BTreeMap::new();
         for &entry in chain {
@@ -304,12 +311,12 @@ mod tests {
             .iter()
             .min()
             .filter(|_| is_part)
-            .map_or(PlaceNumber::FIRST, |first| PlaceNumber::new(first - 1));
+            .map_or(PlaceNumber::FIRST, |first| PlaceNumber::new(first.get() - 1));
         let is_side = Hint::of(&record(head)).has(Hint::SIDE);
         let mut after = BTreeSet::from([head]);
-        let (mut found, mut tail) = (BTreeMap::<u64, Apart>::new(), Vec::new());
+        let (mut found, mut tail) = (BTreeMap::<EntryNumber, Apart>::new(), Vec::new());
         for place in PlaceNumber::each(first..graph.end()) {
-            let entry = place.get() + 1;
+            let entry = EntryNumber::new(place.get() + 1);
             let (record, hint) = (record(entry), Hint::of(&record(entry)));
             let is_glued = graph.is_glued(place).unwrap();
             if chain.contains(&entry) || is_glued || !hint.has(Hint::CHAIN) {
@@ -340,7 +347,7 @@ mod tests {
     }
 
     /// Joins the same by its definition: each block moves over the entries between it and those before it.
-    fn joined(graph: &Plain, mut entries: Vec<u64>) -> Vec<u64> {
+    fn joined(graph: &Plain, mut entries: Vec<EntryNumber>) -> Vec<EntryNumber> {
         let mut open: Option<(NameTag, usize)> = None;
         for at in 0..entries.len() {
             let record = graph.record(entries[at]).unwrap();
@@ -364,7 +371,7 @@ mod tests {
         let one = (prop::sample::select(kinds.to_vec()), 0u64..40, 0u64..5, 0u8..8);
         prop::collection::vec(one, 1..40).prop_map(|all| {
             let count = all.len() as u64;
-            let record = |(n, (kind, parent, tag, flags)): (u64, (Kind, u64, u64, u8))| {
+            let record = |(n, (kind, parent, tag, flags)): (EntryNumber, (Kind, u64, u64, u8))| {
                 let mut hint = vec![match flags {
                     0 => 0,
                     1 => Hint::CHAIN | Hint::SIDE,
@@ -373,11 +380,14 @@ mod tests {
                 if kind == Kind::Assistant && tag > 0 {
                     hint.extend(tag.to_le_bytes());
                 }
-                let parent =
-                    if parent == 0 { Parent::Root } else { Parent::Entry(1 + parent % count) };
+                let parent = if parent == 0 {
+                    Parent::Root
+                } else {
+                    Parent::Entry(EntryNumber::new(1 + parent % count))
+                };
                 Record { n, kind, name: None, parent, time: None, hint }
             };
-            (1..).zip(all).map(record).collect()
+            EntryNumber::FIRST.onwards().zip(all).map(record).collect()
         })
     }
 
@@ -392,7 +402,8 @@ mod tests {
             for (chain, is_part) in chains {
                 let mut unique = BTreeSet::new();
                 let entries = chain.iter().map(|at| at.index(graph.0.len()) as u64 + 1);
-                let chain: Vec<u64> = entries.filter(|entry| unique.insert(*entry)).collect();
+                let entries = entries.map(EntryNumber::new);
+                let chain: Vec<_> = entries.filter(|entry| unique.insert(*entry)).collect();
                 let head = *chain.last().unwrap();
                 let expected = by_definition(&graph, &chain, head, is_part);
                 prop_assert_eq!(index.find(&chain, head, is_part).unwrap(), expected);
@@ -404,17 +415,18 @@ mod tests {
     #[test]
     fn blocks_that_results_stand_between_are_joined_in_one_pass() {
         let count = 100_000;
+        let all = EntryNumber::FIRST..EntryNumber::new(2 * count + 1);
         let tag = [&[Hint::CHAIN][..], &7u64.to_le_bytes()].concat();
-        let record = |n: u64| match n % 2 {
+        let record = |n: EntryNumber| match n.get() % 2 {
             1 => (Kind::Assistant, tag.clone()),
             _ => (Kind::Result, vec![Hint::CHAIN]),
         };
-        let records = (1..=2 * count).map(|n| {
+        let records = EntryNumber::each(all.clone()).map(|n| {
             let (kind, hint) = record(n);
             Record { n, kind, name: None, parent: Parent::Root, time: None, hint }
         });
         let graph = Plain(records.collect());
-        let joined = join(&graph, (1..=2 * count).collect()).unwrap();
+        let joined = join(&graph, EntryNumber::each(all).collect()).unwrap();
         let expected = (0..count).map(|n| 2 * n + 1).chain((1..=count).map(|n| 2 * n));
         assert!(joined.into_iter().eq(expected));
     }

@@ -19,7 +19,7 @@ use super::{
     read::{Hint, is_message},
 };
 use crate::{
-    model::{Kind, NameTag, Parent, PlaceNumber, Record, Timestamp},
+    model::{EntryNumber, Kind, NameTag, Parent, PlaceNumber, Record, Timestamp},
     wire::{Failure, Graph, Path, Repair},
 };
 
@@ -30,7 +30,7 @@ const READ_WHOLE: u64 = 5 << 20;
 const MENDED_WITHIN: i64 = 5_000;
 
 /// Returns the entry at which a resume would go on.
-pub(super) fn head(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
     let mut walk = Walk::new(graph)?;
     let mut tail = None;
     let mut side = None;
@@ -78,7 +78,7 @@ pub(super) fn head(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
 }
 
 /// Returns whether a resume can be sent to an entry: it is read, it counts, and no boundary dropped it.
-pub(super) fn is_in_reach(graph: &dyn Graph, entry: u64) -> Result<bool, Failure> {
+pub(super) fn is_in_reach(graph: &dyn Graph, entry: EntryNumber) -> Result<bool, Failure> {
     let record = graph.record(entry)?;
     let Some(place) = graph.place(entry)? else { return Ok(false) };
     Ok(is_last(graph, &record, place)?
@@ -110,7 +110,7 @@ impl<'g> Paths<'g> {
     /// Returns the entries from the beginning to a head; of many the last `limit`.
     ///
     /// The walk goes on behind those to where nothing of a message before them can come among them.
-    pub(super) fn path(&mut self, head: u64, limit: usize) -> Result<Path, Failure> {
+    pub(super) fn path(&mut self, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
         let mut walk = Walk::over(self.graph, Rc::clone(&self.ground));
         let mut entries = Vec::new();
         let mut open = None;
@@ -140,11 +140,11 @@ impl<'g> Paths<'g> {
         // Of a path that is not whole no more of the file is read than it takes.
         let is_part = at.is_some() && !self.is_shared;
         let beside = self.beside.find(&entries, head, is_part)?;
-        let apart: Vec<u64> = beside.apart().collect();
+        let apart: Vec<EntryNumber> = beside.apart().collect();
         let mut entries = join(self.graph, beside.insert(self.graph, entries)?)?;
         entries.drain(..entries.len().saturating_sub(limit));
         if !apart.is_empty() {
-            let shown: BTreeSet<u64> = entries.iter().copied().collect();
+            let shown: BTreeSet<EntryNumber> = entries.iter().copied().collect();
             let what = "its message goes on without it";
             let apart = apart.into_iter().filter(|entry| shown.contains(entry));
             repairs.extend(apart.map(|entry| Repair { entry, what }));
@@ -154,7 +154,10 @@ impl<'g> Paths<'g> {
 }
 
 /// Returns the entries of a path that are sent: the messages behind the last boundary.
-pub(super) fn context(graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+pub(super) fn context(
+    graph: &dyn Graph,
+    path: &[EntryNumber],
+) -> Result<Vec<EntryNumber>, Failure> {
     let mut context = Vec::new();
     for &entry in path.iter().rev() {
         let record = graph.record(entry)?;
@@ -180,7 +183,7 @@ struct Ground {
     /// The messages that the newest boundary keeps.
     kept: Option<Kept>,
     /// Every link of the main chain by time, then place: once a link is to be mended.
-    times: OnceCell<Vec<(Timestamp, PlaceNumber, u64)>>,
+    times: OnceCell<Vec<(Timestamp, PlaceNumber, EntryNumber)>>,
 }
 
 impl Ground {
@@ -188,7 +191,10 @@ impl Ground {
         Ok(Self { kept: Kept::find(graph)?, times: OnceCell::new() })
     }
 
-    fn times(&self, graph: &dyn Graph) -> Result<&[(Timestamp, PlaceNumber, u64)], Failure> {
+    fn times(
+        &self,
+        graph: &dyn Graph,
+    ) -> Result<&[(Timestamp, PlaceNumber, EntryNumber)], Failure> {
         if self.times.get().is_none() {
             let _ = self.times.set(times(graph)?);
         }
@@ -200,7 +206,7 @@ impl Ground {
 pub(super) struct Walk<'g> {
     graph: &'g dyn Graph,
     ground: Rc<Ground>,
-    seen: BTreeSet<u64>,
+    seen: BTreeSet<EntryNumber>,
     /// Whether the walk has crossed the newest boundary.
     is_crossed: bool,
     /// Of links by time that were seen, each with the first of those before it that were seen too.
@@ -220,7 +226,7 @@ impl<'g> Walk<'g> {
     }
 
     /// Returns the entry that a walk visits after this one.
-    pub(super) fn step(&mut self, entry: u64) -> Result<Option<u64>, Failure> {
+    pub(super) fn step(&mut self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         self.seen.insert(entry);
         let mut at = entry;
         loop {
@@ -240,7 +246,7 @@ impl<'g> Walk<'g> {
     }
 
     /// Returns the entry that an entry follows, mended and with kept messages in their place.
-    fn parent(&mut self, entry: u64) -> Result<Option<u64>, Failure> {
+    fn parent(&mut self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         let record = self.graph.record(entry)?;
         if record.kind == Kind::Boundary {
             self.is_crossed |= self.ground.kept.as_ref().is_some_and(|kept| kept.boundary == entry);
@@ -261,7 +267,7 @@ impl<'g> Walk<'g> {
     }
 
     /// Returns the entry above a boundary: the one that it names, else the link before it in the file.
-    fn before(&mut self, boundary: u64) -> Result<Option<u64>, Failure> {
+    fn before(&mut self, boundary: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         let Some(place) = self.graph.place(boundary)? else { return Ok(None) };
         if let Some(named) = self.graph.parent(boundary)?
             && self.graph.place(named)?.is_some_and(|above| above < place)
@@ -280,7 +286,7 @@ impl<'g> Walk<'g> {
     }
 
     /// Returns the entry that was written last before one whose parent is missing.
-    fn mend(&mut self, record: &Record) -> Result<Option<u64>, Failure> {
+    fn mend(&mut self, record: &Record) -> Result<Option<EntryNumber>, Failure> {
         self.repairs.push(Repair { entry: record.n, what: "its parent is missing" });
         let Some(time) = record.time.filter(|_| !Hint::of(record).has(Hint::SIDE)) else {
             return Ok(None);
@@ -288,8 +294,9 @@ impl<'g> Walk<'g> {
         let Some(place) = self.graph.place(record.n)? else { return Ok(None) };
         let times = self.ground.times(self.graph)?;
         let since = Timestamp(time.0.saturating_sub(MENDED_WITHIN));
-        let from = times.partition_point(|link| *link < (since, PlaceNumber::FIRST, 0));
-        let mut end = times.partition_point(|link| *link < (time, place, 0));
+        let from = times
+            .partition_point(|link| *link < (since, PlaceNumber::FIRST, EntryNumber::default()));
+        let mut end = times.partition_point(|link| *link < (time, place, EntryNumber::default()));
         let mut passed = Vec::new();
         let mut found = None;
         while let Some(last) = end.checked_sub(1).filter(|last| *last >= from) {
@@ -308,7 +315,7 @@ impl<'g> Walk<'g> {
     }
 
     /// Returns whether a resume can be sent to an entry, and the newest boundary leaves it in reach.
-    fn can_be_head(&self, entry: u64) -> Result<bool, Failure> {
+    fn can_be_head(&self, entry: EntryNumber) -> Result<bool, Failure> {
         let record = self.graph.record(entry)?;
         let hint = Hint::of(&record);
         let is_passing = hint.has(Hint::PROGRESS) || record.kind == Kind::Boundary;
@@ -326,7 +333,7 @@ impl<'g> Walk<'g> {
     }
 
     /// Returns whether the walk from an entry comes past another one, as long as it lies behind it in the file.
-    fn descends(&self, from: Option<u64>, ancestor: u64) -> Result<bool, Failure> {
+    fn descends(&self, from: Option<EntryNumber>, ancestor: EntryNumber) -> Result<bool, Failure> {
         let end = self.graph.place(ancestor)?;
         let mut walk = Self::over(self.graph, Rc::clone(&self.ground));
         let mut at = from;
@@ -348,14 +355,14 @@ impl<'g> Walk<'g> {
 /// The messages before the newest boundary that it keeps.
 #[derive(Debug)]
 struct Kept {
-    boundary: u64,
+    boundary: EntryNumber,
     /// The place of the boundary.
     place: PlaceNumber,
     /// The entry that the first of them follows: the summary.
-    anchor: u64,
+    anchor: EntryNumber,
     /// Each with the one before it.
-    order: BTreeMap<u64, u64>,
-    last: u64,
+    order: BTreeMap<EntryNumber, EntryNumber>,
+    last: EntryNumber,
 }
 
 impl Kept {
@@ -392,9 +399,9 @@ impl Kept {
     fn parent(
         &self,
         graph: &dyn Graph,
-        entry: u64,
-        named: Option<u64>,
-    ) -> Result<Option<u64>, Failure> {
+        entry: EntryNumber,
+        named: Option<EntryNumber>,
+    ) -> Result<Option<EntryNumber>, Failure> {
         if let Some(&before) = self.order.get(&entry) {
             return Ok(Some(before));
         }
@@ -411,7 +418,11 @@ impl Kept {
 }
 
 /// Returns the entries from one to another, both included, if the second descends from the first.
-fn between(graph: &dyn Graph, first: u64, last: u64) -> Result<Option<Vec<u64>>, Failure> {
+fn between(
+    graph: &dyn Graph,
+    first: EntryNumber,
+    last: EntryNumber,
+) -> Result<Option<Vec<EntryNumber>>, Failure> {
     let mut entries = Vec::new();
     let mut seen = BTreeSet::new();
     let mut at = Some(last);
@@ -426,7 +437,7 @@ fn between(graph: &dyn Graph, first: u64, last: u64) -> Result<Option<Vec<u64>>,
     Ok(None)
 }
 
-fn newest_boundary(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+fn newest_boundary(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
     let mut before = graph.end();
     while let Some((place, boundary)) = graph.boundary(before)? {
         if !Hint::of(&graph.record(boundary)?).has(Hint::SIDE) {
@@ -437,12 +448,12 @@ fn newest_boundary(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
     Ok(None)
 }
 
-fn is_glued(graph: &dyn Graph, entry: u64) -> Result<bool, Failure> {
+fn is_glued(graph: &dyn Graph, entry: EntryNumber) -> Result<bool, Failure> {
     graph.place(entry)?.map_or(Ok(false), |place| graph.is_glued(place))
 }
 
 /// Returns every link of the main chain by time, then place.
-fn times(graph: &dyn Graph) -> Result<Vec<(Timestamp, PlaceNumber, u64)>, Failure> {
+fn times(graph: &dyn Graph) -> Result<Vec<(Timestamp, PlaceNumber, EntryNumber)>, Failure> {
     let mut times = Vec::new();
     for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };

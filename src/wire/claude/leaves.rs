@@ -12,19 +12,19 @@ use super::{
     read::{self, Hint},
 };
 use crate::{
-    model::{Kind, NameTag, Timestamp},
+    model::{EntryNumber, Kind, NameTag, Timestamp},
     wire::{Failure, Graph},
 };
 
 /// Returns the last entry of each stretch that no resume reaches, in order.
-pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
     let mut reached = BTreeSet::new();
     if let Some(head) = chain::head(graph)? {
         reached.extend(chain::Paths::new(graph)?.path(head, usize::MAX)?.entries);
     }
     let mut messages = Vec::new();
-    let mut blocks: BTreeMap<NameTag, Vec<u64>> = BTreeMap::new();
-    let mut results: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    let mut blocks: BTreeMap<NameTag, Vec<EntryNumber>> = BTreeMap::new();
+    let mut results: BTreeMap<EntryNumber, Vec<EntryNumber>> = BTreeMap::new();
     for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
         let record = graph.record(entry)?;
@@ -76,8 +76,8 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
 /// Returns whether a stretch that forks off is no branch: a command's talk, or a copy of the entries next to it.
 fn is_technical(
     graph: &dyn Graph,
-    stretch: &[u64],
-    twins: &BTreeSet<(Option<u64>, Option<Timestamp>)>,
+    stretch: &[EntryNumber],
+    twins: &BTreeSet<(Option<EntryNumber>, Option<Timestamp>)>,
 ) -> Result<bool, Failure> {
     if let &[entry] = stretch
         && twins.contains(&(graph.parent(entry)?, graph.record(entry)?.time))

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     json::{self, Raw},
-    model::Kind,
+    model::{EntryNumber, Kind},
     wire::{
         Back, Draft, Failure, Graph, Setting,
         compaction::{self, Compaction},
@@ -77,14 +77,14 @@ fn numbered(line: Vec<u8>, setting: &Setting) -> Vec<u8> {
 
 /// An entry of the conversation, or one that prepares a turn.
 struct Said {
-    entry: u64,
+    entry: EntryNumber,
     is_turn: bool,
     prepares: bool,
     /// Whether it is a compaction that leaves things out for good.
     leaves_out: bool,
 }
 
-fn said(graph: &dyn Graph, path: &[u64]) -> Result<Vec<Said>, Failure> {
+fn said(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Vec<Said>, Failure> {
     let mut found = Vec::new();
     for &entry in path {
         let record = graph.record(entry)?;
@@ -102,7 +102,7 @@ fn said(graph: &dyn Graph, path: &[u64]) -> Result<Vec<Said>, Failure> {
 }
 
 /// Returns how many turns are to be dropped and which entries are to be said again; None if dropping turns does not do.
-fn forth(stood: &[Said], wanted: &[Said]) -> Option<(u64, Vec<u64>)> {
+fn forth(stood: &[Said], wanted: &[Said]) -> Option<(u64, Vec<EntryNumber>)> {
     let same = stood.iter().zip(wanted).take_while(|(a, b)| a.entry == b.entry);
     let mut common = same.count();
     let at = |n: usize| stood.get(n);

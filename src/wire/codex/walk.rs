@@ -4,7 +4,7 @@
 
 use super::hint::{BASE, ROLLBACK, SUMMARY, TURN, hint, is_conversation, prepares};
 use crate::{
-    model::{Kind, PlaceNumber, Record},
+    model::{EntryNumber, Kind, PlaceNumber, Record},
     wire::{Before, Failure, Graph, Path},
 };
 
@@ -12,7 +12,7 @@ use crate::{
 const KEPT_TOKENS: u64 = 20_000;
 
 /// Returns the entry at which Codex would resume: the last of the conversation that no rollback dropped.
-pub(super) fn head(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
     let seen = replay(graph, graph.end(), |seen| is_conversation(seen.kind))?;
     let last =
         seen.iter().find(|seen| !seen.dropped && is_conversation(seen.kind)).or(seen.first());
@@ -20,7 +20,7 @@ pub(super) fn head(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
 }
 
 /// Returns the last `limit` entries that led to a head.
-pub(super) fn path(graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
+pub(super) fn path(graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
     let Some((graph, place)) = standing(graph, head)? else { return Ok(Path::default()) };
     let mut left = limit;
     let seen = replay(graph, place.next(), |_| {
@@ -28,13 +28,16 @@ pub(super) fn path(graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, F
         left == 0
     })?;
     let kept = seen.into_iter().filter(|seen| !seen.dropped).map(|seen| seen.entry);
-    let mut entries: Vec<u64> = kept.take(limit).collect();
+    let mut entries: Vec<EntryNumber> = kept.take(limit).collect();
     entries.reverse();
     Ok(Path { entries, repairs: Vec::new() })
 }
 
 /// Returns the entries of a path that Codex sends.
-pub(super) fn context(graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+pub(super) fn context(
+    graph: &dyn Graph,
+    path: &[EntryNumber],
+) -> Result<Vec<EntryNumber>, Failure> {
     let mut context: Vec<Record> = Vec::new();
     for &entry in path.iter().rev() {
         let record = graph.record(entry)?;
@@ -58,16 +61,19 @@ pub(super) fn context(graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failu
 }
 
 /// Returns the last entry of each stretch that a rollback dropped.
-pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
     let seen = replay(graph, graph.end(), |_| false)?;
-    let mut leaves: Vec<u64> =
+    let mut leaves: Vec<EntryNumber> =
         seen.iter().filter(|seen| seen.dropped && seen.ends).map(|seen| seen.entry).collect();
     leaves.reverse();
     Ok(leaves)
 }
 
 /// Returns the file of a session in which an entry stands, of those that lead to the end of a graph, and its place there.
-fn standing(graph: &dyn Graph, entry: u64) -> Result<Option<(&dyn Graph, PlaceNumber)>, Failure> {
+fn standing(
+    graph: &dyn Graph,
+    entry: EntryNumber,
+) -> Result<Option<(&dyn Graph, PlaceNumber)>, Failure> {
     let mut graph = graph;
     loop {
         if let Some(place) = graph.place(entry)? {
@@ -80,7 +86,7 @@ fn standing(graph: &dyn Graph, entry: u64) -> Result<Option<(&dyn Graph, PlaceNu
 
 /// An entry as a replay that runs backwards meets it.
 struct Seen {
-    entry: u64,
+    entry: EntryNumber,
     kind: Kind,
     /// Whether a rollback dropped it.
     dropped: bool,

@@ -7,17 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::read::{CHAINED, EDIT, HEADER, INDEX, REMOVES, SENT, hint};
 use crate::{
     dag,
-    model::{Kind, NameTag, Parent, PlaceNumber, Record},
+    model::{EntryNumber, Kind, NameTag, Parent, PlaceNumber, Record},
     wire::{Failure, Graph, Path, Repair},
 };
 
 /// Returns the entry at which pi would go on: the last one that is no header.
-pub(super) fn head(graph: &dyn Graph) -> Result<Option<u64>, Failure> {
+pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
     before(graph, graph.end())
 }
 
 /// Returns the last `limit` entries that led to a head.
-pub(super) fn path(graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, Failure> {
+pub(super) fn path(graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
     let mut chain = dag::ancestors(head, limit, |entry| parent(graph, entry))?;
     let mut repairs = Vec::new();
     if let (Some(back), Some(&entry)) = (chain.cycle, chain.nodes.last()) {
@@ -42,7 +42,10 @@ pub(super) fn path(graph: &dyn Graph, head: u64, limit: usize) -> Result<Path, F
 }
 
 /// Returns the entries of a path that pi sends.
-pub(super) fn context(graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failure> {
+pub(super) fn context(
+    graph: &dyn Graph,
+    path: &[EntryNumber],
+) -> Result<Vec<EntryNumber>, Failure> {
     let records = path.iter().map(|&entry| graph.record(entry)).collect::<Result<Vec<_>, _>>()?;
     let mut edits = BTreeMap::new();
     for record in &records {
@@ -70,10 +73,10 @@ pub(super) fn context(graph: &dyn Graph, path: &[u64]) -> Result<Vec<u64>, Failu
 }
 
 /// Returns the last entries of the conversation that nothing follows and no path reaches.
-pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
+pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
     let mut leaves = BTreeSet::new();
     let mut continued = BTreeSet::new();
-    let mut passed: BTreeMap<u64, Option<u64>> = BTreeMap::new();
+    let mut passed: BTreeMap<EntryNumber, Option<EntryNumber>> = BTreeMap::new();
     for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
         if !is_conversation(&graph.record(entry)?) {
@@ -111,7 +114,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<u64>, Failure> {
 /// The entry from which on a compaction keeps the entries above it.
 enum FirstKept {
     Named(NameTag),
-    Entry(u64),
+    Entry(EntryNumber),
     Nothing,
 }
 
@@ -143,7 +146,7 @@ fn first_kept(graph: &dyn Graph, boundary: &Record) -> Result<FirstKept, Failure
 }
 
 /// Returns the entry that an entry follows: for those without ids the nearest one before that is no header.
-fn parent(graph: &dyn Graph, entry: u64) -> Result<Option<u64>, Failure> {
+fn parent(graph: &dyn Graph, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
     if hint(&graph.record(entry)?).0 & CHAINED == 0 {
         return graph.parent(entry);
     }
@@ -151,7 +154,7 @@ fn parent(graph: &dyn Graph, entry: u64) -> Result<Option<u64>, Failure> {
 }
 
 /// Returns the nearest entry before a place that is no header.
-fn before(graph: &dyn Graph, place: PlaceNumber) -> Result<Option<u64>, Failure> {
+fn before(graph: &dyn Graph, place: PlaceNumber) -> Result<Option<EntryNumber>, Failure> {
     for place in place.earlier().rev() {
         if let Some(entry) = graph.at(place)? {
             let record = graph.record(entry)?;

@@ -1,7 +1,8 @@
 //! Bytes: every line comes back as it came, however it is kept; what occurs again is kept once.
 
+use crate::fixture::{number, numbers};
 use undertext::{
-    model::line,
+    model::{EntryNumber, line},
     store::{Access, ByteStore, SessionKey, Store, whole_lines},
 };
 
@@ -38,7 +39,10 @@ fn a_cut_line_is_kept_as_the_beginning_of_the_one_that_it_was_cut_from() {
         next.lines[1].cut_from(&whole, &shape.texts);
         commit(store, next).unwrap();
         let mut lines = Vec::new();
-        whole_lines(store, key, &[3, 4, 6], &mut |_, line| lines.push(line)).unwrap();
+        whole_lines(store, key, &[number(3), number(4), number(6)], &mut |_, line| {
+            lines.push(line);
+        })
+        .unwrap();
         assert!(lines == [whole.clone(), cut.clone(), again]);
         assert_whole(store);
         let sizes = store.sizes().unwrap();
@@ -102,7 +106,7 @@ fn assert_kept(batches: &[Vec<Vec<u8>>], packed: bool) {
 
 pub(crate) fn assert_all(store: &dyn Store, key: SessionKey, batches: &[Vec<Vec<u8>>]) {
     let all: Vec<&Vec<u8>> = batches.iter().flatten().collect();
-    let numbers: Vec<u64> = (3..3 + all.len() as u64).collect();
+    let numbers: Vec<EntryNumber> = EntryNumber::each(numbers(3..3 + all.len() as u64)).collect();
     // In order, and backwards, which asks for segments in another order.
     let mut at = 0;
     whole_lines(store, key, &numbers, &mut |_, line| {
@@ -111,12 +115,12 @@ pub(crate) fn assert_all(store: &dyn Store, key: SessionKey, batches: &[Vec<Vec<
     })
     .unwrap();
     assert_eq!(at, all.len());
-    let backwards: Vec<u64> = numbers.iter().rev().copied().collect();
+    let backwards: Vec<EntryNumber> = numbers.iter().rev().copied().collect();
     whole_lines(store, key, &backwards, &mut |n, line| {
-        assert!(line == *all[usize::try_from(n).unwrap() - 3]);
+        assert!(line == *all[n.index().unwrap() - 2]);
     })
     .unwrap();
-    let lengths = store.lengths(key, 3..u64::MAX).unwrap();
+    let lengths = store.lengths(key, number(3)..EntryNumber::ALL.end).unwrap();
     assert_eq!(lengths, all.iter().map(|line| line.len() as u64).collect::<Vec<_>>());
     assert_whole(store);
 }

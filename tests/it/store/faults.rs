@@ -13,7 +13,7 @@ use std::{
 };
 
 use undertext::{
-    model::{Bulk, OperationId, OperationNumber, SessionName},
+    model::{Bulk, EntryNumber, OperationId, OperationNumber, SessionName},
     ops::{self, Archive, Machine},
     store::{
         Access, ByteStore, CacheStore, FactStore, SqliteStore, Store, StoreError, whole_lines,
@@ -25,7 +25,7 @@ use super::{
     writer::Writer,
 };
 use crate::{
-    fixture::numbers,
+    fixture::{number, numbers},
     needs,
     vfs::{Failure, Faults},
 };
@@ -83,7 +83,8 @@ fn name() -> SessionName {
 #[track_caller]
 fn assert_kept(store: &dyn Store, acknowledged: &[Vec<u8>]) {
     let key = store.session(&name()).unwrap().unwrap();
-    let numbers: Vec<u64> = (1..=store.state(key).unwrap().entries()).collect();
+    let all = EntryNumber::FIRST..store.state(key).unwrap().next_entry();
+    let numbers: Vec<EntryNumber> = EntryNumber::each(all).collect();
     let mut lines = BTreeSet::new();
     let mut add = |_, line| {
         lines.insert(line);
@@ -110,7 +111,7 @@ fn assert_sound(folder: &Folder, acknowledged: &[Vec<u8>]) {
         store.operations(key, OperationNumber::ALL).unwrap().len() as u64,
         state.operations()
     );
-    assert_eq!(store.records(key, 0..u64::MAX).unwrap().len() as u64, state.entries());
+    assert_eq!(store.records(key, EntryNumber::ALL).unwrap().len() as u64, state.entries());
     assert_chained(&store);
     let mut writer = Writer::load(&store, &name());
     let n = 1_000_000 + state.operations() * 8;
@@ -349,13 +350,13 @@ fn everything(folder: &Folder) -> Result<Vec<String>, StoreError> {
     for (key, name) in store.names()? {
         all.push(format!("{:?}", store.session(&name)?));
         let range = 0..u64::MAX;
-        let entries = store.entries(key, range.clone())?;
+        let entries = store.entries(key, numbers(range.clone()))?;
         all.push(format!("{:?}", store.operations(key, numbers(range.clone()))?));
         all.push(format!("{:?}", store.growths(key, numbers(range.clone()))?));
         all.push(format!("{:?}", store.checkpoints(key, numbers(range.clone()))?));
-        all.push(format!("{:?}", store.origins(key, range.clone())?));
-        all.push(format!("{:?}", store.lengths(key, range)?));
-        let numbers: Vec<u64> = entries.iter().map(|entry| entry.n).collect();
+        all.push(format!("{:?}", store.origins(key, numbers(range.clone()))?));
+        all.push(format!("{:?}", store.lengths(key, numbers(range))?));
+        let numbers: Vec<EntryNumber> = entries.iter().map(|entry| entry.n).collect();
         all.push(format!("{entries:?}"));
         whole_lines(&store, key, &numbers, &mut |n, line| all.push(format!("{n} {line:?}")))?;
     }
@@ -491,7 +492,7 @@ fn what_is_damaged_is_kept_once_more_when_it_comes_again() {
             let key = add(id, n);
             for (at, line) in (3..).zip(lines(n)) {
                 assert_eq!(line_of(&store, key, at), line, "{more} {id} {at}");
-                assert!(whole_lines(&store, damaged, &[at], &mut |_, _| ()).is_err());
+                assert!(whole_lines(&store, damaged, &[number(at)], &mut |_, _| ()).is_err());
             }
         }
         let mut sessions = BTreeSet::new();

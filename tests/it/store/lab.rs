@@ -13,8 +13,8 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use undertext::{
     model::{
-        CheckpointNumber, GenerationNumber, IdPrefix, NameTag, OperationNumber, Place, SessionName,
-        StoreId,
+        CheckpointNumber, EntryNumber, GenerationNumber, IdPrefix, NameTag, OperationNumber, Place,
+        SessionName, StoreId,
     },
     store::{
         Access, Commit, Fault, MemoryStore, SessionFilter, SessionKey, SqliteStore, Store,
@@ -207,7 +207,8 @@ pub(crate) fn kind(error: &StoreError) -> &'static str {
 /// Returns a line, or the kind of the error.
 fn line(store: &dyn Store, key: SessionKey, n: u64) -> Result<Vec<u8>, &'static str> {
     let mut found = Vec::new();
-    whole_lines(store, key, &[n], &mut |_, line| found = line).map_err(|error| kind(&error))?;
+    whole_lines(store, key, &[number(n)], &mut |_, line| found = line)
+        .map_err(|error| kind(&error))?;
     Ok(found)
 }
 
@@ -271,12 +272,12 @@ pub(crate) fn answers(store: &dyn Store, name: &SessionName) -> Vec<String> {
     {
         told!(all, store.operations(key, numbers::<OperationNumber>(range.clone())));
         told!(all, store.growths(key, numbers::<OperationNumber>(range.clone())));
-        told!(all, store.entries(key, range.clone()));
-        told!(all, store.records(key, range.clone()));
+        told!(all, store.entries(key, numbers::<EntryNumber>(range.clone())));
+        told!(all, store.records(key, numbers::<EntryNumber>(range.clone())));
         told!(all, store.checkpoints(key, numbers::<CheckpointNumber>(range.clone())));
-        told!(all, store.origins(key, range.clone()));
-        told!(all, store.boundary(key, range.clone()));
-        told!(all, store.lengths(key, range.clone()));
+        told!(all, store.origins(key, numbers::<EntryNumber>(range.clone())));
+        told!(all, store.boundary(key, numbers::<EntryNumber>(range.clone())));
+        told!(all, store.lengths(key, numbers::<EntryNumber>(range.clone())));
     }
     for generation in (0..state.generations.len() as u64 + 2).map(GenerationNumber::new) {
         for from in 0..total.min(12) + 2 {
@@ -292,11 +293,12 @@ pub(crate) fn answers(store: &dyn Store, name: &SessionName) -> Vec<String> {
         all.push(format!("line {n}: {:?}", line(store, key, n)));
     }
     // In turns from the beginning and the end, and one twice.
-    let mixed: Vec<u64> = (1..=total).flat_map(|n| [n, end - n]).take(60).collect();
+    let mixed: Vec<EntryNumber> =
+        (1..=total).flat_map(|n| [n, end - n]).take(60).map(number).collect();
     let mut lines = Vec::new();
     whole_lines(store, key, &mixed, &mut |n, line| lines.push((n, line))).unwrap();
     all.push(format!("lines: {lines:?}"));
-    for entry in store.entries(key, 0..u64::MAX).unwrap().iter().take(40) {
+    for entry in store.entries(key, EntryNumber::ALL).unwrap().iter().take(40) {
         for digits in [1, 2, 11, 12, 13, 64] {
             let prefix = IdPrefix::parse(&entry.id.to_string()[..digits]).unwrap();
             told!(all, store.find(key, &prefix));
@@ -307,7 +309,7 @@ pub(crate) fn answers(store: &dyn Store, name: &SessionName) -> Vec<String> {
         ["a", "b", "none", "f81d4fae-7dec-41d0-8765-00a0c91e6bf6", "f81d4fae", "f"]
             .map(NameTag::bounds)
             .into();
-    let records = store.records(key, 0..u64::MAX).unwrap();
+    let records = store.records(key, EntryNumber::ALL).unwrap();
     names.extend(records.iter().filter_map(|record| record.name).take(20).map(|name| (name, name)));
     let (low, high) = (NameTag::new(0), NameTag::new(i64::MAX.cast_unsigned()));
     names.extend([(low, high), (high, low)]);

@@ -12,9 +12,9 @@ use std::{
 
 use undertext::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Entry, EntryId, FileNumber, GenerationNumber, IdPrefix,
-        Kind, LineId, NameTag, Operation, OperationNumber, Origin, Place, Record, Run, SessionName,
-        State, StoreId, Tie, TieKind,
+        Card, Checkpoint, CheckpointNumber, Entry, EntryId, EntryNumber, FileNumber,
+        GenerationNumber, IdPrefix, Kind, LineId, NameTag, Operation, OperationNumber, Origin,
+        Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
     },
     store::{
         ByteStore, CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Known, Listed,
@@ -37,7 +37,7 @@ struct Held {
     derived: BTreeMap<SessionKey, Derived>,
     sightings: BTreeMap<Vec<u8>, Sighting>,
     /// By session, rule and entry.
-    counts: BTreeMap<(SessionKey, u64, u64), Vec<u64>>,
+    counts: BTreeMap<(SessionKey, u64, EntryNumber), Vec<u64>>,
 }
 
 fn damaged(item: &str) -> StoreError {
@@ -104,7 +104,7 @@ impl Own<'_> {
 }
 
 impl Known for Own<'_> {
-    fn entry(&self, n: u64) -> Result<Option<EntryId>, StoreError> {
+    fn entry(&self, n: EntryNumber) -> Result<Option<EntryId>, StoreError> {
         let entries = self.all(|commit| commit.bulk.entries.clone())?;
         Ok(entries.iter().find(|entry| entry.n == n).map(|entry| entry.id))
     }
@@ -114,7 +114,7 @@ impl Known for Own<'_> {
         Ok(entries.iter().any(|entry| entry.id == *id))
     }
 
-    fn origin(&self, entry: u64) -> Result<Option<u64>, StoreError> {
+    fn origin(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, StoreError> {
         let origins = self.all(|commit| commit.bulk.origins.clone())?;
         Ok(origins.iter().find(|origin| origin.entry == entry).map(|origin| origin.origin))
     }
@@ -155,14 +155,18 @@ impl FactStore for Ledger {
         Ok(all)
     }
 
-    fn entries(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Entry>, StoreError> {
+    fn entries(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Vec<Entry>, StoreError> {
         let mut all = self.held().all(session, |commit| commit.bulk.entries.clone())?;
         all.retain(|entry| range.contains(&entry.n));
         Ok(all)
     }
 
-    fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<u64>, StoreError> {
-        let mut all = self.entries(session, 0..u64::MAX)?;
+    fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<EntryNumber>, StoreError> {
+        let mut all = self.entries(session, EntryNumber::ALL)?;
         all.retain(|entry| prefix.matches(&entry.id));
         Ok(all.iter().map(|entry| entry.n).collect())
     }
@@ -210,7 +214,7 @@ impl FactStore for Ledger {
     fn origins(
         &self,
         session: SessionKey,
-        entries: Range<u64>,
+        entries: Range<EntryNumber>,
     ) -> Result<Vec<(OperationNumber, Origin)>, StoreError> {
         let mut all = self.held().all(session, |commit| {
             commit.bulk.origins.iter().map(|origin| (commit.operation.n, origin.clone())).collect()
@@ -235,12 +239,13 @@ impl ByteStore for Ledger {
     fn lines(
         &self,
         session: SessionKey,
-        entries: &[u64],
-        each: &mut dyn FnMut(u64, Result<Vec<u8>, StoreError>),
+        entries: &[EntryNumber],
+        each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError> {
         let all = self.held().lines(session)?;
         for &n in entries {
-            let linked = |n: u64| all.iter().find(|(entry, _)| entry.n == n).map(|(e, _)| e.id);
+            let linked =
+                |n: EntryNumber| all.iter().find(|(entry, _)| entry.n == n).map(|(e, _)| e.id);
             let found = all.iter().find(|(entry, _)| entry.n == n);
             let whole = found.filter(|(entry, line)| {
                 EntryId::of(entry.link.and_then(linked), LineId::of(line)) == entry.id
@@ -250,7 +255,11 @@ impl ByteStore for Ledger {
         Ok(())
     }
 
-    fn lengths(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<u64>, StoreError> {
+    fn lengths(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Vec<u64>, StoreError> {
         let mut all = self.held().lines(session)?;
         all.retain(|(entry, _)| range.contains(&entry.n));
         Ok(all.iter().map(|(_, line)| line.len() as u64).collect())
@@ -334,7 +343,11 @@ impl CacheStore for Ledger {
         Ok(found)
     }
 
-    fn records(&self, session: SessionKey, range: Range<u64>) -> Result<Vec<Record>, StoreError> {
+    fn records(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Vec<Record>, StoreError> {
         let mut all = self.held().derived(session)?.records.clone();
         all.retain(|record| range.contains(&record.n));
         Ok(all)
@@ -345,13 +358,17 @@ impl CacheStore for Ledger {
         session: SessionKey,
         low: NameTag,
         high: NameTag,
-    ) -> Result<Vec<u64>, StoreError> {
-        let all = self.records(session, 0..u64::MAX)?;
+    ) -> Result<Vec<EntryNumber>, StoreError> {
+        let all = self.records(session, EntryNumber::ALL)?;
         let named = all.iter().filter(|r| r.name.is_some_and(|name| low <= name && name <= high));
         Ok(named.map(|record| record.n).collect())
     }
 
-    fn boundary(&self, session: SessionKey, range: Range<u64>) -> Result<Option<u64>, StoreError> {
+    fn boundary(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+    ) -> Result<Option<EntryNumber>, StoreError> {
         let mut all = self.records(session, range)?;
         all.retain(|record| record.kind == Kind::Boundary);
         Ok(all.last().map(|record| record.n))
@@ -393,9 +410,9 @@ impl CacheStore for Ledger {
     fn counts(
         &self,
         session: SessionKey,
-        range: Range<u64>,
+        range: Range<EntryNumber>,
         rule: u64,
-    ) -> Result<Vec<(u64, Vec<u64>)>, StoreError> {
+    ) -> Result<Vec<(EntryNumber, Vec<u64>)>, StoreError> {
         let held = self.held();
         held.derived(session)?;
         let own = held
@@ -455,7 +472,7 @@ impl Transaction for Page<'_> {
         &mut self,
         session: SessionKey,
         rule: u64,
-        counts: &[(u64, Vec<u64>)],
+        counts: &[(EntryNumber, Vec<u64>)],
     ) -> Result<(), StoreError> {
         let counts = counts.iter().map(|(n, tokens)| ((session, rule, *n), tokens.clone()));
         self.ledger.held.borrow_mut().counts.extend(counts);

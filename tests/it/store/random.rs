@@ -6,7 +6,10 @@ use std::mem;
 use crate::fixture::number;
 use proptest::{collection::vec, prelude::*, sample::select};
 use undertext::{
-    model::{Command, GenerationNumber, Kind, NameTag, Origin, Parent, Tie, TieKind, Timestamp},
+    model::{
+        Command, EntryNumber, GenerationNumber, Kind, NameTag, Origin, Parent, Tie, TieKind,
+        Timestamp,
+    },
     store::{
         Commit, Cursor, Derived, FactStore, MemoryStore, SessionKey, Sighting, SqliteStore, Store,
         StoreError, Transaction, whole_lines,
@@ -93,10 +96,10 @@ const SPOILS: [fn(&mut Commit); 8] = [
     |c| c.operation.at = Timestamp(c.operation.at.0 + 1),
     |c| c.expected = None,
     |c| c.operation.n = c.operation.n.next(),
-    |c| c.operation.first += 1,
+    |c| c.operation.first = c.operation.first.next(),
     |c| drop(c.lines.pop()),
     |c| c.kept.push(Vec::new()),
-    |c| c.bulk.origins.push(Origin { entry: 1, origin: 1, cut: None }),
+    |c| c.bulk.origins.push(Origin { entry: number(1), origin: number(1), cut: None }),
     |c| {
         if let Some(record) = c.records.first_mut() {
             record.parent = Parent::Entry(record.n);
@@ -196,7 +199,7 @@ impl Sides {
     fn assert_counts(&self) {
         for store in self.stores() {
             for (key, _) in store.names().unwrap() {
-                for (n, counted) in store.counts(key, 0..u64::MAX, 1).unwrap() {
+                for (n, counted) in store.counts(key, EntryNumber::ALL, 1).unwrap() {
                     let mut found = Vec::new();
                     whole_lines(store, key, &[n], &mut |_, line| found = line).unwrap();
                     assert_eq!(counted, tokens(&found));
@@ -253,7 +256,7 @@ fn do_part(
             add(&writer.next(&lines, |_| {}), open)
         }
         Part::Origin(_, entry) => {
-            let origin = Origin { entry: *entry, origin: 1, cut: None };
+            let origin = Origin { entry: number(*entry), origin: number(1), cut: None };
             add(&writer.next(&[], |brought| brought.bulk.origins.push(origin)), open)
         }
         Part::Untie(_) => {
@@ -266,7 +269,8 @@ fn do_part(
             let mut next = writer.clone().next(&[], |_| {});
             let end = writer.state.ends[&GenerationNumber::FIRST].clone();
             next = writer.next(&[], |brought| {
-                let run = undertext::model::Run { start: end.end(), first: 0, count: 0, ..end };
+                let run =
+                    undertext::model::Run { start: end.end(), first: number(0), count: 0, ..end };
                 // A second one at the same place of the same generation is no new place.
                 brought.bulk.runs.push(undertext::model::Run { tail: vec![b'{'; n % 9], ..run });
                 brought.command =
@@ -307,8 +311,10 @@ fn do_part(
                 let key = store.session(&writer.name).unwrap().unwrap();
                 let mut counts = Vec::new();
                 for n in entries.iter().filter(|n| **n <= writer.ids.len() as u64) {
-                    whole_lines(*store, key, &[*n], &mut |n, line| counts.push((n, tokens(&line))))
-                        .unwrap();
+                    whole_lines(*store, key, &[number(*n)], &mut |n, line| {
+                        counts.push((n, tokens(&line)));
+                    })
+                    .unwrap();
                 }
                 writing.count(key, 1, &counts).unwrap();
             }
@@ -341,9 +347,9 @@ fn add(commit: &Commit, open: &mut [Box<dyn Transaction + '_>]) -> Result<(), &'
 
 /// Returns derived rows of a session that are others than those that a store has.
 fn derived(store: &dyn Store, key: SessionKey, how: u8) -> Derived {
-    let mut records = store.records(key, 0..u64::MAX).unwrap();
+    let mut records = store.records(key, EntryNumber::ALL).unwrap();
     for record in &mut records {
-        if record.n % 3 == u64::from(how) {
+        if record.n.get() % 3 == u64::from(how) {
             record.kind = Kind::Boundary;
             record.name = Some(NameTag::of("derived"));
             record.hint.push(how);

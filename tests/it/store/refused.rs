@@ -83,8 +83,8 @@ const WRONG: &[Wrong] = &[
     stale("another session", |c| c.session.id = "t".into()),
     sealed("a number that does not follow", |c| c.operation.n = c.operation.n.next()),
     sealed("the number of the operation before", |c| c.operation.n = c.operation.n.minus(1)),
-    sealed("a first entry that does not follow", |c| c.operation.first += 1),
-    sealed("a first entry that is there", |c| c.operation.first -= 1),
+    sealed("a first entry that does not follow", |c| c.operation.first = c.operation.first.next()),
+    sealed("a first entry that is there", |c| c.operation.first = c.operation.first.minus(1)),
     // What the record and the hash cover.
     bare("another hash", |c| c.operation.hash = OperationId::new([7; 32])),
     bare("another time", |c| c.operation.at = Timestamp(5)),
@@ -122,9 +122,11 @@ const WRONG: &[Wrong] = &[
     bare("another separator", |c| c.bulk.runs[0].gaps.0.push((1, b" ".to_vec()))),
     bare("a checkpoint of another place", |c| c.bulk.checkpoints[0].place.horizon += 1),
     bare("a checkpoint without its note", |c| c.bulk.checkpoints[0].note = None),
-    bare("an origin of another entry", |c| c.bulk.origins[0].origin += 1),
+    bare("an origin of another entry", |c| {
+        c.bulk.origins[0].origin = c.bulk.origins[0].origin.next();
+    }),
     bare("an origin more", |c| {
-        c.bulk.origins.push(Origin { entry: 6, origin: 1, cut: None });
+        c.bulk.origins.push(Origin { entry: number(6), origin: number(1), cut: None });
     }),
     sealed("a command that is not known", |c| c.operation.command = Command::Unknown { code: 99 }),
     sealed("no command", |c| c.operation.command = Command::default()),
@@ -134,7 +136,7 @@ const WRONG: &[Wrong] = &[
     }),
     // Entries and lines.
     sealed("an entry with another id", |c| c.bulk.entries[0].id = EntryId::new([1; 32])),
-    sealed("an entry with another number", |c| c.bulk.entries[0].n = 9),
+    sealed("an entry with another number", |c| c.bulk.entries[0].n = number(9)),
     sealed("entries in another order", |c| c.bulk.entries.swap(0, 1)),
     sealed("entries and lines in another order", |c| {
         c.bulk.entries.swap(0, 1);
@@ -147,11 +149,13 @@ const WRONG: &[Wrong] = &[
         c.bulk.entries[0].link = Some(c.bulk.entries[1].n);
     }),
     sealed("an entry that is linked to what is not there", |c| {
-        c.bulk.entries[0].link = Some(0);
+        c.bulk.entries[0].link = Some(number(0));
     }),
-    sealed("an entry that is linked to the wrong one", |c| c.bulk.entries[0].link = Some(1)),
+    sealed("an entry that is linked to the wrong one", |c| {
+        c.bulk.entries[0].link = Some(number(1));
+    }),
     sealed("an entry that is not linked", |c| c.bulk.entries[0].link = None),
-    sealed("an entry that should not be linked", |c| c.bulk.entries[2].link = Some(1)),
+    sealed("an entry that should not be linked", |c| c.bulk.entries[2].link = Some(number(1))),
     sealed("an entry that was there before", |c| {
         let line = NewLine::new(br#"{"uuid":"a"}"#.to_vec(), Vec::new());
         let id = EntryId::of(None, line.id());
@@ -175,14 +179,16 @@ const WRONG: &[Wrong] = &[
     sealed("a record too few", |c| c.records.truncate(1)),
     sealed("a record too many", |c| c.records.push(c.records[0].clone())),
     sealed("records in another order", |c| c.records.swap(0, 1)),
-    sealed("a record of another entry", |c| c.records[0].n += 1),
+    sealed("a record of another entry", |c| c.records[0].n = c.records[0].n.next()),
     sealed("a record that follows itself", |c| {
         c.records[0].parent = Parent::Entry(c.records[0].n);
     }),
     sealed("a record that follows a later one", |c| {
         c.records[0].parent = Parent::Entry(c.records[1].n);
     }),
-    sealed("a record that follows what never is", |c| c.records[0].parent = Parent::Entry(0)),
+    sealed("a record that follows what never is", |c| {
+        c.records[0].parent = Parent::Entry(number(0));
+    }),
     // Numbers of the session.
     sealed("a checkpoint whose number does not follow", |c| {
         let n = &mut c.bulk.checkpoints[0].n;
@@ -219,29 +225,29 @@ const WRONG: &[Wrong] = &[
     sealed("a run before the end of its generation", |c| c.bulk.runs[0].start -= 1),
     sealed("a run behind the beginning of its generation", |c| c.bulk.runs[1].start = 1),
     sealed("an entry that stands in the place of two", |c| {
-        c.bulk.origins.push(Origin { origin: 2, ..c.bulk.origins[0].clone() });
+        c.bulk.origins.push(Origin { origin: number(2), ..c.bulk.origins[0].clone() });
     }),
     sealed("an entry that stands in the place of another already", |c| {
-        c.bulk.origins.insert(0, Origin { entry: 3, origin: 2, cut: None });
+        c.bulk.origins.insert(0, Origin { entry: number(3), origin: number(2), cut: None });
     }),
     sealed("origins in another order", |c| {
-        c.bulk.origins.push(Origin { entry: 1, origin: 2, cut: None });
+        c.bulk.origins.push(Origin { entry: number(1), origin: number(2), cut: None });
     }),
-    sealed("a run of entries that are not there", |c| c.bulk.runs[1].first = 7),
-    sealed("a run of no entry", |c| c.bulk.runs[1].first = 0),
+    sealed("a run of entries that are not there", |c| c.bulk.runs[1].first = number(7)),
+    sealed("a run of no entry", |c| c.bulk.runs[1].first = number(0)),
     sealed("an entry that is not there and stands in the place of another", |c| {
-        c.bulk.origins[0].entry = 8;
+        c.bulk.origins[0].entry = number(8);
     }),
     sealed("an entry that stands in the place of one that is not there", |c| {
-        c.bulk.origins[0].origin = 8;
+        c.bulk.origins[0].origin = number(8);
     }),
-    sealed("an entry that stands in the place of none", |c| c.bulk.origins[0].origin = 0),
+    sealed("an entry that stands in the place of none", |c| c.bulk.origins[0].origin = number(0)),
     // Numbers that a store cannot hold.
     sealed("a run with too many bytes", |c| c.bulk.runs[0].bytes = TOO_GREAT),
     sealed("a run with too many entries", |c| c.bulk.runs[1].count = u64::MAX),
-    sealed("a run of entries that never are", |c| c.bulk.runs[0].first = u64::MAX),
+    sealed("a run of entries that never are", |c| c.bulk.runs[0].first = number(u64::MAX)),
     sealed("a checkpoint at an entry that never is", |c| {
-        c.bulk.checkpoints[0].place.head = Some(TOO_GREAT);
+        c.bulk.checkpoints[0].place.head = Some(number(TOO_GREAT));
     }),
     sealed("a checkpoint with a horizon that never is", |c| {
         c.bulk.checkpoints[0].place.horizon = TOO_GREAT;
@@ -250,10 +256,10 @@ const WRONG: &[Wrong] = &[
         c.bulk.checkpoints[0].place.generation = number(TOO_GREAT);
     }),
     sealed("a checkpoint before a turn that never is", |c| {
-        c.bulk.checkpoints[0].before = Some(u64::MAX);
+        c.bulk.checkpoints[0].before = Some(number(u64::MAX));
     }),
-    sealed("an origin that never is", |c| c.bulk.origins[0].origin = TOO_GREAT),
-    sealed("an entry that never is", |c| c.bulk.origins[0].entry = TOO_GREAT),
+    sealed("an origin that never is", |c| c.bulk.origins[0].origin = number(TOO_GREAT)),
+    sealed("an entry that never is", |c| c.bulk.origins[0].entry = number(TOO_GREAT)),
     sealed("a name that is no tag", |c| c.records[0].name = Some(NameTag::new(TOO_GREAT))),
     sealed("a twin that is no tag", |c| c.twins.push(NameTag::new(u64::MAX))),
     sealed("ties of a generation that never is", |c| c.ties.push((number(TOO_GREAT), Vec::new()))),
@@ -276,7 +282,7 @@ fn good(store: &dyn Store, id: &str) -> (Vec<Commit>, Commit) {
     let mut writer = Writer::new(store, id);
     let mut before = vec![writer.begin()];
     before.push(writer.next(&[br#"{"uuid":"c"}"#.to_vec()], |brought| {
-        brought.bulk.origins.push(Origin { entry: 3, origin: 1, cut: None });
+        brought.bulk.origins.push(Origin { entry: number(3), origin: number(1), cut: None });
         let note = Some(given("note"));
         let place = place(3);
         brought.bulk.checkpoints.push(Checkpoint {
@@ -292,14 +298,19 @@ fn good(store: &dyn Store, id: &str) -> (Vec<Commit>, Commit) {
         brought.facts = good.operation.facts.clone();
         brought.kept.clone_from(&good.kept);
         brought.facts.moves.push(Move { branch: given("b"), from: None, to: Some(place(4)) });
-        brought.bulk.runs.push(Run { generation: number(2), first: 2, count: 2, ..Run::default() });
+        brought.bulk.runs.push(Run {
+            generation: number(2),
+            first: number(2),
+            count: 2,
+            ..Run::default()
+        });
         for n in 1..3 {
             let place = Position { head: None, ..place(n) };
             let note = Some(given(&format!("note {n}")));
             let checkpoint = Checkpoint { n: number(n), place, note, ..Checkpoint::default() };
             brought.bulk.checkpoints.push(checkpoint);
         }
-        brought.bulk.origins.push(Origin { entry: 5, origin: 2, cut: None });
+        brought.bulk.origins.push(Origin { entry: number(5), origin: number(2), cut: None });
     });
     (before, good)
 }

@@ -5,6 +5,8 @@
 
 use std::{thread, time::Duration};
 
+use crate::fixture::number;
+use undertext::model::EntryNumber;
 use undertext::store::{
     Access, CacheStore, Cursor, FactStore, MemoryStore, SessionKey, Store, StoreError, whole_lines,
 };
@@ -363,7 +365,7 @@ fn two_programs_that_write_at_once_lose_nothing() {
         let key = store.session(&shared.name).unwrap().unwrap();
         let mut lines = Vec::new();
         let total = store.state(key).unwrap().entries();
-        let all: Vec<u64> = (4..=total).collect();
+        let all: Vec<EntryNumber> = (4..=total).map(number).collect();
         whole_lines(&store, key, &all, &mut |_, line| lines.push(line)).unwrap();
         for (own, said) in ends {
             let key = store.session(&own.name).unwrap().unwrap();
@@ -493,11 +495,12 @@ fn a_count_of_a_transaction_that_is_dropped_is_not_kept() {
         let writer = begun(&folder, "s", 2);
         let store = folder.write();
         let key = store.session(&writer.name).unwrap().unwrap();
-        for counts in [vec![(4, vec![9])], vec![(1, vec![9]), (4, vec![9])], vec![(1, vec![9])]] {
+        for entries in [&[4][..], &[1, 4], &[1]] {
+            let counts: Vec<_> = entries.iter().map(|n| (number(*n), vec![9])).collect();
             let mut writing = store.begin().unwrap();
             writing.count(key, 1, &counts).unwrap();
             drop(writing);
-            assert_eq!(store.counts(key, 0..u64::MAX, 1).unwrap(), [], "{counts:?}");
+            assert_eq!(store.counts(key, EntryNumber::ALL, 1).unwrap(), [], "{counts:?}");
         }
     }
 }

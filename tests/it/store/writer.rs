@@ -5,10 +5,10 @@ use crate::fixture::number;
 use undertext::{
     model::{
         Base, Bulk, Card, Checkpoint, Command, Container, CutOff, Cutting, Digest, Entry, EntryId,
-        Facts, File, FileNumber, Gaps, Generation, GenerationNumber, Kind, LineId, MachineId, Move,
-        NameTag, Operation, Origin, Parent, Pending, Place, Position, Record, Rotation, Run,
-        Running, SessionName, Sidecar, State, Step, StoreId, Text, Tie, TieKind, Timestamp,
-        Tombstone, Words, line,
+        EntryNumber, Facts, File, FileNumber, Gaps, Generation, GenerationNumber, Kind, LineId,
+        MachineId, Move, NameTag, Operation, Origin, Parent, Pending, Place, Position, Record,
+        Rotation, Run, Running, SessionName, Sidecar, State, Step, StoreId, Text, Tie, TieKind,
+        Timestamp, Tombstone, Words, line,
     },
     store::{Commit, NewLine, Store},
 };
@@ -47,7 +47,7 @@ pub(crate) fn own(text: &str) -> Text {
 
 /// Returns the place of an entry in the first generation.
 pub(crate) fn place(head: u64) -> Position {
-    Position { generation: number(1), head: Some(head), horizon: head }
+    Position { generation: number(1), head: Some(number(head)), horizon: head }
 }
 
 /// Makes the operation of a commit again of what it says and of what the commit brings.
@@ -86,7 +86,8 @@ impl Writer {
     pub(crate) fn load(store: &dyn Store, name: &SessionName) -> Self {
         let key = store.session(name).unwrap().unwrap();
         let state = store.state(key).unwrap();
-        let ids = store.entries(key, 0..u64::MAX).unwrap().iter().map(|entry| entry.id).collect();
+        let ids =
+            store.entries(key, EntryNumber::ALL).unwrap().iter().map(|entry| entry.id).collect();
         let run = state.ends[&GenerationNumber::FIRST].clone();
         let new = Self::new(store, &name.id);
         Self { state, ids, running: run.running, bytes: run.bytes, ..new }
@@ -110,14 +111,14 @@ impl Writer {
             self.running = self.running.then(Gaps::usual(n - 1), id);
             self.bytes += bytes.len() as u64 + u64::from(n > 1);
             self.ids.push(id);
-            brought.bulk.entries.push(Entry { n, id, link });
+            brought.bulk.entries.push(Entry { n: number(n), id, link: link.map(number) });
             records.push(Record {
-                n,
+                n: number(n),
                 kind: if n.is_multiple_of(4) { Kind::Boundary } else { Kind::User },
                 name: name.map(|span| NameTag::of(&String::from_utf8_lossy(&bytes[span]))),
                 parent: match n % 5 {
                     3 => Parent::Missing,
-                    _ => link.map_or(Parent::Root, Parent::Entry),
+                    _ => link.map_or(Parent::Root, |link| Parent::Entry(number(link))),
                 },
                 time: (!n.is_multiple_of(3)).then(|| Timestamp(i64::try_from(n).unwrap() - 2)),
                 hint: if n.is_multiple_of(2) { vec![1, 2] } else { Vec::new() },
@@ -131,7 +132,7 @@ impl Writer {
             brought.bulk.runs.push(Run {
                 generation: number(1),
                 start: first - 1,
-                first,
+                first: number(first),
                 count: lines.len() as u64,
                 gaps: Gaps::default(),
                 bytes: self.bytes,
@@ -147,7 +148,7 @@ impl Writer {
         let key = (self.store, &self.name);
         let expected = self.state.hash();
         let operation =
-            Operation::seal(key, expected, (number(n), at, first), command, facts, &bulk);
+            Operation::seal(key, expected, (number(n), at, number(first)), command, facts, &bulk);
         self.state.apply(&operation, &bulk);
         Commit {
             session: self.name.clone(),
@@ -202,7 +203,7 @@ impl Writer {
                 Checkpoint {
                     n: number(0),
                     place: before,
-                    before: Some(1),
+                    before: Some(number(1)),
                     own: Some("x".into()),
                     note: Some(own("")),
                 },
@@ -222,7 +223,7 @@ impl Writer {
             bulk.runs.push(Run {
                 generation: number(2),
                 start: 0,
-                first: 4,
+                first: number(4),
                 count: 2,
                 gaps: Gaps(vec![(2, b"\r\n".to_vec())]),
                 bytes: 7,
@@ -231,7 +232,7 @@ impl Writer {
             });
             facts.moves.push(Move { branch: given("é"), from: Some(place(1)), to: None });
             facts.hidden = Some(Step { from: None, to: Some(1) });
-            bulk.origins.push(Origin { entry: 3, origin: 1, cut: None });
+            bulk.origins.push(Origin { entry: number(3), origin: number(1), cut: None });
             facts.rotations.push(Rotation {
                 file: number(1),
                 aside: b"\xfe".to_vec(),
@@ -254,7 +255,7 @@ impl Writer {
             brought.bulk.runs.push(Run {
                 generation: number(1),
                 start: 6,
-                first: 0,
+                first: number(0),
                 count: 0,
                 gaps: Gaps::default(),
                 bytes: 99,
@@ -321,7 +322,7 @@ impl Writer {
                 to: Some(place(1)),
             });
             facts.carried.push(number(n - 1));
-            facts.tombstones.push(Tombstone { entry: 2, size: 12 });
+            facts.tombstones.push(Tombstone { entry: number(2), size: 12 });
             facts.current = Some(Step { from: Some(own("main")), to: Some(given("mine")) });
             facts.live = Some(Step { from: Some(number(1)), to: None });
             facts.moves.push(Move { branch: given("mine"), from: None, to: Some(place(2)) });
@@ -334,8 +335,8 @@ impl Writer {
                 note: Some(given(&format!("before {n}"))),
             });
             brought.bulk.origins.push(Origin {
-                entry,
-                origin: 2,
+                entry: number(entry),
+                origin: number(2),
                 cut: Some(Cutting {
                     tool: Some("read".into()),
                     tokens_before: 900,

@@ -20,9 +20,9 @@ use rusqlite::params;
 use super::{Salvage, Unknown, counted};
 use crate::{
     model::{
-        Bulk, Checkpoint, CheckpointNumber, Command, Facts, File, FileNumber, Gaps, Generation,
-        GenerationNumber, Named, Operation, OperationId, OperationNumber, Place, Run, Running,
-        SessionName, Timestamp,
+        Bulk, Checkpoint, CheckpointNumber, Command, EntryNumber, Facts, File, FileNumber, Gaps,
+        Generation, GenerationNumber, Named, Operation, OperationId, OperationNumber, Place, Run,
+        Running, SessionName, Timestamp,
     },
     store::{
         ByteStore, FactStore, SessionKey, StoreError,
@@ -48,9 +48,8 @@ const GENERATIONS: usize = 8;
 struct Standing {
     before: Option<OperationId>,
     at: Timestamp,
-    /// How many entries there are.
-    entries: u64,
-    /// The numbers of the next file, generation and checkpoint.
+    /// The numbers of the next entry, file, generation and checkpoint.
+    entries: EntryNumber,
     files: FileNumber,
     generations: GenerationNumber,
     checkpoints: CheckpointNumber,
@@ -79,6 +78,7 @@ impl Salvage {
         let (runs, origins) = (self.counts("run", session)?, self.counts("origin", session)?);
         let own = self.fresh.id()?;
         let mut standing = Standing {
+            entries: EntryNumber::FIRST,
             files: FileNumber::FIRST,
             generations: GenerationNumber::FIRST,
             ..Standing::default()
@@ -136,14 +136,14 @@ impl Salvage {
         self.db()
             .prepare_cached("DELETE FROM operation WHERE session = ? AND store = ? AND n = ?")?
             .execute(params![session.0, OWN, n])?;
-        let first = standing.entries + 1;
+        let first = standing.entries;
         let end = match later.first() {
             Some(next) => next.first,
             None => {
                 self.number("SELECT ifnull(max(n), 0) + 1 FROM entry WHERE session = ?", session)?
             }
         };
-        let end = end.min(first.saturating_add(GAP));
+        let end = end.min(first.plus(GAP));
         let Bulk { checkpoints, .. } = self.facts_of(session, n)?;
         // All that is missing before the next one that is there is taken for a part of the first lost one.
         let mut begun = later.iter().filter_map(|by| by.facts.generations.first());
@@ -224,11 +224,12 @@ impl Salvage {
     fn place_entries(
         &mut self,
         session: SessionKey,
-        numbers: Range<u64>,
-    ) -> Result<Vec<u64>, StoreError> {
-        let there: BTreeSet<u64> =
+        numbers: Range<EntryNumber>,
+    ) -> Result<Vec<EntryNumber>, StoreError> {
+        let there: BTreeSet<EntryNumber> =
             self.fresh.entries(session, numbers.clone())?.iter().map(|entry| entry.n).collect();
-        let missing: Vec<u64> = numbers.filter(|n| !there.contains(n)).collect();
+        let missing: Vec<EntryNumber> =
+            EntryNumber::each(numbers).filter(|n| !there.contains(n)).collect();
         for n in &missing {
             let id = blake3::hash(format!("lost entry {n} of session {}", session.0).as_bytes());
             self.db()
@@ -244,8 +245,8 @@ impl Salvage {
     fn without_lines(
         &self,
         session: SessionKey,
-        numbers: Range<u64>,
-    ) -> Result<Vec<u64>, StoreError> {
+        numbers: Range<EntryNumber>,
+    ) -> Result<Vec<EntryNumber>, StoreError> {
         collect(
             self.db(),
             "SELECT n FROM entry WHERE session = ? AND n >= ? AND n < ? AND line = ? ORDER BY n",
@@ -342,13 +343,17 @@ impl Salvage {
     }
 
     /// Returns how long lines are; a lost one counts for nothing, and its digest will not be right.
-    fn lengths_of(&self, session: SessionKey, numbers: Range<u64>) -> Result<Vec<u64>, StoreError> {
-        let length = |n| match self.fresh.lengths(session, n..n + 1) {
+    fn lengths_of(
+        &self,
+        session: SessionKey,
+        numbers: Range<EntryNumber>,
+    ) -> Result<Vec<u64>, StoreError> {
+        let length = |n: EntryNumber| match self.fresh.lengths(session, n.alone()) {
             Ok(found) => Ok(found.first().copied().unwrap_or(0)),
             Err(StoreError::Corrupt { .. }) => Ok(0),
             Err(error) => Err(error),
         };
-        numbers.map(length).collect()
+        EntryNumber::each(numbers).map(length).collect()
     }
 
     /// Returns the runs, checkpoints and origins that an operation brought and that can be read.
@@ -356,7 +361,7 @@ impl Salvage {
         let runs = self.fresh.growths(session, n.alone())?;
         let mut checkpoints = self.fresh.checkpoints(session, CheckpointNumber::ALL)?;
         checkpoints.retain(|(by, _)| *by == n);
-        let mut origins = self.fresh.origins(session, 0..u64::MAX)?;
+        let mut origins = self.fresh.origins(session, EntryNumber::ALL)?;
         origins.retain(|(by, _)| *by == n);
         Ok(Bulk {
             entries: Vec::new(),
@@ -374,7 +379,7 @@ impl Salvage {
         Ok(rows.into_iter().collect())
     }
 
-    fn number(&self, sql: &str, session: SessionKey) -> Result<u64, StoreError> {
+    fn number(&self, sql: &str, session: SessionKey) -> Result<EntryNumber, StoreError> {
         Ok(self.db().query_row(sql, [session.0], |row| row.get(0))?)
     }
 }
@@ -386,7 +391,7 @@ impl Standing {
         let given = by.checkpoints.map_or(0, |given| given.count);
         let generation = by.facts.generations.first();
         let file = by.facts.files.first();
-        near(self.entries + 1, by.first)
+        near(self.entries.get(), by.first.get())
             && by.count() <= GAP
             && given <= GAP
             && generation.is_none_or(|begun| near(self.generations.get(), begun.n.get()))
@@ -395,7 +400,7 @@ impl Standing {
 
     fn take(&mut self, by: &Operation) {
         (self.before, self.at) = (Some(by.hash), by.at);
-        self.entries = by.added().end - 1;
+        self.entries = by.added().end;
         self.files = self.files.plus(by.facts.files.len() as u64);
         self.generations = self.generations.plus(by.facts.generations.len() as u64);
         self.checkpoints = self.checkpoints.plus(by.checkpoints.map_or(0, |given| given.count));

@@ -11,7 +11,7 @@ use rusqlite::params;
 
 use super::{Salvage, scan::Table};
 use crate::{
-    model::{Entry, EntryId, LineId, Named, OperationNumber, Run, line},
+    model::{Entry, EntryId, EntryNumber, LineId, Named, OperationNumber, Run, line},
     store::{FactStore, SessionKey, StoreError, sqlite::bytes::Bytes},
 };
 
@@ -26,15 +26,15 @@ pub struct Unknown {
     /// The number of the operation.
     pub operation: OperationNumber,
     /// The numbers of the entries that are missing, in order.
-    pub missing: Vec<u64>,
+    pub missing: Vec<EntryNumber>,
     /// The number of the first entry of the operation.
-    pub(super) first: u64,
+    pub(super) first: EntryNumber,
     /// What the operation says of its entries.
     pub(super) named: Named,
 }
 
 /// An entry that was found: its number, the number of the one that it is linked to, and its id.
-type Found = (u64, Option<u64>, EntryId);
+type Found = (EntryNumber, Option<EntryNumber>, EntryId);
 
 /// A line that is tried.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ impl Salvage {
                 )?
                 .execute(params![
                     id.as_bytes(),
-                    link.map(|link| n - link),
+                    link.map(|link| n.since(link)),
                     line,
                     unknown.session.0,
                     n
@@ -112,7 +112,7 @@ impl Salvage {
             let link = before(runs, *n).filter(|_| !line.is_named);
             let linked = match link {
                 Some(link) if !ids.contains_key(&link) => {
-                    let there = self.fresh.entries(unknown.session, link..link + 1)?;
+                    let there = self.fresh.entries(unknown.session, link.alone())?;
                     there.first().map(|entry| entry.id)
                 }
                 link => link.and_then(|link| ids.get(&link).copied()),
@@ -127,9 +127,9 @@ impl Salvage {
     }
 
     /// Returns the ids of the operation's entries that are known.
-    fn ids(&self, unknown: &Unknown) -> Result<BTreeMap<u64, EntryId>, StoreError> {
-        let numbers = unknown.first..unknown.first + unknown.named.count;
-        let mut ids: BTreeMap<u64, EntryId> = BTreeMap::new();
+    fn ids(&self, unknown: &Unknown) -> Result<BTreeMap<EntryNumber, EntryId>, StoreError> {
+        let numbers = unknown.first..unknown.first.plus(unknown.named.count);
+        let mut ids: BTreeMap<EntryNumber, EntryId> = BTreeMap::new();
         for entry in self.fresh.entries(unknown.session, numbers)? {
             ids.insert(entry.n, entry.id);
         }
@@ -185,13 +185,13 @@ impl Salvage {
 }
 
 /// Returns the entry before another one in the generation in which it was met first.
-fn before(runs: &[(OperationNumber, Run)], n: u64) -> Option<u64> {
-    let (_, run) = runs.iter().find(|(_, run)| run.first <= n && n < run.first + run.count)?;
+fn before(runs: &[(OperationNumber, Run)], n: EntryNumber) -> Option<EntryNumber> {
+    let (_, run) = runs.iter().find(|(_, run)| run.entries().contains(&n))?;
     if n > run.first {
-        return Some(n - 1);
+        return Some(n.minus(1));
     }
     let is_before = |other: &&(OperationNumber, Run)| {
         other.1.generation == run.generation && other.1.count > 0 && other.1.end() == run.start
     };
-    runs.iter().find(is_before).map(|(_, other)| other.first + other.count - 1)
+    runs.iter().find(is_before).and_then(|(_, other)| other.last())
 }
