@@ -14,7 +14,7 @@ use undertext::report::{Hint, Line};
 
 use super::error::{CommandError, Exit};
 use super::output::Output;
-use super::{Context, NAME};
+use super::{Context, NAME, command};
 use crate::render::safe;
 
 /// The groups of the commands: a title, the commands that read, and those that may change something.
@@ -188,6 +188,15 @@ pub(crate) fn explain_misuse(args: &[OsString], answer: &clap::Error) -> Command
         let error = CommandError::user(anyhow!("there is no command {word:?}"));
         return suggest(&word).into_iter().fold(error, CommandError::hinted);
     }
+    let verb = args.iter().skip(1).filter_map(|word| word.to_str()).find(|word| is_command(word));
+    let group = verb.and_then(|verb| Some((verb, commands_in(verb)?)));
+    if let Some((verb, commands)) = &group
+        && answer.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    {
+        let error = anyhow!("{verb} needs the command that is meant: {}", commands.join(", "));
+        let help = Line::new(*verb).flag("help");
+        return CommandError::user(error).hinted(help.to("how it is used"));
+    }
     let text = answer.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     // A suggestion of clap may change a session, or be no better; its last words stand in a hint.
@@ -203,14 +212,25 @@ pub(crate) fn explain_misuse(args: &[OsString], answer: &clap::Error) -> Command
             error = error.hinted(format!("similar: {}", words.join(", ")));
         }
     }
-    let verb = args.iter().skip(1).filter_map(|word| word.to_str());
-    let verb = verb.into_iter().find(|word| is_command(word));
-    let help = verb.map_or_else(|| Line::new("help"), |verb| Line::new(verb).flag("help"));
+    let inner = group
+        .iter()
+        .flat_map(|(_, commands)| commands)
+        .find(|name| args.iter().any(|word| word == name.as_str()));
+    let line = verb.map_or_else(|| Line::new("help"), Line::new);
+    let line = inner.into_iter().fold(line, Line::with);
+    let help = if verb.is_some() { line.flag("help") } else { line };
     error.hinted(help.to("how it is used"))
 }
 
 fn is_command(word: &str) -> bool {
     GROUPS.iter().any(|(_, reading, changing)| reading.contains(&word) || changing.contains(&word))
+}
+
+/// Returns the commands in a group of that name.
+fn commands_in(verb: &str) -> Option<Vec<String>> {
+    let all = command();
+    let group = all.find_subcommand(verb).filter(|group| group.has_subcommands())?;
+    Some(group.get_subcommands().map(|command| command.get_name().to_owned()).collect())
 }
 
 /// Suggests reading commands of a similar name, and the list of all commands.

@@ -35,6 +35,19 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
+fn a_group_without_its_command_says_which_there_are() {
+    let env = TestEnv::new();
+    assert_snapshot!(env.run(&["store"]), @r"
+    ------- stderr -------
+    error: store needs the command that is meant: backup
+    hint: how it is used: undertext store --help
+    [exit status: 2]
+    ");
+    let wrong = env.run(&["store", "backup"]);
+    assert!(wrong.stderr.contains("undertext store backup --help"), "{wrong}");
+}
+
+#[test]
 fn a_backup_is_a_store_and_can_be_put_back() {
     let env = TestEnv::new();
     let session = conversation(&env);
