@@ -156,7 +156,8 @@ fn too_few_descriptors_are_an_error_and_no_reason_to_leave_a_file_out() {
 #[test]
 fn what_a_summariser_started_ends_with_the_program() {
     let Some(proc) = needs::proc() else { return };
-    for signal in ["TERM", "KILL", "HUP"] {
+    // A hang-up may be ignored by whoever runs this.
+    for signal in ["TERM", "KILL"] {
         let env = TestEnv::new();
         env.run(&["new", "-q"]).success();
         for n in 0..12 {
