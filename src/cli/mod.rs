@@ -119,7 +119,7 @@ struct Global {
     #[arg(long, global = true)]
     no_pager: bool,
 
-    /// Wait for another program that changes the store for so many seconds
+    /// Wait this many seconds for another program that changes the store
     #[arg(long, global = true, value_name = "SECONDS", default_value_t = 30, value_parser = common::number::<u64>)]
     wait: u64,
 

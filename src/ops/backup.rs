@@ -21,7 +21,7 @@ use crate::{
 /// How far a backup has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copying {
-    /// So many bytes of the store are copied, of so many.
+    /// How many bytes of the store are copied, and how many there are.
     Store(u64, u64),
     /// The copy is read again, and every hash computed.
     Checking,

@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// Returns an entry and the bytes of its line, which are none if it is damaged; of a checkpoint that stands before a turn,
+/// Returns an entry and the bytes of its line, without a line if it is damaged; of a checkpoint that stands before a turn,
 /// the turn.
 pub fn show(
     archive: &Archive,

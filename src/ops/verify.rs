@@ -185,7 +185,7 @@ struct Check<'a> {
     session: &'a Session,
     findings: Vec<Finding>,
     verified: &'a mut Verified,
-    /// Whether the store has lost operations that it had, by the word of its witness.
+    /// Whether its witness says that the store has lost operations.
     has_forgotten: bool,
 }
 

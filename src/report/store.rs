@@ -198,7 +198,7 @@ pub struct Mended {
     pub entries: u64,
     /// The files from which lines came back.
     pub refilled: Vec<Refilled>,
-    /// The live files from which the store took back what it had forgotten.
+    /// The live files that gave back what the store had forgotten.
     pub taken_back: Vec<TakenBack>,
     /// What did not come back, each of a session or of the store.
     pub lost: Vec<(Option<SessionName>, String)>,
@@ -215,7 +215,7 @@ pub struct Refilled {
     pub lines: u64,
 }
 
-/// A live file from which a store took back what it had forgotten.
+/// A live file that gave back what its store had forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TakenBack {
     /// The session.

@@ -76,7 +76,7 @@ pub(crate) struct Mending {
     folder: PathBuf,
     /// The files from which lines came back.
     pub(crate) refilled: Vec<Refilled>,
-    /// How many operations the damaged store had forgotten, by the word of its witness.
+    /// How many operations the damaged store had forgotten, as its witness tells.
     pub(crate) forgotten: u64,
     /// What did not come back.
     pub(crate) lost: Vec<(Option<SessionName>, String)>,

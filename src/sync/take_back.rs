@@ -5,7 +5,7 @@
 //! takes one of its numbers, so that no number that a person may have noted is given again. Then the session goes on where
 //! the live file stands; where the store stood before stays as a branch. A live file without a session becomes one.
 //!
-//! Invariant: no byte of a live file is changed: it is what is left of the lost operations.
+//! Invariant: no byte of a live file is changed: nothing else holds the lost operations.
 
 use std::{
     ffi::OsStr,
@@ -34,8 +34,8 @@ use crate::{
     wire::{Format, jsonl::Reader},
 };
 
-/// Takes in what live files hold of the operations that a store has forgotten; by the word of its witness there are at most
-/// this many of them. One that the witness does not know of shows by a stamp alone.
+/// Takes in what live files hold of the operations that a store has forgotten; its witness says that there are at most this
+/// many. One that the witness does not know of shows by a stamp alone.
 pub(crate) fn take_back(archive: &Archive, forgotten: u64) -> Result<Vec<TakenBack>, SyncError> {
     let mut taken = Vec::new();
     let lost = forgotten.max(1);

@@ -164,7 +164,7 @@ impl Salvage {
         Ok(rows.into_iter().filter_map(open).collect())
     }
 
-    /// Returns how many operations the store had, by the word of its witness, that are not there.
+    /// Returns how many operations are missing that the witness has seen.
     pub fn forgotten(&self) -> Result<u64, StoreError> {
         let own = self.fresh.id()?;
         let witness = witness::read(&witness::path_of(&self.damaged), own).ok().flatten();

@@ -80,7 +80,7 @@ pub(super) fn newest(database: &Path) -> Option<Witness> {
     read_all(&path_of(database)).ok()?.into_iter().max_by_key(|witness| witness.seq)
 }
 
-/// Returns whether a store was ever at this place, by the word of the witness next to it.
+/// Returns whether a witness says that a store was ever at this place.
 pub fn is_witnessed(database: &Path) -> bool {
     newest(database).is_some()
 }
