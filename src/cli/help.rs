@@ -14,7 +14,7 @@ use undertext::report::{Hint, Line};
 
 use super::error::{CommandError, Exit};
 use super::output::Output;
-use super::{Context, NAME, command};
+use super::{Context, NAME};
 use crate::render::safe;
 
 /// The groups of the commands: a title, the commands that read, and those that may change something.
@@ -63,7 +63,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Err(answer) if answer.kind() == ErrorKind::DisplayHelp => {
             print(&mut context.output, &answer)
         }
-        Err(answer) => Err(explain_misuse(&words, &answer)),
+        Err(answer) => Err(explain_misuse(&described, &words, &answer)),
         Ok(_) => Ok(Exit::Yes),
     }
 }
@@ -177,7 +177,11 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Returns the error of arguments that cannot be understood, with hints.
-pub(crate) fn explain_misuse(args: &[OsString], answer: &clap::Error) -> CommandError {
+pub(crate) fn explain_misuse(
+    all: &clap::Command,
+    args: &[OsString],
+    answer: &clap::Error,
+) -> CommandError {
     let said = |kind| match answer.get(kind) {
         Some(ContextValue::String(word)) => vec![word.clone()],
         Some(ContextValue::Strings(words)) => words.clone(),
@@ -189,7 +193,7 @@ pub(crate) fn explain_misuse(args: &[OsString], answer: &clap::Error) -> Command
         return suggest(&word).into_iter().fold(error, CommandError::hinted);
     }
     let verb = args.iter().skip(1).filter_map(|word| word.to_str()).find(|word| is_command(word));
-    let group = verb.and_then(|verb| Some((verb, commands_in(verb)?)));
+    let group = verb.and_then(|verb| Some((verb, commands_in(all, verb)?)));
     if let Some((verb, commands)) = &group
         && answer.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     {
@@ -227,8 +231,7 @@ fn is_command(word: &str) -> bool {
 }
 
 /// Returns the commands in a group of that name.
-fn commands_in(verb: &str) -> Option<Vec<String>> {
-    let all = command();
+fn commands_in(all: &clap::Command, verb: &str) -> Option<Vec<String>> {
     let group = all.find_subcommand(verb).filter(|group| group.has_subcommands())?;
     Some(group.get_subcommands().map(|command| command.get_name().to_owned()).collect())
 }

@@ -271,7 +271,7 @@ fn explain(env: &Env, answer: &clap::Error) -> ExitCode {
     output.naming().store = help::typed_store(&env.args);
     let told = match answer.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => help::print(&mut output, answer),
-        _ => Err(help::explain_misuse(&env.args, answer)),
+        _ => Err(help::explain_misuse(&command(), &env.args, answer)),
     };
     let written = output.finish().map_err(CommandError::from);
     conclude(&mut output, told.and_then(|exit| written.map(|()| exit)))
