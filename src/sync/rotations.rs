@@ -44,10 +44,14 @@ fn state(
     rotation: &Rotation,
 ) -> Result<RotatedState, SyncError> {
     let io = |source| SyncError::Io { path: path.to_owned(), source };
-    if live::look(live).map_err(io)?.is_some_and(|seen| seen.inode == rotation.inode) {
+    let seen = live::look(path).map_err(io)?;
+    // The old file's number may have been given to another one, if the old one lies where it was to be set aside.
+    let is_elsewhere = seen.is_some_and(|seen| seen.inode != rotation.inode);
+    let is_old = |live: live::Seen| live.inode == rotation.inode && !is_elsewhere;
+    if live::look(live).map_err(io)?.is_some_and(is_old) {
         return Ok(RotatedState::Pending);
     }
-    let Some(seen) = live::look(path).map_err(io)? else { return Ok(RotatedState::Deleted) };
+    let Some(seen) = seen else { return Ok(RotatedState::Deleted) };
     let runs = archive.store.runs(session.key, rotation.old, 0)?;
     let (running, tail) =
         runs.last().map_or((Running::EMPTY, &[][..]), |run| (run.running, run.tail.as_slice()));
