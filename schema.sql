@@ -94,7 +94,7 @@ CREATE TABLE run (
   gaps       BLOB NOT NULL,                          -- separators, where they are not the usual ones
   bytes      INTEGER NOT NULL,                       -- the file's length up to the end of the run
   running    BLOB NOT NULL CHECK (length(running) = 32),
-  tail       BLOB NOT NULL,                          -- what follows the last entry of a growth
+  tail       BLOB NOT NULL,                          -- what follows the last entry of a growth; packed if it is long
   PRIMARY KEY (session, generation, start, operation)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX run_operation ON run (session, operation);
@@ -255,7 +255,7 @@ CREATE TABLE card (
   turns   INTEGER NOT NULL,
   hidden  INTEGER NOT NULL,
   settled INTEGER NOT NULL,                          -- the newest operation in this store's chain that is no row of the journal
-  state   BLOB NOT NULL                              -- the session's state after it
+  state   BLOB NOT NULL                              -- the session's state after it; packed if it is long
 ) STRICT;
 CREATE INDEX card_active ON card (active);
 

@@ -34,7 +34,7 @@ Exit codes: 0 also if files were skipped, 3 if nothing could be read
 JSON: one object a session, then one for all
   {\"type\":\"imported\", \"session\":ID, \"agent\":NAME, \"new\":BOOL, \"operation\":N, \"files\":N, \"entries\":N, \"bytes\":N,
    \"left\":NAME of the branch that holds where a command had put main, or null,
-   \"oddities\":[{\"path\":PATH, \"line\":N or null, \"kind\":NAME, \"what\":TEXT}]}
+   \"oddities\":[{\"path\":PATH, \"line\":N or null, \"lines\":N, \"kind\":NAME, \"what\":TEXT}]}
   {\"type\":\"summary\", \"files\":N, \"unchanged\":N, \"skipped\":N, \"left_out\":{REASON:N}, \"sessions\":N,
    \"entries\":N, \"bytes\":N, \"oddities\":{KIND:N}} with the kinds opaque, glued, torn, rewritten and
    mended, and the reasons no-format, beside, aside, link, twice, special, made-up, store, denied,
@@ -138,7 +138,11 @@ fn tell(context: &mut Context, imported: &Imported, verbose: bool) -> Result<(),
     // A rewritten file is always named.
     let is_told = |quirk| verbose || quirk == Quirk::Rewritten;
     for oddity in imported.oddities.iter().filter(|oddity| is_told(oddity.quirk)) {
-        let line = oddity.line.map(|line| format!(":{line}")).unwrap_or_default();
+        let line = match (oddity.line, oddity.lines) {
+            (None, _) => String::new(),
+            (Some(line), 1) => format!(":{line}"),
+            (Some(line), lines) => format!(":{line}-{}", line + lines - 1),
+        };
         context.say(&format!("{}{line}: {}", shown(&oddity.path), oddity.quirk.words()))?;
     }
     Ok(())

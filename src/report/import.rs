@@ -64,6 +64,8 @@ pub struct Oddity {
     pub path: PathBuf,
     /// The physical line, from 1; none if the whole file is meant.
     pub line: Option<u64>,
+    /// How many lines from there on have it.
+    pub lines: u64,
     /// The oddity.
     pub quirk: Quirk,
 }
@@ -122,6 +124,7 @@ report!(Imported, "imported");
 object!(Oddity, |it| {
     path: it.path.to_string_lossy(),
     line: it.line,
+    lines: it.lines,
     kind: it.quirk.as_str(),
     what: it.quirk.words(),
 });

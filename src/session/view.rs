@@ -21,6 +21,8 @@ use crate::{
 
 /// How many records are read at a time.
 const CHUNK: u64 = 1024;
+/// How many times that are kept at hand: a path goes on near to where it was.
+const CHUNKS: usize = 512;
 
 /// The rows that a change has gathered and not committed yet.
 pub(crate) struct Pending<'a> {
@@ -431,6 +433,10 @@ impl Graph for View<'_> {
         }
         let chunk = entry.get() / CHUNK;
         let mut records = self.records.borrow_mut();
+        if records.len() >= CHUNKS && !records.contains_key(&chunk) {
+            let is_late = records.keys().nth(CHUNKS / 2).is_some_and(|middle| *middle < chunk);
+            let _farthest = if is_late { records.pop_first() } else { records.pop_last() };
+        }
         let chunk = match records.entry(chunk) {
             Entry::Occupied(read) => read.into_mut(),
             Entry::Vacant(unread) => {

@@ -26,6 +26,7 @@ mod copy;
 mod derived;
 mod journal;
 mod list;
+mod long;
 mod open;
 mod pack;
 mod query;

@@ -174,7 +174,12 @@ impl<'a> Change<'a> {
 
     /// Returns the number of the next entry, behind this change's.
     pub(crate) fn next_entry(&self) -> EntryNumber {
-        self.before.state.next_entry().plus(self.bulk.entries.len() as u64)
+        self.before.state.next_entry().plus(self.fresh())
+    }
+
+    /// Returns how many entries this change has gathered.
+    pub(crate) fn fresh(&self) -> u64 {
+        self.bulk.entries.len() as u64
     }
 
     /// Returns the id of an entry.
@@ -321,8 +326,10 @@ impl<'a> Change<'a> {
         let link = growth.last.filter(|_| !new.is_named);
         let id = EntryId::of(link.map(|(_, id)| id), new.line.id());
         let length = new.line.bytes().len() as u64;
-        let known = match self.fresh_ids.get(&id).copied() {
-            None if self.is_new_name(&new)? => None,
+        // No entry is linked to the newest one yet.
+        let is_new = link.is_some_and(|(last, _)| last.next() == self.next_entry());
+        let known = match self.fresh_ids.get(&id).copied().filter(|_| !is_new) {
+            None if is_new || self.is_new_name(&new)? => None,
             None => self.held(id)?,
             known => known,
         };

@@ -230,7 +230,7 @@ impl Summary {
         self.entries += imported.entries;
         self.bytes += imported.bytes;
         for oddity in &imported.oddities {
-            *self.oddities.entry(oddity.quirk.as_str()).or_default() += 1;
+            *self.oddities.entry(oddity.quirk.as_str()).or_default() += oddity.lines;
         }
     }
 }

@@ -32,6 +32,8 @@ use crate::{
 
 /// How many bytes of new lines are held before they are committed as a part.
 const PART: u64 = 64 << 20;
+/// How many new lines are: a short one takes up more than its bytes.
+const PART_LINES: u64 = 1 << 15;
 
 /// Why a session could not be taken in.
 pub(crate) enum Failed {
@@ -226,8 +228,18 @@ impl Intake<'_> {
         })
     }
 
+    /// Notes an oddity, as part of the one before it if that ends right there.
     fn odd(&mut self, path: &Path, line: Option<u64>, quirk: Quirk) {
-        self.oddities.push(Oddity { path: path.to_owned(), line, quirk });
+        if let Some(last) = self.oddities.last_mut()
+            && last.quirk == quirk
+            && last.line.map(|first| first + last.lines) == line
+            && line.is_some()
+            && last.path == path
+        {
+            last.lines += 1;
+            return;
+        }
+        self.oddities.push(Oddity { path: path.to_owned(), line, lines: 1, quirk });
     }
 
     /// Takes in one file, unless it is unchanged.
@@ -331,7 +343,7 @@ impl Intake<'_> {
                 let next = self.change.next_entry();
                 self.met |= self.change.put(growth, new)? < next;
             }
-            if self.change.bytes >= PART {
+            if self.change.bytes >= PART || self.change.fresh() >= PART_LINES {
                 growth.tail = Vec::new();
                 self.change.grown(growth.part());
                 self.begin();
@@ -447,7 +459,7 @@ impl Intake<'_> {
             };
             let Some(path) = self.states.files.get(&file) else { continue };
             odd.extend(found.into_iter().filter_map(|(place, quirk)| {
-                Some(Oddity { path: path.clone(), line: Some(line(place)?), quirk })
+                Some(Oddity { path: path.clone(), line: Some(line(place)?), lines: 1, quirk })
             }));
         }
         self.oddities.extend(odd);

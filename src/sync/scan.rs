@@ -27,9 +27,9 @@ use crate::{
     },
 };
 
-/// How many bytes of lines are handed over at a time.
+/// How many bytes lines take up that are handed over at a time.
 const CHUNK: usize = 256 << 10;
-/// How many bytes of lines may lie ahead, in all files together.
+/// How many bytes lines may take up that lie ahead, in all files together.
 const ROOM: usize = 24 << 20;
 /// The longest line that is read ahead: longer ones are read where they are taken in, one at a time.
 const LONG: usize = 4 << 20;
@@ -80,8 +80,9 @@ impl Scanned {
         }
     }
 
+    /// Returns how many bytes it takes up, of which a short line has the least part.
     fn bytes(&self) -> usize {
-        self.separator.len() + self.line.bytes().len()
+        size_of::<Self>() + self.separator.len() + self.line.bytes().len()
     }
 }
 
@@ -280,6 +281,8 @@ impl Scan {
                 Err(error) => return Err(error),
             }
         }
+        // A long line lies in the chunk now, and need not lie in the reader too.
+        self.reader.give_back();
         Ok(lines)
     }
 }

@@ -199,6 +199,13 @@ impl<R: Read> Reader<R> {
         }))
     }
 
+    /// Gives back the room of a long line that was taken, before more is read.
+    pub(crate) fn give_back(&mut self) {
+        if self.buffer.len() > SPACIOUS && self.filled - self.start < self.buffer.len() / 4 {
+            self.move_to_front();
+        }
+    }
+
     /// Returns the tail, once there are no more lines.
     pub fn into_tail(mut self) -> Tail {
         let blank = self.buffer.get(self.start..self.head).unwrap_or_default();
@@ -216,8 +223,8 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Reads a chunk behind the bytes that are not yet taken, which move to the front.
-    fn fill(&mut self) -> Result<(), ReadError> {
+    /// Moves the bytes that are not yet taken to the front.
+    fn move_to_front(&mut self) {
         // A long line that lies in front stays there; moved to its own place each time, it would cost its square.
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.filled, 0);
@@ -231,6 +238,11 @@ impl<R: Read> Reader<R> {
             self.buffer.truncate(self.filled);
             self.buffer.shrink_to_fit();
         }
+    }
+
+    /// Reads a chunk behind the bytes that are not yet taken.
+    fn fill(&mut self) -> Result<(), ReadError> {
+        self.move_to_front();
         if self.buffer.len() < self.filled + self.chunk {
             self.buffer.resize(self.filled + self.chunk, 0);
         }

@@ -5,6 +5,7 @@
 
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
+use super::long;
 use crate::{
     model::{
         Bulk, Card, FileNumber, GenerationNumber, NameTag, Operation, Parent, Place, Record,
@@ -135,7 +136,7 @@ pub(super) fn add_growth(db: &Connection, all: &[Placed<'_>]) -> Result<(), Stor
         |row, (placed, run)| {
             row.set(placed.session.0)?.set(run.generation)?.set(run.start)?;
             row.set(placed.operation.n)?.set(run.first)?.set(run.count)?.set(run.gaps.encode())?;
-            row.set(run.bytes)?.set(run.running.as_bytes())?.set(&run.tail)?;
+            row.set(run.bytes)?.set(run.running.as_bytes())?.set(long::pack(&run.tail)?)?;
             Ok(())
         },
     )?;
@@ -253,7 +254,7 @@ pub(super) fn put_card(
         card.turns,
         card.hidden,
         state.operations(),
-        state.to_bytes()
+        long::pack(&state.to_bytes())?
     ])?;
     Ok(())
 }

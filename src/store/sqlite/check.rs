@@ -21,11 +21,12 @@ use super::{
     add::OWN,
     body::{Parts, Place},
     bytes::{Bytes, LOST},
+    long,
     open::{self, Access},
-    query::{hash, tagged},
+    query::hash,
 };
 use crate::{
-    model::{Digest, EntryId, LineId, Operation, OperationId, OperationNumber, State, Tagged},
+    model::{Digest, EntryId, LineId, Operation, OperationId, OperationNumber, Tagged},
     store::{Fault, SessionKey, StoreError},
 };
 
@@ -133,7 +134,7 @@ fn cards(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreErro
         if row.get::<_, Option<bool>>(1)? == Some(false) {
             fault("card".to_owned(), "its name is not that of the session");
         }
-        let Ok(state) = tagged::<State>(row, 2) else {
+        let Ok(state) = long::state(row, 2) else {
             is_known = false;
             continue;
         };

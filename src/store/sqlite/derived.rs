@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, ops::Range};
 use rusqlite::{Row, params};
 
 use super::{
-    add, list,
-    query::{bounds, collect, damaged, first, tagged, unknown},
+    add, list, long,
+    query::{bounds, collect, damaged, first, unknown},
     rows::Tables,
 };
 use crate::{
@@ -137,7 +137,7 @@ impl CacheStore for Tables {
             &self.db,
             "SELECT state, settled FROM card WHERE session = ?",
             [session.0],
-            |row| Ok((tagged::<State>(row, 0)?, row.get::<_, u64>(1)?)),
+            |row| Ok((long::state(row, 0)?, row.get::<_, u64>(1)?)),
         )?;
         let (state, settled) = found.ok_or_else(|| unknown(session))?;
         if state.operations() == settled {

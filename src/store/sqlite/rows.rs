@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row, params};
 use super::{
     add::OWN,
     bytes::{self, Bytes},
-    check, journal,
+    check, journal, long,
     query::{bounds, collect, damaged, first, hash, tagged, unknown},
 };
 use crate::{
@@ -418,6 +418,6 @@ fn run(row: &Row<'_>, at: usize) -> rusqlite::Result<Run> {
         gaps: Gaps::decode(row.get_ref(at + 4)?.as_blob()?).ok_or_else(torn)?,
         bytes: row.get(at + 5)?,
         running: Running::new(hash(row, at + 6)?),
-        tail: row.get(at + 7)?,
+        tail: long::read(row, at + 7)?.into_owned(),
     })
 }

@@ -167,3 +167,26 @@ fn stats_count_by_agent_and_in_all() {
     let store = json(json_lines.lines().last().unwrap());
     assert_eq!((&store["type"], &store["lines"]), (&"store".into(), &29.into()));
 }
+
+#[test]
+fn a_long_end_without_a_newline_is_packed_and_comes_back() {
+    let env = TestEnv::new();
+    let torn = format!("{{\"torn\":\"{}", "abcdefgh".repeat(250_000));
+    claude(&env, "project/boat.jsonl", &torn);
+    let path = env.project().join("boat.jsonl");
+    let whole = fs::read(&path).unwrap();
+    assert_snapshot!(env.run(&["import", ".", "-v"]), @"
+    $HOME/project/boat.jsonl:3: the file ends within a record
+    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 2.0 MB
+    Oddities: 1 torn
+    ");
+    let exported = env.command().args(["export", "boat"]).output().unwrap();
+    assert!(exported.stdout == whole);
+    assert_snapshot!(env.run(&["verify"]), @"Verified 1 session, 1 operation, 2 entries: no damage found");
+    let store = env.home().join(".local/share/undertext");
+    let files = fs::read_dir(store).unwrap().map(|file| file.unwrap().metadata().unwrap().len());
+    assert!(files.sum::<u64>() < 1_000_000);
+
+    fs::write(&path, [&whole[..], b"\"}\n"].concat()).unwrap();
+    assert_snapshot!(env.run(&["import", "."]), @"1 file read, 0 unchanged: 1 session (0 new), 1 new entry, 3 B");
+}
