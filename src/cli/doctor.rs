@@ -30,7 +30,7 @@ JSON: one object an ailment
   {\"type\":\"ailment\", \"path\":PATH, \"problem\":TEXT, \"cure\":\"mode\", \"delete\", \"mend\" or \"person\", \"cured\":BOOL}
 for a store that was mended
   {\"type\":\"mended\", \"path\":PATH, \"kept\":PATH of the damaged store or null, \"sessions\":N, \"entries\":N,
-   \"refilled\":[{\"session\":ID, \"path\":PATH, \"lines\":N}],
+   \"refilled\":[{\"session\":ID, \"path\":PATH, \"lines\":N}], \"forgotten\":N,
    \"taken_back\":[{\"session\":ID, \"path\":PATH, \"entries\":N, \"operation\":N, \"left\":BRANCH or null}],
    \"lost\":[{\"session\":ID or null, \"item\":TEXT}]}
 and at last
@@ -104,7 +104,7 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
     if context.answer(mended)? {
         return Ok(());
     }
-    let Mended { path, kept, sessions, entries, refilled, taken_back, lost } = mended;
+    let Mended { path, kept, sessions, entries, refilled, forgotten, taken_back, lost } = mended;
     let plural = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     let (sessions, entries) =
         (plural(*sessions, "session", "sessions"), plural(*entries, "entry", "entries"));
@@ -121,6 +121,13 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
             .as_ref()
             .map(|left| format!("; where the store stood before is branch {}", safe::line(left)));
         context.say(&format!("  {came}{}", left.unwrap_or_default()))?;
+    }
+    if *forgotten > 0 {
+        let changes = plural(*forgotten, "change", "changes");
+        context.say(&format!(
+            "  lost: the store's last {changes}, with the checkpoints, branches and notes that they made{}",
+            if taken_back.is_empty() { "" } else { "; what they wrote is named above where it came back" }
+        ))?;
     }
     for (session, item) in lost {
         let of = session.as_ref().map(|name| format!(" of session {:.8}", name.id));

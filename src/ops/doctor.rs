@@ -90,7 +90,15 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             Cure::Mend,
         ),
         Err(error) if sync::is_broken(&root, &error) => {
-            ail(&database, &error.to_string(), Cure::Mend);
+            // The error names the store itself.
+            let problem = match error {
+                StoreError::Forgotten { .. } => {
+                    "it is not there, or empty, and its witness saw changes in it".to_owned()
+                }
+                StoreError::Corrupt { problem, .. } => format!("it is damaged: {problem}"),
+                error => error.to_string(),
+            };
+            ail(&database, &problem, Cure::Mend);
         }
         Err(error @ StoreError::Newer { .. }) => return Err(error.into()),
         // Every other command tells of a store that cannot be opened at all.

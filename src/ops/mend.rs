@@ -52,6 +52,7 @@ pub fn mend(
         sessions: names.len() as u64,
         entries: entries.sum::<Result<u64, StoreError>>()?,
         refilled,
+        forgotten,
         taken_back,
         lost,
     }))

@@ -363,6 +363,7 @@ impl Check<'_> {
             match rotated.state {
                 RotatedState::Whole => {}
                 RotatedState::Changed => {
+                    self.verified.files += 1;
                     self.damage(
                         &item,
                         "it was set aside and has been changed since; the store holds what it was",
@@ -429,6 +430,7 @@ impl Check<'_> {
                     "another program changed the live file; the next change takes it in",
                 );
             } else {
+                self.verified.files += 1;
                 self.damage(
                     &item,
                     "the live file is not what was left there, though its length and time are",

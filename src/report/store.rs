@@ -115,8 +115,10 @@ pub struct Verified {
     pub damaged: u64,
     /// How many are notes.
     pub notes: u64,
-    /// How many sessions need their derived rows rebuilt.
+    /// How many of the damaged things are derived rows.
     pub outdated: u64,
+    /// How many of them are files of sessions that somebody changed: in the store nothing is damaged.
+    pub files: u64,
 }
 
 report!(Finding, "finding");
@@ -136,8 +138,12 @@ report!(Verified, "verified", |it| {
     damaged: it.damaged,
     notes: it.notes,
 }, hints: |it| {
-    let rebuild = || Line::about("rebuild").to("to rebuild the derived rows from the facts");
-    (it.outdated > 0).then(rebuild)
+    if it.damaged > it.outdated + it.files {
+        Some(Line::new("doctor").flag("fix").to("to mend what can be mended"))
+    } else {
+        let rebuild = || Line::about("rebuild").to("to rebuild the derived rows from the facts");
+        (it.outdated > 0).then(rebuild)
+    }
 });
 
 /// An ailment: a file or folder that needs care.
@@ -198,6 +204,8 @@ pub struct Mended {
     pub entries: u64,
     /// The files from which lines came back.
     pub refilled: Vec<Refilled>,
+    /// How many changes the store had forgotten, as its witness tells; files hold what they wrote, and not the changes.
+    pub forgotten: u64,
     /// The live files that gave back what the store had forgotten.
     pub taken_back: Vec<TakenBack>,
     /// What did not come back, each of a session or of the store.
@@ -243,6 +251,7 @@ report!(Mended, "mended", |it| {
     sessions: it.sessions,
     entries: it.entries,
     refilled: it.refilled,
+    forgotten: it.forgotten,
     taken_back: it.taken_back,
     lost: it.lost.iter().map(|(session, item)| Lost {
         session: session.as_ref().map(|name| name.id.as_str()),
@@ -265,7 +274,7 @@ impl Examined<'_> {
     /// Returns whether nothing in it needs care.
     pub fn is_ok(&self) -> bool {
         self.ailments.iter().all(|ailment| ailment.cured)
-            && self.mended.is_none_or(|mended| mended.lost.is_empty())
+            && self.mended.is_none_or(|mended| mended.lost.is_empty() && mended.forgotten == 0)
     }
 }
 
@@ -276,5 +285,7 @@ report!(Examined<'_>, "examined", |it| {
     let is_curable =
         it.ailments.iter().any(|ailment| !ailment.cured && ailment.cure != Cure::Person);
     let fix = || Line::new("doctor").flag("fix").to("to mend what can be mended");
-    is_curable.then(fix)
+    let has_forgotten = it.mended.is_some_and(|mended| mended.forgotten > 0);
+    let import = || Line::new("import").to("to take in what agents' own files hold");
+    is_curable.then(fix).or_else(|| has_forgotten.then(import))
 });

@@ -118,6 +118,7 @@ fn one_bit_in_each_of_fifty_lines_comes_back_from_the_agents_files() {
     drop(db);
     let verified = home.run(&["verify"]);
     assert_eq!(verified.code(), Some(1), "{verified}");
+    assert!(verified.stderr.contains("undertext doctor --fix"), "{verified}");
     let fixed = home.run(&["doctor", "--fix"]);
     assert_eq!(fixed.code(), Some(0), "{fixed}");
     assert!(fixed.stdout.contains("came back from"), "{fixed}");
@@ -157,7 +158,7 @@ fn a_page_of_zeros_takes_no_more_than_it_held() {
         let fixed = home.run(&["doctor", "--fix"]);
         assert!(matches!(fixed.code(), Some(0 | 1)), "{name}: {fixed}");
         // What no file holds is said, by name: the operations themselves, and where checkpoints were.
-        let loses = ["operation", "checkpoint"].contains(&name.as_str());
+        let loses = ["operation", "checkpoint", "journal"].contains(&name.as_str());
         assert_eq!(fixed.stdout.contains("lost: "), loses, "{name}: {fixed}");
         assert_eq!(home.said(), said, "{name}: {fixed}");
         assert_eq!(fs::read(&live).unwrap(), transcript, "{name}");
@@ -182,8 +183,10 @@ fn a_log_that_is_gone_is_named_and_what_it_held_comes_back_from_the_live_file() 
     assert_eq!(fs::read(live_path(&home.env, &home.own)).unwrap(), live);
     assert_eq!(home.said()[&home.own], before[&home.own], "reading goes on");
 
-    let fixed = home.run(&["doctor", "--fix"]).success();
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(1), "the checkpoint did not come back: {fixed}");
     assert!(fixed.stdout.contains("came back"), "{fixed}");
+    assert!(fixed.stdout.contains("lost: the store's last 2 changes"), "{fixed}");
     home.run(&["verify"]).success();
     assert_eq!(home.said(), said);
     assert_eq!(fs::read(live_path(&home.env, &home.own)).unwrap(), live);
@@ -207,7 +210,9 @@ fn an_older_copy_in_the_place_of_a_store_is_named() {
     let said = home.said();
     fs::write(home.database(), &older).unwrap();
     assert_named(&home);
-    home.run(&["doctor", "--fix"]).success();
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(1), "{fixed}");
+    assert!(fixed.stdout.contains("lost: the store's last 3 changes"), "{fixed}");
     assert_eq!(home.said(), said);
     home.run(&["verify"]).success();
 }
@@ -237,15 +242,20 @@ fn without_a_witness_the_stamp_of_the_live_file_tells() {
 #[test]
 fn a_database_that_is_gone_is_not_begun_anew() {
     let home = Home::new();
-    let own = home.said()[&home.own].clone();
+    let said = home.said();
     home.settle();
     fs::remove_file(home.database()).unwrap();
     let refused = home.run(&["new"]);
     assert_eq!(refused.code(), Some(3), "{refused}");
     assert!(refused.stderr.contains("has lost what it held"), "{refused}");
     let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(1), "{fixed}");
     assert!(fixed.stdout.contains("came back"), "{fixed}");
-    assert_eq!(home.said()[&home.own], own);
+    assert!(fixed.stdout.contains("lost: the store's last"), "{fixed}");
+    assert!(fixed.stderr.contains("undertext import"), "{fixed}");
+    assert_eq!(home.said()[&home.own], said[&home.own]);
+    home.run(&["import"]).success();
+    assert_eq!(home.said(), said);
 }
 
 #[test]
