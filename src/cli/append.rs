@@ -8,7 +8,7 @@ use undertext::context::event::Cause;
 use undertext::disk::{self, Refusal};
 use undertext::model::EntryId;
 use undertext::ops::{
-    self, AppendedEntry, Archive, Compacted, Compacting, Manner, OpsError, Session, SyncError,
+    self, AppendedEntry, Archive, Compacted, Compacting, OpsError, Session, SyncError,
 };
 use undertext::report::{Line, NewEntry};
 use undertext::wire::{Draft, Speaker};
@@ -115,7 +115,7 @@ struct Batch {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(args.about.wanted()?)?;
-    archive.set_manner(Manner { force: args.force, ..Manner::default() });
+    archive.set_manner(context.manner(args.force, false));
     // A writer to stdin may take long; nothing is locked meanwhile.
     let batch = read_batch(context, args)?;
     if batch.drafts.is_empty() {

@@ -42,8 +42,7 @@ pub(crate) struct Writing {
 impl Writing {
     /// Returns the manner as the library takes it.
     pub(crate) fn manner(&self, context: &Context) -> Manner {
-        let folder = context.env.current_dir.to_str().map(str::to_owned);
-        Manner { force: self.force, rotate: self.rotate, folder }
+        context.manner(self.force, self.rotate)
     }
 }
 
@@ -140,6 +139,12 @@ pub(crate) fn tell_undone(
 }
 
 impl Context {
+    /// Returns how files are written, from the folder of this command.
+    pub(crate) fn manner(&self, force: bool, rotate: bool) -> Manner {
+        let folder = self.env.current_dir.to_str().map(str::to_owned);
+        Manner { force, rotate, folder }
+    }
+
     /// Tells people which session was changed, before all else about the change.
     pub(crate) fn say_session(
         &mut self,

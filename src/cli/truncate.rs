@@ -1,7 +1,7 @@
 //! `truncate`: cuts tool results that are too long, and keeps all of them.
 
 use undertext::context::cut::{KEPT, Limit};
-use undertext::ops::{self, Archive, Asked, Bound, Manner, Oversized, Session, Truncated};
+use undertext::ops::{self, Archive, Asked, Bound, Oversized, Session, Truncated};
 use undertext::report::{Bounded, Report as _};
 use undertext::settings::Settings;
 
@@ -75,7 +75,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     let (mut archive, session) = context.change(args.about.wanted()?)?;
-    archive.set_manner(Manner { force: args.force, ..Manner::default() });
+    archive.set_manner(context.manner(args.force, false));
     let bound = bound(context, args, &settings, &archive, &session)?;
     let done = ops::truncate(&mut archive, &session, bound)?;
     context.tell(&done.notices);

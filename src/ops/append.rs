@@ -1,6 +1,6 @@
 //! Appending: new records at the head of the current branch, one operation a batch.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -18,9 +18,10 @@ use crate::{
     sync::{
         self, Archive, SyncError, Workspace,
         add::{Add, NewRecord},
+        setting::Near,
         standing::Standing,
     },
-    wire::{Draft, Envelope, Format, Link, Nearby, cut::CutText},
+    wire::{Draft, Envelope, Format, Link, cut::CutText},
 };
 
 /// Appends records; if one is invalid, nothing is written.
@@ -84,7 +85,7 @@ fn plan(
 ) -> Result<(Batch, Option<Plan<Add>>), OpsError> {
     let position = before.position().ok_or(SyncError::Nothing("append to"))?;
     let parent = position.head.map(|head| before.record_name(head)).transpose()?.flatten();
-    let mut batch = Batch { parent, ..Batch::default() };
+    let mut batch = Batch { parent, near: before.near(Some(position))?, ..Batch::default() };
     for (line, draft) in (1..).zip(drafts) {
         batch.add(before, workspace, draft).map_err(|error| match error {
             OpsError::Sync(SyncError::Invalid { line: None, why }) if drafts.len() > 1 => {
@@ -105,7 +106,8 @@ fn plan(
     let branch = branch_text(before.state.current());
     let events = (!events.is_empty()).then(|| given(&json!(events).to_string()));
     let command = Command::Append { branch, limit, events };
-    Ok((batch, Some(Plan { command, steps: Steps::default(), goal: Add { records } })))
+    let follows = !drafts.iter().any(|draft| matches!(draft, Draft::Record(_)));
+    Ok((batch, Some(Plan { command, steps: Steps::default(), goal: Add { records, follows } })))
 }
 
 /// Drafts on their way to records.
@@ -115,8 +117,10 @@ struct Batch {
     parent: Option<String>,
     /// Where each record stands among the new ones, by its name.
     fresh: BTreeMap<String, usize>,
-    /// The calls that were drafted.
-    calls: BTreeSet<String>,
+    /// The record nearby that the next one is written like.
+    near: Near,
+    /// The calls that were drafted, and their tools.
+    calls: BTreeMap<String, String>,
     /// The lines of the new records.
     lines: Vec<Vec<u8>>,
     /// Which of them are cut.
@@ -142,24 +146,24 @@ impl Batch {
         draft: &Draft,
     ) -> Result<(), OpsError> {
         let invalid = |why: String| OpsError::Sync(SyncError::Invalid { line: None, why });
+        let mut setting = before.setting_near(workspace, self.parent.clone(), &self.near);
         match draft {
-            Draft::Call { id, .. } => {
-                self.calls.insert(id.clone());
+            Draft::Call { id, name, .. } => {
+                self.calls.insert(id.clone(), name.clone());
             }
-            Draft::Result { id, .. } if !self.is_called(before, id)? => {
-                return Err(invalid(format!("no call on the current path has the id {id:?}")));
+            Draft::Result { id, .. } => {
+                let Some(tool) = self.tool_called(before, id)? else {
+                    return Err(invalid(format!("no call on the current path has the id {id:?}")));
+                };
+                setting.tool = Some(tool);
             }
             _ => {}
-        }
-        let mut setting = before.setting(workspace, self.parent.clone())?;
-        if before.format.traits().nearby == Nearby::Last {
-            setting.nearby = self.lines.last().cloned().or(setting.nearby);
         }
         let line = before.format.write(draft, &setting).map_err(|error| invalid(error.0))?;
         let Some(record) = Raw::object(&line).filter(|_| !line.contains(&b'\n')) else {
             return Err(invalid("it is not one line of JSON".into()));
         };
-        let Envelope { name, parent, .. } = before.format.envelope(record);
+        let Envelope { name, parent, kind, .. } = before.format.envelope(record);
         if let (Draft::Record(given), Some(name)) = (draft, &name) {
             if let Some((known, met)) = self.known(before, name)? {
                 if !agrees(given, &known) {
@@ -179,6 +183,7 @@ impl Batch {
         if let Some(name) = &name {
             self.fresh.insert(name.clone(), at);
         }
+        self.near.pass(before.format, &line, kind);
         self.lines.push(line);
         self.parent.clone_from(&name);
         self.met.push(Met::Fresh(at, name));
@@ -199,21 +204,21 @@ impl Batch {
         Ok(Some((before.line(first)?, met)))
     }
 
-    /// Returns whether a call of this id stands among the new records, or on the current path.
-    fn is_called(&self, before: &Standing<'_>, call: &str) -> Result<bool, OpsError> {
-        if self.calls.contains(call) {
-            return Ok(true);
+    /// Returns the tool of a call of this id among the new records, or on the current path.
+    fn tool_called(&self, before: &Standing<'_>, call: &str) -> Result<Option<String>, OpsError> {
+        if let Some(tool) = self.calls.get(call) {
+            return Ok(Some(tool.clone()));
         }
         // A call stands shortly before its result; a refusal may well take longer.
         if let Some(view) = before.position().and_then(|position| before.view(position)) {
             for within in [tools::CALL_WITHIN, usize::MAX] {
                 let path = view.path(within)?.entries;
-                if tools::tool(&view, before.format, &path, call)?.is_some() {
-                    return Ok(true);
+                if let Some(tool) = tools::tool(&view, before.format, &path, call)? {
+                    return Ok(Some(tool));
                 }
             }
         }
-        Ok(called(before.format, &self.lines, call).is_some())
+        Ok(called(before.format, &self.lines, call))
     }
 
     /// Returns the records with the answers of tools cut to a limit, as they will stand at the end of a growth.

@@ -2,12 +2,13 @@
 
 use crate::{
     context::{
-        self, Change, Origin, Plan, Shape,
+        self, Change, Item, Origin, Plan, Shape,
         results::Cutting,
         sanitize::{Hygiene, pictures},
+        tokens::Counting,
         window::Window,
     },
-    model::{EntryNumber, Kind, Position},
+    model::{Block, EntryNumber, Kind, Position},
     ops::{
         OpsError,
         material::{Asked, Material, front, material, seen},
@@ -22,6 +23,19 @@ use crate::{
 const NEWEST: usize = 64;
 /// The number of entries among which an answer names the model, if one does.
 const MODEL_WITHIN: usize = 1024;
+
+/// Puts around a summary the words that its agent says only as it sends it.
+fn surround(item: &mut Item, [before, behind]: [&str; 2], counting: Counting) {
+    let texts = item.message.blocks.iter_mut().filter_map(|block| match block {
+        Block::Text(text) => Some(text),
+        _ => None,
+    });
+    for text in texts.take(1) {
+        *text = [before, text, behind].concat();
+    }
+    let more = counting.text(before) + counting.text(behind);
+    item.tokens = item.tokens.map(|tokens| tokens + more);
+}
 
 /// Returns how full the window is where the current branch stands.
 ///
@@ -83,7 +97,12 @@ fn prepared(
     if let Some(front) = items.get_mut(..front) {
         front.sort_by_key(|item| item.message.is_summary);
     }
-    let Traits { interface, no_model, .. } = *session.format.traits();
+    let Traits { interface, no_model, around_summary, .. } = *session.format.traits();
+    for item in items.iter_mut().filter(|item| item.message.is_summary) {
+        if let Some(around) = around_summary {
+            surround(item, around, counting);
+        }
+    }
     let maker = interface.map(|interface| match interface {
         Interface::Anthropic => Shape::Anthropic,
         Interface::Openai => Shape::Openai,

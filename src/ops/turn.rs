@@ -155,12 +155,16 @@ fn drafts(mut message: Message, calls: &[Call], format: &dyn Format) -> Vec<Draf
             *input = arguments(std::mem::take(input));
         }
     }
-    let is_first = !has_words && !calls.is_empty() && format.traits().joins_first_call;
+    let traits = format.traits();
+    let joined = match calls.len() {
+        n if traits.joins_calls => n,
+        n => n.min(usize::from(traits.joins_first_call && !has_words)),
+    };
     let mut drafts = Vec::with_capacity(calls.len() + 1);
-    if has_words || calls.is_empty() || is_first {
+    if has_words || calls.is_empty() || joined > 0 {
         drafts.push(Draft::Answer(Box::new(message)));
     }
-    drafts.extend(calls.iter().skip(usize::from(is_first)).cloned().map(|call| {
+    drafts.extend(calls.iter().skip(joined).cloned().map(|call| {
         let Call { id, name, input } = call;
         Draft::Call { id, name, input: arguments(input) }
     }));

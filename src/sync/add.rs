@@ -1,15 +1,24 @@
 //! Adding: records are written at the end of the current branch, in the generation that the live file holds.
 //!
 //! Invariant: a record that was cut stands for the whole one, which lies in no generation.
+//! Invariant: an agent's own file is written only if a resume of its new content reads the records behind all that was said.
 
 use crate::{
+    json::Raw,
     model::{CheckpointNumber, Cutting, EntryId, EntryNumber, Position, line},
-    sync::{SyncError, change::Change, goal::Goal, setting::line_start},
+    session::Growth,
+    sync::{
+        SyncError, Workspace, change::Change, file::is_subsequence, goal::Goal,
+        live_file::LiveFile, setting::line_start,
+    },
+    wire::Back,
 };
 
 /// Records to add, in order.
 pub(crate) struct Add {
     pub(crate) records: Vec<NewRecord>,
+    /// Whether they all follow the head: a record that a caller wrote may name another parent.
+    pub(crate) follows: bool,
 }
 
 /// A record to add.
@@ -45,6 +54,8 @@ impl Goal for Add {
         let mut part = line_start(&growth);
         let mut bytes = Vec::new();
         let mut entries = Vec::with_capacity(self.records.len());
+        let last = self.records.last().and_then(|record| Raw::object(&record.line));
+        let last = last.and_then(|record| change.before.format.envelope(record).name);
         for record in self.records {
             let whole = record.whole.as_ref();
             let whole = whole.and_then(|(whole, cut)| {
@@ -65,9 +76,16 @@ impl Goal for Add {
             }
             entries.push(entry);
         }
-        // An agent may well resume elsewhere than at the last record.
         let head = match change.before.attached() {
-            Some(_) => change.head(&growth)?,
+            Some(_) if !self.follows => change.head(&growth)?,
+            Some(live) => {
+                let added: Vec<EntryNumber> = entries.iter().map(|(n, _)| *n).collect();
+                if !reads(change, &growth, position, &added)? {
+                    let more = bring(change, &live, &mut growth, position, &added, last)?;
+                    bytes.extend(more);
+                }
+                change.head(&growth)?
+            }
             None => growth.last.map(|(n, _)| n),
         };
         let position = Position { head, horizon: growth.entries, ..position };
@@ -76,4 +94,52 @@ impl Goal for Add {
         change.append_live(bytes, end)?;
         Ok((Added { entries, checkpoints: change.checkpoints() }, Some(position)))
     }
+}
+
+/// Returns whether an agent that resumes a growth reads new entries behind all those that led to the old head.
+fn reads(
+    change: &Change<'_>,
+    growth: &Growth,
+    from: Position,
+    added: &[EntryNumber],
+) -> Result<bool, SyncError> {
+    let Some(head) = change.head(growth)? else { return Ok(added.is_empty()) };
+    let position = Position { head: Some(head), horizon: growth.entries, ..from };
+    let view = change.ahead(position, growth);
+    let path = |limit| Ok::<_, SyncError>(change.before.format.path(&view, head, limit)?.entries);
+    let mut wanted: Vec<EntryNumber> = from.head.into_iter().collect();
+    wanted.extend(added);
+    if path(wanted.len())? == wanted {
+        return Ok(true);
+    }
+    // Other records may stand between; then all of the path tells.
+    let mut wanted = change.path(from)?;
+    wanted.extend(added);
+    Ok(is_subsequence(&wanted, &path(usize::MAX)?))
+}
+
+/// Adds to a growth the lines that take the agent to the last new entry, and returns them, because it would resume elsewhere.
+fn bring(
+    change: &mut Change<'_>,
+    live: &LiveFile,
+    growth: &mut Growth,
+    from: Position,
+    added: &[EntryNumber],
+    name: Option<String>,
+) -> Result<Vec<u8>, SyncError> {
+    let head = change.head(growth)?;
+    let setting = change.before.setting_in_folder(&Workspace::default(), name)?;
+    let to = added.last().copied();
+    let path = [change.path(from)?, added.to_vec()].concat();
+    let back = Back { from: head, to, path: &path, note: None };
+    let view = change.ahead(Position { head, horizon: growth.entries, ..from }, growth);
+    let lines = change.before.format.branch(&view, &back, &setting)?.unwrap_or_default();
+    let more: Vec<u8> =
+        lines.into_iter().flat_map(|line| [line, b"\n".to_vec()].concat()).collect();
+    change.read_bytes(growth, &more)?;
+    if reads(change, growth, from, added)? {
+        return Ok(more);
+    }
+    let why = "the agent would not read it behind what was said before".to_owned();
+    Err(SyncError::OutOfReach { path: live.path.clone(), why })
 }

@@ -16,8 +16,8 @@ use std::{collections::BTreeSet, path::PathBuf};
 use crate::{
     json::Raw,
     model::{
-        Block, EntryId, EntryNumber, Gaps, GenerationNumber, PlaceNumber, Position, Role, Run,
-        Running,
+        Block, EntryId, EntryNumber, Gaps, GenerationNumber, Kind, PlaceNumber, Position, Role,
+        Run, Running,
     },
     session::{Growth, View, content},
     sync::{
@@ -295,6 +295,7 @@ fn successor(
     way: Way,
     wanted: Option<&Context>,
 ) -> Result<Option<Successor>, SyncError> {
+    let target = behind_opening(change, target)?;
     let runs = match change.view(target) {
         None => Vec::new(),
         Some(view) if way == Way::Path => path_runs(&view, target)?,
@@ -323,7 +324,8 @@ fn successor(
         }
     } else if let Some(note) = note {
         let parent = target.head.map(|head| change.before.record_name(head)).transpose()?.flatten();
-        let setting = change.before.setting(note.workspace, parent)?;
+        let near = change.before.near(Some(target))?;
+        let setting = change.before.setting_near(note.workspace, parent, &near);
         let said = change.before.format.write(&Draft::Note(note.words.to_owned()), &setting);
         more.extend(said.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?);
         more.push(b'\n');
@@ -407,6 +409,26 @@ pub(crate) fn anew(
     file.write(&more).map_err(io)?;
     let aside = change.exchange_live(&live, file, (from, growth.generation))?;
     Ok((growth, Some(aside)))
+}
+
+/// Returns, of the start of a generation, the position behind the record that opens a file of the format, if there is one.
+fn behind_opening(change: &Change<'_>, start: Position) -> Result<Position, SyncError> {
+    let horizon = change.before.growth(start.generation)?.entries;
+    let Some(view) = change.view(Position { horizon, ..start }).filter(|_| start.horizon == 0)
+    else {
+        return Ok(start);
+    };
+    for place in view.end().earlier() {
+        let Some(entry) = view.at(place)? else { continue };
+        let record = view.record(entry)?;
+        if view.format().opens_file(&record) {
+            return Ok(Position { horizon: place.next().get(), ..start });
+        }
+        if record.kind != Kind::Opaque {
+            break;
+        }
+    }
+    Ok(start)
 }
 
 /// Returns whether a generation begins with the same entries behind the same separators.

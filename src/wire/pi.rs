@@ -16,9 +16,9 @@ mod read;
 mod walk;
 mod write;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use read::{CHAINED, HEADER, header, hint};
+use read::{HEADER, MODEL, header, hint};
 use write::{CUSTOM_TYPE, entry};
 
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
     model::{EntryNumber, LineId, Message, Record, Tie, TieKind},
     wire::{
         Answers, Back, Draft, Earlier, Envelope, Failure, Folder, Graph, Identify, Invalid, Layout,
-        Lock, Path, Read, Setting, Traits, Walk, Write,
+        Lock, Nearby, Path, Read, Setting, Traits, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{line, text},
     },
@@ -58,6 +58,9 @@ const TRAITS: Traits = Traits {
     lock: Some(Lock { ending: ".lock", process: "pid" }),
     tells_omissions: true,
     keeps_scattered: false,
+    joins_calls: true,
+    around_summary: Some(read::COMPACTED),
+    nearby: Nearby::Model,
     ..Traits::named("pi")
 };
 
@@ -131,6 +134,11 @@ impl Read for Pi {
 }
 
 impl Walk for Pi {
+    fn refusal(&self, graph: &dyn Graph) -> Result<Option<&'static str>, Failure> {
+        let has_header = walk::header(graph)?.is_some();
+        Ok((!has_header).then_some("it does not begin with a header, and pi resumes no such file"))
+    }
+
     fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
         walk::head(graph)
     }
@@ -153,6 +161,14 @@ impl Walk for Pi {
 }
 
 impl Write for Pi {
+    fn is_nameless(&self, graph: &dyn Graph) -> Result<bool, Failure> {
+        walk::is_chain(graph)
+    }
+
+    fn names_model(&self, record: &Record) -> bool {
+        hint(record).0 & MODEL != 0
+    }
+
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
         write::record(draft, setting)
     }
@@ -163,9 +179,8 @@ impl Write for Pi {
         back: &Back<'_>,
         setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
-        let stands = back.from.map(|from| graph.record(from)).transpose()?;
-        if stands.is_some_and(|record| hint(&record).0 & CHAINED != 0) {
-            // pi renumbers and rechains these, whatever an entry says.
+        if walk::is_chain(graph)? {
+            // pi chains all entries in file order, whatever one says.
             return Ok(None);
         }
         Ok(Some(vec![match back.note {
@@ -180,21 +195,27 @@ impl Write for Pi {
         compaction: &Compaction<'_>,
         [setting, _]: &[Setting; 2],
     ) -> Result<Option<Lines>, Failure> {
-        let Compaction { from, kept, summary, metadata, .. } = compaction;
-        if hint(&graph.record(*from)?).0 & CHAINED != 0 {
-            // pi renumbers these, whatever names them.
-            return Ok(None);
-        }
-        // What is no entry before it keeps nothing.
-        let mut first = Some(setting.uuid.clone());
-        if let Some(said) = kept.first() {
-            let line = graph.line(said.entry)?;
-            first = Raw::object(&line).and_then(|record| text(record, "id"));
-        }
+        let Compaction { kept, summary, metadata, .. } = compaction;
+        let (key, first) = if walk::is_chain(graph)? {
+            // pi numbers the entries as it opens the file. An index behind the last one keeps nothing.
+            let first = match kept.first() {
+                Some(said) => walk::index_of(graph, said.entry)?,
+                None => Some(u64::from(u32::MAX)),
+            };
+            ("firstKeptEntryIndex", first.map(Value::from))
+        } else {
+            // What is no entry before it keeps nothing.
+            let mut first = Some(setting.uuid.clone());
+            if let Some(said) = kept.first() {
+                let line = graph.line(said.entry)?;
+                first = Raw::object(&line).and_then(|record| text(record, "id"));
+            }
+            ("firstKeptEntryId", first.map(Value::from))
+        };
         let Some(first) = first else { return Ok(None) };
         let fields = json!({
             "summary": summary,
-            "firstKeptEntryId": first,
+            (key): first,
             "tokensBefore": metadata.pre_tokens,
             "details": { CUSTOM_TYPE: metadata.fields() },
             // The details are not of pi's own shape.

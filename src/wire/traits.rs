@@ -33,8 +33,12 @@ pub struct Traits {
     pub keeps_scattered: bool,
     /// Whether the first call of an answer without words is part of the answer's own record.
     pub joins_first_call: bool,
+    /// Whether all calls of an answer are part of the answer's own record.
+    pub joins_calls: bool,
     /// The nearby record that a new one is written like.
     pub nearby: Nearby,
+    /// The words that the agent puts around a summary as it sends it, and does not write.
+    pub around_summary: Option<[&'static str; 2]>,
     /// How a note begins that is written in the agent's own way, before its words.
     pub note_opening: &'static str,
     /// The interface whose blocks the records hold as a model sent them, if it is one.
@@ -85,6 +89,8 @@ pub enum Nearby {
     Head,
     /// The last one of the file, from which the records are counted.
     Last,
+    /// The last one of the path that says which model answers, else the last one of the file.
+    Model,
 }
 
 impl Traits {
@@ -104,7 +110,9 @@ impl Traits {
             tells_omissions: false,
             keeps_scattered: true,
             joins_first_call: false,
+            joins_calls: false,
             nearby: Nearby::Nothing,
+            around_summary: None,
             note_opening: "",
             interface: None,
             no_model: None,

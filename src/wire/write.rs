@@ -1,7 +1,7 @@
 //! Writing: new records as the agent itself would write them, and the lines that take it elsewhere.
 
 use crate::{
-    model::{EntryNumber, Message, Timestamp},
+    model::{EntryNumber, Message, Record, Timestamp},
     wire::{
         Failure, Graph,
         compaction::{Compaction, Lines},
@@ -10,6 +10,18 @@ use crate::{
 
 /// Writes records of one format.
 pub trait Write {
+    /// Returns whether a record says which model answers ([`Nearby::Model`]).
+    ///
+    /// [`Nearby::Model`]: crate::wire::Nearby::Model
+    fn names_model(&self, _record: &Record) -> bool {
+        false
+    }
+
+    /// Returns whether the records of a file have no names, so that each follows the one before it.
+    fn is_nameless(&self, _graph: &dyn Graph) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
     /// Writes a record.
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid>;
 
@@ -50,8 +62,8 @@ pub trait Write {
 pub enum Draft {
     /// A message of the user, the assistant or the system.
     Message(Speaker, String),
-    /// A model's answer: its words and its metadata. Each of its calls is a draft of its own, except the
-    /// first one of an answer without words, where records of the format can say it with the metadata.
+    /// A model's answer: its words and its metadata. Each of its calls is a draft of its own, except where
+    /// records of the format say them with the metadata: all of them, or the first one of an answer without words.
     Answer(Box<Message>),
     /// A message to the model in the user's place that is not the user's.
     Note(String),
@@ -105,6 +117,12 @@ pub struct Setting {
     pub git_branch: Option<String>,
     /// The line of a record nearby: fields that the agent writes into each record are taken from it.
     pub nearby: Option<Vec<u8>>,
+    /// Whether the file's records have no names, and this one gets none.
+    pub is_nameless: bool,
+    /// How many bytes of records stand between that one and the new one, if no compaction does.
+    pub since: Option<u64>,
+    /// The tool that was called, of a result.
+    pub tool: Option<String>,
 }
 
 /// A way back by appending.

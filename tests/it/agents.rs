@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::{Value, json};
 use undertext::{
     json::Raw,
-    model::{Block, EntryNumber, Kind, Record, Thinking, Timestamp},
+    model::{Block, EntryNumber, Kind, Message, Record, Role, Thinking, Timestamp, Usage},
     wire::{
         Codex, Draft, Format, Identify as _, Kimi, Link, Pi, Read as _, Setting, Speaker,
         Walk as _, Write as _, detect, jsonl::Reader,
@@ -30,6 +30,9 @@ fn setting(parent: Option<&str>) -> Setting {
         folder: "/w".into(),
         git_branch: None,
         nearby: None,
+        is_nameless: false,
+        since: None,
+        tool: None,
     }
 }
 
@@ -136,7 +139,8 @@ mod pi {
             ),
             entry("context_edit", "u", Some("t"), json!({ "targetId": "b", "replacement": null })),
         ]);
-        assert_eq!(file.sent(), "a c d left told");
+        let left = "The following is a summary of a branch that this conversation came back from:";
+        assert_eq!(file.sent(), format!("a c d {left}\n\n<summary>\nleft</summary> told"));
         assert_eq!(file.records[10].kind, Kind::Note);
     }
 
@@ -183,6 +187,113 @@ mod pi {
         assert_eq!(file.path(file.head().unwrap()), [2, 4, 5, 6, 7]);
         assert_eq!(file.sent(), "k b c d");
         assert!(file.left().is_empty());
+    }
+
+    #[test]
+    fn version_1_is_a_chain_whatever_its_entries_name() {
+        let mut header = header();
+        header.as_object_mut().unwrap().remove("version");
+        let turns = [user("a", None), answer("b", None), user("c", Some("nowhere"))];
+        assert_eq!(file(&Pi, &[vec![header], turns.to_vec()].concat()).sent(), "a b c");
+        // What has no id in a later version follows nothing, and nothing leads back from it.
+        let mut nameless = user("d", Some("c"));
+        nameless.as_object_mut().unwrap().retain(|key, _| key != "id" && key != "parentId");
+        assert_eq!(with(&[nameless]).sent(), "d");
+    }
+
+    #[test]
+    fn an_answer_that_was_broken_off_is_not_sent() {
+        let ended = |id, parent, reason: &str| {
+            let content = json!([{ "type": "text", "text": id }]);
+            let said = json!({ "role": "assistant", "content": content, "stopReason": reason });
+            entry("message", id, Some(parent), json!({ "message": said }))
+        };
+        let file = with(&[
+            ended("e", "d", "aborted"),
+            ended("f", "e", "error"),
+            ended("g", "f", "length"),
+            user("h", Some("g")),
+        ]);
+        assert_eq!(file.sent(), "a b c d g h");
+        assert_eq!(file.path(file.head().unwrap()).len(), 8);
+    }
+
+    #[test]
+    fn a_command_of_the_user_is_told_as_pi_tells_it() {
+        let told = |mut fields: Value| {
+            let said = json!({ "role": "bashExecution", "command": "ls" });
+            fields.as_object_mut().unwrap().append(said.clone().as_object_mut().unwrap());
+            let record = entry("message", "e", Some("d"), json!({ "message": fields })).to_string();
+            Pi.messages(Raw::object(record.as_bytes()).unwrap()).remove(0).text()
+        };
+        let cut =
+            json!({ "output": "a", "exitCode": 0, "truncated": true, "fullOutputPath": "/t" });
+        assert_eq!(told(cut), "Ran `ls`\n```\na\n```\n\n[Output truncated. Full output: /t]");
+        assert_eq!(
+            told(
+                json!({ "output": "", "exitCode": 2, "truncated": false, "fullOutputPath": "/t" })
+            ),
+            "Ran `ls`\n(no output)\n\nCommand exited with code 2"
+        );
+        assert_eq!(
+            told(json!({ "output": "a", "exitCode": null, "cancelled": true })),
+            "Ran `ls`\n```\na\n```\n\n(command cancelled)"
+        );
+    }
+
+    #[test]
+    fn an_answer_names_the_model_with_which_pi_goes_on() {
+        let last = json!({
+            "role": "assistant", "content": [], "api": "anthropic-messages", "provider": "anthropic",
+            "model": "claude-opus-5", "usage": { "input": 3, "cacheRead": 90, "totalTokens": 100 },
+        });
+        let last = entry("message", "b", Some("a"), json!({ "message": last })).to_string();
+        let setting = Setting {
+            nearby: Some(last.into_bytes()),
+            since: Some(396),
+            tool: Some("read".into()),
+            ..setting(Some("b"))
+        };
+        let written = |draft: Draft| -> Value {
+            let line = Pi.write(&draft, &setting).unwrap();
+            serde_json::from_slice::<Value>(&line).unwrap()["message"].take()
+        };
+        let said = written(Draft::Message(Speaker::Assistant, "yes".into()));
+        for (key, value) in
+            [("api", "anthropic-messages"), ("provider", "anthropic"), ("model", "claude-opus-5")]
+        {
+            assert_eq!(said[key], value);
+        }
+        assert_eq!(
+            (&said["stopReason"], &said["usage"]["totalTokens"]),
+            (&json!("stop"), &json!(207))
+        );
+        let call = |id: &str| Block::Call {
+            id: id.into(),
+            name: "read".into(),
+            input: "{}".into(),
+            signature: None,
+        };
+        let usage = Usage { input: 7, output: 2, ..Usage::default() };
+        let answer = Message {
+            model: Some("other".into()),
+            usage: Some(usage),
+            ..Message::new(Role::Assistant, vec![call("c"), call("d")])
+        };
+        let said = written(Draft::Answer(Box::new(answer)));
+        assert_eq!(
+            (&said["stopReason"], &said["usage"]["totalTokens"]),
+            (&json!("toolUse"), &json!(9))
+        );
+        assert_eq!(
+            (&said["model"], &said["responseModel"]),
+            (&json!("claude-opus-5"), &json!("other"))
+        );
+        let calls: Vec<&Value> =
+            said["content"].as_array().unwrap().iter().map(|block| &block["id"]).collect();
+        assert_eq!(calls, ["c", "d"]);
+        let result = Draft::Result { id: "c".into(), output: "out".into(), error: None };
+        assert_eq!(written(result)["toolName"], "read");
     }
 
     #[test]
@@ -236,9 +347,10 @@ mod pi {
         ("comp-two", 8, 9, 6),
         ("corrupt-mid", 3, 2, 2),
         ("labels", 7, 5, 4),
-        ("large-session", 1017, 1018, 914),
+        // It holds 914 and sends no answer that was broken off.
+        ("large-session", 1017, 1018, 892),
         ("orphan", 1, 1, 1),
-        ("pair1", 12, 13, 13),
+        ("pair1", 12, 13, 11),
         ("torn-tail", 1, 2, 2),
         ("two-headers", 2, 3, 3),
         // 0.58.3 does not know `context_edit` and sends 2.
@@ -256,7 +368,10 @@ mod pi {
         for (name, leaf, branch, messages) in FOUND {
             let file = pi(name);
             let head = file.head().unwrap();
-            let is_entry = |record: &&Record| record.kind != Kind::Opaque && record.hint != [1];
+            let is_entry = |record: &&Record| {
+                record.kind != Kind::Opaque
+                    && record.hint.first().is_none_or(|flags| flags & 1 == 0)
+            };
             let before =
                 file.records.iter().filter(is_entry).take_while(|record| record.n < head).count();
             let found = (before, file.path(head).len(), file.context().len());

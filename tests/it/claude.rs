@@ -355,6 +355,9 @@ fn going_back_by_appending_resumes_there_with_the_note() {
         folder: "/elsewhere".to_owned(),
         git_branch: None,
         nearby: Some(user(1, 0, "one").to_string().into_bytes()),
+        is_nameless: false,
+        since: None,
+        tool: None,
     };
     let after = |records: &[Value], parent: u64, note| {
         let graph = FileGraph::read(&Claude, file(records).as_bytes());

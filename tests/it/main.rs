@@ -31,6 +31,7 @@ mod model_based;
 mod model_server;
 mod needs;
 mod oracle;
+mod pi;
 mod power;
 mod provider;
 mod reach;

@@ -1,16 +1,21 @@
 // pi.mjs FOLDER FILE: opens a copy of a session with pi's own session manager, as it is installed in FOLDER, and prints the
-// context that pi builds, as its providers get it. What pi puts around a summary is left out: the summary itself is compared.
+// context that pi builds, as its providers get it. Ends with 3 where pi refuses the file, or begins a new session in it.
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const [folder, file] = process.argv.slice(2);
-const load = (name) => import(pathToFileURL(join(folder, "node_modules/@mariozechner", `${name}.js`)).href);
+// The package has had two names, and one of its files two places.
+const names = ["@mariozechner", "@earendil-works"].map((name) => join(folder, "node_modules", name));
+const load = (...paths) => {
+  const found = names.flatMap((name) => paths.map((path) => join(name, `${path}.js`))).find((path) => existsSync(path));
+  return import(pathToFileURL(found).href);
+};
 const { SessionManager } = await load("pi-coding-agent/dist/core/session-manager");
 const { convertToLlm } = await load("pi-coding-agent/dist/core/messages");
-const { transformMessages } = await load("pi-ai/dist/providers/transform-messages");
+const { transformMessages } = await load("pi-ai/dist/providers/transform-messages", "pi-ai/dist/api/transform-messages");
 
 function text(role, words) {
   words = words.trim();
@@ -26,11 +31,8 @@ function block(role, given) {
   return [];
 }
 
-// A summary stands alone; reasoning would become text for another model, and is not compared.
+// Reasoning would become text for another model, and is not compared.
 function converted(message) {
-  if (message.role === "compactionSummary" || message.role === "branchSummary") {
-    return [{ role: "user", content: message.summary }];
-  }
   return convertToLlm([message]).map((sent) =>
     sent.role === "assistant" ? { ...sent, content: sent.content.filter((given) => given.type !== "thinking") } : sent,
   );
@@ -42,12 +44,25 @@ function parts(sent) {
   return sent.content.flatMap((given) => block(sent.role, given));
 }
 
+function refuse(why) {
+  console.error(why);
+  rmSync(work, { recursive: true });
+  process.exit(3);
+}
+
 // pi rewrites files of older versions as it opens them.
 const work = mkdtempSync(join(process.env.REFEREES_WORK ?? tmpdir(), "pi-"));
 try {
   const copy = join(work, basename(file));
   copyFileSync(file, copy);
-  const { messages } = SessionManager.open(copy).buildSessionContext();
+  let session;
+  try {
+    session = SessionManager.open(copy);
+  } catch (error) {
+    refuse(error.message);
+  }
+  if (!readFileSync(file, "utf8").includes(session.getSessionId())) refuse("it begins a new session in the file");
+  const { messages } = session.buildSessionContext();
   const model = messages.findLast((message) => message.role === "assistant") ?? {};
   const sent = transformMessages(messages.flatMap(converted), { ...model, id: model.model, input: ["text", "image"] });
   for (const part of sent.flatMap(parts)) console.log(JSON.stringify(part));

@@ -156,6 +156,8 @@ def sent(agent, program, file, work):
         raise Refused("by the agent: it did not end") from None
     if asked.returncode == 3:
         raise Refused("by the agent: " + cause(errors))
+    if asked.returncode < 0:
+        raise Refused(f"by the agent: it ends by signal {-asked.returncode}")
     if asked.returncode != 0:
         raise RuntimeError(f"{agent} of {file}: {errors}")
     return [json.loads(line) for line in told.splitlines()]

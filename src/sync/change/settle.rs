@@ -47,6 +47,7 @@ impl Change<'_> {
             if let Some(by) = beside::successor(self.before.format, target.path()) {
                 return Err(SyncError::Left { path: target.path().to_owned(), by });
             }
+            self.refuse_if_not_resumed(target.path())?;
             self.refuse_if_loaded(target.path())?;
             let before = &self.before;
             if let Some((list, step)) =
@@ -112,6 +113,21 @@ impl Change<'_> {
             return Ok(());
         }
         self.before.refuse_without_past()
+    }
+
+    /// Refuses to write a file that the agent would not resume.
+    fn refuse_if_not_resumed(&self, path: &Path) -> Result<(), SyncError> {
+        let current = self.facts.current.as_ref().and_then(|step| step.to.as_ref());
+        let current = current.map_or_else(|| self.before.state.current().to_owned(), Text::to_text);
+        let position = match self.moved.get(&current) {
+            Some((_, to)) => *to,
+            None => self.branch(&current),
+        };
+        let Some(position) = position else { return Ok(()) };
+        let why = self.before.format.refusal(&self.look(position))?;
+        why.map_or(Ok(()), |why| {
+            Err(SyncError::OutOfReach { path: path.to_owned(), why: why.to_owned() })
+        })
     }
 
     /// Refuses to write a file whose session a process has loaded, unless the caller insists.

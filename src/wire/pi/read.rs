@@ -3,6 +3,9 @@
 //! A hint is a byte of flags and a varint: of a compaction the tag or the index of the first kept entry, of a
 //! `context_edit` the tag of its target.
 //!
+//! A message is read as pi sends it: with the words that it puts around a command that the user ran, or the summary of a
+//! branch; those around the summary of a compaction are a trait of the format.
+//!
 //! Invariant: nothing here looks at another entry.
 
 use crate::{
@@ -33,17 +36,32 @@ pub(super) const INDEX: u8 = 8;
 pub(super) const REMOVES: u8 = 16;
 /// An edit of another entry.
 pub(super) const EDIT: u8 = 32;
+/// The header of a file of v1, whose entries pi numbers and chains in file order as it opens it, whatever they say.
+pub(super) const V1: u8 = 64;
+/// The entry says which model answers.
+pub(super) const MODEL: u8 = 128;
+
+/// The words that pi puts around the summary of a compaction.
+pub(super) const COMPACTED: [&str; 2] = [
+    "The conversation history before this point was compacted into the following summary:\n\n<summary>\n",
+    "\n</summary>",
+];
+/// The words that it puts around the summary of a branch that was left.
+const LEFT: [&str; 2] = [
+    "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n",
+    "</summary>",
+];
 
 /// The names under which pi reports usage.
-const USAGE: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
+pub(super) const USAGE: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
 
 /// Returns the values of an entry that paths need.
 pub(super) fn envelope(record: Raw<'_>) -> Envelope {
     let [class, id, parent, time, message, summary] =
         record.pick(["type", "id", "parentId", "timestamp", "message", "summary"]);
     let class = class.and_then(Raw::text).unwrap_or_default();
-    let [role, excluded] =
-        message.map_or([None; 2], |message| message.pick(["role", "excludeFromContext"]));
+    let [role, excluded, stop] = message
+        .map_or([None; 3], |message| message.pick(["role", "excludeFromContext", "stopReason"]));
     let kind = kind(&class, role, summary);
     let is_header = class == HEADER_TYPE;
     let name = string(id).filter(|name| !name.is_empty() && !is_header);
@@ -52,8 +70,14 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
     let mut number = None;
     if is_header {
         flags |= HEADER;
+        if is_of_v1(record) {
+            flags |= V1;
+        }
     } else if is_chained {
         flags |= CHAINED;
+    }
+    if kind == Kind::Assistant || class == "model_change" {
+        flags |= MODEL;
     }
     let tag = |name| string(name).map(|name| NameTag::of(&name).get());
     match kind {
@@ -74,8 +98,9 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
             }
         }
         Kind::Meta | Kind::Opaque => {}
-        // A command that the user ran for himself only.
+        // A command that the user ran for himself only, and an answer that was not said to its end.
         _ if excluded.and_then(Raw::bool) == Some(true) => {}
+        Kind::Assistant if stop.and_then(Raw::text).is_some_and(|stop| is_broken(&stop)) => {}
         _ => flags |= SENT,
     }
     let mut hint = vec![flags];
@@ -148,6 +173,16 @@ pub(super) fn hint(record: &Record) -> (u8, Option<u64>) {
     (flags, take_varint(&mut rest))
 }
 
+/// Returns whether a header is one of v1.
+pub(super) fn is_of_v1(header: Raw<'_>) -> bool {
+    header.get("version").and_then(Raw::u64).is_none_or(|version| version < 2)
+}
+
+/// Returns whether pi leaves out an answer that ended for this reason.
+fn is_broken(stop: &str) -> bool {
+    matches!(self::stop(stop), Some(Stop::Aborted | Stop::Error))
+}
+
 /// Returns whether a record is a header.
 pub(super) fn header(record: Raw<'_>) -> bool {
     text(record, "type").as_deref() == Some(HEADER_TYPE)
@@ -187,7 +222,7 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
         }
         "branch_summary" => {
             let summary = text(record, "summary").filter(|summary| !summary.is_empty())?;
-            return said(Role::User, vec![Block::Text(summary)]);
+            return said(Role::User, vec![left(&summary)]);
         }
         "custom_message" => {
             return said(Role::User, record.get("content").map(content).unwrap_or_default());
@@ -209,12 +244,14 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
             Role::Tool
         }
         Some("bashExecution") => {
-            let command = text(message, "command").unwrap_or_default();
-            let output = text(message, "output").unwrap_or_default();
-            blocks.push(Block::Text(format!("Ran `{command}`\n```\n{output}\n```")));
+            blocks = vec![Block::Text(command(message))];
             Role::User
         }
-        Some("branchSummary" | "compactionSummary") => {
+        Some("branchSummary") => {
+            blocks.extend(text(message, "summary").map(|summary| left(&summary)));
+            Role::User
+        }
+        Some("compactionSummary") => {
             blocks.extend(text(message, "summary").map(Block::Text));
             Role::User
         }
@@ -228,6 +265,29 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
         is_summary: text(message, "role").as_deref() == Some("compactionSummary"),
         ..Message::new(role, blocks)
     })
+}
+
+/// Returns the summary of a branch that was left, in the words that pi puts around it.
+fn left(summary: &str) -> Block {
+    let [before, behind] = LEFT;
+    Block::Text([before, summary, behind].concat())
+}
+
+/// Returns a command that the user ran as pi tells the model of it.
+fn command(message: Raw<'_>) -> String {
+    let command = text(message, "command").unwrap_or_default();
+    let output = text(message, "output").filter(|output| !output.is_empty());
+    let output = output.map_or_else(|| "(no output)".into(), |said| format!("```\n{said}\n```"));
+    let is = |key| message.get(key).and_then(Raw::bool) == Some(true);
+    let code = message.get("exitCode").filter(|code| !code.is_null()).map(shown);
+    let ended = match code.filter(|code| code != "0") {
+        _ if is("cancelled") => "\n\n(command cancelled)".to_owned(),
+        Some(code) => format!("\n\nCommand exited with code {code}"),
+        None => String::new(),
+    };
+    let file = text(message, "fullOutputPath").filter(|_| is("truncated"));
+    let cut = file.map(|file| format!("\n\n[Output truncated. Full output: {file}]"));
+    format!("Ran `{command}`\n{output}{ended}{}", cut.unwrap_or_default())
 }
 
 /// Reads why an answer ended.

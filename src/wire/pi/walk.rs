@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::read::{CHAINED, EDIT, HEADER, INDEX, REMOVES, SENT, hint};
+use super::read::{CHAINED, EDIT, HEADER, INDEX, REMOVES, SENT, V1, hint};
 use crate::{
     dag,
     model::{EntryNumber, Kind, NameTag, Parent, PlaceNumber, Record},
@@ -18,7 +18,9 @@ pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
 
 /// Returns the last `limit` entries that led to a head.
 pub(super) fn path(graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
-    let mut chain = dag::ancestors(head, limit, |entry| parent(graph, entry))?;
+    let chaining = chaining(graph)?;
+    let parent = |entry| parent(graph, entry, chaining);
+    let mut chain = dag::ancestors(head, limit, parent)?;
     let mut repairs = Vec::new();
     if let (Some(back), Some(&entry)) = (chain.cycle, chain.nodes.last()) {
         let what = if back == entry { "it is its own parent" } else { "its parents form a cycle" };
@@ -32,7 +34,7 @@ pub(super) fn path(graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result
         })?;
     } else if let Some(&first) = chain.nodes.last()
         && graph.record(first)?.parent == Parent::Missing
-        && parent(graph, first)?.is_none()
+        && parent(first)?.is_none()
     {
         repairs.push(Repair { entry: first, what: "its parent is missing" });
     }
@@ -74,6 +76,7 @@ pub(super) fn context(
 
 /// Returns the last entries of the conversation that nothing follows and no path reaches.
 pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
+    let chaining = chaining(graph)?;
     let mut leaves = BTreeSet::new();
     let mut continued = BTreeSet::new();
     let mut passed: BTreeMap<EntryNumber, Option<EntryNumber>> = BTreeMap::new();
@@ -85,7 +88,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
         leaves.insert(entry);
         // Records that are no conversation may stand between; each is passed once.
         let mut between = Vec::new();
-        let mut next = parent(graph, entry)?;
+        let mut next = parent(graph, entry, chaining)?;
         while let Some(above) = next {
             if is_conversation(&graph.record(above)?) {
                 break;
@@ -96,7 +99,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
             }
             passed.insert(above, None);
             between.push(above);
-            next = parent(graph, above)?;
+            next = parent(graph, above, chaining)?;
         }
         for above in between {
             passed.insert(above, next);
@@ -145,12 +148,53 @@ fn first_kept(graph: &dyn Graph, boundary: &Record) -> Result<FirstKept, Failure
     Ok(FirstKept::Nothing)
 }
 
-/// Returns the entry that an entry follows: for those without ids the nearest one before that is no header.
-fn parent(graph: &dyn Graph, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
-    if hint(&graph.record(entry)?).0 & CHAINED == 0 {
-        return graph.parent(entry);
+/// Returns the first record of a file, as pi parses it, if that is a header; without one pi does not resume the file.
+pub(super) fn header(graph: &dyn Graph) -> Result<Option<Record>, Failure> {
+    for place in graph.end().earlier() {
+        let Some(entry) = graph.at(place)? else { continue };
+        let record = graph.record(entry)?;
+        if record.kind != Kind::Opaque {
+            return Ok(Some(record).filter(|record| hint(record).0 & HEADER != 0));
+        }
     }
-    graph.place(entry)?.map_or(Ok(None), |place| before(graph, place))
+    Ok(None)
+}
+
+/// Returns whether a file is of v1, so that every entry follows the one before it.
+pub(super) fn is_chain(graph: &dyn Graph) -> Result<bool, Failure> {
+    Ok(chaining(graph)? == Some(true))
+}
+
+/// Returns whether every entry of a file follows the one before it, or none does by its place; unknown without a header.
+fn chaining(graph: &dyn Graph) -> Result<Option<bool>, Failure> {
+    Ok(header(graph)?.map(|header| hint(&header).0 & V1 != 0))
+}
+
+/// Returns the place of an entry among the records of a file, as an index of v1 counts them.
+pub(super) fn index_of(graph: &dyn Graph, wanted: EntryNumber) -> Result<Option<u64>, Failure> {
+    let mut index = 0;
+    for place in graph.end().earlier() {
+        let Some(entry) = graph.at(place)? else { continue };
+        if entry == wanted {
+            return Ok(Some(index));
+        }
+        index += u64::from(graph.record(entry)?.kind != Kind::Opaque);
+    }
+    Ok(None)
+}
+
+/// Returns the entry that an entry follows: in a chain the nearest one before that is no header.
+fn parent(
+    graph: &dyn Graph,
+    entry: EntryNumber,
+    chaining: Option<bool>,
+) -> Result<Option<EntryNumber>, Failure> {
+    let has_no_id = hint(&graph.record(entry)?).0 & CHAINED != 0;
+    if chaining.unwrap_or(has_no_id) {
+        return graph.place(entry)?.map_or(Ok(None), |place| before(graph, place));
+    }
+    // What has no id in a file of a later version follows nothing.
+    if has_no_id { Ok(None) } else { graph.parent(entry) }
 }
 
 /// Returns the nearest entry before a place that is no header.

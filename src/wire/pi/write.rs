@@ -2,9 +2,14 @@
 
 use serde_json::{Value, json};
 
+use super::read::USAGE;
 use crate::{
-    model::Message,
-    wire::{Draft, Invalid, Setting, Speaker, fields::line},
+    json::Raw,
+    model::{Block, Message, Stop, Usage},
+    wire::{
+        Draft, Invalid, Setting, Speaker,
+        fields::{self, line, text},
+    },
 };
 
 /// The type under which extensions keep what only they read, and what undertext says there.
@@ -18,8 +23,8 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
         Draft::Message(Speaker::User, said) => {
             json!({ "role": "user", "content": words(said), "timestamp": millis })
         }
-        Draft::Message(Speaker::Assistant, said) => assistant(&words(said), millis, None),
-        Draft::Answer(said) => assistant(&words(&said.text()), millis, Some(said)),
+        Draft::Message(Speaker::Assistant, said) => assistant(&words(said), setting, None),
+        Draft::Answer(said) => assistant(&answered(said)?, setting, Some(said)),
         Draft::Message(Speaker::System, said) => {
             json!({ "role": "system", "content": said, "timestamp": millis })
         }
@@ -28,18 +33,12 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
             return Ok(line(&entry("custom_message", fields, setting)));
         }
         Draft::Call { id, name, input } => {
-            let arguments: Value = serde_json::from_str(input)
-                .map_err(|error| Invalid(format!("the tool's input is not JSON: {error}")))?;
-            assistant(
-                &json!([{ "type": "toolCall", "id": id, "name": name, "arguments": arguments }]),
-                millis,
-                None,
-            )
+            assistant(&json!([call(id, name, input)?]), setting, None)
         }
         Draft::Result { id, output, error } => json!({
             "role": "toolResult",
             "toolCallId": id,
-            "toolName": "unknown",
+            "toolName": setting.tool.as_deref().unwrap_or("unknown"),
             "content": words(error.as_ref().filter(|_| output.is_empty()).unwrap_or(output)),
             "isError": error.is_some(),
             "timestamp": millis,
@@ -51,35 +50,95 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
 
 /// Returns an entry of a type, with its fields.
 pub(super) fn entry(kind: &str, fields: Value, setting: &Setting) -> Value {
-    let mut record = json!({
-        "type": kind,
-        "id": setting.uuid,
-        "parentId": setting.parent,
-        "timestamp": setting.time.to_string(),
-    });
+    let time = setting.time.to_string();
+    let mut record = if setting.is_nameless {
+        json!({ "type": kind, "timestamp": time })
+    } else {
+        json!({ "type": kind, "id": setting.uuid, "parentId": setting.parent, "timestamp": time })
+    };
     if let (Value::Object(record), Value::Object(fields)) = (&mut record, fields) {
         record.extend(fields);
     }
     record
 }
 
+/// Returns the content of a model's answer: its words and its calls, in one message, because pi puts an answer of its own
+/// behind each message with a call that nothing answers before the next one.
+fn answered(said: &Message) -> Result<Value, Invalid> {
+    let words = said.text();
+    let is_silent = words.is_empty();
+    let mut content = vec![json!({ "type": "text", "text": words })];
+    for block in &said.blocks {
+        if let Block::Call { id, name, input, .. } = block {
+            content.push(call(id, name, input)?);
+        }
+    }
+    if is_silent && content.len() > 1 {
+        content.remove(0);
+    }
+    Ok(content.into())
+}
+
+fn call(id: &str, name: &str, input: &str) -> Result<Value, Invalid> {
+    let arguments: Value = serde_json::from_str(input)
+        .map_err(|error| Invalid(format!("the tool's input is not JSON: {error}")))?;
+    Ok(json!({ "type": "toolCall", "id": id, "name": name, "arguments": arguments }))
+}
+
 /// Returns an assistant's message with every field that pi reads from one.
-pub(super) fn assistant(content: &Value, millis: i64, said: Option<&Message>) -> Value {
-    let model = said.and_then(|said| said.model.as_deref()).unwrap_or(CUSTOM_TYPE);
-    let used = said.and_then(|said| said.usage).unwrap_or_default();
-    let total = [used.input, used.output, used.cache_read, used.cache_write].iter().sum::<u64>();
-    json!({
+///
+/// pi goes on with the model that the last answer names, and counts the context from that answer's usage: both are said as the
+/// session's last answer says them.
+fn assistant(content: &Value, setting: &Setting, said: Option<&Message>) -> Value {
+    let nearby = setting.nearby.as_deref().and_then(Raw::object);
+    let last = nearby.map(|record| record.get("message").unwrap_or(record));
+    let of_last = |key: &str| last.and_then(|last| text(last, key));
+    let answered = said.and_then(|said| said.model.clone());
+    let model = of_last("model").or_else(|| of_last("modelId")).or_else(|| answered.clone());
+    let own = || CUSTOM_TYPE.to_owned();
+    let used = said.and_then(|said| said.usage);
+    let Usage { input, output, cache_read, cache_write } = used.unwrap_or_default();
+    let total = match used {
+        Some(_) => [input, output, cache_read, cache_write].iter().sum(),
+        None => context_tokens(content, setting, last),
+    };
+    let is_call = |block: &Value| block.get("type").is_some_and(|kind| kind == "toolCall");
+    let has_calls = content.as_array().is_some_and(|blocks| blocks.iter().any(is_call));
+    let stop = match said.and_then(|said| said.stop) {
+        _ if has_calls => "toolUse",
+        Some(Stop::Length) => "length",
+        _ => "stop",
+    };
+    let mut message = json!({
         "role": "assistant",
         "content": content,
-        "api": CUSTOM_TYPE,
-        "provider": CUSTOM_TYPE,
-        "model": model,
+        "api": of_last("api").unwrap_or_else(own),
+        "provider": of_last("provider").unwrap_or_else(own),
+        "model": model.clone().unwrap_or_else(own),
         "usage": {
-            "input": used.input, "output": used.output,
-            "cacheRead": used.cache_read, "cacheWrite": used.cache_write, "totalTokens": total,
+            "input": input, "output": output,
+            "cacheRead": cache_read, "cacheWrite": cache_write, "totalTokens": total,
             "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0 },
         },
-        "stopReason": "stop",
-        "timestamp": millis,
-    })
+        "stopReason": stop,
+        "timestamp": setting.time.0,
+    });
+    let by = answered.filter(|by| model.as_ref() != Some(by));
+    if let (Value::Object(fields), Some(by)) = (&mut message, by) {
+        fields.insert("responseModel".to_owned(), by.into());
+    }
+    message
+}
+
+/// Returns how many tokens the context has with an answer of which nobody said so: as many as the last one said, and a fourth
+/// of the bytes since.
+fn context_tokens(content: &Value, setting: &Setting, last: Option<Raw<'_>>) -> u64 {
+    let usage = last.and_then(|last| last.get("usage")).filter(|_| setting.since.is_some());
+    let told = usage.map_or(0, |usage| {
+        let Usage { input, output, cache_read, cache_write } = fields::usage(usage, USAGE);
+        let total = usage.get("totalTokens").and_then(Raw::u64).filter(|total| *total > 0);
+        total.unwrap_or_else(|| [input, output, cache_read, cache_write].iter().sum())
+    });
+    let bytes = content.to_string().len() as u64 + setting.since.unwrap_or_default();
+    told.saturating_add(bytes.div_ceil(4))
 }

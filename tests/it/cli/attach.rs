@@ -362,4 +362,8 @@ fn kimis_list_of_folders_has_the_one_of_a_session_that_is_written() {
     // Once it is there it stays as it is.
     env.run(&["undo", "-s", "boat"]).success();
     assert_eq!(json(&fs::read_to_string(&index).unwrap()), listed);
+    // A message that is appended lists it too.
+    fs::write(&index, old).unwrap();
+    env.run(&["append", "-s", "boat", "--role", "user", "Of ice."]).success();
+    assert_eq!(json(&fs::read_to_string(&index).unwrap()), listed);
 }
