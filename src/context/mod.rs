@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! window      is there room at all? asked before anything is read
+//! in place    of an agent that moves no results: what it leaves out, and which of its records are one message
 //! sanitise    content that no provider takes is mended or left out; each result is a message of its own
 //! cut         if it is asked for: long results are cut, and behind the pairs all of them fitted into their share
 //! limit       the newest turns stay, whole; sized as the two steps behind it will make them
@@ -27,6 +28,7 @@ pub mod event;
 pub mod extract;
 pub mod files;
 pub mod history;
+mod in_place;
 mod item;
 pub mod machine;
 pub mod model;

@@ -4,6 +4,7 @@ use crate::{
     context::{
         change::Change,
         history::{self, Limited, Limits},
+        in_place,
         item::Item,
         pairing::{self, Repaired},
         results::{self, Cutting},
@@ -23,6 +24,8 @@ pub struct Plan {
     pub limits: Limits,
     /// How tokens are counted.
     pub counting: Counting,
+    /// Whether the agent takes results only where they stand.
+    pub in_place: bool,
 }
 
 /// A request, and the changes that made it one.
@@ -47,9 +50,11 @@ impl Prepared {
 
 /// Makes a request of messages.
 pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> Prepared {
-    let Plan { hygiene, limits, counting } = *plan;
+    let Plan { hygiene, limits, counting, in_place } = *plan;
     let shape = hygiene.shape;
     let mut changes = Vec::new();
+    let (items, left) =
+        if in_place { in_place::keep(items, &mut changes) } else { (items, Repaired::default()) };
     let mut items = sanitize::sanitise(items, hygiene, &mut changes);
     if let Some(cutting) = cutting {
         results::cut(&mut items, cutting, &mut changes);
@@ -57,7 +62,9 @@ pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> 
     count(&mut items, counting);
     let missing = counting.message(&pairing::missing());
     let (items, limited) = history::limit(items, &limits, shape, missing, &mut changes);
-    let (mut items, repaired) = pairing::repair(items, &mut changes);
+    let (mut items, mut repaired) = pairing::repair(items, &mut changes);
+    repaired.duplicates += left.duplicates;
+    repaired.orphans += left.orphans;
     if let Some(cutting) = cutting {
         results::fit(&mut items, cutting, &mut changes);
     }

@@ -140,7 +140,7 @@ fn merge(before: &mut Item, item: Item, why: &str, changes: &mut Vec<Change>) {
 }
 
 /// Makes two messages one: the blocks of both, and the later word for fields that exist only once.
-fn absorb(before: &mut Item, item: Item) {
+pub(super) fn absorb(before: &mut Item, item: Item) {
     let Item { message, entries, begins_turn, tokens, .. } = item;
     before.tokens = tokens::merged(before.tokens, tokens);
     before.begins_turn |= begins_turn;

@@ -97,7 +97,8 @@ fn prepared(
     if let Some(front) = items.get_mut(..front) {
         front.sort_by_key(|item| item.message.is_summary);
     }
-    let Traits { interface, no_model, around_summary, .. } = *session.format.traits();
+    let Traits { interface, no_model, around_summary, takes_results_in_place: in_place, .. } =
+        *session.format.traits();
     for item in items.iter_mut().filter(|item| item.message.is_summary) {
         if let Some(around) = around_summary {
             surround(item, around, counting);
@@ -108,7 +109,7 @@ fn prepared(
         Interface::Openai => Shape::Openai,
     });
     let hygiene = Hygiene { shape: asked.shape, images: asked.images, maker, no_model };
-    let plan = Plan { hygiene, limits: asked.limits, counting };
+    let plan = Plan { hygiene, limits: asked.limits, counting, in_place };
     let name = |n: EntryNumber| {
         let found = archive.store().entries(session.key, n.alone()).unwrap_or_default();
         found.first().map_or_else(|| n.to_string(), |entry| format!("{:.12}", entry.id))

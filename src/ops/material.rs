@@ -222,7 +222,7 @@ fn items(
     let mut items: Vec<Item> = Vec::with_capacity(entries.len());
     view.damages().lines(archive.store(), session.key, entries, &mut |entry, line| {
         let record = Raw::object(&line);
-        let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
+        let messages = record.map(|record| session.format.sent(record)).unwrap_or_default();
         let is_history = messages.len() > 1;
         items.extend(messages.into_iter().map(|message| {
             let mut item = Item::said(message, entry);

@@ -30,6 +30,7 @@ mod beside;
 mod chain;
 mod leaves;
 mod read;
+mod sent;
 mod ties;
 mod write;
 
@@ -60,6 +61,7 @@ const TRAITS: Traits = Traits {
     programs: &["claude"],
     secrets: &[".claude.json"],
     tells_omissions: true,
+    takes_results_in_place: true,
     nearby: Nearby::Head,
     interface: Some(Interface::Anthropic),
     no_model: Some(read::NO_MODEL),
@@ -134,6 +136,10 @@ impl Read for Claude {
 
     fn messages(&self, record: Raw<'_>) -> Vec<Message> {
         read::message(record).into_iter().collect()
+    }
+
+    fn sent(&self, record: Raw<'_>) -> Vec<Message> {
+        sent::message(record).into_iter().collect()
     }
 
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {

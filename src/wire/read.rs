@@ -17,6 +17,11 @@ pub trait Read {
     /// stands for a whole history.
     fn messages(&self, record: Raw<'_>) -> Vec<Message>;
 
+    /// Returns the messages of a record as the agent sends them: with the words that it puts around them, or adds.
+    fn sent(&self, record: Raw<'_>) -> Vec<Message> {
+        self.messages(record)
+    }
+
     /// Returns the places where a record holds tools' answers.
     fn answers<'a>(&self, _record: Raw<'a>) -> Answers<'a> {
         Answers::default()

@@ -35,6 +35,8 @@ pub struct Traits {
     pub joins_first_call: bool,
     /// Whether all calls of an answer are part of the answer's own record.
     pub joins_calls: bool,
+    /// Whether the agent sends a result only right behind its call, moves none, and leaves out calls that nothing answered.
+    pub takes_results_in_place: bool,
     /// The nearby record that a new one is written like.
     pub nearby: Nearby,
     /// The words that the agent puts around a summary as it sends it, and does not write.
@@ -111,6 +113,7 @@ impl Traits {
             keeps_scattered: true,
             joins_first_call: false,
             joins_calls: false,
+            takes_results_in_place: false,
             nearby: Nearby::Nothing,
             around_summary: None,
             note_opening: "",

@@ -324,6 +324,58 @@ fn a_leaf_is_what_a_rewind_left_and_not_what_hangs_beside() {
 }
 
 #[test]
+fn an_error_of_the_interface_is_no_part_of_what_is_sent_and_no_branch() {
+    let failed = |n, parent| {
+        with(answer(n, parent, "API Error: 529"), &[("isApiErrorMessage", json!(true))])
+    };
+    check(base(), &[user(5, 4, "three"), failed(6, 5)], "one x1 two x2 three");
+    check(
+        base(),
+        &[user(5, 4, "three"), failed(6, 5), user(7, 6, "again")],
+        "one x1 two x2 three again",
+    );
+    let shown = with(user(5, 4, "shown"), &[("isVirtual", json!(true))]);
+    check(base(), &[shown, user(6, 5, "three")], "one x1 two x2 three");
+    let aside = [base(), vec![failed(5, 3), user(6, 4, "three")]].concat();
+    assert_eq!(leaves(&aside), [""; 0]);
+}
+
+#[test]
+fn the_words_that_the_program_adds_are_part_of_what_it_sends_only() {
+    let words = |record: &Value, sent: bool| {
+        let line = record.to_string();
+        let raw = Raw::object(line.as_bytes()).unwrap();
+        let messages = if sent { Claude.sent(raw) } else { Claude.messages(raw) };
+        messages.iter().map(undertext::model::Message::text).collect::<String>()
+    };
+    let check = |record: &Value, own: &str, begin: &str, end: &str| {
+        assert_eq!(words(record, false), own);
+        let sent = words(record, true);
+        assert!(sent.starts_with(begin) && sent.contains(own) && sent.ends_with(end), "{sent}");
+    };
+    let task = [("origin", json!({ "kind": "task-notification" }))];
+    let begin = "<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]\n";
+    check(&with(user(5, 4, "done"), &task), "done", begin, "\n\ndone\n</system-reminder>");
+    check(&user(5, 4, "<task-notification>"), "<task-notification>", "<task-", "tion>");
+    let queued = |more: &[(&str, Value)]| {
+        let attachment = with(json!({ "type": "queued_command", "prompt": "wait" }), more);
+        with(link("attachment", 5, 4, &json!({})), &[("attachment", attachment)])
+    };
+    let begin = "<system-reminder>\nThe user sent a new message while you were working:\nwait\n\n";
+    check(&queued(&[]), "wait", begin, "continue this turn.\n</system-reminder>");
+    let mode = [("commandMode", json!("task-notification"))];
+    check(&queued(&mode), "wait", "<system-reminder>\n[SYSTEM", "\n\nwait\n</system-reminder>");
+    let loads = |tool: &str| {
+        let mut record = result(5, 4, "a");
+        record["message"]["content"][0]["content"] =
+            json!([{ "type": "tool_reference", "tool_name": tool }]);
+        record
+    };
+    check(&loads("WebFetch"), "", "Tool loaded.", "");
+    assert_eq!(words(&loads("mcp__server__tool"), true), "");
+}
+
+#[test]
 fn only_what_a_person_asked_begins_a_turn() {
     let kind =
         |record: Value| Claude.envelope(Raw::object(record.to_string().as_bytes()).unwrap()).kind;

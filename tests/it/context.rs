@@ -280,7 +280,7 @@ fn gemini(request: &Value) -> Option<String> {
 
 pub(crate) fn plan(shape: Shape, limits: Limits) -> Plan {
     let hygiene = Hygiene { shape, images: true, maker: Some(Shape::Anthropic), no_model: None };
-    Plan { hygiene, limits, counting: Counting::Estimate }
+    Plan { hygiene, limits, counting: Counting::Estimate, in_place: false }
 }
 
 /// Prepares a request and holds it against the rules, the limits, its own report, and itself prepared again.
@@ -293,6 +293,10 @@ fn checked(items: &[Item], shape: Shape, limits: Limits) -> Prepared {
     if let Some(broken) = broken_rule(&request, shape) {
         panic!("{shape:?}: {broken}\n{items:#?}\n{:#?}", prepared.items);
     }
+    let strict = context::prepare(items.to_vec(), &Plan { in_place: true, ..plan }, None);
+    let request = context::request(&strict.items, shape);
+    let request: Value = serde_json::from_str(request.get()).unwrap();
+    assert_eq!(broken_rule(&request, shape), None, "{shape:?}, in place\n{items:#?}");
     if !prepared.limited.exceeds {
         assert!(
             limits.messages.is_none_or(|most| prepared.items.len() <= most),

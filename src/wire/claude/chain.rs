@@ -164,7 +164,8 @@ pub(super) fn context(
         if record.kind == Kind::Boundary {
             break;
         }
-        if is_message(record.kind) || Hint::of(&record).has(Hint::SENT) {
+        let hint = Hint::of(&record);
+        if is_message(record.kind) && !hint.has(Hint::UNSENT) || hint.has(Hint::SENT) {
             context.push(entry);
         }
     }

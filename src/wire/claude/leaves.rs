@@ -1,8 +1,8 @@
 //! Where the conversation went on elsewhere and was left.
 //!
 //! A branch is a stretch that no resume reaches: after a rewind, before a second root, of a sub-agent. Blocks and results
-//! of a message, copies with the same time, and the talk of a command next to its made-up answer are not.
-//! A conversation before a `/clear` is no rewind, but nothing else reaches it: its end is a leaf too.
+//! of a message, copies with the same time, and the talk of a command next to its made-up answer are not, and
+//! neither are errors of the interface. A conversation before a `/clear` is no rewind, but nothing else reaches it: its end is a leaf too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +86,9 @@ fn is_technical(
     }
     for &entry in stretch {
         let record = graph.record(entry)?;
-        if read::is_message(record.kind) && !Hint::of(&record).has(Hint::LOCAL) {
+        let hint = Hint::of(&record);
+        let is_silent = hint.has(Hint::LOCAL) || hint.has(Hint::UNSENT);
+        if read::is_message(record.kind) && !is_silent {
             return Ok(false);
         }
     }

@@ -21,6 +21,12 @@ const RESULTS: u8 = 2;
 /// The name of the model where the program itself answered.
 pub(super) const NO_MODEL: &str = "<synthetic>";
 
+/// What comes of a task in the background.
+pub(super) const TASK_NOTIFICATION: &str = "task-notification";
+
+/// What came while the model worked.
+pub(super) const QUEUED: &str = "queued_command";
+
 /// The content of a hint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hint {
@@ -38,6 +44,8 @@ impl Hint {
     pub(super) const PIN: u8 = 4;
     /// The pin holds against what descends from it.
     pub(super) const EXPLICIT: u8 = 8;
+    /// The model never sees it, although its kind says so; of a link, where no pin is explicit.
+    pub(super) const UNSENT: u8 = 8;
     /// Its tags are an anchor and the two ends of the kept messages.
     pub(super) const SEGMENT: u8 = 16;
     /// The model sees it, although its kind does not say so.
@@ -103,24 +111,29 @@ struct Top<'a> {
     is_summary: Option<Raw<'a>>,
     is_meta: Option<Raw<'a>>,
     is_transcript_only: Option<Raw<'a>>,
+    is_api_error: Option<Raw<'a>>,
+    is_virtual: Option<Raw<'a>>,
 }
 
 impl<'a> Top<'a> {
     fn of(record: Raw<'a>) -> Self {
-        let [class, subtype, uuid, parent, timestamp, message, origin, side, summary, meta, shown] =
-            record.pick([
-                "type",
-                "subtype",
-                "uuid",
-                "parentUuid",
-                "timestamp",
-                "message",
-                "origin",
-                "isSidechain",
-                "isCompactSummary",
-                "isMeta",
-                "isVisibleInTranscriptOnly",
-            ]);
+        let [class, subtype, uuid, parent, timestamp, message, origin, rest @ ..] = record.pick([
+            "type",
+            "subtype",
+            "uuid",
+            "parentUuid",
+            "timestamp",
+            "message",
+            "origin",
+            "isSidechain",
+            "isCompactSummary",
+            "isMeta",
+            "isVisibleInTranscriptOnly",
+            "isApiErrorMessage",
+            "isVirtual",
+        ]);
+        let [is_sidechain, is_summary, is_meta, is_transcript_only, is_api_error, is_virtual] =
+            rest;
         Self {
             class,
             subtype,
@@ -129,10 +142,12 @@ impl<'a> Top<'a> {
             timestamp,
             message,
             origin,
-            is_sidechain: side,
-            is_summary: summary,
-            is_meta: meta,
-            is_transcript_only: shown,
+            is_sidechain,
+            is_summary,
+            is_meta,
+            is_transcript_only,
+            is_api_error,
+            is_virtual,
         }
     }
 }
@@ -155,6 +170,9 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
     hint.flags |= Hint::CHAIN;
     if is_true(top.is_sidechain) {
         hint.flags |= Hint::SIDE;
+    }
+    if [top.is_api_error, top.is_virtual].into_iter().any(is_true) {
+        hint.flags |= Hint::UNSENT;
     }
     let mut parent = string(top.parent);
     let kind = match &*class {
@@ -191,7 +209,7 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
         "attachment" => {
             hint.flags |= Hint::SENT;
             let queued = record.get("attachment").and_then(|attachment| text(attachment, "type"));
-            if queued.as_deref() == Some("queued_command") { Kind::Note } else { Kind::System }
+            if queued.as_deref() == Some(QUEUED) { Kind::Note } else { Kind::System }
         }
         _ => {
             hint.flags |= Hint::PROGRESS;
@@ -229,7 +247,7 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
         "attachment" => {
             let attachment = record.get("attachment")?;
             let class = text(attachment, "type").unwrap_or_default();
-            if class == "queued_command" {
+            if class == QUEUED {
                 (Role::User, attachment.get("prompt").map(blocks).unwrap_or_default())
             } else {
                 (Role::System, vec![Block::Other { name: class, json: fields::json(attachment) }])
@@ -381,7 +399,7 @@ fn user(top: &Top<'_>) -> (Kind, bool) {
     let is_asked = content
         .is_some_and(|content| matches!(content.kind(), json::Kind::String | json::Kind::Array))
         && ![top.is_meta, top.is_sidechain, top.is_transcript_only].into_iter().any(is_true)
-        && origin.as_deref() != Some("task-notification")
+        && origin.as_deref() != Some(TASK_NOTIFICATION)
         && top.subtype.and_then(Raw::text).as_deref() != Some("note")
         && !is_local
         && !begins(&TOLD);

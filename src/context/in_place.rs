@@ -1,0 +1,360 @@
+//! In place: the messages of an agent that takes a result only where it stands, right behind its call.
+//!
+//! ```text
+//! said   "q"   call a (1)   call b (2)   "more" (1)   result b   result a   call c (3)   "go on"
+//! sent   "q"   "more", call a (1)   ...   call b (2)   result b   "go on"
+//! ```
+//!
+//! Claude Code was asked, with small files made for it:
+//!
+//! - A record whose calls nothing answered goes, with its words, once the conversation went on. It stays in the message at
+//!   the end, and while a turn is under way: where the end is a result, since the user last asked.
+//! - The records of a message (1, 2) stand where the first of them stands, unless the user asked something between, with
+//!   the message's calls last. What the user says right behind a result is part of the answer to a call.
+//! - A result that comes before its call stands behind it. Any other stays only if its call is in the message right before
+//!   it, and nothing has answered that call; a call whose id an earlier one has goes.
+//! - Words of the agent stand where that leaves a message without any.
+//!
+//! Calls without a result that stay get theirs in [`pairing`], as everywhere.
+//!
+//! Invariant: a record is left out or joined, and no word of it changes.
+//!
+//! [`pairing`]: super::pairing
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    context::{Act, Change, Item, Step, pairing::Repaired, turns::absorb},
+    model::{Block, Message, Role},
+};
+
+/// The agent's words where nothing is left of the user's message.
+const NOTHING: &str = "(no content)";
+/// The same where it is the first of all messages.
+const ORPHANED: &str = "[Orphaned tool result removed due to conversation resume]";
+/// The same in the place of an answer.
+const INTERRUPTED: &str = "[Tool use interrupted]";
+
+/// Returns the messages as such an agent sends them, each of them given as one record; counts the results that go.
+pub(super) fn keep(items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Repaired) {
+    let items = leave_unanswered(items, changes);
+    let items = turn_round(items, changes);
+    let items = join(items, changes);
+    leave_misplaced(items, changes)
+}
+
+/// Leaves out the records whose calls nothing answered, where the conversation went on.
+fn leave_unanswered(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
+    let answered: BTreeSet<String> = items.iter().flat_map(results).map(str::to_owned).collect();
+    let is_said = |item: &Item| item.message.role != Role::System;
+    let last = items.iter().rfind(|item| is_said(item));
+    let (from, message) = match last.map(|last| (last.message.role, &last.message.id)) {
+        Some((Role::Assistant, id)) => (items.len(), Some(id.clone())),
+        _ if last.is_some_and(has_result) => {
+            let asked = |item: &Item| item.message.role == Role::User;
+            (items.iter().rposition(asked).unwrap_or(0), None)
+        }
+        _ => (items.len(), None),
+    };
+    let end = items.iter().rposition(is_said);
+    let mut kept = Vec::with_capacity(items.len());
+    for (at, item) in items.into_iter().enumerate() {
+        let is_open = at >= from
+            || Some(at) == end
+            || message.as_ref().is_some_and(|id| id.is_some() && *id == item.message.id);
+        let is_answered = calls(&item).any(|id| answered.contains(id));
+        if is_open || is_answered || calls(&item).next().is_none() {
+            kept.push(item);
+        } else {
+            note(changes, Act::Dropped, &item, "nothing answered its calls, and it went on");
+        }
+    }
+    kept
+}
+
+/// Puts results that came before their calls behind them.
+fn turn_round(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
+    let mut called: BTreeMap<String, usize> = BTreeMap::new();
+    for (at, item) in items.iter().enumerate() {
+        for id in calls(item) {
+            called.entry(id.to_owned()).or_insert(at);
+        }
+    }
+    let mut early: BTreeMap<usize, Vec<Item>> = BTreeMap::new();
+    let mut turned = Vec::with_capacity(items.len());
+    for (at, item) in items.into_iter().enumerate() {
+        let behind = match item.message.blocks.as_slice() {
+            [Block::Result { id, .. }] => called.get(id).copied().filter(|call| *call > at),
+            _ => None,
+        };
+        if let Some(call) = behind {
+            note(changes, Act::Moved, &item, "it came before its call");
+            early.entry(call).or_default().push(item);
+            continue;
+        }
+        turned.push(item);
+        turned.extend(early.remove(&at).unwrap_or_default());
+    }
+    turned
+}
+
+/// Joins the records of each message where the first of them stands, its calls last.
+fn join(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
+    let mut joined: Vec<Item> = Vec::with_capacity(items.len());
+    // The messages that may still go on.
+    let mut open: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut is_asked, mut is_answered) = (false, false);
+    for item in items {
+        match item.message.role {
+            Role::System => {}
+            Role::User | Role::Tool => {
+                is_asked = true;
+                is_answered |= has_result(&item);
+            }
+            Role::Assistant => {
+                if is_asked && !is_answered {
+                    open.clear();
+                }
+                (is_asked, is_answered) = (false, false);
+                let id = item.message.id.clone();
+                let first = id.as_ref().and_then(|id| open.get(id)).copied();
+                if let Some(before) = first.and_then(|first| joined.get_mut(first)) {
+                    absorb(before, item);
+                    continue;
+                }
+                open.extend(id.map(|id| (id, joined.len())));
+            }
+        }
+        joined.push(item);
+    }
+    for item in &mut joined {
+        let is_call = |block: &Block| matches!(block, Block::Call { .. });
+        if !item.message.blocks.is_sorted_by_key(is_call) {
+            item.message.blocks.sort_by_key(is_call);
+            note(changes, Act::Changed, item, "the calls of an answer stand last");
+        }
+    }
+    joined
+}
+
+/// Leaves out calls with the id of an earlier one, and results that do not stand right behind their call's message.
+fn leave_misplaced(items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Repaired) {
+    let mut repaired = Repaired::default();
+    let mut kept: Vec<Item> = Vec::with_capacity(items.len());
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    // The calls of the last answer that nothing has answered; whether an answer came; a message of which nothing is left,
+    // unless another one stands next to it, or the answer to a call
+    // is put there.
+    let mut open: BTreeSet<String> = BTreeSet::new();
+    let mut has_answer = false;
+    let mut emptied: Option<Item> = None;
+    let mut says = false;
+    for mut item in items {
+        match item.message.role {
+            Role::System => {}
+            Role::Assistant => {
+                kept.extend(
+                    emptied
+                        .take()
+                        .filter(|_| !says && open.is_empty())
+                        .map(|item| replaced(item, has_answer)),
+                );
+                (says, has_answer) = (false, true);
+                open.clear();
+                let before = item.message.blocks.len();
+                item.message.blocks.retain(|block| match block {
+                    Block::Call { id, .. } => known.insert(id.clone()) && open.insert(id.clone()),
+                    _ => true,
+                });
+                if item.message.blocks.len() < before {
+                    note(changes, Act::Dropped, &item, "an earlier call has the same id");
+                    if item.message.blocks.is_empty() {
+                        item.message.blocks.push(Block::Text(INTERRUPTED.to_owned()));
+                    }
+                    item.tokens = None;
+                }
+            }
+            Role::User | Role::Tool => {
+                let mut why = None;
+                item.message.blocks.retain(|block| match block {
+                    Block::Result { id, .. } if !open.remove(id) => {
+                        let is_second = known.contains(id);
+                        *(if is_second {
+                            &mut repaired.duplicates
+                        } else {
+                            &mut repaired.orphans
+                        }) += 1;
+                        why = Some(if is_second { LATE } else { ORPHAN });
+                        false
+                    }
+                    _ => true,
+                });
+                if let Some(why) = why {
+                    note(changes, Act::Dropped, &item, why);
+                    item.tokens = None;
+                }
+                if why.is_some() && item.message.blocks.is_empty() {
+                    emptied.get_or_insert(item);
+                    continue;
+                }
+                says = true;
+            }
+        }
+        kept.push(item);
+    }
+    kept.extend(
+        emptied.take().filter(|_| !says && open.is_empty()).map(|item| replaced(item, has_answer)),
+    );
+    (kept, repaired)
+}
+
+/// Returns the agent's words in the place of a message of the user.
+fn replaced(item: Item, has_answer: bool) -> Item {
+    let words = if has_answer { NOTHING } else { ORPHANED };
+    let message = Message {
+        time: item.message.time,
+        ..Message::new(Role::User, vec![Block::Text(words.to_owned())])
+    };
+    Item { message, ..item }
+}
+
+const LATE: &str = "its call is not in the answer right before it, or has another result";
+const ORPHAN: &str = "its call is not in the context";
+
+/// Returns the calls that a message answers.
+fn results(item: &Item) -> impl Iterator<Item = &str> {
+    item.message.blocks.iter().filter_map(|block| match block {
+        Block::Result { id, .. } => Some(id.as_str()),
+        _ => None,
+    })
+}
+
+/// Returns the calls of an answer.
+fn calls(item: &Item) -> impl Iterator<Item = &str> {
+    let is_answer = item.message.role == Role::Assistant;
+    let blocks = item.message.blocks.iter().filter(move |_| is_answer);
+    blocks.filter_map(|block| match block {
+        Block::Call { id, .. } => Some(id.as_str()),
+        _ => None,
+    })
+}
+
+fn has_result(item: &Item) -> bool {
+    item.message.role != Role::Assistant && results(item).next().is_some()
+}
+
+fn note(changes: &mut Vec<Change>, act: Act, item: &Item, why: &str) {
+    let entries = item.entries.clone();
+    changes.push(Change { step: Step::Pairs, act, entries, why: why.to_owned() });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::EntryNumber;
+
+    /// Reads a word for each record: `q` of the user, `=A` a result, `1:said/+A` words and a call of message 1.
+    fn items(said: &str) -> Vec<Item> {
+        let of = |(n, word): (EntryNumber, &str)| {
+            let message = match (word.split_once(':'), word.strip_prefix('=')) {
+                (Some((id, parts)), _) => {
+                    let blocks = parts.split('/').map(|part| match part.strip_prefix('+') {
+                        Some(id) => Block::Call {
+                            id: id.to_owned(),
+                            name: "Read".to_owned(),
+                            input: "{}".to_owned(),
+                            signature: None,
+                        },
+                        None => Block::Text(part.to_owned()),
+                    });
+                    let id = Some(id.to_owned()).filter(|id| !id.is_empty());
+                    Message { id, ..Message::new(Role::Assistant, blocks.collect()) }
+                }
+                (_, Some(id)) => {
+                    let result = Block::answer(id.to_owned(), "out".to_owned(), false);
+                    Message::new(Role::Tool, vec![result])
+                }
+                _ => Message::new(Role::User, vec![Block::Text(word.to_owned())]),
+            };
+            Item::said(message, n)
+        };
+        EntryNumber::FIRST.onwards().zip(said.split(' ')).map(of).collect()
+    }
+
+    fn shown(items: &[Item]) -> String {
+        let block = |block: &Block| match block {
+            Block::Call { id, .. } => format!("+{id}"),
+            Block::Result { id, .. } => format!("={id}"),
+            Block::Text(text) => text.clone(),
+            _ => String::new(),
+        };
+        let item = |item: &Item| {
+            let blocks: Vec<String> = item.message.blocks.iter().map(block).collect();
+            let id = item.message.id.as_ref().map_or(String::new(), |id| format!("{id}:"));
+            id + &blocks.join("/")
+        };
+        items.iter().map(item).collect::<Vec<_>>().join(" ")
+    }
+
+    #[track_caller]
+    fn check(said: &str, expected: &str) {
+        let (kept, _) = keep(items(said), &mut Vec::new());
+        assert_eq!(shown(&kept), expected);
+    }
+
+    #[test]
+    fn a_call_that_nothing_answered_goes_once_the_conversation_went_on() {
+        check("q 1:said 1:+A", "q 1:said/+A");
+        check("q 1:said 1:+A q2", "q 1:said q2");
+        // With the words of its record.
+        check("q 1:said/+A", "q 1:said/+A");
+        check("q 1:said/+A q2", "q q2");
+        check("q 1:said 1:+A 1:+B =A q2", "q 1:said/+A =A q2");
+        check("q 1:+A/+B =A q2", "q 1:+A/+B =A q2");
+        // At the end the last message stays, and behind a result the turn.
+        check("q 1:+A 1:+B", "q 1:+A/+B");
+        check("q 1:+A 2:+B", "q 2:+B");
+        check("q 1:+A 2:+B =B", "q 1:+A 2:+B =B");
+        check("q 1:+A q2 2:+B =B", "q q2 2:+B =B");
+        check("q 1:+A 1:+B =A 2:text", "q 1:+A =A 2:text");
+    }
+
+    #[test]
+    fn the_records_of_a_message_stand_where_its_first_one_does_with_its_calls_last() {
+        check("q 1:one 2:two 1:more 2:end q2", "q 1:one/more 2:two/end q2");
+        check("q 1:+A =A 1:more 1:+B =B 2:end", "q 1:more/+A/+B =A =B 2:end");
+        check("q 1:t1/+A/t2/+B =A =B 2:end", "q 1:t1/t2/+A/+B =A =B 2:end");
+        check("q 1:one q2 1:more q3", "q 1:one q2 1:more q3");
+        // Words behind a result part nothing.
+        check("q 1:+A =A q2 1:+B =B 2:end", "q 1:+A/+B =A q2 =B 2:end");
+        // Records without a message's id are messages of their own.
+        check("q :+A =A :+B =B", "q +A =A +B =B");
+    }
+
+    #[test]
+    fn a_result_stands_right_behind_its_calls_message_or_goes() {
+        check("q 1:+A 2:+B =B =A 3:end", "q 1:+A 2:+B =B 3:end");
+        check("q 1:+A 2:+B 1:+C =A =B =C 3:end", "q 1:+A/+C 2:+B =B 3:end");
+        check("q 1:+A =A 2:+B 1:+C =C =B 3:end", "q 1:+A/+C =A 2:+B =B 3:end");
+        check("q 1:+A q2 =A 3:end", "q 1:+A q2 =A 3:end");
+        check("q =A 1:+A 2:end", "q 1:+A =A 2:end");
+        check("q 1:+A =A =A 2:end", "q 1:+A =A 2:end");
+        check("q 1:said =Z q2 2:end", "q 1:said q2 2:end");
+        check("q =Z 2:end", "q 2:end");
+    }
+
+    #[test]
+    fn the_agents_words_stand_where_nothing_is_left() {
+        check("q 1:+A 2:hm =A 3:end", "q 1:+A 2:hm (no content) 3:end");
+        check("q 1:said =Z 2:end", "q 1:said (no content) 2:end");
+        check("q 1:+A =Z", "q 1:+A");
+        check(
+            "=Z 1:said q 2:end",
+            "[Orphaned tool result removed due to conversation resume] 1:said q 2:end",
+        );
+        check(
+            "q 1:+A =A q2 2:+A =A 3:end",
+            "q 1:+A =A q2 2:[Tool use interrupted] (no content) 3:end",
+        );
+    }
+}
