@@ -23,11 +23,13 @@ JSON: one object a stretch, the newest first, each before its parents
   {\"type\":\"node\", \"node\":N, its place in the list, from 0, \"entry\":ID of its first entry that is part of
    the conversation, \"uuid\":its record's own name or null, \"last\":ID of its last entry, \"kind\":KIND as log has it, \"time\":TIME or null,
    \"words\":the first words, \"entries\":how many it holds, \"cut\":how many of them hide
-   a part of what they stand for, \"parents\":[the nodes it follows],
+   a part of what they stand for, \"cleared\":how often the agent cleared older answers there,
+   \"parents\":[the nodes it follows],
    \"checkpoint\":N that stands before it or null, \"own\":the agent's own number of that, such as kimi:3, or null,
    \"checkpoints\":[{\"checkpoint\":N, \"note\":TEXT or null}] that were put at its end,
    \"branches\":[NAME of those that stand at its end], \"head\":whether the current one does BOOL,
    \"unnamed\":whether it is an end without a branch BOOL,
+   \"sub_agent\":whether a sub-agent works there, in the file of its session BOOL,
    \"aside\":whether no path comes to it, only with --all BOOL,
    \"left\":how the agent left its end for another file (revert, mail, compaction, clear) or null,
    \"to\":the agent's own number to which it went back or null, \"later\":whether it is a note from later BOOL}

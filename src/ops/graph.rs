@@ -1,10 +1,9 @@
 //! The graph of a session: where its paths part, what stands at their ends, and the ends without a name.
 //!
 //! The nodes are the entries on the paths of all branches, on the paths to the leaves of every generation in which a
-//! branch stands, and on those of every other state of a file that was taken in. An entry that several generations hold is
 //! branch stands, and on those of every other state of a file taken in. An entry that several generations hold is
 //! one node; its parents are the entries that stand before it on some path. An agent's compaction into another file is
-//! followed by its summary there. Condensed, a node is a stretch that begins with a turn, a boundary, a note or behind a fork:
+//! followed by its summary there, and a call by the sub-agent in the same file. Condensed, a node is a stretch that begins with a turn, a boundary, a note or behind a fork:
 //! ```text
 //! entries   u1 a1 t1 r1 u2 a2        nodes   u1 (4 entries) - u2 (2 entries)
 //!                    \ u3                                   \ u3
@@ -80,11 +79,12 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
     let stretches = stretches(&web, &view, &replays, all, ends)?;
     let mut facts = Facts::read(archive, session, &stretches, &damages)?;
     let nodes = stretches.into_iter().enumerate().map(|(node, stretch)| {
-        let Stretch { said: first, last, entries, cut, parents, is_leaf, .. } = stretch;
+        let Stretch { said: first, last, entries, cut, cleared, parents, is_leaf, .. } = stretch;
         let branches = heads.get(&last).cloned().unwrap_or_default();
         let record = view.record(first)?;
         let checkpoint = places.before(&view, first)?;
         let said = facts.said.remove(&first).unwrap_or_default();
+        let is_sub_agent = session.format.is_of_sub_agent(&record);
         Ok(GraphNode {
             node,
             id: facts.id(first)?,
@@ -97,6 +97,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             is_from_later: record.kind == Kind::Note && said.is_from_later,
             entries,
             cut,
+            cleared,
             parents,
             checkpoint: checkpoint.map(|checkpoint| checkpoint.n),
             own: checkpoint.and_then(|found| checkpoints::own_selector(session, found)),
@@ -106,8 +107,10 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             is_aside: asides.contains(&first),
             is_unnamed: is_leaf
                 && branches.is_empty()
+                && !is_sub_agent
                 && !is_aside(record.kind)
                 && !asides.contains(&first),
+            is_sub_agent,
             branches,
         })
     });
@@ -245,6 +248,10 @@ fn gather<'a>(
     let pairs = paths.iter().flat_map(|path| path.iter().zip(path.iter().skip(1)));
     let mut edges: Vec<(EntryNumber, EntryNumber)> =
         pairs.map(|(above, entry)| (*entry, *above)).collect();
+    for &first in paths.iter().filter_map(|path| path.first()) {
+        let caller = session.format.caller(&view, first)?;
+        edges.extend(caller.filter(|caller| known.contains(caller)).map(|caller| (first, caller)));
+    }
     let followed: BTreeSet<EntryNumber> = states.followed.iter().map(|(entry, _)| *entry).collect();
     edges.retain(|(child, _)| !followed.contains(child));
     edges.extend(states.followed.iter().filter(|(child, _)| known.contains(child)));

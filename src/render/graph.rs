@@ -82,7 +82,11 @@ fn message(
         before.push((Label::Checkpoint, safe::line(own).into_owned()));
     }
     before.push((Label::Id, format!("{:.8}", node.id)));
+    if node.is_sub_agent {
+        before.push((Label::Dim, "sub-agent:".to_owned()));
+    }
     match node.kind {
+        Kind::Note if node.is_sub_agent => {}
         Kind::User => {}
         Kind::Note if node.is_from_later => before.push((Label::Note, "from later:".to_owned())),
         kind => before.push((conversation::label(kind), format!("{}:", kind.as_str()))),
@@ -93,6 +97,11 @@ fn message(
     }
     if node.cut > 0 {
         after.push((Label::Note, format!("{} cut", node.cut)));
+    }
+    if node.cleared > 0 {
+        let times =
+            if node.cleared > 1 { format!(" {} times", node.cleared) } else { String::new() };
+        after.push((Label::Boundary, format!("answers cleared{times}")));
     }
     for mark in &node.marks {
         let note = mark

@@ -36,6 +36,8 @@ pub struct GraphNode {
     pub entries: u64,
     /// How many of them hide a part of their origins.
     pub cut: u64,
+    /// How many times the agent cleared older answers of tools in it.
+    pub cleared: u64,
     /// The nodes that it follows, by their places in the list.
     pub parents: Vec<usize>,
     /// The checkpoint that stands before it.
@@ -50,6 +52,8 @@ pub struct GraphNode {
     pub is_head: bool,
     /// Whether nothing follows it and no branch stands at its end.
     pub is_unnamed: bool,
+    /// Whether a sub-agent works there, in the file of its session.
+    pub is_sub_agent: bool,
     /// How the agent left its end for another state of its file.
     pub left: Option<Departure>,
     /// Whether no path comes to it, not even that of an end that was left: a command's talk, or a record that another
@@ -86,6 +90,7 @@ report!(GraphNode, "node", |it| {
     words: it.words,
     entries: it.entries,
     cut: it.cut,
+    cleared: it.cleared,
     parents: it.parents,
     checkpoint: it.checkpoint,
     own: it.own,
@@ -93,6 +98,7 @@ report!(GraphNode, "node", |it| {
     branches: it.branches,
     head: it.is_head,
     unnamed: it.is_unnamed,
+    sub_agent: it.is_sub_agent,
     aside: it.is_aside,
     left: it.left.as_ref().map(Departure::as_str),
     to: it.left.as_ref().and_then(Departure::own),

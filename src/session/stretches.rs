@@ -14,6 +14,8 @@ pub(crate) struct Stretch {
     pub(crate) last: EntryNumber,
     pub(crate) entries: u64,
     pub(crate) cut: u64,
+    /// How many times the agent cleared older answers of tools there.
+    pub(crate) cleared: u64,
     pub(crate) parents: Vec<usize>,
     pub(crate) is_leaf: bool,
     /// Whether it tells the model nothing.
@@ -33,7 +35,9 @@ pub(crate) fn stretches(
     let mut stretches: Vec<Stretch> = Vec::new();
     for &index in web.order.iter().rev() {
         let entry = web.nodes[index];
-        let kind = view.record(entry)?.kind;
+        let record = view.record(entry)?;
+        let kind = record.kind;
+        let cleared = u64::from(view.format().clears(&record));
         let begins = all || matches!(kind, Kind::User | Kind::Boundary | Kind::Note);
         let is_end = |index: usize| ends(web.nodes[index]);
         // A record that tells nothing, behind an end, goes with it and does not become the end of the stretch.
@@ -54,6 +58,7 @@ pub(crate) fn stretches(
             stretch.entries += 1;
             stretch.is_bare &= is_bare(kind);
             stretch.cut += u64::from(replays.cut.contains(&entry));
+            stretch.cleared += cleared;
             if !is_aside(kind) && is_aside(view.record(stretch.said)?.kind) {
                 stretch.said = entry;
             }
@@ -65,6 +70,7 @@ pub(crate) fn stretches(
             last: entry,
             entries: 1,
             cut: u64::from(replays.cut.contains(&entry)),
+            cleared,
             parents,
             is_leaf,
             is_bare: is_bare(kind) && !all,
@@ -103,9 +109,10 @@ fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(Entr
         for parent in std::mem::take(&mut stretches[n].parents) {
             let folded = &mut stretches[parent];
             if children[parent] == 1 && folded.is_bare && !ends(folded.last) {
-                let entries = folded.entries;
+                let (entries, cleared) = (folded.entries, folded.cleared);
                 parents.append(&mut folded.parents);
                 stretches[n].entries += entries;
+                stretches[n].cleared += cleared;
                 into[parent] = n;
             } else {
                 parents.push(parent);
@@ -152,7 +159,8 @@ mod tests {
                 let parents = parents.iter().copied().filter(|parent| *parent < n).collect();
                 let n = EntryNumber::new(n as u64);
                 let is_bare = *is_bare;
-                Stretch { said: n, last: n, entries: 1, cut: 0, parents, is_leaf: false, is_bare }
+                let (entries, cut, cleared, is_leaf) = (1, 0, 0, false);
+                Stretch { said: n, last: n, entries, cut, cleared, parents, is_leaf, is_bare }
             };
             let before: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
             let mut after: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
@@ -191,6 +199,7 @@ mod tests {
             last: EntryNumber::default(),
             entries: 1,
             cut: 0,
+            cleared: 0,
             parents,
             is_leaf: false,
             is_bare: true,

@@ -31,12 +31,13 @@ mod chain;
 mod leaves;
 mod read;
 mod sent;
+mod side;
 mod ties;
 mod write;
 
 use crate::{
     json::Raw,
-    model::{EntryNumber, Kind, Message, Tie},
+    model::{EntryNumber, Kind, Message, Record, Tie},
     wire::{
         Answers, Back, Draft, Earlier, Envelope, Failure, Folder, Graph, Identify, Interface,
         Invalid, Layout, Nearby, Path, Paths, Read, Setting, Traits, Walk, Write,
@@ -175,6 +176,22 @@ impl Walk for Claude {
 
     fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
         leaves::leaves(graph)
+    }
+
+    fn caller(
+        &self,
+        graph: &dyn Graph,
+        entry: EntryNumber,
+    ) -> Result<Option<EntryNumber>, Failure> {
+        side::caller(graph, entry)
+    }
+
+    fn is_of_sub_agent(&self, record: &Record) -> bool {
+        read::Hint::of(record).has(read::Hint::SIDE)
+    }
+
+    fn clears(&self, record: &Record) -> bool {
+        record.kind == Kind::System && read::Hint::of(record).has(read::Hint::CLEARS)
     }
 }
 

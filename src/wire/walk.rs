@@ -41,6 +41,25 @@ pub trait Walk {
         false
     }
 
+    /// Returns the entry that called a sub-agent whose first record stands at an entry, if that is in the same file.
+    fn caller(
+        &self,
+        _graph: &dyn Graph,
+        _entry: EntryNumber,
+    ) -> Result<Option<EntryNumber>, Failure> {
+        Ok(None)
+    }
+
+    /// Returns whether a record belongs to a sub-agent that works in its session's own file.
+    fn is_of_sub_agent(&self, _record: &Record) -> bool {
+        false
+    }
+
+    /// Returns whether the agent cleared older answers of tools where a record stands; the conversation goes on over it.
+    fn clears(&self, _record: &Record) -> bool {
+        false
+    }
+
     /// Returns how the agent left a state of its file for the next one.
     fn departure(&self, _old: &dyn Graph, _next: &dyn Graph) -> Result<Option<Departure>, Failure> {
         Ok(None)

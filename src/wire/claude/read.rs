@@ -48,6 +48,8 @@ impl Hint {
     pub(super) const UNSENT: u8 = 8;
     /// Its tags are an anchor and the two ends of the kept messages.
     pub(super) const SEGMENT: u8 = 16;
+    /// The program cleared older answers of tools here; of words of the program, where no boundary has tags.
+    pub(super) const CLEARS: u8 = 16;
     /// The model sees it, although its kind does not say so.
     pub(super) const SENT: u8 = 32;
     /// No head stands here and nothing is mended by it.
@@ -201,8 +203,10 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
             Kind::Boundary
         }
         "system" => {
-            if subtype.as_deref() == Some("local_command") {
-                hint.flags |= Hint::SENT | Hint::LOCAL;
+            match subtype.as_deref() {
+                Some("local_command") => hint.flags |= Hint::SENT | Hint::LOCAL,
+                Some("microcompact_boundary") => hint.flags |= Hint::CLEARS,
+                _ => {}
             }
             Kind::System
         }

@@ -6,6 +6,7 @@ mod audit;
 mod backup;
 mod branch;
 mod checkpoint;
+mod claude;
 mod compact;
 mod context;
 mod cut;

@@ -1,0 +1,103 @@
+//! Claude Code's sessions as people see them: sub-agents in the file of their session, cleared answers.
+
+use std::fs;
+use std::path::PathBuf;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use super::json;
+use crate::env::TestEnv;
+
+const SESSION: &str = "3d1c5a70-6b2e-4c1f-9a44-0c8f5b7a1e21";
+
+fn link(n: u64, parent: Option<u64>, class: &str, content: &Value) -> Value {
+    let name = |n: u64| format!("00000000-0000-4000-8000-{n:012}");
+    json!({
+        "parentUuid": parent.map(name), "isSidechain": false, "type": class, "userType": "external",
+        "message": { "role": class, "id": format!("m{n}"), "content": content }, "uuid": name(n),
+        "timestamp": format!("2026-01-01T00:00:{n:02}.000Z"), "cwd": "/work", "sessionId": SESSION,
+        "version": "1.0.98",
+    })
+}
+
+fn with(mut record: Value, key: &str, value: Value) -> Value {
+    record[key] = value;
+    record
+}
+
+fn file(env: &TestEnv, records: &[Value]) -> PathBuf {
+    let path = env.project().join(format!("{SESSION}.jsonl"));
+    let lines: Vec<String> = records.iter().map(|record| format!("{record}\n")).collect();
+    fs::write(&path, lines.concat()).unwrap();
+    path
+}
+
+fn task(id: &str, prompt: &str) -> Value {
+    json!([{ "type": "tool_use", "id": id, "name": "Task", "input": { "description": "d", "prompt": prompt } }])
+}
+
+fn done(id: &str) -> Value {
+    json!([{ "type": "tool_result", "tool_use_id": id, "content": "done" }])
+}
+
+#[test]
+fn a_sub_agent_in_the_file_of_its_session_hangs_on_its_call() {
+    let env = TestEnv::new();
+    let side = |n, parent, class, words: &str| {
+        with(link(n, parent, class, &json!(words)), "isSidechain", json!(true))
+    };
+    let path = file(
+        &env,
+        &[
+            link(1, None, "user", &json!("Build a boat.")),
+            link(2, Some(1), "assistant", &task("t1", "Find wood.")),
+            link(3, Some(2), "assistant", &task("t2", "Find steel.")),
+            side(4, None, "user", "Find steel."),
+            side(5, None, "user", "Find wood."),
+            side(6, Some(4), "assistant", "Steel is in the yard."),
+            side(7, Some(5), "assistant", "Wood is in the shed."),
+            link(8, Some(3), "user", &done("t1")),
+            link(9, Some(8), "user", &done("t2")),
+            link(10, Some(9), "assistant", &json!("Both are found.")),
+        ],
+    );
+    let path = path.to_str().unwrap();
+    assert_snapshot!(env.run(&["graph", path]).success().stdout, @r#"
+    ◉  21199875  result:  done  (3 entries)  [main]  HEAD
+    │ ○  acaad950  sub-agent:  Find wood.  (2 entries)
+    │ │ ○  0762d310  sub-agent:  Find steel.  (2 entries)
+    ├───╯
+    ○ │  7c17691f  assistant:  Task {"description":"d","prompt":"Find steel."}
+    ├─╯
+    ○  @0  02127b88  Build a boat.  (2 entries)
+    "#);
+    let nodes = env.run(&["graph", "--json", path]).success().stdout;
+    let nodes: Vec<Value> = nodes.lines().map(json).collect();
+    assert_eq!(nodes.iter().filter(|node| node["sub_agent"] == true).count(), 2);
+    assert!(nodes.iter().all(|node| node["unnamed"] == false));
+}
+
+#[test]
+fn where_the_program_cleared_answers_is_told_and_changes_nothing_else() {
+    let env = TestEnv::new();
+    let cleared = with(
+        with(link(4, Some(3), "system", &json!("")), "subtype", json!("microcompact_boundary")),
+        "microcompactMetadata",
+        json!({ "trigger": "auto", "preTokens": 900, "tokensSaved": 300, "compactedToolIds": ["t1"] }),
+    );
+    let path = file(
+        &env,
+        &[
+            link(1, None, "user", &json!("Build a boat.")),
+            link(2, Some(1), "assistant", &task("t1", "Find wood.")),
+            link(3, Some(2), "user", &done("t1")),
+            cleared,
+            link(5, Some(4), "assistant", &json!("It floats.")),
+        ],
+    );
+    let path = path.to_str().unwrap();
+    assert_snapshot!(env.run(&["graph", path]).success().stdout, @"◉  @0  02127b88  Build a boat.  (5 entries)  answers cleared  [main]  HEAD");
+    let context = env.run(&["context", "--json", path]).success().stdout;
+    assert_eq!(json(context.lines().next().unwrap())["messages"], 4);
+}
