@@ -125,7 +125,7 @@ impl TieKind {
 /// The card of a session: the values that lists show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Card {
-    /// The first words of the first turn.
+    /// The user's title, else the agent's, else the first words of the first turn.
     pub title: Option<String>,
     /// The folder in which the session works.
     pub folder: Option<String>,

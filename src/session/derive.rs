@@ -10,7 +10,7 @@ use crate::{
     },
     session::SessionError,
     store::{SessionKey, Store},
-    wire::{Envelope, Format, Graph, Link},
+    wire::{Envelope, Format, Graph, Link, Titled},
 };
 
 /// How many characters of the first turn a title has at most.
@@ -128,6 +128,45 @@ pub(crate) fn see_operation(card: &mut Card, operation: &Operation, format: &dyn
     }
     if let Some(step) = &operation.facts.hidden {
         card.hidden = step.to.is_some();
+    }
+}
+
+/// The titles that records give a session: the user's goes before the agent's, that before a summary, the newest of each.
+#[derive(Default)]
+pub(crate) struct Titles {
+    found: Vec<(Titled, String)>,
+}
+
+impl Titles {
+    /// Takes in the title that a record gives, if it gives one.
+    pub(crate) fn see(
+        &mut self,
+        titled: Option<Titled>,
+        record: Option<Raw<'_>>,
+        format: &dyn Format,
+    ) {
+        let given = record.and_then(|record| title(&format.title(record)?));
+        self.found.extend(titled.zip(given));
+    }
+
+    /// Returns the title that counts; `has` tells whether the session has a record of a name.
+    pub(crate) fn best(
+        self,
+        mut has: impl FnMut(NameTag) -> Result<bool, SessionError>,
+    ) -> Result<Option<(Titled, String)>, SessionError> {
+        let mut found = self.found;
+        // Of one rank the last one stays last.
+        found.sort_by_key(|(titled, _)| titled.rank());
+        while let Some((titled, words)) = found.pop() {
+            let counts = match titled {
+                Titled::Summary(leaf) => has(leaf)?,
+                Titled::Agent | Titled::User => true,
+            };
+            if counts {
+                return Ok(Some((titled, words)));
+            }
+        }
+        Ok(None)
     }
 }
 

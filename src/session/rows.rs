@@ -8,7 +8,10 @@ use crate::{
         Bulk, Card, EntryNumber, GenerationNumber, Kind, NameTag, Operation, OperationNumber,
         Parent, Position, Record, Run, State, Tagged, Tie,
     },
-    session::{Deriver, Session, SessionError, View, derive},
+    session::{
+        Deriver, Session, SessionError, View,
+        derive::{self, Titles},
+    },
     store::{Derived, Store, StoreError},
     wire::{Envelope, TIED},
 };
@@ -27,6 +30,7 @@ pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, S
     })?;
     let before = befores(store, session, state.entries())?;
     let mut deriver = Deriver::default();
+    let mut titles = Titles::default();
     let mut failed = None;
     for batch in EntryNumber::batches(EntryNumber::FIRST..state.next_entry(), BATCH) {
         let entries: Vec<EntryNumber> = EntryNumber::each(batch).collect();
@@ -44,7 +48,12 @@ pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, S
             let previous = n.index().and_then(|index| before.get(index).copied().flatten());
             let added = deriver.add(n, envelope, previous, None);
             failed = failed.take().or(added.err());
+            let titled = deriver.records.last().and_then(|record| session.format.titles(record));
+            titles.see(titled, record, session.format);
         })?;
+    }
+    if let Some((_, title)) = titles.best(|name| Ok(deriver.named(name, None)?.is_some()))? {
+        card.title = Some(title);
     }
     match failed {
         Some(error) => Err(error),

@@ -40,7 +40,7 @@ use crate::{
     model::{EntryNumber, Kind, Message, Record, Tie},
     wire::{
         Answers, Back, Draft, Earlier, Envelope, Failure, Folder, Graph, Identify, Interface,
-        Invalid, Layout, Nearby, Path, Paths, Read, Setting, Traits, Walk, Write,
+        Invalid, Layout, Nearby, Path, Paths, Read, Setting, Titled, Traits, Walk, Write,
         compaction::{Compaction, Lines},
         fields::text,
     },
@@ -141,6 +141,14 @@ impl Read for Claude {
 
     fn sent(&self, record: Raw<'_>) -> Vec<Message> {
         sent::message(record).into_iter().collect()
+    }
+
+    fn titles(&self, record: &Record) -> Option<Titled> {
+        read::titles(record)
+    }
+
+    fn title(&self, record: Raw<'_>) -> Option<String> {
+        read::title(record)
     }
 
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {

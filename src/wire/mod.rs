@@ -46,7 +46,7 @@ pub use kimi::Kimi;
 pub use layout::{Base, FileName, Layout, Shelf};
 pub use native::Native;
 pub use pi::Pi;
-pub use read::{Envelope, Link, Read, Telling, Told};
+pub use read::{Envelope, Link, Read, Telling, Titled, Told};
 pub use traits::{Folder, Interface, Lock, Nearby, Traits};
 pub use walk::{Departure, Path, Paths, Repair, Walk, added};
 pub use write::{Back, Draft, Invalid, Setting, Speaker, Write};

@@ -42,6 +42,16 @@ pub trait Read {
         None
     }
 
+    /// Returns by whom a title is that a record gives its session; [`Read::title`] returns it.
+    fn titles(&self, _record: &Record) -> Option<Titled> {
+        None
+    }
+
+    /// Returns the title that a record gives its session.
+    fn title(&self, _record: Raw<'_>) -> Option<String> {
+        None
+    }
+
     /// Returns the kind of fact that a record may tell of the session's model; [`Read::told`] returns the fact.
     fn tells(&self, _record: &Record) -> Option<Telling> {
         None
@@ -88,6 +98,28 @@ impl Envelope {
     /// Returns the tag of the name.
     pub fn tag(&self) -> Option<NameTag> {
         self.name.as_deref().map(NameTag::of)
+    }
+}
+
+/// By whom a session's title is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Titled {
+    /// It sums up the conversation that ends at the record of this name, which may be another session's.
+    Summary(NameTag),
+    /// The agent made it.
+    Agent,
+    /// The user gave it.
+    User,
+}
+
+impl Titled {
+    /// Returns its rank: a title goes before those of lower ranks.
+    pub fn rank(self) -> u8 {
+        match self {
+            Self::Summary(_) => 0,
+            Self::Agent => 1,
+            Self::User => 2,
+        }
     }
 }
 

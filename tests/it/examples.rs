@@ -146,7 +146,7 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     The beans flower. Write me a plan for the whole week.
     ");
     assert_snapshot!(env.run(&["revert", "1", "-s", "7c2a"]), @r"
-    Session 7c2a51de  Which beds need water today? The notes are in beds.…  (claude)
+    Session 7c2a51de  Watering the beds  (claude)
     main is back at checkpoint 1
     The old end is kept as branch main.1, with 20 entries that came after
     ------- stderr -------

@@ -8,9 +8,14 @@ use crate::{
     json::Raw,
     live,
     model::{
-        Card, Command, GenerationNumber, Move, Operation, Position, Record, Tagged, Text, Tie,
+        Card, Command, EntryNumber, GenerationNumber, Move, NameTag, Operation, Position, Record,
+        Tagged, Text, Tie,
     },
-    session::{Session, derive, plan::branch_text},
+    session::{
+        Session,
+        derive::{self, Titles},
+        plan::branch_text,
+    },
     store::{Commit, SessionKey, StoreError},
     sync::{
         Notice, Outcome, SyncError, beside,
@@ -19,8 +24,11 @@ use crate::{
         follow::Step,
         listing,
     },
-    wire::TIED,
+    wire::{TIED, Titled},
 };
+
+/// How many records are read at a time.
+const BATCH: usize = 1024;
 
 impl Change<'_> {
     /// Commits the changes that were gathered so far as an operation of its own, and goes on with the next one.
@@ -189,13 +197,45 @@ impl Change<'_> {
             None => Card::default(),
         };
         derive::see_operation(&mut card, operation, self.before.format);
+        let mut titles = Titles::default();
         for (record, line) in records.iter().zip(&self.lines) {
-            // Only a card that lacks words needs the line itself.
-            let raw = (card.title.is_none() || card.folder.is_none())
+            let titled = self.before.format.titles(record);
+            // Only a card that lacks words, and a title, need the line itself.
+            let raw = (card.title.is_none() || card.folder.is_none() || titled.is_some())
                 .then(|| Raw::object(line.bytes()))
                 .flatten();
             derive::see_entry(&mut card, record.kind, record.time, raw, self.before.format);
+            titles.see(titled, raw, self.before.format);
+        }
+        let has = |name: NameTag| {
+            let is_new = records.iter().any(|record| record.name == Some(name));
+            let Some(session) = &self.before.session else { return Ok(is_new) };
+            let store = &self.before.archive.store;
+            Ok(is_new || !store.named(session.key, name, name)?.is_empty())
+        };
+        if let Some((titled, title)) = titles.best(has)?
+            && card.title.as_ref() != Some(&title)
+            && !self.has_better(titled)?
+        {
+            card.title = Some(title);
         }
         Ok(card)
+    }
+
+    /// Returns whether the session has a title already that goes before one.
+    fn has_better(&self, than: Titled) -> Result<bool, SyncError> {
+        let Some(session) = &self.before.session else { return Ok(false) };
+        if than == Titled::User {
+            return Ok(false);
+        }
+        let entries = EntryNumber::FIRST..self.before.state.next_entry();
+        for batch in EntryNumber::batches(entries, BATCH) {
+            let records = self.before.archive.store.records(session.key, batch)?;
+            let mut titles = records.iter().filter_map(|record| self.before.format.titles(record));
+            if titles.any(|titled| titled.rank() > than.rank()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     json::{self, Raw},
     model::{Block, Kind, Message, NameTag, Record, Role, Stop},
     wire::{
-        Answer, Answers, Earlier, Envelope, How, Link, Piece,
+        Answer, Answers, Earlier, Envelope, How, Link, Piece, Titled,
         answers::{between, parts, strings},
         anthropic,
         fields::{self, moment, shown, string, text},
@@ -50,6 +50,8 @@ impl Hint {
     pub(super) const SEGMENT: u8 = 16;
     /// The program cleared older answers of tools here; of words of the program, where no boundary has tags.
     pub(super) const CLEARS: u8 = 16;
+    /// It gives a title, of the user's if it is explicit, and sums up if it has a tag; it is no link and no pin.
+    pub(super) const TITLE: u8 = 16;
     /// The model sees it, although its kind does not say so.
     pub(super) const SENT: u8 = 32;
     /// No head stands here and nothing is mended by it.
@@ -164,8 +166,17 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
     let mut hint = Hint::default();
     let is_link = matches!(&*class, "user" | "assistant" | "system" | "attachment" | "progress");
     if !is_link || name.is_none() {
-        if class == "last-prompt" {
-            pin(record, &mut hint);
+        match &*class {
+            "last-prompt" => pin(record, &mut hint),
+            "custom-title" => hint.flags |= Hint::TITLE | Hint::EXPLICIT,
+            "ai-title" => hint.flags |= Hint::TITLE,
+            "summary" => {
+                if let Some(leaf) = tag(record.get("leafUuid")) {
+                    hint.flags |= Hint::TITLE;
+                    hint.tags.push(leaf);
+                }
+            }
+            _ => {}
         }
         return Envelope { kind: Kind::Meta, name, parent: Link::Root, time, hint: hint.bytes() };
     }
@@ -227,6 +238,30 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
         time,
         hint: hint.bytes(),
     }
+}
+
+/// Returns by whom a title is that a record gives.
+pub(super) fn titles(record: &Record) -> Option<Titled> {
+    let hint = Hint::of(record);
+    let is_title = record.kind == Kind::Meta && !hint.has(Hint::CHAIN) && hint.has(Hint::TITLE);
+    is_title.then(|| match hint.tags.first() {
+        Some(leaf) => Titled::Summary(*leaf),
+        None if hint.has(Hint::EXPLICIT) => Titled::User,
+        None => Titled::Agent,
+    })
+}
+
+/// Returns the title that a record gives.
+pub(super) fn title(record: Raw<'_>) -> Option<String> {
+    text(
+        record,
+        match text(record, "type")?.as_str() {
+            "custom-title" => "customTitle",
+            "ai-title" => "aiTitle",
+            "summary" => "summary",
+            _ => return None,
+        },
+    )
 }
 
 /// Returns the message of a record, if it is part of the conversation.

@@ -1,4 +1,4 @@
-//! Claude Code's sessions as people see them: sub-agents in the file of their session, cleared answers.
+//! Claude Code's sessions as people see them: titles, sub-agents in the file of their session, cleared answers.
 
 use std::fs;
 use std::path::PathBuf;
@@ -100,4 +100,41 @@ fn where_the_program_cleared_answers_is_told_and_changes_nothing_else() {
     assert_snapshot!(env.run(&["graph", path]).success().stdout, @"◉  @0  02127b88  Build a boat.  (5 entries)  answers cleared  [main]  HEAD");
     let context = env.run(&["context", "--json", path]).success().stdout;
     assert_eq!(json(context.lines().next().unwrap())["messages"], 4);
+}
+
+#[test]
+fn the_users_title_goes_before_the_agents_and_that_before_a_summary() {
+    let asked = link(1, None, "user", &json!("Build a boat."));
+    let leaf = "00000000-0000-4000-8000-000000000001";
+    let summary =
+        |words: &str, leaf: &str| json!({ "type": "summary", "summary": words, "leafUuid": leaf });
+    let made = |words: &str| json!({ "type": "ai-title", "aiTitle": words, "sessionId": SESSION });
+    let given =
+        |words: &str| json!({ "type": "custom-title", "customTitle": words, "sessionId": SESSION });
+    // At once, and record by record.
+    let check = |records: &[Value], expected: &str| {
+        let env = TestEnv::new();
+        let path = file(&env, records);
+        let title = || {
+            let listed = env.run(&["sessions", "--json"]).success().stdout;
+            json(listed.lines().next().unwrap())["title"].as_str().unwrap().to_owned()
+        };
+        env.run(&["import", path.to_str().unwrap()]).success();
+        assert_eq!(title(), expected);
+        let env = TestEnv::new();
+        for end in records.len().min(2)..=records.len() {
+            let path = file(&env, &records[..end]);
+            env.run(&["import", path.to_str().unwrap()]).success();
+        }
+        let listed = env.run(&["sessions", "--json"]).success().stdout;
+        assert_eq!(json(listed.lines().next().unwrap())["title"], expected);
+        env.run(&["verify"]).success();
+    };
+    check(std::slice::from_ref(&asked), "Build a boat.");
+    check(&[asked.clone(), summary("Of another", "elsewhere")], "Build a boat.");
+    check(&[asked.clone(), summary("Boats", leaf)], "Boats");
+    check(&[asked.clone(), summary("Boats", leaf), summary("Of another", "elsewhere")], "Boats");
+    check(&[asked.clone(), made("Boat"), summary("Boats", leaf), made("A boat")], "A boat");
+    check(&[made("Boat"), asked.clone(), given("Ark"), made("A boat")], "Ark");
+    check(&[asked, given("Ark"), made("Boat"), given("The ark"), made("A boat")], "The ark");
 }

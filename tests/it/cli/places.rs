@@ -269,13 +269,13 @@ fn ids_that_two_formats_share_are_told_apart_by_the_format() {
     ------- stderr -------
     error: "e572dff8-2304-400b-856a-555ac3a4558d" matches 2 sessions
     hint: type more of one of these
-    hint: claude:e572dff8-2304-400b-856a-555ac3a4558d  Which beds need water today? The notes are in beds.md, the r  (claude, 2026-08-20 09:02)
+    hint: claude:e572dff8-2304-400b-856a-555ac3a4558d  Watering the beds  (claude, 2026-08-20 09:02)
     hint: native:e572dff8-2304-400b-856a-555ac3a4558d  Why does the build fail?  (native, 2001-02-03 04:05)
     [exit status: 2]
     "#);
     let said = env.run(&["checkpoint", &format!("claude:{}", &id[..8])]).success().to_string();
     assert!(said.contains(&format!("-s claude:{id}\n")), "{said}");
-    assert!(said.starts_with(&format!("Session claude:{id}  Which beds")), "{said}");
+    assert!(said.starts_with(&format!("Session claude:{id}  Watering")), "{said}");
     assert!(said.lines().next().unwrap().chars().count() <= 80, "{said}");
     env.run(&["log", &format!("native:{}", &id[..8])]).success();
 }
