@@ -189,6 +189,10 @@ impl LeftOut {
     fn tell(&mut self, output: &mut Output, skipped: &Skipped) {
         let why = &skipped.why;
         let is_unrelated = !skipped.asked && matches!(why, Why::NoFormat | Why::Beside(_));
+        // The store holds what these do.
+        if matches!(why, Why::Aside) && !self.verbose {
+            return;
+        }
         if skipped.asked || matches!(why, Why::Unreadable(_) | Why::Lines(_)) {
             self.failed += 1;
         }
@@ -233,7 +237,6 @@ fn reason(why: &Why) -> &'static str {
     match why {
         Why::Link => "links",
         Why::Twice => "met before",
-        Why::Aside => "set aside here",
         Why::Special => "pipes, sockets and devices",
         Why::Unreadable(_) | Why::Lines(_) => "unreadable",
         _ => "left alone",
