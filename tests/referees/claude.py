@@ -1,4 +1,7 @@
-"""claude.py PROGRAM FILE: resumes a copy of a session file in Claude Code, and prints what it sends."""
+"""claude.py PROGRAM FILE [AFTER]: resumes a copy of a session file in Claude Code, and prints what it sends.
+
+AFTER is where the copy is put as the program leaves it, with its own records at the end.
+"""
 
 import collections
 import json
@@ -18,13 +21,14 @@ def session(path):
     return named.most_common(1)[0][0] if named else "5e555e55-0000-4000-8000-000000000001"
 
 
-def main(program, path):
+def main(program, path, after=None):
     agent.raise_loopback()
     with agent.home() as folder, Model() as model:
         kept, name = os.path.join(folder, "home", ".claude"), session(path)
         project = re.sub("[^A-Za-z0-9]", "-", os.path.join(folder, "project"))
         os.makedirs(os.path.join(kept, "projects", project))
-        shutil.copy(path, os.path.join(kept, "projects", project, f"{name}.jsonl"))
+        live = os.path.join(kept, "projects", project, f"{name}.jsonl")
+        shutil.copy(path, live)
         with open(os.path.join(folder, "home", ".claude.json"), "w", encoding="utf-8") as settings:
             json.dump({"hasCompletedOnboarding": True, "projects": {}}, settings)
         agent.run(
@@ -34,6 +38,9 @@ def main(program, path):
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "IS_SANDBOX": "1",
             },
         )
+        if after:
+            with open(live, "rb") as left, open(after, "ab") as file:
+                file.write(left.read()[os.path.getsize(after):])
         sent = [body.get("messages", []) for asked, body in model.asked if asked.endswith("/messages")]
     # It asks for other things too, such as a title.
     sent = max((m for m in sent if parts.PROMPT in json.dumps(m)), key=len, default=None)

@@ -1,8 +1,9 @@
-"""play.py [--all] [--seconds N] [--corpus DIR] AGENT=PROGRAM..: has undertext change copies of session files, has each agent
+"""play.py [--all] [--seconds N] [--some N] [--corpus DIR] AGENT=PROGRAM..: has undertext change copies of session files, has each agent
 resume them, and compares what the agent sends with what `undertext context` shows.
 
 AGENT is claude or codex with its program, pi with the folder it is installed in, or kimi with the Python that has it.
-UNDERTEXT names the program that is judged. Prints a table for each agent and verb, and exits with 1 when something that is
+UNDERTEXT names the program that is judged. Each file plays PLAYS, N of the pairs of verbs, and N of the plays in which the
+agent writes too, so that the files together play them all. Prints a table for each agent and verb, and exits with 1 when something that is
 not in known.txt disagrees, or when an agent compared too little.
 """
 
@@ -40,12 +41,18 @@ NOTE = "Look at the tests first."
 # Each line is one copy of a file, changed step by step.
 PLAYS = [
     ["append"],
+    ["branch", "append"],
     ["revert", "undo", "redo"],
     ["switch"],
     ["truncate", "undo"],
     ["compact", "undo"],
     ["clear", "undo"],
 ]
+VERBS = ["append", "revert", "switch", "truncate", "compact", "clear"]
+PAIRS = [list(pair) for pair in itertools.product(VERBS, repeat=2)]
+# The agents whose referee lets them go on by themselves, and plays in which they do.
+WRITERS = ["claude"]
+WROTE = [play for verb in VERBS for play in (["wrote", verb, "undo"], [verb, "wrote", "undo"])]
 # How many comparisons must agree at the least, and how long an agent may take for one.
 LEAST = 4
 SECONDS = 45
@@ -62,7 +69,8 @@ class Nothing(Exception):
 class Session:
     """A copy of a session file that a store of its own follows."""
 
-    def __init__(self, folder, source):
+    def __init__(self, agent, program, folder, source):
+        self.agent, self.program, self.n_branches = agent, program, 0
         self.file = folder / source.name
         self.file.write_bytes(source.read_bytes())
         self.env = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
@@ -99,14 +107,22 @@ class Session:
     def redo(self):
         return self.ask("redo", "-s", self.id)
 
-    def switch(self):
+    def branch(self):
+        self.n_branches += 1
         for entry in ("HEAD~9", "HEAD~3", "HEAD~1"):
             try:
-                self.ask("branch", "-s", self.id, "try", entry)
+                return self.ask("branch", "-s", self.id, f"try{self.n_branches}", entry)
             except Refused:
                 continue
-            return self.ask("switch", "-s", self.id, "try")
         raise Nothing
+
+    def switch(self):
+        self.branch()
+        return self.ask("switch", "-s", self.id, f"try{self.n_branches}")
+
+    def wrote(self):
+        """Lets the agent answer in the file itself."""
+        sent(self.agent, self.program, str(self.file), str(self.folder), str(self.file))
 
     def truncate(self):
         return self.ask("truncate", "--max-chars", "300", self.id)
@@ -133,11 +149,11 @@ def cause(errors):
     return re.sub(r"[0-9a-f]{8}(-?[0-9a-f]{4,})*", "ID", line)[:110]
 
 
-def sent(agent, program, file, work):
-    """Returns the parts that an agent sends."""
+def sent(agent, program, file, work, after=None):
+    """Returns the parts that an agent sends; what it writes goes to the end of `after`."""
     script = str(HERE / f"{agent}.py")
     command = {
-        "claude": [sys.executable, script, program, file],
+        "claude": [sys.executable, script, program, file, *([after] if after else [])],
         "codex": [sys.executable, script, program, file],
         "pi": ["node", str(HERE / "pi.mjs"), program, file],
         "kimi": [program, script, file],
@@ -191,18 +207,24 @@ def in_order(given):
     return [part for is_result, group in groups for part in (sorted(group) if is_result else group)]
 
 
-def judge(agent, program, session, work):
+def judge(session, work):
     """Compares a session as it stands."""
-    theirs = sent(agent, program, str(session.file), work)
+    theirs = sent(session.agent, session.program, str(session.file), work)
     wrong = difference(session.context(), theirs)
     return ("disagreed", wrong) if wrong else ("agreed", len(theirs))
 
 
-def play(agent, program, source, work):
-    """Plays every verb on copies of a file; yields verb, what came of it, and more of that."""
+def plays(agent, nth, some):
+    """Returns the plays of the nth file."""
+    chosen = [[of[(nth * some + k) % len(of)] for k in range(some)] for of in (PAIRS, WROTE)]
+    return PLAYS + chosen[0] + (chosen[1] if agent in WRITERS else [])
+
+
+def play(agent, program, source, work, steps_of_all):
+    """Plays on copies of a file; yields verb, what came of it, and more of that."""
     with tempfile.TemporaryDirectory(dir=work) as folder:
         try:
-            outcome = judge(agent, program, Session(pathlib.Path(folder), source), work)
+            outcome = judge(Session(agent, program, pathlib.Path(folder), source), work)
         except Refused as why:
             outcome = ("refused", str(why))
     if outcome == ("agreed", 0):
@@ -211,13 +233,13 @@ def play(agent, program, source, work):
     # What is not resumed alike before a change tells nothing of the change.
     if outcome[0] != "agreed":
         return
-    for steps in PLAYS:
+    for steps in steps_of_all:
         with tempfile.TemporaryDirectory(dir=work) as folder:
-            session = Session(pathlib.Path(folder), source)
+            session = Session(agent, program, pathlib.Path(folder), source)
             for verb in steps:
                 try:
                     session.change(verb)
-                    outcome = judge(agent, program, session, work)
+                    outcome = judge(session, work)
                 except Refused as why:
                     outcome = ("refused", str(why))
                 except Nothing:
@@ -245,6 +267,7 @@ def main():
     asked = argparse.ArgumentParser()
     asked.add_argument("--all", action="store_true")
     asked.add_argument("--seconds", type=float, default=540)
+    asked.add_argument("--some", type=int, default=2)
     asked.add_argument("--corpus", type=pathlib.Path)
     asked.add_argument("agents", nargs="+")
     asked = asked.parse_args()
@@ -264,13 +287,13 @@ def referee(agent, program, asked, seconds, listed, work):
     end = None if asked.all else time.monotonic() + seconds
     counts, causes, wrong, late = collections.defaultdict(collections.Counter), collections.Counter(), [], []
 
-    def one(source):
+    def one(nth, source):
         if end is not None and time.monotonic() > end:
             return source, None
-        return source, list(play(agent, program, source, work))
+        return source, list(play(agent, program, source, work, plays(agent, nth, asked.some)))
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for source, outcomes in pool.map(one, files):
+        for source, outcomes in pool.map(one, itertools.count(), files):
             if outcomes is None:
                 late.append(source.name)
                 continue
@@ -282,7 +305,7 @@ def referee(agent, program, asked, seconds, listed, work):
                     wrong.append((verb, name_of(source), more))
     columns = ["agreed", "refused", "nothing", "disagreed"]
     print(f"\n{agent:12}{'tried':>8}" + "".join(f"{column:>11}" for column in columns))
-    for verb in ["as it is", *dict.fromkeys(verb for steps in PLAYS for verb in steps)]:
+    for verb in ["as it is", *dict.fromkeys(verb for steps in PLAYS + WROTE for verb in steps)]:
         row = counts[verb]
         print(f"  {verb:10}{row.total():8}" + "".join(f"{row[column]:11}" for column in columns))
     for why, n in causes.most_common():
