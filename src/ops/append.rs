@@ -21,7 +21,7 @@ use crate::{
         setting::Near,
         standing::Standing,
     },
-    wire::{Draft, Envelope, Format, Link, cut::CutText},
+    wire::{Draft, Envelope, Format, Link, Setting, cut::CutText},
 };
 
 /// Appends records; if one is invalid, nothing is written.
@@ -97,6 +97,7 @@ fn plan(
     if batch.lines.is_empty() {
         return Ok((batch, None));
     }
+    batch.frame(before);
     let records = match limit {
         Some(limit) => batch.cut_to(before, before.growth(position.generation)?, limit)?,
         None => batch.lines.iter().cloned().map(NewRecord::whole).collect(),
@@ -115,6 +116,8 @@ fn plan(
 struct Batch {
     /// The name of the record that the next one follows.
     parent: Option<String>,
+    /// The setting of the first record.
+    setting: Option<Setting>,
     /// Where each record stands among the new ones, by its name.
     fresh: BTreeMap<String, usize>,
     /// The record nearby that the next one is written like.
@@ -147,6 +150,7 @@ impl Batch {
     ) -> Result<(), OpsError> {
         let invalid = |why: String| OpsError::Sync(SyncError::Invalid { line: None, why });
         let mut setting = before.setting_near(workspace, self.parent.clone(), &self.near);
+        self.setting.get_or_insert_with(|| setting.clone());
         match draft {
             Draft::Call { id, name, .. } => {
                 self.calls.insert(id.clone(), name.clone());
@@ -188,6 +192,20 @@ impl Batch {
         self.parent.clone_from(&name);
         self.met.push(Met::Fresh(at, name));
         Ok(())
+    }
+
+    /// Puts the lines into the frame that the agent gives to turns.
+    fn frame(&mut self, before: &Standing<'_>) {
+        let Some(setting) = self.setting.take() else { return };
+        let framed = before.format.framed(std::mem::take(&mut self.lines), &setting);
+        let asked = framed.iter().enumerate().filter(|(_, framed)| framed.is_asked);
+        let asked: Vec<usize> = asked.map(|(at, _)| at).collect();
+        for met in &mut self.met {
+            if let Met::Fresh(at, _) = met {
+                *at = asked.get(*at).copied().unwrap_or(*at);
+            }
+        }
+        self.lines = framed.into_iter().map(|framed| framed.line).collect();
     }
 
     /// Returns the line of the record that has this name already, as it came, and its outcome.

@@ -43,14 +43,24 @@ pub fn revert(
     })
 }
 
-/// Goes back to before the first entry.
+/// Goes back to before the first turn, and before the first entry unless its agent always sends what stands there.
 pub fn clear(archive: &mut Archive, session: &Session) -> Result<Reverted, OpsError> {
     go_back(archive, session, |before| {
         before.refuse_without_past()?;
-        let generation = before.state.generation();
-        let start = Position { generation, ..Position::default() };
-        plan(before, start, None, |left| Command::Clear { left })
+        plan(before, start(before)?, None, |left| Command::Clear { left })
     })
+}
+
+/// Returns where a session starts over: where it stands, if nothing is left to forget.
+fn start(before: &Standing<'_>) -> Result<Position, SyncError> {
+    let generation = before.state.generation();
+    let nothing = Position { generation, ..Position::default() };
+    let Some(from) = before.position() else { return Ok(nothing) };
+    let Some(view) = before.view(from) else { return Ok(nothing) };
+    let path = before.path(from)?;
+    let Some(entry) = before.format.start(&view, &path)? else { return Ok(nothing) };
+    let start = view.ending_at(entry)?.unwrap_or(nothing);
+    Ok(if before.path(start)? == path { from } else { start })
 }
 
 fn go_back<'a>(

@@ -112,13 +112,13 @@ fn plan(
     Ok((truncated, Some(plan)))
 }
 
-/// Returns the record that says the whole context again, with the cut lines.
+/// Returns the lines that say the whole context again, with the cut lines.
 fn restate(
     before: &Standing<'_>,
     live: &LiveFile,
     from: Position,
     cuts: &BTreeMap<EntryNumber, Cut>,
-) -> Result<Vec<u8>, OpsError> {
+) -> Result<Vec<Vec<u8>>, OpsError> {
     let mut lines = Vec::new();
     if let Some(view) = before.view(from) {
         for entry in before.format.context(&view, &before.path(from)?)? {
@@ -129,10 +129,11 @@ fn restate(
         }
     }
     let setting = before.setting(&Workspace::default(), None)?;
-    let record = before.format.whole_context(&lines, &setting);
+    let lines = before.format.whole_context(&lines, None, &setting);
+    let lines = lines.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?;
     let why =
         "its agent reads no record that puts a whole context in the place of another".to_owned();
-    Ok(record.ok_or_else(|| SyncError::OutOfReach { path: live.path.clone(), why })?)
+    Ok(lines.ok_or_else(|| SyncError::OutOfReach { path: live.path.clone(), why })?)
 }
 
 /// Finds the results over a limit in the context of a view's head.

@@ -64,6 +64,19 @@ impl View<'_> {
         Ok(if let Begins::Elsewhere(elsewhere) = begins { Some(elsewhere) } else { None })
     }
 
+    /// Returns the position at which nothing stands behind an entry of the files that lead here.
+    pub(crate) fn ending_at(&self, entry: EntryNumber) -> Result<Option<Position>, SessionError> {
+        let mut found = None;
+        self.climb(&mut |view| {
+            if let (None, Some(place)) = (found, view.place(entry)?) {
+                let (head, horizon) = (Some(entry), place.next().get());
+                found = Some(Position { head, horizon, ..view.position });
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
     /// Looks at each of the files that lead here, the last one first, and returns where the first one begins.
     fn climb(
         &self,

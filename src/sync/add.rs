@@ -5,13 +5,13 @@
 
 use crate::{
     json::Raw,
-    model::{CheckpointNumber, Cutting, EntryId, EntryNumber, Position, line},
+    model::{CheckpointNumber, Cutting, EntryId, EntryNumber, Kind, Position, line},
     session::Growth,
     sync::{
         SyncError, Workspace, change::Change, file::is_subsequence, goal::Goal,
         live_file::LiveFile, setting::line_start,
     },
-    wire::Back,
+    wire::{Back, Graph},
 };
 
 /// Records to add, in order.
@@ -79,7 +79,7 @@ impl Goal for Add {
         let head = match change.before.attached() {
             Some(_) if !self.follows => change.head(&growth)?,
             Some(live) => {
-                let added: Vec<EntryNumber> = entries.iter().map(|(n, _)| *n).collect();
+                let added = said(change, &growth, position, &entries)?;
                 if !reads(change, &growth, position, &added)? {
                     let more = bring(change, &live, &mut growth, position, &added, last)?;
                     bytes.extend(more);
@@ -96,6 +96,23 @@ impl Goal for Add {
     }
 }
 
+/// Returns the new entries that say something, and are no part of the frame that the agent gives to a turn.
+fn said(
+    change: &Change<'_>,
+    growth: &Growth,
+    from: Position,
+    entries: &[(EntryNumber, EntryId)],
+) -> Result<Vec<EntryNumber>, SyncError> {
+    let view = change.ahead(Position { horizon: growth.entries, ..from }, growth);
+    let mut said = Vec::new();
+    for (n, _) in entries {
+        if view.record(*n)?.kind != Kind::Meta {
+            said.push(*n);
+        }
+    }
+    Ok(said)
+}
+
 /// Returns whether an agent that resumes a growth reads new entries behind all those that led to the old head.
 fn reads(
     change: &Change<'_>,
@@ -110,6 +127,12 @@ fn reads(
     let mut wanted: Vec<EntryNumber> = from.head.into_iter().collect();
     wanted.extend(added);
     if path(wanted.len())? == wanted {
+        return Ok(true);
+    }
+    // Records that say nothing may stand between.
+    let begin = from.head.map(|head| view.place(head)).transpose()?.flatten();
+    let behind = begin.map_or(0, |begin| view.end().since(begin));
+    if is_subsequence(&wanted, &path(usize::try_from(behind).unwrap_or(usize::MAX))?) {
         return Ok(true);
     }
     // Other records may stand between; then all of the path tells.

@@ -23,7 +23,7 @@ use crate::{
     sync::{
         SyncError, Workspace, change::Change, goal::Goal, live_file::LiveFile, setting::line_start,
     },
-    wire::{Back, Draft, Format, Graph},
+    wire::{Back, Draft, Format, Graph, Setting},
 };
 
 /// Where a change has brought the live file.
@@ -185,7 +185,8 @@ fn reads(
     Ok((says(change.before.format, &view, &found.entries)? == there).then_some(position))
 }
 
-/// Appends the lines that take the agent to a position, if its format can say them.
+/// Appends the lines that take the agent to a position, if its format can say them: a way there, or else the whole context
+/// in the place of all before it.
 fn append(
     change: &mut Change<'_>,
     live: &LiveFile,
@@ -194,25 +195,71 @@ fn append(
     wanted: &Context,
 ) -> Result<Option<Reached>, SyncError> {
     let Some(from) = change.position() else { return Ok(None) };
-    let mut growth = change.growth(from.generation)?;
     let path = change.path(target)?;
+    let mut position = None;
+    if let Some(lines) = way_back(change, from, target.head, &path, note)? {
+        position = say(change, from, &lines, wanted, note)?;
+    }
+    if position.is_none()
+        && !change.before.format.traits().is_rotatable
+        && let Some(lines) = whole(change, wanted, note)?
+    {
+        position = say(change, from, &lines, wanted, note)?;
+    }
+    let Some(position) = position else { return Ok(None) };
+    let dropped = left(change, from, &path)?;
+    let written = Some(live.path.clone());
+    Ok(Some(Reached { position, entry: None, has_note: false, dropped, aside: None, written }))
+}
+
+/// Appends lines and returns where the agent stands then, if it reads the context that is wanted.
+fn say(
+    change: &mut Change<'_>,
+    from: Position,
+    lines: &[Vec<u8>],
+    wanted: &Context,
+    note: Option<Note<'_>>,
+) -> Result<Option<Position>, SyncError> {
+    let mut growth = change.growth(from.generation)?;
     let mut more = line_start(&growth);
-    let Some(lines) = way_back(change, from, target.head, &path, note)? else { return Ok(None) };
     for line in lines {
         more.extend(line);
         more.push(b'\n');
     }
     change.read_bytes(&mut growth, &more)?;
-    let Some(position) = reads(change, &growth, wanted, note)? else {
+    let position = reads(change, &growth, wanted, note)?;
+    if position.is_some() {
+        let end = growth.length();
+        change.grown(growth);
+        change.append_live(more, end)?;
+    } else {
         change.forget();
-        return Ok(None);
-    };
-    let end = growth.length();
-    change.grown(growth);
-    change.append_live(more, end)?;
-    let dropped = left(change, from, &path)?;
-    let written = Some(live.path.clone());
-    Ok(Some(Reached { position, entry: None, has_note: false, dropped, aside: None, written }))
+    }
+    Ok(position)
+}
+
+/// Returns the lines that put a context in the place of all that the live file holds.
+fn whole(
+    change: &mut Change<'_>,
+    wanted: &Context,
+    note: Option<Note<'_>>,
+) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
+    let view = change.look(wanted.position);
+    let lines = wanted.entries.iter().map(|entry| Ok(view.line(*entry)?));
+    let lines = lines.collect::<Result<Vec<_>, SyncError>>()?;
+    let setting = setting(change, None, note)?;
+    let whole = change.before.format.whole_context(&lines, note.map(|note| note.words), &setting);
+    whole.map_err(|error| SyncError::Invalid { line: None, why: error.0 })
+}
+
+/// Returns the setting of lines behind which a note may be said.
+fn setting(
+    change: &Change<'_>,
+    parent: Option<String>,
+    note: Option<Note<'_>>,
+) -> Result<Setting, SyncError> {
+    let nowhere = Workspace::default();
+    change.before.setting_in_folder(note.map_or(&nowhere, |note| note.workspace), parent)
 }
 
 /// Returns how many entries on the way to a position are not on another path.
@@ -230,9 +277,7 @@ fn way_back(
     note: Option<Note<'_>>,
 ) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
     let parent = to.map(|to| change.before.record_name(to)).transpose()?.flatten();
-    let nowhere = Workspace::default();
-    let workspace = note.map_or(&nowhere, |note| note.workspace);
-    let setting = change.before.setting_in_folder(workspace, parent)?;
+    let setting = setting(change, parent, note)?;
     let back = Back { from: from.head, to, path, note: note.map(|note| note.words) };
     Ok(change.before.format.branch(&change.look(from), &back, &setting)?)
 }

@@ -16,6 +16,7 @@ use crate::{
     live::{Fresh, WritableFile},
     model::{Cutting, EntryNumber, Position, line},
     sync::{SyncError, change::Change, goal::Goal, live_file::LiveFile, setting::line_start},
+    wire::Graph,
 };
 
 /// How many lines are read at a time.
@@ -27,8 +28,8 @@ pub(crate) struct Replay {
     pub(crate) from: Position,
     /// The lines that are cut, by their entries.
     pub(crate) cuts: BTreeMap<EntryNumber, Cut>,
-    /// The record that says the whole context again, for an agent whose file cannot be set aside.
-    pub(crate) restated: Option<Vec<u8>>,
+    /// The lines that say the whole context again, for an agent whose file cannot be set aside.
+    pub(crate) restated: Option<Vec<Vec<u8>>>,
 }
 
 /// A line in the place of a longer one.
@@ -56,7 +57,7 @@ impl Goal for Replay {
 
     fn prepare(self, change: &mut Change<'_>) -> Result<(Replayed, Option<Position>), SyncError> {
         let (replayed, position) = match (&self.restated, change.before.attached()) {
-            (Some(record), Some(live)) => self.restate(change, &live, record)?,
+            (Some(lines), Some(live)) => self.restate(change, &live, lines)?,
             _ => self.replay(change)?,
         };
         Ok((replayed, Some(position)))
@@ -143,26 +144,33 @@ impl Replay {
         Ok((Replayed { length, aside, written }, position))
     }
 
-    /// Appends the record that says the whole context again; the cut lines themselves lie in no generation.
+    /// Appends the lines that say the whole context again; the cut lines themselves lie in no generation.
     fn restate(
         &self,
         change: &mut Change<'_>,
         live: &LiveFile,
-        record: &[u8],
+        lines: &[Vec<u8>],
     ) -> Result<(Replayed, Position), SyncError> {
         let mut growth = change.growth(self.from.generation)?;
         for (entry, cut) in &self.cuts {
             let n = change.aside(&growth, &line_of(&cut.line, b""))?;
             cut.stand_in(change, n, *entry)?;
         }
-        let more = [line_start(&growth).as_slice(), record, b"\n"].concat();
+        let first = change.next_entry();
+        let mut more = line_start(&growth);
+        for line in lines {
+            more.extend(line);
+            more.push(b'\n');
+        }
         change.read_bytes(&mut growth, &more)?;
         let head = change.head(&growth)?;
-        if head != growth.last.map(|(n, _)| n) {
+        let position = Position { generation: growth.generation, head, horizon: growth.entries };
+        let record = head.map(|head| change.ahead(position, &growth).record(head)).transpose()?;
+        let format = change.before.format;
+        if record.is_none_or(|record| record.n < first || !format.replaces_all(&record)) {
             let why = "it would not go on from a context that is said anew".to_owned();
             return Err(SyncError::OutOfReach { path: live.path.clone(), why });
         }
-        let position = Position { generation: growth.generation, head, horizon: growth.entries };
         let length = growth.length();
         change.grown(growth);
         change.append_live(more, length)?;

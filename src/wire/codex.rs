@@ -14,10 +14,19 @@
 //! ```
 //!
 //! A turn begins at a user's message or at one of another agent. Records right before it that only prepare it
-//! (fragments, developer's notes, the turn's settings) go with it, unless it is the first turn.
+//! (fragments, rules that Codex says again, the turn's settings) go with it, unless it is the first turn.
 //!
 //! A `compacted` record stands for its whole history: its messages are the items of that history. One without, as old
 //! versions wrote it, keeps the user's messages, the newest 20,000 tokens of them, and is itself the summary.
+//!
+//! A rollback drops the items of turns, but histories by tasks: a task reaches from its `task_started` to the next one, and
+//! counts if a turn stands in it. A history in a dropped task is as if it had never been, also where the task reaches over
+//! records that belong to no turn; without any `task_started` the whole file is one task.
+//!
+//! ```text
+//! started q1 a1 compacted q2 rolled_back 1             path: q1 a1              the history goes with the task of q1
+//! started q1 a1 compacted started q2 rolled_back 1     path: q1 a1 compacted
+//! ```
 //!
 //! A thread may lie in several files, `rollout-<time>-<thread>_<file>.jsonl`: going back begins another one, whose first
 //! record names the file that it goes on from by `history_base`, and how many bytes of that belong to it. The newest time
@@ -50,9 +59,9 @@ use crate::{
         Block, EntryNumber, Kind, Message, PlaceNumber, Record, Role, Tie, TieKind, put_varint,
     },
     wire::{
-        Answers, Back, Base, Draft, Earlier, Envelope, Failure, FileName, Folder, Graph, How,
-        Identify, Interface, Invalid, Layout, Link, Nearby, Path, Read, Setting, Shelf, Telling,
-        Told, Traits, Walk, Write,
+        Answers, Back, Base, Draft, Earlier, Envelope, Failure, FileName, Folder, Framed, Graph,
+        How, Identify, Interface, Invalid, Layout, Link, Nearby, Path, Paths, Read, Setting, Shelf,
+        Telling, Told, Traits, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{moment, string, text},
     },
@@ -256,7 +265,20 @@ impl Walk for Codex {
     }
 
     fn path(&self, graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
-        walk::path(graph, head, limit)
+        walk::path(graph, head, limit, walk::head(graph)?)
+    }
+
+    fn paths<'g>(&'g self, graph: &'g dyn Graph) -> Result<Paths<'g>, Failure> {
+        let resumed = walk::head(graph)?;
+        Ok(Box::new(move |head, limit| walk::path(graph, head, limit, resumed)))
+    }
+
+    fn start(
+        &self,
+        graph: &dyn Graph,
+        path: &[EntryNumber],
+    ) -> Result<Option<EntryNumber>, Failure> {
+        walk::start(graph, path)
     }
 
     fn context(
@@ -281,8 +303,17 @@ impl Write for Codex {
         write::record(draft, setting)
     }
 
-    fn whole_context(&self, context: &[Vec<u8>], setting: &Setting) -> Option<Vec<u8>> {
-        Some(back::whole(context, setting))
+    fn framed(&self, records: Vec<Vec<u8>>, setting: &Setting) -> Vec<Framed> {
+        write::turns(records, setting)
+    }
+
+    fn whole_context(
+        &self,
+        context: &[Vec<u8>],
+        note: Option<&str>,
+        setting: &Setting,
+    ) -> Result<Option<Vec<Vec<u8>>>, Invalid> {
+        back::whole(context, note, setting).map(Some)
     }
 
     fn branch(
@@ -291,7 +322,7 @@ impl Write for Codex {
         back: &Back<'_>,
         setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
-        back::lines(graph, back, setting).map(Some)
+        back::lines(graph, back, setting)
     }
 
     fn compaction(
@@ -300,6 +331,6 @@ impl Write for Codex {
         compaction: &Compaction<'_>,
         [setting, _]: &[Setting; 2],
     ) -> Result<Option<Lines>, Failure> {
-        back::compaction(graph, compaction, setting).map(|line| Some(Lines::More(vec![line])))
+        back::compaction(graph, compaction, setting).map(|lines| Some(Lines::More(lines)))
     }
 }

@@ -49,4 +49,4 @@ pub use pi::Pi;
 pub use read::{Envelope, Link, Read, Telling, Titled, Told};
 pub use traits::{Folder, Interface, Lock, Nearby, Traits};
 pub use walk::{Departure, Path, Paths, Repair, Walk, added};
-pub use write::{Back, Draft, Invalid, Setting, Speaker, Write};
+pub use write::{Back, Draft, Framed, Invalid, Setting, Speaker, Write};

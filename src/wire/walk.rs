@@ -33,6 +33,15 @@ pub trait Walk {
     fn context(&self, graph: &dyn Graph, path: &[EntryNumber])
     -> Result<Vec<EntryNumber>, Failure>;
 
+    /// Returns the last entry of a path that its agent sends though all turns are taken back; `None` if nothing stays.
+    fn start(
+        &self,
+        _graph: &dyn Graph,
+        _path: &[EntryNumber],
+    ) -> Result<Option<EntryNumber>, Failure> {
+        Ok(None)
+    }
+
     /// Returns the entries at which the conversation went on elsewhere and was left: real branches, in order.
     fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure>;
 

@@ -25,12 +25,23 @@ pub trait Write {
     /// Writes a record.
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid>;
 
-    /// Returns the record that puts these records, of a whole context, in the place of all before it, where one exists.
-    fn whole_context(&self, _context: &[Vec<u8>], _setting: &Setting) -> Option<Vec<u8>> {
-        None
+    /// Returns new records, which follow each other, in the frame that the agent gives to turns.
+    fn framed(&self, records: Vec<Vec<u8>>, _setting: &Setting) -> Vec<Framed> {
+        records.into_iter().map(|line| Framed { line, is_asked: true }).collect()
     }
 
-    /// Returns the lines that, appended, take the agent to an entry and say a note there; None where only a rotation
+    /// Returns the lines that put these records, of a whole context, in the place of all before it, and say a note behind
+    /// them; None where an agent has no record that does so.
+    fn whole_context(
+        &self,
+        _context: &[Vec<u8>],
+        _note: Option<&str>,
+        _setting: &Setting,
+    ) -> Result<Option<Vec<Vec<u8>>>, Invalid> {
+        Ok(None)
+    }
+
+    /// Returns the lines that, appended, take the agent to an entry and say a note there; None where only another way
     /// can do it, an [`Invalid`] as the error where the note cannot be written.
     ///
     /// The setting is that of the new record: its parent is the name of the entry to go back to.
@@ -98,6 +109,15 @@ pub enum Speaker {
     Assistant,
     /// Instructions, or words of the program itself.
     System,
+}
+
+/// A line in the frame of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Framed {
+    /// The line.
+    pub line: Vec<u8>,
+    /// Whether it is one of the records, and no part of the frame.
+    pub is_asked: bool,
 }
 
 /// Where and when a new record is written.

@@ -412,8 +412,8 @@ mod codex {
 
     fn turn(n: u32) -> Vec<Value> {
         vec![
-            event("task_started"),
-            line("turn_context", &json!({ "turn_id": n })),
+            line("event_msg", &json!({ "type": "task_started", "turn_id": format!("t{n}") })),
+            line("turn_context", &json!({ "turn_id": format!("t{n}") })),
             says("user", &format!("q{n}")),
             event("user_message"),
             says("assistant", &format!("a{n}")),
@@ -471,14 +471,53 @@ mod codex {
 
     #[test]
     fn what_prepares_a_turn_goes_with_it() {
-        let prepares = || vec![says("developer", "rules"), says("user", ENVIRONMENT)];
-        let first = format!("rules {ENVIRONMENT}");
+        const RULES: &str = "<permissions instructions>";
+        let prepares = || vec![says("developer", RULES), says("user", ENVIRONMENT)];
+        let first = format!("{RULES} {ENVIRONMENT}");
         check(
             &[prepares(), turn(1), prepares(), turn(2), rolled_back(1)],
             &format!("{first} q1 a1"),
             "a2",
         );
         check(&[prepares(), turn(1), rolled_back(5), turn(2)], &format!("{first} q2 a2"), "a1");
+        // Rules of somebody's own stay, and so does what stands before them.
+        let own = vec![says("user", ENVIRONMENT), says("developer", "own"), prepares().remove(0)];
+        check(&[turn(1), own, turn(2), rolled_back(1)], &format!("q1 a1 {ENVIRONMENT} own"), "a2");
+    }
+
+    #[test]
+    fn a_history_goes_with_its_task() {
+        let base = || compacted("", Some(&["h", "sum"]));
+        let asked = |text: &str| vec![says("user", text)];
+        let start = |n: &str| line("event_msg", &json!({ "type": "task_started", "turn_id": n }));
+        let task = |n: &str, parts: Vec<Value>| {
+            let end = line("event_msg", &json!({ "type": "task_complete", "turn_id": n }));
+            [vec![start(n)], parts, vec![end]].concat()
+        };
+        let two = || [turn(1), turn(2)].concat();
+        let sent =
+            |parts: &[Vec<Value>], expected: &str| assert_eq!(rollout(parts).sent(), expected);
+        // A message outside of a task is part of the one before, with the history in it.
+        sent(&[two(), base(), asked("y"), rolled_back(1)], "q1 a1 q2 a2");
+        sent(&[two(), base(), task("y", asked("y")), rolled_back(1)], "h sum");
+        sent(&[two(), base(), rolled_back(1)], "q1 a1");
+        sent(&[two(), task("c", base()), rolled_back(1)], "q1 a1");
+        sent(&[two(), rolled_back(1), base()], "q1 a1");
+        sent(&[two(), rolled_back(1), task("c", base())], "h sum");
+        sent(&[two(), rolled_back(1), task("c", base()), asked("y"), rolled_back(1)], "q1 a1");
+        // In the middle of a turn.
+        let mid = || [vec![start("m")], asked("q2"), base(), vec![says("assistant", "x")]].concat();
+        sent(&[turn(1), mid(), rolled_back(1)], "q1 a1");
+        sent(&[turn(1), mid(), asked("y"), rolled_back(1)], "q1 a1 q2 x");
+        // Two messages are two turns, and one task.
+        let both = || task("b", [asked("y"), asked("z")].concat());
+        sent(&[two(), base(), both(), rolled_back(1)], "h sum y");
+        sent(&[two(), base(), both(), rolled_back(2)], "q1 a1 q2 a2");
+        // Where no task starts, the whole file is one.
+        let flat = || [asked("q1"), vec![says("assistant", "a1")], asked("q2")].concat();
+        sent(&[flat(), base(), asked("y"), rolled_back(1)], "q1 a1 q2");
+        sent(&[flat(), task("c", base()), task("y", asked("y")), rolled_back(1)], "h sum");
+        sent(&[flat(), task("c", base()), base(), asked("y"), rolled_back(1)], "q1 a1 q2");
     }
 
     #[test]

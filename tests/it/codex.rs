@@ -40,7 +40,7 @@ fn imported(paths: &[PathBuf]) -> (Archive, Session) {
 }
 
 /// Returns what the agent would be sent of the current branch: the words of people and models.
-fn sent(archive: &Archive, session: &Session) -> String {
+pub(crate) fn sent(archive: &Archive, session: &Session) -> String {
     let Some(position) = archive.store().state(session.key).unwrap().position() else {
         return String::new();
     };
@@ -56,7 +56,7 @@ fn words(said: impl Iterator<Item = Message>) -> String {
 }
 
 /// Returns the same of a file that is read as it is.
-fn peeked(file: &Path) -> (String, Option<Gap>) {
+pub(crate) fn peeked(file: &Path) -> (String, Option<Gap>) {
     let (archive, session) = ops::peek(file, Box::new(Machine)).unwrap();
     let elsewhere = ops::elsewhere(&archive, &session).unwrap();
     (sent(&archive, &session), elsewhere.map(|found| found.gap))

@@ -44,6 +44,7 @@ mod rollout;
 mod round_trip;
 mod store;
 mod syncs;
+mod tasks;
 mod tidy;
 mod turn;
 mod usage;

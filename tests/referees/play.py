@@ -40,13 +40,16 @@ OWN = {
 NOTE = "Look at the tests first."
 # Each line is one copy of a file, changed step by step.
 PLAYS = [
-    ["append"],
+    ["append", "undo"],
     ["branch", "append"],
     ["revert", "undo", "redo"],
+    ["revert 0", "undo", "redo"],
     ["switch"],
     ["truncate", "undo"],
+    ["truncate", "append", "undo"],
     ["compact", "undo"],
-    ["clear", "undo"],
+    ["compact", "append", "undo", "revert"],
+    ["clear", "append", "undo", "undo"],
 ]
 VERBS = ["append", "revert", "switch", "truncate", "compact", "clear"]
 PAIRS = [list(pair) for pair in itertools.product(VERBS, repeat=2)]
@@ -88,7 +91,7 @@ class Session:
 
     def change(self, verb):
         """Changes the session; the first object that is printed names the operation, unless there was nothing to change."""
-        told = getattr(self, verb)()
+        told = getattr(self, verb.replace(" ", "_"))()
         if told and told[0].get("operation", 0) is None:
             raise Nothing
 
@@ -100,6 +103,9 @@ class Session:
         if not numbers:
             raise Nothing
         return self.ask("revert", "-s", self.id, "-m", NOTE, str(numbers[len(numbers) // 2]))
+
+    def revert_0(self):
+        return self.ask("revert", "-s", self.id, "0")
 
     def undo(self):
         return self.ask("undo", "-s", self.id)

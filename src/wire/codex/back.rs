@@ -6,82 +6,78 @@
 //! the file  q1 a1 q2 a2 rolled_back 1 to a2:       q2 a2
 //! ```
 //!
-//! Where a compaction without a history lies between, no rollback brings back the items that it left out: the context
-//! is put in its place as a whole, by a `compacted` record with a history.
+//! A rollback takes back tasks, and the histories put in the place of others in them. Where that is more than is meant, the
+//! context is put in the place of all before it, by a `compacted` record with a history in a task of its own.
 
 use serde_json::json;
 
 use super::{
-    hint::{BASE, PREPARES, TURN, hint, is_conversation, prepares},
+    hint::{BASE, OPENS, ROLLBACK, TURN, hint, is_conversation, prepares},
     read::{Part, SUMMARY_PREFIX, history, item_message, part},
     walk,
-    write::{self, ordinal},
+    write::{self, Lines},
 };
 use crate::{
     json::{self, Raw},
     model::{EntryNumber, Kind},
     wire::{
-        Back, Draft, Failure, Graph, Setting,
+        Back, Failure, Graph, Invalid, Setting,
         compaction::{self, Compaction},
         fields::{line, text},
     },
 };
 
-/// Returns the lines that take the agent to the end of a path, and say a note there.
+/// Returns the lines that take the agent to the end of a path by dropping turns, and say a note there; `None` if no number of
+/// turns is right.
 pub(super) fn lines(
     graph: &dyn Graph,
     back: &Back<'_>,
     setting: &Setting,
-) -> Result<Vec<Vec<u8>>, Failure> {
+) -> Result<Option<Vec<Vec<u8>>>, Failure> {
     let stood = match back.from {
-        Some(from) => walk::path(graph, from, usize::MAX)?.entries,
+        Some(from) => walk::path(graph, from, usize::MAX, walk::head(graph)?)?.entries,
         None => Vec::new(),
     };
-    let mut setting = setting.clone();
-    let mut lines = Vec::new();
-    let say = |lines: &mut Vec<Vec<u8>>, setting: &mut Setting, line: Vec<u8>| {
-        if setting.nearby.as_deref().and_then(ordinal).is_some() {
-            setting.nearby = Some(line.clone());
-        }
-        lines.push(line);
+    let Some((turns, again)) = forth(&said(graph, &stood)?, &said(graph, back.path)?) else {
+        return Ok(None);
     };
-    if let Some((turns, again)) = forth(&said(graph, &stood)?, &said(graph, back.path)?) {
-        if turns > 0 {
-            let payload = json!({ "type": "thread_rolled_back", "num_turns": turns });
-            let rollback = line(&write::envelope("event_msg", &payload, &setting));
-            say(&mut lines, &mut setting, rollback);
-        }
-        for entry in again {
-            let again = numbered(graph.line(entry)?, &setting);
-            say(&mut lines, &mut setting, again);
-        }
-    } else {
-        let context = walk::context(graph, back.path)?;
-        let context = context.into_iter().map(|entry| graph.line(entry));
-        let whole = whole(&context.collect::<Result<Vec<_>, _>>()?, &setting);
-        say(&mut lines, &mut setting, whole);
+    let mut lines = Lines::behind(setting);
+    if turns > 0 {
+        lines.event(&json!({ "type": "thread_rolled_back", "num_turns": turns }));
+    }
+    for entry in again {
+        lines.add(graph.line(entry)?, false);
     }
     if let Some(note) = back.note {
-        lines.push(write::record(&Draft::Note(note.to_owned()), &setting)?);
+        lines.note(note, setting)?;
     }
-    Ok(lines)
+    Ok(Some(lines.into_lines()))
 }
 
-/// Returns a line that is said again, with the number that it has in its new place.
-fn numbered(line: Vec<u8>, setting: &Setting) -> Vec<u8> {
-    let next = setting.nearby.as_deref().and_then(ordinal).map(|last| last.saturating_add(1));
-    let next = next.filter(|_| ordinal(&line).is_some());
-    let counted = next.and_then(|n| json::with_field(&line, "ordinal", n.to_string().as_bytes()));
-    counted.unwrap_or(line)
-}
-
-/// An entry of the conversation, or one that prepares a turn.
+/// An entry that can be said again.
 struct Said {
     entry: EntryNumber,
-    is_turn: bool,
-    prepares: bool,
-    /// Whether it is a compaction that leaves things out for good.
-    leaves_out: bool,
+    kind: Kind,
+    flags: u8,
+}
+
+impl Said {
+    fn is_conversation(&self) -> bool {
+        is_conversation(self.kind)
+    }
+
+    fn is_turn(&self) -> bool {
+        self.is_conversation() && self.flags & TURN != 0
+    }
+
+    fn prepares(&self) -> bool {
+        prepares(self.kind, self.flags)
+    }
+
+    /// Returns whether it is a compaction that leaves things out for good.
+    fn leaves_out(&self) -> bool {
+        self.kind == Kind::Boundary && self.flags & BASE == 0
+    }
 }
 
 fn said(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Vec<Said>, Failure> {
@@ -89,13 +85,8 @@ fn said(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Vec<Said>, Failure> {
     for &entry in path {
         let record = graph.record(entry)?;
         let (flags, _) = hint(&record);
-        if is_conversation(record.kind) || flags & PREPARES != 0 {
-            found.push(Said {
-                entry,
-                is_turn: flags & TURN != 0,
-                prepares: prepares(record.kind, flags),
-                leaves_out: record.kind == Kind::Boundary && flags & BASE == 0,
-            });
+        if record.kind != Kind::Opaque && flags & (ROLLBACK | OPENS) == 0 {
+            found.push(Said { entry, kind: record.kind, flags });
         }
     }
     Ok(found)
@@ -104,43 +95,57 @@ fn said(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Vec<Said>, Failure> {
 /// Returns how many turns are to be dropped and which entries are to be said again; None if dropping turns does not do.
 fn forth(stood: &[Said], wanted: &[Said]) -> Option<(u64, Vec<EntryNumber>)> {
     let same = stood.iter().zip(wanted).take_while(|(a, b)| a.entry == b.entry);
-    let mut common = same.count();
-    let at = |n: usize| stood.get(n);
-    if common < stood.len() {
+    let common = same.count();
+    let (mut turns, mut from, mut stays) = (0, common, 0);
+    let goes = stood.get(common..)?;
+    if goes.iter().any(Said::is_conversation) {
         // Whole turns are dropped, with what prepares the first of them.
-        let begins = |n: usize| stood.iter().take(n + 1).rposition(|said| said.is_turn);
-        let rest = stood.iter().skip(common).find(|said| !said.prepares);
-        if rest.is_some_and(|said| !said.is_turn) {
-            common = begins(common).unwrap_or(0);
+        let first =
+            goes.iter().position(|said| said.is_conversation() && !said.prepares())? + common;
+        let turn = stood.get(..=first)?.iter().rposition(Said::is_turn)?;
+        let dropped = stood.get(turn..)?;
+        if dropped.iter().any(Said::leaves_out) {
+            return None;
         }
-        while common > 0 && at(common - 1).is_some_and(|said| said.prepares) {
-            common -= 1;
+        turns = dropped.iter().filter(|said| said.is_turn()).count() as u64;
+        let above = stood.get(..turn)?;
+        let prepared = above.iter().rev().take_while(|said| said.prepares()).count();
+        from = common.min(turn - prepared);
+        // The part of the conversation before the first turn is never dropped.
+        if !above.iter().any(Said::is_turn) {
+            stays = turn.min(common);
         }
     }
-    let dropped = stood.get(common..).unwrap_or_default();
-    if dropped.iter().any(|said| said.leaves_out) {
-        return None;
+    let again = wanted.iter().enumerate().skip(from);
+    let again = again.filter(|(n, said)| *n >= stays || !said.is_conversation());
+    let mut again: Vec<&Said> = again.map(|(_, said)| said).collect();
+    // No task is started in which nothing is said.
+    while again.last().is_some_and(|said| said.prepares() && !said.is_conversation()) {
+        again.pop();
     }
-    let turns = dropped.iter().filter(|said| said.is_turn).count() as u64;
-    if turns == 0 && dropped.iter().any(|said| !said.prepares) {
-        return None;
-    }
-    let again = wanted.get(common..).unwrap_or_default().iter().map(|said| said.entry);
-    Some((turns, again.collect()))
+    Some((turns, again.into_iter().map(|said| said.entry).collect()))
 }
 
-/// Writes a record that puts a context in the place of all before it.
-pub(super) fn whole(context: &[Vec<u8>], setting: &Setting) -> Vec<u8> {
+/// Writes the lines that put a context in the place of all before it, and say a note behind it.
+pub(super) fn whole(
+    context: &[Vec<u8>],
+    note: Option<&str>,
+    setting: &Setting,
+) -> Result<Vec<Vec<u8>>, Invalid> {
     let items: Vec<Vec<u8>> = context.iter().flat_map(|line| items_of(line)).collect();
-    compacted("", &items, setting)
+    let mut lines = compacted("", &items, setting);
+    if let Some(note) = note {
+        lines.note(note, setting)?;
+    }
+    Ok(lines.into_lines())
 }
 
-/// Writes a record that puts a summary, and the kept messages, in the place of all before it.
+/// Writes the lines that put a summary, and the kept messages, in the place of all before it.
 pub(super) fn compaction(
     graph: &dyn Graph,
     compaction: &Compaction<'_>,
     setting: &Setting,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Vec<Vec<u8>>, Failure> {
     let mut items = Vec::new();
     let add = |items: &mut Vec<Vec<u8>>, said: &[compaction::Said]| -> Result<(), Failure> {
         for said in said {
@@ -157,7 +162,7 @@ pub(super) fn compaction(
     let summary = format!("{SUMMARY_PREFIX}.\n{}", compaction.summary);
     items.push(asked(&summary));
     add(&mut items, compaction.kept)?;
-    Ok(compacted(&summary, &items, setting))
+    Ok(compacted(&summary, &items, setting).into_lines())
 }
 
 /// Returns the items that a record carries, or stands for.
@@ -179,11 +184,15 @@ fn asked(words: &str) -> Vec<u8> {
     line(&json!({ "type": "message", "role": "user", "content": content }))
 }
 
-fn compacted(message: &str, items: &[Vec<u8>], setting: &Setting) -> Vec<u8> {
+fn compacted(message: &str, items: &[Vec<u8>], setting: &Setting) -> Lines {
+    let mut lines = Lines::behind(setting);
+    lines.start();
     let payload = json!({ "message": message });
     let empty = line(&write::envelope("compacted", &payload, setting));
     let history = [&b"["[..], &items.join(&b","[..]), b"]"].concat();
     let payload = json::with_field(&line(&payload), "replacement_history", &history);
     let filled = payload.and_then(|payload| json::with_field(&empty, "payload", &payload));
-    filled.unwrap_or(empty)
+    lines.add(filled.unwrap_or(empty), false);
+    lines.complete();
+    lines
 }

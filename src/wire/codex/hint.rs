@@ -2,7 +2,7 @@
 
 use crate::model::{Kind, Record, take_varint};
 
-/// A rollback counts it: a turn begins.
+/// A rollback counts it: a turn begins. Of a record that is no part of the conversation: its task has a turn.
 pub(super) const TURN: u8 = 1;
 /// It only prepares the turn that follows.
 pub(super) const PREPARES: u8 = 2;
@@ -18,6 +18,8 @@ pub(super) const OPENS: u8 = 32;
 pub(super) const MODEL: u8 = 64;
 /// It may say how much the model takes.
 pub(super) const WINDOW: u8 = 128;
+/// A task starts with it.
+pub(super) const STARTS: u8 = PREPARES | WINDOW;
 
 /// Returns the flags and the number of a record.
 pub(super) fn hint(record: &Record) -> (u8, u64) {
@@ -32,5 +34,20 @@ pub(super) fn is_conversation(kind: Kind) -> bool {
 
 /// Returns whether a record only prepares the turn that follows.
 pub(super) fn prepares(kind: Kind, flags: u8) -> bool {
-    flags & PREPARES != 0 || matches!(kind, Kind::Note | Kind::System) && flags & TURN == 0
+    flags & PREPARES != 0 || kind == Kind::Note && flags & TURN == 0
+}
+
+/// Returns whether a turn of the conversation begins with a record.
+pub(super) fn is_turn(record: &Record) -> bool {
+    is_conversation(record.kind) && hint(record).0 & TURN != 0
+}
+
+/// Returns whether a task starts with a record.
+pub(super) fn starts(flags: u8) -> bool {
+    flags & STARTS == STARTS
+}
+
+/// Returns whether the turn of a task stands in a record: a rollback that drops the task has then dropped a turn.
+pub(super) fn has_turn(kind: Kind, flags: u8) -> bool {
+    flags & TURN != 0 && kind != Kind::Boundary
 }

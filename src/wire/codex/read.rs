@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing here looks at another record.
 
-use super::hint::{BASE, MODEL, OPENS, PREPARES, ROLLBACK, SUMMARY, TURN, WINDOW};
+use super::hint::{BASE, MODEL, OPENS, PREPARES, ROLLBACK, STARTS, SUMMARY, TURN, WINDOW};
 use crate::{
     json::{Kind as JsonKind, Raw},
     model::{Block, Image, Kind, Message, Role, Source, Thinking, Timestamp},
@@ -34,6 +34,30 @@ const FRAGMENTS: [(&str, &str); 14] = [
         "use the apply_patch tool instead of exec_command.",
     ),
     ("warning: your account was flagged for potentially high-risk cyber activity", ""),
+];
+
+/// How the rules of a developer begin that Codex says again where they change: they go with the turn that they precede.
+const RULES: [&str; 20] = [
+    "<permissions instructions>",
+    "approved command prefix saved:",
+    "<model_switch>",
+    "<managed_developer_instructions>",
+    "<persistent_mode>",
+    "<apps_instructions>",
+    "<collaboration_mode>",
+    "<multi_agent_role>",
+    "<multi_agent_mode>",
+    "<environments_instructions>",
+    "<git_attribution>",
+    "<plugins_instructions>",
+    "<realtime_conversation>",
+    "<skills_instructions>",
+    "<tools>",
+    "<personality_spec>",
+    "<token_budget>",
+    "<context_window>",
+    "<context_window_guidance>",
+    "<rollout_budget>",
 ];
 
 /// The part that a record carries.
@@ -72,7 +96,12 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
             let is_turn = kind == Kind::User || class == "agent_message";
             let tokens =
                 if kind == Kind::User { texts(content).map(|text| text.len()).sum() } else { 0 };
-            (kind, if is_turn { TURN } else { 0 }, tokens_of(tokens))
+            let flags = match kind {
+                _ if is_turn => TURN,
+                Kind::System if texts(content).any(|text| is_rule(&text)) => PREPARES,
+                _ => 0,
+            };
+            (kind, flags, tokens_of(tokens))
         }
         Part::Compacted(payload) if history(payload).is_some() => (Kind::Boundary, BASE, 0),
         Part::Compacted(payload) => {
@@ -84,7 +113,10 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
             Some("thread_rolled_back") => {
                 (Kind::Meta, ROLLBACK, payload.get("num_turns").and_then(Raw::u64).unwrap_or(0))
             }
-            Some("task_started" | "turn_started") => (Kind::Meta, PREPARES | WINDOW, 0),
+            Some("task_started" | "turn_started") if payload.get("turn_id").is_some() => {
+                (Kind::Meta, STARTS, 0)
+            }
+            Some("user_message") => (Kind::Meta, TURN, 0),
             Some("token_count") => (Kind::Meta, WINDOW, 0),
             _ => (Kind::Meta, 0, 0),
         },
@@ -146,17 +178,24 @@ pub(super) fn texts(content: Option<Raw<'_>>) -> impl Iterator<Item = String> {
         .chain(content.into_iter().flat_map(Raw::items).filter_map(|part| text(part, "text")))
 }
 
+/// Returns whether a text begins with a mark, in large or small letters.
+fn begins(text: &str, mark: &str) -> bool {
+    text.get(..mark.len()).is_some_and(|head| head.eq_ignore_ascii_case(mark))
+}
+
+fn is_rule(text: &str) -> bool {
+    RULES.iter().any(|rule| begins(text.trim_start(), rule))
+}
+
 pub(super) fn is_fragment(text: &str) -> bool {
     let text = text.trim();
-    let begins =
-        |mark: &str| text.get(..mark.len()).is_some_and(|head| head.eq_ignore_ascii_case(mark));
     let ends = |mark: &str| {
         let start = text.len().checked_sub(mark.len());
         start
             .and_then(|start| text.get(start..))
             .is_some_and(|tail| tail.eq_ignore_ascii_case(mark))
     };
-    FRAGMENTS.iter().any(|(begin, end)| begins(begin) && ends(end))
+    FRAGMENTS.iter().any(|(begin, end)| begins(text, begin) && ends(end))
 }
 
 /// Returns the history that a compaction puts in the place of all before it.

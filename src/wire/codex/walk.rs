@@ -2,7 +2,11 @@
 //!
 //! Invariant: a path is found from its head backwards; records before the path are not read.
 
-use super::hint::{BASE, ROLLBACK, SUMMARY, TURN, hint, is_conversation, prepares};
+use std::collections::VecDeque;
+
+use super::hint::{
+    BASE, ROLLBACK, SUMMARY, has_turn, hint, is_conversation, is_turn, prepares, starts,
+};
 use crate::{
     model::{EntryNumber, Kind, PlaceNumber, Record},
     wire::{Before, Failure, Graph, Path},
@@ -19,18 +23,49 @@ pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
     Ok(last.map(|seen| seen.entry))
 }
 
-/// Returns the last `limit` entries that led to a head.
-pub(super) fn path(graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
-    let Some((graph, place)) = standing(graph, head)? else { return Ok(Path::default()) };
-    let mut left = limit;
-    let seen = replay(graph, place.next(), |_| {
-        left = left.saturating_sub(1);
+/// Returns the last `limit` entries that led to a head; `resumed` is where Codex would resume.
+///
+/// A rollback behind that place tells which histories before it still count. From anywhere else the files are read as if
+/// they ended there.
+pub(super) fn path(
+    graph: &dyn Graph,
+    head: EntryNumber,
+    limit: usize,
+    resumed: Option<EntryNumber>,
+) -> Result<Path, Failure> {
+    let (graph, end) = if resumed == Some(head) {
+        (graph, graph.end())
+    } else {
+        let Some((graph, place)) = standing(graph, head)? else { return Ok(Path::default()) };
+        (graph, place.next())
+    };
+    let (mut left, mut is_met) = (limit, false);
+    let seen = replay(graph, end, |one| {
+        is_met |= one.entry == head;
+        left = left.saturating_sub(usize::from(is_met));
         left == 0
     })?;
     let kept = seen.into_iter().filter(|seen| !seen.dropped).map(|seen| seen.entry);
-    let mut entries: Vec<EntryNumber> = kept.take(limit).collect();
+    let mut entries: Vec<EntryNumber> =
+        kept.skip_while(|entry| *entry != head).take(limit).collect();
     entries.reverse();
     Ok(Path { entries, repairs: Vec::new() })
+}
+
+/// Returns the last entry that stays when all turns of a path are dropped: the last of the conversation before the first.
+pub(super) fn start(
+    graph: &dyn Graph,
+    path: &[EntryNumber],
+) -> Result<Option<EntryNumber>, Failure> {
+    let mut last = None;
+    for &entry in path {
+        let record = graph.record(entry)?;
+        if is_turn(&record) {
+            break;
+        }
+        last = if is_conversation(record.kind) { Some(entry) } else { last };
+    }
+    Ok(last)
 }
 
 /// Returns the entries of a path that Codex sends.
@@ -98,12 +133,25 @@ struct Seen {
 struct Backwards<'g> {
     graph: &'g dyn Graph,
     end: PlaceNumber,
+    /// Those that were looked at and are not yet met.
+    ahead: VecDeque<Record>,
     /// Whether something that cannot be read stands before the first one.
     is_cut_short: bool,
 }
 
-impl Backwards<'_> {
+impl<'g> Backwards<'g> {
+    fn new(graph: &'g dyn Graph, end: PlaceNumber) -> Self {
+        Self { graph, end, ahead: VecDeque::new(), is_cut_short: false }
+    }
+
     fn next(&mut self) -> Result<Option<Record>, Failure> {
+        match self.ahead.pop_front() {
+            None => self.read(),
+            met => Ok(met),
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<Record>, Failure> {
         loop {
             while self.end > PlaceNumber::FIRST {
                 self.end = self.end.minus(1);
@@ -121,6 +169,26 @@ impl Backwards<'_> {
             }
         }
     }
+
+    /// Returns whether a rollback stands between here and the start of the task.
+    fn meets_rollback(&mut self) -> Result<bool, Failure> {
+        let mut n = 0;
+        loop {
+            if n == self.ahead.len() {
+                let Some(record) = self.read()? else { return Ok(false) };
+                self.ahead.push_back(record);
+            }
+            let Some(record) = self.ahead.get(n) else { return Ok(false) };
+            let (flags, number) = hint(record);
+            if flags & ROLLBACK != 0 && number > 0 {
+                return Ok(true);
+            }
+            if starts(flags) {
+                return Ok(false);
+            }
+            n += 1;
+        }
+    }
 }
 
 /// Reads entries from before a place backwards until one that is kept is enough, or to the beginning.
@@ -130,24 +198,38 @@ fn replay(
     mut enough: impl FnMut(&Seen) -> bool,
 ) -> Result<Vec<Seen>, Failure> {
     let mut seen: Vec<Seen> = Vec::new();
-    // How many turns are still to be dropped.
-    let mut pending = 0u64;
+    // How many turns are still to be dropped, and how many tasks that have one, with the histories that are put in the
+    // place of others there.
+    let (mut pending, mut tasks) = (0u64, 0u64);
+    // Whether the task has a turn.
+    let mut counts = false;
     // Where in `seen` what precedes the last dropped turn or rollback begins: it all returns if no turn precedes it.
     let mut since = None;
     let mut trims = false;
     let mut ends = false;
-    let mut files = Backwards { graph, end, is_cut_short: false };
+    let mut files = Backwards::new(graph, end);
     while let Some(record) = files.next()? {
         let (entry, kind) = (record.n, record.kind);
         let (flags, number) = hint(&record);
         if kind == Kind::Opaque {
             continue;
         }
-        let is_turn = flags & TURN != 0;
+        let is_turn = is_turn(&record);
+        counts |= has_turn(kind, flags);
         let mut dropped = pending > 0;
         if flags & ROLLBACK != 0 {
-            pending = pending.saturating_add(number);
+            (pending, tasks) = (pending.saturating_add(number), tasks.saturating_add(number));
             ends |= number > 0;
+        } else if starts(flags) {
+            tasks -= u64::from(counts && tasks > 0);
+            counts = false;
+            dropped |= trims;
+        } else if flags & BASE != 0 {
+            dropped = tasks > 0 || files.meets_rollback()?;
+            if !dropped {
+                // What is to be dropped was said after it.
+                (pending, since, trims) = (0, None, false);
+            }
         } else if is_turn && pending > 0 {
             pending -= 1;
             trims = pending == 0;

@@ -1,10 +1,21 @@
-//! Writing: items in envelopes, as the program itself writes them.
+//! Writing: items in envelopes, as the program itself writes them, each in a task.
+//!
+//! ```text
+//! task_started  user  user_message  ..  task_complete       in a file that counts its records: item_completed
+//! ```
+//!
+//! A rollback drops whole tasks with the histories put in the place of others there, and Codex lists a turn by its events.
 
 use serde_json::{Value, json};
 
+use super::{
+    hint::{TURN, is_conversation},
+    read::{Part, item_message, part, reading},
+};
 use crate::{
-    json::Raw,
-    wire::{Draft, Invalid, Setting, Speaker, fields::line},
+    json::{self, Raw},
+    model::{Kind, Role},
+    wire::{Draft, Framed, Invalid, Setting, Speaker, fields::line},
 };
 
 /// The field by which a note of undertext is known among the user's messages; Codex does not read it.
@@ -39,6 +50,150 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
         Draft::Record(_) => return Err(Invalid::as_it_is()),
     };
     Ok(line(&envelope("response_item", &item, setting)))
+}
+
+/// Lines that are put behind a file, each with the number that it has there.
+pub(super) struct Lines {
+    setting: Setting,
+    /// The id of the task that was started last, and whether it is open.
+    task: (String, bool),
+    framed: Vec<Framed>,
+}
+
+impl Lines {
+    pub(super) fn behind(setting: &Setting) -> Self {
+        let task = (setting.uuid.clone(), false);
+        Self { setting: setting.clone(), task, framed: Vec::new() }
+    }
+
+    /// Returns the lines.
+    pub(super) fn into_lines(self) -> Vec<Vec<u8>> {
+        self.framed.into_iter().map(|framed| framed.line).collect()
+    }
+
+    /// Adds a line as it is, but for its number.
+    pub(super) fn add(&mut self, line: Vec<u8>, is_asked: bool) {
+        let last = self.setting.nearby.as_deref().and_then(ordinal);
+        let line = match last.map(|last| last.saturating_add(1).to_string()) {
+            Some(next) => json::with_field(&line, "ordinal", next.as_bytes()).unwrap_or(line),
+            None => line,
+        };
+        if last.is_some() {
+            self.setting.nearby = Some(line.clone());
+        }
+        self.framed.push(Framed { line, is_asked });
+    }
+
+    /// Adds an event.
+    pub(super) fn event(&mut self, payload: &Value) {
+        let event = line(&envelope("event_msg", payload, &self.setting));
+        self.add(event, false);
+    }
+
+    /// Starts a task.
+    pub(super) fn start(&mut self) {
+        let n = self.framed.len();
+        // Tasks of one operation have names of their own.
+        self.task =
+            (if n == 0 { self.setting.uuid.clone() } else { renamed(&self.setting.uuid, n) }, true);
+        self.event(&json!({ "type": "task_started", "turn_id": self.task.0 }));
+    }
+
+    /// Completes the task, if one is open.
+    pub(super) fn complete(&mut self) {
+        if std::mem::take(&mut self.task.1) {
+            self.event(&json!({ "type": "task_complete", "turn_id": self.task.0, "last_agent_message": null }));
+        }
+    }
+
+    /// Says a note in a task of its own.
+    pub(super) fn note(&mut self, words: &str, setting: &Setting) -> Result<(), Invalid> {
+        let note = record(&Draft::Note(words.to_owned()), setting)?;
+        self.start();
+        self.say(note);
+        self.complete();
+        Ok(())
+    }
+
+    /// Adds a record of the conversation with the event by which Codex lists it.
+    fn say(&mut self, record: Vec<u8>) {
+        let message = Raw::object(&record).and_then(|record| {
+            let [class, payload] = record.pick(["type", "payload"]);
+            let Part::Item(item) = part(record, class, payload) else { return None };
+            let is_message =
+                item.get("type").is_some_and(|kind| kind.text().as_deref() == Some("message"));
+            is_message.then(|| item_message(item, None))?
+        });
+        let listed = message.and_then(|message| self.listed(message.role, &message.text()));
+        self.add(record, true);
+        if let Some(event) = listed {
+            self.event(&event);
+        }
+    }
+
+    /// Returns the event by which Codex lists a message.
+    fn listed(&self, role: Role, words: &str) -> Option<Value> {
+        let (legacy, kind, content) = match role {
+            Role::User => (
+                "user_message",
+                "UserMessage",
+                json!({ "type": "text", "text": words, "text_elements": [] }),
+            ),
+            Role::Assistant => {
+                ("agent_message", "AgentMessage", json!({ "type": "Text", "text": words }))
+            }
+            Role::System | Role::Tool => return None,
+        };
+        if self.setting.nearby.as_deref().and_then(ordinal).is_none() {
+            let mut event = json!({ "type": legacy, "message": words });
+            if let (Role::User, Value::Object(fields)) = (role, &mut event) {
+                fields.extend(
+                    ["images", "local_images", "text_elements"]
+                        .map(|key| (key.to_owned(), json!([]))),
+                );
+            }
+            return Some(event);
+        }
+        let id = renamed(&self.setting.uuid, self.framed.len());
+        let item = json!({ "type": kind, "id": id, "content": [content] });
+        Some(
+            json!({ "type": "item_completed", "thread_id": self.setting.session, "turn_id": self.task.0, "item": item }),
+        )
+    }
+}
+
+/// Returns a name that differs from the one of an operation by the number of a line.
+fn renamed(uuid: &str, n: usize) -> String {
+    let (rest, last) = uuid.split_at_checked(uuid.len().saturating_sub(4)).unwrap_or((uuid, ""));
+    let last = u16::from_str_radix(last, 16)
+        .unwrap_or(0)
+        .wrapping_add(u16::try_from(n % 65_536).unwrap_or(0));
+    format!("{rest}{last:04x}")
+}
+
+/// Returns records with the events of their turns: each message of the user starts a task.
+pub(super) fn turns(records: Vec<Vec<u8>>, setting: &Setting) -> Vec<Framed> {
+    let mut lines = Lines::behind(setting);
+    let mut is_begun = false;
+    for record in records {
+        let (kind, flags) = Raw::object(&record).map_or((Kind::Opaque, 0), |record| {
+            let [class, payload] = record.pick(["type", "payload"]);
+            let (kind, flags, _) = reading(part(record, class, payload));
+            (kind, flags)
+        });
+        let is_turn = is_conversation(kind) && flags & TURN != 0;
+        if is_turn && is_begun {
+            lines.complete();
+        }
+        if !lines.task.1 {
+            lines.start();
+            is_begun = false;
+        }
+        is_begun |= kind != Kind::System;
+        lines.say(record);
+    }
+    lines.complete();
+    lines.framed
 }
 
 /// Returns a record of a type with its payload.

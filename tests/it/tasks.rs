@@ -1,0 +1,178 @@
+//! Codex's tasks: a rollback drops whole ones, with the histories in them. Whatever is done to a session, its file says by
+//! itself what is shown, as seen from the rules by which Codex 0.169.0 resumed such files.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::{Value, json};
+use undertext::{
+    context::{cut::Limit, plan::Keep},
+    model::Timestamp,
+    ops::{self, Archive, Bound, Compacting, Session, Workspace},
+    wire::{Draft, Speaker},
+};
+
+use crate::{
+    codex::{peeked, sent},
+    fixture::damage,
+    rollout::{Home, Rollout, THREAD},
+};
+
+/// A session of a thread, whose file is its live file.
+struct Played {
+    _home: Home,
+    archive: Archive,
+    session: Session,
+    file: PathBuf,
+    /// What was sent before each change that is not undone.
+    before: Vec<String>,
+}
+
+impl Played {
+    fn new(rollout: &Rollout) -> Self {
+        let home = Home::new();
+        let file = home.write(10, THREAD, rollout);
+        let mut archive = crate::fixture::open(&home.0.path().join("store"), 5);
+        let folder = [home.codex()];
+        ops::import(&mut archive, &folder, &folder, &mut |_| ()).unwrap();
+        let session = archive.every().unwrap().remove(0);
+        Self { _home: home, archive, session, file, before: Vec::new() }
+    }
+
+    fn sent(&self) -> String {
+        sent(&self.archive, &self.session)
+    }
+
+    /// Does one thing, and holds what is then shown against the file.
+    fn play(&mut self, step: &str) {
+        let before = self.sent();
+        let (archive, session) = (&mut self.archive, &self.session);
+        let nowhere = Workspace::default();
+        match step {
+            "append" => {
+                let more = Draft::Message(Speaker::User, "more".into());
+                drop(ops::append(archive, session, &nowhere, &[more]).unwrap());
+            }
+            "compact" => {
+                let (asked, clock) = (crate::compact::asked(32_000), || Timestamp(0));
+                let of = Compacting::of(&asked, &clock);
+                let wanted = Compacting { keep: Keep::Last(1), again: true, ..of };
+                let done = ops::compact(archive, session, &nowhere, &wanted, &mut |_| ()).unwrap();
+                assert!(done.nothing.is_none(), "{:?}", done.nothing);
+            }
+            "truncate" => {
+                let bound = Bound { limit: Limit::of_chars(10_000), window: None };
+                drop(ops::truncate(archive, session, bound).unwrap());
+            }
+            "clear" => drop(ops::clear(archive, session).unwrap()),
+            "undo" => drop(ops::undo(archive, session, None).unwrap()),
+            checkpoint => {
+                drop(ops::revert(archive, session, &nowhere, checkpoint, Some("later")).unwrap());
+            }
+        }
+        if step == "undo" {
+            assert_eq!(Some(self.sent()), self.before.pop(), "{step}");
+        } else {
+            // Only results are cut, which are no words.
+            assert!(step == "truncate" || self.sent() != before, "{step}: {before}");
+            self.before.push(before);
+        }
+        assert_eq!(peeked(&self.file), (self.sent(), None), "{step}");
+        assert_eq!(damage(&self.archive), [""; 0]);
+    }
+}
+
+fn thread(turns: usize, has_ordinals: bool) -> Rollout {
+    let mut rollout = Rollout { has_ordinals, ..Rollout::first(THREAD) };
+    rollout.bytes.clear();
+    rollout.next = 0;
+    rollout.meta(THREAD, &json!({}));
+    rollout.item("developer", "rules");
+    for turn in ["one", "two", "three"].into_iter().take(turns) {
+        rollout.turn(turn);
+        rollout.long_answer();
+        rollout.item("assistant", "done");
+    }
+    rollout
+}
+
+#[test]
+fn what_a_file_says_by_itself_is_shown_after_every_change() {
+    for has_ordinals in [true, false] {
+        for turns in [1, 3] {
+            for steps in [
+                &["append", "undo"][..],
+                &["compact", "append", "undo", "undo"],
+                &["truncate", "append", "undo", "undo"],
+                &["clear", "append", "undo", "undo"],
+                &["0", "append", "undo", "undo"],
+                &["append", "undo", "compact", "undo", "append", "undo"],
+                &["append", "compact", "clear", "undo", "undo", "undo"],
+            ] {
+                let mut played = Played::new(&thread(turns, has_ordinals));
+                for step in steps {
+                    played.play(step);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_history_in_the_middle_of_the_last_turn_stays_when_a_later_message_is_taken_back() {
+    let mut rollout = thread(1, false);
+    rollout.event(json!({ "type": "task_started", "turn_id": "two" }));
+    rollout.item("user", "two");
+    let history = json!([{ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "sum" }] }]);
+    rollout.line("compacted", json!({ "message": "", "replacement_history": history }));
+    rollout.item("assistant", "to two");
+    let mut played = Played::new(&rollout);
+    assert_eq!(played.sent(), "sum | to two");
+    for step in ["append", "undo", "append", "0", "undo", "undo"] {
+        played.play(step);
+    }
+}
+
+#[test]
+fn what_stands_before_the_first_turn_stays() {
+    let mut played = Played::new(&thread(3, true));
+    played.play("clear");
+    assert_eq!(played.sent(), "rules");
+    let written = fs::read(&played.file).unwrap();
+    let again = ops::clear(&mut played.archive, &played.session).unwrap();
+    assert_eq!((again.operation, fs::read(&played.file).unwrap()), (None, written));
+}
+
+#[test]
+fn a_message_stands_in_a_task_and_is_said_to_codex_lists() {
+    for (has_ordinals, [asked, answered]) in [
+        (true, ["item_completed UserMessage", "item_completed AgentMessage"]),
+        (false, ["user_message", "agent_message"]),
+    ] {
+        let mut played = Played::new(&thread(1, has_ordinals));
+        let begin = fs::read(&played.file).unwrap().len();
+        let say = |speaker, words: &str| Draft::Message(speaker, words.into());
+        let drafts =
+            [say(Speaker::User, "q"), say(Speaker::Assistant, "a"), say(Speaker::User, "r")];
+        let (archive, session) = (&mut played.archive, &played.session);
+        let appended = ops::append(archive, session, &Workspace::default(), &drafts).unwrap();
+        assert_eq!((appended.entries.len(), appended.checkpoints.len()), (3, 2));
+        let more = fs::read_to_string(&played.file).unwrap().split_off(begin);
+        let lines: Vec<Value> =
+            more.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let kinds: Vec<String> = lines
+            .iter()
+            .map(|line| {
+                let payload = &line["payload"];
+                let which = [&payload["role"], &payload["item"]["type"]].map(word).concat();
+                format!("{} {which}", word(&payload["type"])).trim().to_owned()
+            })
+            .collect();
+        let (start, end) = ("task_started", "task_complete");
+        let [q, a] = ["message user", "message assistant"];
+        assert_eq!(kinds, [start, q, asked, a, answered, end, start, q, asked, end]);
+        let ids: Vec<String> = lines.iter().map(|line| word(&line["payload"]["turn_id"])).collect();
+        assert!(ids[0] == ids[5] && ids[6] == ids[9] && ids[0] != ids[6], "{ids:?}");
+        assert_eq!(peeked(&played.file).0, played.sent());
+    }
+}
