@@ -136,7 +136,7 @@ fn is_own(store: &dyn Store, session: &Session, other: &str) -> Result<bool, Ses
     let view = View::new(store, session, position, tip.growth().cloned());
     let view = view.gathering(&Damages::gathered());
     let is_missing = |found: Elsewhere| found.file == other && found.gap == Gap::Missing;
-    Ok(view.has_file(other)? || view.elsewhere()?.is_some_and(is_missing))
+    Ok(view.has_file(&session.name.id, other)? || view.elsewhere()?.is_some_and(is_missing))
 }
 
 /// Finds the original among the sessions that begin as one does.

@@ -9,7 +9,8 @@
 //! Which generation a file's first record means is found when it is asked for, so that the order in which the files
 //! came does not matter, and a base that was taken in again is read as it is now.
 //!
-//! Invariant: a history that begins in another session is not read: entries stay with the session they are in.
+//! Invariant: entries stay with the session they are in. A history that begins in another session is read from the part of
+//! that session's file that was taken in with it, and is not read where none was.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
@@ -103,9 +104,9 @@ impl View<'_> {
         Ok(Some(self.base(Position { generation, head: None, horizon })))
     }
 
-    /// Returns whether a file of the session has this id.
-    pub(crate) fn has_file(&self, id: &str) -> Result<bool, SessionError> {
-        Ok(!self.states(|name| name.id == id)?.is_empty())
+    /// Returns whether one of a session's own files has this id.
+    pub(crate) fn has_file(&self, session: &str, id: &str) -> Result<bool, SessionError> {
+        Ok(!self.states(|name| name.id == id && name.session == session)?.is_empty())
     }
 
     /// Looks at a generation from which this one goes on.

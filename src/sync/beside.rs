@@ -47,7 +47,7 @@ pub(crate) fn bases(format: &dyn Format, session: &SessionName, path: &Path) -> 
 }
 
 /// Returns where the history of a file begins, if that is another file.
-fn base(format: &dyn Format, path: &Path) -> Option<Base> {
+pub(crate) fn base(format: &dyn Format, path: &Path) -> Option<Base> {
     name(format, path)?;
     let mut reader = Reader::new(sources::open(path, 0).ok()?);
     let first = reader.next_line().ok()??;
@@ -64,7 +64,7 @@ pub(crate) fn successor(format: &dyn Format, path: &Path) -> Option<PathBuf> {
 
 /// Finds files of a session by their names, in the order of the folders; leaves out folders whose names say that all
 /// their files were begun before a time.
-fn find(
+pub(crate) fn find(
     format: &dyn Format,
     file: &Path,
     since: Option<&str>,

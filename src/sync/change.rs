@@ -198,6 +198,19 @@ impl<'a> Change<'a> {
         n
     }
 
+    /// Returns the number of the file of a place, and how many bytes of it the session holds.
+    pub(crate) fn held_file(&self, place: &Place) -> Option<(FileNumber, u64)> {
+        let files = FileNumber::FIRST.onwards().zip(&self.before.state.files);
+        let new = self.facts.files.iter().map(|file| (file.n, &file.place));
+        let (n, _) = files.chain(new).find(|(_, known)| *known == place)?;
+        let stored = self.before.state.generations.iter().map(|(_, generation)| generation);
+        let of_file = stored.chain(&self.facts.generations).filter(|one| one.file == Some(n));
+        let generation = of_file.map(|generation| generation.n).max()?;
+        let runs = self.bulk.runs.iter().rev().find(|run| run.generation == generation);
+        let end = runs.or_else(|| self.before.state.ends.get(&generation));
+        Some((n, end.map_or(0, |run| run.bytes + run.tail.len() as u64)))
+    }
+
     /// Begins a generation.
     pub(crate) fn generation(&mut self, file: Option<FileNumber>) -> Growth {
         let n = self.before.state.next_generation().plus(self.facts.generations.len() as u64);

@@ -16,9 +16,9 @@ use std::{
 use rustix::io::Errno;
 
 use crate::{
-    model::SessionName,
+    model::{SessionName, Tie, TieKind},
     report::Summary,
-    session::Session,
+    session::{Session, View},
     store::Sighting,
     sync::{
         Archive, Imported, Skipped, Source, SyncError, Why, beside,
@@ -89,6 +89,7 @@ pub fn import(
         total: groups.iter().map(|group| group.len() as u64).sum(),
         done: 0,
         sightings: Vec::new(),
+        changed: Vec::new(),
         gathered: Vec::new(),
         open: Together::new(archive),
     };
@@ -115,6 +116,8 @@ struct Taking<'a> {
     /// The files that are read ahead and not taken in yet.
     numbers: BTreeMap<PathBuf, usize>,
     sightings: Vec<Sighting>,
+    /// The sessions of several files that were changed, whose forks may lack a part of them.
+    changed: Vec<SessionName>,
     /// The sessions in the open transaction, to be reported once it is durable.
     gathered: Vec<Imported>,
     open: Together<'a>,
@@ -127,6 +130,7 @@ impl Taking<'_> {
         ahead: Option<&Ahead>,
     ) -> Result<Summary, SyncError> {
         let taken = groups.into_iter().try_for_each(|group| self.group(group, ahead));
+        let taken = taken.and_then(|()| self.forks());
         // Whole sessions are kept, whatever came after them; a failure has taken the rest of its transaction back.
         let settled = self.end_transaction();
         taken.and(settled)?;
@@ -135,7 +139,7 @@ impl Taking<'_> {
 
     /// Takes in the files of a session; one that cannot be read is left out.
     fn group(&mut self, mut group: Vec<Source>, ahead: Option<&Ahead>) -> Result<(), SyncError> {
-        while let Some(first) = group.first() {
+        while let Some(first) = group.first().cloned() {
             self.prepare(&first.session)?;
             let ahead = ahead.map(|ahead| (ahead, &mut self.numbers));
             let (done, total, read) = (self.done, self.total, self.summary.bytes);
@@ -150,6 +154,9 @@ impl Taking<'_> {
                     self.summary.unchanged += group.len() as u64 - changed;
                     self.done += group.len() as u64;
                     self.sightings.extend(group.drain(..).map(|source| source.sighting));
+                    if imported.is_some() && beside::name(first.format, &first.path).is_some() {
+                        self.changed.push(first.session.clone());
+                    }
                     self.gathered.extend(imported);
                     let bytes: u64 = self.gathered.iter().map(|imported| imported.bytes).sum();
                     if !gathers || bytes >= BATCH {
@@ -170,6 +177,34 @@ impl Taking<'_> {
                     self.summary.files -= 1;
                     (self.report)(Step::Skipped(Skipped { path, why, asked: true }));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what the forks lacked of those sessions that were changed.
+    fn forks(&mut self) -> Result<(), SyncError> {
+        while let Some(parent) = self.changed.pop() {
+            self.end_transaction()?;
+            let tie = Tie { kind: TieKind::Fork, other: parent.id };
+            for (key, name) in self.archive.store().tied(&parent.format, &tie)? {
+                let session = Session::from_store(key, name)?;
+                let state = self.archive.store().state(key)?;
+                let view = state.position().map(|at| {
+                    View::new(self.archive.store(), &session, at, state.growth().cloned())
+                });
+                if view.map(|view| view.elsewhere()).transpose()?.flatten().is_none() {
+                    continue;
+                }
+                let files = States::of(self.archive, &state).paths();
+                let source = |path: PathBuf| {
+                    let meta = path.metadata().ok()?;
+                    Some(Source::of(path, &meta, session.format, session.name.clone()))
+                };
+                // They were not named, and are not counted.
+                let (done, unchanged) = (self.done, self.summary.unchanged);
+                self.group(files.into_iter().filter_map(source).collect(), None)?;
+                (self.done, self.summary.unchanged) = (done, unchanged);
             }
         }
         Ok(())

@@ -17,7 +17,9 @@ use crate::{
     },
     session::{Growth, Session, SessionError, View, oddities, plan::MAIN},
     sync::{
-        Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why, beside,
+        Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why,
+        adopt::{adopt, is_adopted},
+        beside,
         change::{Change, Gathering},
         execute::{begin_or_create, commit},
         judge::{Known, Seen, Verdict, Whose},
@@ -27,7 +29,7 @@ use crate::{
         scan::{Ahead, Lines},
         sources,
     },
-    wire::{Graph, jsonl::Tail},
+    wire::{FileName, Graph, jsonl::Tail},
 };
 
 /// How many bytes of new lines are held before they are committed as a part.
@@ -97,6 +99,7 @@ impl States {
     /// Returns those of the files that lie on this computer.
     pub(crate) fn of(archive: &Archive, state: &State) -> Self {
         let files = FileNumber::FIRST.onwards().zip(&state.files);
+        let files = files.filter(|(_, place)| !is_adopted(place));
         let generations = state.generations.iter().map(|(_, generation)| generation);
         Self {
             files: files.filter_map(|(n, place)| Some((n, archive.path_of(place)?))).collect(),
@@ -104,6 +107,11 @@ impl States {
                 .filter_map(|each| Some((each.file?, (each.n, state.ends.get(&each.n).cloned()))))
                 .collect(),
         }
+    }
+
+    /// Returns the paths of the files.
+    pub(crate) fn paths(self) -> Vec<PathBuf> {
+        self.files.into_values().collect()
     }
 
     /// Returns the number of the file with this path.
@@ -138,6 +146,8 @@ struct Intake<'a> {
     ends: BTreeMap<FileNumber, End>,
     /// Whether a compressed file changed and its content did not.
     repacked: bool,
+    /// Whether a part of another session's file was taken in.
+    adopted: bool,
     /// Whether a line was met that the session has already.
     met: bool,
     files: u64,
@@ -175,6 +185,7 @@ pub(crate) fn take_in<'a>(
         attach,
         ends,
         repacked: false,
+        adopted: false,
         met: false,
         files: 0,
         bytes: 0,
@@ -182,12 +193,13 @@ pub(crate) fn take_in<'a>(
     };
     for (n, source) in group.iter().enumerate() {
         reading(&source.path, intake.bytes);
+        intake.adopted |= adopt(&mut intake.change, &source.path)?;
         intake.file(source, reading).map_err(|failed| match failed {
             Failed::File(_, why) => Failed::File(n, why),
             failed @ Failed::Verb(_) => failed,
         })?;
     }
-    if intake.ends.is_empty() && !intake.repacked {
+    if intake.ends.is_empty() && !intake.repacked && !intake.adopted {
         return Ok(intake.caught_up());
     }
     let left = intake.follow()?;
@@ -425,8 +437,9 @@ impl Intake<'_> {
         let name = |path: &Path| beside::name(self.change.before.format, path);
         let live = self.states.files.get(&live).and_then(|live| name(live));
         let Some(live) = live else { return false };
+        let is_later = |name: FileName| name.session == live.session && name > live;
         let mut others = self.states.files.values();
-        others.any(|path| name(path).is_some_and(|name| name > live) && self.is_agents(path))
+        others.any(|path| name(path).is_some_and(is_later) && self.is_agents(path))
     }
 
     /// Returns where the agent would resume in each file that was read; each repair on the way there, and each record

@@ -9,6 +9,7 @@
 //! Invariant: a change that fails before its commit has changed nothing but a temporary file.
 
 pub(crate) mod add;
+mod adopt;
 mod archive;
 mod attached;
 pub(crate) mod beside;

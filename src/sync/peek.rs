@@ -5,7 +5,9 @@ use std::path::Path;
 use crate::{
     model::{Command, Position},
     session::{Session, plan::MAIN},
-    sync::{Ambient, Archive, SyncError, beside, change::Change, execute::commit, sources},
+    sync::{
+        Ambient, Archive, SyncError, adopt::adopt, beside, change::Change, execute::commit, sources,
+    },
 };
 
 /// Reads a session file into an archive that lasts as long as its value; nothing is written.
@@ -14,6 +16,7 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
     let (format, name) = sources::identify(path).map_err(|why| why.of(path))?;
     let mut change = Change::first(&archive, name, format)?;
     let bases = beside::bases(format, &change.before.name, path);
+    adopt(&mut change, path)?;
     let states = sources::rotations_of(path, format);
     let is_alone = states.len() == 1;
     let is_wanted = |file: &Path| is_alone || file.file_name() == path.file_name();

@@ -147,6 +147,10 @@ impl Identify for Codex {
             let Some(meta) = Raw::object(&line).and_then(meta) else { continue };
             let [id, forked, parent, source, base] =
                 meta.pick(["id", "forked_from_id", "parent_thread_id", "source", "history_base"]);
+            // What another session says of itself, in a part of its file, is nothing that this one says.
+            if place == PlaceNumber::FIRST && string(id).is_some_and(|id| id != session) {
+                return Ok(ties);
+            }
             let spawn = source.and_then(|source| source.get("subagent")?.get("thread_spawn"));
             let spawner = spawn.and_then(|spawn| text(spawn, "parent_thread_id"));
             ties.extend(tie(TieKind::SubAgent, string(parent).or(spawner)));

@@ -21,10 +21,10 @@ use crate::{
     fixture::{Seeded, damage},
     needs,
     resume::view,
-    rollout::{CHILD, Home, Rollout, SECOND, THIRD, THREAD, Thread, later},
+    rollout::{Home, Rollout, SECOND, THIRD, THREAD, Thread, later},
 };
 
-fn import(archive: &mut Archive, paths: &[PathBuf]) {
+pub(crate) fn import(archive: &mut Archive, paths: &[PathBuf]) {
     ops::import(archive, paths, paths, &mut |_| ()).unwrap();
 }
 
@@ -436,140 +436,6 @@ fn a_session_without_a_live_file_goes_back_over_several_files_too() {
         assert_eq!(sent(&archive, &session), of_three());
     }
     assert_eq!(damage(&archive), [""; 0]);
-}
-
-/// A thread and a fork of it by reference, which has two turns of its own.
-fn fork() -> (Home, PathBuf, PathBuf) {
-    let home = Home::new();
-    let mut parent = Rollout::first(THREAD);
-    parent.turn("one");
-    let one = parent.end();
-    parent.turn("two");
-    let fork = json!({ "forked_from_id": THREAD, "forked_from_ordinal_exclusive": one.0 });
-    let mut child = Rollout::behind(CHILD, THREAD, one, &fork);
-    child.turn("other");
-    child.turn("more");
-    let parent = home.write(10, THREAD, &parent);
-    let child = home.write(11, CHILD, &child);
-    (home, parent, child)
-}
-
-#[test]
-fn a_fork_by_reference_says_that_its_history_lies_in_its_parent() {
-    let (home, parent, child) = fork();
-    let env = TestEnv::new();
-    let lies = format!("the history before the fork lies in its parent, session {THREAD}");
-    let file = child.to_str().unwrap();
-    let show = |env: &TestEnv, of: &str, held: &str| {
-        for command in ["log", "graph", "context"] {
-            let said = env.run(&[command, of]).success().stderr;
-            let expected = format!("warning: {lies} ({held}); it is not shown");
-            assert!(said.contains(&expected), "{command} {of}: {said}");
-        }
-        let status = env.run(&["status", of]).success().stdout;
-        assert!(status.replace("\n            ", " ").contains(&lies), "{status}");
-    };
-    show(&env, file, "not in the store");
-    env.run(&[Path::new("import"), &child]).success();
-    show(&env, CHILD, "not in the store");
-    env.run(&[Path::new("import"), &parent]).success();
-    show(&env, CHILD, "in the store");
-    show(&env, file, "in the store");
-    let json = |args: &[&str]| -> Value {
-        let said = env.run(args).success().stdout;
-        let of_child = said.lines().find(|line| line.contains(&format!("\"session\":\"{CHILD}\"")));
-        serde_json::from_str(of_child.unwrap()).unwrap()
-    };
-    let kin = &json(&["sessions", "--json"])["kin"];
-    assert_eq!((&kin["session"], &kin["shown"]), (&json!(THREAD), &json!(false)));
-    assert_eq!((&kin["held"], &kin["continues"]), (&json!(true), &json!(true)));
-    let status = json(&["status", "--json", CHILD]);
-    let elsewhere = &status["elsewhere"];
-    assert_eq!((&elsewhere["session"], &elsewhere["why"]), (&json!(THREAD), &json!("parent")));
-    // The parent says nothing of the kind.
-    assert_eq!(env.run(&["log", THREAD]).success().stderr, "");
-    drop(home);
-}
-
-#[test]
-fn what_would_take_the_parents_history_from_a_fork_is_refused() {
-    let (home, _, child) = fork();
-    let root = home.0.path().join("store");
-    let mut archive = crate::fixture::open(&root, 6);
-    import(&mut archive, &[home.codex()]);
-    let sessions = archive.every().unwrap();
-    let session = sessions.into_iter().find(|session| session.name.id == CHILD).unwrap();
-    let nowhere = Workspace::default();
-    let before = fs::read(&child).unwrap();
-    let (asked, clock) = (crate::compact::asked(32_000), || undertext::model::Timestamp(0));
-    let keep = undertext::context::plan::Keep::Last(1);
-    let compacting = ops::Compacting { keep, ..ops::Compacting::of(&asked, &clock) };
-    let compacted = ops::compact(&mut archive, &session, &nowhere, &compacting, &mut |_| ());
-    assert!(matches!(compacted, Err(OpsError::Sync(SyncError::Unread(_)))), "{compacted:?}");
-    let cleared = ops::clear(&mut archive, &session);
-    assert!(matches!(cleared, Err(OpsError::Sync(SyncError::Unread(_)))), "{cleared:?}");
-    assert_eq!(fs::read(&child).unwrap(), before);
-    // A turn that is the fork's own goes by a rollback, which leaves the parent's turns alone.
-    ops::revert(&mut archive, &session, &nowhere, "1", None).unwrap();
-    assert_eq!(sent(&archive, &session), "other | to other");
-    ops::revert(&mut archive, &session, &nowhere, "0", None).unwrap();
-    assert_eq!(sent(&archive, &session), "");
-    let written = fs::read_to_string(&child).unwrap();
-    assert!(!written.contains("\"compacted\""), "{written}");
-    let rolled: u64 = written
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .filter_map(|line| line["payload"]["num_turns"].as_u64())
-        .sum();
-    assert_eq!(rolled, 2);
-}
-
-#[test]
-fn a_result_of_a_fork_is_not_cut_by_putting_its_context_in_the_place_of_all() {
-    let (home, _, child) = fork();
-    let mut more =
-        Rollout { bytes: fs::read_to_string(&child).unwrap(), next: 40, has_ordinals: true };
-    more.long_answer();
-    fs::write(&child, &more.bytes).unwrap();
-    let root = home.0.path().join("store");
-    let mut archive = crate::fixture::open(&root, 8);
-    import(&mut archive, &[home.codex()]);
-    let sessions = archive.every().unwrap();
-    let session = sessions.into_iter().find(|session| session.name.id == CHILD).unwrap();
-    let limit = undertext::context::cut::Limit::of_chars(10_000);
-    let cut = ops::truncate(&mut archive, &session, ops::Bound { limit, window: None });
-    assert!(matches!(cut, Err(OpsError::Sync(SyncError::Unread(_)))), "{cut:?}");
-    assert_eq!(fs::read_to_string(&child).unwrap(), more.bytes);
-}
-
-#[test]
-fn a_fork_that_went_back_into_its_parent_still_has_its_history_there() {
-    let (home, _, child) = fork();
-    // Codex names the place in the parent again, both as base and as fork; within the fork it names the fork's own file.
-    let own = fs::read_to_string(&child).unwrap();
-    let lines: Vec<&str> = own.split_inclusive('\n').collect();
-    let other = lines[..6].concat();
-    let fork: Value = serde_json::from_str(lines[0]).unwrap();
-    let of_fork = &fork["payload"]["forked_from_ordinal_exclusive"];
-    let more = json!({ "forked_from_id": THREAD, "forked_from_ordinal_exclusive": of_fork });
-    let mut within = Rollout::behind(CHILD, CHILD, (20, other.len() as u64), &more);
-    within.turn("within");
-    let within = home.write(12, &format!("{CHILD}_{SECOND}"), &within);
-    let parent = Some(Gap::Parent(THREAD.into()));
-    let said = "other | to other | within | to within".to_owned();
-    assert_eq!(peeked(&within), (said, parent.clone()));
-    let more = json!({ "forked_from_id": THREAD, "forked_from_ordinal_exclusive": 2 });
-    let mut into = Rollout::behind(CHILD, THREAD, (2, 300), &more);
-    into.turn("into");
-    let into = home.write(13, &format!("{CHILD}_{THIRD}"), &into);
-    assert_eq!(peeked(&into), ("into | to into".to_owned(), parent));
-    let mut archive = Archive::in_memory(Seeded::boxed(9));
-    import(&mut archive, &[home.codex()]);
-    for session in archive.every().unwrap() {
-        let kin = ops::kin(archive.store(), &session).unwrap();
-        let expected = (session.name.id == CHILD).then(|| THREAD.to_owned());
-        assert_eq!(kin.map(|kin| kin.session), expected);
-    }
 }
 
 /// What Codex itself sends of the thread of several files that it wrote.

@@ -17,6 +17,7 @@ mod env;
 mod examples;
 mod faults;
 mod fixture;
+mod forks;
 mod format;
 mod gate;
 mod graph;

@@ -1,7 +1,7 @@
 """codex.py PROGRAM FILE: resumes a copy of a rollout in Codex, and prints what it sends.
 
 Codex says its own instructions and the environment again at each start: a message counts if the file holds its texts, and
-not as what the session began with (`base_instructions`).
+not as what the session began with (`base_instructions`). Rollouts next to the file, from which it may go on, are copied too.
 """
 
 import json
@@ -13,6 +13,7 @@ import agent
 import parts
 from mock_model import Model
 
+ROLLOUT = re.compile(r"rollout-[0-9T-]{19}-[0-9a-f-]{36}(_[0-9a-f-]{36})?\.jsonl")
 CONFIG = """
 model = "mock"
 model_provider = "mock"
@@ -67,8 +68,27 @@ def item(given, known):
     return []
 
 
+def beside(path):
+    """Returns the rollouts next to a file that has the name of one, itself included."""
+    if not ROLLOUT.fullmatch(os.path.basename(path)):
+        return [path]
+    folder = os.path.dirname(path)
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if ROLLOUT.fullmatch(name)]
+
+
+def put(path, rollout):
+    """Copies a rollout to where Codex reads it."""
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as source:
+        # A thread is resumed with the provider that it was begun with. Other files name places in it by their bytes.
+        mock = '"model_provider":"mock"'
+        told = re.sub(r'"model_provider":\s*"[^"]*"', lambda found: mock.ljust(len(found[0])), source.read())
+    with open(rollout, "w", encoding="utf-8", errors="surrogateescape", newline="") as copy:
+        copy.write(told)
+
+
 def main(program, path):
     agent.raise_loopback()
+    files = beside(path)
     with agent.home() as folder, Model() as model:
         kept = os.path.join(folder, "home", ".codex")
         day = os.path.join(kept, "sessions", "2026", "08", "01")
@@ -76,19 +96,17 @@ def main(program, path):
         with open(os.path.join(kept, "config.toml"), "w", encoding="utf-8") as config:
             config.write(CONFIG.format(url=model.url))
         name = thread(path)
-        rollout = os.path.join(day, f"rollout-2026-08-01T10-00-00-{name}.jsonl")
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as source:
-            # A thread is resumed with the provider that it was begun with.
-            told = re.sub(r'"model_provider":\s*"[^"]*"', '"model_provider":"mock"', source.read())
-        with open(rollout, "w", encoding="utf-8", errors="surrogateescape", newline="") as copy:
-            copy.write(told)
+        for file in files:
+            own = f"rollout-2026-08-01T10-00-00-{name}.jsonl"
+            put(file, os.path.join(day, os.path.basename(file) if len(files) > 1 else own))
         agent.run(folder, [program, "exec", "--skip-git-repo-check", "resume", str(name), parts.PROMPT], {})
         sent = [body.get("input", []) for asked, body in model.asked if asked.endswith("/responses")]
     sent = next((items for items in sent if parts.PROMPT in json.dumps(items)), None)
     if sent is None:
         agent.refuse("the agent sent no conversation")
-    known = {text for record in agent.records(path) for text in strings(record)}
-    for record in agent.records(path):
+    records = [record for file in files for record in agent.records(file)]
+    known = {text for record in records for text in strings(record)}
+    for record in records:
         if record.get("type") == "session_meta":
             known.discard(((record["payload"].get("base_instructions")) or {}).get("text"))
     for given in sent:

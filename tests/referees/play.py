@@ -29,7 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "examples"
 FILES = {
     "claude": ["claude/*.jsonl", "claude-shapes/*.jsonl"],
-    "codex": ["codex/*.jsonl", "codex-shapes/*.jsonl", "codex-made/*.jsonl"],
+    "codex": ["codex/*.jsonl", "codex-shapes/*.jsonl", "codex-made/*.jsonl", "codex-made/segments/*_*.jsonl"],
     "pi": ["pi/*.jsonl"],
     "kimi": ["kimi/*/context.jsonl"],
 }
@@ -74,8 +74,9 @@ class Session:
 
     def __init__(self, agent, program, folder, source):
         self.agent, self.program, self.n_branches = agent, program, 0
-        self.file = folder / source.name
-        self.file.write_bytes(source.read_bytes())
+        (self.file, _), *_ = files = list(laid(folder, source))
+        for file, of in files:
+            file.write_bytes(of.read_bytes())
         self.env = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
         self.folder, self.id = folder, None
         self.id = self.ask("attach", str(self.file))[0]["session"]
@@ -145,6 +146,32 @@ class Session:
         made_up = {message["n"] for message in told if message["type"] == "message" and message["origin"] == "synthetic"}
         sent = told[0]["request"]["messages"]
         return [p for n, m in enumerate(sent) if n not in made_up for p in parts.blocks(m["role"], m["content"])]
+
+
+def laid(folder, source):
+    """Returns the files of a session, each with its source, the session's own first: those of Codex with the ones from which
+    they go on, under the names by which it finds them.
+    """
+    first = json.loads(first_line(source) or "{}") if source.suffix == ".jsonl" else {}
+    meta = first.get("payload") if isinstance(first, dict) and first.get("type") == "session_meta" else None
+    base = (meta or {}).get("history_base")
+    if not base:
+        yield folder / source.name, source
+    elif source.name.startswith("rollout-"):
+        others = (file for file in source.parent.glob("rollout-*") if file != source)
+        yield from ((folder / file.name, file) for file in [source, *others])
+    else:
+        yield folder / f"rollout-2026-08-01T10-00-00-{meta['id']}.jsonl", source
+        parts = (f'"id":"{base["thread_id"]}"', '"history_mode":"paginated"')
+        for file in sorted(source.parent.glob("*.jsonl")):
+            if all(part in first_line(file) for part in parts) and file.stat().st_size >= base["end_byte_offset"]:
+                yield folder / f"rollout-2026-08-01T09-00-00-{base['thread_id']}.jsonl", file
+                break
+
+
+def first_line(file):
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        return next(lines, "")
 
 
 def cause(errors):
