@@ -142,8 +142,10 @@ impl Context {
     ) -> Result<(Archive, Session), CommandError> {
         let found = if let Some(file) = self.file(wanted) {
             let mut archive = self.open_writer()?;
-            let (session, attached) = ops::take_up(&mut archive, &file)?;
+            let (session, mut attached) = ops::take_up(&mut archive, &file)?;
             self.point_at(&attached.path, &session)?;
+            // The change says it itself.
+            attached.notices.retain(|notice| !matches!(notice, Notice::Unresumed { .. }));
             self.tell(&attached.notices);
             (archive, session)
         } else {

@@ -56,10 +56,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     let path = context.env.homely(&attached.path);
-    let what = if args.off {
-        format!("{path} is left alone from now on")
-    } else {
-        format!("It is attached to {path}")
+    let what = match attached.attached {
+        _ if args.off => format!("{path} is left alone from now on"),
+        true => format!("It is attached to {path}"),
+        false => format!("{path} is left as it is"),
     };
     context.say(&what)?;
     if let Some(left) = &attached.left {

@@ -13,12 +13,13 @@ use crate::{
         plan::{MAIN, Plan, Steps, branch_text},
     },
     sync::{
-        self, Archive, SyncError, beside, goal::Stay, live_file::LiveFile, moved::was_moved,
-        sources, standing::Standing,
+        self, Archive, Notice, SyncError, beside, goal::Stay, live_file::LiveFile,
+        moved::was_moved, sources, standing::Standing,
     },
 };
 
-/// Makes a file of a session its live file: this one, or the one taken in last.
+/// Makes a file of a session its live file: this one, or the one taken in last. A file that its agent does not resume stays
+/// as it is.
 pub fn attach(
     archive: &mut Archive,
     session: &Session,
@@ -29,6 +30,11 @@ pub fn attach(
         let mut attached =
             Attached { path, attached: true, left: None, operation: None, notices: Vec::new() };
         if before.state.live == Some(n) {
+            return Ok((attached, None));
+        }
+        if let Some(why) = beside::unresumed(session.format, &attached.path) {
+            attached.attached = false;
+            attached.notices.push(Notice::Unresumed { why });
             return Ok((attached, None));
         }
         let runs = before.store().runs(session.key, generation, 0)?;
@@ -50,7 +56,8 @@ pub fn attach(
         let command = Command::Attach { file: Some(n), left };
         Ok::<_, OpsError>((attached, Some(Plan { command, steps, goal: Stay })))
     })?;
-    (attached.operation, attached.notices) = (done.operation, done.notices);
+    attached.operation = done.operation;
+    attached.notices.splice(0..0, done.notices);
     Ok(attached)
 }
 

@@ -58,6 +58,11 @@ pub enum Notice {
     },
     /// The live file lies on another computer, or in another account: only the store is changed.
     Elsewhere,
+    /// The agent does not resume the session's file: only the store is changed.
+    Unresumed {
+        /// Why.
+        why: &'static str,
+    },
     /// The agent's file is gone, and the session goes on without it.
     Gone {
         /// Where it was.
@@ -128,6 +133,7 @@ impl fmt::Display for Notice {
             Self::Elsewhere => f.write_str(
                 "the session's file lies on another computer or in another account; only the store is changed",
             ),
+            Self::Unresumed { why } => write!(f, "{why}; only the store is changed"),
             Self::Gone { path } => {
                 write!(f, "{} is gone; the session goes on without it", path.display())
             }

@@ -419,9 +419,11 @@ impl Intake<'_> {
         Ok(left)
     }
 
-    /// Returns whether a file becomes the live file: it lies where its agent reads it, as it is.
+    /// Returns whether a file becomes the live file: it lies where its agent reads it, as it is, and the agent resumes it.
     fn is_attached(&self, path: &Path) -> bool {
-        self.is_agents(path) && sources::length(path).is_ok_and(|length| length.is_some())
+        self.is_agents(path)
+            && sources::length(path).is_ok_and(|length| length.is_some())
+            && beside::unresumed(self.change.before.format, path).is_none()
     }
 
     /// Returns whether a file lies where its agent reads it.

@@ -351,8 +351,9 @@ fn successor(
     let mut growth = change.generation(file);
     place(change, &mut growth, &runs)?;
     growth.end(tail.clone());
-    let stood = change.position().map_or(0, |at| at.horizon);
-    let (dropped, length) = (stood.saturating_sub(growth.entries), growth.length());
+    let from = change.position();
+    let dropped = from.map_or(Ok(0), |from| left(change, from, &change.path(target)?))?;
+    let length = growth.length();
     let mut more = line_start(&growth);
     let begins = more.len();
     if way == Way::Closed {

@@ -180,6 +180,10 @@ impl Layout for Codex {
         files::base(meta(record)?)
     }
 
+    fn unresumed(&self, first: Raw<'_>) -> Option<&'static str> {
+        files::unresumed(first)
+    }
+
     fn file_name(&self, name: &str) -> Option<FileName> {
         files::name(name)
     }

@@ -99,6 +99,11 @@ pub trait Layout {
         None
     }
 
+    /// Returns why the agent does not resume a file that begins with this record, if it does not.
+    fn unresumed(&self, _first: Raw<'_>) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the parts of a file's name, if the agent keeps a session in several files.
     fn file_name(&self, _name: &str) -> Option<FileName> {
         None

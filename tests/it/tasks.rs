@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use undertext::{
     context::{cut::Limit, plan::Keep},
     model::Timestamp,
-    ops::{self, Archive, Bound, Compacting, Session, Workspace},
+    ops::{self, Archive, Bound, Compacting, Notice, Session, Workspace},
     wire::{Draft, Speaker},
 };
 
@@ -174,5 +174,39 @@ fn a_message_stands_in_a_task_and_is_said_to_codex_lists() {
         let ids: Vec<String> = lines.iter().map(|line| word(&line["payload"]["turn_id"])).collect();
         assert!(ids[0] == ids[5] && ids[6] == ids[9] && ids[0] != ids[6], "{ids:?}");
         assert_eq!(peeked(&played.file).0, played.sent());
+    }
+}
+
+#[test]
+fn what_codex_does_not_resume_is_changed_in_the_store_only() {
+    let mut sub_agent = Rollout { bytes: String::new(), next: 0, has_ordinals: false };
+    let spawn = json!({ "parent_thread_id": "p", "depth": 1 });
+    let source = json!({ "subagent": { "thread_spawn": spawn } });
+    sub_agent.meta(THREAD, &json!({ "multi_agent_version": "v2", "source": source }));
+    let mut odd = Rollout { bytes: String::new(), next: 0, has_ordinals: false };
+    odd.meta(THREAD, &json!({ "history_mode": "default" }));
+    for rollout in [&mut sub_agent, &mut odd] {
+        rollout.turn("one");
+        rollout.turn("two");
+    }
+    let item = |role: &str, words: &str| {
+        let content = json!([{ "type": "input_text", "text": words }]);
+        json!({ "type": "message", "role": role, "content": content }).to_string() + "\n"
+    };
+    let head =
+        json!({ "id": THREAD, "timestamp": "2025-08-01T10:00:00.000Z", "instructions": null });
+    let said = [item("user", "one"), item("assistant", "to one"), item("user", "two")].concat();
+    let old = Rollout { bytes: format!("{head}\n{said}"), next: 0, has_ordinals: false };
+    for rollout in [sub_agent, odd, old] {
+        let mut played = Played::new(&rollout);
+        let (archive, session) = (&mut played.archive, &played.session);
+        assert_eq!(ops::status(archive, session).unwrap().live, None);
+        let back = ops::revert(archive, session, &Workspace::default(), "1", None).unwrap();
+        assert!(matches!(back.notices[..], [Notice::Unresumed { .. }]), "{:?}", back.notices);
+        assert_eq!(back.written, None);
+        assert_eq!(sent(archive, session), "one | to one");
+        let attached = ops::attach(archive, session, None).unwrap();
+        assert!(!attached.attached && attached.operation.is_none(), "{attached:?}");
+        assert_eq!(fs::read_to_string(&played.file).unwrap(), rollout.bytes);
     }
 }

@@ -10,9 +10,13 @@
 
 use std::path::Path;
 
+use super::read::meta;
 use crate::{
     json::Raw,
-    wire::{Base, FileName, Shelf, fields::string},
+    wire::{
+        Base, FileName, Shelf,
+        fields::{string, text},
+    },
 };
 
 /// The folders of Codex in which threads lie.
@@ -34,6 +38,21 @@ pub(super) fn base(meta: Raw<'_>) -> Option<Base> {
     let is_fork = number(fork).is_none_or(|fork| Some(fork) == ordinal);
     let session = string(forked).filter(|_| is_fork);
     Some(Base { file: string(file)?, bytes: number(bytes), ordinal, session })
+}
+
+/// Returns why Codex does not resume a file that begins with this record, if it does not.
+pub(super) fn unresumed(first: Raw<'_>) -> Option<&'static str> {
+    let Some(meta) = meta(first) else {
+        return Some("Codex does not resume files of its older versions, which begin otherwise");
+    };
+    let [version, source] = meta.pick(["multi_agent_version", "source"]);
+    let is_spawned = || source?.get("subagent")?.get("thread_spawn");
+    if string(version).as_deref() == Some("v2") && is_spawned().is_some() {
+        return Some("Codex does not resume a sub-agent, which goes on only with its parent");
+    }
+    let mode = text(meta, "history_mode");
+    let is_known = mode.is_none_or(|mode| mode == "legacy" || mode == "paginated");
+    (!is_known).then_some("Codex does not know the way in which the file keeps its history")
 }
 
 /// Reads the name of a file: one whose ids are no UUIDs is none of Codex's, such as somebody's copy next to it.

@@ -118,7 +118,7 @@ fn a_path_that_was_met_on_another_computer_is_no_file_here() {
     assert_snapshot!(env.run(&["revert", "1", "-s", "boat"]), @r"
     Session boat  Build a boat.  (claude)
     main is back at checkpoint 1
-    The old end is kept as branch main.1, with 3 entries that came after
+    The old end is kept as branch main.1, with 2 entries that came after
     ------- stderr -------
     warning: the session's file lies on another computer or in another account; only the store is changed
     The agent's own file is not changed
