@@ -180,9 +180,10 @@ impl Context {
         })
     }
 
-    /// Returns the session file that a word names.
+    /// Returns the session file that a word names: by its path, or by that of its session's folder.
     pub(crate) fn file(&self, wanted: Option<&OsStr>) -> Option<PathBuf> {
-        wanted.map(|wanted| self.env.current_dir.join(wanted)).filter(|path| path.is_file())
+        let path = self.env.current_dir.join(wanted.filter(|wanted| !wanted.is_empty())?);
+        if path.is_file() { Some(path) } else { ops::file_of_session(&path) }
     }
 
     /// Has further command lines name the session that was found: by its path if it was named so, else by its id; a

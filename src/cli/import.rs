@@ -37,8 +37,8 @@ JSON: one object a session, then one for all
    \"oddities\":[{\"path\":PATH, \"line\":N or null, \"lines\":N, \"kind\":NAME, \"what\":TEXT}]}
   {\"type\":\"summary\", \"files\":N, \"unchanged\":N, \"skipped\":N, \"left_out\":{REASON:N}, \"sessions\":N,
    \"entries\":N, \"bytes\":N, \"oddities\":{KIND:N}} with the kinds opaque, glued, torn, rewritten and
-   mended, and the reasons no-format, beside, aside, link, twice, special, made-up, store, denied,
-   unreadable, too-long and too-many
+   mended, and the reasons no-format, beside, unread, aside, link, twice, special, made-up, store,
+   denied, unreadable, too-long and too-many
 and with --dry-run one a file
   {\"type\":\"source\", \"session\":ID, \"agent\":NAME, \"path\":PATH, \"bytes\":N}")]
 pub(crate) struct Args {
@@ -178,6 +178,8 @@ struct LeftOut {
     verbose: bool,
     /// Files of a folder that hold no session, as most files do.
     unrelated: u64,
+    /// Files of a folder, for each agent whose files are not read yet.
+    unread: BTreeMap<&'static str, u64>,
     /// Others that were left out of a folder, for each reason.
     counted: BTreeMap<&'static str, u64>,
     /// The first of these.
@@ -199,6 +201,8 @@ impl LeftOut {
         let told = format!("skipped {}: {why}", skipped.path.display());
         if self.verbose || skipped.asked || matches!(why, Why::TooMany) {
             output.warn(&told);
+        } else if let Why::Unread(agent) = why {
+            *self.unread.entry(agent).or_default() += 1;
         } else if is_unrelated {
             self.unrelated += 1;
         } else {
@@ -216,6 +220,10 @@ impl LeftOut {
                 "{} without a session of a known format",
                 counted(self.unrelated, "file", "files")
             ));
+        }
+        for (agent, n) in &self.unread {
+            let files = counted(*n, "file", "files");
+            output.note(&format!("{files} of {agent}, which undertext does not read yet"));
         }
         let n: u64 = self.counted.values().sum();
         if n > self.first.len() as u64 {

@@ -65,6 +65,7 @@ fn kind_of(error: &OpsError) -> Kind {
         )
         | E::Sync(
             SyncError::NoFormat(_)
+            | SyncError::UnreadAgent { .. }
             | SyncError::Invalid { .. }
             | SyncError::Nothing(_)
             | SyncError::Unsupported(_)

@@ -93,7 +93,7 @@ pub use crate::{
     sync::{
         AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Machine, Manner, Notice,
         Oddity, Outcome, Quirk, Rebuilt, Rotated, RotatedState, Skipped, Source, Step, SyncError,
-        Told, Waiting, Why, Workspace, agent_folders, generations, import, peek, rotations,
-        sources, workspace,
+        Told, Waiting, Why, Workspace, agent_folders, file_of_session, generations, import, peek,
+        rotations, sources, workspace,
     },
 };

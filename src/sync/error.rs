@@ -127,6 +127,14 @@ pub enum SyncError {
     /// A file holds no session that is known.
     #[error("{0} holds no session of a known format")]
     NoFormat(PathBuf),
+    /// A file is of an agent whose files are not read yet.
+    #[error("{path} is a file of {agent}, which undertext does not read yet")]
+    UnreadAgent {
+        /// The file.
+        path: PathBuf,
+        /// The agent.
+        agent: &'static str,
+    },
     /// A file could not be read as lines.
     #[error(transparent)]
     Read(#[from] ReadError),

@@ -58,7 +58,7 @@ pub use lock::{Told, Waiting};
 pub(crate) use mend::{Mending, is_broken, sweep};
 pub use peek::peek;
 pub use rotations::rotations;
-pub use sources::{AgentFolder, Skipped, Source, Why, agent_folders, sources};
+pub use sources::{AgentFolder, Skipped, Source, Why, agent_folders, file_of_session, sources};
 pub use states::generations;
 pub(crate) use take_back::{strays, take_back};
 pub use workspace::{Workspace, workspace};

@@ -26,6 +26,7 @@ use crate::{
         self, Format,
         discover::{self, Home},
         jsonl::{ReadError, Reader},
+        unread,
     },
 };
 
@@ -102,6 +103,9 @@ pub enum Why {
     /// It lies next to a session and holds none.
     #[error("it is kept beside a session by {0}, and is left alone")]
     Beside(&'static str),
+    /// It is of an agent whose files are not read yet.
+    #[error("it is a file of {0}, which undertext does not read yet")]
+    Unread(&'static str),
     /// It holds no session that is known.
     #[error("it holds no session of a known format")]
     NoFormat,
@@ -135,6 +139,7 @@ impl Why {
             Self::Aside => "aside",
             Self::Store => "store",
             Self::Beside(_) => "beside",
+            Self::Unread(_) => "unread",
             Self::NoFormat => "no-format",
             Self::Denied(_) => "denied",
             Self::Lines(_) => "too-long",
@@ -148,6 +153,7 @@ impl Why {
             Self::Unreadable(source) => SyncError::Io { path, source },
             Self::Lines(error) => SyncError::Read(error),
             Self::Denied(error) => *error,
+            Self::Unread(agent) => SyncError::UnreadAgent { path, agent },
             _ => SyncError::NoFormat(path),
         }
     }
@@ -204,6 +210,12 @@ pub fn sources(paths: &[PathBuf], report: &mut dyn FnMut(Skipped)) -> Vec<Source
         }
     }
     found
+}
+
+/// Returns the file in the folder of a session that its agent reads.
+pub fn file_of_session(folder: &Path) -> Option<PathBuf> {
+    let names = wire::FORMATS.into_iter().filter_map(|format| format.traits().live_name);
+    names.map(|name| folder.join(name)).find(|file| file.is_file())
 }
 
 /// Returns the files, in their order, that an agent keeps of one session by rotating: the older states next to a file,
@@ -337,9 +349,14 @@ pub(crate) fn identify(path: &Path) -> Identity {
     let mut begin = Vec::new();
     let mut stream = open(path, 0)?;
     stream.by_ref().take(1 << 12).read_to_end(&mut begin)?;
+    if unread::is_database(&begin) {
+        let mentions = |needle: &[u8]| mentions(path, needle, LOOKED).unwrap_or(false);
+        let agent = unread::agent_of_database(path, &mentions);
+        return Err(agent.map_or(Why::NoFormat, Why::Unread));
+    }
     let is_object = begin.trim_ascii_start().starts_with(b"{");
     let limit = if is_object { u64::MAX } else { LOOKED };
-    let mut reader = Reader::new(io::Cursor::new(begin).chain(stream).take(limit));
+    let mut reader = Reader::new(io::Cursor::new(&begin).chain(stream).take(limit));
     let mut lines: Vec<Vec<u8>> = Vec::new();
     let (mut first, mut opaque, mut held) = (None, 0, 0);
     while lines.len() < ASKED && opaque < OPAQUE && held < LOOKED {
@@ -353,11 +370,17 @@ pub(crate) fn identify(path: &Path) -> Identity {
         }
     }
     let records: Vec<Raw<'_>> = lines.iter().map(|line| Raw::scanned(line)).collect();
+    if let Some(agent) = unread::agent_of_most(&records) {
+        return Err(Why::Unread(agent));
+    }
     let keeper = || wire::FORMATS.into_iter().find(|format| format.accompanies(path));
     let beside = |keeper: &dyn Format| Why::Beside(keeper.name());
-    let format = wire::detect(&records).ok_or_else(|| keeper().map_or(Why::NoFormat, beside))?;
+    let format = wire::detect(&records).ok_or_else(|| {
+        let agent = unread::agent_of_rest(&records, path, &begin).map(Why::Unread);
+        agent.unwrap_or_else(|| keeper().map_or(Why::NoFormat, beside))
+    })?;
     // The error of a file that cannot be read to its end is reported when the file is taken in.
-    let mentions = |needle: &[u8]| mentions(path, needle).unwrap_or(false);
+    let mentions = |needle: &[u8]| mentions(path, needle, u64::MAX).unwrap_or(false);
     let id = format.session_of(path, &records, &mentions).filter(|id| !id.is_empty());
     let id = id.or_else(|| first.map(|first| first.to_string())).unwrap_or_default();
     Ok((format, SessionName { format: format.name().to_owned(), id }))
@@ -390,10 +413,10 @@ pub(crate) fn identify_all(paths: &[&Path]) -> std::vec::IntoIter<Identity> {
     found.into_iter()
 }
 
-/// Returns whether bytes occur in a file.
-fn mentions(path: &Path, needle: &[u8]) -> io::Result<bool> {
+/// Returns whether bytes occur in the first part of a file.
+fn mentions(path: &Path, needle: &[u8], limit: u64) -> io::Result<bool> {
     let finder = memmem::Finder::new(needle);
-    let mut stream = open(path, 0)?;
+    let mut stream = open(path, 0)?.take(limit);
     let mut window = Vec::new();
     loop {
         let read = stream.by_ref().take(1 << 20).read_to_end(&mut window)?;

@@ -38,6 +38,7 @@ use crate::{
         compaction::{Compaction, Lines, Said},
         fields::{line, other, shown, string, text},
         identify::tie_of_sub_agent,
+        unread::is_beside_kimi_code,
     },
 };
 
@@ -138,7 +139,8 @@ impl Identify for Kimi {
     }
 
     fn accompanies(&self, file: &std::path::Path) -> bool {
-        file.file_name().and_then(|name| name.to_str()).is_some_and(|name| ASIDE.contains(&name))
+        let name = file.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| ASIDE.contains(&name)) && !is_beside_kimi_code(file)
     }
 
     /// Sessions that begin with the same lines, the first answer of the model included, were one.

@@ -32,6 +32,7 @@ mod native;
 mod pi;
 mod read;
 mod traits;
+pub mod unread;
 mod walk;
 mod write;
 

@@ -246,6 +246,8 @@ fn a_session_is_shown_with_its_numbers_and_what_is_beside_it_is_left_alone() {
      9  kimi:4  0580885edd9a
     10  kimi:1  b79cec723d0d
     ");
+    let file = env.run(&["log", "k/context.jsonl"]);
+    assert_eq!(env.run(&["log", "k"]).stdout, file.success().stdout);
     assert_snapshot!(env.run(&["import", "-v", "k"]), @"
     5 files read, 0 unchanged: 1 session (1 new), 45 new entries, 3.6 kB
     ------- stderr -------

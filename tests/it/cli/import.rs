@@ -190,3 +190,41 @@ fn a_long_end_without_a_newline_is_packed_and_comes_back() {
     fs::write(&path, [&whole[..], b"\"}\n"].concat()).unwrap();
     assert_snapshot!(env.run(&["import", "."]), @"1 file read, 0 unchanged: 1 session (0 new), 1 new entry, 3 B");
 }
+
+#[test]
+fn files_of_agents_that_are_not_read_yet_are_named_once_and_left_alone() {
+    let env = TestEnv::new();
+    let folder = env.project().join("in");
+    let code = folder.join("wd_boat_0123456789ab/session_1/agents/main");
+    fs::create_dir_all(&code).unwrap();
+    let copilot = concat!(
+        r#"{"type":"session.start","data":{"sessionId":"u"},"id":"e1","timestamp":"2026-08-01T10:00:00Z","parentId":null}"#,
+        "\n",
+        r#"{"type":"user.message","data":{"content":"hi"},"id":"e2","timestamp":"2026-08-01T10:00:01Z","parentId":"e1"}"#,
+        "\n",
+    );
+    for name in ["one", "two"] {
+        fs::write(folder.join(name), copilot).unwrap();
+    }
+    let wire = concat!(
+        r#"{"type":"metadata","protocol_version":"1.5","created_at":1795320159097}"#,
+        "\n",
+        r#"{"type":"turn.prompt","agentId":"main","input":[],"time":1795320159101}"#,
+        "\n",
+    );
+    fs::write(code.join("wire.jsonl"), wire).unwrap();
+    fs::write(folder.join("wd_boat_0123456789ab/session_1/state.json"), "{\n}").unwrap();
+    fs::write(folder.join("opencode.db"), "SQLite format 3\0").unwrap();
+    assert_snapshot!(env.run(&["import", "in"]), @"
+    0 files read, 0 unchanged: 0 sessions (0 new), 0 new entries, 0 B
+    ------- stderr -------
+    2 files of Copilot CLI, which undertext does not read yet
+    2 files of kimi-code, which undertext does not read yet
+    1 file of opencode, which undertext does not read yet
+    ");
+    assert_snapshot!(env.run(&["log", "in/one"]), @"
+    ------- stderr -------
+    error: $HOME/project/in/one is a file of Copilot CLI, which undertext does not read yet
+    [exit status: 2]
+    ");
+}

@@ -1,0 +1,180 @@
+//! Agents whose files are told from all others and are not read yet, so that none of them is taken for another's.
+//!
+//! ```text
+//! Copilot CLI    {"type": "session.start", "data", "id", "timestamp", "parentId"}   a dot in each type, and data
+//! kimi-code      {"type": "turn.prompt", "agentId", "time"}                         a dot, and a number as the time
+//! Gemini CLI     {"sessionId", "projectHash"} {"$set"} {"$rewindTo"} {"type": "gemini"}, or one document of these
+//! Qwen Code      {"uuid", "parentUuid", "sessionId", "message": {"parts"}}          or a systemPayload
+//! opencode       a database, an export or documents with ids as ses_.., msg_.., prt_..
+//! OpenClaw       since 2026.9 a database with a table of transcript_events
+//! ```
+//!
+//! Invariant: what another format reads stays that format's, because one odd record decides nothing.
+
+use std::path::Path;
+
+use memchr::memmem;
+
+use crate::{
+    json::{Kind, Raw},
+    wire::fields::text,
+};
+
+/// How a database begins.
+const DATABASE: &[u8] = b"SQLite format 3\0";
+
+/// An agent, and whether a record is of its making.
+type Agent = (&'static str, fn(Raw<'_>) -> bool);
+
+const COPILOT: Agent = ("Copilot CLI", |record| {
+    let has = |key| record.get(key).is_some();
+    has_dotted_type(record) && has("data") && has("id") && has("timestamp")
+});
+
+const KIMI_CODE: Agent = ("kimi-code", |record| {
+    let is_number = |key| record.get(key).is_some_and(|value| value.kind() == Kind::Number);
+    let has = |key| record.get(key).is_some();
+    let is_first = has("protocol_version") && is_number("created_at");
+    let is_event = has_dotted_type(record) || text(record, "kind").as_deref() == Some("event");
+    let is_of_index = has("sessionId") && has("sessionDir") && has("workDir");
+    is_first || is_of_index || is_event && is_number("time")
+});
+
+const GEMINI: Agent = ("Gemini CLI", |record| {
+    let has = |key| record.get(key).is_some();
+    has("sessionId") && has("projectHash")
+        || has("$set")
+        || has("$rewindTo")
+        || has("id") && text(record, "type").as_deref() == Some("gemini")
+});
+
+const QWEN: Agent = ("Qwen Code", |record| {
+    let has = |key| record.get(key).is_some();
+    let has_parts = record.get("message").is_some_and(|message| message.get("parts").is_some());
+    has("uuid") && has("parentUuid") && has("sessionId") && (has_parts || has("systemPayload"))
+});
+
+const OPENCODE: Agent = ("opencode", |record| {
+    let is_id = |of: Raw<'_>| {
+        let begins = |id: String| ["ses_", "msg_", "prt_"].iter().any(|tag| id.starts_with(tag));
+        text(of, "id").is_some_and(begins)
+    };
+    is_id(record) || record.get("info").is_some_and(is_id)
+});
+
+const AGENTS: [Agent; 5] = [COPILOT, KIMI_CODE, GEMINI, QWEN, OPENCODE];
+
+/// The texts that all stand in a document of an agent, not far from its beginning.
+const DOCUMENTS: [(&str, &[&[u8]]); 3] = [
+    (GEMINI.0, &[b"\"projectHash\""]),
+    (GEMINI.0, &[b"\"history\"", b"\"role\"", b"\"parts\""]),
+    (OPENCODE.0, &[b"\"id\"", b"\"ses_"]),
+];
+
+/// The texts that all stand in a database of an agent: how its ids begin, or the name of a table.
+const DATABASES: [(&str, &[&[u8]]); 2] =
+    [(OPENCODE.0, &[b"ses_", b"msg_", b"prt_"]), ("OpenClaw", &[b"transcript_events"])];
+
+/// Returns the agent of which most of these records are.
+pub fn agent_of_most(records: &[Raw<'_>]) -> Option<&'static str> {
+    let of = |knows: fn(Raw<'_>) -> bool| records.iter().filter(|record| knows(**record)).count();
+    let (agent, _) = AGENTS.into_iter().find(|(_, knows)| of(*knows) * 2 > records.len())?;
+    Some(agent)
+}
+
+/// Returns the agent of a file of which no record is of a format that is read: by its records, its place, or its beginning.
+pub fn agent_of_rest(records: &[Raw<'_>], file: &Path, begin: &[u8]) -> Option<&'static str> {
+    let of = |(_, knows): &Agent| records.iter().any(|record| knows(*record));
+    let by_record = AGENTS.into_iter().find(of).map(|(agent, _)| agent);
+    let by_place = || is_beside_kimi_code(file).then_some(KIMI_CODE.0);
+    let holds = |texts: &&[&[u8]]| texts.iter().all(|text| memmem::find(begin, text).is_some());
+    let document = || DOCUMENTS.into_iter().find(|(_, texts)| holds(texts));
+    by_record.or_else(by_place).or_else(|| Some(document()?.0))
+}
+
+/// Returns whether a file that begins so is a database.
+pub fn is_database(begin: &[u8]) -> bool {
+    begin.starts_with(DATABASE)
+}
+
+/// Returns the agent that keeps its sessions in a database, by the file's name, or its tables; `mentions` tells whether bytes
+/// occur in it.
+pub fn agent_of_database(file: &Path, mentions: &dyn Fn(&[u8]) -> bool) -> Option<&'static str> {
+    if file.file_name().is_some_and(|name| name == "opencode.db") {
+        return Some(OPENCODE.0);
+    }
+    let found = DATABASES.into_iter().find(|(_, texts)| texts.iter().all(|text| mentions(text)));
+    found.map(|(agent, _)| agent)
+}
+
+/// Returns whether a file lies in a folder of a session of kimi-code: `wd_../session_../`, or deeper.
+pub(super) fn is_beside_kimi_code(file: &Path) -> bool {
+    let begins = |folder: &Path, tag: &str| {
+        folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(tag.as_bytes()))
+    };
+    file.ancestors().skip(1).any(|folder| {
+        begins(folder, "session_") && folder.parent().is_some_and(|above| begins(above, "wd_"))
+    })
+}
+
+fn has_dotted_type(record: Raw<'_>) -> bool {
+    text(record, "type").is_some_and(|kind| kind.contains('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(lines: &[&str]) -> Option<&'static str> {
+        let records: Vec<Raw<'_>> =
+            lines.iter().filter_map(|line| Raw::object(line.as_bytes())).collect();
+        agent_of_most(&records)
+    }
+
+    #[test]
+    fn records_tell_their_agent() {
+        let copilot =
+            r#"{"type":"user.message","data":{},"id":"e","timestamp":"t","parentId":null}"#;
+        assert_eq!(agent(&[copilot]), Some("Copilot CLI"));
+        let code = [
+            r#"{"type":"metadata","protocol_version":"1.5","created_at":17}"#,
+            r#"{"type":"turn.prompt","agentId":"main","time":1}"#,
+        ];
+        assert_eq!(agent(&code), Some("kimi-code"));
+        let gemini = [r#"{"sessionId":"s","projectHash":"h"}"#, r#"{"$set":{"messages":[]}}"#];
+        assert_eq!(agent(&gemini), Some("Gemini CLI"));
+        let qwen = r#"{"uuid":"u","parentUuid":null,"sessionId":"s","type":"user","message":{"role":"user","parts":[]}}"#;
+        assert_eq!(agent(&[qwen]), Some("Qwen Code"));
+        assert_eq!(agent(&[r#"{"info":{"id":"ses_1"},"messages":[]}"#]), Some("opencode"));
+        // Kimi CLI's own, Claude Code's and pi's stay theirs.
+        for other in [
+            r#"{"type": "metadata", "protocol_version": "1.10"}"#,
+            r#"{"uuid":"u","parentUuid":null,"sessionId":"s","type":"user","message":{"role":"user","content":[]}}"#,
+            r#"{"type":"custom","customType":"a.b","data":{},"id":"e","parentId":null,"timestamp":"t"}"#,
+        ] {
+            assert_eq!(agent(&[other]), None, "{other}");
+        }
+        assert_eq!(agent(&[copilot, "{}", "{}"]), None);
+    }
+
+    #[test]
+    fn documents_databases_and_places_tell_their_agent() {
+        let rest = |file: &str, begin: &str| agent_of_rest(&[], Path::new(file), begin.as_bytes());
+        assert_eq!(
+            rest("a.json", "{\n \"sessionId\": \"s\",\n \"projectHash\": 1"),
+            Some("Gemini CLI")
+        );
+        assert_eq!(rest("a.json", "{\n \"info\": {\n \"id\": \"ses_1\""), Some("opencode"));
+        let code = "/h/sessions/wd_boat_1/session_2/state.json";
+        assert_eq!(rest(code, "{\n"), Some("kimi-code"));
+        assert_eq!(rest("/h/sessions/0f/2/state.json", "{\n"), None);
+        let database = |file: &str, held: &str| {
+            agent_of_database(Path::new(file), &|text| {
+                memmem::find(held.as_bytes(), text).is_some()
+            })
+        };
+        assert_eq!(database("a.db", "ses_1 msg_2 prt_3"), Some("opencode"));
+        assert_eq!(database("a.sqlite", "transcript_events"), Some("OpenClaw"));
+        assert_eq!(database("photos.db", "ses_1"), None);
+    }
+}
