@@ -86,6 +86,7 @@ const TRAITS: Traits = Traits {
     live_name: Some(LIVE),
     has_times: false,
     has_checkpoints: true,
+    joins_calls: true,
     note_opening: NOTE_START,
     ..Traits::named("kimi")
 };
@@ -359,20 +360,12 @@ impl Write for Kimi {
     fn write(&self, draft: &Draft, _setting: &Setting) -> Result<Vec<u8>, Invalid> {
         Ok(line(&match draft {
             Draft::Message(speaker, said) => json!({ "role": speaker.as_str(), "content": said }),
-            Draft::Answer(said) => json!({ "role": "assistant", "content": said.text() }),
+            Draft::Answer(said) => return answer(said),
             Draft::Note(said) => {
                 json!({ "role": "user", "content": format!("{NOTE_START}{said}{NOTE_END}") })
             }
             Draft::Call { id, name, input } => {
-                if let Err(error) = serde_json::from_str::<Value>(input) {
-                    return Err(Invalid(format!("the tool's input is not JSON: {error}")));
-                }
-                let function = json!({ "name": name, "arguments": input });
-                json!({
-                    "role": "assistant",
-                    "content": [],
-                    "tool_calls": [{ "type": "function", "id": id, "function": function }],
-                })
+                json!({ "role": "assistant", "content": [], "tool_calls": [call(id, name, input)?] })
             }
             Draft::Result { id, output, error } => {
                 let content = match error {
@@ -408,6 +401,29 @@ impl Write for Kimi {
         let (lines, again) = lines.collect::<Result<Vec<_>, Failure>>()?.into_iter().unzip();
         Ok(Some(Lines::Anew { lines, again }))
     }
+}
+
+/// Writes a model's answer with all its calls, because their results must follow the message that has them.
+fn answer(said: &Message) -> Result<Vec<u8>, Invalid> {
+    let calls = said.blocks.iter().filter_map(|block| match block {
+        Block::Call { id, name, input, .. } => Some(call(id, name, input)),
+        _ => None,
+    });
+    let calls = calls.collect::<Result<Vec<_>, _>>()?;
+    let words = said.text();
+    Ok(line(&match calls.as_slice() {
+        [] => json!({ "role": "assistant", "content": words }),
+        _ if words.is_empty() => json!({ "role": "assistant", "content": [], "tool_calls": calls }),
+        _ => json!({ "role": "assistant", "content": words, "tool_calls": calls }),
+    }))
+}
+
+fn call(id: &str, name: &str, input: &str) -> Result<Value, Invalid> {
+    if let Err(error) = serde_json::from_str::<Value>(input) {
+        return Err(Invalid(format!("the tool's input is not JSON: {error}")));
+    }
+    let function = json!({ "name": name, "arguments": input });
+    Ok(json!({ "type": "function", "id": id, "function": function }))
 }
 
 /// Returns a record for the program itself, as it writes those.

@@ -743,6 +743,24 @@ mod kimi {
     }
 
     #[test]
+    fn an_answer_is_written_with_all_its_calls() {
+        let call = |id: &str| Block::Call {
+            id: id.into(),
+            name: "Shell".into(),
+            input: "{}".into(),
+            signature: None,
+        };
+        for words in ["", "Both."] {
+            let said = (!words.is_empty()).then(|| Block::Text(words.into()));
+            let blocks: Vec<Block> = said.into_iter().chain([call("a"), call("b")]).collect();
+            let answer = Message::new(Role::Assistant, blocks.clone());
+            let line = Kimi.write(&Draft::Answer(Box::new(answer)), &setting(None)).unwrap();
+            let read = Kimi.messages(Raw::object(&line).unwrap()).remove(0);
+            assert_eq!(read.blocks, blocks);
+        }
+    }
+
+    #[test]
     fn a_note_is_in_the_agents_own_wrapper_and_no_way_back_is_by_append() {
         let note = Kimi.write(&Draft::Note("n".into()), &setting(None)).unwrap();
         assert_eq!(note, br#"{"role":"user","content":"<system>n</system>"}"#);
