@@ -1,4 +1,6 @@
-"""kimi.py FILE: restores a copy of a context.jsonl with Kimi CLI's own Context, and prints what it holds. Run by its Python."""
+"""kimi.py FILE [AFTER]: restores a copy of a context.jsonl with Kimi CLI's own Context, and prints what it holds; with AFTER,
+that file gets a turn of Kimi's own first. Run by its Python.
+"""
 
 import asyncio
 import shutil
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import parts
 from kimi_cli.soul.context import Context
+from kosong.message import Message
 
 
 def blocks(message):
@@ -20,7 +23,17 @@ def blocks(message):
     return found + [p for call in message.tool_calls or [] for p in parts.call(call.id)]
 
 
-async def main(file):
+async def write(file):
+    context = Context(Path(file))
+    await context.restore()
+    await context.checkpoint(False)
+    await context.append_message(Message(role="user", content="Kimi goes on."))
+    await context.append_message(Message(role="assistant", content="Mock answer."))
+
+
+async def main(file, after=None):
+    if after:
+        await write(after)
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "context.jsonl"
         shutil.copy(file, copy)
@@ -32,4 +45,4 @@ async def main(file):
             parts.show(blocks(message))
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(*sys.argv[1:]))

@@ -1,12 +1,12 @@
-// pi.mjs FOLDER FILE: opens a copy of a session with pi's own session manager, as it is installed in FOLDER, and prints the
-// context that pi builds, as its providers get it. Ends with 3 where pi refuses the file, or begins a new session in it.
+// pi.mjs FOLDER FILE [AFTER]: opens a copy of a session with pi's own session manager, as it is installed in FOLDER, and prints the
+// context that pi builds, as its providers get it; with AFTER, that file gets a turn of pi's own first. Ends with 3 where pi refuses the file, or begins a new session in it.
 import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [folder, file] = process.argv.slice(2);
+const [folder, file, after] = process.argv.slice(2);
 // The package has had two names, and one of its files two places.
 const names = ["@mariozechner", "@earendil-works"].map((name) => join(folder, "node_modules", name));
 const load = (...paths) => {
@@ -50,9 +50,20 @@ function refuse(why) {
   process.exit(3);
 }
 
+function write(path) {
+  const session = SessionManager.open(path);
+  const text = (words) => [{ type: "text", text: words }];
+  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
+  const usage = { input: 10, output: 3, cacheRead: 0, cacheWrite: 0, totalTokens: 13, cost };
+  const said = { api: "mock", provider: "mock", model: "mock", usage, stopReason: "stop" };
+  session.appendMessage({ role: "user", content: text("pi goes on."), timestamp: Date.now() });
+  session.appendMessage({ role: "assistant", content: text("Mock answer."), ...said, timestamp: Date.now() });
+}
+
 // pi rewrites files of older versions as it opens them.
 const work = mkdtempSync(join(process.env.REFEREES_WORK ?? tmpdir(), "pi-"));
 try {
+  if (after) write(after);
   const copy = join(work, basename(file));
   copyFileSync(file, copy);
   let session;

@@ -54,7 +54,7 @@ PLAYS = [
 VERBS = ["append", "revert", "switch", "truncate", "compact", "clear"]
 PAIRS = [list(pair) for pair in itertools.product(VERBS, repeat=2)]
 # The agents whose referee lets them go on by themselves, and plays in which they do.
-WRITERS = ["claude"]
+WRITERS = ["claude", "pi", "kimi"]
 WROTE = [play for verb in VERBS for play in (["wrote", verb, "undo"], [verb, "wrote", "undo"])]
 # How many comparisons must agree at the least, and how long an agent may take for one.
 LEAST = 4
@@ -128,8 +128,9 @@ class Session:
         return self.ask("switch", "-s", self.id, f"try{self.n_branches}")
 
     def wrote(self):
-        """Lets the agent answer in the file itself."""
+        """Lets the agent answer in the file itself, and takes that in."""
         sent(self.agent, self.program, str(self.file), str(self.folder), str(self.file))
+        self.ask("import", str(self.file))
 
     def truncate(self):
         return self.ask("truncate", "--max-chars", "300", self.id)
@@ -188,8 +189,8 @@ def sent(agent, program, file, work, after=None):
     command = {
         "claude": [sys.executable, script, program, file, *([after] if after else [])],
         "codex": [sys.executable, script, program, file],
-        "pi": ["node", str(HERE / "pi.mjs"), program, file],
-        "kimi": [program, script, file],
+        "pi": ["node", str(HERE / "pi.mjs"), program, file, *([after] if after else [])],
+        "kimi": [program, script, file, *([after] if after else [])],
     }[agent]
     env = {"HOME": work, "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "REFEREES_WORK": work, "PYTHONDONTWRITEBYTECODE": "1"}
     asked = subprocess.Popen(
