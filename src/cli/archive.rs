@@ -115,7 +115,7 @@ impl Context {
         }
     }
 
-    /// Opens a session of the store, or a session file as it is.
+    /// Opens a session of the store, or a session file as it is: by its path, or by that of its session's folder.
     pub(crate) fn find(
         &mut self,
         wanted: Option<&OsStr>,
@@ -123,15 +123,25 @@ impl Context {
         let found = if let Some(path) = self.file(wanted) {
             ops::peek(&path, self.env.ambient())?
         } else {
-            let archive = self.open_reader().map_err(|error| match self.no_file(wanted) {
-                Some(none) if error.is_absence() => none,
-                _ => error,
-            })?;
-            let session = self.session(&archive, wanted)?;
-            (archive, session)
+            let folder = wanted.filter(|wanted| !wanted.is_empty());
+            let folder = folder.map(|folder| self.env.current_dir.join(folder));
+            match (self.held(wanted), folder.and_then(|folder| ops::file_of_session(&folder))) {
+                (Err(_), Some(path)) => ops::peek(&path, self.env.ambient())?,
+                (held, _) => held?,
+            }
         };
         self.name(wanted, &found)?;
         Ok(found)
+    }
+
+    /// Opens a session of the store.
+    fn held(&mut self, wanted: Option<&OsStr>) -> Result<(Archive, Session), CommandError> {
+        let archive = self.open_reader().map_err(|error| match self.no_file(wanted) {
+            Some(none) if error.is_absence() => none,
+            _ => error,
+        })?;
+        let session = self.session(&archive, wanted)?;
+        Ok((archive, session))
     }
 
     /// Opens a session of the store to change it; a session file is taken in first and becomes its live file. The store is
@@ -180,10 +190,9 @@ impl Context {
         })
     }
 
-    /// Returns the session file that a word names: by its path, or by that of its session's folder.
+    /// Returns the session file that a word names.
     pub(crate) fn file(&self, wanted: Option<&OsStr>) -> Option<PathBuf> {
-        let path = self.env.current_dir.join(wanted.filter(|wanted| !wanted.is_empty())?);
-        if path.is_file() { Some(path) } else { ops::file_of_session(&path) }
+        wanted.map(|wanted| self.env.current_dir.join(wanted)).filter(|path| path.is_file())
     }
 
     /// Has further command lines name the session that was found: by its path if it was named so, else by its id; a
@@ -194,7 +203,9 @@ impl Context {
         (archive, session): &(Archive, Session),
     ) -> Result<(), CommandError> {
         let name = match wanted {
-            Some(path) if self.file(wanted).is_some() => Some(path.to_owned()),
+            Some(path) if archive.root().is_none() || self.file(wanted).is_some() => {
+                Some(path.to_owned())
+            }
             Some(_) => Some(self.short_name(archive, session)?.into()),
             None => None,
         };

@@ -21,7 +21,7 @@ use crate::{
 /// Returns a file as a session of an archive, if any format knows it.
 pub(crate) fn peek(path: &Path) -> Option<(Archive, Session)> {
     match ops::peek(path, Box::new(Machine)) {
-        Err(SyncError::NoFormat(_)) => None,
+        Err(SyncError::NoFormat(_) | SyncError::UnreadAgent { .. }) => None,
         other => Some(other.unwrap()),
     }
 }
