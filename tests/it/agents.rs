@@ -480,6 +480,18 @@ mod codex {
             "a2",
         );
         check(&[prepares(), turn(1), rolled_back(5), turn(2)], &format!("{first} q2 a2"), "a1");
+        // What prepared a turn before which no other was left stays like what prepared the first.
+        let again = says("user", "<environment_context>2</environment_context>");
+        check(
+            &[prepares(), turn(1), rolled_back(1), vec![again.clone()], turn(2), rolled_back(1)],
+            &format!("{first} <environment_context>2</environment_context>"),
+            "a1 a2",
+        );
+        check(
+            &[prepares(), turn(1), turn(2), rolled_back(1), vec![again], turn(3), rolled_back(1)],
+            &format!("{first} q1 a1"),
+            "a2 a3",
+        );
         // Rules of somebody's own stay, and so does what stands before them.
         let own = vec![says("user", ENVIRONMENT), says("developer", "own"), prepares().remove(0)];
         check(&[turn(1), own, turn(2), rolled_back(1)], &format!("q1 a1 {ENVIRONMENT} own"), "a2");

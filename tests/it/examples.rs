@@ -148,7 +148,7 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     assert_snapshot!(env.run(&["revert", "1", "-s", "7c2a"]), @r"
     Session 7c2a51de  Watering the beds  (claude)
     main is back at checkpoint 1
-    The old end is kept as branch main.1, with 20 entries that came after
+    The old end is kept as branch main.1, with 10 entries that came after
     ------- stderr -------
     The agent's own file is not changed
     hint: to write this state to a file: undertext export -o 7c2a51de.jsonl -s 7c2a51de

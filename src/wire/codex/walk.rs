@@ -205,6 +205,8 @@ fn replay(
     let mut counts = false;
     // Where in `seen` what precedes the last dropped turn or rollback begins: it all returns if no turn precedes it.
     let mut since = None;
+    // Where in `seen` what prepared a dropped turn stands: it returns too if no turn preceded it.
+    let mut trimmed: Vec<usize> = Vec::new();
     let mut trims = false;
     let mut ends = false;
     let mut files = Backwards::new(graph, end);
@@ -224,17 +226,20 @@ fn replay(
             tasks -= u64::from(counts && tasks > 0);
             counts = false;
             dropped |= trims;
+            trimmed.extend(trims.then_some(seen.len()));
         } else if flags & BASE != 0 {
             dropped = tasks > 0 || files.meets_rollback()?;
             if !dropped {
                 // What is to be dropped was said after it.
                 (pending, since, trims) = (0, None, false);
+                trimmed.clear();
             }
         } else if is_turn && pending > 0 {
             pending -= 1;
             trims = pending == 0;
         } else if trims && prepares(kind, flags) {
             dropped = true;
+            trimmed.push(seen.len());
         } else if is_conversation(kind) {
             trims = false;
         }
@@ -245,6 +250,7 @@ fn replay(
         seen.push(one);
         if is_turn {
             since = dropped.then_some(seen.len());
+            trimmed.truncate(if dropped { trimmed.len() } else { 0 });
         } else if flags & ROLLBACK != 0 {
             since = since.or(Some(seen.len()));
         }
@@ -253,8 +259,12 @@ fn replay(
         }
     }
     // An unreadable history has turns too.
-    if let Some(since) = since.filter(|_| !files.is_cut_short) {
+    if !files.is_cut_short {
+        for n in trimmed {
+            seen.get_mut(n).into_iter().for_each(|one| one.dropped = false);
+        }
         // A history that was put in the place of another goes for good.
+        let since = since.unwrap_or(seen.len());
         for one in seen.iter_mut().skip(since).filter(|one| one.kind != Kind::Boundary) {
             one.dropped = false;
         }
