@@ -86,7 +86,7 @@ def put(path, rollout):
         copy.write(told)
 
 
-def main(program, path):
+def main(program, path, after=None):
     agent.raise_loopback()
     files = beside(path)
     with agent.home() as folder, Model() as model:
@@ -96,10 +96,13 @@ def main(program, path):
         with open(os.path.join(kept, "config.toml"), "w", encoding="utf-8") as config:
             config.write(CONFIG.format(url=model.url))
         name = thread(path)
+        own = os.path.basename(path) if len(files) > 1 else f"rollout-2026-08-01T10-00-00-{name}.jsonl"
         for file in files:
-            own = f"rollout-2026-08-01T10-00-00-{name}.jsonl"
             put(file, os.path.join(day, os.path.basename(file) if len(files) > 1 else own))
         agent.run(folder, [program, "exec", "--skip-git-repo-check", "resume", str(name), parts.PROMPT], {})
+        if after:
+            with open(os.path.join(day, own), "rb") as left, open(after, "ab") as file:
+                file.write(left.read()[os.path.getsize(after):])
         sent = [body.get("input", []) for asked, body in model.asked if asked.endswith("/responses")]
     sent = next((items for items in sent if parts.PROMPT in json.dumps(items)), None)
     if sent is None:

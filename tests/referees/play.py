@@ -54,7 +54,7 @@ PLAYS = [
 VERBS = ["append", "revert", "switch", "truncate", "compact", "clear"]
 PAIRS = [list(pair) for pair in itertools.product(VERBS, repeat=2)]
 # The agents whose referee lets them go on by themselves, and plays in which they do.
-WRITERS = ["claude", "pi", "kimi"]
+WRITERS = ["claude", "codex", "pi", "kimi"]
 WROTE = [play for verb in VERBS for play in (["wrote", verb, "undo"], [verb, "wrote", "undo"])]
 # How many comparisons must agree at the least, and how long an agent may take for one.
 LEAST = 4
@@ -188,7 +188,7 @@ def sent(agent, program, file, work, after=None):
     script = str(HERE / f"{agent}.py")
     command = {
         "claude": [sys.executable, script, program, file, *([after] if after else [])],
-        "codex": [sys.executable, script, program, file],
+        "codex": [sys.executable, script, program, file, *([after] if after else [])],
         "pi": ["node", str(HERE / "pi.mjs"), program, file, *([after] if after else [])],
         "kimi": [program, script, file, *([after] if after else [])],
     }[agent]
