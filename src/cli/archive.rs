@@ -72,6 +72,11 @@ impl Context {
                 self.output.hint(Line::new("import").with(&path).to("take it in"));
             }
         }
+        if let Ok(Some(path)) = ops::lost_file(&archive, &session) {
+            let path = self.env.homely(&path);
+            self.output.warn(&format!("{path} is deleted; the store, which is shown, holds it"));
+            self.output.hint(Line::about("restore").to("to put it back where the agent reads it"));
+        }
         // A live file that cannot be read agrees with nothing, and hinders no reading of the store.
         if ops::is_behind(&archive, &session).unwrap_or(true) {
             self.output.warn(

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use undertext::ops::{self, Ailment, Cure, Finding, Severity};
-use undertext::report::{Examined, Mended, Refilled, Report as _, TakenBack};
+use undertext::report::{Examined, Forgetful, Mended, Refilled, Report as _, TakenBack};
 use undertext::store::StoreError;
 
 use super::Context;
@@ -33,6 +33,8 @@ for a store that was mended
    \"refilled\":[{\"session\":ID, \"path\":PATH, \"lines\":N}], \"forgotten\":N,
    \"taken_back\":[{\"session\":ID, \"path\":PATH, \"entries\":N, \"operation\":N, \"left\":BRANCH or null}],
    \"lost\":[{\"session\":ID or null, \"item\":TEXT}]}
+for an agent that deletes sessions by itself
+  {\"type\":\"forgetful\", \"agent\":NAME, \"settings\":PATH, \"field\":NAME in that file, \"days\":N}
 and at last
   {\"type\":\"examined\", \"ok\":BOOL, \"path\":PATH of the store}")]
 pub(crate) struct Args {
@@ -57,6 +59,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if let Some(mended) = &mended {
         tell_mended(context, mended)?;
+    }
+    for agent in context.forgetful_agents() {
+        tell_forgetful(context, &agent)?;
     }
     let examined = Examined { path: &root, ailments: &ailments, mended: mended.as_ref() };
     let exit = if examined.is_ok() { Exit::Yes } else { Exit::No };
@@ -137,6 +142,17 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
         Some(kept) => context.say(&format!("The damaged store is kept in {}", shown(kept))),
         None => Ok(()),
     }
+}
+
+fn tell_forgetful(context: &mut Context, agent: &Forgetful) -> Result<(), CommandError> {
+    if context.answer(agent)? {
+        return Ok(());
+    }
+    let Forgetful { agent, settings, field, days } = agent;
+    let settings = context.env.homely(settings);
+    context.say(&format!(
+        "{agent} deletes sessions that nobody went on with for {days} days; to keep them, put \"{field}\": 36500 into {settings}"
+    ))
 }
 
 fn tell(context: &mut Context, ailment: &Ailment) -> Result<(), CommandError> {

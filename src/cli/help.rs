@@ -23,7 +23,7 @@ const GROUPS: [(&str, &[&str], &[&str]); 7] = [
     ("Go back", &["checkpoints"], &["revert", "undo", "redo", "switch", "branch", "checkpoint"]),
     ("Fit the window", &["context"], &["truncate", "compact", "clear"]),
     ("Prove", &["audit", "verify", "doctor", "operations", "rotations"], &[]),
-    ("In and out", &["export"], &["import"]),
+    ("In and out", &["export"], &["import", "restore"]),
     ("Set up", &["stats", "store"], &["attach", "trust", "rebuild"]),
     ("For programs", &["completions", "man"], &["new", "append", "turn", "recover"]),
 ];

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use undertext::ops::{self, Imported, Quirk, Skipped, Step, Summary, Why};
-use undertext::report::FoundFile;
+use undertext::report::{FoundFile, Report as _};
 
 use super::Context;
 use super::common::{counted, shown};
@@ -36,9 +36,9 @@ JSON: one object a session, then one for all
    \"left\":NAME of the branch that holds where a command had put main, or null,
    \"oddities\":[{\"path\":PATH, \"line\":N or null, \"lines\":N, \"kind\":NAME, \"what\":TEXT}]}
   {\"type\":\"summary\", \"files\":N, \"unchanged\":N, \"skipped\":N, \"left_out\":{REASON:N}, \"sessions\":N,
-   \"entries\":N, \"bytes\":N, \"oddities\":{KIND:N}} with the kinds opaque, glued, torn, rewritten and
-   mended, and the reasons no-format, beside, unread, aside, link, twice, special, made-up, store,
-   denied, unreadable, too-long and too-many
+   \"entries\":N, \"bytes\":N, \"gone\":sessions whose file was deleted N, \"oddities\":{KIND:N}} with the kinds
+   opaque, glued, torn, rewritten and mended, and the reasons no-format, beside, unread, aside, link,
+   twice, special, made-up, store, denied, unreadable, too-long and too-many
 and with --dry-run one a file
   {\"type\":\"source\", \"session\":ID, \"agent\":NAME, \"path\":PATH, \"bytes\":N}")]
 pub(crate) struct Args {
@@ -162,10 +162,16 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
         counted(summary.entries, "new entry", "new entries"),
         units::size(summary.bytes),
     ))?;
+    if summary.gone > 0 {
+        let files = counted(summary.gone, "session's file was", "sessions' files were");
+        context
+            .say(&format!("{files} deleted since the last import; the store holds all of it"))?;
+    }
     if !summary.oddities.is_empty() {
         let kinds = summary.oddities.iter().map(|(kind, n)| format!("{n} {kind}"));
         context.say(&format!("Oddities: {}", kinds.collect::<Vec<_>>().join(", ")))?;
     }
+    context.output.hints(summary.hints());
     Ok(())
 }
 

@@ -44,6 +44,7 @@ mod pointed;
 mod rebuild;
 mod recover;
 mod redo;
+mod restore;
 mod revert;
 mod rotations;
 mod sessions;
@@ -153,6 +154,7 @@ enum Command {
     Rebuild(rebuild::Args),
     Recover(recover::Args),
     Redo(redo::Args),
+    Restore(restore::Args),
     Revert(revert::Args),
     Rotations(rotations::Args),
     Sessions(sessions::Args),
@@ -194,6 +196,7 @@ impl Command {
             Self::Rebuild(args) => rebuild::run(context, args),
             Self::Recover(args) => recover::run(context, args),
             Self::Redo(args) => redo::run(context, args),
+            Self::Restore(args) => restore::run(context, args),
             Self::Revert(args) => revert::run(context, args),
             Self::Rotations(args) => rotations::run(context, args),
             Self::Sessions(args) => sessions::run(context, args),

@@ -9,12 +9,19 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use undertext::live::Writable;
 use undertext::ops::{self, AgentFolder, Session};
+use undertext::report::Forgetful;
 use undertext::trust::Files;
 
 use super::Context;
 use super::error::CommandError;
 
 impl Context {
+    /// Returns the agents on this machine that delete sessions by themselves.
+    pub(crate) fn forgetful_agents(&self) -> Vec<Forgetful> {
+        let variable = |name: &str| self.env.variable(name).map(PathBuf::from);
+        ops::forgetful(self.env.home.as_deref(), &variable)
+    }
+
     /// Returns the folders in which agents keep their sessions on this machine.
     pub(crate) fn agent_folders(&self) -> Vec<AgentFolder> {
         let variable = |name: &str| self.env.variable(name).map(PathBuf::from);

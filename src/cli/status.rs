@@ -5,7 +5,7 @@ use std::io::Write as _;
 use serde_json::Value;
 use undertext::context::window::Source;
 use undertext::ops::{self, Session};
-use undertext::report::{Conversation, Layered, Standing, Surroundings};
+use undertext::report::{Conversation, Layered, Report as _, Standing, Surroundings};
 
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
@@ -28,7 +28,8 @@ JSON: one object
    \"checkpoint\":the newest N or null, \"turns\":N, \"entries\":N, \"operations\":N, \"started\":TIME,
    \"active\":TIME, \"hidden\":BOOL, \"kin\":the session that it was made of as sessions has it,
    \"elsewhere\":null or where the history begins that is not shown {\"session\":ID of the parent or null, \"file\":ID of the file,
-   \"why\":\"parent\", \"missing\", \"short\" or \"endless\", \"words\":TEXT}, \"live\":PATH or null, \"behind\":whether that differs from the store BOOL,
+   \"why\":\"parent\", \"missing\", \"short\" or \"endless\", \"words\":TEXT}, \"live\":PATH or null, \"gone\":PATH of the agent's file if it was deleted or null,
+   \"behind\":whether the live file differs from the store BOOL,
    \"context\":{\"tokens\":about N, \"window\":N, \"compact_at\":N tokens it is compacted, \"due\":BOOL,
     \"at_least\":whether it may have more tokens, not counted because the window is full BOOL,
     \"source\":by whose word the window is as context has it, \"model\":NAME or null} or null if the window is too small}
@@ -111,7 +112,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if card.hidden {
         row("hidden", Label::Warning, "lists leave it out");
     }
-    if let Some(live) = &status.live {
+    if let Some(gone) = &status.gone {
+        row("live file", Label::Plain, &safe::path(gone));
+        row("", Label::Warning, "is deleted, by its agent or by somebody else; the store holds it");
+    } else if let Some(live) = &status.live {
         row("live file", Label::Plain, &safe::path(live));
         if status.behind {
             row("", Label::Warning, "differs from the store; the next change catches up with it");
@@ -120,6 +124,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
     }
     context.show(&table)?;
+    context.output.hints(standing.hints());
     context.tell_damaged(&damaged)
 }
 

@@ -207,6 +207,29 @@ impl WritableFile {
         self.sync_folder()
     }
 
+    /// Puts the successor where the file belongs unless something lies there, and returns whether it did; else the
+    /// successor is deleted.
+    pub fn install_new(&self) -> io::Result<bool> {
+        use ErrorKind::{AlreadyExists, PermissionDenied, TooManyLinks, Unsupported};
+        let fresh = self.fresh_name();
+        match self.disk.link(&self.folder, &fresh, &self.name) {
+            Ok(()) => self.disk.remove(&self.folder, &fresh)?,
+            Err(error) => match error.kind() {
+                AlreadyExists => {
+                    self.sweep()?;
+                    return Ok(false);
+                }
+                // Where a file cannot have two names, nobody else may make it in this instant.
+                PermissionDenied | TooManyLinks | Unsupported => {
+                    self.disk.rename(&self.folder, &fresh, &self.name)?;
+                }
+                _ => return Err(error),
+            },
+        }
+        self.sync_folder()?;
+        Ok(true)
+    }
+
     fn is_same(&self, other: &Self) -> io::Result<bool> {
         Ok(self.look()?.map(|seen| seen.inode) == other.look()?.map(|seen| seen.inode))
     }

@@ -8,7 +8,9 @@
 
 use std::{
     ffi::OsStr,
+    fs::{self, DirBuilder},
     io,
+    os::unix::fs::DirBuilderExt,
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
@@ -62,6 +64,25 @@ impl Writable {
     /// Allows a file: this user pointed at it.
     pub fn file(&mut self, path: PathBuf) {
         self.files.push(path);
+    }
+
+    /// Makes the folders of a session's file that are not there, below the folders of its agent.
+    pub fn make_folder(&self, format: &str, path: &Path) -> Result<(), Denied> {
+        let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+        if !path.is_absolute() || !path.components().all(is_plain) {
+            return Err(Denied::Crooked);
+        }
+        let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) else { return Ok(()) };
+        // Nothing below the last folder that is there can be a link.
+        let there = folder.ancestors().find(|above| fs::symlink_metadata(above).is_ok());
+        let there = there.unwrap_or(folder).canonicalize()?;
+        let is_below = |(of, folder): &(&str, PathBuf)| {
+            *of == format && folder.canonicalize().is_ok_and(|folder| there.starts_with(folder))
+        };
+        if !self.folders.iter().any(is_below) {
+            return Err(Denied::Outside);
+        }
+        Ok(DirBuilder::new().recursive(true).mode(0o700).create(folder)?)
     }
 
     /// Returns a session's file as one that may be written, if it may be.

@@ -3,14 +3,17 @@
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use crate::{
+    disk,
+    json::Raw,
     ops::OpsError,
-    report::{Ailment, Cure},
+    report::{Ailment, Cure, Forgetful},
     store::{Access, SqliteStore, StoreError},
     sync::{self, SyncError},
+    wire::discover::{self, Keeping},
 };
 
 /// What kind of place a folder is.
@@ -23,6 +26,9 @@ pub enum Place {
     /// A folder that a program copies elsewhere file by file, in the middle of a write too.
     Synced,
 }
+
+/// How much is read of an agent's settings.
+const SETTINGS: u64 = 1 << 20;
 
 /// Names of folders whose content is copied elsewhere.
 const SYNCED: [&str; 8] = [
@@ -141,6 +147,25 @@ pub fn treat(root: &Path, ailments: &mut [Ailment]) -> Result<(), OpsError> {
         ailment.cured = true;
     }
     Ok(())
+}
+
+/// How many days an agent must keep sessions, at the least, that nothing is said of it.
+const LONG: u64 = 365;
+
+/// Returns the agents of a user that delete sessions which are not very old, by what their settings say.
+pub fn forgetful(
+    home: Option<&Path>,
+    variable: &dyn Fn(&str) -> Option<PathBuf>,
+) -> Vec<Forgetful> {
+    let keepings = discover::keepings(home, variable).into_iter();
+    let there = keepings.filter(|keeping| keeping.settings.parent().is_some_and(Path::is_dir));
+    let read = there.map(|Keeping { agent, settings, cleanup }| {
+        // Settings that cannot be read say nothing.
+        let text = disk::read(&settings, SETTINGS).unwrap_or_default();
+        let days = Raw::object(&text).and_then(|all| all.get(cleanup.field)?.u64());
+        Forgetful { agent, settings, field: cleanup.field, days: days.unwrap_or(cleanup.days) }
+    });
+    read.filter(|agent| agent.days < LONG).collect()
 }
 
 /// Returns what kind of place a folder is.

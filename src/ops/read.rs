@@ -17,7 +17,7 @@ use crate::{
         lines::{self, Line},
     },
     sync::{
-        Archive, Held, beside,
+        Archive, Held, beside, gone,
         live_file::{self, live_file},
         states::{container, generations},
     },
@@ -139,6 +139,7 @@ pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> 
         kin: kin(archive.store(), session)?,
         elsewhere: elsewhere(archive, session)?,
         live: live_file(archive, &tip).map(|live| live.path),
+        gone: gone::lost(archive, &tip).map(|lost| lost.path),
         behind: live_file::is_behind(archive, &tip)?,
     })
 }

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde::Serialize;
 
 use super::{
+    hint::Line,
     notice::Notice,
     shape::{object, report},
 };
@@ -28,6 +29,8 @@ pub struct Summary {
     pub entries: u64,
     /// How many bytes were read in.
     pub bytes: u64,
+    /// How many sessions have lost their agent's file since the last look.
+    pub gone: u64,
     /// How many oddities there are of each kind.
     pub oddities: BTreeMap<&'static str, u64>,
 }
@@ -117,7 +120,12 @@ impl Quirk {
     }
 }
 
-report!(Summary, "summary");
+report!(Summary, "summary", hints: |it| {
+    let restore = || {
+        Line::new("restore").flag("all").to("to put files that were deleted back where their agents read them")
+    };
+    (it.gone > 0).then(restore)
+});
 
 report!(Imported, "imported");
 

@@ -40,15 +40,15 @@ pub use notice::Notice;
 pub use place::{
     Branched, Cleared, ListedBranch, Marked, OperationView, Redone, Reverted, Switched, Undone,
 };
-pub use session::{Attached, Concealed, Created, Outcome};
+pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored};
 pub use shape::{Changed, Report};
 pub use status::{
     Conversation, DamagedSession, Fullness, Layered, ListedSession, Listing, Standing, Status,
     Surroundings,
 };
 pub use store::{
-    Ailment, BackedUp, Cure, Examined, Finding, Mended, Refilled, SessionStats, Severity, Stats,
-    TakenBack, Verified,
+    Ailment, BackedUp, Cure, Examined, Finding, Forgetful, Mended, Refilled, SessionStats,
+    Severity, Stats, TakenBack, Verified,
 };
 pub use truncate::{Bounded, Oversized, Truncated};
 pub use turn::{Call, Turned};

@@ -60,6 +60,35 @@ report!(Created, "session", |it| {
 
 report!(Attached, "attach");
 
+/// A session whose agent's file is gone.
+#[derive(Clone, Debug, Serialize)]
+pub struct LostFile {
+    /// The session.
+    #[serde(flatten)]
+    pub session: Session,
+    /// Where the file was.
+    #[serde(serialize_with = "path")]
+    pub path: PathBuf,
+}
+
+report!(LostFile, "lost");
+
+/// The result of a restore.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// The files that were written, the one that the agent reads last.
+    pub files: Vec<PathBuf>,
+    /// How that one became the live file.
+    pub attached: Attached,
+}
+
+report!(Restored, "restore", |it| {
+    path: it.attached.path.to_string_lossy(),
+    files: it.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>(),
+    left: it.attached.left,
+    operation: it.attached.operation,
+});
+
 /// A session that lists leave out from now on, or show again.
 #[derive(Clone, Debug, Serialize)]
 pub struct Concealed {

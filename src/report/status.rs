@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::shape::{object, report};
+use super::{
+    hint::Line,
+    shape::{object, report},
+};
 use crate::{
     context::{plan::Nearness, window::Window},
     model::{Card, CheckpointNumber, EntryId, Position, SessionName, Timestamp},
@@ -37,6 +40,8 @@ pub struct Status {
     pub elsewhere: Option<Elsewhere>,
     /// The live file.
     pub live: Option<PathBuf>,
+    /// The agent's file, if somebody deleted it.
+    pub gone: Option<PathBuf>,
     /// Whether the live file and the store do not agree, so that the next change begins by catching up.
     pub behind: bool,
 }
@@ -85,8 +90,12 @@ report!(Standing<'_>, "status", |it| {
     kin: it.status.kin,
     elsewhere: it.status.elsewhere,
     live: it.status.live.as_ref().map(|live| live.to_string_lossy()),
+    gone: it.status.gone.as_ref().map(|gone| gone.to_string_lossy()),
     behind: it.status.behind,
     context: it.full.map(|(near, full)| Filling { near, full }),
+}, hints: |it| {
+    let restore = |_: &PathBuf| Line::about("restore").to("to put it back where the agent reads it");
+    it.status.gone.as_ref().map(restore)
 });
 
 object!(Elsewhere, |it| {

@@ -191,6 +191,22 @@ report!(Ailment, "ailment", |it| {
     cured: it.cured,
 });
 
+/// An agent that deletes sessions by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Forgetful {
+    /// The agent.
+    pub agent: &'static str,
+    /// The file of its settings.
+    #[serde(serialize_with = "path")]
+    pub settings: PathBuf,
+    /// The field in it that says how many days a session is kept.
+    pub field: &'static str,
+    /// How many days that are.
+    pub days: u64,
+}
+
+report!(Forgetful, "forgetful");
+
 /// A damaged store that was mended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mended {

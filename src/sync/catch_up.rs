@@ -15,12 +15,6 @@
 //!
 //! Invariant: no byte that another program wrote is overwritten or left out of the store.
 
-use std::{
-    fs::{self},
-    io::ErrorKind,
-    path::Path,
-};
-
 use crate::{
     json::Raw,
     live::WritableFile,
@@ -33,6 +27,7 @@ use crate::{
         Archive, Notice, SyncError, attached,
         change::Change,
         file::{self, aside_of, failed, finish_rotation, from, is_subsequence, write_fresh},
+        gone::is_gone,
         judge::{Judgement, Known, Looked, Seen, Verdict, Whose, judge},
         listing,
         live_file::{self, LiveFile, expected, length_of, live_file},
@@ -81,11 +76,6 @@ fn unresumed(
     // What is damaged tells nothing.
     let line = view.line(first).unwrap_or_default();
     Ok(Raw::object(&line).and_then(|record| session.format.unresumed(record)))
-}
-
-/// Returns whether a path holds no file; a path that cannot be looked at may hold one.
-fn is_gone(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
 /// Brings the store and its own file to agree.

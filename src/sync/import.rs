@@ -21,11 +21,13 @@ use crate::{
     session::{Session, View},
     store::Sighting,
     sync::{
-        Archive, Imported, Skipped, Source, SyncError, Why, beside,
+        Archive, Imported, Notice, Skipped, Source, SyncError, Why, beside, catch_up,
         change::Gathering,
         file,
+        gone::is_gone,
         intake::{Failed, States, judged, take_in},
         judge::Verdict,
+        live_file::live_file,
         scan::Ahead,
         sources::{self, Met},
         together::Together,
@@ -58,7 +60,8 @@ pub enum Step<'a> {
     Imported(Imported),
 }
 
-/// Takes in the session files at and below these paths; those below one of the folders `attach` become live files.
+/// Takes in the session files at and below these paths; those below one of the folders `attach` become live files, and
+/// live files that somebody deleted there are known to be gone.
 ///
 /// A file that cannot be read is reported and left out; only a failure of the store ends the import.
 pub fn import(
@@ -96,12 +99,33 @@ pub fn import(
     // With one processor, each file is read where it is taken in.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let readers = if cores > 1 { cores.min(READERS) } else { 0 };
-    thread::scope(|scope| {
+    let mut summary = thread::scope(|scope| {
         let _stop = ahead.stop_at_last();
         let begin = || thread::Builder::new().spawn_scoped(scope, || ahead.work()).is_ok();
         let is_read = (0..readers).filter(|_| begin()).count() > 0;
         taking.all(groups, is_read.then_some(&ahead))
-    })
+    })?;
+    summary.gone = note_losses(archive, paths, &attach)?;
+    Ok(summary)
+}
+
+/// Keeps as a fact which agents' files, of those at and below these paths, somebody has deleted; returns how many.
+fn note_losses(archive: &Archive, paths: &[PathBuf], attach: &[PathBuf]) -> Result<u64, SyncError> {
+    let paths: Vec<PathBuf> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    let is_looked_at = |file: &Path| {
+        [paths.as_slice(), attach].iter().all(|all| all.iter().any(|path| file.starts_with(path)))
+    };
+    let mut gone = 0;
+    for session in archive.every()? {
+        let live = live_file(archive, &archive.store.state(session.key)?);
+        if live.is_some_and(|live| live.attached && is_looked_at(&live.path) && is_gone(&live.path))
+        {
+            let _lock = archive.lock()?;
+            let notices = catch_up::catch_up(archive, &session)?;
+            gone += u64::from(notices.iter().any(|notice| matches!(notice, Notice::Gone { .. })));
+        }
+    }
+    Ok(gone)
 }
 
 /// Sessions while they are taken in, new ones many in a transaction.

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{FORMATS, Folder, Identify};
+use super::{Cleanup, FORMATS, Folder, Identify, Traits};
 
 /// A folder of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +28,41 @@ pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) ->
     let folders =
         traits.flat_map(|traits| traits.folders.iter().map(|folder| (traits.name, folder)));
     let home_of = |(format, folder): (&'static str, &Folder)| {
-        let Folder { agent, usual, sessions, each, .. } = *folder;
-        let root = folder.variable.and_then(variable).or_else(|| Some(home?.join(usual)))?;
-        Some(Home { agent, format, path: root.join(sessions), each })
+        let Folder { agent, sessions, each, .. } = *folder;
+        let path = root(folder, home, variable)?.join(sessions);
+        Some(Home { agent, format, path, each })
     };
     folders.filter_map(home_of).collect()
+}
+
+/// How long an agent keeps sessions, and where its settings say so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keeping {
+    /// The agent.
+    pub agent: &'static str,
+    /// The file of its settings.
+    pub settings: PathBuf,
+    /// What it says.
+    pub cleanup: Cleanup,
+}
+
+/// Returns the agents of a user that delete sessions by themselves.
+pub fn keepings(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Keeping> {
+    let keeping = |traits: &Traits| {
+        let (folder, cleanup) = (traits.folders.first()?, traits.cleanup?);
+        let settings = root(folder, home, variable)?.join(cleanup.settings);
+        Some(Keeping { agent: folder.agent, settings, cleanup })
+    };
+    FORMATS.into_iter().filter_map(|format| keeping(format.traits())).collect()
+}
+
+/// Returns an agent's own folder.
+fn root(
+    folder: &Folder,
+    home: Option<&Path>,
+    variable: &dyn Fn(&str) -> Option<PathBuf>,
+) -> Option<PathBuf> {
+    folder.variable.and_then(variable).or_else(|| Some(home?.join(folder.usual)))
 }
 
 #[cfg(test)]

@@ -48,6 +48,6 @@ pub use layout::{Base, FileName, Layout, Shelf};
 pub use native::Native;
 pub use pi::Pi;
 pub use read::{Envelope, Link, Read, Telling, Titled, Told};
-pub use traits::{Folder, Interface, Lock, Nearby, Traits};
+pub use traits::{Cleanup, Folder, Interface, Lock, Nearby, Traits};
 pub use walk::{Departure, Path, Paths, Repair, Walk, added};
 pub use write::{Back, Draft, Framed, Invalid, Setting, Speaker, Write};

@@ -13,6 +13,8 @@ pub struct Traits {
     pub folders: &'static [Folder],
     /// The names of the programs that load its sessions.
     pub programs: &'static [&'static str],
+    /// How long its agent keeps sessions, if it deletes them by itself.
+    pub cleanup: Option<Cleanup>,
     /// The names of files in which its agent keeps keys, in small letters, wherever they lie.
     pub secrets: &'static [&'static str],
     /// The agent's own lock on a file of a session, if it has one.
@@ -47,6 +49,17 @@ pub struct Traits {
     pub interface: Option<Interface>,
     /// The name that records have in the place of a model's where no model answered.
     pub no_model: Option<&'static str>,
+}
+
+/// How long an agent keeps a session that nobody goes on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cleanup {
+    /// The file of the agent's settings, in its own folder.
+    pub settings: &'static str,
+    /// The field in it that says how many days.
+    pub field: &'static str,
+    /// How many days without that field.
+    pub days: u64,
 }
 
 /// A lock that a process holds by a file of its own next to the session's.
@@ -102,6 +115,7 @@ impl Traits {
             name,
             folders: &[],
             programs: &[],
+            cleanup: None,
             secrets: &[],
             lock: None,
             live_name: None,

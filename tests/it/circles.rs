@@ -33,8 +33,9 @@ fn no_file_is_long_without_a_reason() {
 }
 
 /// The verbs that are made of others: a recovery compacts and truncates, a turn appends and recovers, and a handle holds a
-/// session for any of them; a backup is verified, and so is what a mended store was and is.
-const COMPOSED: [&str; 5] = ["backup", "handle", "mend", "recover", "turn"];
+/// session for any of them; a backup is verified, and so is what a mended store was and is; a file that is put back is
+/// attached.
+const COMPOSED: [&str; 6] = ["backup", "handle", "mend", "recover", "restore", "turn"];
 
 #[test]
 fn no_verb_imports_another() {

@@ -178,6 +178,8 @@ fn a_store_that_has_forgotten_is_noticed_and_not_changed() {
     damage: store.witness: it has seen change 6, and the store holds 5
     damage: e572dff8-2304-400b-856a-555ac3a4558d: $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl: it is ahead of the store, which has forgotten what it held
     Verified 1 session, 5 operations, 4 entries: 2 things are damaged
+    ------- stderr -------
+    hint: to mend what can be mended: undertext doctor --fix
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["doctor"]), @r"

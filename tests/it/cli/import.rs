@@ -85,7 +85,7 @@ fn without_a_path_every_agents_folder_is_searched() {
     assert_snapshot!(env.run(&["import", "--json"]).masked(), @r#"
     {"type":"imported","session":"boat","agent":"claude","new":true,"operation":1,"files":1,"entries":2,"bytes":456,"left":null,"oddities":[]}
     {"type":"imported","session":"k-1","agent":"kimi","new":true,"operation":1,"files":2,"entries":3,"bytes":136,"left":null,"oddities":[]}
-    {"type":"summary","files":3,"unchanged":0,"skipped":0,"left_out":{},"sessions":2,"entries":5,"bytes":592,"oddities":{}}
+    {"type":"summary","files":3,"unchanged":0,"skipped":0,"left_out":{},"sessions":2,"entries":5,"bytes":592,"gone":0,"oddities":{}}
     ------- stderr -------
     Claude Code: ~/.claude/projects
     Kimi CLI: ~/.kimi/sessions

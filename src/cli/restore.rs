@@ -1,0 +1,124 @@
+//! `restore`: puts files of agents that were deleted back where the agents read them.
+
+use anyhow::anyhow;
+use undertext::ops::{self, Archive, Session};
+use undertext::report::{LostFile, Restored};
+
+use super::Context;
+use super::common::counted;
+use super::error::{CommandError, Exit};
+use super::words::About;
+
+/// Put a session's file back where its agent reads it, after the agent or somebody else deleted it
+///
+/// The file comes back as the agent left it last, byte for byte, and the session follows it again, so that the agent can
+/// resume it. Where the session had been changed in the store meanwhile, that is kept as a branch. Nothing that lies at the
+/// file's place is ever written over.
+///
+/// Agents delete old transcripts by themselves: Claude Code after 30 days, unless cleanupPeriodDays in
+/// ~/.claude/settings.json says otherwise. undertext import notices what is gone.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext restore 8f14e45f
+  undertext restore --all --dry-run
+  undertext restore --all --agent claude
+
+Exit codes: 1 with --all, if a file could not be put back
+
+JSON: one object a session
+  {\"type\":\"restore\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"path\":PATH, \"files\":[PATH] that were written,
+   \"left\":the branch that keeps where main stood or null, \"operation\":N or null}
+and with --dry-run, or where it failed with --all
+  {\"type\":\"lost\", \"session\":ID, \"agent\":NAME, \"path\":PATH}")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    about: About,
+
+    /// Put back the files of all sessions
+    #[arg(short, long, conflicts_with_all = ["session", "named"])]
+    all: bool,
+
+    /// With --all, only those of this agent, by the name of its format
+    #[arg(long, value_name = "FORMAT", requires = "all")]
+    agent: Option<String>,
+
+    /// List the files that would be put back
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    if args.all {
+        return all(context, args);
+    }
+    let wanted = args.about.wanted()?;
+    if args.dry_run {
+        let (archive, session) = context.find(wanted)?;
+        let Some(path) = ops::lost_file(&archive, &session)? else {
+            return Err(CommandError::user(anyhow!("no agent's file of this session is gone")));
+        };
+        tell_lost(context, &LostFile { session, path })?;
+        return Ok(Exit::Yes);
+    }
+    let (mut archive, session) = context.change(wanted)?;
+    let restored = ops::restore(&mut archive, &session)?;
+    tell(context, (&archive, &session), &restored)?;
+    Ok(Exit::Yes)
+}
+
+fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let mut archive = if args.dry_run { context.open_reader()? } else { context.open_writer()? };
+    let lost = ops::lost(&archive, args.agent.as_deref())?;
+    let mut failed = 0;
+    for file in &lost {
+        if args.dry_run {
+            tell_lost(context, file)?;
+            continue;
+        }
+        match ops::restore(&mut archive, &file.session) {
+            Ok(restored) => tell(context, (&archive, &file.session), &restored)?,
+            Err(error) => {
+                failed += 1;
+                if !context.answer(file)? {
+                    context.say_session((&archive, &file.session))?;
+                }
+                let error = CommandError::from(error);
+                context.output.warn(&format!("it could not be put back: {}", error.cause()));
+            }
+        }
+    }
+    if lost.is_empty() {
+        context.output.note("No agent's file is gone");
+    } else if args.dry_run {
+        context.output.note(&counted(lost.len() as u64, "file is gone", "files are gone"));
+    }
+    Ok(if failed > 0 { Exit::No } else { Exit::Yes })
+}
+
+fn tell_lost(context: &mut Context, lost: &LostFile) -> Result<(), CommandError> {
+    if context.answer(lost)? {
+        return Ok(());
+    }
+    let path = context.env.homely(&lost.path);
+    context.say(&format!("{} of session {:.8} is gone", path, lost.session.name.id))
+}
+
+fn tell(
+    context: &mut Context,
+    (archive, session): (&Archive, &Session),
+    restored: &Restored,
+) -> Result<(), CommandError> {
+    context.tell(&restored.attached.notices);
+    if context.answer_change((archive, session), restored)? {
+        return Ok(());
+    }
+    for file in &restored.files {
+        let path = context.env.homely(file);
+        context.say(&format!("{path} is there again, as its agent left it"))?;
+    }
+    if let Some(left) = &restored.attached.left {
+        context.say(&format!("main follows the file; where it stood is kept as branch {left}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Putting back: the files of a session that somebody deleted are written again, where the agent reads them.
+//!
+//! Agents delete their old transcripts. The store holds the bytes of each, as the agent left them last.
+//!
+//! Invariant: nothing that lies where a file belongs is written over, and each file is there whole or not at all.
+
+use std::{io::ErrorKind, path::PathBuf};
+
+use crate::{
+    model::{GenerationNumber, Place, State},
+    session::{Session, content},
+    sync::{
+        Archive, SyncError, beside, catch_up,
+        gone::{is_gone, lost, newest},
+        live_file::LiveFile,
+        sources, states,
+    },
+};
+
+/// Writes the files of a session that are gone, and returns them, the one that the agent reads last; none if that is there.
+/// The caller holds the lock, and attaches it.
+pub(crate) fn put_back(archive: &Archive, session: &Session) -> Result<Vec<PathBuf>, SyncError> {
+    catch_up::catch_up(archive, session)?;
+    let state = archive.store.state(session.key)?;
+    let Some(wanted) = lost(archive, &state) else { return Ok(Vec::new()) };
+    let mut files = Vec::new();
+    for (n, generation) in newest(&state) {
+        let place = state.file(n).filter(|place| !matches!(place, Place::Store(_)));
+        let path = place.and_then(|place| archive.path_of(place));
+        let Some(path) = path.filter(|path| is_gone(path)) else { continue };
+        // What an agent keeps in several files goes on from the older ones.
+        let is_part = beside::name(session.format, &path).is_some()
+            || sources::rotation(&path, session.format).is_some();
+        if n == wanted.n || is_part {
+            files.push((n == wanted.n, LiveFile { n, path, attached: true }, generation));
+        }
+    }
+    files.sort_by_key(|(is_wanted, ..)| *is_wanted);
+    let mut written = Vec::new();
+    for (_, file, generation) in files {
+        write(archive, session, &state, &file, generation)?;
+        written.push(file.path);
+    }
+    Ok(written)
+}
+
+/// Writes a file as it was in a generation.
+fn write(
+    archive: &Archive,
+    session: &Session,
+    state: &State,
+    file: &LiveFile,
+    generation: GenerationNumber,
+) -> Result<(), SyncError> {
+    let io = |source| SyncError::Io { path: file.path.clone(), source };
+    archive
+        .writable
+        .make_folder(&session.name.format, &file.path)
+        .map_err(|why| SyncError::denied(&session.name, &file.path, why))?;
+    let target = archive.writable_file(&session.name, file)?;
+    let mut fresh = target.fresh().map_err(io)?;
+    match states::container(state, generation) {
+        Some((operation, at, _)) => {
+            fresh.write(&archive.store.kept(session.key, operation, at)?).map_err(io)?;
+        }
+        None => {
+            let runs = archive.store.runs(session.key, generation, 0)?;
+            content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
+        }
+    }
+    // It is new to its agent, which may delete what was not written for long.
+    fresh.finish(archive.now()).map_err(io)?;
+    if target.install_new().map_err(io)? {
+        Ok(())
+    } else {
+        Err(SyncError::Io { path: file.path.clone(), source: ErrorKind::AlreadyExists.into() })
+    }
+}

@@ -1,0 +1,155 @@
+//! `restore`: files of agents that were deleted are noticed, and come back where the agents read them.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use insta::assert_snapshot;
+
+use super::json;
+use crate::env::TestEnv;
+
+const SESSION: &str = "8f14e45f-ceea-467f-a26a-5dba2f5b6d35";
+
+/// Writes a session of Claude Code where the agent keeps it, and returns its path.
+fn session(env: &TestEnv, id: &str) -> PathBuf {
+    let record = |n: u8, parent: &str, role: &str| {
+        format!(
+            "{{\"parentUuid\":{parent},\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"/work\",\
+             \"sessionId\":\"{id}\",\"version\":\"2.1.0\",\"type\":\"{role}\",\"message\":{{\"role\":\"{role}\",\
+             \"content\":\"Part {n}\"}},\"uuid\":\"{id}-{n}\",\"timestamp\":\"2026-01-01T00:00:0{n}.000Z\"}}\n"
+        )
+    };
+    let path = env.home().join(format!(".claude/projects/-work/{id}.jsonl"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let parents: [String; 4] =
+        [1, 2, 3, 4].map(|n| if n == 1 { "null".into() } else { format!("\"{id}-{}\"", n - 1) });
+    let roles = ["user", "assistant", "user", "assistant"];
+    let lines = (1..).zip(parents.iter().zip(roles));
+    let lines = lines.map(|(n, (parent, role))| record(n, parent, role));
+    fs::write(&path, lines.collect::<String>() + "{\"torn\":").unwrap();
+    path
+}
+
+#[test]
+fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
+    let env = TestEnv::new();
+    let path = session(&env, SESSION);
+    env.run(&["import"]).success();
+    let whole = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let status = env.run(&["status", "8f14"]).success();
+    assert!(status.stdout.contains("is deleted, by its agent or by somebody else"), "{status}");
+    assert!(status.stderr.contains("undertext restore -s 8f14e45f"), "{status}");
+    let log = env.run(&["log", "8f14"]).success();
+    assert!(log.stdout.contains("Part 4") && log.stderr.contains("is deleted"), "{log}");
+    let told = json(&env.run(&["status", "8f14", "--json"]).success().stdout);
+    assert!(told["gone"].as_str().unwrap().ends_with(&format!("{SESSION}.jsonl")), "{told}");
+
+    assert_snapshot!(env.run(&["import"]), @"
+    0 files read, 0 unchanged: 0 sessions (0 new), 0 new entries, 0 B
+    1 session's file was deleted since the last import; the store holds all of it
+    ------- stderr -------
+    Claude Code: ~/.claude/projects
+    hint: to put files that were deleted back where their agents read them: undertext restore --all
+    ");
+    let operations = env.run(&["operations", "8f14"]).success();
+    assert!(operations.stdout.contains("noticed that the agent's file is gone"), "{operations}");
+    let again = env.run(&["import"]).success();
+    assert!(!again.stdout.contains("deleted"), "{again}");
+    assert_eq!(json(&env.run(&["status", "8f14", "--json"]).stdout)["gone"], told["gone"]);
+
+    let before = SystemTime::now() - Duration::from_secs(3600);
+    assert_snapshot!(env.run(&["restore", "8f14"]), @"
+    Session 8f14e45f  Part 1  (claude)
+    ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl is there again, as its agent left it
+    ");
+    assert_eq!(fs::read(&path).unwrap(), whole);
+    let meta = fs::metadata(&path).unwrap();
+    assert_eq!(meta.mode() & 0o777, 0o600);
+    assert_ne!(meta.modified().unwrap(), before);
+    let status = env.run(&["status", "8f14"]).success();
+    assert!(status.stdout.contains("agrees with the store"), "{status}");
+    // The session follows the file again.
+    env.run(&["append", "-s", "8f14", "And now?"]).success();
+    assert!(fs::read_to_string(&path).unwrap().contains("And now?"));
+    assert_eq!(env.run(&["restore", "8f14"]).code(), Some(2));
+}
+
+#[test]
+fn nothing_at_its_place_is_written_over() {
+    let env = TestEnv::new();
+    let path = session(&env, SESSION);
+    env.run(&["import"]).success();
+    fs::remove_file(&path).unwrap();
+    env.run(&["import"]).success();
+    for make in [
+        (|path| fs::write(path, "mine").unwrap()) as fn(&PathBuf),
+        |path| std::os::unix::fs::symlink("/nowhere", path).unwrap(),
+        |path| fs::create_dir(path).unwrap(),
+    ] {
+        make(&path);
+        let seen = fs::symlink_metadata(&path).unwrap();
+        let refused = env.run(&["restore", "8f14"]);
+        assert_ne!(refused.code(), Some(0), "{refused}");
+        assert_eq!(fs::symlink_metadata(&path).unwrap().ino(), seen.ino());
+        fs::remove_file(&path).or_else(|_| fs::remove_dir(&path)).unwrap();
+    }
+    env.run(&["restore", "8f14"]).success();
+}
+
+#[test]
+fn all_files_come_back_with_their_folders_and_changes_made_meanwhile_stay() {
+    let env = TestEnv::new();
+    let other = "1b2c3d4e-ceea-467f-a26a-5dba2f5b6d35";
+    let paths = [session(&env, SESSION), session(&env, other)];
+    env.run(&["import"]).success();
+    let whole = paths.each_ref().map(|path| fs::read(path).unwrap());
+    fs::remove_dir_all(env.home().join(".claude/projects/-work")).unwrap();
+    env.run(&["revert", "1", "-s", "8f14"]).success();
+    let listed = env.run(&["restore", "--all", "--dry-run"]).success();
+    assert_eq!(listed.stdout.lines().count(), 2, "{listed}");
+    assert!(!paths[0].exists());
+    let none = env.run(&["restore", "--all", "--agent", "codex"]).success();
+    assert!(none.stderr.contains("No agent's file is gone"), "{none}");
+    let restored = env.run(&["restore", "--all", "--agent", "claude"]).success();
+    assert!(restored.stdout.contains("where it stood is kept as branch"), "{restored}");
+    assert_eq!(paths.each_ref().map(|path| fs::read(path).unwrap()), whole);
+    let none = env.run(&["restore", "--all"]).success();
+    assert!(none.stderr.contains("No agent's file is gone"), "{none}");
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn a_folder_that_leads_elsewhere_is_not_written() {
+    let env = TestEnv::new();
+    let path = session(&env, SESSION);
+    env.run(&["import"]).success();
+    fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    let elsewhere = env.home().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, path.parent().unwrap()).unwrap();
+    let refused = env.run(&["restore", "8f14"]);
+    assert_ne!(refused.code(), Some(0), "{refused}");
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+#[test]
+fn the_doctor_tells_which_agent_deletes_sessions_and_how_it_keeps_them() {
+    let env = TestEnv::new();
+    session(&env, SESSION);
+    env.run(&["import"]).success();
+    let told = "put \"cleanupPeriodDays\": 36500 into ~/.claude/settings.json";
+    let doctor = || env.run(&["doctor"]).success().stdout;
+    assert!(doctor().contains("for 30 days") && doctor().contains(told), "{}", doctor());
+    let settings = env.home().join(".claude/settings.json");
+    for (text, days) in
+        [("{\"cleanupPeriodDays\": 90}", 90), ("{", 30), ("{\"cleanupPeriodDays\": \"x\"}", 30)]
+    {
+        fs::write(&settings, text).unwrap();
+        assert!(doctor().contains(&format!("for {days} days")), "{}", doctor());
+    }
+    fs::write(&settings, "{\"cleanupPeriodDays\": 36500}").unwrap();
+    assert!(!doctor().contains("deletes"), "{}", doctor());
+}
