@@ -3,7 +3,8 @@
 //! ```text
 //! of the chain:  user, assistant, system, attachment, progress {uuid, parentUuid|null, logicalParentUuid?, isSidechain,
 //!                timestamp, sessionId, cwd, version, userType, gitBranch?, message?, isMeta?, isCompactSummary?, ..}
-//! without one:   last-prompt {leafUuid|null, explicit?}, summary, ai-title, file-history-snapshot, queue-operation, ..
+//! without one:   last-prompt {leafUuid|null, explicit?}, summary {summary, leafUuid}, ai-title, custom-title,
+//!                file-history-snapshot, queue-operation, ..
 //! ```
 //!
 //! One message of the model is several records that share `message.id`, most with one block; a `user` record with a
@@ -18,6 +19,8 @@
 //! - Blocks of a message on the chain that hang elsewhere are put behind its last block on the chain, their results among
 //!   the results there, in the order of the file.
 //! - An object behind another on one physical line is not read.
+//! - An error of the interface (`isApiErrorMessage`) and a message that is only shown (`isVirtual`) are not sent. The rest is,
+//!   as [`sent`] and [`Traits::takes_results_in_place`] say.
 //!
 //! A path also crosses boundaries: to the record that the boundary names, else to the record before it in the file. A
 //! context begins behind the last boundary.

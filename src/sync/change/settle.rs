@@ -228,8 +228,10 @@ impl Change<'_> {
         if than == Titled::User {
             return Ok(false);
         }
+        // The program says its titles again and again, so that the newest records tell most.
         let entries = EntryNumber::FIRST..self.before.state.next_entry();
-        for batch in EntryNumber::batches(entries, BATCH) {
+        let batches: Vec<_> = EntryNumber::batches(entries, BATCH).collect();
+        for batch in batches.into_iter().rev() {
             let records = self.before.archive.store.records(session.key, batch)?;
             let mut titles = records.iter().filter_map(|record| self.before.format.titles(record));
             if titles.any(|titled| titled.rank() > than.rank()) {

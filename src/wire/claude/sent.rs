@@ -1,6 +1,6 @@
 //! Sent: the words that the program puts around a record's own when it sends it, and those it adds.
 //!
-//! They are the program's, of version 2.1.329, and its context is shown with them; everywhere else a record shows its own.
+//! They are the program's, of versions 2.1.329 and 2.1.330, and its context is shown with them; everywhere else a record shows its own.
 //!
 //! ```text
 //! user       origin {kind: task-notification}                     a reminder that nobody asked this
