@@ -8,7 +8,7 @@
 //! Claude Code was asked, with small files made for it:
 //!
 //! - A record whose calls nothing answered goes, with its words, once the conversation went on. It stays in the message at
-//!   the end, and while a turn is under way: where the end is a result, since the user last asked.
+//!   the end, and where the end is a result; but not before the user last asked.
 //! - The records of a message (1, 2) stand where the first of them stands, unless the user asked something between, with
 //!   the message's calls last. What the user says right behind a result is part of the answer to a call.
 //! - A result that comes before its call stands behind it. Any other stays only if its call is in the message right before
@@ -47,21 +47,16 @@ pub(super) fn keep(items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, R
 fn leave_unanswered(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
     let answered: BTreeSet<String> = items.iter().flat_map(results).map(str::to_owned).collect();
     let is_said = |item: &Item| item.message.role != Role::System;
-    let last = items.iter().rfind(|item| is_said(item));
-    let (from, message) = match last.map(|last| (last.message.role, &last.message.id)) {
-        Some((Role::Assistant, id)) => (items.len(), Some(id.clone())),
-        _ if last.is_some_and(has_result) => {
-            let asked = |item: &Item| item.message.role == Role::User;
-            (items.iter().rposition(asked).unwrap_or(0), None)
-        }
-        _ => (items.len(), None),
-    };
     let end = items.iter().rposition(is_said);
+    let last = end.and_then(|end| items.get(end));
+    let is_under_way = last.is_some_and(has_result);
+    let message = last.and_then(|last| last.message.id.clone());
+    let asked = items.iter().rposition(|item| item.message.role == Role::User);
+    let since = asked.map_or(0, |at| at + 1);
     let mut kept = Vec::with_capacity(items.len());
     for (at, item) in items.into_iter().enumerate() {
-        let is_open = at >= from
-            || Some(at) == end
-            || message.as_ref().is_some_and(|id| id.is_some() && *id == item.message.id);
+        let is_last = Some(at) == end || message.is_some() && message == item.message.id;
+        let is_open = at >= since && (is_under_way || is_last);
         let is_answered = calls(&item).any(|id| answered.contains(id));
         if is_open || is_answered || calls(&item).next().is_none() {
             kept.push(item);
@@ -314,6 +309,7 @@ mod tests {
         // At the end the last message stays, and behind a result the turn.
         check("q 1:+A 1:+B", "q 1:+A/+B");
         check("q 1:+A 2:+B", "q 2:+B");
+        check("q 1:+A q2 1:+B", "q q2 1:+B");
         check("q 1:+A 2:+B =B", "q 1:+A 2:+B =B");
         check("q 1:+A q2 2:+B =B", "q q2 2:+B =B");
         check("q 1:+A 1:+B =A 2:text", "q 1:+A =A 2:text");
