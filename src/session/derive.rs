@@ -131,42 +131,33 @@ pub(crate) fn see_operation(card: &mut Card, operation: &Operation, format: &dyn
     }
 }
 
-/// The titles that records give a session: the user's goes before the agent's, that before a summary, the newest of each.
+/// The title that records give a session: the user's goes before the agent's, that before a summary, the newest of each.
 #[derive(Default)]
 pub(crate) struct Titles {
-    found: Vec<(Titled, String)>,
+    pub(crate) best: Option<(Titled, String)>,
 }
 
 impl Titles {
-    /// Takes in the title that a record gives, if it gives one.
+    /// Takes in the title that a record gives; `has` tells whether an earlier record has the name of the one that a summary
+    /// ends at.
     pub(crate) fn see(
         &mut self,
-        titled: Option<Titled>,
+        titled: Titled,
         record: Option<Raw<'_>>,
         format: &dyn Format,
-    ) {
-        let given = record.and_then(|record| title(&format.title(record)?));
-        self.found.extend(titled.zip(given));
-    }
-
-    /// Returns the title that counts; `has` tells whether the session has a record of a name.
-    pub(crate) fn best(
-        self,
         mut has: impl FnMut(NameTag) -> Result<bool, SessionError>,
-    ) -> Result<Option<(Titled, String)>, SessionError> {
-        let mut found = self.found;
-        // Of one rank the last one stays last.
-        found.sort_by_key(|(titled, _)| titled.rank());
-        while let Some((titled, words)) = found.pop() {
-            let counts = match titled {
-                Titled::Summary(leaf) => has(leaf)?,
-                Titled::Agent | Titled::User => true,
-            };
-            if counts {
-                return Ok(Some((titled, words)));
-            }
+    ) -> Result<(), SessionError> {
+        if self.best.as_ref().is_some_and(|(best, _)| best.rank() > titled.rank()) {
+            return Ok(());
         }
-        Ok(None)
+        let counts = match titled {
+            Titled::Summary(leaf) => has(leaf)?,
+            Titled::Agent | Titled::User => true,
+        };
+        if counts && let Some(words) = record.and_then(|record| title(&format.title(record)?)) {
+            self.best = Some((titled, words));
+        }
+        Ok(())
     }
 }
 

@@ -49,10 +49,12 @@ pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, S
             let added = deriver.add(n, envelope, previous, None);
             failed = failed.take().or(added.err());
             let titled = deriver.records.last().and_then(|record| session.format.titles(record));
-            titles.see(titled, record, session.format);
+            let has = |name| Ok(deriver.named(name, None)?.is_some());
+            let seen = titled.map(|titled| titles.see(titled, record, session.format, has));
+            failed = failed.take().or(seen.and_then(Result::err));
         })?;
     }
-    if let Some((_, title)) = titles.best(|name| Ok(deriver.named(name, None)?.is_some()))? {
+    if let Some((_, title)) = titles.best {
         card.title = Some(title);
     }
     match failed {

@@ -2,7 +2,10 @@
 //!
 //! Invariant: every check that can refuse a change runs before its commit.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use crate::{
     json::Raw,
@@ -198,6 +201,10 @@ impl Change<'_> {
         };
         derive::see_operation(&mut card, operation, self.before.format);
         let mut titles = Titles::default();
+        let is_summary =
+            |record: &Record| matches!(self.before.format.titles(record), Some(Titled::Summary(_)));
+        let sums_up = records.iter().any(is_summary);
+        let mut names: BTreeSet<NameTag> = BTreeSet::new();
         for (record, line) in records.iter().zip(&self.lines) {
             let titled = self.before.format.titles(record);
             // Only a card that lacks words, and a title, need the line itself.
@@ -205,15 +212,20 @@ impl Change<'_> {
                 .then(|| Raw::object(line.bytes()))
                 .flatten();
             derive::see_entry(&mut card, record.kind, record.time, raw, self.before.format);
-            titles.see(titled, raw, self.before.format);
+            if let Some(titled) = titled {
+                titles.see(titled, raw, self.before.format, |name| {
+                    let Some(session) = &self.before.session else {
+                        return Ok(names.contains(&name));
+                    };
+                    let store = &self.before.archive.store;
+                    Ok(names.contains(&name) || !store.named(session.key, name, name)?.is_empty())
+                })?;
+            }
+            if sums_up {
+                names.extend(record.name);
+            }
         }
-        let has = |name: NameTag| {
-            let is_new = records.iter().any(|record| record.name == Some(name));
-            let Some(session) = &self.before.session else { return Ok(is_new) };
-            let store = &self.before.archive.store;
-            Ok(is_new || !store.named(session.key, name, name)?.is_empty())
-        };
-        if let Some((titled, title)) = titles.best(has)?
+        if let Some((titled, title)) = titles.best
             && card.title.as_ref() != Some(&title)
             && !self.has_better(titled)?
         {

@@ -168,6 +168,7 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
     if !is_link || name.is_none() {
         match &*class {
             "last-prompt" => pin(record, &mut hint),
+            _ if title(record).is_none() => {}
             "custom-title" => hint.flags |= Hint::TITLE | Hint::EXPLICIT,
             "ai-title" => hint.flags |= Hint::TITLE,
             "summary" => {
@@ -253,15 +254,13 @@ pub(super) fn titles(record: &Record) -> Option<Titled> {
 
 /// Returns the title that a record gives.
 pub(super) fn title(record: Raw<'_>) -> Option<String> {
-    text(
-        record,
-        match text(record, "type")?.as_str() {
-            "custom-title" => "customTitle",
-            "ai-title" => "aiTitle",
-            "summary" => "summary",
-            _ => return None,
-        },
-    )
+    let key = match text(record, "type")?.as_str() {
+        "custom-title" => "customTitle",
+        "ai-title" => "aiTitle",
+        "summary" => "summary",
+        _ => return None,
+    };
+    text(record, key).filter(|title| !title.trim().is_empty())
 }
 
 /// Returns the message of a record, if it is part of the conversation.
