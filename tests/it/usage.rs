@@ -33,7 +33,7 @@ fn no_command_says_what_there_is_and_what_to_type_next() {
     Go back         checkpoints, revert, undo, redo, switch, branch, checkpoint
     Fit the window  context, truncate, compact, clear
     Prove           audit, verify, doctor, operations, rotations
-    In and out      export, import
+    In and out      export, import, restore
     Set up          stats, store, attach, trust, rebuild
     For programs    completions, man, new, append, turn, recover
 
