@@ -59,14 +59,11 @@ fn write(
         .map_err(|why| SyncError::denied(&session.name, &file.path, why))?;
     let target = archive.writable_file(&session.name, file)?;
     let mut fresh = target.fresh().map_err(io)?;
-    match states::container(state, generation) {
-        Some((operation, at, _)) => {
-            fresh.write(&archive.store.kept(session.key, operation, at)?).map_err(io)?;
-        }
-        None => {
-            let runs = archive.store.runs(session.key, generation, 0)?;
-            content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
-        }
+    if let Some((operation, at, _)) = states::container(state, generation) {
+        fresh.write(&archive.store.kept(session.key, operation, at)?).map_err(io)?;
+    } else {
+        let runs = archive.store.runs(session.key, generation, 0)?;
+        content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
     }
     // It is new to its agent, which may delete what was not written for long.
     fresh.finish(archive.now()).map_err(io)?;
