@@ -74,7 +74,8 @@ impl Context {
         }
         if let Ok(Some(path)) = ops::lost_file(&archive, &session) {
             let path = self.env.homely(&path);
-            self.output.warn(&format!("{path} is deleted; the store, which is shown, holds it"));
+            self.output
+                .warn(&format!("{path} was deleted; the store, which is shown, holds all of it"));
             self.output.hint(Line::about("restore").to("to put it back where the agent reads it"));
         }
         // A live file that cannot be read agrees with nothing, and hinders no reading of the store.

@@ -114,7 +114,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if let Some(gone) = &status.gone {
         row("live file", Label::Plain, &safe::path(gone));
-        row("", Label::Warning, "is deleted, by its agent or by somebody else; the store holds it");
+        row(
+            "",
+            Label::Warning,
+            "was deleted, by its agent or somebody else; the store holds all of it",
+        );
     } else if let Some(live) = &status.live {
         row("live file", Label::Plain, &safe::path(live));
         if status.behind {

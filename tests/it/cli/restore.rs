@@ -40,10 +40,10 @@ fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
     let whole = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
     let status = env.run(&["status", "8f14"]).success();
-    assert!(status.stdout.contains("is deleted, by its agent or by somebody else"), "{status}");
+    assert!(status.stdout.contains("was deleted, by its agent or somebody else"), "{status}");
     assert!(status.stderr.contains("undertext restore -s 8f14e45f"), "{status}");
     let log = env.run(&["log", "8f14"]).success();
-    assert!(log.stdout.contains("Part 4") && log.stderr.contains("is deleted"), "{log}");
+    assert!(log.stdout.contains("Part 4") && log.stderr.contains("was deleted"), "{log}");
     let told = json(&env.run(&["status", "8f14", "--json"]).success().stdout);
     assert!(told["gone"].as_str().unwrap().ends_with(&format!("{SESSION}.jsonl")), "{told}");
 
