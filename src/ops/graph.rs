@@ -306,7 +306,9 @@ impl Facts {
             let later = later.or_else(|| session.format.mail(record?));
             let words = match &later {
                 Some(later) => first_line(later),
-                None => messages.iter().find_map(words),
+                None => record
+                    .and_then(|record| session.format.headline(record))
+                    .or_else(|| messages.iter().find_map(words)),
             };
             let words = words.unwrap_or_default();
             said.insert(n, Said { uuid, words, is_from_later: later.is_some() });

@@ -50,7 +50,8 @@ mod write;
 
 use hint::{BASE, MODEL, OPENS, WINDOW, hint};
 use read::{
-    Part, answer, history, item_kind, item_message, meta, omitted, part, reading, said, told,
+    Part, answer, headline, history, item_kind, item_message, meta, omitted, part, reading, said,
+    told,
 };
 
 use crate::{
@@ -222,6 +223,12 @@ impl Read for Codex {
             }
             Part::Event(_) | Part::Other(_) => Vec::new(),
         }
+    }
+
+    fn headline(&self, record: Raw<'_>) -> Option<String> {
+        let [class, payload] = record.pick(["type", "payload"]);
+        let Part::Item(item) = part(record, class, payload) else { return None };
+        headline(item)
     }
 
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {

@@ -42,6 +42,11 @@ pub trait Read {
         None
     }
 
+    /// Returns the words by which a graph shows a record whose own begin with what is said of every such one.
+    fn headline(&self, _record: Raw<'_>) -> Option<String> {
+        None
+    }
+
     /// Returns by whom a title is that a record gives its session; [`Read::title`] returns it.
     fn titles(&self, _record: &Record) -> Option<Titled> {
         None

@@ -459,3 +459,34 @@ fn a_real_thread_of_two_files_is_sent_as_codex_sends_it() {
     let (said, gap) = peeked(&files[1]);
     assert_eq!((asked(said).as_str(), gap), (expected, None));
 }
+
+#[test]
+fn a_message_between_agents_shows_who_tells_what_to_whom() {
+    let sent = |author: &str, recipient: &str, kind: &str, payload: &str| {
+        let text = format!(
+            "Message Type: {kind}\nTask name: {recipient}\nSender: {author}\nPayload:\n{payload}"
+        );
+        json!({
+            "timestamp": "2026-08-01T10:00:02.000Z", "type": "response_item",
+            "payload": { "type": "agent_message", "author": author, "recipient": recipient,
+                "content": [{ "type": "input_text", "text": text }] },
+        })
+    };
+    let meta = json!({
+        "timestamp": "2026-08-01T10:00:00.000Z", "type": "session_meta",
+        "payload": { "id": THREAD, "timestamp": "2026-08-01T10:00:00.000Z", "cwd": "/w" },
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rollout.jsonl");
+    let lines = [
+        meta,
+        sent("/lead", "/lead/audit", "NEW_TASK", "Look at the linker.\nAnd the flags."),
+        sent("/lead/audit", "/lead", "FINAL_ANSWER", ""),
+    ];
+    fs::write(&path, lines.map(|line| format!("{line}\n")).concat()).unwrap();
+    let (archive, session) = ops::peek(&path, Box::new(Machine)).unwrap();
+    let graph = ops::graph(&archive, &session, true).unwrap();
+    let shown: Vec<&str> = graph.nodes.iter().map(|node| node.words.as_str()).collect();
+    let told = ["/lead to /lead/audit: Look at the linker.", "/lead/audit to /lead: final answer"];
+    assert!(told.iter().all(|told| shown.contains(told)), "{shown:?}");
+}

@@ -24,6 +24,9 @@ pub(super) const NO_MODEL: &str = "<synthetic>";
 /// What comes of a task in the background.
 pub(super) const TASK_NOTIFICATION: &str = "task-notification";
 
+/// The classes of attachments in which the program notes what it was itself set up with: no message says it.
+const OF_ITSELF: [&str; 2] = ["prompt_snapshot", "session_context"];
+
 /// What came while the model worked.
 pub(super) const QUEUED: &str = "queued_command";
 
@@ -223,9 +226,12 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
             Kind::System
         }
         "attachment" => {
-            hint.flags |= Hint::SENT;
-            let queued = record.get("attachment").and_then(|attachment| text(attachment, "type"));
-            if queued.as_deref() == Some(QUEUED) { Kind::Note } else { Kind::System }
+            let class = record.get("attachment").and_then(|attachment| text(attachment, "type"));
+            let class = class.as_deref().unwrap_or_default();
+            if !OF_ITSELF.contains(&class) {
+                hint.flags |= Hint::SENT;
+            }
+            if class == QUEUED { Kind::Note } else { Kind::System }
         }
         _ => {
             hint.flags |= Hint::PROGRESS;

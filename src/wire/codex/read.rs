@@ -207,6 +207,20 @@ pub(super) fn said(role: Role, blocks: Vec<Block>, time: Option<Timestamp>) -> M
     Message { time, ..Message::new(role, blocks) }
 }
 
+/// Returns who tells what to whom, of a message from one agent to another.
+pub(super) fn headline(item: Raw<'_>) -> Option<String> {
+    let [class, author, recipient] = item.pick(["type", "author", "recipient"]);
+    if string(class)? != "agent_message" {
+        return None;
+    }
+    let words = item_message(item, None)?.text();
+    let (head, told) = words.split_once("Payload:").unwrap_or(("", &words));
+    let kind = head.lines().find_map(|line| line.strip_prefix("Message Type: "));
+    let kind = || kind.unwrap_or("message").replace('_', " ").to_lowercase();
+    let told = told.trim().lines().next().map_or_else(kind, str::to_owned);
+    Some(format!("{} to {}: {told}", string(author)?, string(recipient)?))
+}
+
 pub(super) fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Message> {
     let kind = text(item, "type")?;
     let field = |key| text(item, key).unwrap_or_default();

@@ -138,3 +138,29 @@ fn the_users_title_goes_before_the_agents_and_that_before_a_summary() {
     check(&[made("Boat"), asked.clone(), given("Ark"), made("A boat")], "Ark");
     check(&[asked, given("Ark"), made("Boat"), given("The ark"), made("A boat")], "The ark");
 }
+
+#[test]
+fn what_the_program_notes_of_its_own_set_up_is_not_sent() {
+    let env = TestEnv::new();
+    let attached = |n, parent, attachment: Value| {
+        let record = with(link(n, parent, "attachment", &json!("")), "attachment", attachment);
+        with(record, "message", Value::Null)
+    };
+    let prompt = json!({ "type": "prompt_snapshot", "systemPrompt": ["You are an agent.".repeat(900)], "tools": [] });
+    let path = file(
+        &env,
+        &[
+            link(1, None, "user", &json!("Build a boat.")),
+            attached(2, Some(1), json!({ "type": "date", "date": "2026-01-01" })),
+            attached(3, Some(2), prompt),
+            attached(4, Some(3), json!({ "type": "session_context", "context": {} })),
+            link(5, Some(4), "assistant", &json!("Of wood?")),
+        ],
+    );
+    let told = env.run(&["context", path.to_str().unwrap(), "--json"]).success().stdout;
+    let messages: Vec<Value> =
+        told.lines().map(json).filter(|told| told["type"] == "message").collect();
+    let roles: Vec<&str> = messages.iter().filter_map(|message| message["role"].as_str()).collect();
+    assert_eq!(roles, ["user", "system", "assistant"], "{told}");
+    assert!(messages.last().unwrap()["total"].as_u64().unwrap() < 200, "{told}");
+}
