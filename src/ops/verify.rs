@@ -210,19 +210,24 @@ impl Check<'_> {
         let ids = self.entries(&state)?;
         self.operations()?;
         self.generations(&ids, &state)?;
+        // Nothing that a long session has much of is held beside the rest of it.
+        drop(ids);
         if !self.derived()? {
             return Ok(None);
         }
-        self.oddities(&ids)?;
+        self.oddities()?;
         Ok(Some(state))
     }
 
     /// Notes what is odd, once for each kind.
-    fn oddities(&mut self, ids: &[EntryId]) -> Result<(), OpsError> {
-        for (what, entries) in oddities::oddities(self.archive.store(), self.session)? {
-            let id = |n: &EntryNumber| ids.get(n.index()?);
-            let named = entries.iter().filter_map(id).take(NAMED).map(|id| format!("{id:.12}"));
-            let named: Vec<String> = named.collect();
+    fn oddities(&mut self) -> Result<(), OpsError> {
+        let store = self.archive.store();
+        for (what, entries) in oddities::oddities(store, self.session)? {
+            let mut named = Vec::new();
+            for n in entries.iter().take(NAMED) {
+                let entry = store.entries(self.session.key, n.alone())?.pop();
+                named.extend(entry.map(|entry| format!("{:.12}", entry.id)));
+            }
             let more = match entries.len().saturating_sub(named.len()) {
                 0 => String::new(),
                 n => format!(" and {n} more"),
