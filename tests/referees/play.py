@@ -153,7 +153,10 @@ def laid(folder, source):
     """Returns the files of a session, each with its source, the session's own first: those of Codex with the ones from which
     they go on, under the names by which it finds them.
     """
-    first = json.loads(first_line(source) or "{}") if source.suffix == ".jsonl" else {}
+    try:
+        first = json.loads(first_line(source))
+    except ValueError:
+        first = None
     meta = first.get("payload") if isinstance(first, dict) and first.get("type") == "session_meta" else None
     base = (meta or {}).get("history_base")
     if not base:
