@@ -59,6 +59,8 @@ WROTE = [play for verb in VERBS for play in (["wrote", verb, "undo"], [verb, "wr
 # How many comparisons must agree at the least, and how long an agent may take for one.
 LEAST = 4
 SECONDS = 45
+# A message that Codex says again, behind the history, where it does not find what a session began with.
+RULES = re.compile("user text [0-9a-f]+ # AGENTS.md instructions")
 
 
 class Refused(Exception):
@@ -231,6 +233,9 @@ def difference(ours, theirs):
     if rules[0] != rules[1][:len(rules[0])]:
         return f"rules: sent {rules[1][:3]}, shown {rules[0][:3]}"
     ours, theirs = in_order(ours), in_order(theirs)
+    # So are those that Codex says as a user's message.
+    while RULES.match(theirs[-1] if theirs else "") and theirs[-1:] != ours[-1:]:
+        theirs.pop()
     for tag, left, left_end, right, right_end in difflib.SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         if tag != "equal":
             return f"part {left}: sent {theirs[right:right_end][:2]}, shown {ours[left:left_end][:2]}"
