@@ -3,6 +3,7 @@
 use anyhow::anyhow;
 use undertext::ops::{self, Archive, Session};
 use undertext::report::{LostFile, Restored};
+use undertext::wire;
 
 use super::Context;
 use super::common::counted;
@@ -68,6 +69,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    if let Some(agent) = args.agent.as_deref().filter(|agent| wire::by_name(agent).is_none()) {
+        let known: Vec<&str> = wire::FORMATS.iter().map(|format| format.traits().name).collect();
+        let error = anyhow!("no agent's format is called {agent}");
+        return Err(CommandError::user(error).hinted(format!("one of {}", known.join(", "))));
+    }
     let mut archive = if args.dry_run { context.open_reader()? } else { context.open_writer()? };
     let lost = ops::lost(&archive, args.agent.as_deref())?;
     let mut failed = 0;

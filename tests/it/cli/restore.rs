@@ -36,6 +36,8 @@ fn session(env: &TestEnv, id: &str) -> PathBuf {
 fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
     let env = TestEnv::new();
     let path = session(&env, SESSION);
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(900_000_000);
+    fs::File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
     env.run(&["import"]).success();
     let whole = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
@@ -60,7 +62,6 @@ fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
     assert!(!again.stdout.contains("deleted"), "{again}");
     assert_eq!(json(&env.run(&["status", "8f14", "--json"]).stdout)["gone"], told["gone"]);
 
-    let before = SystemTime::now() - Duration::from_secs(3600);
     assert_snapshot!(env.run(&["restore", "8f14"]), @"
     Session 8f14e45f  Part 1  (claude)
     ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl is there again, as its agent left it
@@ -68,7 +69,9 @@ fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
     assert_eq!(fs::read(&path).unwrap(), whole);
     let meta = fs::metadata(&path).unwrap();
     assert_eq!(meta.mode() & 0o777, 0o600);
-    assert_ne!(meta.modified().unwrap(), before);
+    // The agent would delete again what seems to be as old as before.
+    let written = meta.modified().unwrap();
+    assert!(written > long_ago + Duration::from_secs(86_400), "{written:?}");
     let status = env.run(&["status", "8f14"]).success();
     assert!(status.stdout.contains("agrees with the store"), "{status}");
     // The session follows the file again.
@@ -111,6 +114,9 @@ fn all_files_come_back_with_their_folders_and_changes_made_meanwhile_stay() {
     let listed = env.run(&["restore", "--all", "--dry-run"]).success();
     assert_eq!(listed.stdout.lines().count(), 2, "{listed}");
     assert!(!paths[0].exists());
+    let unknown = env.run(&["restore", "--all", "--agent", "cluade"]);
+    assert_eq!(unknown.code(), Some(2), "{unknown}");
+    assert!(unknown.stderr.contains("no agent's format is called cluade"), "{unknown}");
     let none = env.run(&["restore", "--all", "--agent", "codex"]).success();
     assert!(none.stderr.contains("No agent's file is gone"), "{none}");
     let restored = env.run(&["restore", "--all", "--agent", "claude"]).success();
