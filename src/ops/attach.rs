@@ -32,16 +32,17 @@ pub fn attach(
         if before.state.live == Some(n) {
             return Ok((attached, None));
         }
-        if let Some(why) = beside::unresumed(session.format, &attached.path) {
-            attached.attached = false;
-            attached.notices.push(Notice::Unresumed { why });
-            return Ok((attached, None));
-        }
         let runs = before.store().runs(session.key, generation, 0)?;
         let horizon = runs.last().map_or(0, Run::end);
         let mut position = Position { generation, head: None, horizon };
-        let view = before.view(position);
-        position.head = view.map(|view| session.format.head(&view)).transpose()?.flatten();
+        if let Some(view) = before.view(position) {
+            if let Some(why) = view.unresumed()? {
+                attached.attached = false;
+                attached.notices.push(Notice::Unresumed { why });
+                return Ok((attached, None));
+            }
+            position.head = session.format.head(&view)?;
+        }
         let mut steps =
             Steps { live: Some(Step { from: before.state.live, to: Some(n) }), ..Steps::default() };
         let old = before.state.branches.get(MAIN).copied();

@@ -17,7 +17,7 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 use crate::{
     json::Raw,
     model::{
-        EntryNumber, File, FileNumber, Generation, GenerationNumber, PlaceNumber, Position, State,
+        EntryNumber, File, FileNumber, Generation, GenerationNumber, Kind, PlaceNumber, Position, State,
     },
     session::{Elsewhere, Gap, SessionError, View, elsewhere::Begins},
     store::StoreError,
@@ -107,6 +107,18 @@ impl View<'_> {
     /// Returns whether one of a session's own files has this id.
     pub(crate) fn has_file(&self, session: &str, id: &str) -> Result<bool, SessionError> {
         Ok(!self.states(|name| name.id == id && name.session == session)?.is_empty())
+    }
+
+    /// Returns why the agent does not resume the generation's file, if it does not. Agents pass what is no record.
+    pub(crate) fn unresumed(&self) -> Result<Option<&'static str>, SessionError> {
+        for place in self.end().earlier() {
+            let Some(entry) = self.at(place)? else { continue };
+            let record = self.record(entry)?;
+            if record.kind != Kind::Opaque {
+                return Ok(self.format.unresumed(Some(&record)));
+            }
+        }
+        Ok(self.format.unresumed(None))
     }
 
     /// Looks at a generation from which this one goes on.

@@ -49,18 +49,8 @@ pub(crate) fn bases(format: &dyn Format, session: &SessionName, path: &Path) -> 
 /// Returns where the history of a file begins, if that is another file.
 pub(crate) fn base(format: &dyn Format, path: &Path) -> Option<Base> {
     name(format, path)?;
-    format.base(Raw::object(&first(path)?)?)
-}
-
-/// Returns why the agent does not resume a file, if it does not.
-pub(crate) fn unresumed(format: &dyn Format, path: &Path) -> Option<&'static str> {
-    format.unresumed(Raw::object(&first(path)?)?)
-}
-
-/// Returns the first line of a file.
-fn first(path: &Path) -> Option<Vec<u8>> {
     let mut reader = Reader::new(sources::open(path, 0).ok()?);
-    Some(reader.next_line().ok()??.line.bytes.to_vec())
+    format.base(Raw::object(reader.next_line().ok()??.line.bytes)?)
 }
 
 /// Returns the file that an agent reads in the place of this one, because it was begun later.

@@ -16,9 +16,8 @@
 //! Invariant: no byte that another program wrote is overwritten or left out of the store.
 
 use crate::{
-    json::Raw,
     live::WritableFile,
-    model::{Command, PlaceNumber, Position, Rotation, State},
+    model::{Command, Position, Rotation, State},
     session::{
         Session, View, content,
         plan::{OUTSIDE, branch_text},
@@ -32,7 +31,6 @@ use crate::{
         listing,
         live_file::{self, LiveFile, expected, length_of, live_file},
     },
-    wire::Graph,
 };
 
 /// Brings the store and the live file to agree; the caller holds the lock.
@@ -42,7 +40,10 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
     let Some(live) = live_file(archive, &tip) else {
         let is_elsewhere = archive.root.is_some() && tip.live.is_some();
         notices.extend(is_elsewhere.then_some(Notice::Elsewhere));
-        notices.extend(unresumed(archive, session, &tip)?.map(|why| Notice::Unresumed { why }));
+        if let Some(at) = tip.position() {
+            let view = View::new(archive.store.as_ref(), session, at, tip.growth().cloned());
+            notices.extend(view.unresumed()?.map(|why| Notice::Unresumed { why }));
+        }
         return Ok(notices);
     };
     if live.attached && is_gone(&live.path) {
@@ -62,20 +63,6 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
         notices.extend(late(archive, session, &target, rotation, &tip)?);
     }
     Ok(notices)
-}
-
-/// Returns why the agent does not resume the session's file, if it does not.
-fn unresumed(
-    archive: &Archive,
-    session: &Session,
-    tip: &State,
-) -> Result<Option<&'static str>, SyncError> {
-    let Some(position) = tip.position() else { return Ok(None) };
-    let view = View::new(archive.store.as_ref(), session, position, tip.growth().cloned());
-    let Some(first) = view.at(PlaceNumber::FIRST)? else { return Ok(None) };
-    // What is damaged tells nothing.
-    let line = view.line(first).unwrap_or_default();
-    Ok(Raw::object(&line).and_then(|record| session.format.unresumed(record)))
 }
 
 /// Brings the store and its own file to agree.

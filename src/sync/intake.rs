@@ -400,7 +400,7 @@ impl Intake<'_> {
         };
         let old = self.change.branch(MAIN);
         let mut left = None;
-        if self.states.files.get(&file).is_some_and(|path| self.is_attached(path)) {
+        if self.is_attached(file, position)? {
             self.change.set_live(Some(file));
             if self.change.before.state.current() != MAIN
                 && self.change.number() > OperationNumber::FIRST
@@ -420,10 +420,11 @@ impl Intake<'_> {
     }
 
     /// Returns whether a file becomes the live file: it lies where its agent reads it, as it is, and the agent resumes it.
-    fn is_attached(&self, path: &Path) -> bool {
-        self.is_agents(path)
+    fn is_attached(&self, file: FileNumber, position: Position) -> Result<bool, SyncError> {
+        let Some(path) = self.states.files.get(&file) else { return Ok(false) };
+        Ok(self.is_agents(path)
             && sources::length(path).is_ok_and(|length| length.is_some())
-            && beside::unresumed(self.change.before.format, path).is_none()
+            && self.change.look(position).unresumed()?.is_none())
     }
 
     /// Returns whether a file lies where its agent reads it.
@@ -498,7 +499,7 @@ impl Intake<'_> {
             let is_live = sources::rotation(path, self.change.before.format).is_none();
             let begun = beside::name(self.change.before.format, path);
             let position = Position { generation, head: None, horizon: entries };
-            let rank = (is_live, begun, self.is_attached(path));
+            let rank = (is_live, begun, self.is_attached(file, position)?);
             states.push((rank, length, running, file, position));
         }
         let only = states.len() == 1;

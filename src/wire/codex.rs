@@ -37,7 +37,8 @@
 //!          path of a3: meta q1 a1 meta q3 a3
 //! ```
 //!
-//! A hint is a byte of flags and a varint: of a rollback how many turns, else the estimated tokens of the words.
+//! A hint is a byte of flags and a varint: of a rollback how many turns, of the record that opens a file why
+//! Codex does not resume it, else the estimated tokens of the words.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -181,8 +182,8 @@ impl Layout for Codex {
         files::base(meta(record)?)
     }
 
-    fn unresumed(&self, first: Raw<'_>) -> Option<&'static str> {
-        files::unresumed(first)
+    fn unresumed(&self, first: Option<&Record>) -> Option<&'static str> {
+        files::unresumed(hint(first?))
     }
 
     fn file_name(&self, name: &str) -> Option<FileName> {
@@ -198,7 +199,10 @@ impl Read for Codex {
     fn envelope(&self, record: Raw<'_>) -> Envelope {
         let [class, payload, time, note] =
             record.pick(["type", "payload", "timestamp", write::NOTE]);
-        let (mut kind, flags, number) = reading(part(record, class, payload));
+        let (mut kind, flags, mut number) = reading(part(record, class, payload));
+        if flags & OPENS != 0 {
+            number = payload.map_or(0, files::refusal);
+        }
         if kind == Kind::User && note.is_some() {
             kind = Kind::Note;
         }

@@ -99,8 +99,8 @@ pub trait Layout {
         None
     }
 
-    /// Returns why the agent does not resume a file that begins with this record, if it does not.
-    fn unresumed(&self, _first: Raw<'_>) -> Option<&'static str> {
+    /// Returns why the agent does not resume a file whose first record is this one, if it does not.
+    fn unresumed(&self, _first: Option<&Record>) -> Option<&'static str> {
         None
     }
 

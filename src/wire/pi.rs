@@ -113,6 +113,11 @@ impl Layout for Pi {
     fn opens_file(&self, record: &Record) -> bool {
         hint(record).0 & HEADER != 0
     }
+
+    fn unresumed(&self, first: Option<&Record>) -> Option<&'static str> {
+        let is_begun = first.is_some_and(|first| self.opens_file(first));
+        (!is_begun).then_some("pi does not resume a file that does not begin with a header")
+    }
 }
 
 impl Read for Pi {
@@ -134,11 +139,6 @@ impl Read for Pi {
 }
 
 impl Walk for Pi {
-    fn refusal(&self, graph: &dyn Graph) -> Result<Option<&'static str>, Failure> {
-        let has_header = walk::header(graph)?.is_some();
-        Ok((!has_header).then_some("it does not begin with a header, and pi resumes no such file"))
-    }
-
     fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
         walk::head(graph)
     }

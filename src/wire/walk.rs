@@ -12,11 +12,6 @@ const STEP: usize = 64;
 
 /// Finds its way through a session as the agent itself would.
 pub trait Walk {
-    /// Returns why the agent would not resume a file at all, if it would not.
-    fn refusal(&self, _graph: &dyn Graph) -> Result<Option<&'static str>, Failure> {
-        Ok(None)
-    }
-
     /// Returns the entry at which the agent would resume.
     fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure>;
 

@@ -108,7 +108,7 @@ fn a_compaction_of_the_first_version_keeps_by_index() {
 }
 
 #[test]
-fn a_file_without_a_header_is_not_written() {
+fn a_file_without_a_header_is_changed_in_the_store_only() {
     let folder = tempfile::tempdir().unwrap();
     let content = json!({
         "type": "message", "id": "a1", "parentId": null, "timestamp": "2026-01-05T08:00:01.000Z",
@@ -117,7 +117,16 @@ fn a_file_without_a_header_is_not_written() {
     let content = content.to_string() + "\n";
     let (mut archive, session, file) = taken_up(folder.path(), &content);
     let more = [Draft::Message(Speaker::User, "And the keel?".into())];
-    let refused = ops::append(&mut archive, &session, &workspace(), &more).unwrap_err().to_string();
-    assert!(refused.contains("does not begin with a header"), "{refused}");
+    let appended = ops::append(&mut archive, &session, &workspace(), &more).unwrap();
+    let told = appended.notices.iter().map(ToString::to_string).collect::<String>();
+    assert!(told.contains("pi does not resume a file that does not begin"), "{told}");
+    let log = ops::log(archive.store(), &session, None, 1).unwrap();
+    assert_eq!(log.lines[0].messages[0].text(), "And the keel?");
     assert_eq!(fs::read_to_string(&file).unwrap(), content);
+    // What pi passes is not what the file begins with.
+    let folder = tempfile::tempdir().unwrap();
+    let (mut archive, session, file) =
+        taken_up(folder.path(), &format!("no record\n{}", first_version()));
+    say(&mut archive, &session, "Then paint it.");
+    assert!(sent(&file).ends_with("Then paint it."));
 }

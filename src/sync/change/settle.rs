@@ -135,7 +135,7 @@ impl Change<'_> {
             None => self.branch(&current),
         };
         let Some(position) = position else { return Ok(()) };
-        let why = self.before.format.refusal(&self.look(position))?;
+        let why = self.look(position).unresumed()?;
         why.map_or(Ok(()), |why| {
             Err(SyncError::OutOfReach { path: path.to_owned(), why: why.to_owned() })
         })

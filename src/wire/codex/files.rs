@@ -10,12 +10,12 @@
 
 use std::path::Path;
 
-use super::read::meta;
+use super::hint::OPENS;
 use crate::{
     json::Raw,
     wire::{
         Base, FileName, Shelf,
-        fields::{string, text},
+        fields::string,
     },
 };
 
@@ -40,19 +40,27 @@ pub(super) fn base(meta: Raw<'_>) -> Option<Base> {
     Some(Base { file: string(file)?, bytes: number(bytes), ordinal, session })
 }
 
-/// Returns why Codex does not resume a file that begins with this record, if it does not.
-pub(super) fn unresumed(first: Raw<'_>) -> Option<&'static str> {
-    let Some(meta) = meta(first) else {
-        return Some("Codex does not resume files of its older versions, which begin otherwise");
-    };
-    let [version, source] = meta.pick(["multi_agent_version", "source"]);
+/// Returns the number that stands for why Codex does not resume a file, from what opens it; 0 if it does.
+pub(super) fn refusal(meta: Raw<'_>) -> u64 {
+    let [version, source, mode] = meta.pick(["multi_agent_version", "source", "history_mode"]);
     let is_spawned = || source?.get("subagent")?.get("thread_spawn");
     if string(version).as_deref() == Some("v2") && is_spawned().is_some() {
-        return Some("Codex does not resume a sub-agent, which goes on only with its parent");
+        return 1;
     }
-    let mode = text(meta, "history_mode");
-    let is_known = mode.is_none_or(|mode| mode == "legacy" || mode == "paginated");
-    (!is_known).then_some("Codex does not know the way in which the file keeps its history")
+    let is_known = string(mode).is_none_or(|mode| mode == "legacy" || mode == "paginated");
+    if is_known { 0 } else { 2 }
+}
+
+/// Returns why Codex does not resume a file, from the hint of its first record, if it does not.
+pub(super) fn unresumed((flags, number): (u8, u64)) -> Option<&'static str> {
+    match number {
+        _ if flags & OPENS == 0 => {
+            Some("Codex does not resume files of its older versions, which begin otherwise")
+        }
+        0 => None,
+        1 => Some("Codex does not resume a sub-agent, which goes on only with its parent"),
+        _ => Some("Codex does not know the way in which the file keeps its history"),
+    }
 }
 
 /// Reads the name of a file: one whose ids are no UUIDs is none of Codex's, such as somebody's copy next to it.
