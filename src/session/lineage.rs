@@ -17,7 +17,8 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 use crate::{
     json::Raw,
     model::{
-        EntryNumber, File, FileNumber, Generation, GenerationNumber, Kind, PlaceNumber, Position, State,
+        EntryNumber, File, FileNumber, Generation, GenerationNumber, Kind, PlaceNumber, Position,
+        State,
     },
     session::{Elsewhere, Gap, SessionError, View, elsewhere::Begins},
     store::StoreError,

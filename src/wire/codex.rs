@@ -28,6 +28,10 @@
 //! started q1 a1 compacted started q2 rolled_back 1     path: q1 a1 compacted
 //! ```
 //!
+//! A history with `resume_metadata` and a `window_number`, as Codex writes it now, is a firm one: Codex reads no record before
+//! it, so no rollback drops it. One that reaches over it drops turns of the history itself, which is not shown; none such is
+//! written, because the agent would read another context than is meant.
+//!
 //! A thread may lie in several files, `rollout-<time>-<thread>_<file>.jsonl`: going back begins another one, whose first
 //! record names the file that it goes on from by `history_base`, and how many bytes of that belong to it. The newest time
 //! in a name tells which file Codex reads. A fork names a file of another thread in the same way.
@@ -38,7 +42,7 @@
 //! ```
 //!
 //! A hint is a byte of flags and a varint: of a rollback how many turns, of the record that opens a file why
-//! Codex does not resume it, else the estimated tokens of the words.
+//! Codex does not resume it, of a history whether it is a firm one, else the estimated tokens of the words.
 
 #![deny(clippy::indexing_slicing)]
 

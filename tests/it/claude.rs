@@ -273,6 +273,8 @@ fn results_that_hang_elsewhere_stand_among_the_others_in_the_order_of_the_file()
         ("go call:a call:b result:a result:b end", "go call:a call:b result:b result:a end");
     check(calls(), &[result(4, 3, "b"), result(5, 2, "a"), answer(6, 5, "end")], late);
     check(calls(), &[result(4, 3, "b"), result(5, 2, "a"), answer(6, 4, "end")], late);
+    // One may follow another, and the conversation go on from the first of them.
+    check(calls(), &[result(4, 3, "a"), result(5, 4, "b"), answer(6, 4, "end")], in_order);
     check(calls(), &[result(4, 2, "a"), result(5, 3, "b"), answer(6, 5, "end")], in_order);
     check(
         calls(),

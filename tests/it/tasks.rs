@@ -133,6 +133,34 @@ fn a_history_in_the_middle_of_the_last_turn_stays_when_a_later_message_is_taken_
 }
 
 #[test]
+fn a_firm_history_is_never_rolled_back() {
+    for is_firm in [true, false] {
+        let mut rollout = thread(2, false);
+        rollout.event(json!({ "type": "task_started", "turn_id": "c" }));
+        let asked = |words: &str| json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": words }] });
+        let mut compacted = json!({ "message": "", "replacement_history": [asked("one"), asked("two"), asked("sum")] });
+        if is_firm {
+            compacted["window_number"] = json!(1);
+            compacted["resume_metadata"] = json!({});
+        }
+        rollout.line("compacted", compacted);
+        rollout.event(json!({ "type": "task_complete", "turn_id": "c" }));
+        rollout.turn("three");
+        let mut played = Played::new(&rollout);
+        assert_eq!(played.sent(), "one | two | sum | three | to three");
+        let begin = rollout.bytes.len();
+        for step in ["1", "undo", "0", "undo", "2", "undo"] {
+            played.play(step);
+        }
+        let written = fs::read_to_string(&played.file).unwrap().split_off(begin);
+        let first: Value = serde_json::from_str(written.lines().next().unwrap()).unwrap();
+        let is_rolled_back = first["payload"]["type"] == "thread_rolled_back";
+        // Codex reads nothing before a firm one.
+        assert_eq!(is_rolled_back, !is_firm, "{first}");
+    }
+}
+
+#[test]
 fn what_stands_before_the_first_turn_stays() {
     let mut played = Played::new(&thread(3, true));
     played.play("clear");

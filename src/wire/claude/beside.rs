@@ -46,6 +46,9 @@ struct Apart {
     results: Vec<(PlaceNumber, EntryNumber)>,
 }
 
+/// How many results may stand between a result and its call.
+const PARALLEL: usize = 64;
+
 impl<'g> Index<'g> {
     /// Makes an index for which nothing was read.
     pub(super) fn new(graph: &'g dyn Graph) -> Self {
@@ -73,7 +76,7 @@ impl<'g> Index<'g> {
             let of_message = match record.kind {
                 Kind::Assistant => Some((&mut self.blocks, message(&record))),
                 Kind::Result => {
-                    let call = self.graph.parent(entry)?;
+                    let call = called(self.graph, entry)?;
                     let call = call.map(|call| self.graph.record(call)).transpose()?;
                     Some((&mut self.results, call.as_ref().and_then(message)))
                 }
@@ -230,6 +233,20 @@ pub(super) fn message(record: &Record) -> Option<NameTag> {
     Hint::of(record).tags.first().copied().filter(|_| record.kind == Kind::Assistant)
 }
 
+/// Returns the entry whose call a result answers, as the parents say: results of calls that were made together may follow each
+/// other.
+fn called(graph: &dyn Graph, result: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
+    let mut call = graph.parent(result)?;
+    for _ in 0..PARALLEL {
+        let Some(entry) = call else { break };
+        if graph.record(entry)?.kind != Kind::Result {
+            break;
+        }
+        call = graph.parent(entry)?;
+    }
+    Ok(call)
+}
+
 /// Returns whether no later place holds the record, or another of its name.
 pub(super) fn is_last(
     graph: &dyn Graph,
@@ -324,7 +341,7 @@ mod tests {
             }
             let owner = match record.kind {
                 Kind::Assistant => Some(entry),
-                Kind::Result => graph.parent(entry).unwrap(),
+                Kind::Result => called(graph, entry).unwrap(),
                 _ => None,
             };
             if let Some(owner) = owner {

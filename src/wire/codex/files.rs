@@ -13,10 +13,7 @@ use std::path::Path;
 use super::hint::OPENS;
 use crate::{
     json::Raw,
-    wire::{
-        Base, FileName, Shelf,
-        fields::string,
-    },
+    wire::{Base, FileName, Shelf, fields::string},
 };
 
 /// The folders of Codex in which threads lie.

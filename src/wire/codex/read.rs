@@ -103,7 +103,12 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
             };
             (kind, flags, tokens_of(tokens))
         }
-        Part::Compacted(payload) if history(payload).is_some() => (Kind::Boundary, BASE, 0),
+        Part::Compacted(payload) if history(payload).is_some() => {
+            let [number, resumed] = payload.pick(["window_number", "resume_metadata"]);
+            let is_firm = number.and_then(Raw::u64).is_some()
+                && resumed.is_some_and(|resumed| resumed.kind() == JsonKind::Object);
+            (Kind::Boundary, BASE, u64::from(is_firm))
+        }
         Part::Compacted(payload) => {
             let summary = text(payload, "message").unwrap_or_default();
             let flags = if summary.starts_with(SUMMARY_PREFIX) { TURN | SUMMARY } else { TURN };

@@ -228,10 +228,11 @@ fn replay(
             dropped |= trims;
             trimmed.extend(trims.then_some(seen.len()));
         } else if flags & BASE != 0 {
-            dropped = tasks > 0 || files.meets_rollback()?;
+            let is_firm = number > 0;
+            dropped = !is_firm && (tasks > 0 || files.meets_rollback()?);
             if !dropped {
                 // What is to be dropped was said after it.
-                (pending, since, trims) = (0, None, false);
+                (pending, tasks, since, trims) = (0, 0, None, false);
                 trimmed.clear();
             }
         } else if is_turn && pending > 0 {
@@ -278,10 +279,11 @@ fn kept(sent: Vec<Record>) -> Vec<Record> {
     let mut kept = Vec::new();
     for record in sent.into_iter().rev() {
         let (flags, tokens) = hint(&record);
-        let is_base = flags & BASE != 0;
         let is_users =
             record.kind == Kind::User || record.kind == Kind::Boundary && flags & SUMMARY == 0;
-        if is_base || is_users && left > 0 {
+        if flags & BASE != 0 {
+            kept.push(record);
+        } else if is_users && left > 0 {
             left = left.saturating_sub(tokens);
             kept.push(record);
         }
