@@ -21,23 +21,35 @@ def session(path):
     return named.most_common(1)[0][0] if named else "5e555e55-0000-4000-8000-000000000001"
 
 
+def kept(folder):
+    """Makes the folder in which the program keeps the sessions of the project, and returns it."""
+    project = re.sub("[^A-Za-z0-9]", "-", os.path.join(folder, "project"))
+    made = os.path.join(folder, "home", ".claude", "projects", project)
+    os.makedirs(made, exist_ok=True)
+    return made
+
+
+def ask(program, folder, model, *arguments):
+    """Runs the program on a prompt, which comes first."""
+    with open(os.path.join(folder, "home", ".claude.json"), "w", encoding="utf-8") as settings:
+        json.dump({"hasCompletedOnboarding": True, "projects": {}}, settings)
+    agent.run(
+        folder, [program, "-p", *arguments, "--model", "claude-sonnet-4-5", "--dangerously-skip-permissions"],
+        {
+            "CLAUDE_CONFIG_DIR": os.path.join(folder, "home", ".claude"),
+            "ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "mock",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "IS_SANDBOX": "1",
+        },
+    )
+
+
 def main(program, path, after=None):
     agent.raise_loopback()
     with agent.home() as folder, Model() as model:
-        kept, name = os.path.join(folder, "home", ".claude"), session(path)
-        project = re.sub("[^A-Za-z0-9]", "-", os.path.join(folder, "project"))
-        os.makedirs(os.path.join(kept, "projects", project))
-        live = os.path.join(kept, "projects", project, f"{name}.jsonl")
+        name = session(path)
+        live = os.path.join(kept(folder), f"{name}.jsonl")
         shutil.copy(path, live)
-        with open(os.path.join(folder, "home", ".claude.json"), "w", encoding="utf-8") as settings:
-            json.dump({"hasCompletedOnboarding": True, "projects": {}}, settings)
-        agent.run(
-            folder, [program, "-p", parts.PROMPT, "--resume", name, "--model", "claude-sonnet-4-5"],
-            {
-                "CLAUDE_CONFIG_DIR": kept, "ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "mock",
-                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "IS_SANDBOX": "1",
-            },
-        )
+        ask(program, folder, model, parts.PROMPT, "--resume", name)
         if after:
             with open(live, "rb") as left, open(after, "ab") as file:
                 file.write(left.read()[os.path.getsize(after):])
@@ -50,4 +62,5 @@ def main(program, path, after=None):
         parts.show(parts.blocks(message["role"], message["content"]))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -86,15 +86,21 @@ def put(path, rollout):
         copy.write(told)
 
 
+def kept(folder, model):
+    """Makes the folder in which the program keeps all that is its own, with its settings, and returns it."""
+    made = os.path.join(folder, "home", ".codex")
+    os.makedirs(made)
+    with open(os.path.join(made, "config.toml"), "w", encoding="utf-8") as config:
+        config.write(CONFIG.format(url=model.url))
+    return made
+
+
 def main(program, path, after=None):
     agent.raise_loopback()
     files = beside(path)
     with agent.home() as folder, Model() as model:
-        kept = os.path.join(folder, "home", ".codex")
-        day = os.path.join(kept, "sessions", "2026", "08", "01")
+        day = os.path.join(kept(folder, model), "sessions", "2026", "08", "01")
         os.makedirs(day)
-        with open(os.path.join(kept, "config.toml"), "w", encoding="utf-8") as config:
-            config.write(CONFIG.format(url=model.url))
         name = thread(path)
         own = os.path.basename(path) if len(files) > 1 else f"rollout-2026-08-01T10-00-00-{name}.jsonl"
         for file in files:
@@ -116,4 +122,5 @@ def main(program, path, after=None):
         parts.show(item(given, known))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,8 +1,13 @@
 """kimi.py FILE [AFTER]: restores a copy of a context.jsonl with Kimi CLI's own Context, and prints what it holds; with AFTER,
 that file gets a turn of Kimi's own first. Run by its Python.
+
+kimi.py --make: has that Context make a session in REFEREES_MADE, and prints a name and the files of each state, as made.py
+wants it.
 """
 
 import asyncio
+import json
+import os
 import shutil
 import sys
 import tempfile
@@ -23,12 +28,45 @@ def blocks(message):
     return found + [p for call in message.tool_calls or [] for p in parts.call(call.id)]
 
 
+async def say(context, words):
+    await context.checkpoint(False)
+    await context.append_message(Message(role="user", content=words))
+    await context.append_message(Message(role="assistant", content="Mock answer."))
+
+
 async def write(file):
     context = Context(Path(file))
     await context.restore()
+    await say(context, "Kimi goes on.")
+
+
+async def make(folder):
+    context = Context(folder / "context.jsonl")
+    (folder / "context.jsonl").touch()
+
+    def lay(state):
+        kept = folder / state
+        kept.mkdir()
+        files = [Path(shutil.copy(file, kept)) for file in sorted(folder.glob("context*.jsonl"))]
+        print(json.dumps([state, *map(str, files)]))
+
+    await context.write_system_prompt("You are Kimi.")
+    for words in ("What is in the shed?", "And behind it?", "And in the garden?"):
+        await say(context, words)
+    lay("said")
+    await context.revert_to(1)
+    lay("gone-back")
+    await say(context, "And on the roof?")
+    lay("gone-back-and-said")
+    # As its own compaction does.
+    prompt = context.system_prompt
+    await context.clear()
+    await context.write_system_prompt(prompt)
     await context.checkpoint(False)
-    await context.append_message(Message(role="user", content="Kimi goes on."))
-    await context.append_message(Message(role="assistant", content="Mock answer."))
+    await context.append_message(Message(role="user", content="<system>The shed was looked at.</system>"))
+    lay("compacted")
+    await say(context, "And now?")
+    lay("compacted-and-said")
 
 
 async def main(file, after=None):
@@ -45,4 +83,7 @@ async def main(file, after=None):
             parts.show(blocks(message))
 
 
-asyncio.run(main(*sys.argv[1:]))
+if sys.argv[1] == "--make":
+    asyncio.run(make(Path(os.environ["REFEREES_MADE"])))
+else:
+    asyncio.run(main(*sys.argv[1:]))

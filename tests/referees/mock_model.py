@@ -1,12 +1,24 @@
-"""A model on loopback that records what an agent sends and answers "Mock answer.": Anthropic's messages, OpenAI's responses."""
+"""A model on loopback that records what an agent sends: Anthropic's messages, OpenAI's responses.
+
+It answers "Mock answer.", but where the last thing said is `RUN: COMMAND`, it first calls the agent's tool for that.
+"""
 
 import gzip
 import http.server
 import json
 import subprocess
 import threading
+import uuid
 
 ANSWER = "Mock answer."
+RUN = "RUN: "
+# The names that agents give to the tool that runs a command, and what it is called with.
+TOOLS = {
+    "Bash": lambda command: {"command": command},
+    "bash": lambda command: {"command": command},
+    "exec_command": lambda command: {"cmd": command},
+    "shell_command": lambda command: {"command": command},
+}
 
 
 class Model:
@@ -78,30 +90,55 @@ def answer(path, body):
     return "application/json", "{}"
 
 
+def wanted_call(body, said):
+    """Returns the tool that the last message asks for, and what it is called with, if the agent has one."""
+    last = said[-1] if said else {}
+    content = last.get("content") if last.get("role") == "user" else None
+    texts = [content] if isinstance(content, str) else [block.get("text") or "" for block in content or []]
+    command = next((text[len(RUN):] for text in texts if text.startswith(RUN)), None)
+    names = {tool.get("name") for tool in body.get("tools") or []}
+    return next(((name, TOOLS[name](command)) for name in TOOLS if command and name in names), None)
+
+
 def messages(body):
     """Answers as Anthropic's interface does, in a stream where that is asked for."""
-    said = [{"type": "text", "text": ANSWER}]
+    # An answer has an id of its own, whichever process asks.
+    number, called = uuid.uuid4().hex, wanted_call(body, body.get("messages") or [])
+    block, delta = {"type": "text", "text": ANSWER}, {"type": "text_delta", "text": ANSWER}
+    empty = block | {"text": ""}
+    if called:
+        empty = {"type": "tool_use", "id": f"toolu_mock{number}", "name": called[0], "input": {}}
+        block = empty | {"input": called[1]}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(called[1])}
+    stop = "tool_use" if called else "end_turn"
     message = {
-        "id": "msg_mock", "type": "message", "role": "assistant", "model": body.get("model", "mock"),
-        "content": said, "stop_reason": "end_turn", "stop_sequence": None,
+        "id": f"msg_mock{number}", "type": "message", "role": "assistant", "model": body.get("model", "mock"),
+        "content": [block], "stop_reason": stop, "stop_sequence": None,
         "usage": {"input_tokens": 10, "output_tokens": 3},
     }
     if not body.get("stream"):
         return "application/json", json.dumps(message)
     return "text/event-stream", events([
         {"type": "message_start", "message": message | {"content": [], "stop_reason": None}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": ANSWER}},
+        {"type": "content_block_start", "index": 0, "content_block": empty},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
         {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}},
+        {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 3}},
         {"type": "message_stop"},
     ])
 
 
 def responses(body):
     """Answers as OpenAI's interface of responses does, in a stream."""
+    called = wanted_call(body, body.get("input") or [])
     said = [{"type": "output_text", "text": ANSWER, "annotations": []}]
     item = {"type": "message", "id": "msg_mock", "status": "completed", "role": "assistant", "content": said}
+    if called:
+        name = f"call_mock{uuid.uuid4().hex}"
+        item = {
+            "type": "function_call", "id": "fc_mock", "status": "completed", "call_id": name, "name": called[0],
+            "arguments": json.dumps(called[1]),
+        }
     usage = {"input_tokens": 10, "output_tokens": 3, "total_tokens": 13}
     response = {
         "id": "resp_mock", "object": "response", "created_at": 1, "status": "completed",

@@ -1,5 +1,6 @@
 // pi.mjs FOLDER FILE [AFTER]: opens a copy of a session with pi's own session manager, as it is installed in FOLDER, and prints the
 // context that pi builds, as its providers get it; with AFTER, that file gets a turn of pi's own first. Ends with 3 where pi refuses the file, or begins a new session in it.
+// pi.mjs FOLDER --make: has that manager make sessions in REFEREES_MADE, and prints a name and the file of each, as made.py wants it.
 import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -50,17 +51,68 @@ function refuse(why) {
   process.exit(3);
 }
 
-function write(path) {
-  const session = SessionManager.open(path);
-  const text = (words) => [{ type: "text", text: words }];
+const words = (text) => [{ type: "text", text }];
+
+function ask(session, said) {
+  return session.appendMessage({ role: "user", content: words(said), timestamp: Date.now() });
+}
+
+function answer(session, content, stopReason = "stop") {
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
   const usage = { input: 10, output: 3, cacheRead: 0, cacheWrite: 0, totalTokens: 13, cost };
-  const said = { api: "mock", provider: "mock", model: "mock", usage, stopReason: "stop" };
-  session.appendMessage({ role: "user", content: text("pi goes on."), timestamp: Date.now() });
-  session.appendMessage({ role: "assistant", content: text("Mock answer."), ...said, timestamp: Date.now() });
+  const said = { api: "mock", provider: "mock", model: "mock", usage, stopReason };
+  return session.appendMessage({ role: "assistant", content, ...said, timestamp: Date.now() });
+}
+
+function write(path) {
+  const session = SessionManager.open(path);
+  ask(session, "pi goes on.");
+  answer(session, words("Mock answer."));
+}
+
+function make(folder) {
+  const session = SessionManager.create(folder, folder);
+  const lay = (state) => {
+    const file = join(folder, `${state}-made.jsonl`);
+    copyFileSync(session.getSessionFile(), file);
+    console.log(JSON.stringify([state, file]));
+  };
+  ask(session, "What is in the shed?");
+  const first = answer(session, words("Mock answer."));
+  const asked = ask(session, "Look again.");
+  answer(session, [{ type: "toolCall", id: "call_1", name: "bash", arguments: { command: "echo a rake" } }], "toolUse");
+  const result = { role: "toolResult", toolCallId: "call_1", toolName: "bash", content: words("a rake\n".repeat(600)), isError: false };
+  session.appendMessage({ ...result, timestamp: Date.now() });
+  answer(session, words("Mock answer."));
+  session.appendSessionInfo?.("The shed");
+  session.appendLabelChange(asked, "a rake");
+  lay("said");
+  session.branch(first);
+  ask(session, "And in the garden?");
+  answer(session, words("Mock answer."));
+  lay("gone-back");
+  session.branchWithSummary(first, "A rake was found.");
+  ask(session, "And in the garden?");
+  const last = answer(session, words("Mock answer."));
+  lay("gone-back-with-summary");
+  session.appendCompaction("The shed was looked at.", last, 1000);
+  lay("compacted");
+  const after = ask(session, "And behind it?");
+  answer(session, words("Mock answer."));
+  lay("compacted-and-said");
+  if (session.appendContextEdit) {
+    session.appendContextEdit(after, null);
+    lay("edited");
+  }
+  session.createBranchedSession(last);
+  lay("forked");
 }
 
 // pi rewrites files of older versions as it opens them.
+if (file === "--make") {
+  make(process.env.REFEREES_MADE);
+  process.exit();
+}
 const work = mkdtempSync(join(process.env.REFEREES_WORK ?? tmpdir(), "pi-"));
 try {
   if (after) write(after);

@@ -29,7 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "examples"
 FILES = {
     "claude": ["claude/*.jsonl", "claude-shapes/*.jsonl"],
-    "codex": ["codex/*.jsonl", "codex-shapes/*.jsonl", "codex-made/*.jsonl", "codex-made/segments/*_*.jsonl"],
+    "codex": ["codex/*.jsonl", "codex-shapes/*.jsonl", "codex-made/*.jsonl", "codex*/*/rollout-*.jsonl"],
     "pi": ["pi/*.jsonl"],
     "kimi": ["kimi/*/context.jsonl"],
 }
@@ -291,11 +291,16 @@ def play(agent, program, source, work, steps_of_all):
                     break
 
 
+def is_newest(file):
+    """Returns whether a file is no rollout from which another one next to it may go on."""
+    return not file.name.startswith("rollout-") or file == max(file.parent.glob("rollout-*"))
+
+
 def sources(agent, corpus):
     """Returns the files of an agent, in an order that is the same each time and mixes large and small ones."""
     if not corpus:
         return [EXAMPLES / OWN[agent]]
-    files = [file for pattern in FILES[agent] for file in corpus.glob(pattern)]
+    files = [file for pattern in FILES[agent] for file in corpus.glob(pattern) if is_newest(file)]
     return sorted(files, key=lambda file: parts.text("", str(file.relative_to(corpus))))
 
 
