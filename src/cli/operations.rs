@@ -110,6 +110,9 @@ fn words(operation: &Operation) -> String {
         Command::CatchUp { .. } if !operation.facts.gone.is_empty() => {
             "noticed that the agent's file is gone".to_owned()
         }
+        Command::CatchUp { .. } if operation.facts.title.is_some() => {
+            "has the title that the agent gave it".to_owned()
+        }
         Command::CatchUp { .. } => format!("took in {entries} that another program wrote"),
         Command::Import { .. } => format!("took in {entries}"),
         Command::Lost {} => "the store has lost it".to_owned(),

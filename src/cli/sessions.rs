@@ -29,10 +29,11 @@ Examples:
 
 JSON: one object a session
   {\"type\":\"session\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"folder\":PATH or null, \"started\":TIME,
-   \"active\":TIME, \"turns\":N, \"hidden\":BOOL, \"kin\":null or the session that it was made of
+   \"active\":TIME, \"turns\":N that began in its own files, \"hidden\":BOOL, \"kin\":null or the session that it was made of
    {\"bond\":fork, sub-agent or continuation, \"session\":ID, \"held\":whether the store has it BOOL,
     \"continues\":whether nothing was copied and its history begins there BOOL, \"shown\":whether that history is shown BOOL,
-    \"here\":ID of the last entry that was taken over or null, \"there\":ID of that entry in the other or null}}
+    \"here\":ID of the last entry that was taken over or null, \"there\":ID of that entry in the other or null},
+   \"gone\":whether the agent's file was deleted BOOL}
 and one of each session that cannot be read
   {\"type\":\"damaged\", \"session\":ID, \"agent\":NAME, \"problem\":TEXT}
 and with --hide or --show
@@ -132,7 +133,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let digits = digits(&sessions);
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, left, left, right, left, left]);
-    for ListedSession { name, card, kin } in &sessions {
+    for ListedSession { name, card, kin, gone } in &sessions {
         let title = card.title.as_deref().unwrap_or_default();
         let kin = kin.as_ref().map(|kin| (kin, short(&kin.session)));
         let title = match kin {
@@ -142,6 +143,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
                 format!("{kin}: {title}").trim_end_matches([':', ' ']).to_owned()
             }
         };
+        let title = if *gone { format!("(file gone) {title}") } else { title };
         let folder = card.folder.as_deref().map(|folder| context.env.homely(Path::new(folder)));
         let label = if card.hidden { Label::Dim } else { Label::Plain };
         table.row([
@@ -154,6 +156,10 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         ]);
     }
     context.show(&table)?;
+    if sessions.iter().any(|listed| listed.gone) {
+        let restore = Line::new("restore").flag("all").flag("dry-run");
+        context.output.hint(restore.to("to see which files are gone, and how they come back"));
+    }
     context.tell_damaged_sessions(&damaged)
 }
 

@@ -287,6 +287,8 @@ pub struct Facts {
     pub carried: Vec<OperationNumber>,
     /// Lines that were taken out.
     pub tombstones: Vec<Tombstone>,
+    /// The title that the agent keeps in a file of its own, if it became another.
+    pub title: Option<Text>,
 }
 
 /// The facts of which an operation may have many.

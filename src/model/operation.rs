@@ -279,6 +279,8 @@ mod tests {
             }],
             carried: vec![OperationNumber::FIRST],
             tombstones: vec![Tombstone { entry: EntryNumber::new(2), size: 12 }],
+            // It came later, and what was pinned stays.
+            title: None,
         }
     }
 

@@ -133,7 +133,7 @@ pub struct Card {
     pub started: Timestamp,
     /// The time of the newest record or operation.
     pub active: Timestamp,
-    /// How many turns have begun.
+    /// How many turns have begun in files of its own.
     pub turns: u64,
     /// Whether lists leave it out.
     pub hidden: bool,

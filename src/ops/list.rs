@@ -6,16 +6,15 @@ use crate::{
     model::SessionName,
     ops::OpsError,
     report::{DamagedSession, ListedSession, Listing},
-    session::{Bond, kin, listing},
+    session::{Bond, Kin, Session, kin, listing},
     store::{SessionFilter, StoreError},
-    sync::Archive,
+    sync::{Archive, gone},
 };
 
 /// Returns the sessions that a filter lets through, the newest first, each with the session that it was made of. Those that
 /// cannot be read are named next to them.
 pub fn list(archive: &Archive, filter: &SessionFilter) -> Result<Listing, OpsError> {
-    let store = archive.store();
-    let found = listing::listed(store, filter)?;
+    let found = listing::listed(archive.store(), filter)?;
     let mut damaged: Vec<DamagedSession> = Vec::new();
     let mut damage = |name: SessionName, error: OpsError| match error {
         OpsError::Store(error @ StoreError::Corrupt { .. }) => {
@@ -30,16 +29,22 @@ pub fn list(archive: &Archive, filter: &SessionFilter) -> Result<Listing, OpsErr
     let mut sessions = Vec::new();
     for found in found.listed {
         let session = archive.session(&found.name)?;
-        let kin = match session.map(|session| kin(store, &session)).transpose() {
-            Ok(kin) => kin.flatten(),
+        let (kin, gone) = match session.map(|session| beyond(archive, &session)).transpose() {
+            Ok(beyond) => beyond.unwrap_or_default(),
             Err(error) => {
-                damage(found.name.clone(), error.into())?;
-                None
+                damage(found.name.clone(), error)?;
+                (None, false)
             }
         };
-        sessions.push(ListedSession { name: found.name, card: found.card, kin });
+        sessions.push(ListedSession { name: found.name, card: found.card, kin, gone });
     }
     Ok(Listing { sessions: below_parents(sessions), damaged })
+}
+
+/// Returns the session that one was made of, and whether its agent's file is gone.
+fn beyond(archive: &Archive, session: &Session) -> Result<(Option<Kin>, bool), OpsError> {
+    let state = archive.store().state(session.key)?;
+    Ok((kin(archive.store(), session)?, gone::lost(archive, &state).is_some()))
 }
 
 /// Puts sub-agents below the session that they work for.

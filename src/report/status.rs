@@ -171,6 +171,8 @@ pub struct ListedSession {
     pub card: Card,
     /// The session that it was made of.
     pub kin: Option<Kin>,
+    /// Whether the agent's file is gone.
+    pub gone: bool,
 }
 
 report!(ListedSession, "session");

@@ -129,6 +129,9 @@ pub(crate) fn see_operation(card: &mut Card, operation: &Operation, format: &dyn
     if let Some(step) = &operation.facts.hidden {
         card.hidden = step.to.is_some();
     }
+    if let Some(given) = &operation.facts.title {
+        card.title = title(&given.to_text());
+    }
 }
 
 /// The title that records give a session: the user's goes before the agent's, that before a summary, the newest of each.
@@ -161,13 +164,14 @@ impl Titles {
     }
 }
 
-/// Takes an entry into a card.
+/// Takes an entry into a card; one that is not its own is of a part of another session's file, whose turns that one has.
 pub(crate) fn see_entry(
     card: &mut Card,
     kind: Kind,
     time: Option<Timestamp>,
     record: Option<Raw<'_>>,
     format: &dyn Format,
+    is_own: bool,
 ) {
     if let Some(time) = time {
         card.active = card.active.max(time);
@@ -179,7 +183,7 @@ pub(crate) fn see_entry(
         card.folder = record.and_then(|record| format.folder(record));
     }
     if kind == Kind::User {
-        card.turns += 1;
+        card.turns += u64::from(is_own);
         if card.title.is_none() {
             let messages = record.map(|record| format.messages(record)).unwrap_or_default();
             card.title = messages.iter().find_map(|message| title(&message.text()));
@@ -187,7 +191,8 @@ pub(crate) fn see_entry(
     }
 }
 
-fn title(text: &str) -> Option<String> {
+/// Returns the part of a text that is a title.
+pub(crate) fn title(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(TITLE).collect())
 }

@@ -1,8 +1,16 @@
 //! Where a history begins, and why it may not be read from there.
 
-use std::fmt;
+use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path};
 
-use crate::model::Position;
+use crate::model::{Place, Position};
+
+/// The folder in the names of parts of other sessions' files, which were taken in with a session. No file lies there.
+pub(crate) const BASES: &str = "bases";
+
+/// Returns whether a place is the name of such a part.
+pub(crate) fn is_adopted(place: &Place) -> bool {
+    matches!(place, Place::Store(path) if Path::new(OsStr::from_bytes(path)).starts_with(BASES))
+}
 
 /// Where a history begins.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ pub(crate) mod checkpoints;
 pub(crate) mod content;
 mod damage;
 pub(crate) mod derive;
-mod elsewhere;
+pub(crate) mod elsewhere;
 mod error;
 mod growth;
 pub(crate) mod ids;

@@ -1,6 +1,6 @@
 //! Derived rows of a session, computed from its facts and bytes, and a digest of them in the order of their keys.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     json::Raw,
@@ -11,6 +11,7 @@ use crate::{
     session::{
         Deriver, Session, SessionError, View,
         derive::{self, Titles},
+        elsewhere::is_adopted,
     },
     store::{Derived, Store, StoreError},
     wire::{Envelope, TIED},
@@ -22,6 +23,22 @@ const BATCH: usize = 1024;
 /// How many operations are read at a time.
 const OPERATIONS: u64 = 256;
 
+/// Returns the entries that were taken in with parts of other sessions' files.
+fn adopted(
+    store: &dyn Store,
+    session: &Session,
+    state: &State,
+) -> Result<Vec<Range<EntryNumber>>, SessionError> {
+    let mut entries = Vec::new();
+    for (_, generation) in &state.generations {
+        if generation.file.and_then(|file| state.file(file)).is_some_and(is_adopted) {
+            let runs = store.runs(session.key, generation.n, 0)?;
+            entries.extend(runs.iter().map(Run::entries));
+        }
+    }
+    Ok(entries)
+}
+
 /// Computes the derived rows of a session from its facts and bytes.
 pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, SessionError> {
     let mut card = Card::default();
@@ -29,6 +46,8 @@ pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, S
         derive::see_operation(&mut card, operation, session.format);
     })?;
     let before = befores(store, session, state.entries())?;
+    let adopted = adopted(store, session, &state)?;
+    let is_own = |n: EntryNumber| !adopted.iter().any(|entries| entries.contains(&n));
     let mut deriver = Deriver::default();
     let mut titles = Titles::default();
     let mut failed = None;
@@ -37,14 +56,22 @@ pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, S
         store.lines(session.key, &entries, &mut |n, bytes| {
             let Ok(bytes) = bytes else {
                 let record = lost(store, session, n);
-                derive::see_entry(&mut card, record.kind, record.time, None, session.format);
+                derive::see_entry(
+                    &mut card,
+                    record.kind,
+                    record.time,
+                    None,
+                    session.format,
+                    is_own(n),
+                );
                 failed = failed.take().or(deriver.keep(record).err());
                 return;
             };
             let record = Raw::object(&bytes);
             let envelope =
                 record.map_or_else(Envelope::opaque, |record| session.format.envelope(record));
-            derive::see_entry(&mut card, envelope.kind, envelope.time, record, session.format);
+            let (kind, time) = (envelope.kind, envelope.time);
+            derive::see_entry(&mut card, kind, time, record, session.format, is_own(n));
             let previous = n.index().and_then(|index| before.get(index).copied().flatten());
             let added = deriver.add(n, envelope, previous, None);
             failed = failed.take().or(added.err());

@@ -21,13 +21,16 @@ use std::{
 use crate::{
     json::Raw,
     model::{FileNumber, GenerationNumber, Place, SessionName, State},
-    session::{Session, content},
-    sync::{Archive, SyncError, beside, change::Change, sources},
+    session::{Session, content, elsewhere::BASES},
+    sync::{
+        Archive, SyncError,
+        beside::{self, Shelved},
+        change::Change,
+        sources,
+    },
     wire::{Base, Format, jsonl::Reader},
 };
 
-/// The folder in the names of parts.
-const BASES: &str = "bases";
 /// Over how many files a history is followed.
 const FOLLOWED: usize = 1000;
 
@@ -48,15 +51,14 @@ enum Lies {
     Held(Vec<u8>),
 }
 
-/// Returns whether a place is the name of a part.
-pub(crate) fn is_adopted(place: &Place) -> bool {
-    matches!(place, Place::Store(path) if Path::new(OsStr::from_bytes(path)).starts_with(BASES))
-}
-
 /// Takes in the parts of other sessions' files from which a file of a session goes on; returns whether there was any new.
-pub(crate) fn adopt(change: &mut Change<'_>, file: &Path) -> Result<bool, SyncError> {
+pub(crate) fn adopt(
+    change: &mut Change<'_>,
+    file: &Path,
+    shelved: &mut Shelved,
+) -> Result<bool, SyncError> {
     let before = &change.before;
-    let parts = parts(before.archive, before.format, &before.name, file)?;
+    let parts = parts(before.archive, before.format, &before.name, file, shelved)?;
     let mut is_new = false;
     for part in parts {
         let place = Place::Store(Path::new(BASES).join(&part.name).as_os_str().as_bytes().into());
@@ -85,9 +87,9 @@ fn parts(
     format: &dyn Format,
     session: &SessionName,
     file: &Path,
+    shelved: &mut Shelved,
 ) -> Result<Vec<Part>, SyncError> {
     let Some(mut wanted) = beside::base(format, file) else { return Ok(Vec::new()) };
-    let shelved = beside::find(format, file, None, &|_| true);
     let mut parts = Vec::new();
     let mut met: BTreeSet<String> =
         beside::name(format, file).map(|own| own.id).into_iter().collect();
@@ -96,7 +98,7 @@ fn parts(
         let Some(bytes) = wanted.bytes else { break };
         holders.extend(wanted.session.clone());
         holders.push(wanted.file.clone());
-        let found = shelved.iter().find(|(name, _)| name.id == wanted.file);
+        let found = shelved.find(format, file, &wanted.file);
         let (owner, part, next) = if let Some((name, path)) = found {
             let file = path.file_name().and_then(OsStr::to_str).unwrap_or_default().to_owned();
             let part = Part { name: file, bytes, lies: Lies::File(path.clone()) };

@@ -1,9 +1,9 @@
 //! Beside a file: the other files of its session, where an agent keeps it in several, found by their names.
 //!
-//! Invariant: no link is followed, and no more than [`LOOKED`] names are looked at.
+//! Invariant: no link is followed, and no more than [`LOOKED`] names of a shelf are looked at.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -12,10 +12,10 @@ use crate::{
     json::Raw,
     model::SessionName,
     sync::sources,
-    wire::{Base, FileName, Format, jsonl::Reader},
+    wire::{Base, FileName, Format, Shelf, jsonl::Reader},
 };
 
-/// How many names are looked at in all.
+/// How many names of a shelf are looked at.
 const LOOKED: usize = 100_000;
 /// Over how many files a history is followed.
 const FOLLOWED: usize = 1000;
@@ -25,16 +25,45 @@ pub(crate) fn name(format: &dyn Format, path: &Path) -> Option<FileName> {
     format.file_name(path.file_name()?.to_str()?)
 }
 
+/// The files on shelves, each of which is looked through once: by their ids, the first one of each.
+#[derive(Default)]
+pub(crate) struct Shelved(BTreeMap<PathBuf, BTreeMap<String, (FileName, PathBuf)>>);
+
+impl Shelved {
+    /// Returns the file of an id, and the parts of its name, if it lies on the shelves of a file.
+    pub(crate) fn find(
+        &mut self,
+        format: &dyn Format,
+        file: &Path,
+        id: &str,
+    ) -> Option<&(FileName, PathBuf)> {
+        let shelves = format.shelves(&real(file));
+        for shelf in &shelves {
+            self.0.entry(shelf.path.clone()).or_insert_with(|| {
+                let mut files = BTreeMap::new();
+                for (name, path) in look(format, shelf, None, &|_| true) {
+                    files.entry(name.id.clone()).or_insert((name, path));
+                }
+                files
+            });
+        }
+        shelves.iter().find_map(|shelf| self.0.get(&shelf.path)?.get(id))
+    }
+}
+
 /// Returns the files from which a file goes on, the first one of the session first; leaves out missing files and those
 /// of another session.
-pub(crate) fn bases(format: &dyn Format, session: &SessionName, path: &Path) -> Vec<PathBuf> {
+pub(crate) fn bases(
+    format: &dyn Format,
+    session: &SessionName,
+    path: &Path,
+    shelved: &mut Shelved,
+) -> Vec<PathBuf> {
     let Some(mut wanted) = base(format, path) else { return Vec::new() };
-    let found = find(format, path, None, &|_| true);
     let mut bases: Vec<PathBuf> = Vec::new();
     let mut met: BTreeSet<String> = name(format, path).into_iter().map(|own| own.id).collect();
     while bases.len() < FOLLOWED && met.insert(wanted.file.clone()) {
-        let is_meant = |(name, _): &&(FileName, PathBuf)| name.id == wanted.file;
-        let Some((_, file)) = found.iter().find(is_meant) else { break };
+        let Some((_, file)) = shelved.find(format, path, &wanted.file) else { break };
         if !sources::identify(file).is_ok_and(|(_, name)| name == *session) {
             break;
         }
@@ -57,39 +86,42 @@ pub(crate) fn base(format: &dyn Format, path: &Path) -> Option<Base> {
 pub(crate) fn successor(format: &dyn Format, path: &Path) -> Option<PathBuf> {
     let own = name(format, path)?;
     let is_later = |name: &FileName| name.session == own.session && *name > own;
-    let found = find(format, path, Some(&own.begun), &is_later).into_iter();
+    let shelves = format.shelves(&real(path));
+    let look = |shelf: &Shelf| look(format, shelf, Some(&own.begun), &is_later);
+    let found = shelves.iter().flat_map(look);
     found.max_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, path)| path)
 }
 
-/// Finds files of a session by their names, in the order of the folders; leaves out folders whose names say that all
+fn real(file: &Path) -> PathBuf {
+    file.canonicalize().unwrap_or_else(|_| file.to_owned())
+}
+
+/// Looks for files on a shelf by their names, in the order of the folders; leaves out folders whose names say that all
 /// their files were begun before a time.
-pub(crate) fn find(
+fn look(
     format: &dyn Format,
-    file: &Path,
+    shelf: &Shelf,
     since: Option<&str>,
     is_meant: &dyn Fn(&FileName) -> bool,
 ) -> Vec<(FileName, PathBuf)> {
-    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let mut found = Vec::new();
     let mut looked = 0;
-    for shelf in format.shelves(&file) {
-        let mut ahead = vec![(shelf.path.clone(), 0)];
-        while let Some((folder, depth)) = ahead.pop() {
-            let Ok(children) = fs::read_dir(&folder) else { continue };
-            let mut children: Vec<fs::DirEntry> =
-                children.flatten().take(LOOKED.saturating_sub(looked)).collect();
-            looked += children.len();
-            children.sort_by_key(fs::DirEntry::file_name);
-            for child in children {
-                let path = child.path();
-                let Ok(kind) = child.file_type() else { continue };
-                if kind.is_dir() && depth < shelf.depth && !is_before(&shelf.path, &path, since) {
-                    ahead.push((path, depth + 1));
-                } else if kind.is_file()
-                    && let Some(name) = name(format, &path).filter(is_meant)
-                {
-                    found.push((name, path));
-                }
+    let mut ahead = vec![(shelf.path.clone(), 0)];
+    while let Some((folder, depth)) = ahead.pop() {
+        let Ok(children) = fs::read_dir(&folder) else { continue };
+        let mut children: Vec<fs::DirEntry> =
+            children.flatten().take(LOOKED.saturating_sub(looked)).collect();
+        looked += children.len();
+        children.sort_by_key(fs::DirEntry::file_name);
+        for child in children {
+            let path = child.path();
+            let Ok(kind) = child.file_type() else { continue };
+            if kind.is_dir() && depth < shelf.depth && !is_before(&shelf.path, &path, since) {
+                ahead.push((path, depth + 1));
+            } else if kind.is_file()
+                && let Some(name) = name(format, &path).filter(is_meant)
+            {
+                found.push((name, path));
             }
         }
     }

@@ -24,7 +24,7 @@ use crate::{
     },
     session::{
         Deriver, Growth, Pending, Session, View, marker,
-        plan::{Steps, branch_text, free_name},
+        plan::{Steps, branch_text, free_name, given},
     },
     store::{Commit, NewLine, SessionKey, StoreError, Transaction},
     sync::{Archive, Notice, SyncError, follow::Follow, scan::Scanned, standing::Standing},
@@ -561,6 +561,11 @@ impl<'a> Change<'a> {
     pub(crate) fn set_hidden(&mut self, hidden: bool) {
         let yes = |hidden: bool| hidden.then_some(1);
         self.facts.hidden = Some(Step { from: yes(self.before.state.hidden), to: yes(hidden) });
+    }
+
+    /// Says that an agent gave the session a title.
+    pub(crate) fn set_title(&mut self, title: &str) {
+        self.facts.title = Some(given(title));
     }
 
     /// Says that an agent deleted a file.

@@ -21,7 +21,9 @@ use crate::{
     session::{Session, View},
     store::Sighting,
     sync::{
-        Archive, Imported, Notice, Skipped, Source, SyncError, Why, beside, catch_up,
+        Archive, Imported, Notice, Skipped, Source, SyncError, Why,
+        beside::{self, Shelved},
+        catch_up,
         change::Gathering,
         file,
         gone::is_gone,
@@ -30,6 +32,7 @@ use crate::{
         live_file::live_file,
         scan::Ahead,
         sources::{self, Met},
+        titles::Lists,
         together::Together,
     },
     wire,
@@ -73,7 +76,10 @@ pub fn import(
     let attach: Vec<PathBuf> =
         attach.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
     let mut summary = Summary::default();
-    let mut groups = gather(archive, paths, &mut summary, report)?;
+    let mut lists = Lists::default();
+    let mut shelved = Shelved::default();
+    let named = with_states(paths, &mut shelved);
+    let mut groups = gather(archive, &named, (&mut summary, &mut lists), report)?;
     for group in &mut groups {
         // Rotated files first, the oldest of them first; others as they were begun.
         group.sort_by_cached_key(|source| {
@@ -87,6 +93,7 @@ pub fn import(
         numbers: ahead.numbers(),
         archive,
         attach: &attach,
+        shelved,
         report,
         summary,
         total: groups.iter().map(|group| group.len() as u64).sum(),
@@ -105,6 +112,7 @@ pub fn import(
         let is_read = (0..readers).filter(|_| begin()).count() > 0;
         taking.all(groups, is_read.then_some(&ahead))
     })?;
+    lists.keep(archive)?;
     summary.gone = note_losses(archive, paths, &attach)?;
     Ok(summary)
 }
@@ -133,6 +141,7 @@ struct Taking<'a> {
     archive: &'a Archive,
     /// The folders whose files become live files.
     attach: &'a [PathBuf],
+    shelved: Shelved,
     report: &'a mut dyn FnMut(Step<'_>),
     summary: Summary,
     total: u64,
@@ -172,7 +181,8 @@ impl Taking<'_> {
                 |path: &Path, n| report(Step::Reading { path, done, total, bytes: read + n });
             let gathers = self.open.is_open();
             let gathering = gathers.then_some(&mut self.open as &mut dyn Gathering);
-            match take_in(self.archive, &group, self.attach, ahead, gathering, &mut before) {
+            let folders = (self.attach, &mut self.shelved);
+            match take_in(self.archive, &group, folders, ahead, gathering, &mut before) {
                 Ok(imported) => {
                     let changed = imported.as_ref().map_or(0, |imported| imported.files);
                     self.summary.unchanged += group.len() as u64 - changed;
@@ -296,7 +306,7 @@ impl Summary {
 
 /// Returns paths with the other files of the sessions of those named: the states that an agent set aside, and the files
 /// from which they go on.
-fn with_states(paths: &[PathBuf]) -> Vec<PathBuf> {
+fn with_states(paths: &[PathBuf], shelved: &mut Shelved) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let mut met = BTreeSet::new();
     for path in paths {
@@ -304,7 +314,7 @@ fn with_states(paths: &[PathBuf]) -> Vec<PathBuf> {
             all.push(path.clone());
             continue;
         }
-        let mut states = bases(path);
+        let mut states = bases(path, shelved);
         let rotated =
             wire::FORMATS.into_iter().filter(|format| format.traits().live_name.is_some());
         let rotated = rotated.map(|format| sources::rotations_of(path, format));
@@ -316,22 +326,24 @@ fn with_states(paths: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Returns the files from which a file goes on, if its name says that there may be some.
-fn bases(path: &Path) -> Vec<PathBuf> {
+fn bases(path: &Path, shelved: &mut Shelved) -> Vec<PathBuf> {
     let is_one_of_several =
         wire::FORMATS.into_iter().any(|format| beside::name(format, path).is_some());
     let identity = is_one_of_several.then(|| sources::identify(path).ok()).flatten();
-    identity.map(|(format, session)| beside::bases(format, &session, path)).unwrap_or_default()
+    let bases = identity.map(|(format, session)| beside::bases(format, &session, path, shelved));
+    bases.unwrap_or_default()
 }
 
-/// Finds the files that may bring anything new, by session.
+/// Finds the files that may bring anything new, by session, and the lists of titles next to all of them.
 fn gather(
     archive: &Archive,
     paths: &[PathBuf],
-    summary: &mut Summary,
+    (summary, lists): (&mut Summary, &mut Lists),
     report: &mut dyn FnMut(Step<'_>),
 ) -> Result<Vec<Vec<Source>>, SyncError> {
     let mut met = Vec::new();
-    sources::walk(&with_states(paths), Some(archive), &mut |file| met.push(file));
+    sources::walk(paths, Some(archive), &mut |file| met.push(file));
+    met.iter().filter_map(Met::path).for_each(|file| lists.add(file));
     let belongs = |met: &Met| belonging(archive, met);
     let held = met.iter().map(belongs).collect::<Result<Vec<_>, SyncError>>()?;
     // A file that goes on from no session's state is identified by its content alone, many files at a time.

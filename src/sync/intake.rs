@@ -15,11 +15,11 @@ use crate::{
         Command, EntryNumber, FileNumber, GenerationNumber, OperationNumber, PlaceNumber, Position,
         Run, Running, State, Timestamp,
     },
-    session::{Growth, Session, SessionError, View, oddities, plan::MAIN},
+    session::{Growth, Session, SessionError, View, elsewhere::is_adopted, oddities, plan::MAIN},
     sync::{
         Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why,
-        adopt::{adopt, is_adopted},
-        beside,
+        adopt::adopt,
+        beside::{self, Shelved},
         change::{Change, Gathering},
         execute::{begin_or_create, commit},
         judge::{Known, Seen, Verdict, Whose},
@@ -155,11 +155,11 @@ struct Intake<'a> {
     oddities: Vec<Oddity>,
 }
 
-/// Takes in the files of one session, in their order.
+/// Takes in the files of one session, in their order; those below `attach` become live files.
 pub(crate) fn take_in<'a>(
     archive: &'a Archive,
     group: &[Source],
-    attach: &'a [PathBuf],
+    (attach, shelved): (&'a [PathBuf], &mut Shelved),
     ahead: Option<(&'a Ahead, &'a mut BTreeMap<PathBuf, usize>)>,
     gathering: Option<&'a mut dyn Gathering>,
     reading: &mut dyn FnMut(&Path, u64),
@@ -193,7 +193,7 @@ pub(crate) fn take_in<'a>(
     };
     for (n, source) in group.iter().enumerate() {
         reading(&source.path, intake.bytes);
-        intake.adopted |= adopt(&mut intake.change, &source.path)?;
+        intake.adopted |= adopt(&mut intake.change, &source.path, shelved)?;
         intake.file(source, reading).map_err(|failed| match failed {
             Failed::File(_, why) => Failed::File(n, why),
             failed @ Failed::Verb(_) => failed,

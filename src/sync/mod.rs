@@ -46,6 +46,7 @@ pub(crate) mod sources;
 pub(crate) mod standing;
 pub(crate) mod states;
 mod take_back;
+pub(crate) mod titles;
 pub(crate) mod together;
 mod workspace;
 

@@ -6,7 +6,12 @@ use crate::{
     model::{Command, Position},
     session::{Session, plan::MAIN},
     sync::{
-        Ambient, Archive, SyncError, adopt::adopt, beside, change::Change, execute::commit, sources,
+        Ambient, Archive, SyncError,
+        adopt::adopt,
+        beside::{self, Shelved},
+        change::Change,
+        execute::commit,
+        sources,
     },
 };
 
@@ -15,8 +20,9 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
     let archive = Archive::in_memory(ambient);
     let (format, name) = sources::identify(path).map_err(|why| why.of(path))?;
     let mut change = Change::first(&archive, name, format)?;
-    let bases = beside::bases(format, &change.before.name, path);
-    adopt(&mut change, path)?;
+    let mut shelved = Shelved::default();
+    let bases = beside::bases(format, &change.before.name, path, &mut shelved);
+    adopt(&mut change, path, &mut shelved)?;
     let states = sources::rotations_of(path, format);
     let is_alone = states.len() == 1;
     let is_wanted = |file: &Path| is_alone || file.file_name() == path.file_name();

@@ -190,6 +190,14 @@ impl Layout for Codex {
         files::unresumed(hint(first?))
     }
 
+    fn title_list(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {
+        Some(files::home(file)?.join("session_index.jsonl"))
+    }
+
+    fn titled(&self, line: Raw<'_>) -> Option<[String; 2]> {
+        Some([text(line, "id")?, text(line, "thread_name")?])
+    }
+
     fn file_name(&self, name: &str) -> Option<FileName> {
         files::name(name)
     }

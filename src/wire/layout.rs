@@ -89,6 +89,16 @@ pub trait Layout {
         Ok(None)
     }
 
+    /// Returns the file in which the agent keeps titles of the sessions that lie where a file does, if it keeps them in one.
+    fn title_list(&self, _file: &Path) -> Option<PathBuf> {
+        None
+    }
+
+    /// Reads from a line of that file which session has which title from then on.
+    fn titled(&self, _line: Raw<'_>) -> Option<[String; 2]> {
+        None
+    }
+
     /// Returns whether a record is one with which each file of the agent must begin.
     fn opens_file(&self, _record: &Record) -> bool {
         false

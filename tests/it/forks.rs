@@ -52,6 +52,8 @@ fn with_parent(archive: &Archive) {
     let child = of(archive, CHILD);
     assert_eq!(sent(archive, &child), whole());
     assert_eq!(ops::elsewhere(archive, &child).unwrap(), None);
+    // The parent's turns are the parent's.
+    assert_eq!(archive.store().card(child.key).unwrap().turns, 2);
     assert_eq!(damage(archive), [""; 0]);
 }
 

@@ -47,6 +47,7 @@ mod store;
 mod syncs;
 mod tasks;
 mod tidy;
+mod titles;
 mod turn;
 mod usage;
 mod vfs;

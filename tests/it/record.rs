@@ -174,8 +174,9 @@ fn facts() -> impl Strategy<Value = Facts> {
         (step(text()), step(integer().prop_map(FileNumber::new)), step(integer())),
         (vec(rotation, 0..2), vec(container, 0..3), vec(sidecar, 0..2), vec(integer(), 0..3)),
         (vec(base, 0..2), vec(pending, 0..2), vec(integer(), 0..3), vec(tombstone, 0..2)),
+        of(text()),
     )
-        .prop_map(|(a, b, c, d)| Facts {
+        .prop_map(|(a, b, c, d, title)| Facts {
             files: a.0,
             generations: a.1,
             moves: a.2,
@@ -190,6 +191,7 @@ fn facts() -> impl Strategy<Value = Facts> {
             pending: d.1,
             carried: d.2.into_iter().map(number).collect(),
             tombstones: d.3,
+            title,
         })
 }
 

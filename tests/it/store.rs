@@ -146,6 +146,7 @@ fn a_fact_of_every_kind_comes_back() {
             kinds.pending.extend(facts.pending);
             kinds.carried.extend(facts.carried);
             kinds.tombstones.extend(facts.tombstones);
+            kinds.title = facts.title.or(kinds.title);
         }
         // A kind that is new has to be among these.
         let Facts {
@@ -163,12 +164,13 @@ fn a_fact_of_every_kind_comes_back() {
             pending,
             carried,
             tombstones,
+            title,
         } = kinds;
         assert!(!files.is_empty() && !generations.is_empty() && !moves.is_empty());
         assert!(current.is_some() && live.is_some() && hidden.is_some() && !rotations.is_empty());
         assert!(!containers.is_empty() && !sidecars.is_empty() && !gone.is_empty());
         assert!(!bases.is_empty() && !pending.is_empty() && !carried.is_empty());
-        assert!(!tombstones.is_empty());
+        assert!(!tombstones.is_empty() && title.is_some());
     });
 }
 

@@ -51,6 +51,7 @@ tagged!(Facts {
     12: pending,
     13: carried,
     14: tombstones,
+    15: title,
 });
 
 impl Default for Place {

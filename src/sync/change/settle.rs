@@ -11,12 +11,13 @@ use crate::{
     json::Raw,
     live,
     model::{
-        Card, Command, EntryNumber, GenerationNumber, Move, NameTag, Operation, Position, Record,
-        Tagged, Text, Tie,
+        Card, Command, EntryNumber, GenerationNumber, Move, NameTag, Operation, Place, Position,
+        Record, Run, Tagged, Text, Tie,
     },
     session::{
         Session,
         derive::{self, Titles},
+        elsewhere::is_adopted,
         plan::branch_text,
     },
     store::{Commit, SessionKey, StoreError},
@@ -204,6 +205,8 @@ impl Change<'_> {
         let is_summary =
             |record: &Record| matches!(self.before.format.titles(record), Some(Titled::Summary(_)));
         let sums_up = records.iter().any(is_summary);
+        let is_adopted = |run: &&Run| self.place_of(operation, run).is_some_and(is_adopted);
+        let adopted: Vec<_> = self.bulk.runs.iter().filter(is_adopted).collect();
         let mut names: BTreeSet<NameTag> = BTreeSet::new();
         for (record, line) in records.iter().zip(&self.lines) {
             let titled = self.before.format.titles(record);
@@ -211,7 +214,8 @@ impl Change<'_> {
             let raw = (card.title.is_none() || card.folder.is_none() || titled.is_some())
                 .then(|| Raw::object(line.bytes()))
                 .flatten();
-            derive::see_entry(&mut card, record.kind, record.time, raw, self.before.format);
+            let is_own = !adopted.iter().any(|run| run.entries().contains(&record.n));
+            derive::see_entry(&mut card, record.kind, record.time, raw, self.before.format, is_own);
             if let Some(titled) = titled {
                 titles.see(titled, raw, self.before.format, |name| {
                     let Some(session) = &self.before.session else {
@@ -232,6 +236,15 @@ impl Change<'_> {
             card.title = Some(title);
         }
         Ok(card)
+    }
+
+    /// Returns the place of the file of a run that an operation adds.
+    fn place_of<'p>(&'p self, operation: &'p Operation, run: &Run) -> Option<&'p Place> {
+        let (facts, state) = (&operation.facts, &self.before.state);
+        let begun = facts.generations.iter().find(|generation| generation.n == run.generation);
+        let file = begun.map_or_else(|| state.file_of(run.generation), |begun| begun.file)?;
+        let met = facts.files.iter().find(|met| met.n == file).map(|met| &met.place);
+        met.or_else(|| state.file(file))
     }
 
     /// Returns whether the session has a title already that goes before one.

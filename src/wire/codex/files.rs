@@ -4,6 +4,7 @@
 //! sessions/2026/08/01/rollout-2026-08-01T10-00-00-<thread>.jsonl           the first file, whose id is the thread's
 //! sessions/2026/08/01/rollout-2026-08-01T11-00-00-<thread>_<file>.jsonl    one that goes on from it
 //! archived_sessions/rollout-...jsonl                                       either, put away
+//! session_index.jsonl                                                      {id, thread_name, updated_at}: the last one counts
 //! ```
 //!
 //! Invariant: nothing here looks whether anything is there.
@@ -84,12 +85,16 @@ fn is_like(text: &str, shape: &str) -> bool {
 /// Returns the folders in which the other files of a thread may lie: the file's own, and those of the Codex that it is in.
 pub(super) fn shelves(file: &Path) -> Vec<Shelf> {
     let own = file.parent().map(|folder| Shelf { path: folder.to_owned(), depth: 0 });
+    let shelf = |home: &Path| SHELVES.map(|name| Shelf { path: home.join(name), depth: DAY });
+    own.into_iter().chain(home(file).into_iter().flat_map(shelf)).collect()
+}
+
+/// Returns the folder of the Codex that a file is in.
+pub(super) fn home(file: &Path) -> Option<&Path> {
     let is_shelf = |folder: &&Path| {
         SHELVES.iter().any(|shelf| folder.file_name().is_some_and(|name| name == *shelf))
     };
-    let home = file.ancestors().skip(1).take(DAY + 1).find(is_shelf).and_then(Path::parent);
-    let shelf = |home: &Path| SHELVES.map(|name| Shelf { path: home.join(name), depth: DAY });
-    own.into_iter().chain(home.into_iter().flat_map(shelf)).collect()
+    file.ancestors().skip(1).take(DAY + 1).find(is_shelf).and_then(Path::parent)
 }
 
 #[cfg(test)]

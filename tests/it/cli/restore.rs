@@ -49,6 +49,12 @@ fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
     let told = json(&env.run(&["status", "8f14", "--json"]).success().stdout);
     assert!(told["gone"].as_str().unwrap().ends_with(&format!("{SESSION}.jsonl")), "{told}");
 
+    let sessions = env.run(&["sessions"]).success();
+    assert!(sessions.stdout.contains("(file gone) Part 1"), "{sessions}");
+    assert!(sessions.stderr.contains("undertext restore --all --dry-run"), "{sessions}");
+    let listed = || json(&env.run(&["sessions", "--json"]).success().stdout)["gone"] == true;
+    assert!(listed());
+
     assert_snapshot!(env.run(&["import"]), @"
     0 files read, 0 unchanged: 0 sessions (0 new), 0 new entries, 0 B
     1 session's file was deleted since the last import; the store holds all of it
@@ -61,12 +67,14 @@ fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
     let again = env.run(&["import"]).success();
     assert!(!again.stdout.contains("deleted"), "{again}");
     assert_eq!(json(&env.run(&["status", "8f14", "--json"]).stdout)["gone"], told["gone"]);
+    assert!(listed());
 
     assert_snapshot!(env.run(&["restore", "8f14"]), @"
     Session 8f14e45f  Part 1  (claude)
     ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl is there again, as its agent left it
     ");
     assert_eq!(fs::read(&path).unwrap(), whole);
+    assert!(!listed());
     let meta = fs::metadata(&path).unwrap();
     assert_eq!(meta.mode() & 0o777, 0o600);
     // The agent would delete again what seems to be as old as before.

@@ -74,7 +74,7 @@ fn sessions_are_narrowed_and_hidden() {
     17417400  native  2001-02-03 04:05  0  ~/other
     e572dff8  native  2001-02-03 04:05  2  ~/project  Why does the build fail?
     ");
-    assert_snapshot!(env.run(&["sessions", "--here", "--json"]), @r#"{"type":"session","session":"e572dff8-2304-400b-856a-555ac3a4558d","agent":"native","title":"Why does the build fail?","folder":"$HOME/project","started":"2001-02-03T04:05:06.000Z","active":"2001-02-03T04:05:10.000Z","turns":2,"hidden":false,"kin":null}"#);
+    assert_snapshot!(env.run(&["sessions", "--here", "--json"]), @r#"{"type":"session","session":"e572dff8-2304-400b-856a-555ac3a4558d","agent":"native","title":"Why does the build fail?","folder":"$HOME/project","started":"2001-02-03T04:05:06.000Z","active":"2001-02-03T04:05:10.000Z","turns":2,"hidden":false,"kin":null,"gone":false}"#);
     let folder = env.run(&["sessions", "--folder", "../other/."]).success().stdout;
     assert_eq!(folder.lines().count(), 1);
     assert_eq!(env.run(&["sessions", "--agent", "codex"]).success().stdout, "");

@@ -323,6 +323,7 @@ impl Writer {
             });
             facts.carried.push(number(n - 1));
             facts.tombstones.push(Tombstone { entry: number(2), size: 12 });
+            facts.title = Some(given("A title"));
             facts.current = Some(Step { from: Some(own("main")), to: Some(given("mine")) });
             facts.live = Some(Step { from: Some(number(1)), to: None });
             facts.moves.push(Move { branch: given("mine"), from: None, to: Some(place(2)) });

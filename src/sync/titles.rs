@@ -1,0 +1,59 @@
+//! Titles: those that an agent keeps in a file of its own become facts of its sessions.
+//!
+//! Invariant: what a file cannot say, or says of no session that is there, is passed over.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    disk::{self, Links},
+    json::Raw,
+    model::{Command, SessionName},
+    session::derive,
+    sync::{Archive, SyncError, change::Change},
+    wire::{self, Format},
+};
+
+/// The files in which agents keep titles, each once.
+#[derive(Default)]
+pub(crate) struct Lists(BTreeMap<PathBuf, &'static dyn Format>);
+
+impl Lists {
+    /// Adds the one that has titles of what lies where a file does.
+    pub(crate) fn add(&mut self, file: &Path) {
+        for format in wire::FORMATS {
+            self.0.extend(format.title_list(file).map(|list| (list, format)));
+        }
+    }
+
+    /// Gives the sessions their titles, where these are new.
+    pub(crate) fn keep(self, archive: &Archive) -> Result<(), SyncError> {
+        for (list, format) in self.0 {
+            for (id, title) in read(&list, format) {
+                let name = SessionName { format: format.name().to_owned(), id };
+                let Some(session) = archive.session(&name)? else { continue };
+                let is_known =
+                    || Ok::<_, SyncError>(archive.store.card(session.key)?.title == title);
+                if title.is_none() || is_known()? {
+                    continue;
+                }
+                let _lock = archive.lock()?;
+                let mut change = Change::bare(archive, &session)?;
+                change.set_title(title.as_deref().unwrap_or_default());
+                change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the title of each session, as lists show it: the last one counts.
+fn read(list: &Path, format: &dyn Format) -> BTreeMap<String, Option<String>> {
+    let bytes = disk::open(list, Links::Follow).and_then(|file| disk::whole(file, disk::TEXT));
+    let bytes = bytes.unwrap_or_default();
+    let lines = bytes.split(|byte| *byte == b'\n').filter_map(Raw::object);
+    let titled = lines.filter_map(|line| format.titled(line));
+    titled.map(|[id, title]| (id, derive::title(&title))).collect()
+}
