@@ -29,6 +29,7 @@ Examples:
 JSON: one object an entry that was replaced, in order
   {\"type\":\"replaced\", \"operation\":N, \"at\":TIME, \"command\":NAME, \"undone\":BOOL, \"limit\":CHARACTERS,
    \"window\":TOKENS or null, \"entry\":ID, \"origin\":ID of what it replaced, \"tool\":NAME or null,
+   \"subject\":what the tool read or ran TEXT or null,
    \"characters\":[before, after], \"tokens\":[about, before and after], \"hidden\":CHARACTERS,
    \"cuts\":[{\"call\":ID, \"part\":N of the text in the answer, from 0, \"characters\":N, \"kept\":N}]}
 one of what was left out before
@@ -93,7 +94,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError> {
     let [left, right] = [Align::Left, Align::Right];
-    let mut table = Table::new([right, left, left, left, left, right, left, right, left]);
+    let mut table = Table::new([right, left, left, left, left, right, left, right, left, left]);
     for one in replaced {
         let Resized { before, after } = one.chars();
         let places: Vec<String> = one.cuts.iter().map(|cut| cut.kept.to_string()).collect();
@@ -109,6 +110,7 @@ fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError
             Cell::new(Label::Dim, &format!("to {after}")),
             Cell::new(Label::Plain, &share(one.hidden(), before)),
             Cell::new(Label::Dim, &format!("hidden, cut at {}{limit}{undone}", places.join(", "))),
+            Cell::new(Label::Plain, one.subject.as_deref().unwrap_or_default()),
         ]);
     }
     context.show(&table)

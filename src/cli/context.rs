@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use undertext::context::cut::Limit;
 use undertext::context::history::Limits;
+use undertext::context::measure::Measured;
 use undertext::context::tokens::Counting;
 use undertext::context::window::Verdict;
 use undertext::context::{Act, Item, Origin, Shape, Step};
@@ -44,8 +45,9 @@ explained, with its value and where that comes from: undertext context --setting
 
 JSON: one object about all, one a message, one a change
   {\"type\":\"context\", \"session\":ID, \"as\":SHAPE, \"model\":NAME or null, \"window\":N,
-   \"source\":\"asked\", \"models\", \"file\", \"model\", \"cap\" or \"default\", \"verdict\":\"fine\" or \"warned\", \"tokens\":N,
-   \"counted\":\"cl100k_base\", \"o200k_base\", \"estimate\" or \"reported\", \"reported\":N by the model's own word or null,
+   \"source\":\"asked\", \"models\", \"file\", \"model\", \"answered\", \"cap\" or \"default\", \"verdict\":\"fine\" or \"warned\", \"tokens\":N,
+   \"counted\":\"reported\", \"scaled\", \"estimate\", \"cl100k_base\" or \"o200k_base\", \"reported\":N by the model's own word or null,
+   \"beside\":about N tokens of system prompt and tools that the file holds beside the messages,
    \"messages\":N, \"turns\":N there were, \"kept\":N of them, \"exceeds\":whether the newest turn alone is too large BOOL,
    \"added\":N, \"duplicates\":N, \"orphans\":N, \"moved\":N, \"images\":N, \"image_bytes\":N,
    \"compact_at\":N tokens it is compacted, \"due\":whether it is to be BOOL,
@@ -77,7 +79,7 @@ pub(crate) struct Args {
     model: Option<String>,
 
     /// How tokens are counted
-    #[arg(long, value_name = "HOW", default_value = "estimate")]
+    #[arg(long, value_name = "HOW", default_value = "reported")]
     tokens: TokensArg,
 
     /// Context window, in tokens
@@ -137,7 +139,8 @@ enum TokensArg {
     Exact,
     /// Roughly, without the table of the model
     Estimate,
-    /// As the newest answer says, with an estimate of the messages since
+    /// As the newest answer says, with an estimate of the messages since; where earlier ones changed, an estimate that is
+    /// scaled by what answers said; where none says it, an estimate
     Reported,
 }
 
@@ -152,10 +155,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let asked = read_request(context, args, &settings, &archive, &session)?;
     let found = ops::context(&archive, &session, at.as_ref(), &asked)?;
     let window = &found.window;
-    let tokens = found.reported.unwrap_or_else(|| found.tokens());
-    let near = models::rule(&settings).near(window.tokens, tokens);
-    let is_reported = args.tokens == TokensArg::Reported;
-    let sent = Sent { session: &session, found: &found, near: &near, is_reported };
+    let near = models::rule(&settings).near(window.tokens, found.measured.tokens);
+    let is_counted = args.tokens != TokensArg::Reported;
+    let sent = Sent { session: &session, found: &found, near: &near, is_counted };
     if window.verdict == Verdict::Warned {
         let text =
             format!("a window of {} tokens is tight; {} are enough", window.tokens, window.least);
@@ -324,18 +326,24 @@ fn tell_people(
 fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError> {
     let found = sent.found;
     let (prepared, window) = (&found.prepared, &found.window);
-    let (tokens, how) = (sent.tokens(), sent.counted());
+    let Measured { tokens, word } = sent.measured();
     let percent = tokens.saturating_mul(100) / window.tokens.max(1);
     let messages = counted(prepared.items.len() as u64, "message", "messages");
     let model = found.model.as_deref().unwrap_or("no model known");
     context.say(&format!(
-        "{messages}, {tokens} tokens ({how}): {percent}% of a window of {} ({}, {model})",
+        "{messages}, {tokens} tokens ({}): {percent}% of a window of {} ({}, {model})",
+        word.words(),
         window.tokens,
         window.source.words(),
     ))?;
-    if let Some(reported) = found.reported.filter(|_| !sent.is_reported) {
+    if sent.is_counted && found.measured.word != word {
+        let Measured { tokens, word } = found.measured;
+        context.say(&format!("{tokens} tokens ({})", word.words()))?;
+    }
+    if found.beside > 0 {
         context.say(&format!(
-            "By the word of the newest answer it was {reported} before this was prepared"
+            "About {} of them are the system prompt and tools that the file holds",
+            found.beside
         ))?;
     }
     context.say(&capitalise(&models::describe_nearness(sent.near)))?;

@@ -32,7 +32,8 @@ KIND is user, note, assistant, result, system, boundary, summary, meta or opaque
   {\"block\":\"text\", \"text\":TEXT}
   {\"block\":\"thinking\", \"text\":TEXT}
   {\"block\":\"call\", \"id\":ID, \"name\":NAME, \"input\":JSON, or TEXT if it is none}
-  {\"block\":\"result\", \"id\":ID of the call, \"text\":TEXT, \"error\":whether the tool failed BOOL}
+  {\"block\":\"result\", \"id\":ID of the call, \"text\":TEXT, \"error\":whether the tool failed BOOL,
+   \"hidden\":CHARACTERS, only if undertext cut it}
   {\"block\":\"image\", \"bytes\":N}
   {\"block\":\"other\", \"name\":NAME}
 and in the place of an entry that is damaged

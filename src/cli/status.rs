@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use serde_json::Value;
+use undertext::context::measure::Word;
 use undertext::context::window::Source;
 use undertext::ops::{self, Session};
 use undertext::report::{Conversation, Layered, Report as _, Standing, Surroundings};
@@ -30,7 +31,7 @@ JSON: one object
    \"elsewhere\":null or where the history begins that is not shown {\"session\":ID of the parent or null, \"file\":ID of the file,
    \"why\":\"parent\", \"missing\", \"short\" or \"endless\", \"words\":TEXT}, \"live\":PATH or null, \"gone\":PATH of the agent's file if it was deleted or null,
    \"behind\":whether the live file differs from the store BOOL,
-   \"context\":{\"tokens\":about N, \"window\":N, \"compact_at\":N tokens it is compacted, \"due\":BOOL,
+   \"context\":{\"tokens\":N, \"counted\":by whose word they are as context has it, \"window\":N, \"compact_at\":N tokens it is compacted, \"due\":BOOL,
     \"at_least\":whether it may have more tokens, not counted because the window is full BOOL,
     \"source\":by whose word the window is as context has it, \"model\":NAME or null} or null if the window is too small}
 and with --layers
@@ -99,10 +100,17 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if let Some((near, full)) = &full {
         let (tokens, window) = (near.tokens, near.window);
-        let about = if full.is_least { "at least" } else { "about" };
+        let about = match (full.is_least, full.word) {
+            (true, _) => "at least ",
+            (_, Word::Reported) => "",
+            _ => "about ",
+        };
         let near = models::describe_nearness(near);
-        row("context", Label::Plain, &format!("{about} {tokens} tokens of {window}; {near}"));
-        if full.window.source == Source::File {
+        row("context", Label::Plain, &format!("{about}{tokens} tokens of {window}; {near}"));
+        if matches!(full.word, Word::Reported | Word::Scaled) {
+            row("", Label::Dim, full.word.words());
+        }
+        if matches!(full.window.source, Source::File | Source::Answered) {
             let model = full.model.as_deref().unwrap_or("no model known");
             row("", Label::Dim, &format!("by {}, {model}", full.window.source.words()));
         }

@@ -1,8 +1,9 @@
 //! `truncate`: cuts tool results that are too long, and keeps all of them.
 
+use anyhow::anyhow;
 use undertext::context::cut::{KEPT, Limit};
 use undertext::ops::{self, Archive, Asked, Bound, Oversized, Session, Truncated};
-use undertext::report::{Bounded, Report as _};
+use undertext::report::{Bounded, Cached, Line, Report as _};
 use undertext::settings::Settings;
 
 use super::Context;
@@ -19,20 +20,25 @@ use crate::render::units::{self, DIGITS};
 /// Results on the current context are looked at, each on its own. One may have three tenths of the window, at four
 /// characters a token and at most 400000; of a longer one the beginning stays, at least 2000 characters, and words that
 /// say how to read the rest. The state before stays as a branch, and `undo` restores it.
+///
+/// A provider keeps the beginning of a conversation in a cache for some minutes, and reads all behind the first cut again.
+/// If the session's newest answer is so young, it is said how much that is; with --when-cold nothing is cut before.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext truncate --dry-run
   undertext truncate --window 200000
   undertext truncate --max-chars 20000 3f2a91c0
+  undertext truncate --when-cold            only once the provider's cache is over; exits with 1 before
   undertext audit
 
 JSON: one object a result, in order
   {\"type\":\"result\", \"entry\":ID on the path, \"origin\":ID of the entry that holds all of it, \"tool\":NAME or null,
-   \"characters\":N, \"left\":CHARACTERS that it has then, \"tokens\":about N, \"tokens_left\":N}
+   \"subject\":what the tool read or ran TEXT or null, \"characters\":N, \"left\":CHARACTERS that it has then, \"tokens\":about N, \"tokens_left\":N}
 and then
   {\"type\":\"truncate\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"operation\":N or null, \"limit\":CHARACTERS, \"window\":TOKENS or null, \"results\":N,
    \"branch\":NAME or null if nothing is changed, \"left\":NAME of the branch with the state before or null, \"saved\":BYTES,
+   \"cached\":{\"tokens\":about N that the provider has cached and reads again, \"until\":TIME} or null,
    \"rotated\":PATH of the old file or null, \"written\":PATH of the agent's own file or null}")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -53,18 +59,26 @@ pub(crate) struct Args {
     /// Only show what would be cut
     #[arg(long)]
     dry_run: bool,
+
+    /// Cut nothing while the provider has the conversation in its cache
+    #[arg(long)]
+    when_cold: bool,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let settings = context.settings()?;
     if args.dry_run {
         let (archive, session) = context.look(args.about.wanted()?)?;
-        let bound = bound(context, args, &settings, &archive, &session)?;
+        let bound = bound(args, &settings, &archive, &session)?;
         let results = ops::oversized(&archive, &session, bound)?;
+        let cached = ops::cached(&archive, &session, &asked(args, &settings), &results)?;
         show(context, &results)?;
+        if let Some(cached) = cached {
+            warn(context, cached);
+        }
         if context.json {
             let done = Truncated { results, ..Truncated::default() };
-            context.answer_change((&archive, &session), &bounded(&done, bound))?;
+            context.answer_change((&archive, &session), &bounded(&done, bound, cached))?;
             return Ok(Exit::Yes);
         }
         let count = counted(results.len() as u64, "result", "results");
@@ -76,14 +90,27 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(context.manner(args.force, false));
-    let bound = bound(context, args, &settings, &archive, &session)?;
+    let bound = bound(args, &settings, &archive, &session)?;
+    let found = ops::oversized(&archive, &session, bound)?;
+    let cached = ops::cached(&archive, &session, &asked(args, &settings), &found)?;
+    if let Some(cached) = cached {
+        warn(context, cached);
+        if args.when_cold {
+            context.answer_change(
+                (&archive, &session),
+                &bounded(&Truncated::default(), bound, Some(cached)),
+            )?;
+            context.output.note("Nothing is changed, because the cache is warm");
+            return Ok(Exit::No);
+        }
+    }
     let done = ops::truncate(&mut archive, &session, bound)?;
     context.tell(&done.notices);
     if !context.json {
         context.say_session((&archive, &session))?;
     }
     show(context, &done.results)?;
-    let report = bounded(&done, bound);
+    let report = bounded(&done, bound, cached);
     if context.json {
         context.answer_change((&archive, &session), &report)?;
         return Ok(Exit::Yes);
@@ -106,27 +133,50 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 /// Returns the limit of results: the one that was typed, else the one that the window of the session gives.
 fn bound(
-    context: &mut Context,
     args: &Args,
     settings: &Settings,
     archive: &Archive,
     session: &Session,
 ) -> Result<Bound, CommandError> {
-    let asked = Asked { window: args.window, ..usual(settings) };
     let is_by_window = args.max_chars.is_none();
+    let asked = asked(args, settings);
     let window = is_by_window.then(|| ops::window(archive, session, &asked)).transpose()?;
     let window = window.map(|window| window.tokens);
     let limit = args.max_chars.map(Limit::of_chars).or(window.map(Limit::of_window));
     let limit = limit.unwrap_or(Limit::of_chars(KEPT));
-    if limit.chars() < KEPT {
-        let note = format!("Of each result at least {KEPT} characters are kept");
-        context.output.note(&note);
+    let is_typed = args.max_chars.is_some() || args.window.is_some();
+    if limit.chars() < KEPT && is_typed {
+        let why = format!(
+            "a limit of {} is too small",
+            counted(limit.chars() as u64, "character", "characters")
+        );
+        let least =
+            format!("of each result at least {KEPT} characters are kept; nothing is changed");
+        return Err(CommandError::user(anyhow!(why)).hinted(least));
     }
-    Ok(Bound { limit, window })
+    Ok(Bound { limit: limit.max(Limit::of_chars(KEPT)), window })
 }
 
-fn bounded(truncated: &Truncated, bound: Bound) -> Bounded<'_> {
-    Bounded { truncated, limit: bound.limit.chars(), window: bound.window }
+/// Returns the request for the session, in the window that was typed.
+fn asked(args: &Args, settings: &Settings) -> Asked {
+    Asked { window: args.window, ..usual(settings) }
+}
+
+/// Says what the provider has cached and a cut makes it read again.
+fn warn(context: &mut Context, cached: Cached) {
+    let until = context.env.zone.show(cached.until);
+    context.output.warn(&format!(
+        "the provider may have this conversation in its cache until {until}; behind the first cut it reads about {} \
+         tokens again",
+        cached.tokens
+    ));
+    context
+        .output
+        .hint(Line::about("truncate").flag("when-cold").to("to cut only once that is over"));
+}
+
+fn bounded(truncated: &Truncated, bound: Bound, cached: Option<Cached>) -> Bounded<'_> {
+    Bounded { truncated, limit: bound.limit.chars(), window: bound.window, cached }
 }
 
 fn nothing(context: &mut Context, limit: Limit) -> Result<(), CommandError> {
@@ -136,7 +186,7 @@ fn nothing(context: &mut Context, limit: Limit) -> Result<(), CommandError> {
 
 fn show(context: &mut Context, results: &[Oversized]) -> Result<(), CommandError> {
     let [left, right] = [Align::Left, Align::Right];
-    let mut table = Table::new([left, left, right, left, right, left]);
+    let mut table = Table::new([left, left, right, left, right, left, left]);
     for result in results {
         let (tool, chars, tokens) = (result.tool.as_deref(), result.chars, result.tokens);
         if context.answer(result)? {
@@ -152,6 +202,7 @@ fn show(context: &mut Context, results: &[Oversized]) -> Result<(), CommandError
                 Label::Dim,
                 &format!("characters, about {} to {} tokens", tokens.before, tokens.after),
             ),
+            Cell::new(Label::Plain, result.subject.as_deref().unwrap_or_default()),
         ]);
     }
     context.show(&table)

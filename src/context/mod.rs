@@ -31,6 +31,7 @@ pub mod history;
 mod in_place;
 mod item;
 pub mod machine;
+pub mod measure;
 pub mod model;
 pub mod overflow;
 pub mod pairing;

@@ -41,6 +41,8 @@ pub enum Source {
     File,
     /// The known window of the model.
     Model,
+    /// An answer of the model, to a request that is larger than any other word on it.
+    Answered,
     /// The user's cap for agents, which is smaller than the model's window.
     Cap,
     /// Nobody's: the default.
@@ -48,6 +50,11 @@ pub enum Source {
 }
 
 impl Source {
+    /// Returns whether an answer to a larger request counts more.
+    pub fn yields(self) -> bool {
+        matches!(self, Self::File | Self::Model | Self::Default)
+    }
+
     /// Returns the word used in every output.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -55,6 +62,7 @@ impl Source {
             Self::Models => "models",
             Self::File => "file",
             Self::Model => "model",
+            Self::Answered => "answered",
             Self::Cap => "cap",
             Self::Default => "default",
         }
@@ -64,6 +72,7 @@ impl Source {
     pub fn words(self) -> &'static str {
         match self {
             Self::File => "the session's file",
+            Self::Answered => "the model answered to more than is known of it",
             other => other.as_str(),
         }
     }
@@ -104,22 +113,43 @@ pub struct Window {
     pub least: u64,
 }
 
+/// What a session says of its model's window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Evidence<'a> {
+    /// The size that its file names.
+    pub file: Option<u64>,
+    /// The model.
+    pub model: Option<&'a str>,
+    /// The size of the largest request to which the model answered.
+    pub answered: Option<u64>,
+}
+
 impl Windows {
-    /// Returns the window of a model: the one `asked` for, the table's, the session's `file`'s, the known one of the
-    /// model, or the default; and the cap where that is smaller. A size of zero says nothing.
-    pub fn resolve(&self, asked: Option<u64>, file: Option<u64>, model: Option<&str>) -> Window {
+    /// Returns the window of a model: the one `asked` for, the table's, the session's file's, the known one of the
+    /// model, or the default; the last three at least as large as what the model answered to; and the cap where that is
+    /// smaller. A size of zero says nothing.
+    pub fn resolve(&self, asked: Option<u64>, evidence: Evidence<'_>) -> Window {
         let is_size = |tokens: &u64| *tokens > 0;
-        let table = || model.and_then(|model| longest(&self.models, model)).filter(is_size);
+        let named = || self.models.iter().map(|(name, tokens)| (name.as_str(), *tokens));
+        let table = || evidence.model.and_then(|model| longest(named(), model)).filter(is_size);
+        let known = evidence.model.and_then(known);
         let (mut tokens, mut source) = if let Some(tokens) = asked.filter(is_size) {
             (tokens, Source::Asked)
         } else if let Some(tokens) = table() {
             (tokens, Source::Models)
-        } else if let Some(tokens) = file.filter(is_size) {
-            (tokens, Source::File)
-        } else if let Some(tokens) = model.and_then(known) {
-            (tokens, Source::Model)
         } else {
-            (self.default, Source::Default)
+            let (tokens, source) = match (evidence.file.filter(is_size), known) {
+                (Some(tokens), _) => (tokens, Source::File),
+                (None, Some(known)) => (known.usual, Source::Model),
+                (None, None) => (self.default, Source::Default),
+            };
+            match evidence.answered.filter(|answered| *answered > tokens) {
+                Some(answered) => {
+                    let most = known.map(|known| known.most).filter(|most| *most >= answered);
+                    (most.unwrap_or(answered), Source::Answered)
+                }
+                None => (tokens, source),
+            }
         };
         // A caller who asks for a window means this one.
         if let Some(cap) = self.cap.filter(is_size)
@@ -138,41 +168,106 @@ impl Windows {
     }
 }
 
-/// Returns the window of the longest name with which a model's name begins; its maker's name before it counts or not.
-fn longest(models: &BTreeMap<String, u64>, model: &str) -> Option<u64> {
-    let bare = model.rsplit('/').next().unwrap_or(model);
-    let begins = |name: &str| model.starts_with(name) || bare.starts_with(name);
-    let found = models.iter().filter(|(name, _)| begins(name));
-    found.max_by_key(|(name, _)| name.len()).map(|(_, &tokens)| tokens)
+/// The window of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    /// What it takes where nothing else is booked.
+    usual: u64,
+    /// The most that it can be booked for.
+    most: u64,
 }
 
-/// Returns the known window of a model: the window that its maker gives it where no other is booked.
-fn known(model: &str) -> Option<u64> {
-    const KNOWN: [(&str, u64); 21] = [
-        ("claude-", 200_000),
-        ("codex-", 200_000),
-        ("deepseek", 128_000),
-        ("gemini-1.5-pro", 2_097_152),
-        ("gemini-", 1_048_576),
-        ("glm-4", 128_000),
-        ("gpt-3.5", 16_385),
-        ("gpt-4", 8_192),
-        ("gpt-4-turbo", 128_000),
-        ("gpt-4.1", 1_047_576),
-        ("gpt-4.5", 128_000),
-        ("gpt-4o", 128_000),
-        ("gpt-5", 400_000),
-        ("grok-4", 256_000),
-        ("kimi-k2", 262_144),
-        ("kimi-for-coding", 262_144),
-        ("o1", 200_000),
-        ("o3", 200_000),
-        ("o4-mini", 200_000),
-        ("qwen3-coder", 262_144),
-        ("qwen3", 131_072),
-    ];
-    let known = KNOWN.iter().map(|&(name, tokens)| (name.to_owned(), tokens)).collect();
-    longest(&known, &model.to_ascii_lowercase())
+/// How the name of a model ends for which Claude Code books a million tokens.
+const MILLION: &str = "[1m]";
+
+/// How names begin, in small letters, with the usual and the largest window.
+///
+/// As of November 2026, from the lists that agents come with: Claude Code 2.1.329 (its usual window, and the largest that
+/// it can ask for), Codex 0.169.0 (`context_window`, `max_context_window`), and pi-ai 0.58.4 (the makers' own windows). Where
+/// two lists differ, the agent's own counts for its models. `[models.NAME]` with `window` in the settings extends it.
+const MODELS: [(&str, u64, u64); 62] = [
+    ("chatgpt-4o", 128_000, 128_000),
+    ("claude-", 200_000, 1_000_000),
+    ("claude-3", 200_000, 200_000),
+    ("claude-fable", 1_000_000, 1_000_000),
+    ("claude-haiku-4", 200_000, 200_000),
+    ("claude-haiku-5", 1_000_000, 1_000_000),
+    ("claude-mythos", 1_000_000, 1_000_000),
+    ("claude-opus-4", 200_000, 200_000),
+    ("claude-opus-4-6", 200_000, 1_000_000),
+    ("claude-opus-4-7", 1_000_000, 1_000_000),
+    ("claude-opus-4-8", 1_000_000, 1_000_000),
+    ("claude-opus-5", 1_000_000, 1_000_000),
+    ("claude-sonnet-4", 200_000, 1_000_000),
+    ("claude-sonnet-5", 1_000_000, 1_000_000),
+    ("codestral", 256_000, 256_000),
+    ("codex-auto-review", 272_000, 872_000),
+    ("codex-mini", 200_000, 200_000),
+    ("deepseek", 128_000, 163_840),
+    ("devstral", 128_000, 262_144),
+    ("gemini-", 1_048_576, 1_048_576),
+    ("gemini-1.5-pro", 2_097_152, 2_097_152),
+    ("glm-4", 128_000, 131_072),
+    ("glm-4.5v", 64_000, 64_000),
+    ("glm-4.6", 204_800, 204_800),
+    ("glm-4.6v", 128_000, 128_000),
+    ("glm-4.7", 204_800, 204_800),
+    ("glm-5", 204_800, 204_800),
+    ("gpt-3.5", 16_385, 16_385),
+    ("gpt-4", 8_192, 8_192),
+    ("gpt-4-turbo", 128_000, 128_000),
+    ("gpt-4.1", 1_047_576, 1_047_576),
+    ("gpt-4.5", 128_000, 128_000),
+    ("gpt-4o", 128_000, 128_000),
+    ("gpt-5", 400_000, 400_000),
+    ("gpt-5-chat", 128_000, 128_000),
+    ("gpt-5.3-codex-spark", 128_000, 128_000),
+    ("gpt-5.4", 272_000, 1_050_000),
+    ("gpt-5.5", 272_000, 272_000),
+    ("gpt-5.6", 272_000, 872_000),
+    ("gpt-6", 272_000, 872_000),
+    ("gpt-6.1-terra", 500_000, 872_000),
+    ("gpt-daybreak", 272_000, 872_000),
+    ("gpt-oss", 131_072, 131_072),
+    ("grok-2", 131_072, 131_072),
+    ("grok-3", 131_072, 131_072),
+    ("grok-4", 256_000, 256_000),
+    ("grok-4-1-fast", 2_000_000, 2_000_000),
+    ("grok-4-fast", 2_000_000, 2_000_000),
+    ("grok-4.20", 2_000_000, 2_000_000),
+    ("grok-code", 256_000, 256_000),
+    ("k2p5", 262_144, 262_144),
+    ("kimi-for-coding", 262_144, 262_144),
+    ("kimi-k2", 262_144, 262_144),
+    ("llama-4", 131_072, 1_000_000),
+    ("minimax-m2", 196_608, 204_800),
+    ("mistral-large", 262_144, 262_144),
+    ("mistral-medium", 128_000, 262_144),
+    ("o1", 200_000, 200_000),
+    ("o3", 200_000, 200_000),
+    ("o4-mini", 200_000, 200_000),
+    ("qwen3", 131_072, 262_144),
+    ("qwen3-coder", 262_144, 1_000_000),
+];
+
+/// Returns the window of a model, if it is known.
+fn known(model: &str) -> Option<Known> {
+    let model = model.to_ascii_lowercase();
+    if model.ends_with(MILLION) {
+        return Some(Known { usual: 1_000_000, most: 1_000_000 });
+    }
+    let named = MODELS.iter().map(|&(name, usual, most)| (name, Known { usual, most }));
+    longest(named, &model)
+}
+
+/// Returns what belongs to the longest name with which a model's name begins; its maker's name before it counts or not.
+fn longest<'n, T>(names: impl Iterator<Item = (&'n str, T)>, model: &str) -> Option<T> {
+    let bare = model.rsplit('/').next().unwrap_or(model);
+    // Clouds put the maker's name before a full stop.
+    let plain = bare.split_once("anthropic.").map_or(bare, |(_, plain)| plain);
+    let begins = |name: &str| [model, bare, plain].iter().any(|model| model.starts_with(name));
+    let found = names.filter(|(name, _)| begins(name));
+    found.max_by_key(|(name, _)| name.len()).map(|(_, found)| found)
 }
 
 #[cfg(test)]
@@ -187,7 +282,7 @@ mod tests {
             ..Windows::default()
         };
         let check = |asked, model, tokens, source| {
-            let found = windows.resolve(asked, None, model);
+            let found = windows.resolve(asked, Evidence { model, ..Evidence::default() });
             assert_eq!((found.tokens, found.source), (tokens, source), "{asked:?} {model:?}");
         };
         check(Some(40_000), Some("m"), 40_000, Source::Asked);
@@ -200,11 +295,12 @@ mod tests {
         check(None, Some("unheard-of"), 32_000, Source::Default);
         check(None, None, 32_000, Source::Default);
         let check = |asked, file, model, tokens, source| {
-            let found = windows.resolve(asked, Some(file), model);
+            let file = Some(file);
+            let found = windows.resolve(asked, Evidence { file, model, ..Evidence::default() });
             assert_eq!(
                 (found.tokens, found.source),
                 (tokens, source),
-                "{asked:?} {file} {model:?}"
+                "{asked:?} {file:?} {model:?}"
             );
         };
         check(Some(40_000), 100_000, None, 40_000, Source::Asked);
@@ -215,10 +311,45 @@ mod tests {
     }
 
     #[test]
+    fn a_model_has_the_window_of_the_longest_name_with_which_its_own_begins() {
+        let check = |model, usual, most| {
+            assert_eq!(known(model), Some(Known { usual, most }), "{model}");
+        };
+        check("claude-opus-4-5-20251101", 200_000, 200_000);
+        check("claude-opus-5", 1_000_000, 1_000_000);
+        check("claude-sonnet-4-5-20250929", 200_000, 1_000_000);
+        check("claude-sonnet-4-5-20250929[1m]", 1_000_000, 1_000_000);
+        check("us.anthropic.claude-sonnet-5-v1:0", 1_000_000, 1_000_000);
+        check("anthropic/claude-tale-9", 200_000, 1_000_000);
+        check("openai/gpt-5.3-codex", 400_000, 400_000);
+        check("gpt-5.6-sol", 272_000, 872_000);
+        check("GLM-5", 204_800, 204_800);
+        assert_eq!(known("unheard-of"), None);
+        assert!(MODELS.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order, each once");
+        assert!(MODELS.iter().all(|(_, usual, most)| usual <= most));
+    }
+
+    #[test]
+    fn no_window_is_smaller_than_what_the_model_answered_to_unless_the_user_says_so() {
+        let windows = Windows { models: [("own".to_owned(), 64_000)].into(), ..Windows::default() };
+        let check = |file, model, answered, tokens, source| {
+            let (model, answered) = (Some(model), Some(answered));
+            let found = windows.resolve(None, Evidence { file, model, answered });
+            assert_eq!((found.tokens, found.source), (tokens, source), "{file:?} {model:?}");
+        };
+        check(None, "claude-sonnet-4-5", 199_000, 200_000, Source::Model);
+        check(None, "claude-sonnet-4-5", 230_708, 1_000_000, Source::Answered);
+        check(None, "claude-sonnet-4-5", 1_200_000, 1_200_000, Source::Answered);
+        check(None, "unheard-of", 50_000, 50_000, Source::Answered);
+        check(Some(258_400), "gpt-5.6-sol", 260_000, 872_000, Source::Answered);
+        check(None, "own-model", 100_000, 64_000, Source::Models);
+    }
+
+    #[test]
     fn small_windows_are_blocked_and_tight_ones_warned_of() {
         let check = |tokens, verdict| {
             assert_eq!(
-                Windows::default().resolve(Some(tokens), None, None).verdict,
+                Windows::default().resolve(Some(tokens), Evidence::default()).verdict,
                 verdict,
                 "{tokens}"
             );

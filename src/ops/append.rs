@@ -231,8 +231,8 @@ impl Batch {
         if let Some(view) = before.position().and_then(|position| before.view(position)) {
             for within in [tools::CALL_WITHIN, usize::MAX] {
                 let path = view.path(within)?.entries;
-                if let Some(tool) = tools::tool(&view, before.format, &path, call)? {
-                    return Ok(Some(tool));
+                if let Some(called) = tools::call(&view, before.format, &path, call)? {
+                    return Ok(Some(called.tool));
                 }
             }
         }
@@ -271,7 +271,8 @@ impl Batch {
 
 /// Returns the tool that the newest of these lines calls under an id.
 fn called(format: &dyn Format, lines: &[Vec<u8>], call: &str) -> Option<String> {
-    lines.iter().rev().find_map(|line| tools::called(&format.messages(Raw::object(line)?), call))
+    let called = |line: &Vec<u8>| tools::called(&format.messages(Raw::object(line)?), call);
+    lines.iter().rev().find_map(called).map(|called| called.tool)
 }
 
 /// Returns the tool whose answer was cut: its call stands among the records before it, or near the end of the branch.
@@ -285,7 +286,7 @@ fn tool(
     match (fresh, before.position().and_then(|position| before.view(position))) {
         (None, Some(view)) => {
             let path = view.path(tools::CALL_WITHIN)?.entries;
-            Ok(tools::tool(&view, before.format, &path, call)?)
+            Ok(tools::call(&view, before.format, &path, call)?.map(|called| called.tool))
         }
         (fresh, _) => Ok(fresh),
     }

@@ -1,6 +1,6 @@
 //! Audits: every entry that another one replaces, by whom and how much, and the omissions of agents before.
 //!
-//! The operation that cut an entry tells of the cut, under its hash; no text is read for it.
+//! The operation that cut an entry tells of the cut, under its hash; what the tool had read or run is read in its call.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,12 @@ use crate::{
     model::{Command, EntryNumber, Kind, OperationNumber, Resized, Timestamp},
     ops::OpsError,
     report::{Audit, Omitted, Replaced},
-    session::{Damages, Session, entry_ids, ids::NEAR},
+    session::{
+        Damages, Session, entry_ids,
+        ids::NEAR,
+        lines, origins,
+        tools::{self, CALL_WITHIN},
+    },
     sync::Archive,
 };
 
@@ -18,9 +23,9 @@ const BATCH: usize = 4096;
 
 /// Returns every entry that was replaced, and the parts that the agent left out by itself.
 pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
-    let origins = archive.store().origins(session.key, EntryNumber::ALL)?;
+    let all = archive.store().origins(session.key, EntryNumber::ALL)?;
     let undone = archive.store().state(session.key)?.undone();
-    let cut = || origins.iter().filter(|(_, origin)| origin.cut.is_some());
+    let cut = || all.iter().filter(|(_, origin)| origin.cut.is_some());
     let wanted: BTreeSet<OperationNumber> = cut().map(|(operation, _)| *operation).collect();
     let mut by = BTreeMap::new();
     for range in OperationNumber::ranges(wanted, NEAR) {
@@ -30,9 +35,18 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
     }
     let both = cut().flat_map(|(_, origin)| [origin.entry, origin.origin]);
     let ids = entry_ids(archive.store(), session, &both.collect())?;
-    let mut replaced = Vec::with_capacity(origins.len());
-    for (n, origin) in &origins {
+    let damages = Damages::gathered();
+    let view = lines::view(archive.store(), session, None)?.map(|view| view.gathering(&damages));
+    let mut replaced = Vec::with_capacity(all.len());
+    for (n, origin) in &all {
         let (Some(cut), Some(operation)) = (&origin.cut, by.get(n)) else { continue };
+        let first = origins::first(archive.store(), session, origin.origin)?;
+        let above = first.minus(CALL_WITHIN as u64)..first;
+        let above: Vec<EntryNumber> = EntryNumber::each(above).collect();
+        let call = cut.texts.first().map(|cut| cut.call.as_str()).unwrap_or_default();
+        // The rest is told even where the call is damaged.
+        let called =
+            view.as_ref().and_then(|v| tools::call(v, session.format, &above, call).ok()?);
         let (entry, origin) = (ids.get(&origin.entry), ids.get(&origin.origin));
         let (Some(entry), Some(origin)) = (entry, origin) else { continue };
         let (limit, window) = match &operation.command {
@@ -50,12 +64,12 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
             entry: *entry,
             origin: *origin,
             tool: cut.tool.clone(),
+            subject: called.and_then(|called| called.subject),
             tokens: Resized { before: cut.tokens_before, after: cut.tokens_after },
             cuts: cut.texts.clone(),
         });
     }
-    let replaces = origins.iter().map(|(_, origin)| (origin.entry, origin.origin)).collect();
-    let damages = Damages::gathered();
+    let replaces = all.iter().map(|(_, origin)| (origin.entry, origin.origin)).collect();
     let earlier = earlier(archive, session, &replaces, &damages)?;
     Ok(Audit { replaced, earlier, damaged: damages.met(archive.store(), session)? })
 }

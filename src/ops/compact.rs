@@ -19,6 +19,7 @@ use crate::{
         Origin,
         compact::{self, CompactError, Task},
         event::{Cause, Event},
+        measure::{Measured, Scale},
         plan::{self, Nothing, Piece, Wish},
         stages::SummaryError,
     },
@@ -28,7 +29,9 @@ use crate::{
         OpsError,
         compacting::Compacting,
         excerpts::excerpts,
-        material::{Material, believed, front, material},
+        material::material,
+        request::{measured, size},
+        seen::{Material, front},
     },
     report::{Compacted, Part, Parts, Planned},
     session::{
@@ -54,6 +57,10 @@ struct Found {
     order: Vec<usize>,
     /// The message of each item, by place.
     said: Vec<Said>,
+    /// How many tokens there are.
+    measured: Measured,
+    /// The line from counts to those.
+    scale: Scale,
     /// Whether nothing came since the newest compaction.
     is_fresh: bool,
 }
@@ -73,14 +80,16 @@ impl Found {
             said.push(Said { entry, nth });
         }
         let is_fresh = is_fresh(archive, session)?;
-        Ok(Self { material, order, said, is_fresh })
+        let measured = measured(archive, session, wanted.asked, &material);
+        let scale = material.measure.scale.unwrap_or_default();
+        Ok(Self { material, order, said, measured, scale, is_fresh })
     }
 
     fn pieces(&self, format: &dyn Format) -> Vec<Piece<'_>> {
         let items = self.order.iter().filter_map(|at| self.material.items.get(*at));
         let pieces = items.map(|item| Piece {
             message: &item.message,
-            tokens: item.tokens.unwrap_or(0),
+            tokens: self.scale.part(item.tokens.unwrap_or(0)),
             // Where everything behind the first kept item stays, items kept before must be part of the summary.
             is_kept: item.origin == Origin::Kept && format.traits().keeps_scattered,
         });
@@ -91,11 +100,6 @@ impl Found {
     fn said(&self, places: &[usize]) -> Vec<Said> {
         let items = places.iter().filter_map(|at| self.order.get(*at));
         items.filter_map(|at| self.said.get(*at).copied()).collect()
-    }
-
-    fn tokens(&self, wanted: &Compacting<'_>) -> u64 {
-        let counted = self.material.items.iter().filter_map(|item| item.tokens).sum::<u64>();
-        believed(self.material.reported, counted.saturating_add(wanted.beside))
     }
 
     fn wish(&self, wanted: &Compacting<'_>) -> Wish {
@@ -139,7 +143,7 @@ pub fn plan_compaction(
 ) -> Result<Planned, OpsError> {
     let found = Found::of(archive, session, wanted)?;
     let pieces = found.pieces(session.format);
-    let near = wanted.rule.near(found.material.window.tokens, found.tokens(wanted));
+    let near = wanted.rule.near(found.material.window.tokens, wanted.all(found.measured));
     let parts = found.plan(&pieces, wanted).map(|plan| parts(&pieces, &plan));
     Ok(Planned { near, parts })
 }
@@ -167,7 +171,7 @@ pub fn compact(
     let found = Found::of(archive, session, wanted)?;
     let tip = archive.store().state(session.key)?;
     let pieces = found.pieces(session.format);
-    let tokens = found.tokens(wanted);
+    let tokens = wanted.all(found.measured);
     let window = found.material.window.tokens;
     let branch = tip.current().to_owned();
     let nothing = |nothing| Compacted {
@@ -215,7 +219,7 @@ pub fn compact(
         emit(event);
     };
     let counting = found.material.counting;
-    let count = |text: &str| counting.text(text);
+    let count = |text: &str| found.scale.part(counting.text(text));
     let is_late = || u128::from(elapsed()) >= wanted.limit.as_millis();
     let made = match compact::compact(&task, wanted.by, &count, &is_late, &mut told) {
         Ok(made) => made,
@@ -251,6 +255,7 @@ pub fn compact(
     let writing =
         Writing { workspace, found: &found, system, kept, cause: wanted.cause, hash: tip.hash() };
     writing.write(archive, session, &events, &mut compacted)?;
+    compacted.post_tokens = wanted.all(size(archive, session, wanted.asked)?);
     if let Some(after) = wanted.after {
         let mut told = told_of(&compacted, wanted.cause);
         told["hook"] = json!("after_compaction");

@@ -8,12 +8,13 @@ use crate::{
     context::{
         event::{Cause, Event},
         machine,
+        measure::{Measured, Word},
         model::Summarizer,
         plan::{self, Keep, Nearness, Trigger},
         visible::Visible,
     },
     model::Timestamp,
-    ops::{Asked, Context, material::believed},
+    ops::{Asked, Context},
 };
 
 /// A function of the caller's that is told before or after, and may fail.
@@ -78,9 +79,15 @@ impl<'a> Compacting<'a> {
 }
 
 impl Compacting<'_> {
-    /// Returns how many tokens a context has: the number that the model reported where it did.
+    /// Returns how many tokens a context has.
     pub fn tokens(&self, context: &Context) -> u64 {
-        believed(context.reported, context.tokens().saturating_add(self.beside))
+        self.all(context.measured)
+    }
+
+    /// Returns a size with the tokens in addition to the messages, which only an estimate of these leaves out.
+    pub(super) fn all(&self, measured: Measured) -> u64 {
+        let beside = if measured.word == Word::Estimate { self.beside } else { 0 };
+        measured.tokens.saturating_add(beside)
     }
 }
 

@@ -2,58 +2,44 @@
 
 use crate::{
     context::{
-        self, Change, Item, Origin, Plan, Shape,
-        results::Cutting,
-        sanitize::{Hygiene, pictures},
-        tokens::Counting,
+        Change, Origin,
+        measure::{Measured, Word},
+        sanitize::pictures,
         window::Window,
     },
-    model::{Block, EntryNumber, Kind, Position},
+    model::{EntryNumber, Kind, Position},
     ops::{
         OpsError,
-        material::{Asked, Material, front, material, seen},
+        material::material,
+        measuring,
+        request::{is_all, request},
+        seen::{Asked, Material, seen},
     },
     report::{Context, Explained, Fullness},
     session::{Damages, Session, SessionError, Target, View},
     sync::Archive,
-    wire::{Interface, Traits},
 };
 
-/// The number of the newest entries of a path that are first asked how full the window is.
-const NEWEST: usize = 64;
 /// The number of entries among which an answer names the model, if one does.
 const MODEL_WITHIN: usize = 1024;
-
-/// Puts around a summary the words that its agent says only as it sends it.
-fn surround(item: &mut Item, [before, behind]: [&str; 2], counting: Counting) {
-    let texts = item.message.blocks.iter_mut().filter_map(|block| match block {
-        Block::Text(text) => Some(text),
-        _ => None,
-    });
-    for text in texts.take(1) {
-        *text = [before, text, behind].concat();
-    }
-    let more = counting.text(before) + counting.text(behind);
-    item.tokens = item.tokens.map(|tokens| tokens + more);
-}
 
 /// Returns how full the window is where the current branch stands.
 ///
 /// The newest entries tell it: an answer says the size of its request, and where no answer does, nothing needs to be
 /// counted once the window is full. More of them are read only until one of the two is true.
 pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<Fullness, OpsError> {
-    let mut limit = NEWEST;
+    let mut limit = measuring::NEWEST;
     loop {
         let found = self::prepared(archive, session, None, asked, limit, &Damages::gathered())?;
         let is_whole = found.path.len() < limit;
-        let tokens = found.reported.unwrap_or_else(|| found.tokens());
-        let is_least = !is_whole && found.reported.is_none();
+        let Measured { tokens, word } = found.measured;
+        let is_least = !is_whole && word != Word::Reported;
         // Where a file names its model, it tells the window too.
         let has_window = found.told.model.is_none() || found.told.window.is_some();
         let has_model = found.model.is_some() && has_window || limit >= MODEL_WITHIN;
         if is_whole || has_model && (!is_least || tokens > found.window.tokens) {
             let (model, window, damaged) = (found.model, found.window, found.damaged);
-            return Ok(Fullness { model, window, tokens, is_least, damaged });
+            return Ok(Fullness { model, window, tokens, word, is_least, damaged });
         }
         limit = limit.saturating_mul(4);
     }
@@ -90,48 +76,22 @@ fn prepared(
     limit: usize,
     damages: &Damages,
 ) -> Result<Context, OpsError> {
-    let found = material(archive, session, position, asked, limit, damages)?;
-    let Material { model, told, window, counting, mut items, path, sent, reported, fresh } = found;
-    // Instructions stand before the summary of the conversation under them.
-    let front = front(&items);
-    if let Some(front) = items.get_mut(..front) {
-        front.sort_by_key(|item| item.message.is_summary);
-    }
-    let Traits { interface, no_model, around_summary, takes_results_in_place: in_place, .. } =
-        *session.format.traits();
-    for item in items.iter_mut().filter(|item| item.message.is_summary) {
-        if let Some(around) = around_summary {
-            surround(item, around, counting);
-        }
-    }
-    let maker = interface.map(|interface| match interface {
-        Interface::Anthropic => Shape::Anthropic,
-        Interface::Openai => Shape::Openai,
-    });
-    let hygiene = Hygiene { shape: asked.shape, images: asked.images, maker, no_model };
-    let plan = Plan { hygiene, limits: asked.limits, counting, in_place };
-    let name = |n: EntryNumber| {
-        let found = archive.store().entries(session.key, n.alone()).unwrap_or_default();
-        found.first().map_or_else(|| n.to_string(), |entry| format!("{:.12}", entry.id))
-    };
-    let cutting = asked.results.map(|limit| Cutting {
-        limit,
-        share: Cutting::share_of(window.tokens),
-        session: &session.name.id,
-        name: &name,
-    });
-    let prepared = context::prepare(items, &plan, cutting.as_ref());
-    let pictures = pictures(&prepared.items);
-    let shape = asked.shape;
+    let mut found = material(archive, session, position, asked, limit, damages)?;
+    let items = std::mem::take(&mut found.items);
+    let prepared = request(archive, session, asked, &found, items);
+    let measured = found.measure.of(prepared.tokens(), is_all(asked, &prepared));
+    let Material { model, told, window, counting, path, sent, measure, fresh, .. } = found;
     Ok(Context {
-        shape,
+        shape: asked.shape,
         model,
         told,
         window,
         counting,
+        pictures: pictures(&prepared.items),
         prepared,
-        reported,
-        pictures,
+        measured,
+        reported: measure.reported,
+        beside: measure.beside,
         path,
         sent,
         fresh,

@@ -198,7 +198,7 @@ impl Sides<'_> {
             let mut found = names.iter().filter_map(|name| known.get(name));
             let other = found.find_map(|at| left.get_mut(*at)?.take());
             self.rows.push(match other {
-                Some(other) => Difference::Changed(line, other),
+                Some(other) => Difference::Changed(line, Box::new(other)),
                 None => Difference::Only(Side::One, line),
             });
         }

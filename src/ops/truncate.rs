@@ -195,10 +195,13 @@ fn look(
     let call = shortened.cuts.first().map(|cut| cut.call.as_str()).unwrap_or_default();
     let place = path.iter().rposition(|entry| *entry == n).unwrap_or(path.len());
     let above = path.get(place.saturating_sub(CALL_WITHIN)..place).unwrap_or_default();
+    let called = tools::call(view, session.format, above, call)?;
+    let (tool, subject) = called.map_or((None, None), |called| (Some(called.tool), called.subject));
     let oversized = Oversized {
         entry: id(n)?,
         origin,
-        tool: tools::tool(view, session.format, above, call)?,
+        tool,
+        subject,
         chars: sizes.chars,
         tokens: sizes.tokens,
     };

@@ -114,7 +114,7 @@ impl Manner<'_> {
         head.push((label(line.kind), line.kind.as_str().to_owned()));
         head.push((Label::Id, format!("{:.8}", line.id)));
         head.extend(line.time.map(|time| (Label::Time, self.zone.show(time))));
-        let summary = sole(line).and_then(Self::summary);
+        let summary = sole(line).and_then(|block| Self::summary(line, block));
         if let Some((label, text)) = &summary {
             let taken: usize = head.iter().map(|(_, text)| safe::width(text) + 2).sum();
             head.push((*label, self.clipped(text, taken)));
@@ -139,26 +139,26 @@ impl Manner<'_> {
                 }
                 Block::Result { .. } => {
                     if summary.is_none() {
-                        self.indented(out, Self::summary(block))?;
+                        self.indented(out, Self::summary(line, block))?;
                     }
                     self.text(out, line, &block.answer_text(), (Label::Dim, FEW_LINES))?;
                 }
                 _ if summary.is_some() => {}
-                block => self.indented(out, Self::summary(block))?,
+                block => self.indented(out, Self::summary(line, block))?,
             }
         }
         Ok(())
     }
 
     /// Returns one line in the place of a block that is not text, or above it.
-    fn summary(block: &Block) -> Option<(Label, String)> {
+    fn summary(line: &Line, block: &Block) -> Option<(Label, String)> {
         match block {
             Block::Thinking(thinking) if thinking.is_redacted => {
                 Some((Label::Dim, REDACTED.to_owned()))
             }
             Block::Text(_) | Block::Thinking(_) => None,
             Block::Call { name, input, .. } => Some((Label::Tool, format!("{name} {input}"))),
-            Block::Result { error, .. } => {
+            Block::Result { id, error, .. } => {
                 let text = block.answer_text();
                 let lines = text.lines().count();
                 let plural = if lines == 1 { "" } else { "s" };
@@ -168,6 +168,10 @@ impl Manner<'_> {
                 }
                 write!(shown, "{}, {lines} line{plural}", units::size(text.len() as u64))
                     .expect("a string takes all that is written");
+                if let Some(hidden) = line.hidden(id) {
+                    write!(shown, ", cut: {hidden} characters hidden")
+                        .expect("a string takes all that is written");
+                }
                 Some((if *error { Label::Error } else { Label::Dim }, shown))
             }
             Block::Image(found) => Some((Label::Dim, image(found))),

@@ -35,6 +35,8 @@ pub struct Replaced {
     pub origin: EntryId,
     /// The tool.
     pub tool: Option<String>,
+    /// What the tool read or ran, if its call says so.
+    pub subject: Option<String>,
     /// About how many tokens it was, and is.
     pub tokens: Resized,
     /// The cuts in it.
@@ -108,6 +110,7 @@ report!(Replaced, "replaced", |it| {
     entry: it.entry,
     origin: it.origin,
     tool: it.tool,
+    subject: it.subject,
     characters: it.chars(),
     tokens: it.tokens,
     hidden: it.hidden(),

@@ -3,7 +3,11 @@
 use super::shape::report;
 use crate::{
     context::{
-        self, Change, Item, Prepared, Shape, plan::Nearness, tokens::Counting, window::Window,
+        self, Change, Item, Prepared, Shape,
+        measure::{Measured, Word},
+        plan::Nearness,
+        tokens::Counting,
+        window::Window,
     },
     model::{EntryId, EntryNumber},
     session::{Damaged, Session},
@@ -25,8 +29,12 @@ pub struct Context {
     pub counting: Counting,
     /// The request.
     pub prepared: Prepared,
-    /// The size of the conversation by the newest answer's word, with a count of the messages since.
+    /// The size of the request, as every command tells it.
+    pub measured: Measured,
+    /// The size of the conversation as the newest answer reports it, with an estimate of the messages since.
     pub reported: Option<u64>,
+    /// How many tokens of it are the system prompt and the tools that the file holds beside the conversation.
+    pub beside: u64,
     /// How many pictures are sent, and how many bytes they have in the session.
     pub pictures: (u64, u64),
     /// The entries that led to the head.
@@ -40,7 +48,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Returns how many tokens the request takes.
+    /// Returns how many tokens the messages of the request are counted as.
     pub fn tokens(&self) -> u64 {
         self.prepared.tokens()
     }
@@ -68,24 +76,21 @@ pub struct Sent<'a> {
     pub found: &'a Context,
     /// How near it is to its compaction.
     pub near: &'a Nearness,
-    /// Whether the newest answer says how many tokens it has, where it does.
-    pub is_reported: bool,
+    /// Whether the messages are counted, whatever models reported.
+    pub is_counted: bool,
 }
 
 impl Sent<'_> {
-    /// Returns how many tokens the request takes.
-    pub fn tokens(&self) -> u64 {
-        let reported = self.found.reported.filter(|_| self.is_reported);
-        reported.unwrap_or_else(|| self.found.tokens())
-    }
-
-    /// Returns how they are counted.
-    pub fn counted(&self) -> &'static str {
-        match self.found.counting {
-            Counting::Exact(encoding) => encoding.as_str(),
-            Counting::Estimate if self.is_reported => "reported",
-            Counting::Estimate => "estimate",
+    /// Returns how many tokens the request takes, and by whose word.
+    pub fn measured(&self) -> Measured {
+        if !self.is_counted {
+            return self.found.measured;
         }
+        let word = match self.found.counting {
+            Counting::Exact(encoding) => Word::Exact(encoding),
+            Counting::Estimate => Word::Estimate,
+        };
+        Measured { tokens: self.found.tokens().saturating_add(self.found.beside), word }
     }
 }
 
@@ -96,9 +101,10 @@ report!(Sent<'_>, "context", |it| {
     window: it.found.window.tokens,
     source: it.found.window.source.as_str(),
     verdict: it.found.window.verdict.as_str(),
-    tokens: it.tokens(),
-    counted: it.counted(),
+    tokens: it.measured().tokens,
+    counted: it.measured().word.as_str(),
     reported: it.found.reported,
+    beside: it.found.beside,
     messages: it.found.prepared.items.len(),
     turns: it.found.prepared.limited.turns,
     kept: it.found.prepared.limited.kept,

@@ -28,7 +28,7 @@ pub enum Difference {
     /// Entries that say the same on both sides, and are others on each.
     Renewed(Vec<(EntryId, EntryId)>),
     /// An entry that says something else on each side.
-    Changed(Line, Line),
+    Changed(Line, Box<Line>),
 }
 
 /// How two sides differ.

@@ -61,7 +61,7 @@ report!(Line, "entry", |it| {
     own: it.own,
     checkpoints: marks(&it.marks),
     model: it.messages.first().and_then(|message| message.model.as_deref()),
-    blocks: it.messages.iter().flat_map(Message::parts).map(part).collect::<Vec<_>>(),
+    blocks: it.messages.iter().flat_map(Message::parts).map(|b| part(it, b)).collect::<Vec<_>>(),
 });
 
 #[derive(Serialize)]
@@ -79,12 +79,30 @@ pub(super) fn marks(marks: &[Checkpoint]) -> Vec<Mark> {
 #[derive(Serialize)]
 #[serde(tag = "block", rename_all = "lowercase")]
 enum Part<'a> {
-    Text { text: &'a str },
-    Thinking { text: &'a str },
-    Call { id: &'a str, name: &'a str, input: Input<'a> },
-    Result { id: &'a str, text: Cow<'a, str>, error: bool },
-    Image { bytes: usize },
-    Other { name: &'a str },
+    Text {
+        text: &'a str,
+    },
+    Thinking {
+        text: &'a str,
+    },
+    Call {
+        id: &'a str,
+        name: &'a str,
+        input: Input<'a>,
+    },
+    Result {
+        id: &'a str,
+        text: Cow<'a, str>,
+        error: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hidden: Option<u64>,
+    },
+    Image {
+        bytes: usize,
+    },
+    Other {
+        name: &'a str,
+    },
 }
 
 /// The arguments of a call, exactly as they came.
@@ -101,7 +119,7 @@ impl<'a> From<&'a str> for Input<'a> {
     }
 }
 
-fn part(block: &Block) -> Part<'_> {
+fn part<'a>(line: &Line, block: &'a Block) -> Part<'a> {
     match block {
         Block::Text(text) => Part::Text { text },
         // A kind of its own, although the model reads it as its thinking.
@@ -113,7 +131,8 @@ fn part(block: &Block) -> Part<'_> {
             Part::Call { id, name, input: Input::from(&**input) }
         }
         Block::Result { id, error, .. } => {
-            Part::Result { id, text: block.answer_text(), error: *error }
+            let hidden = line.hidden(id);
+            Part::Result { id, text: block.answer_text(), error: *error, hidden }
         }
         Block::Image(image) => Part::Image { bytes: image.bytes },
         Block::Other { name, .. } => Part::Other { name },

@@ -50,5 +50,5 @@ pub use store::{
     Ailment, BackedUp, Cure, Examined, Finding, Forgetful, Mended, Refilled, SessionStats,
     Severity, Stats, TakenBack, Verified,
 };
-pub use truncate::{Bounded, Oversized, Truncated};
+pub use truncate::{Bounded, Cached, Oversized, Truncated};
 pub use turn::{Call, Turned};

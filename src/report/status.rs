@@ -10,7 +10,7 @@ use super::{
     shape::{object, report},
 };
 use crate::{
-    context::{plan::Nearness, window::Window},
+    context::{measure::Word, plan::Nearness, window::Window},
     model::{Card, CheckpointNumber, EntryId, Position, SessionName, Timestamp},
     session::{Damaged, Elsewhere, Kin, RecentCall, Session},
 };
@@ -53,8 +53,10 @@ pub struct Fullness {
     pub model: Option<String>,
     /// The model's window.
     pub window: Window,
-    /// How many tokens the context has: by the word of the newest answer, else as they are counted.
+    /// How many tokens the context has.
     pub tokens: u64,
+    /// By whose word.
+    pub word: Word,
     /// Whether there may be more, which were not counted because the window is full without them.
     pub is_least: bool,
     /// The damaged entries, which are not counted.
@@ -117,6 +119,7 @@ object!(Filling<'_>, |it| {
     compact_at: it.near.at,
     due: it.near.is_due,
     at_least: it.full.is_least,
+    counted: it.full.word.as_str(),
     source: it.full.window.source.as_str(),
     model: it.full.model,
 });

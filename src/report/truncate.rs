@@ -7,7 +7,7 @@ use super::{
     notice::Notice,
     shape::report,
 };
-use crate::model::{EntryId, OperationNumber, Resized};
+use crate::model::{EntryId, OperationNumber, Resized, Timestamp};
 
 /// A result that is cut, or would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Oversized {
     pub origin: EntryId,
     /// The tool, if its call is near.
     pub tool: Option<String>,
+    /// What the tool read or ran, if its call says so.
+    pub subject: Option<String>,
     /// How many characters it has, and how many it would have.
     pub chars: Resized,
     /// About how many tokens.
@@ -49,11 +51,21 @@ report!(Oversized, "result", |it| {
     entry: it.entry,
     origin: it.origin,
     tool: it.tool,
+    subject: it.subject,
     characters: it.chars.before,
     left: it.chars.after,
     tokens: it.tokens.before,
     tokens_left: it.tokens.after,
 });
+
+/// The part of a conversation that its provider may still have cached, and would be sent again behind a cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Cached {
+    /// About how many tokens.
+    pub tokens: u64,
+    /// Until when.
+    pub until: Timestamp,
+}
 
 /// A truncation, and the limit of its results.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +76,8 @@ pub struct Bounded<'a> {
     pub limit: usize,
     /// The window that the limit was computed from, in tokens.
     pub window: Option<u64>,
+    /// The cached part that it costs.
+    pub cached: Option<Cached>,
 }
 
 report!(Bounded<'_>, "truncate", |it| {
@@ -74,6 +88,7 @@ report!(Bounded<'_>, "truncate", |it| {
     branch: it.truncated.left.is_some().then_some(&it.truncated.branch),
     left: it.truncated.left,
     saved: it.truncated.saved,
+    cached: it.cached,
     rotated: it.truncated.rotated.as_ref().map(|path| path.to_string_lossy()),
     written: it.truncated.written.as_ref().map(|path| path.to_string_lossy()),
 }, hints: |it| {

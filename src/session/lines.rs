@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     json::Raw,
-    model::{Block, Checkpoint, CheckpointNumber, EntryId, EntryNumber, Kind, Message, Timestamp},
+    model::{
+        Block, Checkpoint, CheckpointNumber, CutOff, EntryId, EntryNumber, Kind, Message, Timestamp,
+    },
     session::{
         Damaged, Damages, Session, SessionError, Target, View,
         checkpoints::{self, Places},
@@ -40,11 +42,19 @@ pub struct Line {
     pub marks: Vec<Checkpoint>,
     /// Its messages: empty unless it is part of the conversation, several where it stands for a history.
     pub messages: Vec<Message>,
+    /// The cuts in its answers of tools.
+    pub cuts: Vec<CutOff>,
     /// The damage of its record, of which then nothing else is known than what was derived from it.
     pub damage: Option<String>,
 }
 
 impl Line {
+    /// Returns how many characters are hidden of the answer to a call, if it was cut.
+    pub fn hidden(&self, call: &str) -> Option<u64> {
+        let cuts = self.cuts.iter().filter(|cut| cut.call == call);
+        cuts.map(|cut| cut.whole.saturating_sub(cut.kept)).reduce(|one, other| one + other)
+    }
+
     /// Returns the entry as a damaged one, if it is.
     pub fn damaged(&self) -> Option<Damaged> {
         Some(Damaged { entry: self.id, problem: self.damage.clone()? })
@@ -160,6 +170,14 @@ pub(crate) fn lines(
     for range in EntryNumber::ranges(entries.iter().copied(), 1) {
         ids.extend(store.entries(session.key, range)?.into_iter().map(|entry| (entry.n, entry.id)));
     }
+    let wanted: BTreeSet<EntryNumber> = entries.iter().copied().collect();
+    let mut cuts: BTreeMap<EntryNumber, Vec<CutOff>> = BTreeMap::new();
+    if let (Some(first), Some(last)) = (wanted.first(), wanted.last()) {
+        for (_, origin) in store.origins(session.key, *first..last.next())? {
+            let cut = origin.cut.filter(|_| wanted.contains(&origin.entry));
+            cuts.extend(cut.map(|cut| (origin.entry, cut.texts)));
+        }
+    }
     let mut lines = Vec::with_capacity(entries.len());
     view.damages().each_line(store, session.key, entries, &mut |n, line| {
         let record = line.as_deref().and_then(Raw::object);
@@ -174,6 +192,7 @@ pub(crate) fn lines(
             own: None,
             marks: Vec::new(),
             messages: record.map(|record| session.format.messages(record)).unwrap_or_default(),
+            cuts: cuts.remove(&n).unwrap_or_default(),
             damage: view.damages().of(n),
         });
     })?;

@@ -1,7 +1,7 @@
-//! Tools: the one that a call on a path uses.
+//! Tools: the one that a call on a path uses, and what it reads or runs.
 
 use crate::{
-    json::Raw,
+    json::{Kind as JsonKind, Raw},
     model::{Block, EntryNumber, Kind, Message},
     session::SessionError,
     wire::{Format, Graph},
@@ -10,31 +10,119 @@ use crate::{
 /// How far before a result its call is looked for, in entries.
 pub(crate) const CALL_WITHIN: usize = 64;
 
-/// Returns the tool of a call that one of these entries makes, the last ones looked at first.
-pub(crate) fn tool(
+/// The arguments that say what a call reads or runs, the most telling first.
+const SUBJECTS: [&str; 14] = [
+    "file_path",
+    "notebook_path",
+    "path",
+    "filePath",
+    "target_file",
+    "command",
+    "cmd",
+    "script",
+    "code",
+    "url",
+    "pattern",
+    "query",
+    "prompt",
+    "description",
+];
+/// How much of it is told, in characters.
+const TOLD: usize = 200;
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Called {
+    /// The tool.
+    pub(crate) tool: String,
+    /// What it reads or runs, if its arguments say so.
+    pub(crate) subject: Option<String>,
+}
+
+/// Returns the call of this id that one of these entries makes, the last ones looked at first.
+pub(crate) fn call(
     graph: &dyn Graph,
     format: &dyn Format,
     entries: &[EntryNumber],
-    call: &str,
-) -> Result<Option<String>, SessionError> {
+    id: &str,
+) -> Result<Option<Called>, SessionError> {
     for &entry in entries.iter().rev() {
         if graph.record(entry)?.kind != Kind::Assistant {
             continue;
         }
         let line = graph.line(entry)?;
         let messages = Raw::object(&line).map(|record| format.messages(record));
-        if let Some(name) = called(&messages.unwrap_or_default(), call) {
-            return Ok(Some(name));
+        if let Some(called) = called(&messages.unwrap_or_default(), id) {
+            return Ok(Some(called));
         }
     }
     Ok(None)
 }
 
-/// Returns the tool that messages call under an id.
-pub(crate) fn called(messages: &[Message], call: &str) -> Option<String> {
+/// Returns the call of this id in messages.
+pub(crate) fn called(messages: &[Message], wanted: &str) -> Option<Called> {
     let mut blocks = messages.iter().flat_map(|message| &message.blocks);
     blocks.find_map(|block| match block {
-        Block::Call { id, name, .. } if id == call => Some(name.clone()),
+        Block::Call { id, name, input, .. } if id == wanted => {
+            Some(Called { tool: name.clone(), subject: subject(input) })
+        }
         _ => None,
     })
+}
+
+/// Returns what arguments say that a tool reads or runs, on one line: a path, a command, else words of its own.
+fn subject(input: &str) -> Option<String> {
+    let said = match Raw::value(input.as_bytes()) {
+        Some(arguments) if arguments.kind() == JsonKind::Object => {
+            let of = |key| words(arguments.get(key)?);
+            SUBJECTS.into_iter().find_map(of)
+        }
+        Some(arguments) => words(arguments),
+        // A patch says its files behind its first line.
+        None => {
+            let file =
+                |line: &str| Some(line.strip_prefix("*** ")?.split_once("File: ")?.1.to_owned());
+            input.lines().find_map(file).or_else(|| Some(input.to_owned()))
+        }
+    };
+    let said = said?;
+    let line = said.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(TOLD).collect())
+}
+
+/// Returns a text, or the words of a command line; of one that a shell is given, what the shell runs.
+fn words(value: Raw<'_>) -> Option<String> {
+    if value.kind() == JsonKind::Array {
+        let words: Vec<_> = value.items().filter_map(Raw::text).collect();
+        return match words.as_slice() {
+            [] => None,
+            [_, flag, line] if flag.starts_with('-') && flag.ends_with('c') => {
+                Some(line.to_string())
+            }
+            words => Some(words.join(" ")),
+        };
+    }
+    value.text().map(std::borrow::Cow::into_owned).filter(|text| !text.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_says_what_it_reads_or_runs() {
+        let check =
+            |input: &str, expected| assert_eq!(subject(input).as_deref(), expected, "{input}");
+        check(r#"{"limit":40,"file_path":"/w/a.rs"}"#, Some("/w/a.rs"));
+        check(r#"{"command":"\n  seq 9000\nls","description":"Count"}"#, Some("seq 9000"));
+        check(r#"{"command":["bash","-lc","make test"],"workdir":"/w"}"#, Some("make test"));
+        check(r#"{"command":["rg","-n","needle"]}"#, Some("rg -n needle"));
+        check(r#"{"pattern":"needle","path":"/w"}"#, Some("/w"));
+        check(r#"{"cmd":"","query":"kettles"}"#, Some("kettles"));
+        check(r#"["git","log"]"#, Some("git log"));
+        check("*** Begin Patch\n*** Update File: src/a.rs\n@@\n-a\n+b", Some("src/a.rs"));
+        check("{}", None);
+        check(r#"{"n":3}"#, None);
+        assert_eq!(subject(&"x".repeat(900)).map(|said| said.len()), Some(TOLD));
+    }
 }

@@ -255,7 +255,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns how many bytes the line of each of these entries has.
-    pub(super) fn lengths(&self, entries: Range<EntryNumber>) -> Result<Vec<u64>, StoreError> {
+    pub(crate) fn lengths(&self, entries: Range<EntryNumber>) -> Result<Vec<u64>, StoreError> {
         let first = self.pending.as_ref().map_or(entries.end, |pending| pending.first);
         let held = entries.start..entries.end.min(first);
         let fresh = EntryNumber::each(entries.start.max(first)..entries.end);

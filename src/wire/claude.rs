@@ -43,8 +43,8 @@ use crate::{
     model::{EntryNumber, Kind, Message, Record, Tie},
     wire::{
         Answers, Back, Cleanup, Draft, Earlier, Envelope, Failure, Folder, Graph, Identify,
-        Interface, Invalid, Layout, Nearby, Path, Paths, Read, Setting, Titled, Traits, Walk,
-        Write,
+        Interface, Invalid, Layout, Nearby, Path, Paths, Read, Setting, Telling, Titled, Told,
+        Traits, Walk, Write,
         compaction::{Compaction, Lines},
         fields::text,
     },
@@ -158,6 +158,14 @@ impl Read for Claude {
 
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
         read::answers(record)
+    }
+
+    fn tells(&self, record: &Record) -> Option<Telling> {
+        read::is_of_itself(record).then_some(Telling::Setup)
+    }
+
+    fn told(&self, record: Raw<'_>) -> Told {
+        read::told(record)
     }
 
     fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {

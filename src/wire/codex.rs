@@ -279,7 +279,8 @@ impl Read for Codex {
     fn tells(&self, record: &Record) -> Option<Telling> {
         match hint(record).0 {
             flags if flags & MODEL != 0 => Some(Telling::Model),
-            flags if flags & WINDOW != 0 => Some(Telling::Window),
+            flags if flags & WINDOW != 0 => Some(Telling::Figures),
+            flags if flags & OPENS != 0 => Some(Telling::Setup),
             _ => None,
         }
     }

@@ -29,11 +29,12 @@ use serde_json::{Value, json};
 use crate::{
     json::{self, Raw},
     model::{
-        Block, EntryNumber, Image, Kind, LineId, Message, PlaceNumber, Role, Thinking, Tie, TieKind,
+        Block, EntryNumber, Image, Kind, LineId, Message, PlaceNumber, Record, Role, Thinking, Tie,
+        TieKind, Usage,
     },
     wire::{
         Answer, Answers, Departure, Draft, Envelope, Failure, Folder, Graph, Identify, Invalid,
-        Layout, Link, Path, Piece, Read, Setting, Traits, Walk, Write,
+        Layout, Link, Path, Piece, Read, Setting, Telling, Told, Traits, Walk, Write,
         answers::parts,
         compaction::{Compaction, Lines, Said},
         fields::{line, other, shown, string, text},
@@ -260,6 +261,17 @@ impl Read for Kimi {
     fn checkpoint(&self, record: Raw<'_>) -> Option<String> {
         (text(record, "role").as_deref() == Some("_checkpoint"))
             .then(|| record.get("id").map(shown))?
+    }
+
+    fn tells(&self, record: &Record) -> Option<Telling> {
+        (record.kind == Kind::Meta).then_some(Telling::Figures)
+    }
+
+    fn told(&self, record: Raw<'_>) -> Told {
+        let is_usage = text(record, "role").as_deref() == Some("_usage");
+        let tokens = record.get("token_count").and_then(Raw::u64).filter(|_| is_usage);
+        let usage = tokens.map(|input| Usage { input, ..Usage::default() });
+        Told { usage, ..Told::default() }
     }
 
     fn mail(&self, record: Raw<'_>) -> Option<String> {

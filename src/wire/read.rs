@@ -4,7 +4,7 @@
 
 use crate::{
     json::Raw,
-    model::{Kind, Message, NameTag, Record, Timestamp},
+    model::{Kind, Message, NameTag, Record, Timestamp, Usage},
     wire::{Answers, Earlier},
 };
 
@@ -133,8 +133,10 @@ impl Titled {
 pub enum Telling {
     /// Its name.
     Model,
-    /// How many tokens it takes.
-    Window,
+    /// Figures: how many tokens it takes, or took for an answer.
+    Figures,
+    /// What it is sent besides the conversation, perhaps.
+    Setup,
 }
 
 /// The facts that a record tells of the session's model.
@@ -144,4 +146,12 @@ pub struct Told {
     pub model: Option<String>,
     /// How many tokens it takes.
     pub window: Option<u64>,
+    /// How many tokens the answer before the record took, where no answer says it itself.
+    pub usage: Option<Usage>,
+    /// The system prompt, where it is no message.
+    pub system: Option<String>,
+    /// The tools that the model was offered: their JSON as it stands in the record.
+    pub tools: Option<String>,
+    /// For how many seconds the provider keeps what it cached for the answer in the record, where that says it.
+    pub cached_for: Option<u64>,
 }

@@ -45,7 +45,7 @@ fn record(format: &dyn Format, session: u64, n: u64, parent: Option<u64>) -> Val
             if is_answer {
                 message["id"] = json!(format!("m{n}"));
                 message["model"] = json!("claude-opus-4");
-                message["usage"] = json!({ "input_tokens": 1000 + n, "output_tokens": 1 });
+                message["usage"] = json!({ "input_tokens": 1000 + 90 * n, "output_tokens": 1 });
             }
             json!({
                 "parentUuid": parent, "isSidechain": false, "type": role, "message": message,
@@ -71,7 +71,7 @@ fn record(format: &dyn Format, session: u64, n: u64, parent: Option<u64>) -> Val
             if is_answer {
                 message["model"] = json!("claude-sonnet-4-5");
                 message["usage"] =
-                    json!({ "input": 1000 + n, "output": 1, "cacheRead": 0, "cacheWrite": 0 });
+                    json!({ "input": 1000 + 90 * n, "output": 1, "cacheRead": 0, "cacheWrite": 0 });
             }
             json!({
                 "type": "message", "id": uuid(session, n), "parentId": parent.filter(|_| n > 2),
@@ -391,7 +391,7 @@ fn fullness_is_what_the_whole_context_says() {
             assert!(found.tokens > found.window.tokens && whole.tokens() >= found.tokens);
             told[0] += 1;
         } else {
-            assert_eq!(found.tokens, whole.reported.unwrap_or_else(|| whole.tokens()));
+            assert_eq!((found.tokens, found.word), (whole.measured.tokens, whole.measured.word));
             told[1 + usize::from(whole.reported.is_some())] += 1;
         }
     }

@@ -26,6 +26,7 @@ mod help;
 mod import;
 mod kimi;
 mod kin;
+mod measure;
 mod memory;
 mod model;
 mod model_based;

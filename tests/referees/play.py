@@ -135,7 +135,7 @@ class Session:
         self.ask("import", str(self.file))
 
     def truncate(self):
-        return self.ask("truncate", "--max-chars", "300", self.id)
+        return self.ask("truncate", "--max-chars", "2000", self.id)
 
     def compact(self):
         return self.ask("compact", "--window", "200000", "--keep", "4", self.id)

@@ -8,7 +8,7 @@ use crate::{
     json::{self, Raw},
     model::{Block, Kind, Message, NameTag, Record, Role, Stop},
     wire::{
-        Answer, Answers, Earlier, Envelope, How, Link, Piece, Titled,
+        Answer, Answers, Earlier, Envelope, How, Link, Piece, Titled, Told,
         answers::{between, parts, strings},
         anthropic,
         fields::{self, moment, shown, string, text},
@@ -25,7 +25,10 @@ pub(super) const NO_MODEL: &str = "<synthetic>";
 pub(super) const TASK_NOTIFICATION: &str = "task-notification";
 
 /// The classes of attachments in which the program notes what it was itself set up with: no message says it.
-const OF_ITSELF: [&str; 2] = ["prompt_snapshot", "session_context"];
+const OF_ITSELF: [&str; 2] = [PROMPT, "session_context"];
+
+/// The class of the one that holds what is sent besides the conversation.
+const PROMPT: &str = "prompt_snapshot";
 
 /// What came while the model worked.
 pub(super) const QUEUED: &str = "queued_command";
@@ -245,6 +248,33 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
         time,
         hint: hint.bytes(),
     }
+}
+
+/// Returns whether a record may tell how the program was set up; some words of the program itself look alike.
+pub(super) fn is_of_itself(record: &Record) -> bool {
+    let hint = Hint::of(record);
+    let is_sent = hint.has(Hint::SENT) || hint.has(Hint::SIDE);
+    record.kind == Kind::System && hint.has(Hint::CHAIN) && !is_sent
+}
+
+/// Returns the system prompt and the tools that the program recorded, to send them again, or how long an answer is cached.
+pub(super) fn told(record: Raw<'_>) -> Told {
+    /// What is written to the cache that lives an hour.
+    const HOUR: &str = "ephemeral_1h_input_tokens";
+    let usage = record.get("message").and_then(|message| message.get("usage"));
+    if let Some(written) = usage.and_then(|usage| usage.get("cache_creation")) {
+        let is_hour = written.get(HOUR).and_then(Raw::u64).is_some_and(|tokens| tokens > 0);
+        return Told { cached_for: is_hour.then_some(3_600), ..Told::default() };
+    }
+    let attachment = record.get("attachment");
+    let [class, system, tools] =
+        attachment.map_or([None; 3], |noted| noted.pick(["type", "systemPrompt", "tools"]));
+    if string(class).as_deref() != Some(PROMPT) {
+        return Told::default();
+    }
+    let texts: Vec<String> = system.into_iter().flat_map(Raw::items).map(shown).collect();
+    let system = (!texts.is_empty()).then(|| texts.join("\n"));
+    Told { system, tools: tools.map(fields::json), ..Told::default() }
 }
 
 /// Returns by whom a title is that a record gives.

@@ -5,11 +5,11 @@
 use super::hint::{BASE, MODEL, OPENS, PREPARES, ROLLBACK, STARTS, SUMMARY, TURN, WINDOW};
 use crate::{
     json::{Kind as JsonKind, Raw},
-    model::{Block, Image, Kind, Message, Role, Source, Thinking, Timestamp},
+    model::{Block, Image, Kind, Message, Role, Source, Thinking, Timestamp, Usage},
     wire::{
         Answer, Piece, Told,
         answers::{between, parts},
-        fields::{json, other, shown, string, text},
+        fields::{self, json, other, shown, string, text},
     },
 };
 
@@ -134,15 +134,32 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
     }
 }
 
-/// Reads the facts that a record tells of the model: token counts know its window, the settings of a turn its name.
+/// The names under which Codex reports usage; input includes what was read from a cache.
+const USAGE: [&str; 4] =
+    ["input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens"];
+
+/// Reads the facts that a record tells of the model: token counts know its window and the newest answer's usage, the
+/// settings of a turn its name, the head of a file what it is sent besides the conversation.
 pub(super) fn told(class: &str, payload: Raw<'_>) -> Told {
-    let window = |of: Raw<'_>| of.get("model_context_window").and_then(Raw::u64);
+    let size = |of: Raw<'_>, key| of.get(key).and_then(Raw::u64).filter(|tokens| *tokens > 0);
     match class {
         "event_msg" => {
-            let window = window(payload).or_else(|| window(payload.get("info")?));
-            Told { model: None, window: window.filter(|tokens| *tokens > 0) }
+            let info = payload.get("info");
+            let window = |of| size(of, "model_context_window");
+            let usage = info.and_then(|info| info.get("last_token_usage")).map(|used| {
+                let used = fields::usage(used, USAGE);
+                let cached = used.cache_read.saturating_add(used.cache_write);
+                Usage { input: used.input.saturating_sub(cached), ..used }
+            });
+            let window = window(payload).or_else(|| window(info?));
+            Told { window, usage, ..Told::default() }
         }
-        "turn_context" => Told { model: text(payload, "model"), window: None },
+        "turn_context" => Told { model: text(payload, "model"), ..Told::default() },
+        "session_meta" => Told {
+            system: payload.get("base_instructions").and_then(|given| text(given, "text")),
+            tools: payload.get("dynamic_tools").filter(|tools| !tools.is_null()).map(json),
+            ..Told::default()
+        },
         _ => Told::default(),
     }
 }

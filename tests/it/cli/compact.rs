@@ -52,14 +52,14 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     kept                   4   864 tokens
     summaries carried on   0     0 tokens
     system prompt          0     0 tokens
-    The context has about 4320 tokens of 32000; it is compacted at 24000, 19680 from here
+    The context has about 4322 tokens of 32000; it is compacted at 24000, 19678 from here
     ------- stderr -------
     Nothing is changed
     ");
     assert_snapshot!(env.run(&["compact", "--keep", "3"]).masked(), @r"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
     Compacted main: a summary stands for 17 messages, 3 messages kept
-    About 4320 tokens are 1994 now, of a window of 32000
+    About 4322 tokens are 1993 now, of a window of 32000
     ------- stderr -------
     hint: to see what a model would be sent: undertext context
     hint: to undo: undertext undo
@@ -163,7 +163,7 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
     assert_snapshot!(done, @r"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
     Compacted main: a summary stands for 14 messages, 6 messages kept
-    About 4320 tokens are 1670 now, of a window of 32000
+    About 4322 tokens are 1669 now, of a window of 32000
     ------- stderr -------
     warning: no summary could be had: dies: refused: exit code 7:
     Statistics and the last requests stand for it
@@ -268,7 +268,7 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     Session e572dff8  What is 1 + 2?  (native)
     It is 3.
     ------- stderr -------
-    2 requests, 1 call; the context has about 52 tokens of 32000
+    2 requests, 1 call; the context has about 21 tokens of 32000
     ");
     assert_eq!(server.asked()[0].body["tools"][0]["function"]["name"], "add");
     let log = env.run(&["log"]).success().stdout;

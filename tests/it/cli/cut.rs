@@ -218,16 +218,17 @@ fn a_limit_that_is_no_limit_is_refused_or_explained() {
     Session e572dff8  Look.  (native)
     Nothing is oversized: no result on the context has more than 400000 characters
     ");
-    assert_snapshot!(env.run(&["truncate", "--max-chars", "1"]).masked(), @r"
-    Session e572dff8  Look.  (native)
-    entry-id----  Bash  400000  to  2222  characters, about 100000 to 556 tokens
-    1 result is cut on main; its file is 397.7 kB shorter
-    The state before is kept as branch main.1
-    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    assert_snapshot!(env.run(&["truncate", "--max-chars", "1999"]), @r"
     ------- stderr -------
-    Of each result at least 2000 characters are kept
-    hint: to see what was cut: undertext audit
-    hint: to undo: undertext undo
+    error: a limit of 1999 characters is too small
+    hint: of each result at least 2000 characters are kept; nothing is changed
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["truncate", "--window", "1000"]), @r"
+    ------- stderr -------
+    error: a limit of 1200 characters is too small
+    hint: of each result at least 2000 characters are kept; nothing is changed
+    [exit status: 2]
     ");
 }
 

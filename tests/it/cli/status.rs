@@ -18,7 +18,8 @@ fn a_session_file_has_no_live_file() {
     head        e91b5097
     checkpoint  @1 is the newest
     holds       2 turns, 12 entries
-    context     about 537 tokens of 32000; it is compacted at 24000, 23463 from here
+    context     537 tokens of 32000; it is compacted at 24000, 23463 from here
+                reported by the model
     started     2026-03-14 09:00:01
     active      2026-03-14 09:00:10
     ");

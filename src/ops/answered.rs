@@ -1,0 +1,70 @@
+//! Answers: the size of the largest request to which a model answered in a session.
+//!
+//! Between two compactions a context only grows, so that the last answer of each stretch tells its size.
+
+use crate::{
+    context::tokens,
+    json::Raw,
+    model::{EntryNumber, Kind, Usage},
+    ops::OpsError,
+    session::{Session, View},
+    sync::Archive,
+    wire::{Graph, Telling},
+};
+
+/// How many ends of stretches are looked at, the newest first.
+const ENDS: usize = 8;
+/// How many entries before the end of a stretch are looked through for its last answer.
+const WITHIN: u64 = 64;
+
+/// Returns how many tokens the largest request had to which a model answered, or any model if none is named: before the
+/// newest boundaries, and at the ends of the branches.
+pub(super) fn largest(
+    archive: &Archive,
+    session: &Session,
+    view: &View<'_>,
+    model: Option<&str>,
+) -> Result<Option<u64>, OpsError> {
+    let tip = archive.store().state(session.key)?;
+    let heads = tip.branches.values().rev().filter_map(|position| position.head).take(ENDS);
+    let mut ends: Vec<EntryNumber> = heads.map(EntryNumber::next).collect();
+    let mut end = EntryNumber::ALL.end;
+    for _ in 0..ENDS {
+        let Some(boundary) = archive.store().boundary(session.key, EntryNumber::FIRST..end)? else {
+            break;
+        };
+        ends.push(boundary);
+        end = boundary;
+    }
+    let mut largest = None;
+    for end in ends {
+        largest = largest.max(last_before(view, end, model)?);
+    }
+    Ok(largest)
+}
+
+/// Returns the size of the request of the last answer before an entry.
+fn last_before(
+    view: &View<'_>,
+    end: EntryNumber,
+    model: Option<&str>,
+) -> Result<Option<u64>, OpsError> {
+    for entry in EntryNumber::each(end.minus(WITHIN)..end).rev() {
+        let record = view.record(entry)?;
+        let tells = view.format().tells(&record) == Some(Telling::Figures);
+        if !tells && record.kind != Kind::Assistant || view.format().is_of_sub_agent(&record) {
+            continue;
+        }
+        let line = view.line(entry)?;
+        let Some(record) = Raw::object(&line) else { continue };
+        let size = |usage: &Usage| Some(tokens::asked(usage)).filter(|tokens| *tokens > 0);
+        let mut messages = view.format().messages(record).into_iter();
+        let said = messages.find_map(|message| Some((message.model, size(&message.usage?)?)));
+        let told = || Some((None, size(&view.format().told(record).usage?)?));
+        if let Some((by, tokens)) = said.or_else(told) {
+            let is_its = by.is_none() || model.is_none() || by.as_deref() == model;
+            return Ok(Some(tokens).filter(|_| is_its));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,226 @@
+//! Measuring a session: the newest answer's report, what changed since, and the line to what models report.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    context::{
+        Item, Origin,
+        measure::{Figure, Measure, Scale},
+        tokens::{self, Counting},
+    },
+    json::Raw,
+    model::{EntryNumber, Kind, Role, Usage},
+    ops::{
+        OpsError,
+        counted::count,
+        seen::{Answer, Material, Replays, items},
+    },
+    session::{Session, View, ids::NEAR},
+    sync::Archive,
+    wire::{Graph, Telling},
+};
+
+/// The number of the newest entries of a path by whose size a report is believed or not.
+pub(super) const NEWEST: usize = 64;
+/// A system prompt or a list of tools makes a record at least so long.
+const SHORTEST: u64 = 1_000;
+
+/// Returns how many tokens an answer and its request take.
+fn total(usage: &Usage) -> Option<u64> {
+    Some(tokens::asked(usage).saturating_add(usage.output)).filter(|total| *total > 0)
+}
+
+/// Returns the usage that an item reports of the context that it stands in.
+fn report(item: &Item) -> Option<(Usage, u64)> {
+    let usage = item.message.usage.filter(|_| item.origin != Origin::Kept)?;
+    Some((usage, total(&usage)?))
+}
+
+/// Returns how many of the items are no results at their end: an answer comes before the results of its calls.
+fn without_results(items: &[Item]) -> usize {
+    let results = items.iter().rev().take_while(|item| item.message.role == Role::Tool);
+    items.len() - results.count()
+}
+
+/// Returns the newest answer of a session that reports its size.
+pub(super) fn newest(
+    archive: &Archive,
+    session: &Session,
+    view: &View<'_>,
+    found: &Material,
+) -> Result<Option<Answer>, OpsError> {
+    let said = found.items.iter().enumerate().rev().find_map(|(at, item)| {
+        let (usage, _) = report(item)?;
+        let time = item.message.time;
+        Some(Answer { entry: item.entry()?, covered: at + 1, usage, time, is_standing: false })
+    });
+    let told = || {
+        let (entry, usage) = found.used?;
+        total(&usage)?;
+        let at = found.path.iter().rposition(|of| *of == entry);
+        let behind = found.path.get(at.map_or(found.path.len(), |at| at + 1)..);
+        let behind: BTreeSet<EntryNumber> = behind.unwrap_or_default().iter().copied().collect();
+        let is_behind = |item: &&Item| item.entry().is_some_and(|entry| behind.contains(&entry));
+        let n_behind = found.items.iter().rev().take_while(is_behind).count();
+        let before = found.items.get(..found.items.len() - n_behind).unwrap_or_default();
+        let (covered, time) = (without_results(before), found.used_at);
+        Some(Answer { entry, covered, usage, time, is_standing: false })
+    };
+    let answer = match said.or_else(told) {
+        Some(answer) => Some(answer),
+        None => last_on_path(view, found)?,
+    };
+    let Some(mut answer) = answer else { return Ok(None) };
+    answer.is_standing = !is_changed_since(archive, session, view, answer.entry, &found.replays)?;
+    Ok(Some(answer))
+}
+
+/// Returns the last answer before the newest boundary of a path, behind which there may be some that it kept.
+fn last_on_path(view: &View<'_>, found: &Material) -> Result<Option<Answer>, OpsError> {
+    let mut left = NEWEST;
+    let mut end = found.path.len();
+    for (at, &entry) in found.path.iter().enumerate().rev() {
+        if view.record(entry)?.kind == Kind::Boundary {
+            end = at;
+            break;
+        }
+    }
+    for &entry in found.path.iter().take(end).rev() {
+        let record = view.record(entry)?;
+        let is_answer = record.kind == Kind::Assistant && !view.format().is_of_sub_agent(&record);
+        if !is_answer || found.replays.origin(entry) == Some(Origin::Kept) {
+            continue;
+        }
+        let line = view.line(entry)?;
+        let messages = Raw::object(&line).map(|record| view.format().messages(record));
+        for message in messages.unwrap_or_default() {
+            if let Some(usage) = message.usage.filter(|usage| total(usage).is_some()) {
+                let time = message.time;
+                return Ok(Some(Answer { entry, covered: 0, usage, time, is_standing: false }));
+            }
+        }
+        left -= 1;
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether a compaction or a cut came behind an answer and changed what it spoke of.
+fn is_changed_since(
+    archive: &Archive,
+    session: &Session,
+    view: &View<'_>,
+    answer: EntryNumber,
+    replays: &Replays,
+) -> Result<bool, OpsError> {
+    if replays.holds(answer) {
+        return Ok(true);
+    }
+    let stands = view.place(answer)?;
+    let mut end = EntryNumber::ALL.end;
+    while let Some(boundary) = archive.store().boundary(session.key, answer.next()..end)? {
+        if view.place(boundary)? > stands {
+            return Ok(true);
+        }
+        end = boundary;
+    }
+    for entry in replays.behind(answer) {
+        if view.place(entry)?.is_some_and(|place| Some(place) < stands) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Measures a session by its newest answer; the line to what models report is drawn only if the path is whole.
+pub(super) fn measure(
+    archive: &Archive,
+    session: &Session,
+    view: &View<'_>,
+    found: &mut Material,
+    is_whole: bool,
+) -> Result<Measure, OpsError> {
+    let beside = if is_whole { beside(view, &found.path, found.counting)? } else { 0 };
+    let mut measure = Measure { beside, ..Measure::default() };
+    let Some(answer) = found.answer else { return Ok(measure) };
+    let Some(reported) = total(&answer.usage) else { return Ok(measure) };
+    let (before, since) = found.items.split_at(answer.covered.min(found.items.len()));
+    let tokens_of = |items: &[Item]| items.iter().filter_map(|item| item.tokens).sum::<u64>();
+    if answer.is_standing {
+        let near = found.path.len().saturating_sub(NEWEST);
+        let near: BTreeSet<_> = found.path.get(near..).unwrap_or_default().iter().collect();
+        let is_near = |item: &&Item| item.entry().is_some_and(|entry| near.contains(&entry));
+        let estimated = before.iter().filter(is_near).filter_map(|item| item.tokens).sum();
+        if !(Figure { estimated, reported }).is_believable() {
+            return Ok(measure);
+        }
+        measure.reported = Some(reported.saturating_add(tokens_of(since)));
+    }
+    if !is_whole {
+        return Ok(measure);
+    }
+    let figures = if answer.is_standing {
+        figures(before, &answer, beside, &found.replays)
+    } else {
+        let at = found.path.iter().rposition(|entry| *entry == answer.entry);
+        let path = found.path.get(..at.map_or(found.path.len(), |at| at + 1)).unwrap_or_default();
+        let then = session.format.context(view, path)?;
+        let replays =
+            Replays::since(archive, session, then.iter().copied().min().unwrap_or_default())?;
+        let mut then = items(session, view, &then, &replays)?;
+        found.fresh.extend(count(archive, session, &mut then, found.counting)?);
+        if found.used.is_some_and(|(entry, _)| entry == answer.entry) {
+            then.truncate(without_results(&then));
+        }
+        figures(&then, &answer, beside, &replays)
+    };
+    let [first, newest] = figures;
+    measure.scale = Some(Scale::of(first, newest)).filter(|_| newest.is_believable());
+    Ok(measure)
+}
+
+/// Returns the first and the newest figure that answers reported of their contexts, given the items up to the newest one.
+fn figures(items: &[Item], answer: &Answer, beside: u64, replays: &Replays) -> [Figure; 2] {
+    let mut estimated = beside;
+    let mut first = None;
+    for item in items {
+        let more = item.entry().map_or(0, |entry| replays.more(entry, answer.entry));
+        estimated = estimated.saturating_add(item.tokens.unwrap_or(0)).saturating_add(more);
+        if let Some((_, reported)) = report(item).filter(|_| first.is_none()) {
+            first = Some(Figure { estimated, reported });
+        }
+    }
+    let newest = Figure { estimated, reported: total(&answer.usage).unwrap_or(0) };
+    [first.unwrap_or(newest), newest]
+}
+
+/// Returns how many tokens the system prompt and the tools take that records of a path hold, where they are no messages.
+fn beside(view: &View<'_>, path: &[EntryNumber], counting: Counting) -> Result<u64, OpsError> {
+    let mut candidates = Vec::new();
+    for &entry in path {
+        if view.format().tells(&view.record(entry)?) == Some(Telling::Setup) {
+            candidates.push(entry);
+        }
+    }
+    let mut long = Vec::new();
+    for range in EntryNumber::ranges(candidates.iter().copied(), NEAR) {
+        let lengths = view.lengths(range.clone())?;
+        let of = EntryNumber::each(range).zip(lengths);
+        long.extend(of.filter(|(_, length)| *length >= SHORTEST).map(|(entry, _)| entry));
+    }
+    let long: BTreeSet<EntryNumber> = long.into_iter().collect();
+    let (mut system, mut tools) = (None, None);
+    for entry in candidates.into_iter().rev().filter(|entry| long.contains(entry)) {
+        let line = view.line(entry)?;
+        let told = Raw::object(&line).map(|record| view.format().told(record)).unwrap_or_default();
+        system = system.or(told.system);
+        tools = tools.or(told.tools);
+        if system.is_some() && tools.is_some() {
+            break;
+        }
+    }
+    let count = |text: Option<String>| text.map_or(0, |text| counting.text(&text));
+    Ok(count(system).saturating_add(count(tools)))
+}

@@ -1,0 +1,100 @@
+//! Requests: the items of a session are prepared for a model, and their size is told as every command tells it.
+
+use crate::{
+    context::{
+        self, Change, Item, Plan, Prepared, Shape, Step, history::Limits, measure::Measured,
+        results::Cutting, sanitize::Hygiene, tokens::Counting,
+    },
+    model::{Block, EntryNumber},
+    ops::{
+        OpsError,
+        material::material,
+        seen::{Asked, Material, front},
+    },
+    session::{Damages, Session},
+    sync::Archive,
+    wire::{Interface, Traits},
+};
+
+/// Returns whether a request holds all of the conversation.
+pub(super) fn is_all(asked: &Asked, prepared: &Prepared) -> bool {
+    let is_less = |change: &Change| matches!(change.step, Step::Limit | Step::Cut);
+    asked.images && !prepared.changes.iter().any(is_less)
+}
+
+/// Returns the size of the whole conversation, as every command tells it.
+pub(super) fn measured(
+    archive: &Archive,
+    session: &Session,
+    asked: &Asked,
+    found: &Material,
+) -> Measured {
+    if found.measure.reported.is_some() {
+        return found.measure.of(0, true);
+    }
+    let all = Asked { limits: Limits::default(), results: None, images: true, ..asked.clone() };
+    let prepared = request(archive, session, &all, found, found.items.clone());
+    found.measure.of(prepared.tokens(), true)
+}
+
+/// Returns the size of a session where its current branch stands.
+pub(super) fn size(
+    archive: &Archive,
+    session: &Session,
+    asked: &Asked,
+) -> Result<Measured, OpsError> {
+    let found = material(archive, session, None, asked, usize::MAX, &Damages::default())?;
+    Ok(measured(archive, session, asked, &found))
+}
+
+/// Makes a request of items.
+pub(super) fn request(
+    archive: &Archive,
+    session: &Session,
+    asked: &Asked,
+    found: &Material,
+    mut items: Vec<Item>,
+) -> Prepared {
+    // Instructions stand before the summary of the conversation under them.
+    let front = front(&items);
+    if let Some(front) = items.get_mut(..front) {
+        front.sort_by_key(|item| item.message.is_summary);
+    }
+    let Traits { interface, no_model, around_summary, takes_results_in_place: in_place, .. } =
+        *session.format.traits();
+    for item in items.iter_mut().filter(|item| item.message.is_summary) {
+        if let Some(around) = around_summary {
+            surround(item, around, found.counting);
+        }
+    }
+    let maker = interface.map(|interface| match interface {
+        Interface::Anthropic => Shape::Anthropic,
+        Interface::Openai => Shape::Openai,
+    });
+    let hygiene = Hygiene { shape: asked.shape, images: asked.images, maker, no_model };
+    let plan = Plan { hygiene, limits: asked.limits, counting: found.counting, in_place };
+    let name = |n: EntryNumber| {
+        let found = archive.store().entries(session.key, n.alone()).unwrap_or_default();
+        found.first().map_or_else(|| n.to_string(), |entry| format!("{:.12}", entry.id))
+    };
+    let cutting = asked.results.map(|limit| Cutting {
+        limit,
+        share: Cutting::share_of(found.window.tokens),
+        session: &session.name.id,
+        name: &name,
+    });
+    context::prepare(items, &plan, cutting.as_ref())
+}
+
+/// Puts around a summary the words that its agent says only as it sends it.
+fn surround(item: &mut Item, [before, behind]: [&str; 2], counting: Counting) {
+    let texts = item.message.blocks.iter_mut().filter_map(|block| match block {
+        Block::Text(text) => Some(text),
+        _ => None,
+    });
+    for text in texts.take(1) {
+        *text = [before, text, behind].concat();
+    }
+    let more = counting.text(before) + counting.text(behind);
+    item.tokens = item.tokens.map(|tokens| tokens + more);
+}

@@ -1,0 +1,293 @@
+//! What a model sees of a session before a request is made of it: its entries become items, and its file tells of the model.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    context::{
+        Item, Origin, Shape,
+        cut::Limit,
+        history::Limits,
+        measure::Measure,
+        tokens::Counting,
+        window::{Evidence, Window, Windows},
+    },
+    json::Raw,
+    model::{
+        Command, EntryNumber, Kind, Message, OperationNumber, PlaceNumber, Role, Timestamp, Usage,
+    },
+    ops::{OpsError, answered},
+    session::{Session, View},
+    sync::Archive,
+    wire::{Telling, Told},
+};
+
+/// How a context is asked for.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// For which interface.
+    pub shape: Shape,
+    /// For which model; left out, the one that answered last.
+    pub model: Option<String>,
+    /// Its window, if it is to be this one.
+    pub window: Option<u64>,
+    /// The known windows.
+    pub windows: Windows,
+    /// How much of the history.
+    pub limits: Limits,
+    /// Whether pictures are sent.
+    pub images: bool,
+    /// How many characters a tool's result may have in this request; left out, as many as it has.
+    pub results: Option<Limit>,
+    /// How tokens are counted; left out, exactly, as the model counts.
+    pub counting: Option<Counting>,
+}
+
+/// The messages of a session before a request is made of them.
+#[derive(Clone, Debug)]
+pub(super) struct Material {
+    /// For which model, if one is known.
+    pub(super) model: Option<String>,
+    /// What the session's file says of the model.
+    pub(super) told: Told,
+    /// The model's window.
+    pub(super) window: Window,
+    /// How tokens were counted.
+    pub(super) counting: Counting,
+    /// The messages, counted.
+    pub(super) items: Vec<Item>,
+    /// The entries that led to the head.
+    pub(super) path: Vec<EntryNumber>,
+    /// Those of them that the agent would send.
+    pub(super) sent: Vec<EntryNumber>,
+    /// The entries that stand for others.
+    pub(super) replays: Replays,
+    /// The usage of the newest answer where a record of its own tells it, that record, and when it was written.
+    pub(super) used: Option<(EntryNumber, Usage)>,
+    pub(super) used_at: Option<Timestamp>,
+    /// The newest answer that reports its size.
+    pub(super) answer: Option<Answer>,
+    /// What is known of the conversation's size.
+    pub(super) measure: Measure,
+    /// The counts made for the first time.
+    pub(super) fresh: Vec<(EntryNumber, Vec<u64>)>,
+}
+
+/// The entries that stand for others.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Replays(BTreeMap<EntryNumber, Replayed>);
+
+/// How an entry came to stand for another one.
+#[derive(Clone, Copy, Debug)]
+struct Replayed {
+    by: OperationNumber,
+    origin: Origin,
+    /// About how many tokens the other one has more.
+    more: u64,
+}
+
+impl Replays {
+    /// Returns those from an entry on.
+    pub(super) fn since(
+        archive: &Archive,
+        session: &Session,
+        first: EntryNumber,
+    ) -> Result<Self, OpsError> {
+        let mut replays = BTreeMap::new();
+        let mut commands: BTreeMap<OperationNumber, Origin> = BTreeMap::new();
+        for (by, of) in archive.store().origins(session.key, first..EntryNumber::ALL.end)? {
+            // An entry that a compaction said again is as it was.
+            let origin = match commands.get(&by) {
+                Some(origin) => *origin,
+                None => match archive.store().operations(session.key, by.alone())?.pop() {
+                    Some(by) if matches!(by.command, Command::Compact { .. }) => Origin::Kept,
+                    _ => Origin::Replayed,
+                },
+            };
+            commands.insert(by, origin);
+            let cut = of.cut.as_ref();
+            let more = cut.map_or(0, |cut| cut.tokens_before.saturating_sub(cut.tokens_after));
+            replays.insert(of.entry, Replayed { by, origin, more });
+        }
+        Ok(Self(replays))
+    }
+
+    /// Returns how an item of an entry came to stand there, if it stands for another one.
+    pub(super) fn origin(&self, entry: EntryNumber) -> Option<Origin> {
+        self.0.get(&entry).map(|replayed| replayed.origin)
+    }
+
+    /// Returns whether an entry stands for another one.
+    pub(super) fn holds(&self, entry: EntryNumber) -> bool {
+        self.0.contains_key(&entry)
+    }
+
+    /// Returns those behind an entry that stand for others.
+    pub(super) fn behind(&self, entry: EntryNumber) -> impl Iterator<Item = EntryNumber> {
+        self.0.range(entry.next()..).map(|(entry, _)| *entry)
+    }
+
+    /// Returns about how many tokens an entry had more when an answer was given.
+    pub(super) fn more(&self, entry: EntryNumber, answer: EntryNumber) -> u64 {
+        let Some(replayed) = self.0.get(&entry) else { return 0 };
+        let is_later = entry > answer || self.0.get(&answer).is_some_and(|a| a.by == replayed.by);
+        if is_later { replayed.more } else { 0 }
+    }
+}
+
+/// The newest answer that reports its size.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    /// The entry that holds the report.
+    pub(super) entry: EntryNumber,
+    /// How many of the items its request and itself are.
+    pub(super) covered: usize,
+    /// The report.
+    pub(super) usage: Usage,
+    /// When it was given.
+    pub(super) time: Option<Timestamp>,
+    /// Whether nothing before it has changed since.
+    pub(super) is_standing: bool,
+}
+
+/// Reads the messages of the last `limit` entries that a view leads to; nothing is counted.
+pub(super) fn seen(
+    archive: &Archive,
+    session: &Session,
+    view: Option<&View<'_>>,
+    asked: &Asked,
+    limit: usize,
+) -> Result<Material, OpsError> {
+    let mut found = Material {
+        model: None,
+        told: Told::default(),
+        window: asked.resolve(&Told::default(), None, None),
+        counting: Counting::Estimate,
+        items: Vec::new(),
+        path: Vec::new(),
+        sent: Vec::new(),
+        replays: Replays::default(),
+        used: None,
+        used_at: None,
+        answer: None,
+        measure: Measure::default(),
+        fresh: Vec::new(),
+    };
+    if let Some(view) = view {
+        found.path = view.path(limit)?.entries;
+        told(view, &mut found)?;
+        found.sent = session.format.context(view, &found.path)?;
+        let first = found.sent.iter().chain(&found.path).min();
+        found.replays = Replays::since(archive, session, first.copied().unwrap_or_default())?;
+        found.items = items(session, view, &found.sent, &found.replays)?;
+    }
+    let named = |message: &Message| message.model.clone().filter(|name| !name.starts_with('<'));
+    let answered = found.items.iter().rev().find_map(|item| named(&item.message));
+    let told = &found.told;
+    found.window = asked.resolve(told, answered.as_deref(), None);
+    found.model = asked.model.clone().or(answered).or_else(|| told.model.clone());
+    if let Some(view) = view.filter(|_| found.window.source.yields()) {
+        let largest = answered::largest(archive, session, view, found.model.as_deref())?;
+        found.window = asked.resolve(told, found.model.as_deref(), largest);
+    }
+    Ok(found)
+}
+
+impl Asked {
+    /// Returns the window, given what the session's file says of its model, which model answered last, and to how much.
+    pub(super) fn resolve(&self, told: &Told, by: Option<&str>, answered: Option<u64>) -> Window {
+        let model = self.model.as_deref().or(by).or(told.model.as_deref());
+        // What the file says is true of the model that it was written with.
+        let is_told = self.model.is_none() || self.model == told.model;
+        let file = told.window.filter(|_| is_told);
+        self.windows.resolve(self.window, Evidence { file, model, answered })
+    }
+}
+
+/// Reads what the records of a path, and those that stand right behind it, say last of the model that they are for.
+fn told(view: &View<'_>, found: &mut Material) -> Result<(), OpsError> {
+    use crate::wire::Graph as _;
+    /// After this many silent records the search ends.
+    const ASKED: usize = 64;
+    let (mut models, mut figures) = (ASKED, ASKED);
+    let mut behind = Vec::new();
+    let mut place = found.path.last().map_or(Ok(None), |head| view.place(*head))?;
+    while let Some(entry) = place.map_or(Ok(None), |place| view.at(place.next()))? {
+        if !matches!(view.record(entry)?.kind, Kind::Meta | Kind::Opaque) {
+            break;
+        }
+        behind.push(entry);
+        place = place.map(PlaceNumber::next);
+    }
+    let told = &mut found.told;
+    for &entry in behind.iter().rev().chain(found.path.iter().rev()) {
+        let record = view.record(entry)?;
+        let left = match view.format().tells(&record) {
+            Some(Telling::Model) if told.model.is_none() => &mut models,
+            Some(Telling::Figures) if told.window.is_none() || found.used.is_none() => &mut figures,
+            _ => continue,
+        };
+        if *left == 0 {
+            continue;
+        }
+        *left -= 1;
+        let line = view.line(entry)?;
+        let this = Raw::object(&line).map(|record| view.format().told(record)).unwrap_or_default();
+        told.model = told.model.take().or(this.model);
+        told.window = told.window.or(this.window);
+        if let Some(usage) = this.usage.filter(|_| found.used.is_none()) {
+            (found.used, found.used_at) = (Some((entry, usage)), record.time);
+        }
+        if told.model.is_some() && told.window.is_some() && found.used.is_some() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Returns how many items there are before the conversation began: the system prompt, and summaries.
+pub(super) fn front(items: &[Item]) -> usize {
+    let is_front = |item: &&Item| item.message.is_summary || item.message.role == Role::System;
+    items.iter().take_while(is_front).count()
+}
+
+/// Reads entries as items.
+pub(super) fn items(
+    session: &Session,
+    view: &View<'_>,
+    entries: &[EntryNumber],
+    replays: &Replays,
+) -> Result<Vec<Item>, OpsError> {
+    use crate::wire::Graph as _;
+    let mut items: Vec<Item> = Vec::with_capacity(entries.len());
+    view.damages().lines(view.store(), session.key, entries, &mut |entry, line| {
+        let record = Raw::object(&line);
+        let messages = record.map(|record| session.format.sent(record)).unwrap_or_default();
+        let is_history = messages.len() > 1;
+        items.extend(messages.into_iter().map(|message| {
+            let mut item = Item::said(message, entry);
+            if is_history && item.origin == Origin::Said {
+                item.origin = Origin::Kept;
+                item.begins_turn = item.message.role == Role::User;
+            } else if item.origin == Origin::Said {
+                item.origin = replays.origin(entry).unwrap_or(Origin::Said);
+            }
+            item
+        }));
+    })?;
+    // Earlier files of a session may have come later, so that numbers do not tell what stands above a summary.
+    let order = |entry: EntryNumber| -> Result<(Option<PlaceNumber>, EntryNumber), OpsError> {
+        Ok((view.place(entry)?, entry))
+    };
+    let summary = items.iter().rfind(|item| item.message.is_summary).and_then(Item::entry);
+    let summary = summary.map(order).transpose()?;
+    for item in &mut items {
+        let Some(entry) = item.entry() else { continue };
+        if item.origin != Origin::Kept {
+            item.begins_turn = !item.message.is_summary && view.record(entry)?.kind == Kind::User;
+        }
+        if item.origin == Origin::Said && summary.is_some() && Some(order(entry)?) < summary {
+            item.origin = Origin::Kept;
+        }
+    }
+    Ok(items)
+}
