@@ -7,7 +7,7 @@ use undertext::ops;
 use undertext::report::{Hint, Line};
 
 use super::Context;
-use super::common::number;
+use super::common::{counted, number};
 use super::error::{CommandError, Exit};
 use super::words::About;
 use crate::render::conversation::{self, Manner};
@@ -36,6 +36,8 @@ KIND is user, note, assistant, result, system, boundary, summary, meta or opaque
    \"hidden\":CHARACTERS, only if undertext cut it}
   {\"block\":\"image\", \"bytes\":N}
   {\"block\":\"other\", \"name\":NAME}
+and behind an entry that called sub-agents which work in the session's own file, one of each
+  {\"type\":\"sub_agent\", \"entry\":ID of that entry, \"first\":ID, \"last\":ID, for log --at, \"entries\":N}
 and in the place of an entry that is damaged
   {\"type\":\"damaged\", \"entry\":ID, \"problem\":TEXT}")]
 pub(crate) struct Args {
@@ -85,6 +87,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                 Some(damaged) => context.answer(&damaged)?,
                 None => context.answer(line)?,
             };
+            for agent in log.sub_agents.iter().filter(|agent| agent.caller == line.id) {
+                context.answer(agent)?;
+            }
         }
     }
     let (shown, met): (Vec<_>, Vec<_>) =
@@ -100,6 +105,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.output.page()?;
     let naming = context.output.naming().clone();
     let command = |entry: &str| naming.spell(&Line::about("show").with(entry));
+    let mut beneath: BTreeMap<EntryId, Vec<String>> = BTreeMap::new();
+    for agent in &log.sub_agents {
+        let read = naming.spell(&Line::about("log").option("at", format!("{:.8}", agent.last)));
+        let told = format!("sub-agent, {}: {read}", counted(agent.entries, "entry", "entries"));
+        beneath.entry(agent.caller).or_default().push(told);
+    }
     let manner = Manner {
         styles: context.output.styles(),
         zone: context.env.zone,
@@ -107,7 +118,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         full: args.full,
         command: &command,
     };
-    conversation::write(&mut context.output, &log.lines, manner)?;
+    conversation::write(&mut context.output, &log.lines, &beneath, manner)?;
     if !shown.is_empty() && met.is_empty() {
         context.output.hint(Hint::mend());
     }

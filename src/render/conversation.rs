@@ -7,10 +7,11 @@
 //!
 //! Invariant: a text that is cut says so, with the command that shows the rest.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use undertext::model::{Block, Image, Kind, Message, Text};
+use undertext::model::{Block, EntryId, Image, Kind, Message, Text};
 use undertext::ops::Line;
 
 use super::style::{Label, Styles};
@@ -43,8 +44,13 @@ pub(crate) struct Manner<'a> {
     pub(crate) command: &'a dyn Fn(&str) -> String,
 }
 
-/// Writes entries, the first one first.
-pub(crate) fn write(out: &mut dyn Write, lines: &[Line], manner: Manner<'_>) -> io::Result<()> {
+/// Writes entries, the first one first, each with the words that are to stand beneath it.
+pub(crate) fn write(
+    out: &mut dyn Write,
+    lines: &[Line],
+    beneath: &BTreeMap<EntryId, Vec<String>>,
+    manner: Manner<'_>,
+) -> io::Result<()> {
     let mut follows = false;
     for line in lines {
         // Calls and their results stay together.
@@ -54,6 +60,9 @@ pub(crate) fn write(out: &mut dyn Write, lines: &[Line], manner: Manner<'_>) -> 
         }
         follows = true;
         manner.entry(out, line)?;
+        for words in beneath.get(&line.id).into_iter().flatten() {
+            writeln!(out, "  {}", manner.styles.paint(Label::Hint, words))?;
+        }
         for checkpoint in &line.marks {
             let number = manner.styles.paint(Label::Checkpoint, &format!("@{}", checkpoint.n));
             let note =

@@ -1,5 +1,6 @@
 //! Differences: a line that only one side has is marked by its first character, `-` or `+`.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ pub(crate) fn entry(
     // Its own colours would mean other things than the difference's.
     let plain = Manner { styles: Styles::new(false), ..manner };
     let mut shown = Vec::new();
-    conversation::write(&mut shown, std::slice::from_ref(line), plain)?;
+    conversation::write(&mut shown, std::slice::from_ref(line), &BTreeMap::new(), plain)?;
     marked(out, manner.styles, mark, &String::from_utf8_lossy(&shown))
 }
 

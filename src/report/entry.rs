@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::shape::report;
 use crate::{
     model::{Block, Checkpoint, CheckpointNumber, EntryId, Message, Text},
-    session::{Damaged, Line, Shown},
+    session::{Damaged, Line, Shown, SubAgent},
 };
 
 /// The texts that an entry hides.
@@ -62,6 +62,13 @@ report!(Line, "entry", |it| {
     checkpoints: marks(&it.marks),
     model: it.messages.first().and_then(|message| message.model.as_deref()),
     blocks: it.messages.iter().flat_map(Message::parts).map(|b| part(it, b)).collect::<Vec<_>>(),
+});
+
+report!(SubAgent, "sub_agent", |it| {
+    entry: it.caller,
+    first: it.first,
+    last: it.last,
+    entries: it.entries,
 });
 
 #[derive(Serialize)]

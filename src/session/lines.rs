@@ -10,6 +10,7 @@ use crate::{
     session::{
         Damaged, Damages, Session, SessionError, Target, View,
         checkpoints::{self, Places},
+        inner::{self, SubAgent},
     },
     store::{Store, whole_lines},
     wire::{Graph, Repair},
@@ -66,6 +67,8 @@ impl Line {
 pub struct Log {
     /// The entries, the first one first.
     pub lines: Vec<Line>,
+    /// The sub-agents that they called, where these work in the session's own file.
+    pub sub_agents: Vec<SubAgent>,
     /// The repairs that were needed to find them.
     pub repairs: Vec<Repair>,
     /// The damaged entries that were met, whether they are among these or on the way to them.
@@ -137,7 +140,9 @@ fn read(
     repairs: Vec<Repair>,
 ) -> Result<Log, SessionError> {
     let lines = lines(store, session, view, entries)?;
-    Ok(Log { lines, repairs, damaged: view.damages().met(store, session)? })
+    let path: Vec<_> = lines.iter().map(|line| (line.n, line.id)).collect();
+    let sub_agents = inner::sub_agents(store, session, view, &path)?;
+    Ok(Log { lines, sub_agents, repairs, damaged: view.damages().met(store, session)? })
 }
 
 /// Returns whether records of a kind are not part of the conversation.

@@ -66,6 +66,7 @@ const TRAITS: Traits = Traits {
     programs: &["claude"],
     cleanup: Some(Cleanup { settings: "settings.json", field: "cleanupPeriodDays", days: 30 }),
     secrets: &[".claude.json"],
+    has_sub_agents_within: true,
     tells_omissions: true,
     takes_results_in_place: true,
     nearby: Nearby::Head,

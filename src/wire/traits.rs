@@ -29,6 +29,8 @@ pub struct Traits {
     pub has_times: bool,
     /// Whether the agent sets checkpoints itself.
     pub has_checkpoints: bool,
+    /// Whether sub-agents of some versions work in the session's own file.
+    pub has_sub_agents_within: bool,
     /// Whether records tell the agent's omissions; where not, none is read for them.
     pub tells_omissions: bool,
     /// Whether a compaction can keep messages with others between them that it does not keep.
@@ -123,6 +125,7 @@ impl Traits {
             has_parents_in_file: false,
             has_times: true,
             has_checkpoints: false,
+            has_sub_agents_within: false,
             tells_omissions: false,
             keeps_scattered: true,
             joins_first_call: false,

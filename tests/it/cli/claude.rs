@@ -72,6 +72,22 @@ fn a_sub_agent_in_the_file_of_its_session_hangs_on_its_call() {
     ├─╯
     ○  @0  02127b88  Build a boat.  (2 entries)
     "#);
+    let log = env.run(&["log", path]).success().stdout;
+    let agents: Vec<&str> = log.lines().filter(|line| line.contains("sub-agent")).collect();
+    let [wood, steel] = agents[..] else { panic!("{log}") };
+    assert!(log.find("Find wood.").unwrap() < log.find(wood).unwrap(), "{log}");
+    let shown = |told: &str| {
+        let read = told.strip_prefix("  sub-agent, 2 entries: undertext log ").unwrap();
+        let at = read.split_once("--at ").unwrap().1.split(' ').next().unwrap();
+        env.run(&["log", path, "--at", at]).success().stdout
+    };
+    assert!(shown(wood).contains("Wood is in the shed.") && !shown(wood).contains("boat"), "{log}");
+    assert!(shown(steel).contains("Steel is in the yard."), "{log}");
+    let told = env.run(&["log", "--json", path]).success().stdout;
+    let told: Vec<Value> = told.lines().map(json).collect();
+    let kinds: Vec<&str> = told.iter().map(|told| told["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds[1..5], ["entry", "sub_agent", "entry", "sub_agent"]);
+    assert_eq!((&told[2]["entry"], &told[2]["entries"]), (&told[1]["entry"], &json!(2)));
     let nodes = env.run(&["graph", "--json", path]).success().stdout;
     let nodes: Vec<Value> = nodes.lines().map(json).collect();
     assert_eq!(nodes.iter().filter(|node| node["sub_agent"] == true).count(), 2);

@@ -136,6 +136,33 @@ fn all_files_come_back_with_their_folders_and_changes_made_meanwhile_stay() {
 }
 
 #[test]
+fn the_files_that_kimi_set_aside_come_back_with_the_one_that_it_reads() {
+    let env = TestEnv::new();
+    let folder = env.home().join(".kimi/sessions/5d41402abc4b2a76b9719d911017c592").join(SESSION);
+    fs::create_dir_all(&folder).unwrap();
+    let user = |words: &str| format!("{{\"role\":\"user\",\"content\":\"{words}\"}}\n");
+    let said = ["Light the lamp.", "Polish the lens.", "Close the door."].map(user);
+    let files = [("context_1.jsonl", 3), ("context_2.jsonl", 2), ("context.jsonl", 1)];
+    for (name, lines) in files {
+        fs::write(folder.join(name), said[..lines].concat()).unwrap();
+    }
+    env.run(&["import"]).success();
+    fs::remove_dir_all(&folder).unwrap();
+    let restored = env.run(&["restore", "8f14"]).success();
+    for (name, lines) in files {
+        assert_eq!(fs::read_to_string(folder.join(name)).unwrap(), said[..lines].concat());
+    }
+    assert!(restored.stdout.contains("context.jsonl is there again"), "{restored}");
+    // A file that is there stays, and those that are gone come back alone.
+    fs::remove_file(folder.join("context.jsonl")).unwrap();
+    fs::remove_file(folder.join("context_2.jsonl")).unwrap();
+    fs::write(folder.join("context_1.jsonl"), "mine").unwrap();
+    env.run(&["restore", "8f14"]).success();
+    assert_eq!(fs::read_to_string(folder.join("context_1.jsonl")).unwrap(), "mine");
+    assert_eq!(fs::read_to_string(folder.join("context_2.jsonl")).unwrap(), said[..2].concat());
+}
+
+#[test]
 fn a_folder_that_leads_elsewhere_is_not_written() {
     let env = TestEnv::new();
     let path = session(&env, SESSION);

@@ -1,0 +1,79 @@
+//! Sub-agents that work in the file of their session: each hangs on the entry that called it.
+//!
+//! Invariant: only records between the entries that are shown are read for them.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    model::{EntryId, EntryNumber, PlaceNumber},
+    session::{Session, SessionError, View},
+    store::Store,
+    wire::Graph,
+};
+
+/// A sub-agent that works in the file of its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubAgent {
+    /// The entry that called it.
+    pub caller: EntryId,
+    /// Its first entry.
+    pub first: EntryId,
+    /// Its last entry, from which its conversation is read.
+    pub last: EntryId,
+    /// How many entries it has.
+    pub entries: u64,
+}
+
+/// The same while its records are met.
+struct Met {
+    caller: EntryNumber,
+    first: EntryNumber,
+    last: EntryNumber,
+    entries: u64,
+}
+
+/// Returns the sub-agents that these entries of a path called, in the order of the file.
+pub(crate) fn sub_agents(
+    store: &dyn Store,
+    session: &Session,
+    view: &View<'_>,
+    path: &[(EntryNumber, EntryId)],
+) -> Result<Vec<SubAgent>, SessionError> {
+    if !session.format.traits().has_sub_agents_within {
+        return Ok(Vec::new());
+    }
+    let mut met: Vec<Met> = Vec::new();
+    let mut of: BTreeMap<EntryNumber, usize> = BTreeMap::new();
+    for (n, (entry, _)) in path.iter().enumerate() {
+        let Some(from) = view.place(*entry)? else { continue };
+        let next = path.get(n + 1).map(|(next, _)| view.place(*next)).transpose()?.flatten();
+        for place in PlaceNumber::each(from.next()..next.unwrap_or(view.end())) {
+            let Some(entry) = view.at(place)? else { continue };
+            if !session.format.is_of_sub_agent(&view.record(entry)?) {
+                continue;
+            }
+            let above = view.parent(entry)?.and_then(|parent| of.get(&parent).copied());
+            if let Some(n) = above
+                && let Some(one) = met.get_mut(n)
+            {
+                (one.last, one.entries) = (entry, one.entries + 1);
+                of.insert(entry, n);
+            } else if let Some(caller) = session.format.caller(view, entry)? {
+                of.insert(entry, met.len());
+                met.push(Met { caller, first: entry, last: entry, entries: 1 });
+            }
+        }
+    }
+    let id = |entry: EntryNumber| -> Result<EntryId, SessionError> {
+        let found = store.entries(session.key, entry.alone())?;
+        let found = found.first().map(|entry| entry.id);
+        found.ok_or_else(|| SessionError::NoEntry(entry.to_string()))
+    };
+    let mut found = Vec::new();
+    for Met { caller, first, last, entries } in met {
+        if let Some(&(_, caller)) = path.iter().find(|(entry, _)| *entry == caller) {
+            found.push(SubAgent { caller, first: id(first)?, last: id(last)?, entries });
+        }
+    }
+    Ok(found)
+}
