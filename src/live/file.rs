@@ -9,6 +9,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs::File,
     io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write},
+    os::unix::ffi::OsStrExt,
     path::{Component, Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -20,7 +21,7 @@ use rustix::{
 };
 
 use super::{
-    name::{NEW, beside},
+    name::{NEW, beside, successor_of},
     seen::Seen,
 };
 use crate::{
@@ -181,6 +182,18 @@ impl WritableFile {
             Err(Errno::NOENT) => Ok(()),
             _ => self.disk.remove(&self.folder, &fresh),
         }
+    }
+
+    /// Deletes the successors of other files of the folder, of those that are meant.
+    pub fn sweep_beside(&self, is_meant: &dyn Fn(&str) -> bool) -> io::Result<()> {
+        for found in Dir::read_from(&self.folder)? {
+            let found = found?;
+            let name = OsStr::from_bytes(found.file_name().to_bytes());
+            if successor_of(name).is_some_and(is_meant) {
+                self.disk.remove(&self.folder, name)?;
+            }
+        }
+        Ok(())
     }
 
     /// Puts the successor in its place and gives it another name; both steps may have been done already.

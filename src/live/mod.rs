@@ -19,13 +19,15 @@
 //! Invariant: a file of an agent is only ever appended to, linked, or renamed over by a complete one of the same owner.
 
 mod file;
+mod index;
 mod loaded;
 mod name;
 mod seen;
 mod writable;
 
 pub use file::{Fresh, WritableFile};
-pub use loaded::{Holder, holders};
+pub use index::{Index, Lock, is_same};
+pub use loaded::{Holder, How, holders};
 pub use name::{fresh_path, is_aside, is_fresh};
 pub use seen::{Seen, look};
 pub use writable::{Denied, TRANSCRIPTS, Writable};

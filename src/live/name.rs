@@ -23,6 +23,12 @@ pub fn is_fresh(name: &OsStr) -> bool {
     name.to_string_lossy().rsplit_once(MARK).is_some_and(|(_, what)| what == NEW)
 }
 
+/// Returns the name of the live file of which a file of this name is the successor.
+pub(super) fn successor_of(name: &OsStr) -> Option<&str> {
+    let (live, what) = name.to_str()?.rsplit_once(MARK)?;
+    (what == NEW).then_some(live)
+}
+
 /// The mark between a live file's name and the number of a rotation.
 const MARK: &str = ".undertext-";
 /// The word in the place of the number for the successor.

@@ -15,6 +15,8 @@ use std::{
     sync::Arc,
 };
 
+use rustix::fs::{Mode, OFlags};
+
 use super::file::WritableFile;
 use crate::disk::{self, Disk, Refusal};
 
@@ -75,14 +77,23 @@ impl Writable {
         let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) else { return Ok(()) };
         // Nothing below the last folder that is there can be a link.
         let there = folder.ancestors().find(|above| fs::symlink_metadata(above).is_ok());
-        let there = there.unwrap_or(folder).canonicalize()?;
+        let there = there.unwrap_or(folder);
+        let real = there.canonicalize()?;
         let is_below = |(of, folder): &(&str, PathBuf)| {
-            *of == format && folder.canonicalize().is_ok_and(|folder| there.starts_with(folder))
+            *of == format && folder.canonicalize().is_ok_and(|folder| real.starts_with(folder))
         };
         if !self.folders.iter().any(is_below) {
             return Err(Denied::Outside);
         }
-        Ok(DirBuilder::new().recursive(true).mode(0o700).create(folder)?)
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        // A folder whose name is not safe would take what is safe in it with it.
+        for made in folder.ancestors().take_while(|made| *made != there) {
+            let above = made.parent().unwrap_or(made);
+            let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let above = rustix::fs::open(above, flags, Mode::empty()).map_err(io::Error::from)?;
+            rustix::fs::fsync(above).map_err(io::Error::from)?;
+        }
+        Ok(())
     }
 
     /// Returns a session's file as one that may be written, if it may be.

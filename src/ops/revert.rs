@@ -8,11 +8,7 @@ use crate::{
         Session, find_place,
         plan::{Plan, Steps, branch_text, given},
     },
-    sync::{
-        self, Archive, SyncError, Workspace,
-        reach::{Note, Reach},
-        standing::Standing,
-    },
+    sync::{self, Archive, SyncError, Workspace, reach::Reach, resume::Note, standing::Standing},
 };
 
 /// Goes back to a checkpoint by its number, or to an entry; with a message, the model is told that it was further already.

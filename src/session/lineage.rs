@@ -80,7 +80,7 @@ impl View<'_> {
     }
 
     /// Looks at each of the files that lead here, the last one first, and returns where the first one begins.
-    fn climb(
+    pub(crate) fn climb(
         &self,
         each: &mut dyn FnMut(&Self) -> Result<(), SessionError>,
     ) -> Result<Begins, SessionError> {
@@ -205,7 +205,7 @@ impl View<'_> {
     /// Returns how many entries end within this many bytes of the generation's file, or `None` if the file is shorter.
     ///
     /// The entries behind that place are looked at: going back leaves fewer of them than it keeps.
-    fn entries_within(&self, bytes: u64) -> Result<Option<u64>, StoreError> {
+    pub(crate) fn entries_within(&self, bytes: u64) -> Result<Option<u64>, StoreError> {
         let runs = self.every_run()?;
         if runs.last().is_none_or(|run| run.bytes + (run.tail.len() as u64) < bytes) {
             return Ok(None);
@@ -228,5 +228,16 @@ impl View<'_> {
             }
         }
         Ok(Some(run.start + left))
+    }
+
+    /// Returns where in the generation's file this many entries end.
+    pub(crate) fn end_of(&self, entries: u64) -> Result<u64, StoreError> {
+        let runs = self.every_run()?;
+        let Some(run) = runs.iter().find(|run| run.end() >= entries) else { return Ok(0) };
+        let kept = entries.saturating_sub(run.start);
+        let lengths = self.lengths(run.first.plus(kept)..run.first.plus(run.count))?;
+        let gaps = run.gaps.iter(run.start, run.count).skip(usize::try_from(kept).unwrap_or(0));
+        let behind: u64 = gaps.map(|gap| gap.len() as u64).chain(lengths).sum();
+        Ok(run.bytes.saturating_sub(behind))
     }
 }

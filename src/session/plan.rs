@@ -141,7 +141,11 @@ pub(crate) fn take_back(state: &State, operation: &Operation) -> (Steps, Vec<Str
     let text = |text: &Option<Text>| text.as_ref().map(Text::to_text);
     let current = facts.current.as_ref().filter(|step| state.current == text(&step.to));
     steps.current = current.and_then(|step| text(&step.from));
-    let live = facts.live.as_ref().filter(|step| step.to == state.live);
+    // A file that the operation began for the agent stays its own: the goal takes the agent elsewhere.
+    let is_begun = |step: &Step<FileNumber>| {
+        facts.files.iter().any(|file| Some(file.n) == step.to) && step.from.is_some()
+    };
+    let live = facts.live.as_ref().filter(|step| step.to == state.live && !is_begun(step));
     steps.live = live.map(|step| Step { from: step.to, to: step.from });
     let hidden = facts.hidden.as_ref().filter(|step| step.to.is_some() == state.hidden);
     steps.hidden = hidden.map(|step| step.from.is_some());

@@ -99,6 +99,11 @@ impl<'a> View<'a> {
         Self { last, ..Self::over(store, Some(session.key), session.format, position) }
     }
 
+    /// Returns the position from which the session is seen.
+    pub(crate) fn position(&self) -> Position {
+        self.position
+    }
+
     /// Makes a view of a session that the store may not have.
     pub(crate) fn over(
         store: &'a dyn Store,

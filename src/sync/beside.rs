@@ -86,10 +86,20 @@ pub(crate) fn base(format: &dyn Format, path: &Path) -> Option<Base> {
 pub(crate) fn successor(format: &dyn Format, path: &Path) -> Option<PathBuf> {
     let own = name(format, path)?;
     let is_later = |name: &FileName| name.session == own.session && *name > own;
-    let shelves = format.shelves(&real(path));
-    let look = |shelf: &Shelf| look(format, shelf, Some(&own.begun), &is_later);
-    let found = shelves.iter().flat_map(look);
+    let found = since(format, path, &own.begun, &is_later).into_iter();
     found.max_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, path)| path)
+}
+
+/// Returns the files that are meant on the shelves of a file, but for those of folders whose names say that all their
+/// files were begun before a time.
+pub(crate) fn since(
+    format: &dyn Format,
+    path: &Path,
+    begun: &str,
+    is_meant: &dyn Fn(&FileName) -> bool,
+) -> Vec<(FileName, PathBuf)> {
+    let shelves = format.shelves(&real(path));
+    shelves.iter().flat_map(|shelf| look(format, shelf, Some(begun), is_meant)).collect()
 }
 
 fn real(file: &Path) -> PathBuf {

@@ -30,6 +30,7 @@ use crate::{
         judge::{Judgement, Known, Looked, Seen, Verdict, Whose, judge},
         listing,
         live_file::{self, LiveFile, expected, length_of, live_file},
+        segment,
     },
 };
 
@@ -46,8 +47,10 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
         }
         return Ok(notices);
     };
+    notices.extend(segment::finish(archive, session, &live, &tip)?);
     if live.attached && is_gone(&live.path) {
-        return Ok(vec![attached::record_loss(archive, session, &live, &tip)?]);
+        notices.push(attached::record_loss(archive, session, &live, &tip)?);
+        return Ok(notices);
     }
     // A file that may not be written is not read either: nothing of it is taken in, and no change is made without it.
     let target = archive.writable_file(&session.name, &live)?;
@@ -55,6 +58,7 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
     if live.attached {
         notices.extend(attached::agree(archive, session, &live, &target, &tip)?);
         listing::sweep(session.format, &session.name, &target)?;
+        segment::sweep(session.format, &session.name.id, &target)?;
     } else {
         notices.extend(agree(archive, session, &live, &target, &tip)?);
     }

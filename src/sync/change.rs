@@ -146,7 +146,8 @@ impl<'a> Change<'a> {
         if let Some(branch) = steps.current {
             self.set_current(&branch);
         }
-        if let Some(live) = steps.live {
+        // A file that the goal began is the live one.
+        if let Some(live) = steps.live.filter(|_| self.facts.live.is_none()) {
             self.set_live(live.to);
         }
         if let Some(hidden) = steps.hidden {
@@ -515,12 +516,15 @@ impl<'a> Change<'a> {
     /// Forgets every line that was read, and the generations that were begun, as if nothing had been tried.
     pub(crate) fn forget(&mut self) {
         self.bulk.entries.clear();
+        self.bulk.origins.clear();
+        self.facts.files.clear();
         self.facts.generations.clear();
         self.bulk.checkpoints.clear();
         self.lines.clear();
         self.deriver = Deriver::default();
         self.fresh_ids.clear();
         self.bytes = 0;
+        self.is_replay = false;
     }
 
     /// Ends a growth: its runs become facts.

@@ -7,10 +7,13 @@
 //! Invariant: bytes written here are in the store or safe under a temporary name before, so that a step cut
 //! short can be carried out later; the live file comes last, so that it tells whether the others were written.
 
-use std::{io, path::PathBuf};
+use std::{
+    io::{self, ErrorKind},
+    path::PathBuf,
+};
 
 use crate::{
-    live::{Fresh, WritableFile},
+    live::{Fresh, Index, WritableFile},
     model::Timestamp,
 };
 
@@ -28,6 +31,13 @@ pub(crate) enum Step {
         end: u64,
     },
     Create,
+    /// Another file of the agent's begins, and the agent's index names it in the place of the old one.
+    Begin {
+        fresh: Option<Box<Fresh>>,
+        index: Option<Index>,
+        session: String,
+        from: PathBuf,
+    },
     /// A successor takes its place.
     Exchange {
         attached: bool,
@@ -50,9 +60,9 @@ impl Follow {
     /// Returns the agent's own file of the session, if it is written.
     pub(crate) fn attached(&self) -> Option<&WritableFile> {
         self.0.iter().find_map(|(target, step)| match step {
-            Step::Append { attached: true, .. } | Step::Exchange { attached: true, .. } => {
-                Some(target)
-            }
+            Step::Append { attached: true, .. }
+            | Step::Exchange { attached: true, .. }
+            | Step::Begin { .. } => Some(target),
             _ => None,
         })
     }
@@ -60,13 +70,23 @@ impl Follow {
     /// Makes the successors safe before the operation is, so that a committed intent can always be carried out.
     pub(crate) fn prepare(&mut self, at: Timestamp) -> Result<(), (PathBuf, io::Error)> {
         for (target, step) in &mut self.0 {
-            if let Step::Exchange { fresh, .. } = step
+            if let Step::Exchange { fresh, .. } | Step::Begin { fresh, .. } = step
                 && let Some(fresh) = fresh.take()
             {
                 fresh.finish(at).map_err(|error| (target.path().to_owned(), error))?;
             }
         }
         Ok(())
+    }
+
+    /// Deletes successors that will not be put in their places; what cannot be deleted now is later.
+    pub(crate) fn abandon(&self) {
+        for (target, step) in &self.0 {
+            if let Step::Exchange { fresh: Some(_), .. } | Step::Begin { fresh: Some(_), .. } = step
+            {
+                let _later = target.sweep();
+            }
+        }
     }
 
     /// Carries the steps out and returns whether no other program wrote to the files meanwhile.
@@ -79,6 +99,15 @@ impl Follow {
                 Step::Append { bytes, end, .. } => target.append(&bytes, end, at),
                 Step::Create => target.create(at).map(|()| true),
                 Step::Exchange { aside, .. } => target.exchange(&aside).map(|()| true),
+                Step::Begin { index, session, from, .. } => target
+                    .install_new()
+                    .and_then(
+                        |done| if done { Ok(()) } else { Err(ErrorKind::AlreadyExists.into()) },
+                    )
+                    .and_then(|()| match index {
+                        Some(index) => index.exchange(&session, &from, target.path()),
+                        None => Ok(true),
+                    }),
             };
             is_alone &= done.map_err(|error| (target.path().to_owned(), error))?;
         }

@@ -11,6 +11,7 @@ use std::{
 use memchr::memchr_iter;
 
 use crate::{
+    live::is_same,
     model::{
         Command, EntryNumber, FileNumber, GenerationNumber, OperationNumber, PlaceNumber, Position,
         Run, Running, State, Timestamp,
@@ -27,7 +28,7 @@ use crate::{
         look::{Looking, Trouble},
         moved::was_moved,
         scan::{Ahead, Lines},
-        sources,
+        segment, sources,
     },
     wire::{FileName, Graph, jsonl::Tail},
 };
@@ -435,8 +436,22 @@ impl Intake<'_> {
             && sources::rotation(path, format).is_none()
     }
 
-    /// Returns whether the agent has begun a later file of the session than its live file.
+    /// Returns the file of the session that the agent's own index names.
+    fn named(&self) -> Option<FileNumber> {
+        let (format, session) = (self.change.before.format, &self.change.before.name.id);
+        // One file is the one that is read, whatever an index says.
+        let mut paths = self.states.files.values().filter(|_| self.states.files.len() > 1);
+        let path = paths.find(|path| self.is_agents(path))?;
+        let named = segment::named(format, session, path)?;
+        self.states.files.iter().find(|(_, path)| is_same(path, &named)).map(|(n, _)| *n)
+    }
+
+    /// Returns whether the agent reads another file of the session than its live file: the one that its index names, or else
+    /// one that was begun later.
     fn is_left(&self, live: FileNumber) -> bool {
+        if let Some(named) = self.named() {
+            return named != live;
+        }
         let name = |path: &Path| beside::name(self.change.before.format, path);
         let live = self.states.files.get(&live).and_then(|live| name(live));
         let Some(live) = live else { return false };
@@ -482,10 +497,11 @@ impl Intake<'_> {
         Ok(heads)
     }
 
-    /// Returns the file that `main` follows, and its newest state: never a rotated one; the one that was begun last if
-    /// names say so, the one with the newest record, then the longer, then the one with the greater running hash.
+    /// Returns the file that `main` follows, and its newest state: never a rotated one; the one that the agent's index names,
+    /// the one that was begun last if names say so, the one with the newest record, then the longer, then the one with the
+    /// greater running hash.
     fn newest(&self) -> Result<Option<(FileNumber, Position)>, SyncError> {
-        let mut states = Vec::new();
+        let (named, mut states) = (self.named(), Vec::new());
         for (&file, path) in &self.states.files {
             let (generation, entries, length, running) = match self.ends.get(&file) {
                 Some(end) => (end.generation, end.entries, end.length, end.running),
@@ -499,7 +515,8 @@ impl Intake<'_> {
             let is_live = sources::rotation(path, self.change.before.format).is_none();
             let begun = beside::name(self.change.before.format, path);
             let position = Position { generation, head: None, horizon: entries };
-            let rank = (is_live, begun, self.is_attached(file, position)?);
+            let is_named = named == Some(file);
+            let rank = (is_live, is_named, begun, self.is_attached(file, position)?);
             states.push((rank, length, running, file, position));
         }
         let only = states.len() == 1;

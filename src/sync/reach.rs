@@ -14,16 +14,20 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use crate::{
-    json::Raw,
     model::{
-        Block, EntryId, EntryNumber, Gaps, GenerationNumber, Kind, PlaceNumber, Position, Role,
-        Run, Running,
+        EntryId, EntryNumber, Gaps, GenerationNumber, Kind, PlaceNumber, Position, Run, Running,
     },
     session::{Growth, View, content},
     sync::{
-        SyncError, Workspace, change::Change, goal::Goal, live_file::LiveFile, setting::line_start,
+        SyncError, Workspace,
+        change::Change,
+        goal::Goal,
+        live_file::LiveFile,
+        resume::{Context, Note, reads},
+        segment,
+        setting::line_start,
     },
-    wire::{Back, Draft, Format, Graph, Setting},
+    wire::{Back, Draft, Graph, Setting},
 };
 
 /// Where a change has brought the live file.
@@ -41,13 +45,6 @@ pub(crate) struct Reached {
     pub(crate) aside: Option<PathBuf>,
     /// The agent's own file, if it was written.
     pub(crate) written: Option<PathBuf>,
-}
-
-/// A note that is said where the live file is brought.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Note<'a> {
-    pub(crate) words: &'a str,
-    pub(crate) workspace: &'a Workspace,
 }
 
 /// The live file is brought to a position, and a note may be said there.
@@ -79,6 +76,9 @@ fn reach(
     };
     let wanted = Context::of(change, &change.look(target), target)?;
     let rotates = change.before.format.traits().is_rotatable;
+    if let Some(reached) = segment(change, &live, target, note, &wanted)? {
+        return Ok(reached);
+    }
     if !(change.before.archive.manner.rotate && rotates)
         && let Some(reached) = append(change, &live, target, note, &wanted)?
     {
@@ -121,68 +121,29 @@ fn succeed(
     reached.ok_or(SyncError::Nothing("go back to"))
 }
 
-/// The context that an agent would send at a position.
-struct Context {
-    position: Position,
-    entries: Vec<EntryNumber>,
-    /// The id that each line has by itself.
-    lines: Vec<EntryId>,
-}
-
-impl Context {
-    fn of(change: &Change<'_>, view: &View<'_>, position: Position) -> Result<Self, SyncError> {
-        let entries = match position.head {
-            Some(head) => {
-                let path = change.before.format.path(view, head, usize::MAX)?.entries;
-                change.before.format.context(view, &path)?
-            }
-            None => Vec::new(),
-        };
-        Ok(Self { position, lines: view.alone(&entries)?, entries })
-    }
-}
-
-/// Returns the messages of entries, whatever their records look like.
-fn says(
-    format: &dyn Format,
-    view: &View<'_>,
-    entries: &[EntryNumber],
-) -> Result<Vec<(Role, Vec<Block>)>, SyncError> {
-    let mut said = Vec::new();
-    for &entry in entries {
-        let line = view.line(entry)?;
-        let messages = Raw::object(&line).map(|record| format.messages(record)).unwrap_or_default();
-        said.extend(messages.into_iter().map(|message| (message.role, message.blocks)));
-    }
-    Ok(said)
-}
-
-/// Returns where an agent stands that resumes a growth, if it reads the context that is wanted, and a note behind it.
-fn reads(
-    change: &Change<'_>,
-    growth: &Growth,
-    wanted: &Context,
+/// Goes on in another file of the session, if the agent does so.
+fn segment(
+    change: &mut Change<'_>,
+    live: &LiveFile,
+    target: Position,
     note: Option<Note<'_>>,
-) -> Result<Option<Position>, SyncError> {
-    let head = change.head(growth)?;
-    let position = Position { generation: growth.generation, head, horizon: growth.entries };
-    let view = change.ahead(position, growth);
-    let mut found = Context::of(change, &view, position)?;
-    if let Some(note) = note {
-        found.lines.pop();
-        let last = found.entries.pop();
-        let said = says(change.before.format, &view, &last.into_iter().collect::<Vec<_>>())?;
-        let is_note =
-            |block: &Block| matches!(block, Block::Text(text) if text.contains(note.words));
-        if !said.iter().any(|(_, blocks)| blocks.iter().any(is_note)) {
-            return Ok(None);
-        }
+    wanted: &Context,
+) -> Result<Option<Reached>, SyncError> {
+    let home = change.before.format.home(&live.path);
+    let Some(from) = change.position().filter(|_| home.is_some()) else { return Ok(None) };
+    let path = change.path(target)?;
+    // The way to where the agent stands is to go on in its file.
+    if change.path(from)? == path {
+        return Ok(None);
     }
-    if found.lines == wanted.lines {
-        return Ok(Some(position));
-    }
-    let there = says(change.before.format, &change.look(wanted.position), &wanted.entries)?;
-    Ok((says(change.before.format, &view, &found.entries)? == there).then_some(position))
+    let setting = setting(change, None, note)?;
+    let back =
+        Back { from: from.head, to: target.head, path: &path, note: note.map(|note| note.words) };
+    let begun = segment::begin(change, live, &back, (wanted, note), &setting)?;
+    let Some((position, file)) = begun else { return Ok(None) };
+    let dropped = left(change, from, &path)?;
+    let written = Some(file);
+    Ok(Some(Reached { position, entry: None, has_note: false, dropped, aside: None, written }))
 }
 
 /// Appends the lines that take the agent to a position, if its format can say them: a way there, or else the whole context

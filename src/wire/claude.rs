@@ -42,7 +42,7 @@ use crate::{
     json::Raw,
     model::{EntryNumber, Kind, Message, Record, Tie},
     wire::{
-        Answers, Back, Cleanup, Draft, Earlier, Envelope, Failure, Folder, Graph, Identify,
+        Answers, Back, Cleanup, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, Identify,
         Interface, Invalid, Layout, Nearby, Path, Paths, Read, Setting, Telling, Titled, Told,
         Traits, Walk, Write,
         compaction::{Compaction, Lines},
@@ -133,6 +133,8 @@ impl Identify for Claude {
         ties::copied(record, other)
     }
 }
+
+impl Files for Claude {}
 
 impl Layout for Claude {}
 

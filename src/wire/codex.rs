@@ -50,8 +50,11 @@ mod back;
 mod files;
 mod hint;
 mod read;
+mod segment;
 mod walk;
 mod write;
+
+use std::path::{Path as FilePath, PathBuf};
 
 use hint::{BASE, MODEL, OPENS, WINDOW, hint};
 use read::{
@@ -65,9 +68,9 @@ use crate::{
         Block, EntryNumber, Kind, Message, PlaceNumber, Record, Role, Tie, TieKind, put_varint,
     },
     wire::{
-        Answers, Back, Base, Draft, Earlier, Envelope, Failure, FileName, Folder, Framed, Graph,
-        How, Identify, Interface, Invalid, Layout, Link, Nearby, Path, Paths, Read, Setting, Shelf,
-        Telling, Told, Traits, Walk, Write,
+        Answers, Back, Base, Draft, Earlier, Envelope, Failure, FileName, Files, Folder, Framed,
+        Graph, How, Identify, Interface, Invalid, Layout, Link, Nearby, Onward, Path, Paths, Read,
+        Segment, Setting, Shelf, Telling, Told, Traits, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{moment, string, text},
     },
@@ -182,10 +185,6 @@ impl Layout for Codex {
         hint(record).0 & OPENS != 0
     }
 
-    fn base(&self, record: Raw<'_>) -> Option<Base> {
-        files::base(meta(record)?)
-    }
-
     fn unresumed(&self, first: Option<&Record>) -> Option<&'static str> {
         files::unresumed(hint(first?))
     }
@@ -197,13 +196,27 @@ impl Layout for Codex {
     fn titled(&self, line: Raw<'_>) -> Option<[String; 2]> {
         Some([text(line, "id")?, text(line, "thread_name")?])
     }
+}
+
+impl Files for Codex {
+    fn base(&self, record: Raw<'_>) -> Option<Base> {
+        files::base(meta(record)?)
+    }
 
     fn file_name(&self, name: &str) -> Option<FileName> {
         files::name(name)
     }
 
-    fn shelves(&self, file: &std::path::Path) -> Vec<Shelf> {
+    fn shelves(&self, file: &FilePath) -> Vec<Shelf> {
         files::shelves(file)
+    }
+
+    fn next_file(&self, file: &FilePath, name: &FileName) -> Option<PathBuf> {
+        files::next(file, name)
+    }
+
+    fn home(&self, file: &FilePath) -> Option<PathBuf> {
+        files::home(file).map(FilePath::to_owned)
     }
 }
 
@@ -355,6 +368,10 @@ impl Write for Codex {
         setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
         back::lines(graph, back, setting)
+    }
+
+    fn segment(&self, onward: &Onward<'_>, setting: &Setting) -> Result<Option<Segment>, Failure> {
+        segment::lines(onward, setting)
     }
 
     fn compaction(

@@ -33,8 +33,8 @@ use crate::{
         TieKind, Usage,
     },
     wire::{
-        Answer, Answers, Departure, Draft, Envelope, Failure, Folder, Graph, Identify, Invalid,
-        Layout, Link, Path, Piece, Read, Setting, Telling, Told, Traits, Walk, Write,
+        Answer, Answers, Departure, Draft, Envelope, Failure, Files, Folder, Graph, Identify,
+        Invalid, Layout, Link, Path, Piece, Read, Setting, Telling, Told, Traits, Walk, Write,
         answers::parts,
         compaction::{Compaction, Lines, Said},
         fields::{line, other, shown, string, text},
@@ -165,6 +165,8 @@ impl Identify for Kimi {
         Ok(Vec::new())
     }
 }
+
+impl Files for Kimi {}
 
 impl Layout for Kimi {
     fn rotation(&self, name: &str) -> Option<u64> {

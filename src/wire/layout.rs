@@ -10,8 +10,8 @@
 //!             file 2  |meta {goes on from file 1, up to 812}|q3|a3|
 //! ```
 //!
-//! A span lies in one file of several. [`Layout::base`] reads from which place of which file another one goes on,
-//! [`Layout::shelves`] tells where the others lie, and [`Layout::file_name`] which of them the agent reads.
+//! A span lies in one file of several. [`Files::base`] reads from which place of which file another one goes on,
+//! [`Files::shelves`] tells where the others lie, and [`Files::file_name`] which of them the agent reads.
 //!
 //! ```text
 //! compressed  |28 b5 2f fd ..  ..|                  a rollout of Codex, put away: built
@@ -104,13 +104,16 @@ pub trait Layout {
         false
     }
 
-    /// Returns, of the first record of a file, where the history begins if that is another file.
-    fn base(&self, _record: Raw<'_>) -> Option<Base> {
-        None
-    }
-
     /// Returns why the agent does not resume a file whose first record is this one, if it does not.
     fn unresumed(&self, _first: Option<&Record>) -> Option<&'static str> {
+        None
+    }
+}
+
+/// Knows the files of a session whose agent goes on in another one, and which of them it reads.
+pub trait Files {
+    /// Returns, of the first record of a file, where the history begins if that is another file.
+    fn base(&self, _record: Raw<'_>) -> Option<Base> {
         None
     }
 
@@ -122,6 +125,17 @@ pub trait Layout {
     /// Returns the folders in which other files of the session of a file may lie.
     fn shelves(&self, _file: &Path) -> Vec<Shelf> {
         Vec::new()
+    }
+
+    /// Returns where another file of a session belongs whose file lies where its agent reads it, if the agent goes on in
+    /// files.
+    fn next_file(&self, _file: &Path, _name: &FileName) -> Option<PathBuf> {
+        None
+    }
+
+    /// Returns the folder in which the agent keeps its own index of sessions, which names the file of each.
+    fn home(&self, _file: &Path) -> Option<PathBuf> {
+        None
     }
 }
 

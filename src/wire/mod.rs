@@ -1,8 +1,9 @@
-//! Formats: the only way in and out. Five traits and one constant for each format, a file or a folder each.
+//! Formats: the only way in and out. Six traits and one constant for each format, a file or a folder each.
 //!
 //! ```text
 //! Identify  which format a record or a file is of, and which session it holds
-//! Layout    which files hold a session, how they are named, and where one goes on from another
+//! Layout    which files hold a session, how they are named and listed
+//! Files     the files of a session whose agent goes on in another one, and where that goes on from
 //! Read      one record: an Envelope (what paths need) and Messages (what it says)
 //! Walk      a session: the head at which its agent resumes, the path to it, what of that it sends
 //! Write     new records, and the lines that take the agent elsewhere
@@ -44,10 +45,10 @@ pub use formats::{FORMATS, by_name, detect, is_secret};
 pub use graph::{Before, Failure, Graph};
 pub use identify::{Identify, TIED};
 pub use kimi::Kimi;
-pub use layout::{Base, FileName, Layout, Shelf};
+pub use layout::{Base, FileName, Files, Layout, Shelf};
 pub use native::Native;
 pub use pi::Pi;
 pub use read::{Envelope, Link, Read, Telling, Titled, Told};
 pub use traits::{Cleanup, Folder, Interface, Lock, Nearby, Traits};
 pub use walk::{Departure, Path, Paths, Repair, Walk, added};
-pub use write::{Back, Draft, Framed, Invalid, Setting, Speaker, Write};
+pub use write::{Back, Draft, Framed, Held, Invalid, Onward, Segment, Setting, Speaker, Write};

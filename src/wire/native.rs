@@ -20,8 +20,8 @@ use crate::{
     json::{self, Raw},
     model::{Block, EntryNumber, Kind, Message, NameTag, Parent, Role, Stop, Thinking, Timestamp},
     wire::{
-        Answer, Answers, Draft, Envelope, Failure, Folder, Graph, Identify, Invalid, Layout, Link,
-        Path, Piece, Read, Repair, Setting, Traits, Walk, Write,
+        Answer, Answers, Draft, Envelope, Failure, Files, Folder, Graph, Identify, Invalid, Layout,
+        Link, Path, Piece, Read, Repair, Setting, Traits, Walk, Write,
         answers::{parts, strings},
         anthropic,
         compaction::{Compaction, Lines},
@@ -78,6 +78,8 @@ impl Identify for Native {
         text(record, "cwd")
     }
 }
+
+impl Files for Native {}
 
 impl Layout for Native {}
 

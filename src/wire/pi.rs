@@ -25,8 +25,8 @@ use crate::{
     json::Raw,
     model::{EntryNumber, LineId, Message, Record, Tie, TieKind},
     wire::{
-        Answers, Back, Draft, Earlier, Envelope, Failure, Folder, Graph, Identify, Invalid, Layout,
-        Lock, Nearby, Path, Read, Setting, Traits, Walk, Write,
+        Answers, Back, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, Identify, Invalid,
+        Layout, Lock, Nearby, Path, Read, Setting, Traits, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{line, text},
     },
@@ -108,6 +108,8 @@ impl Identify for Pi {
         Ok(ties)
     }
 }
+
+impl Files for Pi {}
 
 impl Layout for Pi {
     fn opens_file(&self, record: &Record) -> bool {

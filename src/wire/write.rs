@@ -1,7 +1,7 @@
 //! Writing: new records as the agent itself would write them, and the lines that take it elsewhere.
 
 use crate::{
-    model::{EntryNumber, Message, Record, Timestamp},
+    model::{EntryNumber, Message, PlaceNumber, Record, Timestamp},
     wire::{
         Failure, Graph,
         compaction::{Compaction, Lines},
@@ -51,6 +51,16 @@ pub trait Write {
         _back: &Back<'_>,
         _setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
+        Ok(None)
+    }
+
+    /// Writes another file of the session, which goes on behind the end of a path, where a note is said; None where the
+    /// agent does not go on in files.
+    fn segment(
+        &self,
+        _onward: &Onward<'_>,
+        _setting: &Setting,
+    ) -> Result<Option<Segment>, Failure> {
         Ok(None)
     }
 
@@ -156,6 +166,40 @@ pub struct Back<'a> {
     pub path: &'a [EntryNumber],
     /// The note that it is to be told.
     pub note: Option<&'a str>,
+}
+
+/// A way on in another file of the session.
+pub struct Onward<'a> {
+    /// The files that lead to the path's end, the last one as a graph.
+    pub graph: &'a dyn Graph,
+    /// The way.
+    pub back: &'a Back<'a>,
+    /// The record that opens the session's live file.
+    pub opening: &'a [u8],
+    /// The files that lead there, the first one first.
+    pub files: &'a [Held],
+    /// Returns where in a file, told by its number in that list, the records before a place end.
+    pub offset: &'a dyn Fn(usize, PlaceNumber) -> Result<u64, Failure>,
+}
+
+/// A file that goes on from others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// The record that opens it.
+    pub opening: Vec<u8>,
+    /// The records behind that.
+    pub lines: Vec<Vec<u8>>,
+    /// The entries that the first of them say again, in order.
+    pub again: Vec<EntryNumber>,
+}
+
+/// A file from which another one may go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Its id.
+    pub id: String,
+    /// Before which place: its beginning is there, and its agent knows it.
+    pub held: PlaceNumber,
 }
 
 /// Why a record cannot be written.

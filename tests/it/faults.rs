@@ -32,9 +32,11 @@ use undertext::{
 };
 
 use crate::{
+    codex::live,
     compact::asked,
     fixture::{self, Seeded, workspace},
     power::{Image, Names, below},
+    rollout::{Rollout, index, indexed},
     vfs::{Countdown, Event, Failure, Faults, keep_synced},
 };
 
@@ -166,7 +168,7 @@ impl Verb {
                     "kimi" => b"{\"role\":\"user\",\"content\":\"It grew.\"}\n",
                     _ => b"{\"type\":\"no record of anyone's\"}\n",
                 };
-                let file = place.live(&archive, &session);
+                let file = live(&archive, &session);
                 io::Write::write_all(&mut File::options().append(true).open(file).unwrap(), line)
                     .unwrap();
             }
@@ -214,6 +216,8 @@ impl Verb {
 
 /// A home with a store and an agent's file.
 struct Place {
+    /// The session's format, or "threads" for one of Codex's in its own folders, where it goes on in files.
+    kind: &'static str,
     format: &'static str,
     home: PathBuf,
     /// The agent's file; none if the store has it.
@@ -226,8 +230,9 @@ const FOLDER_HASH: &str = "2ca1f4ebdc59348ffdc31d97a51a98d5";
 
 impl Place {
     /// Makes a session of a few turns, with a long result of a tool.
-    fn begin(format: &'static str, home: &Path) -> Self {
+    fn begin(kind: &'static str, home: &Path) -> Self {
         let home = home.canonicalize().unwrap();
+        let format = if kind == "threads" { "codex" } else { kind };
         let id = "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40";
         let (example, name) = match format {
             "claude" => ("claude-garden.jsonl", format!("agent/{id}.jsonl")),
@@ -247,15 +252,28 @@ impl Place {
         if format == "pi" {
             fs::copy(examples.join("claude-garden.jsonl"), home.join("other.jsonl")).unwrap();
         }
-        let file = (format != "native").then(|| home.join(name));
-        let place = Self { format, home, file };
+        let file = (format != "native").then(|| match kind {
+            "threads" => {
+                home.join("agent/.codex/sessions/2026/08/02").join(&name["agent/".len()..])
+            }
+            _ => home.join(name),
+        });
+        let place = Self { kind, format, home, file };
         let mut archive = fixture::open(&place.store(), 1);
         archive.set_manner(place.listing());
         let session = match &place.file {
             None => fixture::session(&mut archive),
             Some(file) => {
                 fs::create_dir_all(file.parent().unwrap()).unwrap();
-                fs::copy(examples.join(example), file).unwrap();
+                if kind == "threads" {
+                    let mut thread = Rollout::first("019fc000-4d1e-7a30-8b52-6f0e9d8c7b6a");
+                    thread.turn("one");
+                    thread.turn("two");
+                    index(&place.home.join("agent/.codex"), file, thread.end().1);
+                    fs::write(file, thread.bytes).unwrap();
+                } else {
+                    fs::copy(examples.join(example), file).unwrap();
+                }
                 ops::take_up(&mut archive, file).unwrap().0
             }
         };
@@ -303,10 +321,6 @@ impl Place {
     fn is_listed(&self) -> bool {
         let list = fs::read_to_string(self.home.join("agent/kimi.json")).unwrap_or_default();
         list.contains(FOLDER)
-    }
-
-    fn live(&self, archive: &Archive, session: &Session) -> PathBuf {
-        self.file.clone().unwrap_or_else(|| fixture::live(archive, session))
     }
 }
 
@@ -514,6 +528,12 @@ fn agree(place: &Place, archive: &Archive, session: &Session) -> Result<(), Stri
     let state = archive.store().state(session.key).unwrap();
     let live = state.live.and_then(|live| archive.path_of(state.file(live)?));
     let Some(file) = live else { return Ok(()) };
+    if place.kind == "threads" && session.format.name() == "codex" {
+        let indexed = indexed(&place.home.join("agent/.codex"), &session.name.id);
+        if indexed != file {
+            return Err(format!("Codex reads {}, not {}", indexed.display(), file.display()));
+        }
+    }
     let found = fs::read(&file).map_err(|error| format!("the live file: {error}"))?;
     let expected = fixture::exported(archive, session, None);
     if found != expected {
@@ -592,6 +612,11 @@ fn a_change_of_a_claude_code_session_is_whole_or_not_there_whichever_step_fails(
 #[test]
 fn a_change_of_a_codex_session_is_whole_or_not_there_whichever_step_fails() {
     println!("{}", break_each("codex"));
+}
+
+#[test]
+fn a_change_of_a_codex_thread_that_goes_on_in_files_is_whole_or_not_there_whichever_step_fails() {
+    println!("{}", break_each("threads"));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use undertext::{
 };
 
 use crate::{
-    codex::{import, peeked, sent},
+    codex::{import, live, peeked, sent},
     env::TestEnv,
     fixture::{Seeded, damage},
     rollout::{CHILD, Home, Rollout, SECOND, THIRD, THREAD},
@@ -170,7 +170,8 @@ fn what_is_done_to_a_fork_covers_its_parents_history() {
     let nowhere = Workspace::default();
     let agrees = |archive: &Archive, expected: &str| {
         assert_eq!(sent(archive, &session), expected);
-        assert_eq!(peeked(&child), (expected.to_owned(), None), "what the file says alone");
+        let live = live(archive, &session);
+        assert_eq!(peeked(&live), (expected.to_owned(), None), "what the file says alone");
     };
     ops::clear(&mut archive, &session).unwrap();
     agrees(&archive, "rules");

@@ -17,8 +17,8 @@ use undertext::{
     ops::{self, Ambient, Archive, Bound, Compacting, Notice, OpsError, Session},
     store::{Access, SessionFilter, StoreError},
     wire::{
-        Answers, Draft, Envelope, Failure, Graph, Identify, Invalid, Layout, Native, Path as Steps,
-        Read, Setting, Traits, Walk, Write,
+        Answers, Draft, Envelope, Failure, Files, Graph, Identify, Invalid, Layout, Native,
+        Path as Steps, Read, Setting, Traits, Walk, Write,
         compaction::{Compaction, Lines},
     },
 };
@@ -212,6 +212,8 @@ impl Identify for Deaf {
         Native.folder(record)
     }
 }
+
+impl Files for Deaf {}
 
 impl Layout for Deaf {}
 

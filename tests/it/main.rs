@@ -44,6 +44,7 @@ mod recovery;
 mod resume;
 mod rollout;
 mod round_trip;
+mod segments;
 mod store;
 mod syncs;
 mod tasks;

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 pub(crate) const THREAD: &str = "019f0000-0000-7000-8000-00000000000a";
@@ -127,6 +128,29 @@ impl Home {
 pub(crate) fn write(path: &Path, bytes: &[u8]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
+}
+
+/// Makes the index of a Codex: the file that it reads for a thread, and up to which byte it has listed that.
+pub(crate) fn index(codex: &Path, file: &Path, listed: u64) {
+    fs::create_dir_all(codex.join("thread-writer-locks")).unwrap();
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let ids = &name["rollout-2026-08-01T10-00-00-".len()..name.len() - ".jsonl".len()];
+    let (thread, own) = ids.split_once('_').unwrap_or((ids, ids));
+    let state = Connection::open(codex.join("state_5.sqlite")).unwrap();
+    state.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE IF NOT EXISTS threads (id TEXT PRIMARY KEY, rollout_path TEXT NOT NULL, title TEXT)").unwrap();
+    let row = (thread, file.to_str().unwrap());
+    state.execute("REPLACE INTO threads VALUES (?1, ?2, 'its title')", row).unwrap();
+    let list = Connection::open(codex.join("thread_history_1.sqlite")).unwrap();
+    list.execute_batch("CREATE TABLE IF NOT EXISTS thread_history_projection_state (thread_id TEXT PRIMARY KEY, next_rollout_byte_offset INTEGER NOT NULL)").unwrap();
+    list.execute("REPLACE INTO thread_history_projection_state VALUES (?1, ?2)", (own, listed))
+        .unwrap();
+}
+
+/// Returns the file that the index of a Codex names for a thread.
+pub(crate) fn indexed(codex: &Path, thread: &str) -> PathBuf {
+    let state = Connection::open(codex.join("state_5.sqlite")).unwrap();
+    let path = "SELECT rollout_path FROM threads WHERE id = ?1";
+    PathBuf::from(state.query_row(path, [thread], |row| row.get::<_, String>(0)).unwrap())
 }
 
 pub(crate) fn later(file: &str) -> String {

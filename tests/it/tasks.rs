@@ -12,30 +12,40 @@ use undertext::{
 };
 
 use crate::{
-    codex::{peeked, sent},
+    codex::{live, peeked, sent},
     fixture::damage,
     rollout::{Home, Rollout, THREAD},
 };
 
-/// A session of a thread, whose file is its live file.
+/// A session of a thread that its agent reads.
 struct Played {
     _home: Home,
     archive: Archive,
     session: Session,
-    file: PathBuf,
     /// What was sent before each change that is not undone.
     before: Vec<String>,
 }
 
 impl Played {
-    fn new(rollout: &Rollout) -> Self {
+    /// Begins in the folders of Codex, where a thread goes on in files, or in another one.
+    fn new(rollout: &Rollout, in_codex: bool) -> Self {
         let home = Home::new();
         let file = home.write(10, THREAD, rollout);
+        let mut folder = home.codex();
+        if !in_codex {
+            folder = home.codex().with_file_name("copies");
+            fs::create_dir(&folder).unwrap();
+            fs::rename(&file, folder.join(file.file_name().unwrap())).unwrap();
+        }
         let mut archive = crate::fixture::open(&home.0.path().join("store"), 5);
-        let folder = [home.codex()];
-        ops::import(&mut archive, &folder, &folder, &mut |_| ()).unwrap();
+        let folders = std::slice::from_ref(&folder);
+        ops::import(&mut archive, folders, folders, &mut |_| ()).unwrap();
         let session = archive.every().unwrap().remove(0);
-        Self { _home: home, archive, session, file, before: Vec::new() }
+        Self { _home: home, archive, session, before: Vec::new() }
+    }
+
+    fn file(&self) -> PathBuf {
+        live(&self.archive, &self.session)
     }
 
     fn sent(&self) -> String {
@@ -76,7 +86,7 @@ impl Played {
             assert!(step == "truncate" || self.sent() != before, "{step}: {before}");
             self.before.push(before);
         }
-        assert_eq!(peeked(&self.file), (self.sent(), None), "{step}");
+        assert_eq!(peeked(&self.file()), (self.sent(), None), "{step}");
         assert_eq!(damage(&self.archive), [""; 0]);
     }
 }
@@ -97,7 +107,7 @@ fn thread(turns: usize, has_ordinals: bool) -> Rollout {
 
 #[test]
 fn what_a_file_says_by_itself_is_shown_after_every_change() {
-    for has_ordinals in [true, false] {
+    for (has_ordinals, in_codex) in [(true, true), (true, false), (false, true)] {
         for turns in [1, 3] {
             for steps in [
                 &["append", "undo"][..],
@@ -108,7 +118,7 @@ fn what_a_file_says_by_itself_is_shown_after_every_change() {
                 &["append", "undo", "compact", "undo", "append", "undo"],
                 &["append", "compact", "clear", "undo", "undo", "undo"],
             ] {
-                let mut played = Played::new(&thread(turns, has_ordinals));
+                let mut played = Played::new(&thread(turns, has_ordinals), in_codex);
                 for step in steps {
                     played.play(step);
                 }
@@ -125,10 +135,12 @@ fn a_history_in_the_middle_of_the_last_turn_stays_when_a_later_message_is_taken_
     let history = json!([{ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "sum" }] }]);
     rollout.line("compacted", json!({ "message": "", "replacement_history": history }));
     rollout.item("assistant", "to two");
-    let mut played = Played::new(&rollout);
-    assert_eq!(played.sent(), "sum | to two");
-    for step in ["append", "undo", "append", "0", "undo", "undo"] {
-        played.play(step);
+    for in_codex in [true, false] {
+        let mut played = Played::new(&rollout, in_codex);
+        assert_eq!(played.sent(), "sum | to two");
+        for step in ["append", "undo", "append", "0", "undo", "undo"] {
+            played.play(step);
+        }
     }
 }
 
@@ -146,13 +158,13 @@ fn a_firm_history_is_never_rolled_back() {
         rollout.line("compacted", compacted);
         rollout.event(json!({ "type": "task_complete", "turn_id": "c" }));
         rollout.turn("three");
-        let mut played = Played::new(&rollout);
+        let mut played = Played::new(&rollout, true);
         assert_eq!(played.sent(), "one | two | sum | three | to three");
         let begin = rollout.bytes.len();
         for step in ["1", "undo", "0", "undo", "2", "undo"] {
             played.play(step);
         }
-        let written = fs::read_to_string(&played.file).unwrap().split_off(begin);
+        let written = fs::read_to_string(played.file()).unwrap().split_off(begin);
         let first: Value = serde_json::from_str(written.lines().next().unwrap()).unwrap();
         let is_rolled_back = first["payload"]["type"] == "thread_rolled_back";
         // Codex reads nothing before a firm one.
@@ -162,12 +174,12 @@ fn a_firm_history_is_never_rolled_back() {
 
 #[test]
 fn what_stands_before_the_first_turn_stays() {
-    let mut played = Played::new(&thread(3, true));
+    let mut played = Played::new(&thread(3, true), true);
     played.play("clear");
     assert_eq!(played.sent(), "rules");
-    let written = fs::read(&played.file).unwrap();
+    let written = fs::read(played.file()).unwrap();
     let again = ops::clear(&mut played.archive, &played.session).unwrap();
-    assert_eq!((again.operation, fs::read(&played.file).unwrap()), (None, written));
+    assert_eq!((again.operation, fs::read(played.file()).unwrap()), (None, written));
 }
 
 #[test]
@@ -176,15 +188,15 @@ fn a_message_stands_in_a_task_and_is_said_to_codex_lists() {
         (true, ["item_completed UserMessage", "item_completed AgentMessage"]),
         (false, ["user_message", "agent_message"]),
     ] {
-        let mut played = Played::new(&thread(1, has_ordinals));
-        let begin = fs::read(&played.file).unwrap().len();
+        let mut played = Played::new(&thread(1, has_ordinals), true);
+        let begin = fs::read(played.file()).unwrap().len();
         let say = |speaker, words: &str| Draft::Message(speaker, words.into());
         let drafts =
             [say(Speaker::User, "q"), say(Speaker::Assistant, "a"), say(Speaker::User, "r")];
         let (archive, session) = (&mut played.archive, &played.session);
         let appended = ops::append(archive, session, &Workspace::default(), &drafts).unwrap();
         assert_eq!((appended.entries.len(), appended.checkpoints.len()), (3, 2));
-        let more = fs::read_to_string(&played.file).unwrap().split_off(begin);
+        let more = fs::read_to_string(played.file()).unwrap().split_off(begin);
         let lines: Vec<Value> =
             more.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -201,7 +213,7 @@ fn a_message_stands_in_a_task_and_is_said_to_codex_lists() {
         assert_eq!(kinds, [start, q, asked, a, answered, end, start, q, asked, end]);
         let ids: Vec<String> = lines.iter().map(|line| word(&line["payload"]["turn_id"])).collect();
         assert!(ids[0] == ids[5] && ids[6] == ids[9] && ids[0] != ids[6], "{ids:?}");
-        assert_eq!(peeked(&played.file).0, played.sent());
+        assert_eq!(peeked(&played.file()).0, played.sent());
     }
 }
 
@@ -226,7 +238,7 @@ fn what_codex_does_not_resume_is_changed_in_the_store_only() {
     let said = [item("user", "one"), item("assistant", "to one"), item("user", "two")].concat();
     let old = Rollout { bytes: format!("{head}\n{said}"), next: 0, has_ordinals: false };
     for rollout in [sub_agent, odd, old] {
-        let mut played = Played::new(&rollout);
+        let mut played = Played::new(&rollout, true);
         let (archive, session) = (&mut played.archive, &played.session);
         assert_eq!(ops::status(archive, session).unwrap().live, None);
         let back = ops::revert(archive, session, &Workspace::default(), "1", None).unwrap();
@@ -235,6 +247,6 @@ fn what_codex_does_not_resume_is_changed_in_the_store_only() {
         assert_eq!(sent(archive, session), "one | to one");
         let attached = ops::attach(archive, session, None).unwrap();
         assert!(!attached.attached && attached.operation.is_none(), "{attached:?}");
-        assert_eq!(fs::read_to_string(&played.file).unwrap(), rollout.bytes);
+        assert_eq!(fs::read_to_string(played.file()).unwrap(), rollout.bytes);
     }
 }

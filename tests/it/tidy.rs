@@ -40,7 +40,7 @@ const CRATES: [(&str, &[&str]); 9] = [
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
     ("regex", &["cli"]),
-    ("rusqlite", &["store/sqlite"]),
+    ("rusqlite", &["live/index", "store/sqlite"]),
     ("terminal_size", &["cli"]),
     ("tiktoken", &["context/tokens"]),
     ("ureq", &["provider"]),

@@ -4,7 +4,7 @@ use std::{os::unix::ffi::OsStrExt, path::PathBuf};
 
 use super::Change;
 use crate::{
-    live::Fresh,
+    live::{Fresh, WritableFile},
     model::{GenerationNumber, Rotation},
     sync::{SyncError, follow::Step, live_file::LiveFile},
 };
@@ -14,6 +14,11 @@ impl Change<'_> {
     pub(crate) fn create_live(&mut self, live: &LiveFile) -> Result<(), SyncError> {
         self.follow = (self.before.writable_file(live)?, Step::Create).into();
         Ok(())
+    }
+
+    /// Has the commit begin another file of the agent's, which becomes the live one.
+    pub(crate) fn begin_live(&mut self, target: WritableFile, step: Step) {
+        self.follow = (target, step).into();
     }
 
     /// Has the commit append bytes to the live file.

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     json::Raw,
-    live,
+    live::{self, Lock, WritableFile},
     model::{
         Card, Command, EntryNumber, GenerationNumber, Move, NameTag, Operation, Place, Position,
         Record, Run, Tagged, Text, Tie,
@@ -22,11 +22,11 @@ use crate::{
     },
     store::{Commit, SessionKey, StoreError},
     sync::{
-        Notice, Outcome, SyncError, beside,
+        Notice, Outcome, SyncError,
         change::{Change, Writing},
         file,
         follow::Step,
-        listing,
+        listing, segment,
     },
     wire::{TIED, Titled},
 };
@@ -55,12 +55,8 @@ impl Change<'_> {
         }
         let mut follow = std::mem::take(&mut self.follow);
         let attached = follow.attached().cloned();
+        let lock = self.refuse_to_write(attached.as_ref()).inspect_err(|_| follow.abandon())?;
         if let Some(target) = &attached {
-            if let Some(by) = beside::successor(self.before.format, target.path()) {
-                return Err(SyncError::Left { path: target.path().to_owned(), by });
-            }
-            self.refuse_if_not_resumed(target.path())?;
-            self.refuse_if_loaded(target.path())?;
             let before = &self.before;
             if let Some((list, step)) =
                 listing::list_folder(before.archive, before.format, &before.name, target)?
@@ -96,6 +92,7 @@ impl Change<'_> {
         let is_alone = follow
             .carry_out(self.before.at)
             .map_err(|(path, source)| SyncError::Behind { operation: n, path, source })?;
+        drop(lock);
         if let Some(target) = attached.filter(|_| is_alone) {
             file::saw(self.before.archive, &target)?;
         }
@@ -116,6 +113,21 @@ impl Change<'_> {
                 Ok(key)
             }
         }
+    }
+
+    /// Refuses to write an agent's file where the agent would not see it, and else keeps the session from being loaded while
+    /// the answer lives.
+    fn refuse_to_write(&self, target: Option<&WritableFile>) -> Result<Option<Lock>, SyncError> {
+        let Some(target) = target else { return Ok(None) };
+        let before = &self.before;
+        // Where another file begins, the agent has the old one.
+        let read = before.attached().map_or_else(|| target.path().to_owned(), |live| live.path);
+        if let Some(by) = segment::successor(before.format, &before.name.id, &read) {
+            return Err(SyncError::Left { path: read, by });
+        }
+        self.refuse_if_not_resumed(&read)?;
+        self.refuse_if_loaded(&read)?;
+        segment::agents_lock(before.archive, before.format, &before.name.id, &read)
     }
 
     /// Refuses a record that stands for the whole conversation, where a part of the conversation cannot be read.

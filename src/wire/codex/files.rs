@@ -9,7 +9,7 @@
 //!
 //! Invariant: nothing here looks whether anything is there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::hint::OPENS;
 use crate::{
@@ -95,6 +95,15 @@ pub(super) fn home(file: &Path) -> Option<&Path> {
         SHELVES.iter().any(|shelf| folder.file_name().is_some_and(|name| name == *shelf))
     };
     file.ancestors().skip(1).take(DAY + 1).find(is_shelf).and_then(Path::parent)
+}
+
+/// Returns where another file of a thread belongs: in the folder of its day, on the first shelf.
+pub(super) fn next(file: &Path, name: &FileName) -> Option<PathBuf> {
+    let FileName { begun, id, session } = name;
+    let shelf = home(file)?.join(SHELVES.first()?);
+    let day = begun.split('T').next()?.split('-');
+    let folder = day.fold(shelf, |folder, part| folder.join(part));
+    Some(folder.join(format!("rollout-{begun}-{session}_{id}.jsonl")))
 }
 
 #[cfg(test)]

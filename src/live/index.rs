@@ -1,0 +1,169 @@
+//! An agent's own index of its sessions, which names the file that it reads for each: Codex keeps one, as databases.
+//!
+//! ```text
+//! state_5.sqlite            threads {id, rollout_path}                      the file of each thread
+//! thread_history_1.sqlite   thread_history_projection_state                 how far its list of turns has read each file
+//!                             {thread_id, next_rollout_byte_offset}
+//! thread-writer-locks/      <thread>.lock                                   locked while a process has the thread loaded
+//!                           .coordination.lock                              locked while one of the others is taken
+//! ```
+//!
+//! Invariant: nothing but the file of one thread is ever changed, and only from the file that the caller knows.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
+
+use crate::disk::{self, Disk, Links};
+
+/// How long another program is waited for that writes to the index.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The folder of the locks.
+const LOCKS: &str = "thread-writer-locks";
+
+/// The index in a folder of an agent.
+#[derive(Clone, Debug)]
+pub struct Index {
+    folder: PathBuf,
+}
+
+/// Keeps a session from being loaded by its agent, until it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+    path: PathBuf,
+    disk: Arc<dyn Disk>,
+}
+
+impl Index {
+    /// Takes the index in a folder, whether there is one or not.
+    pub fn of(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Returns the file that the agent reads for a session; `None` if the index does not have the session.
+    pub fn file(&self, session: &str) -> io::Result<Option<PathBuf>> {
+        let Some(index) = self.open("state_", OpenFlags::SQLITE_OPEN_READ_ONLY)? else {
+            return Ok(None);
+        };
+        Ok(path_of(&index, session)?.map(PathBuf::from))
+    }
+
+    /// Returns up to which byte the agent's list of turns has read a file of this id.
+    pub fn listed(&self, file: &str) -> io::Result<u64> {
+        let Some(list) = self.open("thread_history_", OpenFlags::SQLITE_OPEN_READ_ONLY)? else {
+            return Ok(0);
+        };
+        let read = list.query_row(
+            "SELECT next_rollout_byte_offset FROM thread_history_projection_state WHERE thread_id = ?1",
+            [file],
+            |row| row.get(0),
+        );
+        Ok(read.optional().map_err(io::Error::other)?.unwrap_or(0))
+    }
+
+    /// Names another file for a session, if the index still names the one that the caller knows; returns whether it names the
+    /// other one now, or does not have the session.
+    pub fn exchange(&self, session: &str, from: &Path, to: &Path) -> io::Result<bool> {
+        let Some(index) = self.open("state_", OpenFlags::SQLITE_OPEN_READ_WRITE)? else {
+            return Ok(true);
+        };
+        let Some(held) = path_of(&index, session)? else { return Ok(true) };
+        if is_same(Path::new(&held), to) {
+            return Ok(true);
+        }
+        if !is_same(Path::new(&held), from) {
+            return Ok(false);
+        }
+        let named = self.named(Path::new(&held), to);
+        let changed = index.execute(
+            "UPDATE threads SET rollout_path = ?1 WHERE id = ?2 AND rollout_path = ?3",
+            (named.to_string_lossy(), session, &held),
+        );
+        Ok(changed.map_err(io::Error::other)? == 1)
+    }
+
+    /// Locks a session as the agent does while it has it loaded, if it ever had one loaded here; answers the lock's path if a
+    /// process has this one loaded now.
+    pub fn lock(
+        &self,
+        disk: &Arc<dyn Disk>,
+        session: &str,
+    ) -> io::Result<Result<Option<Lock>, PathBuf>> {
+        let folder = self.folder.join(LOCKS);
+        let is_plain = session.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        if !is_plain || !fs::symlink_metadata(&folder).is_ok_and(|folder| folder.is_dir()) {
+            return Ok(Ok(None));
+        }
+        let _others = disk.lock(&coordination(&folder), true)?;
+        let path = folder.join(format!("{session}.lock"));
+        Ok(match disk.lock(&path, false)? {
+            Some(file) => Ok(Some(Lock { file, path, disk: Arc::clone(disk) })),
+            None => Err(path),
+        })
+    }
+
+    /// Returns the name of a file as the index would spell it, which names another one of the same folder so.
+    fn named(&self, like: &Path, file: &Path) -> PathBuf {
+        let Ok(below) = file.strip_prefix(&self.folder) else { return file.to_owned() };
+        let same = like.ancestors().find(|above| is_same(above, &self.folder));
+        same.map_or_else(|| file.to_owned(), |folder| folder.join(below))
+    }
+
+    /// Opens the newest database of a name, if there is one.
+    fn open(&self, name: &str, access: OpenFlags) -> io::Result<Option<Connection>> {
+        let version = |file: &str| -> Option<u64> {
+            file.strip_prefix(name)?.strip_suffix(".sqlite")?.parse().ok()
+        };
+        let Ok(files) = fs::read_dir(&self.folder) else { return Ok(None) };
+        let names = files.flatten().filter_map(|file| file.file_name().into_string().ok());
+        let newest = names.filter_map(|name| Some((version(&name)?, name))).max();
+        let Some((_, name)) = newest else { return Ok(None) };
+        let path = self.folder.join(name);
+        drop(disk::open(&path, Links::Refuse)?);
+        let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open = || -> rusqlite::Result<Connection> {
+            let opened = Connection::open_with_flags(&path, flags)?;
+            opened.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+            opened.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+            opened.busy_timeout(PATIENCE)?;
+            Ok(opened)
+        };
+        open().map(Some).map_err(io::Error::other)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // The agent deletes its lock too; who waits for it waits for the others' lock first.
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        if let Ok(Some(_others)) = self.disk.lock(&coordination(folder), false) {
+            let _ = fs::remove_file(&self.path);
+        }
+        let _ = self.file.unlock();
+    }
+}
+
+fn coordination(folder: &Path) -> PathBuf {
+    folder.join(".coordination.lock")
+}
+
+fn path_of(index: &Connection, session: &str) -> io::Result<Option<String>> {
+    let found =
+        index.query_row("SELECT rollout_path FROM threads WHERE id = ?1", [session], |row| {
+            row.get(0)
+        });
+    found.optional().map_err(io::Error::other)
+}
+
+/// Returns whether two paths lead to the same place.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    one == other || real(one).is_some_and(|one| Some(one) == real(other))
+}

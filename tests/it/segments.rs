@@ -1,0 +1,287 @@
+//! Codex goes on in files: a change that takes its thread elsewhere begins another file and tells Codex's own index, as
+//! Codex does itself. Nothing that lies there is changed, and what each file must say was seen with Codex 0.169.0: what its
+//! resume sends, and what its screens list.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::{Value, json};
+use undertext::ops::{self, Archive, Manner, OpsError, Session, SyncError, Workspace};
+
+use crate::{
+    codex::{import, live, peeked, sent},
+    fixture::damage,
+    rollout::{Home, Rollout, SECOND, THREAD, index, indexed, later},
+};
+
+const OF_TWO: &str = "rules | one | to one | two | to two";
+
+/// A thread in Codex's folders, which Codex has listed up to some byte, or has no index at all.
+struct Followed {
+    home: Home,
+    file: PathBuf,
+    archive: Archive,
+    session: Session,
+}
+
+impl Followed {
+    fn new(rollout: &Rollout, listed: Option<u64>) -> Self {
+        let home = Home::new();
+        let file = home.write(10, THREAD, rollout);
+        if let Some(listed) = listed {
+            index(&home.codex(), &file, listed);
+        }
+        let mut archive = crate::fixture::open(&home.0.path().join("store"), 5);
+        import(&mut archive, &[home.codex()]);
+        let session = archive.every().unwrap().remove(0);
+        Self { home, file, archive, session }
+    }
+
+    fn revert(&mut self, checkpoint: &str, note: Option<&str>) -> Result<(), OpsError> {
+        let nowhere = Workspace::default();
+        ops::revert(&mut self.archive, &self.session, &nowhere, checkpoint, note).map(|_| ())
+    }
+
+    fn undo(&mut self) {
+        ops::undo(&mut self.archive, &self.session, None).unwrap();
+    }
+
+    fn live(&self) -> PathBuf {
+        live(&self.archive, &self.session)
+    }
+
+    fn lines(&self) -> Vec<Value> {
+        let lines = fs::read_to_string(self.live()).unwrap();
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Returns from where the live file goes on: the number of the first record that is left out, and its offset.
+    fn base(&self) -> Option<(u64, u64)> {
+        let base = &self.lines()[0]["payload"]["history_base"];
+        let number = |key: &str| base[key].as_u64();
+        number("end_ordinal_exclusive").zip(number("end_byte_offset"))
+    }
+
+    /// Returns the kinds of the records behind the first one.
+    fn kinds(&self) -> Vec<String> {
+        let lines = self.lines().into_iter().skip(1);
+        let kind = |line: Value| match line["type"].as_str().unwrap() {
+            "event_msg" | "response_item" => {
+                let payload = &line["payload"];
+                payload["role"].as_str().or(payload["type"].as_str()).unwrap().to_owned()
+            }
+            kind => kind.to_owned(),
+        };
+        lines.map(kind).collect()
+    }
+
+    /// The session, its file, and Codex's index say one thing.
+    fn agrees(&self, expected: &str) {
+        assert_eq!(sent(&self.archive, &self.session), expected);
+        assert_eq!(peeked(&self.live()), (expected.to_owned(), None), "what the file says alone");
+        if self.home.codex().join("state_5.sqlite").exists() {
+            assert_eq!(indexed(&self.home.codex(), THREAD), self.live(), "what Codex reads");
+        }
+        assert_eq!(damage(&self.archive), [""; 0]);
+    }
+}
+
+fn thread(turns: &[&str]) -> Rollout {
+    let mut rollout = Rollout::first(THREAD);
+    for turn in turns {
+        rollout.turn(turn);
+    }
+    rollout
+}
+
+#[test]
+fn a_thread_goes_back_in_a_file_that_goes_on_from_the_old_one() {
+    let two = thread(&["one", "two"]).end();
+    let rollout = thread(&["one", "two", "three"]);
+    let mut followed = Followed::new(&rollout, Some(rollout.end().1));
+    let before = fs::read(&followed.file).unwrap();
+    followed.revert("2", Some("it was the pump")).unwrap();
+    let said = sent(&followed.archive, &followed.session);
+    assert!(said.starts_with(&format!("{OF_TWO} | <note-from-later>")), "{said}");
+    followed.agrees(&said);
+    assert_eq!(followed.base(), Some(two));
+    assert_eq!(followed.kinds(), ["task_started", "user", "item_completed", "task_complete"]);
+    // Back at the old end nothing is left out of the old file, and the note is said again, which Codex has not listed.
+    followed.undo();
+    followed.agrees(&format!("{OF_TWO} | three | to three"));
+    assert_eq!((followed.base(), followed.kinds()), (Some(rollout.end()), vec![]));
+    ops::redo(&mut followed.archive, &followed.session).unwrap();
+    followed.agrees(&said);
+    assert_eq!(followed.base(), Some(two));
+    assert_eq!(followed.kinds(), ["task_started", "user", "item_completed", "task_complete"]);
+    let ordinals: Vec<u64> =
+        followed.lines().iter().map(|line| line["ordinal"].as_u64().unwrap()).collect();
+    assert!(ordinals.iter().copied().eq(two.0..two.0 + 5), "{ordinals:?}");
+    assert_eq!(fs::read(&followed.file).unwrap(), before);
+    // What Codex adds is taken in, and a later change goes on from what it has listed since.
+    let live = followed.live();
+    let mut more =
+        Rollout { bytes: fs::read_to_string(&live).unwrap(), next: two.0 + 5, has_ordinals: true };
+    more.turn("four");
+    fs::write(&live, &more.bytes).unwrap();
+    index(&followed.home.codex(), &live, more.end().1);
+    followed.revert("0", None).unwrap();
+    followed.agrees("rules");
+    followed.undo();
+    followed.agrees(&format!("{said} | four | to four"));
+    assert_eq!(followed.base(), Some(more.end()));
+}
+
+#[test]
+fn nothing_of_a_turn_that_is_left_is_in_the_base() {
+    let rollout = thread(&["one", "two"]);
+    let mut followed = Followed::new(&rollout, Some(rollout.end().1));
+    // The rules stand behind the first record here, so that they are in the base; a task that a base left open would be
+    // listed as a turn.
+    ops::clear(&mut followed.archive, &followed.session).unwrap();
+    followed.agrees("rules");
+    assert_eq!((followed.base().unwrap().0, followed.kinds()), (2, vec![]));
+
+    // As Codex writes them, they stand in the first task.
+    let mut rollout = Rollout { bytes: String::new(), next: 0, has_ordinals: true };
+    rollout.meta(THREAD, &json!({}));
+    rollout.event(json!({ "type": "task_started", "turn_id": "t" }));
+    rollout.item("developer", "rules");
+    rollout.line("turn_context", json!({ "cwd": "/w" }));
+    rollout.item("user", "one");
+    rollout.item("assistant", "to one");
+    rollout.event(json!({ "type": "task_complete", "turn_id": "t" }));
+    let mut followed = Followed::new(&rollout, Some(rollout.end().1));
+    followed.revert("0", None).unwrap();
+    followed.agrees("rules");
+    assert_eq!(
+        (followed.base().unwrap().0, followed.kinds()),
+        (1, vec!["developer".to_owned(), "turn_context".to_owned()])
+    );
+    followed.undo();
+    followed.agrees("rules | one | to one");
+    assert_eq!((followed.base(), followed.kinds()), (Some(rollout.end()), vec![]));
+}
+
+#[test]
+fn what_codex_has_not_listed_is_said_again() {
+    let one = thread(&["one"]).end();
+    let rollout = thread(&["one", "two", "three"]);
+    for (listed, base) in [(None, None), (Some(0), None), (Some(one.1 + 5), Some(one))] {
+        let mut followed = Followed::new(&rollout, listed);
+        followed.revert("2", None).unwrap();
+        followed.agrees(OF_TWO);
+        assert_eq!(followed.base(), base, "{listed:?}");
+        let turns = followed.kinds().iter().filter(|kind| *kind == "user").count();
+        assert_eq!(turns, if base.is_some() { 1 } else { 2 });
+        followed.undo();
+        followed.agrees(&format!("{OF_TWO} | three | to three"));
+        // What is said again is no turn of its own.
+        let checkpoints = ops::checkpoints(followed.archive.store(), &followed.session).unwrap();
+        assert_eq!(checkpoints.len(), 3);
+    }
+}
+
+#[test]
+fn a_rollback_in_the_file_is_left_out() {
+    let mut rollout = thread(&["one", "two"]);
+    let one = thread(&["one"]).end();
+    rollout.event(json!({ "type": "thread_rolled_back", "num_turns": 1 }));
+    rollout.turn("three");
+    rollout.turn("four");
+    let mut followed = Followed::new(&rollout, Some(rollout.end().1));
+    followed.revert("3", None).unwrap();
+    followed.agrees("rules | one | to one | three | to three");
+    assert_eq!(followed.base(), Some(one));
+    assert!(!followed.kinds().contains(&"thread_rolled_back".to_owned()));
+}
+
+#[test]
+fn a_base_that_is_not_as_the_session_holds_it_is_not_gone_on_from() {
+    let rollout = thread(&["one", "two", "three"]);
+    let mut followed = Followed::new(&rollout, Some(rollout.end().1));
+    followed.revert("2", None).unwrap();
+    fs::remove_file(&followed.file).unwrap();
+    followed.revert("1", None).unwrap();
+    assert_eq!(
+        (sent(&followed.archive, &followed.session).as_str(), followed.base()),
+        ("rules | one | to one", None)
+    );
+    followed.agrees("rules | one | to one");
+}
+
+#[test]
+fn a_file_outside_of_codexs_folders_is_appended_to() {
+    let rollout = thread(&["one", "two"]);
+    let home = Home::new();
+    let file = home.codex().with_file_name(format!("rollout-2026-08-01T10-00-00-{THREAD}.jsonl"));
+    fs::write(&file, &rollout.bytes).unwrap();
+    let mut archive = crate::fixture::open(&home.0.path().join("store"), 5);
+    let session = ops::take_up(&mut archive, &file).unwrap().0;
+    ops::revert(&mut archive, &session, &Workspace::default(), "1", None).unwrap();
+    assert_eq!(live(&archive, &session), file);
+    assert!(fs::read_to_string(&file).unwrap().contains("thread_rolled_back"));
+}
+
+#[test]
+fn an_index_that_cannot_be_read_leaves_the_old_way() {
+    let rollout = thread(&["one", "two"]);
+    let mut followed = Followed::new(&rollout, None);
+    fs::write(followed.home.codex().join("state_5.sqlite"), "no database").unwrap();
+    followed.revert("1", None).unwrap();
+    assert_eq!(followed.live(), followed.file);
+    assert_eq!(peeked(&followed.file).0, "rules | one | to one");
+}
+
+#[test]
+fn a_thread_that_is_loaded_is_refused_by_codexs_own_lock() {
+    let rollout = thread(&["one", "two"]);
+    let mut followed = Followed::new(&rollout, Some(rollout.end().1));
+    let lock = followed.home.codex().join(format!("thread-writer-locks/{THREAD}.lock"));
+    let held = fs::File::create(&lock).unwrap();
+    held.lock().unwrap();
+    let before = fs::read_dir(followed.file.parent().unwrap()).unwrap().count();
+    let refused = followed.revert("1", None);
+    assert!(matches!(refused, Err(OpsError::Sync(SyncError::Loaded { .. }))), "{refused:?}");
+    followed.agrees(OF_TWO);
+    assert_eq!(fs::read_dir(followed.file.parent().unwrap()).unwrap().count(), before);
+    followed.archive.set_manner(Manner { force: true, ..Manner::default() });
+    followed.revert("1", None).unwrap();
+    followed.agrees("rules | one | to one");
+    drop(held);
+    // A lock that nobody holds any more says nothing, and is taken away with the change.
+    followed.archive.set_manner(Manner::default());
+    followed.undo();
+    followed.agrees(OF_TWO);
+    assert!(!lock.exists());
+}
+
+#[test]
+fn a_session_follows_codex_to_the_file_that_its_index_names() {
+    let one = thread(&["one"]).end();
+    let rollout = thread(&["one", "two"]);
+    let mut followed = Followed::new(&rollout, Some(rollout.end().1));
+    followed.revert("1", None).unwrap();
+    let ours = followed.live();
+    // Codex goes back to the old file, though it is older by its name, and then on in one of its own.
+    index(&followed.home.codex(), &followed.file, rollout.end().1);
+    let refused = followed.revert("0", None);
+    assert!(
+        matches!(&refused, Err(OpsError::Sync(SyncError::Left { path, by })) if *path == ours && *by == followed.file),
+        "{refused:?}"
+    );
+    let mut grown = rollout.clone();
+    grown.turn("three");
+    fs::write(&followed.file, &grown.bytes).unwrap();
+    import(&mut followed.archive, &[followed.home.codex()]);
+    followed.agrees(&format!("{OF_TWO} | three | to three"));
+    assert_eq!(followed.live(), followed.file);
+    let mut own = Rollout::behind(THREAD, THREAD, one, &json!({}));
+    own.turn("five");
+    let own = followed.home.write(9, &later(SECOND), &own);
+    index(&followed.home.codex(), &own, 0);
+    import(&mut followed.archive, &[followed.home.codex()]);
+    followed.agrees("rules | one | to one | five | to five");
+    // What was left stays: by the session, as branches.
+    let branches = ops::branches(&followed.archive, &followed.session).unwrap();
+    assert!(branches.len() >= 2, "{branches:?}");
+}
