@@ -504,7 +504,7 @@ mod tests {
             ("two fields", with(&with(&sealed.record, (9, b"")), (300, b"x")), &[9, 300]),
             ("a command", command(&[99, 3, 1, 1, 5]), &[99]),
             ("a field of a command", command(&[7, 3, 40, 1, 5]), &[40]),
-            ("a kind of fact, and no other", small(&[16, 1, 1]), &[16]),
+            ("a kind of fact, and no other", small(&[99, 1, 1]), &[99]),
             ("a field of a fact, and no other", small(&[3, 3, 9, 1, 1]), &[9]),
             // The branch of a move, and the place of a file.
             ("a kind of text", small(&[3, 5, 1, 3, 3, 1, 1]), &[3]),
