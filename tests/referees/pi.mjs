@@ -8,8 +8,8 @@ import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const [folder, file, after] = process.argv.slice(2);
-// The package has had two names, and one of its files two places.
-const names = ["@mariozechner", "@earendil-works"].map((name) => join(folder, "node_modules", name));
+// The package has had two names, of which the second is the newer, and one of its files two places.
+const names = ["@earendil-works", "@mariozechner"].map((name) => join(folder, "node_modules", name));
 const load = (...paths) => {
   const found = names.flatMap((name) => paths.map((path) => join(name, `${path}.js`))).find((path) => existsSync(path));
   return import(pathToFileURL(found).href);
