@@ -42,7 +42,8 @@ def home():
 
 def run(folder, command, variables):
     """Runs a command in the project of a folder; refuses where it fails."""
-    variables = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": os.path.join(folder, "home")} | variables
+    own = {"HOME": os.path.join(folder, "home"), "PYTHONDONTWRITEBYTECODE": "1"}
+    variables = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"} | own | variables
     done = subprocess.run(
         command, cwd=os.path.join(folder, "project"), env=variables, stdin=subprocess.DEVNULL,
         capture_output=True, check=False, text=True, errors="replace",
