@@ -9,7 +9,9 @@ use undertext::{
         Shape,
         event::Event,
         history::Limits,
+        loss,
         model::{ChatModel, ChatRequest, ModelError},
+        plan::Piece,
         tokens::Counting,
         window::Windows,
     },
@@ -92,6 +94,30 @@ pub(crate) fn store(_: &Arguments) {
     });
 }
 
+/// The check of what a summary of 5,000 messages lost, where each names a path, a command, a number and a function.
+pub(crate) fn check(_: &Arguments) {
+    let message = |n: usize| {
+        let said = format!("{} see /w/src/part_{n}.rs:{n}, run_{n}() and port {n}", text(n, 900));
+        let input = format!(r#"{{"command":"cargo test --test part_{n}"}}"#);
+        let (id, name) = (format!("c{n}"), "Bash".to_owned());
+        let call = Block::Call { id, name, input, signature: None };
+        Message::new([Role::User, Role::Assistant][n % 2], vec![Block::Text(said), call])
+    };
+    let messages: Vec<Message> = (0..5_000).map(message).collect();
+    let piece = |message| Piece {
+        message,
+        tokens: 300,
+        is_kept: false,
+        is_request: message.role == Role::User,
+    };
+    let pieces: Vec<Piece<'_>> = messages.iter().map(piece).collect();
+    let pieces: Vec<&Piece<'_>> = pieces.iter().collect();
+    let summary: String = "cargo test of /w/src/part_1.rs, port 1000. ".repeat(200);
+    within("compact-check", Duration::from_millis(20), 9, || {
+        timed(|| assert_eq!(loss::check(&summary, &pieces).len(), 5))
+    });
+}
+
 /// A turn on a context of 1,000 messages with a model that answers at once.
 pub(crate) fn turn(_: &Arguments) {
     let folder = folder();
@@ -108,7 +134,8 @@ pub(crate) fn turn(_: &Arguments) {
             steps: 1,
         };
         timed(|| {
-            ops::turn(&mut archive, &session, &workspace, "Well?", &turning, &mut |_| ()).unwrap();
+            ops::turn(&mut archive, &session, &workspace, Some("Well?"), &turning, &mut |_| ())
+                .unwrap();
         })
     });
 }

@@ -62,7 +62,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 27] = [
+    let figures: [(&str, &str, Figure); 28] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -84,6 +84,7 @@ fn main() {
         ("cut", "audit", cut::audit),
         ("compact", "compact", compact::extract),
         ("compact", "compact-store", compact::store),
+        ("compact", "compact-check", compact::check),
         ("compact", "turn", compact::turn),
         ("growth", "lists", growth::lists),
         ("growth", "log", growth::log),

@@ -4,14 +4,14 @@ use std::io::Write as _;
 
 use undertext::model::Resized;
 use undertext::ops::{self, Replaced};
-use undertext::report::Omitted;
+use undertext::report::{Boundary, Omitted};
 use undertext::wire::Earlier;
 
 use super::Context;
-use super::common::counted;
-use super::env;
+use super::common::{self, counted};
 use super::error::{CommandError, Exit};
 use super::words::About;
+use super::{env, models};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::DIGITS;
@@ -24,6 +24,7 @@ use crate::render::units::DIGITS;
 #[command(after_help = "\
 Examples:
   undertext audit
+  undertext audit --boundary
   undertext audit --json session.jsonl
 
 JSON: one object an entry that was replaced, in order
@@ -39,15 +40,26 @@ one of what was left out before
 and the sum of what stands: what is neither undone nor replaced again
   {\"type\":\"total\", \"replaced\":N, \"characters\":[before, after], \"tokens\":[before, after], \"hidden\":CHARACTERS,
    \"earlier\":N}
+with --boundary one object a compaction instead, in order
+  {\"type\":\"boundary\", \"operation\":N, \"at\":TIME, \"undone\":BOOL, \"summarised\":MESSAGES, \"kept\":MESSAGES, \"model\":NAME or null,
+   \"fallback\":BOOL, \"losses\":[LOSS as compact has it]}
 and of entries that are damaged, as log has them
   {\"type\":\"damaged\", ...}")]
 pub(crate) struct Args {
+    /// List each compaction by undertext, and what its summary no longer names
+    #[arg(long)]
+    boundary: bool,
+
     #[command(flatten)]
     about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(args.about.wanted()?)?;
+    if args.boundary {
+        let boundaries = ops::audit_boundaries(&archive, &session)?;
+        return show_boundaries(context, &boundaries);
+    }
     let audit = ops::audit(&archive, &session)?;
     let total = audit.total();
     if context.answer_all(&audit.replaced)? {
@@ -90,6 +102,47 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.show(&table)?;
     }
     context.tell_damaged(&audit.damaged)
+}
+
+fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exit, CommandError> {
+    if context.answer_all(boundaries)? {
+        return Ok(Exit::Yes);
+    }
+    if boundaries.is_empty() {
+        context.say("No compaction by undertext in this session")?;
+        return Ok(Exit::Yes);
+    }
+    context.output.page()?;
+    for (nth, one) in boundaries.iter().enumerate() {
+        if nth > 0 {
+            writeln!(context.output)?;
+        }
+        let by = one.model.as_deref().unwrap_or("?");
+        let fallback = if one.fallback { ", a fallback" } else { "" };
+        let undone = if one.undone { ", undone" } else { "" };
+        context.say(&format!(
+            "Operation {}, {}: {} summarised by {by}{fallback}, {} kept{undone}",
+            one.operation,
+            env::local(one.at),
+            counted(one.summarised, "message", "messages"),
+            one.kept,
+        ))?;
+        if one.losses.is_empty() {
+            context
+                .say("  Nothing in them was there to compare, or the summary was not checked")?;
+        }
+        for loss in &one.losses {
+            context.say(&format!("  names {}", models::shares(std::slice::from_ref(loss))))?;
+            for lost in &loss.lost {
+                context.say(&format!("    lost: {}", common::first_line(lost)))?;
+            }
+            let more = loss.of.saturating_sub(loss.kept + loss.lost.len());
+            if more > 0 {
+                context.say(&format!("    and {more} more"))?;
+            }
+        }
+    }
+    Ok(Exit::Yes)
 }
 
 fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError> {

@@ -16,7 +16,8 @@ use crate::render::table::{Align, Cell, Table};
 ///
 /// Nothing is lost: the agent resumes from the summary and what is kept, all else stays readable above it, and `undo`
 /// restores it. The summary is an extract unless a provider of the settings is to write it. With nothing new since the
-/// last time, nothing is done.
+/// last time, nothing is done. Paths, commands, numbers, last requests and identifiers that a summary no longer names are kept
+/// with it, and `audit --boundary` lists them; --dry-run counts them for the extract.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,11 +34,13 @@ JSON: one object
    \"branch\":NAME, \"left\":NAME of the branch with the state before, where the file is written again, or null,
    \"summary\":ID or null, \"summarised\":MESSAGES, \"kept\":MESSAGES, \"carried\":earlier summaries in it N,
    \"pre_tokens\":N, \"post_tokens\":N, \"window\":N, \"files\":[PATH], \"model\":NAME or null, \"duration_ms\":N,
-   \"fallback\":why no model wrote it though one should have, or null, \"rotated\":PATH or null, \"written\":PATH or null}
+   \"fallback\":why no model wrote it though one should have, or null, \"losses\":[LOSS], \"rotated\":PATH or null, \"written\":PATH or null}
 and with --dry-run
   {\"type\":\"plan\", \"tokens\":N, \"window\":N, \"at\":N tokens it is due, \"left\":N until then, \"due\":BOOL,
-   \"nothing\":TEXT or null, \"summarised\":PART, \"kept\":PART, \"carried\":PART, \"system\":PART}
-PART is {\"messages\":N, \"tokens\":N}. With --events, one object an event on stderr, tagged with its \"event\".")]
+   \"nothing\":TEXT or null, \"summarised\":PART, \"kept\":PART, \"carried\":PART, \"system\":PART,
+   \"losses\":[LOSS] of the extract}
+PART is {\"messages\":N, \"tokens\":N}. LOSS is what the summary no longer names of the messages that it stands for:
+{\"kind\":\"paths\", \"commands\", \"numbers\", \"requests\" or \"identifiers\", \"of\":N, \"kept\":N, \"lost\":[TEXT]}. With --events, one object an event on stderr, tagged with its \"event\".")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -106,7 +109,7 @@ pub(crate) fn is_due(
     session: &ops::Session,
     kit: &Kit,
 ) -> Result<bool, CommandError> {
-    Ok(ops::plan_compaction(archive, session, &kit.compacting())?.near.is_due)
+    Ok(ops::nearness(archive, session, &kit.compacting())?.is_due)
 }
 
 fn show(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
@@ -130,6 +133,9 @@ fn show(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
         context.show(&table)?;
     } else if let Err(why) = plan.parts {
         context.say(&capitalise(&why.to_string()))?;
+    }
+    if !plan.losses.is_empty() {
+        context.say(&format!("The extract names {}", models::shares(&plan.losses)))?;
     }
     let (tokens, window) = (near.tokens, near.window);
     let near = models::describe_nearness(near);

@@ -79,6 +79,7 @@ fn kind_of(error: &OpsError) -> Kind {
         | E::NoFile { .. }
         | E::NoContainer { .. }
         | E::NoGeneration { .. }
+        | E::NothingAsked
         | E::Window { .. } => Kind::User,
         _ => Kind::Failed,
     }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use undertext::context::Shape;
 use undertext::context::event::Event;
 use undertext::context::history::{self, Limits};
+use undertext::context::loss::Loss;
 use undertext::context::machine;
 use undertext::context::model::{ChatModel, Summarizer};
 use undertext::context::plan::{self, Keep, Nearness};
@@ -254,6 +255,9 @@ impl Context {
         endpoint.window = provider.window;
         endpoint.limits.request = limit.unwrap_or(endpoint.limits.request);
         endpoint.limits.retries = provider.retries.unwrap_or(endpoint.limits.retries);
+        endpoint.streams = provider.stream;
+        endpoint.caches = provider.cache.unwrap_or(endpoint.caches);
+        endpoint.limit_name = unless_blank(provider.max_tokens_as.as_deref()).map(str::to_owned);
         endpoint.network = Network::of(url, &variable);
         if let Some(path) = variable("SSL_CERT_FILE") {
             endpoint.network.roots = disk::read_text(Path::new(&path), disk::TEXT).ok();
@@ -411,6 +415,12 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
         context.say(&format!("The state before is kept as branch {left}"))?;
     }
     context.say_written(done.written.as_deref(), done.rotated.as_deref())
+}
+
+/// Returns in words how much of each kind a summary names.
+pub(crate) fn shares(losses: &[Loss]) -> String {
+    let share = |loss: &Loss| format!("{} of {} {}", loss.kept, loss.of, loss.kind.as_str());
+    losses.iter().map(share).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the error of a model that failed.

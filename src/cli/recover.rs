@@ -2,9 +2,9 @@
 
 use anyhow::anyhow;
 use undertext::context::model::{Fault, ModelError};
-use undertext::context::overflow::{self, Figures, Verdict};
+use undertext::context::overflow::{self, Verdict};
 use undertext::ops;
-use undertext::report::{Fitted, Report as _};
+use undertext::report::{Fitted, Line, Report as _};
 
 use super::Context;
 use super::common::Writing;
@@ -35,6 +35,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
 
+    /// Take what it said for an overflow, though it does not read like one
+    #[arg(long, requires = "error")]
+    insist: bool,
+
     #[command(flatten)]
     summing: Summing,
 
@@ -44,50 +48,35 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let settings = context.settings()?;
-    let mut refusal = args.error.as_deref().map(refused).transpose()?;
+    let refused = args.error.as_deref().map(|said| read(said, args.insist)).transpose()?;
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(args.writing.manner(context));
     let kit = context.kit(&args.summing, &settings, &archive, &session)?;
-    let wanted = kit.compacting();
     let workspace = context.workspace();
-    let figures = refusal.as_ref().map_or(Figures::default(), |(_, figures)| *figures);
-    let mut window = 0;
-    let mut first = None;
-    let mut attempt = |found: &ops::Context| {
-        let tokens = wanted.tokens(found);
-        window = figures.limit.unwrap_or(found.window.tokens);
-        let first = *first.get_or_insert(tokens.max(1));
-        // The provider's count tells how far the count here is off.
-        let counted = figures.used.map_or(tokens, |used| {
-            let scaled = u128::from(tokens) * u128::from(used) / u128::from(first);
-            u64::try_from(scaled).unwrap_or(u64::MAX)
-        });
-        let fault = match refusal.take() {
-            Some((said, figures)) => Fault::Overflow { said, figures },
-            None if counted <= window => return Ok(()),
-            None => Fault::Overflow {
-                said: format!("{counted} tokens are more than {window}"),
-                figures: Figures { used: Some(counted), limit: Some(window) },
-            },
-        };
-        Err(ModelError { model: "the provider".to_owned(), fault })
-    };
     let mut emit = |event: &_| (kit.sink)(event);
-    let done = ops::recover(&mut archive, &session, &workspace, &wanted, &mut attempt, &mut emit)?;
-    let ops::Recovered { operations, pre_tokens, post_tokens, .. } = &done;
-    let (pre_tokens, post_tokens) = (*pre_tokens, *post_tokens);
+    let done = ops::recover(
+        &mut archive,
+        &session,
+        &workspace,
+        &kit.compacting(),
+        refused,
+        &mut |_| Ok(()),
+        &mut emit,
+    )?;
+    let ops::Recovered { ref operations, pre_tokens, post_tokens, window, .. } = done;
     let fitted = Fitted { operations, pre_tokens, post_tokens, window };
     if context.answer_change((&archive, &session), &fitted)? {
         return Ok(Exit::Yes);
     }
-    if done.operations.is_empty() {
-        let tokens = done.post_tokens;
-        context
-            .say(&format!("It fits: about {tokens} tokens of {window}, and nothing is changed"))?;
+    if operations.is_empty() {
+        let fits =
+            format!("It fits: about {post_tokens} tokens of {window}, and nothing is changed");
+        context.say(&fits)?;
     } else {
-        let (pre, post) = (done.pre_tokens, done.post_tokens);
-        context.say(&format!("About {pre} tokens are {post} now, of a window of {window}"))?;
-        let list: Vec<String> = done.operations.iter().map(ToString::to_string).collect();
+        context.say(&format!(
+            "About {pre_tokens} tokens are {post_tokens} now, of a window of {window}"
+        ))?;
+        let list: Vec<String> = operations.iter().map(ToString::to_string).collect();
         let noun = if list.len() == 1 { "operation" } else { "operations" };
         context.say(&format!("This took {noun} {}", list.join(", ")))?;
     }
@@ -95,13 +84,20 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
-/// Returns a provider's words and the figures in them, if they tell of an overflow.
-fn refused(said: &str) -> Result<(String, Figures), CommandError> {
-    match overflow::judge(None, said) {
-        Verdict::Overflow(figures) => Ok((said.to_owned(), figures)),
-        Verdict::RateLimited => Err(CommandError::user(anyhow!("that is no overflow"))
-            .hinted("the provider asks for a pause; the session fits")),
-        _ => Err(CommandError::user(anyhow!("that is no overflow"))
-            .hinted("leave --error out to go by the window alone")),
-    }
+/// Returns a provider's words as its refusal, if they tell of an overflow or the person insists that they do.
+fn read(said: &str, insists: bool) -> Result<ModelError, CommandError> {
+    let overflow = |figures| ModelError {
+        model: "the provider".to_owned(),
+        fault: Fault::Overflow { said: said.to_owned(), figures },
+    };
+    let why = match overflow::judge(None, said) {
+        Verdict::Overflow(figures) => return Ok(overflow(figures)),
+        _ if insists => return Ok(overflow(overflow::figures(said))),
+        Verdict::RateLimited(_) => "the provider asks for a pause; the session fits",
+        _ => "leave --error out to go by the window alone",
+    };
+    let insist = Line::about("recover").option("error", said).flag("insist");
+    Err(CommandError::user(anyhow!("that does not read like an overflow"))
+        .hinted(why)
+        .hinted(insist.to("to shrink it all the same")))
 }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use undertext::context::Shape;
 use undertext::context::model::Tool;
-use undertext::ops::{self, Answer, Call, Turning};
+use undertext::ops::{self, Answer, Call, OpsError, Turning};
 use undertext::provider::process::{self, Task};
 use undertext::report::{Hint, Line, Report as _};
 use undertext::settings::ProviderKind;
@@ -29,13 +29,16 @@ const TOOLS_BYTES: usize = 16 << 20;
 ///
 /// The prompt is appended, the context is prepared as `context` shows it, compacted where that is due, and made to fit
 /// where the provider refuses it. The answer is appended with its calls and what it used. With --tools a command answers
-/// the calls, until the model is done; without it they stay pending, to be answered with `append --result`.
+/// the calls, until the model is done; without it they stay pending, to be answered with `append --result`. What was said
+/// stays where the turn fails, and `turn` without a prompt goes on from it: from a prompt without an answer, from results, or,
+/// with --tools, from calls that are pending.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext turn 'Why does the build fail?'
   undertext turn --provider local --tools ./tools.py - < prompt.txt
   undertext turn 'Go on' --events -s 3f2a91c0
+  undertext turn
 
 The provider is set in config.toml, as [provider.NAME]; every key, explained: undertext context --settings.
 The command of --tools gets one JSON object on stdin and prints one:
@@ -48,9 +51,9 @@ JSON: one object
    \"window\":N, \"operations\":[N]}
 With --events, one object an event on stderr, tagged with its \"event\".")]
 pub(crate) struct Args {
-    /// The prompt, or - to read it from stdin
+    /// The prompt, or - to read it from stdin [default: none, to go on from the end of the session]
     #[arg(value_name = "PROMPT")]
-    prompt: String,
+    prompt: Option<String>,
 
     /// Ask this provider of the settings [default: turn.provider in the settings]
     #[arg(long, value_name = "NAME")]
@@ -77,11 +80,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         CommandError::user(anyhow!("no provider is named"))
             .hinted(Hint::settings("name one of the settings with --provider"))
     })?;
-    let prompt = if args.prompt == "-" {
-        String::from_utf8(env::read_stdin()?)
-            .map_err(|_| CommandError::user(anyhow!("the prompt on stdin is not UTF-8")))?
-    } else {
-        args.prompt.clone()
+    let prompt = match args.prompt.as_deref() {
+        Some("-") => Some(
+            String::from_utf8(env::read_stdin()?)
+                .map_err(|_| CommandError::user(anyhow!("the prompt on stdin is not UTF-8")))?,
+        ),
+        prompt => prompt.map(str::to_owned),
     };
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(args.writing.manner(context));
@@ -113,7 +117,21 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let workspace = context.workspace();
     let mut emit = |event: &_| (kit.sink)(event);
-    let done = ops::turn(&mut archive, &session, &workspace, &prompt, &turning, &mut emit)?;
+    let hash =
+        |archive: &ops::Archive| Ok::<_, CommandError>(archive.store().state(session.key)?.hash());
+    let before = hash(&archive)?;
+    let prompt = prompt.as_deref();
+    let done = match ops::turn(&mut archive, &session, &workspace, prompt, &turning, &mut emit) {
+        Ok(done) => done,
+        Err(error @ OpsError::Model(_)) => return Err(kept(error)),
+        Err(error) if hash(&archive)? != before => return Err(kept(error)),
+        Err(error) => return Err(error.into()),
+    };
+    if done.is_repeated {
+        context
+            .output
+            .note("The prompt stands at the end already, unanswered; it is not said twice");
+    }
     context.tell(&done.notices);
     if context.answer_change((&archive, &session), &done)? {
         return Ok(Exit::Yes);
@@ -136,6 +154,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         counted(done.steps as u64, "request", "requests")
     ));
     Ok(Exit::Yes)
+}
+
+/// Returns the error of a turn that failed behind its prompt.
+fn kept(error: OpsError) -> CommandError {
+    let go_on = Line::about("turn");
+    CommandError::from(error).hinted(go_on.to("what was said is kept; to go on from it"))
 }
 
 /// A command that answers calls.

@@ -4,15 +4,18 @@
 //!
 //! Invariant: a result is shorter than the messages that it replaces, or it is an error.
 
+use std::time::Duration;
+
 use crate::{
     context::{
         event::{Cause, Event},
         extract,
         files::Excerpt,
+        loss::{self, Loss},
         model::Summarizer,
         plan::{self, Keep, Nothing, Piece, Plan, Wish},
         prompt,
-        stages::{self, Job, SummaryError},
+        stages::{self, Flaw, Job, SummaryError},
     },
     model::{Message, Usage},
 };
@@ -63,6 +66,8 @@ pub struct Compaction {
     pub usage: Usage,
     /// Why it is the fallback, if it is.
     pub fallback: Option<String>,
+    /// What the summary no longer names of the messages that it stands for.
+    pub losses: Vec<Loss>,
 }
 
 /// Why there is no compaction.
@@ -77,12 +82,12 @@ pub enum CompactError {
     Summary(#[from] SummaryError),
 }
 
-/// Makes a compaction, with a model or by the extract. Past the time limit it fails, and the context stays.
+/// Makes a compaction, with a model or by the extract. When no time is left it fails, and the context stays.
 pub fn compact(
     task: &Task<'_>,
     by: Option<&dyn Summarizer>,
     count: &dyn Fn(&str) -> u64,
-    is_late: &dyn Fn() -> bool,
+    left: &dyn Fn() -> Duration,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Compaction, CompactError> {
     let (run, session) = (task.run, task.session.to_owned());
@@ -95,7 +100,7 @@ pub fn compact(
         tokens: task.tokens,
         window: task.window,
     });
-    let made = make(task, plan, by, count, is_late, emit);
+    let made = make(task, plan, by, count, left, emit);
     match &made {
         Ok(made) => emit(&Event::CompactionEnd {
             run,
@@ -117,7 +122,7 @@ fn make(
     plan: Plan,
     by: Option<&dyn Summarizer>,
     count: &dyn Fn(&str) -> u64,
-    is_late: &dyn Fn() -> bool,
+    left: &dyn Fn() -> Duration,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Compaction, SummaryError> {
     let Some(by) = by else { return quote(task, plan, None, count) };
@@ -131,10 +136,11 @@ fn make(
         window: task.window,
         replaced: replaced(task, &plan),
     };
-    match stages::summarize(&job, by, count, is_late, emit) {
+    match stages::summarize(&job, by, count, left, emit) {
         Ok(made) => {
             let summary = prompt::wrap(&made.text);
             Ok(Compaction {
+                losses: loss::check(&made.text, &summarised(task, &plan)),
                 post_tokens: post_tokens(task, &plan, &summary, count),
                 plan,
                 summary,
@@ -169,21 +175,23 @@ fn quote(
     failed: Option<String>,
     count: &dyn Fn(&str) -> u64,
 ) -> Result<Compaction, SummaryError> {
-    let messages: Vec<&Message> = numbered(task, &plan).map(|(_, message)| message).collect();
+    let pieces = summarised(task, &plan);
     let (earlier, replaced) = (earlier(task, &plan), replaced(task, &plan));
     let text = if let Some(error) = &failed {
-        extract::fallback(&messages, &earlier, error)
+        extract::fallback(&pieces, &earlier, error)
     } else {
         // The words around it count too.
         let most = replaced.saturating_sub(prompt::weight(&prompt::wrap(""), count) + 1);
-        extract::extract(&messages, &earlier, task.folder, most.min(task.window / 4), count)
+        extract::extract(&pieces, &earlier, task.folder, most.min(task.window / 4), count)
     };
     let summary = prompt::wrap(&text);
     let tokens = prompt::weight(&summary, count);
     if tokens >= replaced {
-        return Err(SummaryError::TooLong { model: extract::NAME.to_owned(), tokens, replaced });
+        let flaw = Flaw::TooLong { tokens, replaced };
+        return Err(SummaryError::Flawed { model: extract::NAME.to_owned(), flaw });
     }
     Ok(Compaction {
+        losses: loss::check(&text, &pieces),
         post_tokens: post_tokens(task, &plan, &summary, count),
         plan,
         summary,
@@ -193,6 +201,11 @@ fn quote(
         usage: Usage::default(),
         fallback: failed,
     })
+}
+
+/// Returns the pieces to summarise.
+fn summarised<'a>(task: &Task<'a>, plan: &Plan) -> Vec<&'a Piece<'a>> {
+    plan.summarised.iter().filter_map(|at| task.pieces.get(*at)).collect()
 }
 
 /// Returns the messages to summarise, with numbers that a reader can count: from 1, system prompts not counted.
@@ -267,19 +280,24 @@ mod tests {
         by: Option<&dyn Summarizer>,
         strict: bool,
     ) -> (Result<Compaction, CompactError>, Vec<Event>) {
-        run_until(messages, by, strict, false)
+        run_until(messages, by, strict, Duration::MAX)
     }
 
     fn run_until(
         messages: &[Message],
         by: Option<&dyn Summarizer>,
         strict: bool,
-        is_late: bool,
+        left: Duration,
     ) -> (Result<Compaction, CompactError>, Vec<Event>) {
         let tokens = |message: &Message| count(&message.text());
         let pieces: Vec<Piece<'_>> = messages
             .iter()
-            .map(|message| Piece { message, tokens: tokens(message), is_kept: false })
+            .map(|message| Piece {
+                message,
+                tokens: tokens(message),
+                is_kept: false,
+                is_request: message.role == Role::User,
+            })
             .collect();
         let task = Task {
             run: 1,
@@ -295,7 +313,7 @@ mod tests {
             strict,
         };
         let mut events = Vec::new();
-        let made = compact(&task, by, &count, &|| is_late, &mut |event| events.push(event.clone()));
+        let made = compact(&task, by, &count, &|| left, &mut |event| events.push(event.clone()));
         (made, events)
     }
 
@@ -349,7 +367,7 @@ mod tests {
             (0..5).map(|_| Message::new(Role::User, vec![Block::Text("hi".to_owned())])).collect();
         let (made, _) = run(&short, None, false);
         let error = made.unwrap_err();
-        assert!(matches!(error, CompactError::Summary(SummaryError::TooLong { .. })), "{error}");
+        assert!(matches!(error, CompactError::Summary(SummaryError::Flawed { .. })), "{error}");
         let (made, events) = run(&[], None, false);
         assert_eq!((made, events), (Err(CompactError::Nothing(Nothing::Empty)), vec![]));
     }
@@ -357,7 +375,7 @@ mod tests {
     #[test]
     fn a_compaction_that_runs_out_of_time_changes_nothing() {
         let by = Says(Ok("Too late."));
-        let (made, events) = run_until(&conversation(20), Some(&by), false, true);
+        let (made, events) = run_until(&conversation(20), Some(&by), false, Duration::ZERO);
         assert_eq!(made.unwrap_err().to_string(), "says: the summary was not done in time");
         assert!(matches!(
             events[..],

@@ -1,23 +1,35 @@
 //! The summary that needs no model: made of counts and quotes.
 //!
-//! It names the last requests, the files that the work is about, the unfinished calls, and carries on the
-//! summaries before it until there is no more room for them.
+//! It names the person's first request and the last ones, the files that the work is about and the unfinished calls. An
+//! extract before it is not quoted but carried on section by section, so that the size of the next one stays the same;
+//! another writer's summary is carried on until there is no more room for it.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use crate::{
-    context::{files, prompt},
+    context::{files, plan::Piece, prompt},
     model::{Block, Message, Role},
 };
 
 /// The name of the extract in metadata.
 pub const NAME: &str = "extract";
 
+/// The headings.
+const STATISTICS: &str = "Statistics";
+const FIRST: &str = "First request";
+const LAST: &str = "Last requests";
+const BEFORE: &str = "Requests before these";
+const FILES: &str = "Files";
+const EARLIER: &str = "Earlier";
+
 /// How many requests are quoted, and how many characters of each.
 const REQUESTS: (usize, usize) = (5, 1_000);
 
 /// The same for the fallback.
 const FALLBACK: (usize, usize) = (5, 200);
+
+/// The same for the requests before these.
+const OLDER: (usize, usize) = (10, 120);
 
 /// How many characters of the model's last words.
 const LAST_WORDS: usize = 1_500;
@@ -29,40 +41,44 @@ const N_FILES: usize = 12;
 const N_CALLS: usize = 10;
 
 /// How many characters of earlier summaries are carried on: an extract of extracts must not grow for ever.
-const EARLIER: usize = 8_000;
+const MAX_EARLIER: usize = 8_000;
 
 /// Returns a summary of messages and of the summaries before them, in at most this many tokens if that is possible.
 pub fn extract(
-    messages: &[&Message],
+    pieces: &[&Piece<'_>],
     earlier: &[String],
     folder: Option<&str>,
     most: u64,
     count: &dyn Fn(&str) -> u64,
 ) -> String {
-    let carried = carry(earlier);
+    let messages: Vec<&Message> = pieces.iter().map(|piece| piece.message).collect();
+    let before = Before::of(earlier);
+    let requests = Requests::of(pieces, &before, REQUESTS);
     let sections = [
-        Some(("Statistics", statistics(messages))),
-        section("Last requests", &requests(messages, REQUESTS)),
-        section("Last words", &last_words(messages)),
-        section("Files", &file_lines(messages, folder)),
-        section("Unfinished calls", &unfinished(messages)),
-        (!carried.is_empty()).then_some(("Earlier", carried)),
+        Some((STATISTICS, statistics(&messages, before.messages))),
+        section(FIRST, &requests.first),
+        section(LAST, &requests.last),
+        section("Last words", &last_words(&messages)),
+        section(FILES, &file_lines(&messages, folder, &before.files)),
+        section("Unfinished calls", &unfinished(&messages)),
+        section(BEFORE, &requests.older),
+        (!before.others.is_empty()).then_some((EARLIER, before.others)),
     ];
     let sections: Vec<_> = sections.into_iter().flatten().collect();
     // The last section goes first when there is no room, but for earlier summaries, which are said nowhere else:
     // they are made smaller before they go.
     let mut n = sections.len();
-    let mut share = EARLIER;
+    let mut share = MAX_EARLIER;
     loop {
         let mut out = String::new();
         for (name, text) in sections.iter().take(n) {
-            let text = if *name == "Earlier" { prompt::clip(text, share) } else { text.clone() };
+            let text = if *name == EARLIER { prompt::clip(text, share) } else { text.clone() };
             let _ = write!(out, "{}## {name}\n{text}", if out.is_empty() { "" } else { "\n\n" });
         }
         if n <= 1 || count(&out) <= most {
             return out;
         }
-        let is_earlier = sections.get(n - 1).is_some_and(|(name, _)| *name == "Earlier");
+        let is_earlier = sections.get(n - 1).is_some_and(|(name, _)| *name == EARLIER);
         if is_earlier && share > 250 {
             share /= 2;
         } else {
@@ -72,24 +88,124 @@ pub fn extract(
 }
 
 /// Returns the replacement of a summary that a model failed to write.
-pub fn fallback(messages: &[&Message], earlier: &[String], error: &str) -> String {
-    let mut out =
-        format!("No summary could be written: {}\n\n## Statistics\n", prompt::clip(error, 500));
-    out.push_str(&statistics(messages));
-    if let Some((name, text)) = section("Last requests", &requests(messages, FALLBACK)) {
+pub fn fallback(pieces: &[&Piece<'_>], earlier: &[String], error: &str) -> String {
+    let messages: Vec<&Message> = pieces.iter().map(|piece| piece.message).collect();
+    let before = Before::of(earlier);
+    let requests = Requests::of(pieces, &before, FALLBACK);
+    let mut out = format!("No summary could be written: {}", prompt::clip(error, 500));
+    let sections = [
+        Some((STATISTICS, statistics(&messages, before.messages))),
+        section(FIRST, &requests.first),
+        section(LAST, &requests.last),
+        (!before.others.is_empty()).then_some((EARLIER, before.others)),
+    ];
+    for (name, text) in sections.into_iter().flatten() {
         let _ = write!(out, "\n\n## {name}\n{text}");
     }
-    if !earlier.is_empty() {
-        let _ = write!(out, "\n\n## Earlier\n{}", carry(earlier));
-    }
     out
+}
+
+/// The earlier summaries: the sections of an extract that are carried on, and all of other writers' words.
+#[derive(Default)]
+struct Before {
+    /// How many messages they stand for, as far as that is said.
+    messages: u64,
+    first: Option<String>,
+    /// The requests, the oldest first.
+    requests: Vec<String>,
+    files: Vec<String>,
+    /// Other writers' summaries, the newest first, because the end is cut.
+    others: String,
+}
+
+impl Before {
+    fn of(earlier: &[String]) -> Self {
+        let mut before = Self::default();
+        let mut others = Vec::new();
+        for text in earlier {
+            let Some((_, sections)) = format!("\n\n{text}")
+                .split_once("\n\n## Statistics\n")
+                .map(|(b, s)| (b.to_owned(), s.to_owned()))
+            else {
+                others.insert(0, text.trim().to_owned());
+                continue;
+            };
+            let mut sections = sections.split("\n\n## ");
+            let statistics = sections.next().unwrap_or_default();
+            let numbers = ["", "stand for "].map(|words| {
+                let digits = statistics.split_once(words).map_or("", |(_, behind)| behind);
+                digits
+                    .split(|c: char| !c.is_ascii_digit())
+                    .next()
+                    .unwrap_or_default()
+                    .parse()
+                    .unwrap_or(0)
+            });
+            before.messages += numbers.iter().sum::<u64>();
+            for section in sections {
+                let Some((name, text)) = section.split_once('\n') else { continue };
+                let items =
+                    || text.split("\n- ").map(|item| item.trim_start_matches("- ").to_owned());
+                match name {
+                    FIRST => {
+                        before.first =
+                            before.first.or_else(|| Some(text.trim_start_matches("- ").to_owned()));
+                    }
+                    // The older ones stand behind the newer ones.
+                    LAST => before.requests.extend(items()),
+                    BEFORE => {
+                        before.requests =
+                            items().chain(std::mem::take(&mut before.requests)).collect();
+                    }
+                    FILES => before.files.extend(text.lines().map(str::to_owned)),
+                    EARLIER => others.insert(0, text.trim().to_owned()),
+                    _ => {}
+                }
+            }
+        }
+        before.others = prompt::clip(&others.join("\n\n"), MAX_EARLIER);
+        before
+    }
+}
+
+/// The person's own requests, as lines.
+struct Requests {
+    first: Vec<String>,
+    last: Vec<String>,
+    older: Vec<String>,
+}
+
+impl Requests {
+    fn of(pieces: &[&Piece<'_>], before: &Before, (n, most): (usize, usize)) -> Self {
+        let said = pieces.iter().filter(|piece| piece.is_request).map(|piece| piece.message.text());
+        let said: Vec<String> =
+            said.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect();
+        let line = |text: &str, most| format!("- {}", prompt::clip(text, most));
+        let newest = said.len().saturating_sub(n);
+        let (older, last) = said.split_at(newest);
+        // The first request is not said again among the others.
+        let first = before.first.clone().or_else(|| older.first().cloned());
+        let older =
+            before.requests.iter().chain(older).filter(|text| Some(*text) != first.as_ref());
+        let older: Vec<&String> = older.collect();
+        let (n_older, most_older) = OLDER;
+        let older = older.get(older.len().saturating_sub(n_older)..).unwrap_or_default();
+        let short = |text: &&String| {
+            line(&text.split_whitespace().collect::<Vec<_>>().join(" "), most_older)
+        };
+        Self {
+            first: first.iter().map(|text| line(text, most)).collect(),
+            last: last.iter().map(|text| line(text, most)).collect(),
+            older: older.iter().map(short).collect(),
+        }
+    }
 }
 
 fn section(name: &'static str, lines: &[String]) -> Option<(&'static str, String)> {
     (!lines.is_empty()).then(|| (name, lines.join("\n")))
 }
 
-fn statistics(messages: &[&Message]) -> String {
+fn statistics(messages: &[&Message], before: u64) -> String {
     let n = |role| messages.iter().filter(|message| message.role == role).count();
     let mut calls: BTreeMap<&str, usize> = BTreeMap::new();
     let mut n_failed = 0;
@@ -119,17 +235,10 @@ fn statistics(messages: &[&Message]) -> String {
         let _ =
             write!(out, " {total} tool calls, {n_failed} of them failed: {}.", named.join(", "));
     }
+    if before > 0 {
+        let _ = write!(out, " The summaries before this one stand for {before} more.");
+    }
     out
-}
-
-/// Returns the last words of the user, in order.
-fn requests(messages: &[&Message], (n, most): (usize, usize)) -> Vec<String> {
-    let said = messages.iter().rev().filter(|message| message.role == Role::User);
-    let said = said.map(|message| message.text()).filter(|text| !text.trim().is_empty());
-    let mut lines: Vec<String> =
-        said.take(n).map(|text| format!("- {}", prompt::clip(text.trim(), most))).collect();
-    lines.reverse();
-    lines
 }
 
 /// Returns the last words of the model.
@@ -139,12 +248,21 @@ fn last_words(messages: &[&Message]) -> Vec<String> {
     last.map(|text| prompt::clip(text.trim(), LAST_WORDS)).into_iter().collect()
 }
 
-fn file_lines(messages: &[&Message], folder: Option<&str>) -> Vec<String> {
+fn file_lines(messages: &[&Message], folder: Option<&str>, before: &[String]) -> Vec<String> {
     let named = files::named(messages.iter().copied(), folder, None);
     let line = |named: &files::Named| {
         format!("- {}{}", named.path, if named.is_modified { " (modified)" } else { "" })
     };
-    named.iter().take(N_FILES).map(line).collect()
+    let mut lines: Vec<String> = named.iter().map(line).collect();
+    let is_new = |line: &&String| {
+        let path = line.trim_start_matches("- ").trim_end_matches(" (modified)");
+        !named.iter().any(|named| named.path == path)
+    };
+    lines.extend(before.iter().filter(is_new).cloned());
+    // Those that were changed come first, the newest of them before those of earlier summaries.
+    lines.sort_by_key(|line| !line.ends_with(" (modified)"));
+    lines.truncate(N_FILES);
+    lines
 }
 
 /// Returns the last calls without an answer.
@@ -168,12 +286,6 @@ fn unfinished(messages: &[&Message]) -> Vec<String> {
     last.map(|(name, input)| format!("- {name} {}", prompt::clip(input, 200))).collect()
 }
 
-/// Returns earlier summaries as one text, the newest first, because the end is cut.
-fn carry(earlier: &[String]) -> String {
-    let carried = earlier.iter().rev().map(|text| text.trim()).collect::<Vec<_>>().join("\n\n");
-    prompt::clip(&carried, EARLIER)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,6 +304,22 @@ mod tests {
         Message::new(Role::Assistant, vec![call])
     }
 
+    fn pieces(messages: &[Message]) -> Vec<Piece<'_>> {
+        let piece = |message| Piece {
+            message,
+            tokens: 0,
+            is_kept: false,
+            is_request: message.role == Role::User,
+        };
+        messages.iter().map(piece).collect()
+    }
+
+    /// Returns the extract of messages of which the user's are the person's own.
+    fn extracted(messages: &[Message], earlier: &[String], most: u64) -> String {
+        let pieces = pieces(messages);
+        extract(&pieces.iter().collect::<Vec<_>>(), earlier, Some("/w"), most, &bytes)
+    }
+
     fn bytes(text: &str) -> u64 {
         text.len() as u64 / 4
     }
@@ -205,9 +333,8 @@ mod tests {
             says(Role::Assistant, "It is mended."),
             call("2", "Bash", r#"{"command":"make"}"#),
         ];
-        let messages: Vec<&Message> = messages.iter().collect();
         let earlier = ["Before, all was well.".to_owned()];
-        let text = extract(&messages, &earlier, Some("/w"), 10_000, &bytes);
+        let text = extracted(&messages, &earlier, 10_000);
         insta::assert_snapshot!(text, @r#"
         ## Statistics
         5 messages are not shown: 1 of the user, 3 of the model, 1 of tools. 2 tool calls, 1 of them failed: Bash 1, Edit 1.
@@ -227,27 +354,58 @@ mod tests {
         ## Earlier
         Before, all was well.
         "#);
-        let text = extract(&messages, &earlier, Some("/w"), 1, &bytes);
+        let text = extracted(&messages, &earlier, 1);
         assert!(text.starts_with("## Statistics") && !text.contains("## Last"), "{text}");
     }
 
     #[test]
-    fn an_extract_of_extracts_does_not_grow_for_ever() {
-        let mut earlier = String::new();
-        for n in 0..200 {
-            let messages = [says(Role::User, &format!("request {n} {}", "x".repeat(300)))];
-            let messages: Vec<&Message> = messages.iter().collect();
-            earlier = extract(&messages, &[earlier], None, u64::MAX, &bytes);
+    fn an_extract_of_extracts_does_not_grow() {
+        let round = |n: usize| -> Vec<Message> {
+            let request = |nth| says(Role::User, &format!("request {n}.{nth} {}", "x".repeat(300)));
+            let path = |nth| format!(r#"{{"file_path":"/w/{n}.{nth}.rs"}}"#);
+            (0..20).flat_map(|nth| [request(nth), call("1", "Edit", &path(nth))]).collect()
+        };
+        let first = extracted(&round(0), &[], u64::MAX);
+        let mut text = first.clone();
+        for n in 1..100 {
+            text = extracted(&round(n), &[text], u64::MAX);
+            let (most, least) = (first.len() * 11 / 10, first.len() * 9 / 10);
+            assert!((least..most).contains(&text.len()), "{n}: {} of {}", text.len(), first.len());
         }
-        assert!(earlier.chars().count() < EARLIER + 2_000, "{}", earlier.len());
-        assert!(earlier.contains("request 199") && earlier.contains("request 198"));
+        for said in [
+            "- request 0.0 x",
+            "- request 99.19 x",
+            "- request 99.5 x",
+            "stand for 3960 more",
+            "/w/99.19.rs",
+        ] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+        assert_eq!(text.matches("## ").count(), first.matches("## ").count(), "{text}");
+    }
+
+    #[test]
+    fn the_persons_own_requests_are_quoted_and_another_writers_summary_is_carried_on() {
+        let messages = [says(Role::User, "Mend it."), says(Role::User, "Base directory: a skill")];
+        let mut pieces = pieces(&messages);
+        pieces[1].is_request = false;
+        let pieces: Vec<&Piece<'_>> = pieces.iter().collect();
+        let earlier = ["The model's summary.".to_owned()];
+        let text = extract(&pieces, &earlier, None, u64::MAX, &bytes);
+        assert!(text.contains("Mend it.") && !text.contains("a skill"), "{text}");
+        let again = extract(&pieces, &[text], None, u64::MAX, &bytes);
+        assert_eq!(again.matches("The model's summary.").count(), 1, "{again}");
+        let failed = fallback(&pieces, &[again], "gone");
+        assert_eq!(failed.matches("The model's summary.").count(), 1, "{failed}");
+        assert!(extract(&pieces, &[failed], None, u64::MAX, &bytes).contains("stand for 6 more"));
     }
 
     #[test]
     fn the_fallback_quotes_five_requests_and_the_error() {
         let messages: Vec<Message> =
             (0..8).map(|n| says(Role::User, &format!("request {n} {}", "y".repeat(500)))).collect();
-        let text = fallback(&messages.iter().collect::<Vec<_>>(), &[], "the model is away");
+        let pieces = pieces(&messages);
+        let text = fallback(&pieces.iter().collect::<Vec<_>>(), &[], "the model is away");
         assert!(text.contains("the model is away"));
         assert!(text.contains("- request 3 y") && !text.contains("request 2"), "{text}");
         assert!(text.lines().all(|line| line.len() < 240), "{text}");

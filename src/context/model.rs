@@ -6,7 +6,7 @@ use std::{fmt, time::Duration};
 
 use crate::{
     context::overflow::Figures,
-    model::{Message, Usage},
+    model::{Message, Stop, Usage},
 };
 
 /// A writer of summaries.
@@ -41,6 +41,8 @@ pub struct SummaryRequest {
     pub prompt: String,
     /// The most tokens of the answer.
     pub max_tokens: u64,
+    /// How long it may take, whatever its own limit is.
+    pub limit: Duration,
 }
 
 /// A summariser's answer.
@@ -52,6 +54,8 @@ pub struct Written {
     pub model: Option<String>,
     /// Its usage.
     pub usage: Option<Usage>,
+    /// How it ended, if that is known.
+    pub stop: Option<Stop>,
 }
 
 /// A request to a chat model: a context that was prepared for it.
@@ -128,6 +132,16 @@ pub enum Fault {
         /// The fault in words.
         said: String,
     },
+    /// The model itself would not answer.
+    Declined {
+        /// Its words.
+        said: String,
+    },
+    /// The model said nothing.
+    Silent {
+        /// Whether the room for its answer ran out before it said anything: models that think spend it on that.
+        was_cut: bool,
+    },
 }
 
 impl Fault {
@@ -145,13 +159,19 @@ impl fmt::Display for Fault {
             Self::RateLimited { said, after: Some(after) } => {
                 write!(out, "too many requests, try again in {} s: {said}", after.as_secs())
             }
-            Self::Refused { said, status: None } => write!(out, "refused: {said}"),
+            Self::Refused { said, status: None } | Self::Declined { said } => {
+                write!(out, "refused: {said}")
+            }
             Self::Refused { said, status: Some(status) } => {
                 write!(out, "refused with {status}: {said}")
             }
             Self::Unreachable { said } => write!(out, "cannot be reached: {said}"),
             Self::TimedOut { limit } => write!(out, "no answer within {limit:.0?}"),
             Self::BadAnswer { said } => write!(out, "bad answer: {said}"),
+            Self::Silent { was_cut: true } => {
+                out.write_str("bad answer: its tokens ran out before it said anything")
+            }
+            Self::Silent { was_cut: false } => out.write_str("bad answer: the answer is empty"),
         }
     }
 }

@@ -1,13 +1,12 @@
 //! When to compact, and which messages: triggers and plans, as functions of figures and messages.
 //!
 //! ```text
-//!  system | summary | kept before | ................... | tail
-//!  stays  | carried | kept, while | summarised          | kept
-//!         | on      | there is    |                     |
-//!         |         | room        |                     |
+//!  system | summary    | ............................... | tail
+//!  stays  | carried on | summarised                      | kept
 //! ```
 //!
 //! Invariant: a plan never parts messages that belong together: a call and its results, one answer in several records.
+//! Invariant: the messages that are kept are the newest ones, in one piece, the second time too.
 //! Invariant: every message is in one place: it stays, is kept, is summarised or is carried on.
 
 use std::{collections::BTreeMap, fmt, ops::Range, str::FromStr};
@@ -32,6 +31,8 @@ pub struct Piece<'a> {
     pub tokens: u64,
     /// Whether a compaction before this one kept it.
     pub is_kept: bool,
+    /// Whether the person said it, and not a program in the person's place.
+    pub is_request: bool,
 }
 
 /// How much is kept at the end.
@@ -276,27 +277,8 @@ pub fn plan(pieces: &[Piece<'_>], wish: &Wish) -> Result<Plan, Nothing> {
             cut += 1;
         }
     }
-    let mut is_kept: Vec<bool> = (0..units.len()).map(|nth| nth >= cut).collect();
-
-    // Messages that earlier compactions kept stay, the newest first, while there is room: they must not grow for ever.
-    if !wish.again {
-        for (nth, unit) in units.iter().enumerate().take(cut).rev() {
-            let pieces = pieces.get(unit.clone()).unwrap_or_default();
-            let more = kept_tokens.saturating_add(tokens(unit));
-            if !pieces.iter().all(|piece| piece.is_kept) {
-                continue;
-            }
-            if more > wish.room / 2 {
-                break;
-            }
-            kept_tokens = more;
-            if let Some(is_kept) = is_kept.get_mut(nth) {
-                *is_kept = true;
-            }
-        }
-    }
-    for (unit, is_kept) in units.into_iter().zip(is_kept) {
-        let to = if is_kept { &mut plan.kept } else { &mut plan.summarised };
+    for (nth, unit) in units.into_iter().enumerate() {
+        let to = if nth < cut { &mut plan.summarised } else { &mut plan.kept };
         to.extend(places.get(unit).unwrap_or_default());
     }
     if plan.summarised.is_empty() { Err(Nothing::AllKept(n)) } else { Ok(plan) }
@@ -336,7 +318,12 @@ mod tests {
     fn pieces<'a>(letters: &str, messages: &'a [Message]) -> Vec<Piece<'a>> {
         let pieces = letters.chars().zip(messages);
         pieces
-            .map(|(letter, message)| Piece { message, tokens: 100, is_kept: letter == 'k' })
+            .map(|(letter, message)| Piece {
+                message,
+                tokens: 100,
+                is_kept: letter == 'k',
+                is_request: false,
+            })
             .collect()
     }
 
@@ -408,10 +395,9 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_compaction_kept_stays_while_there_is_room() {
-        assert_eq!(planned("sSkkuauauaua", WIDE), "s+kk......ua");
-        assert_eq!(planned("sSkkuauauaua", Wish { room: 600, ..WIDE }), "s+.k......ua");
-        assert_eq!(planned("sSkkuauauaua", Wish { room: 200, ..WIDE }), "s+........ua");
+    fn the_second_time_too_the_newest_messages_are_kept() {
+        assert_eq!(planned("sSkkuauauaua", WIDE), "s+........ua");
+        assert_eq!(planned("sSkkkkua", Wish { keep: Keep::Last(3), ..WIDE }), "s+...kua");
     }
 
     #[test]
@@ -481,6 +467,7 @@ mod tests {
             all.sort_unstable();
             prop_assert_eq!(all, (0..letters.len()).collect::<Vec<_>>());
             prop_assert!(!plan.summarised.is_empty());
+            prop_assert!(plan.kept.first() > plan.summarised.last() || plan.kept.is_empty());
             // A result that is kept has its call, unless it never had one.
             let letters: Vec<char> = letters.chars().collect();
             for &at in &plan.kept {

@@ -10,19 +10,20 @@
 //! estimates of someone else's counting: a margin stays free, and a summariser that still says overflow gets smaller
 //! chunks, down to a least size.
 //!
-//! Invariant: a summary that is empty, or longer than the messages that it replaces, is never returned.
+//! Invariant: a summary with a flaw is never returned: an empty one, one that was cut, thinks aloud or refuses, or one longer
+//! than the messages that it replaces. It is asked for again, once.
 
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
 use crate::{
     context::{
         event::Event,
         files::Excerpt,
-        model::{Fault, ModelError, Summarizer, SummaryRequest},
+        model::{Fault, ModelError, Summarizer, SummaryRequest, Written},
         plan,
         prompt::{self, Material},
     },
-    model::{Message, Usage},
+    model::{Message, Stop, Usage},
 };
 
 /// How many tokens of the window stay free for the prompt's own words and the model's headers.
@@ -80,23 +81,41 @@ pub enum SummaryError {
     /// The model failed.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The time was up before the last request.
+    /// The time was up.
     #[error("{model}: the summary was not done in time")]
     TimedOut {
         /// The model.
         model: String,
     },
-    /// The model twice had nothing to say.
-    #[error("{model}: the summary is empty")]
-    Empty {
+    /// The summary twice had a flaw.
+    #[error("{model}: the summary {flaw}")]
+    Flawed {
         /// The model.
         model: String,
+        /// The flaw of the second one.
+        flaw: Flaw,
     },
-    /// The summary twice was no shorter than the messages that it would replace.
-    #[error("{model}: the summary has {tokens} tokens, what it would replace has {replaced}")]
+}
+
+/// A flaw of a summary, with which it cannot stand for messages.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// There are no words.
+    #[error("is empty")]
+    Empty,
+    /// The room for it ran out in the middle.
+    #[error("was cut at its limit")]
+    Cut,
+    /// It has the model's thoughts in it.
+    #[error("thinks aloud")]
+    Thinks,
+    /// The model says that it will not write it.
+    #[error("is a refusal")]
+    Refuses,
+    /// It is no shorter than the messages that it would replace.
+    #[error("has {tokens} tokens, what it would replace has {replaced}")]
     TooLong {
-        /// The model.
-        model: String,
         /// Its length.
         tokens: u64,
         /// The length of those messages.
@@ -109,7 +128,7 @@ struct Stage<'a> {
     job: Job<'a>,
     by: &'a dyn Summarizer,
     count: &'a dyn Fn(&str) -> u64,
-    is_late: &'a dyn Fn() -> bool,
+    left: &'a dyn Fn() -> Duration,
     emit: &'a mut dyn FnMut(&Event),
     /// The most tokens of an answer.
     answer: u64,
@@ -118,18 +137,18 @@ struct Stage<'a> {
     made: Summary,
 }
 
-/// Summarises with a model. Whether the time is up is asked before each request; a request's own limit is the model's.
+/// Summarises with a model, in the time that is left: a request that is under way is ended with it.
 pub fn summarize(
     job: &Job<'_>,
     by: &dyn Summarizer,
     count: &dyn Fn(&str) -> u64,
-    is_late: &dyn Fn() -> bool,
+    left: &dyn Fn() -> Duration,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Summary, SummaryError> {
     let mut window = by.window().unwrap_or(job.window).max(4 * LEAST);
     let made = Summary { model: by.name().to_owned(), ..Summary::default() };
     let answer = MAX_ANSWER.min(window / 4);
-    let mut stage = Stage { job: *job, by, count, is_late, emit, answer, size: 0, made };
+    let mut stage = Stage { job: *job, by, count, left, emit, answer, size: 0, made };
     let mut limit = None;
     let mut n_halvings = 0;
     loop {
@@ -178,13 +197,14 @@ impl Stage<'_> {
             let n_tokens = tokens.get(part.clone()).unwrap_or_default().iter().sum();
             let messages = rendered.get(part).unwrap_or_default();
             self.stage(nth + 1, n_parts + 1, n_tokens);
-            summaries.push(self.ask(&Material {
+            let material = Material {
                 messages,
                 part: Some((nth + 1, n_parts)),
                 focus: self.job.focus,
                 most: (limit / 2).min(self.answer),
                 ..Material::default()
-            })?);
+            };
+            summaries.push(self.ask(&material, u64::MAX)?);
         }
         // Summaries that together do not fit are first brought together by twos.
         while summaries.len() > 2 && self.total(&summaries) > room {
@@ -192,7 +212,11 @@ impl Stage<'_> {
             for pair in summaries.chunks(2) {
                 let material =
                     Material { summaries: pair, most: self.answer, ..Material::default() };
-                fewer.push(if pair.len() == 1 { pair.concat() } else { self.ask(&material)? });
+                fewer.push(if pair.len() == 1 {
+                    pair.concat()
+                } else {
+                    self.ask(&material, u64::MAX)?
+                });
             }
             summaries = fewer;
         }
@@ -232,57 +256,83 @@ impl Stage<'_> {
         let files = job.files.get(..n_files).unwrap_or_default();
         let most = self.answer.min(job.replaced);
         let material = Material { files, focus: job.focus, most, ..*material };
+        let text = self.ask(&material, job.replaced)?;
+        self.made.files = files.iter().map(|file| file.path.clone()).collect();
+        Ok(text)
+    }
+
+    /// Asks for a summary of fewer tokens than it replaces, and once more if it has a flaw.
+    fn ask(&mut self, material: &Material<'_>, replaced: u64) -> Result<String, SummaryError> {
         let mut complaint = None;
         loop {
-            let text = self.ask(&Material { complaint: complaint.as_deref(), ..material })?;
-            let tokens = prompt::weight(&prompt::wrap(&text), self.count);
-            if tokens < job.replaced {
-                self.made.files = files.iter().map(|file| file.path.clone()).collect();
-                return Ok(text);
-            }
+            let material = Material { complaint: complaint.as_deref(), ..*material };
+            let written = self.write(&material)?;
+            let text = prompt::unwrap(&written.text).trim();
+            let Some(flaw) = self.flaw(text, written.stop, replaced) else {
+                return Ok(text.to_owned());
+            };
             if complaint.is_some() {
-                let model = self.made.model.clone();
-                return Err(SummaryError::TooLong { model, tokens, replaced: job.replaced });
+                return Err(SummaryError::Flawed { model: self.made.model.clone(), flaw });
             }
-            let why =
-                format!("it has {tokens} tokens, and what it replaces has only {}", job.replaced);
-            (self.emit)(&Event::CompactionRetry { run: self.job.run, why: why.clone() });
-            complaint = Some(why);
+            let why = format!("the summary {flaw}");
+            (self.emit)(&Event::CompactionRetry { run: self.job.run, why });
+            complaint = Some(format!("it {flaw}"));
         }
     }
 
-    /// Asks for a summary, and once more if it is empty.
-    fn ask(&mut self, material: &Material<'_>) -> Result<String, SummaryError> {
-        let mut material = *material;
-        for _ in 0..2 {
-            let request = SummaryRequest {
-                system: prompt::SYSTEM.to_owned(),
-                prompt: prompt::write(&material),
-                max_tokens: self.answer,
-            };
-            if (self.is_late)() {
-                return Err(SummaryError::TimedOut { model: self.made.model.clone() });
+    fn flaw(&self, text: &str, stop: Option<Stop>, replaced: u64) -> Option<Flaw> {
+        let tokens = || prompt::weight(&prompt::wrap(text), self.count);
+        match stop {
+            Some(Stop::Refused) => Some(Flaw::Refuses),
+            Some(Stop::Length) => Some(Flaw::Cut),
+            _ if text.is_empty() => Some(Flaw::Empty),
+            _ if thinks(text) => Some(Flaw::Thinks),
+            _ if refuses(text) => Some(Flaw::Refuses),
+            _ if replaced < u64::MAX && tokens() >= replaced => {
+                Some(Flaw::TooLong { tokens: tokens(), replaced })
             }
-            self.made.n_requests += 1;
-            let written = self.by.summarize(&request)?;
-            if let Some(used) = written.usage {
-                self.made.usage.input += used.input;
-                self.made.usage.output += used.output;
-                self.made.usage.cache_read += used.cache_read;
-                self.made.usage.cache_write += used.cache_write;
-            }
-            if let Some(model) = written.model {
-                self.made.model = model;
-            }
-            let text = prompt::unwrap(&written.text).trim();
-            if !text.is_empty() {
-                return Ok(text.to_owned());
-            }
-            let why = "the summary is empty".to_owned();
-            (self.emit)(&Event::CompactionRetry { run: self.job.run, why });
-            material.complaint = Some("it was empty");
+            _ => None,
         }
-        Err(SummaryError::Empty { model: self.made.model.clone() })
+    }
+
+    /// Makes one request.
+    fn write(&mut self, material: &Material<'_>) -> Result<Written, SummaryError> {
+        let late = |model: &str| Err(SummaryError::TimedOut { model: model.to_owned() });
+        let limit = (self.left)();
+        if limit.is_zero() {
+            return late(&self.made.model);
+        }
+        let request = SummaryRequest {
+            system: prompt::SYSTEM.to_owned(),
+            prompt: prompt::write(material),
+            max_tokens: self.answer,
+            limit,
+        };
+        self.made.n_requests += 1;
+        let written = self.by.summarize(&request);
+        let is_cut = |error: &ModelError| matches!(error.fault, Fault::TimedOut { limit: of } if of >= limit);
+        if (self.left)().is_zero() || written.as_ref().is_err_and(is_cut) {
+            return late(&self.made.model);
+        }
+        let written = match written {
+            Err(ModelError { fault: Fault::Declined { .. }, .. }) => {
+                Written { stop: Some(Stop::Refused), ..Written::default() }
+            }
+            Err(ModelError { fault: Fault::Silent { was_cut }, .. }) => {
+                Written { stop: was_cut.then_some(Stop::Length), ..Written::default() }
+            }
+            written => written?,
+        };
+        if let Some(used) = written.usage {
+            self.made.usage.input += used.input;
+            self.made.usage.output += used.output;
+            self.made.usage.cache_read += used.cache_read;
+            self.made.usage.cache_write += used.cache_write;
+        }
+        if let Some(model) = &written.model {
+            self.made.model.clone_from(model);
+        }
+        Ok(written)
     }
 
     /// Returns a text cut to this many tokens, if it has more: a summary that fits no request would be a dead end.
@@ -303,6 +353,68 @@ impl Stage<'_> {
     fn total(&self, texts: &[String]) -> u64 {
         texts.iter().map(|text| (self.count)(text)).sum()
     }
+}
+
+/// Whether a text has a model's thoughts in it: their marks at the beginning of a line, or musings without a section.
+fn thinks(text: &str) -> bool {
+    const MARKS: [&str; 8] = [
+        "<think",
+        "</think",
+        "<reasoning",
+        "</reasoning",
+        "<scratchpad",
+        "</scratchpad",
+        "<analysis",
+        "</analysis",
+    ];
+    const MUSINGS: [&str; 10] = [
+        "okay, ",
+        "ok, ",
+        "alright, ",
+        "hmm",
+        "let me ",
+        "let's ",
+        "first, i ",
+        "i need to ",
+        "we need to ",
+        "the user wants me",
+    ];
+    let begins = |text: &str, any: &[&str]| {
+        let start: String = text.trim_start().chars().take(20).collect::<String>().to_lowercase();
+        any.iter().any(|word| start.starts_with(word))
+    };
+    text.lines().any(|line| begins(line, &MARKS)) || (!has_sections(text) && begins(text, &MUSINGS))
+}
+
+/// Whether a text says that it will not be a summary.
+fn refuses(text: &str) -> bool {
+    const WORDS: [&str; 16] = [
+        "i can't",
+        "i cannot",
+        "i can not",
+        "i'm unable",
+        "i am unable",
+        "i won't",
+        "i will not",
+        "i'm not able",
+        "i am not able",
+        "i'm sorry",
+        "i am sorry",
+        "i apologize",
+        "unable to assist",
+        "unable to help",
+        "抱歉",
+        "无法",
+    ];
+    /// A refusal is said in the first sentence.
+    const BEGINNING: usize = 160;
+    let start: String = text.chars().take(BEGINNING).collect();
+    let start = start.to_lowercase().replace('’', "'");
+    !has_sections(text) && WORDS.iter().any(|word| start.contains(word))
+}
+
+fn has_sections(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with('#'))
 }
 
 /// How many tokens a prompt may have: the window less the answer and the overhead, with a margin of a fifth.
@@ -380,7 +492,7 @@ mod tests {
             }
             let text = (self.answer)(nth);
             let usage = Some(Usage { input: 10, output: 1, ..Usage::default() });
-            Ok(Written { text, model: None, usage })
+            Ok(Written { text, usage, ..Written::default() })
         }
     }
 
@@ -423,7 +535,8 @@ mod tests {
             replaced,
         };
         let mut events = Vec::new();
-        let made = summarize(&job, by, &count, &|| false, &mut |event| events.push(event.clone()));
+        let made =
+            summarize(&job, by, &count, &|| Duration::MAX, &mut |event| events.push(event.clone()));
         (made, events)
     }
 
@@ -513,7 +626,7 @@ mod tests {
             window: 8_000,
             replaced: 50_000,
         };
-        let made = summarize(&job, &by, &count, &|| false, &mut |_| ());
+        let made = summarize(&job, &by, &count, &|| Duration::MAX, &mut |_| ());
         assert_eq!(made.unwrap().text, "Short.");
         assert!(by.asked.borrow().iter().any(|prompt| prompt.contains("more characters]")));
     }
@@ -523,7 +636,7 @@ mod tests {
         let by =
             scripted(32_000, |nth| if nth == 0 { " \n".to_owned() } else { "Now.".to_owned() });
         assert_eq!(run(&conversation(3), &by, 5_000).0.unwrap().text, "Now.");
-        assert!(by.asked.borrow()[1].contains("could not be used: it was empty"));
+        assert!(by.asked.borrow()[1].contains("could not be used: it is empty"));
         let by = scripted(32_000, |_| String::new());
         let (made, _) = run(&conversation(3), &by, 5_000);
         assert_eq!(made.unwrap_err().to_string(), "scripted: the summary is empty");
@@ -537,8 +650,57 @@ mod tests {
         assert_eq!(run(&conversation(3), &by, 5_000).0.unwrap().text, "Now.");
         let by = scripted(32_000, |_| long.clone());
         let (made, events) = run(&conversation(3), &by, 5_000);
-        assert!(matches!(made, Err(SummaryError::TooLong { replaced: 5_000, .. })), "{made:?}");
+        let flaw = Flaw::TooLong { tokens: 10_050, replaced: 5_000 };
+        assert_eq!(made, Err(SummaryError::Flawed { model: "scripted".to_owned(), flaw }));
         assert_eq!((by.asked.borrow().len(), events.len()), (2, 1));
+    }
+
+    #[test]
+    fn a_summary_that_thinks_aloud_or_refuses_is_asked_for_again_once() {
+        for flawed in [
+            "<think>\nThe user wants a summary.\n</think>\n## Current focus\nThe parser.",
+            "## Current focus\nThe parser.\n</think>",
+            "Okay, so the user asked me to summarise this conversation. I should begin with the request.",
+            "I'm sorry, but I can\u{2019}t help with that.",
+            "Unfortunately I am unable to summarise this conversation.",
+        ] {
+            let by = scripted(32_000, |nth| if nth == 0 { flawed } else { "Now." }.to_owned());
+            assert_eq!(run(&conversation(3), &by, 5_000).0.unwrap().text, "Now.", "{flawed}");
+            let by = scripted(32_000, |_| flawed.to_owned());
+            let (made, events) = run(&conversation(3), &by, 5_000);
+            assert!(matches!(made, Err(SummaryError::Flawed { .. })), "{flawed}: {made:?}");
+            assert_eq!((by.asked.borrow().len(), events.len()), (2, 1), "{flawed}");
+        }
+        for good in [
+            "The user said: I cannot log in.\n\n## Errors and fixes\nThe `<think>` tag was read as text.",
+            "## Current focus\nLet me know, said the user; I'm sorry, said the model.",
+        ] {
+            let by = scripted(32_000, |_| good.to_owned());
+            assert_eq!(run(&conversation(3), &by, 5_000).0.unwrap().text, good);
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_under_way_when_the_time_is_up_counts_for_nothing() {
+        let asked = std::cell::Cell::new(0);
+        let by = scripted(32_000, |_| {
+            asked.set(1);
+            "Too late.".to_owned()
+        });
+        let messages = conversation(3);
+        let numbered: Vec<(usize, &Message)> = messages.iter().enumerate().collect();
+        let job = Job {
+            run: 1,
+            messages: &numbered,
+            earlier: &[],
+            files: &[],
+            focus: None,
+            window: 32_000,
+            replaced: 5_000,
+        };
+        let left = || Duration::from_secs(1 - asked.get());
+        let made = summarize(&job, &by, &count, &left, &mut |_| ());
+        assert!(matches!(made, Err(SummaryError::TimedOut { .. })), "{made:?}");
     }
 
     #[test]

@@ -199,6 +199,8 @@ commands! {
         12 events: Option<Text>,
         /// The files that the summary names, as a JSON list.
         13 files: Option<Text>,
+        /// What the summary no longer names of the messages that it stands for, as a JSON list.
+        14 losses: Option<Text>,
     }
     /// An operation was taken back.
     10 Undo "undo" {
@@ -311,7 +313,7 @@ impl<T: Shown> Shown for Vec<T> {
 
 /// Returns the value of a field; of some fields, the JSON in its text.
 fn parsed(field: &str, value: Value) -> Value {
-    let is_json = matches!(field, "about" | "events" | "files");
+    let is_json = matches!(field, "about" | "events" | "files" | "losses");
     let text = value.as_str().filter(|_| is_json);
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or(value)
 }

@@ -333,6 +333,7 @@ mod tests {
             left: Some(Text::Own("main.1".into())),
             events: None,
             files: Some(Text::Own("[]".into())),
+            losses: None,
         };
         let operation = Operation::seal(
             (STORE, &session()),

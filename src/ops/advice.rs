@@ -51,6 +51,7 @@ impl OpsError {
                 "or let statistics stand for a summary: leave out --strict".into(),
             ],
             Self::Hook { .. } => vec!["the command is compaction.before in config.toml".into()],
+            Self::NothingAsked => vec!["say something: name a PROMPT".into()],
             Self::BadName { .. } | Self::Model(_) => Vec::new(),
         }
     }

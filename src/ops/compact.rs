@@ -10,7 +10,7 @@
 //! Invariant: a file that an agent would not resume as intended is not written.
 //! Invariant: a compaction that fails, or takes too long, has changed nothing.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::{
         compact::{self, CompactError, Task},
         event::{Cause, Event},
         measure::{Measured, Scale},
-        plan::{self, Nothing, Piece, Wish},
+        plan::{self, Nearness, Nothing, Piece, Wish},
         stages::SummaryError,
     },
     json::Raw,
@@ -85,13 +85,13 @@ impl Found {
         Ok(Self { material, order, said, measured, scale, is_fresh })
     }
 
-    fn pieces(&self, format: &dyn Format) -> Vec<Piece<'_>> {
+    fn pieces(&self) -> Vec<Piece<'_>> {
         let items = self.order.iter().filter_map(|at| self.material.items.get(*at));
         let pieces = items.map(|item| Piece {
             message: &item.message,
             tokens: self.scale.part(item.tokens.unwrap_or(0)),
-            // Where everything behind the first kept item stays, items kept before must be part of the summary.
-            is_kept: item.origin == Origin::Kept && format.traits().keeps_scattered,
+            is_kept: item.origin == Origin::Kept,
+            is_request: item.begins_turn,
         });
         pieces.collect()
     }
@@ -102,8 +102,16 @@ impl Found {
         items.filter_map(|at| self.said.get(*at).copied()).collect()
     }
 
+    fn count(&self, text: &str) -> u64 {
+        self.scale.part(self.material.counting.text(text))
+    }
+
+    fn window(&self, wanted: &Compacting<'_>) -> u64 {
+        wanted.named.unwrap_or(self.material.window.tokens)
+    }
+
     fn wish(&self, wanted: &Compacting<'_>) -> Wish {
-        let usual = Wish::of(self.material.window.tokens);
+        let usual = Wish::of(self.window(wanted));
         Wish { keep: wanted.keep, again: wanted.again, ..usual }
     }
 
@@ -135,17 +143,46 @@ fn parts(pieces: &[Piece<'_>], plan: &plan::Plan) -> Parts {
     }
 }
 
-/// Returns the effect that a compaction would have; nothing is written, and no model is asked.
+/// Returns how near a session is to its compaction.
+pub fn nearness(
+    archive: &Archive,
+    session: &Session,
+    wanted: &Compacting<'_>,
+) -> Result<Nearness, OpsError> {
+    let found = Found::of(archive, session, wanted)?;
+    Ok(wanted.rule.near(found.window(wanted), wanted.all(found.measured)))
+}
+
+/// Returns the effect that a compaction would have by the extract; nothing is written, and no model is asked.
 pub fn plan_compaction(
     archive: &Archive,
     session: &Session,
     wanted: &Compacting<'_>,
 ) -> Result<Planned, OpsError> {
     let found = Found::of(archive, session, wanted)?;
-    let pieces = found.pieces(session.format);
-    let near = wanted.rule.near(found.material.window.tokens, wanted.all(found.measured));
+    let pieces = found.pieces();
+    let (window, tokens) = (found.window(wanted), wanted.all(found.measured));
     let parts = found.plan(&pieces, wanted).map(|plan| parts(&pieces, &plan));
-    Ok(Planned { near, parts })
+    let folder = archive.store().card(session.key)?.folder;
+    let task = Task {
+        run: 0,
+        session: &session.name.id,
+        folder: folder.as_deref(),
+        trigger: wanted.cause,
+        pieces: &pieces,
+        tokens,
+        window,
+        wish: found.wish(wanted),
+        focus: None,
+        files: &[],
+        strict: false,
+    };
+    let count = |text: &str| found.count(text);
+    let made = parts
+        .is_ok()
+        .then(|| compact::compact(&task, None, &count, &|| Duration::MAX, &mut |_| ()));
+    let losses = made.and_then(Result::ok).map(|made| made.losses).unwrap_or_default();
+    Ok(Planned { near: wanted.rule.near(window, tokens), parts, losses })
 }
 
 /// Catches up, and refuses a session whose conversation a summary cannot replace.
@@ -170,9 +207,9 @@ pub fn compact(
     let elapsed = || u64::try_from((wanted.clock)().0.saturating_sub(begun.0)).unwrap_or(0);
     let found = Found::of(archive, session, wanted)?;
     let tip = archive.store().state(session.key)?;
-    let pieces = found.pieces(session.format);
+    let pieces = found.pieces();
     let tokens = wanted.all(found.measured);
-    let window = found.material.window.tokens;
+    let window = found.window(wanted);
     let branch = tip.current().to_owned();
     let nothing = |nothing| Compacted {
         nothing: Some(nothing),
@@ -218,13 +255,12 @@ pub fn compact(
         events.push(event.clone());
         emit(event);
     };
-    let counting = found.material.counting;
-    let count = |text: &str| found.scale.part(counting.text(text));
-    let is_late = || u128::from(elapsed()) >= wanted.limit.as_millis();
-    let made = match compact::compact(&task, wanted.by, &count, &is_late, &mut told) {
+    let count = |text: &str| found.count(text);
+    let left = || wanted.limit.saturating_sub(Duration::from_millis(elapsed()));
+    let made = match compact::compact(&task, wanted.by, &count, &left, &mut told) {
         Ok(made) => made,
         Err(CompactError::Nothing(why)) => return Ok(nothing(why)),
-        Err(CompactError::Summary(SummaryError::TooLong { .. })) if wanted.by.is_none() => {
+        Err(CompactError::Summary(SummaryError::Flawed { .. })) if wanted.by.is_none() => {
             return Ok(nothing(Nothing::NoGain));
         }
         Err(CompactError::Summary(error)) => {
@@ -249,6 +285,7 @@ pub fn compact(
         usage: made.usage,
         duration_ms: elapsed(),
         fallback: made.fallback,
+        losses: made.losses,
         notices,
         ..Compacted::default()
     };
@@ -381,6 +418,8 @@ impl Writing<'_> {
             left: left.as_deref().map(branch_text),
             events: Some(given(&json!(events).to_string())),
             files: Some(given(&json!(compacted.files).to_string())),
+            losses: (!compacted.losses.is_empty())
+                .then(|| given(&json!(compacted.losses).to_string())),
         };
         let goal = Compaction {
             from,

@@ -39,6 +39,8 @@ pub struct Compacting<'a> {
     pub visible: Visible<'a>,
     /// Whether a failing model is an error; else statistics and the last requests stand for a summary.
     pub strict: bool,
+    /// How many tokens fit by the provider's own word, which is better than what is known of the model.
+    pub named: Option<u64>,
     /// The tokens of a request in addition to the messages, such as the definitions of tools.
     pub beside: u64,
     /// The writer of the summary; left out, the extract that needs no model.
@@ -67,6 +69,7 @@ impl<'a> Compacting<'a> {
             focus: None,
             visible: Visible::default(),
             strict: false,
+            named: None,
             beside: 0,
             by: None,
             limit: machine::LIMIT,

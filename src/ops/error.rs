@@ -109,6 +109,9 @@ pub enum OpsError {
         /// The first of them.
         first: String,
     },
+    /// A turn without a prompt has nothing to go on from.
+    #[error("there is nothing to go on from: the model has answered")]
+    NothingAsked,
     /// The session went elsewhere while something was prepared for it.
     #[error("the session was taken elsewhere meanwhile, and nothing is changed")]
     Overtaken,

@@ -50,12 +50,12 @@ mod verify;
 
 pub use append::{append, append_cut};
 pub use attach::{attach, detach, take_up};
-pub use audit::audit;
+pub use audit::{audit, audit_boundaries};
 pub use backup::{Copying, backup};
 pub use branch::{branch, branches, is_branch_name, switch};
 pub use cached::cached;
 pub use checkpoint::checkpoint;
-pub use compact::{compact, plan_compaction};
+pub use compact::{compact, nearness, plan_compaction};
 pub use compacting::{Compacting, Hook, Rule};
 pub use context::{context, explain, fullness, window};
 pub use counts::{counts, keep_counts};

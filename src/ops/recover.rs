@@ -32,12 +32,14 @@ const LARGEST: usize = 3;
 
 /// Makes an attempt with the context of a session, and makes it fit where the attempt fails of its size.
 ///
-/// The attempt is any function that asks a model: its overflow is recovered from, any other failure is an error.
+/// The attempt is any function that asks a model: its overflow is recovered from, any other failure is an error. An attempt
+/// that was refused before this one stands for the first.
 pub fn recover<T>(
     archive: &mut Archive,
     session: &Session,
     workspace: &Workspace,
     wanted: &Compacting<'_>,
+    refused: Option<ModelError>,
     attempt: &mut dyn FnMut(&Context) -> Result<T, ModelError>,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Recovered<T>, OpsError> {
@@ -60,8 +62,10 @@ pub fn recover<T>(
         session,
         workspace,
         wanted,
+        refused,
         attempt,
-        window: window.tokens,
+        window: wanted.named.unwrap_or(window.tokens),
+        scale: (1, 1),
         state: State::default(),
         before: None,
         operations: Vec::new(),
@@ -79,8 +83,8 @@ pub fn recover<T>(
         emit(event);
     };
     let answer = ladder::recover(&room, &mut surgery, &mut told)?;
-    let Surgery { operations, tokens, .. } = surgery;
-    Ok(Recovered { answer, operations, pre_tokens, post_tokens: tokens })
+    let Surgery { operations, tokens, window, .. } = surgery;
+    Ok(Recovered { answer, operations, pre_tokens, post_tokens: tokens, window })
 }
 
 /// A session while it is made to fit.
@@ -89,8 +93,12 @@ struct Surgery<'a, 'w, T> {
     session: &'a Session,
     workspace: &'a Workspace,
     wanted: Compacting<'w>,
+    /// The refusal of an attempt before the first one here.
+    refused: Option<ModelError>,
     attempt: &'a mut dyn FnMut(&Context) -> Result<T, ModelError>,
     window: u64,
+    /// How many tokens the provider counted, and how many were counted here.
+    scale: (u64, u64),
     state: State,
     /// The context from before a compaction that is under way.
     before: Option<Context>,
@@ -160,6 +168,26 @@ impl<T> Surgery<'_, '_, T> {
         }
     }
 
+    /// Returns how many tokens the provider would count where this many were counted here.
+    fn scaled(&self, tokens: u64) -> u64 {
+        let (used, counted) = self.scale;
+        let scaled = u128::from(tokens) * u128::from(used) / u128::from(counted);
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
+
+    /// Takes a provider's figures for better than what was known and counted.
+    fn learn(&mut self, error: &ModelError) {
+        let Fault::Overflow { figures, .. } = &error.fault else { return };
+        if let Some(limit) = figures.limit.filter(|limit| *limit > 0) {
+            // A window that the caller asked for is never exceeded.
+            self.window = self.wanted.asked.window.map_or(limit, |asked| asked.min(limit));
+            self.wanted.named = Some(self.window);
+        }
+        if let Some(used) = figures.used.filter(|used| *used > 0) {
+            self.scale = (used, self.tokens.max(1));
+        }
+    }
+
     fn bound(&self) -> Bound {
         Bound { limit: Limit::of_window(self.window), window: Some(self.window) }
     }
@@ -179,9 +207,14 @@ impl<T> Patient for Surgery<'_, '_, T> {
 
     fn attempt(&mut self, emit: &mut dyn FnMut(&Event)) -> Result<T, Attempt<OpsError>> {
         let mut context = self.look().map_err(Attempt::Other)?;
+        if let Some(error) = self.refused.take() {
+            self.tokens = self.wanted.tokens(&context);
+            self.learn(&error);
+            return Err(Attempt::Model { error, compacted: false });
+        }
         let mut compacted = false;
-        let near = self.wanted.rule.near(self.window, self.wanted.tokens(&context));
-        if near.is_due {
+        let tokens = self.scaled(self.wanted.tokens(&context));
+        if self.wanted.rule.near(self.window, tokens).is_due {
             let wanted = self.wanted;
             match self.try_compact(&wanted, &context, false, emit).map_err(Attempt::Other)? {
                 Tried::Compacted => {
@@ -193,13 +226,19 @@ impl<T> Patient for Surgery<'_, '_, T> {
             }
         }
         self.tokens = self.wanted.tokens(&context);
-        let answer = if self.tokens > self.window {
-            let figures = Figures { used: Some(self.tokens), limit: Some(self.window) };
-            let said = format!("{} tokens are more than {}", self.tokens, self.window);
+        let tokens = self.scaled(self.tokens);
+        let answer = if tokens > self.window {
+            let figures = Figures { used: Some(tokens), limit: Some(self.window) };
+            let said = format!("{tokens} tokens are more than {}", self.window);
             let model = context.model.clone().unwrap_or_else(|| "the model".to_owned());
             Err(ModelError { model, fault: Fault::Overflow { said, figures } })
         } else {
-            (self.attempt)(&context)
+            context.window.tokens = self.window;
+            let answer = (self.attempt)(&context);
+            if let Err(error) = &answer {
+                self.learn(error);
+            }
+            answer
         };
         for run in std::mem::take(&mut self.retries) {
             self.step(machine::Event::Retried(run), None);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! guard    a window that is too small is refused before anything is written
-//! prompt   appended
+//! prompt   appended; without one the turn goes on from the end: an unanswered prompt, results, calls that are pending
 //! ask      the context is prepared, compacted where that is due, recovered where the model says that it does not fit
 //! answer   appended, its calls and its usage included
 //! calls    answered one after the other, and asked again; or left pending
@@ -16,14 +16,15 @@ use serde_json::json;
 
 use crate::{
     context::{
+        Origin, Shape,
         event::Event,
         model::{ChatModel, ChatRequest, Tool},
         recover::Unrecovered,
         tokens,
     },
-    model::{Block, Message, Role, Usage},
+    model::{Block, Message, Role, Stop, Usage},
     ops::{
-        Compacting, Context, OpsError, append::append_told, context::whole_context,
+        Asked, Compacting, Context, OpsError, append::append_told, context::whole_context,
         recover::recover,
     },
     report::{Call, Turned},
@@ -60,12 +61,12 @@ pub struct Answer {
     pub error: Option<String>,
 }
 
-/// Runs a turn.
+/// Runs a turn. A prompt that stands at the end already, unanswered, is not said again.
 pub fn turn(
     archive: &mut Archive,
     session: &Session,
     workspace: &Workspace,
-    prompt: &str,
+    prompt: Option<&str>,
     turning: &Turning<'_>,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Turned, OpsError> {
@@ -75,7 +76,7 @@ pub fn turn(
         texts.iter().map(|text| tokens::estimate(text)).sum::<u64>()
     });
     let beside = turning.compacting.beside + beside.sum::<u64>();
-    let wanted = Compacting { beside, log: Some(&log), ..turning.compacting };
+    let mut wanted = Compacting { beside, log: Some(&log), ..turning.compacting };
     // Before the prompt is written, so that an impossible turn leaves nothing.
     let first = match whole_context(archive, session, wanted.asked) {
         Err(OpsError::Window { tokens, least }) => {
@@ -92,40 +93,103 @@ pub fn turn(
         turned.notices.extend(said.notices);
         Ok::<_, OpsError>(())
     };
-    say(archive, &mut turned, &[Draft::Message(Speaker::User, prompt.to_owned())])?;
+    let mut calls = match prompt {
+        Some(prompt) if is_last(&first, prompt) => {
+            turned.is_repeated = true;
+            Vec::new()
+        }
+        Some(prompt) => {
+            say(archive, &mut turned, &[Draft::Message(Speaker::User, prompt.to_owned())])?;
+            Vec::new()
+        }
+        None => pending(archive, session, wanted.asked)?.ok_or(OpsError::NothingAsked)?,
+    };
     loop {
+        if !calls.is_empty() {
+            let answer = turning.answer.filter(|_| turned.steps < turning.steps);
+            let Some(answer) = answer else {
+                turned.pending = calls;
+                break;
+            };
+            for call in &calls {
+                let Answer { output, error } = answer(call);
+                let result = Draft::Result { id: call.id.clone(), output, error };
+                say(archive, &mut turned, &[result])?;
+                turned.answered += 1;
+            }
+        }
         let mut ask = |context: &Context| {
             let (system, messages) = request(context);
+            let most = (context.window.tokens / 4).max(1);
             turning.model.answer(&ChatRequest {
                 system: &system,
                 messages: &messages,
                 tools: turning.tools,
-                max_tokens: turning.max_tokens,
+                max_tokens: turning.max_tokens.min(most),
             })
         };
-        let recovered = recover(archive, session, workspace, &wanted, &mut ask, emit)?;
+        let recovered = recover(archive, session, workspace, &wanted, None, &mut ask, emit)?;
+        // A limit that was named once holds for the rest of the turn.
+        if recovered.window != turned.window {
+            (turned.window, wanted.named) = (recovered.window, Some(recovered.window));
+        }
         turned.operations.extend(recovered.operations);
         turned.steps += 1;
         let message = recovered.answer;
         add(&mut turned.usage, message.usage.as_ref());
-        let calls = calls(&message);
+        calls = self::calls(&message);
         turned.said = message.text();
         say(archive, &mut turned, &drafts(message, &calls, session.format))?;
-        let answer = turning.answer.filter(|_| !calls.is_empty() && turned.steps < turning.steps);
-        let Some(answer) = answer else {
-            turned.pending = calls;
+        if calls.is_empty() {
             break;
-        };
-        for call in &calls {
-            let Answer { output, error } = answer(call);
-            let result = Draft::Result { id: call.id.clone(), output, error };
-            say(archive, &mut turned, &[result])?;
-            turned.answered += 1;
         }
     }
     let last = whole_context(archive, session, wanted.asked)?;
     turned.tokens = wanted.tokens(&last);
     Ok(turned)
+}
+
+/// Whether the last words of a context are this prompt, which the model has not answered.
+fn is_last(context: &Context, prompt: &str) -> bool {
+    let last = context.prepared.items.last().map(|item| &item.message);
+    let asks = last.filter(|message| message.role == Role::User && !message.is_summary);
+    let words = asks.and_then(|message| message.blocks.last());
+    matches!(words, Some(Block::Text(text)) if text.trim() == prompt.trim())
+}
+
+/// Returns the calls at the end of a session that nobody answered; none if there is nothing that a model could go on from.
+fn pending(
+    archive: &Archive,
+    session: &Session,
+    asked: &Asked,
+) -> Result<Option<Vec<Call>>, OpsError> {
+    let plain = Asked { shape: Shape::Messages, ..asked.clone() };
+    let context = whole_context(archive, session, &plain)?;
+    let said = context.prepared.items.iter().filter(|item| item.origin != Origin::Synthetic);
+    let mut open: Vec<Call> = Vec::new();
+    let mut is_asked = false;
+    for message in said.map(|item| &item.message) {
+        match message.role {
+            Role::Assistant => {
+                open = calls(message);
+                is_asked = matches!(message.stop, Some(Stop::Paused));
+            }
+            Role::User | Role::Tool => {
+                let answers = |call: &Call| {
+                    let is =
+                        |block: &Block| matches!(block, Block::Result { id, .. } if *id == call.id);
+                    message.blocks.iter().any(is)
+                };
+                open.retain(|call| !answers(call));
+                if message.blocks.iter().any(|block| matches!(block, Block::Text(_))) {
+                    open.clear();
+                }
+                is_asked = true;
+            }
+            Role::System => {}
+        }
+    }
+    Ok((is_asked || !open.is_empty()).then_some(open))
 }
 
 /// Returns the system prompt of a prepared context, and the conversation.

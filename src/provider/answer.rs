@@ -28,14 +28,9 @@ pub(super) fn checked(message: Message, stop: Option<&str>) -> Result<Message, F
     if is_said {
         return Ok(message);
     }
-    let said = |said: &str| said.to_owned();
     Err(match message.stop {
-        Some(Stop::Refused) => Fault::Refused { said: said("it would not answer"), status: None },
-        // Models that think spend the answer's tokens on it.
-        Some(Stop::Length) => {
-            Fault::BadAnswer { said: said("its tokens ran out before it said anything") }
-        }
-        _ => Fault::BadAnswer { said: said("the answer is empty") },
+        Some(Stop::Refused) => Fault::Declined { said: "it would not answer".to_owned() },
+        stop => Fault::Silent { was_cut: stop == Some(Stop::Length) },
     })
 }
 
@@ -44,7 +39,7 @@ pub(super) fn refusal(status: Option<u16>, body: &str, after: Option<Duration>) 
     let said = readable(body);
     match overflow::judge(status, body) {
         Verdict::Overflow(figures) => Fault::Overflow { said, figures },
-        Verdict::RateLimited => Fault::RateLimited { said, after },
+        Verdict::RateLimited(wait) => Fault::RateLimited { said, after: after.or(wait) },
         Verdict::Unavailable => Fault::Unreachable {
             said: status
                 .map_or_else(|| said.clone(), |status| format!("it answered {status}: {said}")),

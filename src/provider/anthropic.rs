@@ -11,8 +11,9 @@ use crate::{
     },
 };
 
-/// Returns the body of a request.
-pub(super) fn body(model: &str, request: &ChatRequest<'_>) -> Value {
+/// Returns the body of a request. With `caches` the provider is told where what is sent again ends: behind the system
+/// prompt, which the tools stand before, and behind the newest message and the one of the user before it.
+pub(super) fn body(model: &str, request: &ChatRequest<'_>, caches: bool) -> Value {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in request.messages {
         let role = if message.role == Role::Assistant { "assistant" } else { "user" };
@@ -30,12 +31,22 @@ pub(super) fn body(model: &str, request: &ChatRequest<'_>) -> Value {
         content.sort_by_key(|part| part.get("type").is_none_or(|kind| kind != "tool_result"));
         json!({"role": role, "content": content})
     });
-    let messages: Vec<Value> = messages.collect();
+    let mut messages: Vec<Value> = messages.collect();
+    let mark = |part: &mut Value| part["cache_control"] = json!({"type": "ephemeral"});
+    if caches {
+        let said = messages.iter_mut().rev().filter(|message| message["role"] == "user");
+        let last = said.filter_map(|message| message["content"].as_array_mut()?.last_mut());
+        last.take(2).for_each(mark);
+    }
     let mut body = Map::new();
     body.insert("model".to_owned(), model.into());
     body.insert("max_tokens".to_owned(), request.max_tokens.into());
     if !request.system.is_empty() {
-        body.insert("system".to_owned(), request.system.into());
+        let mut system = json!({"type": "text", "text": request.system});
+        if caches {
+            mark(&mut system);
+        }
+        body.insert("system".to_owned(), json!([system]));
     }
     body.insert("messages".to_owned(), messages.into());
     if !request.tools.is_empty() {
@@ -43,7 +54,11 @@ pub(super) fn body(model: &str, request: &ChatRequest<'_>) -> Value {
             let (name, description) = (&tool.name, &tool.description);
             json!({"name": name, "description": description, "input_schema": openai::object(&tool.schema)})
         });
-        body.insert("tools".to_owned(), tools.collect());
+        let mut tools: Vec<Value> = tools.collect();
+        if let (true, Some(last)) = (caches && request.system.is_empty(), tools.last_mut()) {
+            mark(last);
+        }
+        body.insert("tools".to_owned(), tools.into());
     }
     Value::Object(body)
 }
@@ -184,8 +199,9 @@ mod tests {
     fn a_full_window_and_a_refusal_are_no_answers() {
         let stopped = |reason: &str| read(&format!(r#"{{"content":[],"stop_reason":"{reason}"}}"#));
         assert!(matches!(stopped("model_context_window_exceeded"), Err(Fault::Overflow { .. })));
-        assert!(matches!(stopped("refusal"), Err(Fault::Refused { .. })));
-        assert!(matches!(stopped("end_turn"), Err(Fault::BadAnswer { .. })));
+        assert!(matches!(stopped("refusal"), Err(Fault::Declined { .. })));
+        assert_eq!(stopped("end_turn"), Err(Fault::Silent { was_cut: false }));
+        assert_eq!(stopped("max_tokens"), Err(Fault::Silent { was_cut: true }));
     }
 
     #[test]
@@ -204,6 +220,6 @@ mod tests {
             {"type": "tool_result", "tool_use_id": "c"},
             {"type": "text", "text": "<system>note</system>"},
             {"type": "text", "text": "a"}]}]);
-        assert_eq!(body("m", &request)["messages"], expected);
+        assert_eq!(body("m", &request, false)["messages"], expected);
     }
 }

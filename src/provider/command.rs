@@ -45,9 +45,10 @@ impl Command {
     }
 
     /// Runs it and returns its output, if that is text.
-    fn ask(&self, input: &[u8]) -> Result<String, ModelError> {
+    fn ask(&self, input: &[u8], limit: Duration) -> Result<String, ModelError> {
         let fail = |fault| ModelError { model: self.name.clone(), fault };
-        let done = process::run(&self.task, input).map_err(|error| {
+        let task = Task { limit: self.task.limit.min(limit), ..self.task.clone() };
+        let done = process::run(&task, input).map_err(|error| {
             fail(match error {
                 RunError::TimedOut(limit) => Fault::TimedOut { limit },
                 RunError::TooMuch(_) => Fault::BadAnswer { said: error.to_string() },
@@ -77,8 +78,8 @@ impl Summarizer for Command {
 
     fn summarize(&self, request: &SummaryRequest) -> Result<Written, ModelError> {
         let input = format!("{}\n\n{}", request.system, request.prompt);
-        let text = self.ask(input.as_bytes())?;
-        Ok(Written { text, model: None, usage: None })
+        let text = self.ask(input.as_bytes(), request.limit)?;
+        Ok(Written { text, ..Written::default() })
     }
 }
 
@@ -89,7 +90,7 @@ impl ChatModel for Command {
 
     fn answer(&self, request: &ChatRequest<'_>) -> Result<Message, ModelError> {
         let body = openai::body(None, request, "max_tokens").to_string();
-        let printed = self.ask(body.as_bytes())?;
+        let printed = self.ask(body.as_bytes(), Duration::MAX)?;
         let answer = openai::read(&printed);
         answer.map_err(|fault| ModelError { model: self.name.clone(), fault })
     }

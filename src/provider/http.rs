@@ -1,13 +1,21 @@
-//! A model behind an HTTP endpoint: OpenAI-compatible chat completions or Anthropic messages, without streaming.
+//! A model behind an HTTP endpoint: OpenAI-compatible chat completions or Anthropic messages, streamed or at once.
 //!
 //! A request whose fault may pass (429, 5xx, a broken connection) is made again after 1, 2, 4 .. seconds or as
-//! `Retry-After` says, unless that is too long to wait; one that timed out is not, because it would take as long again.
+//! the server says, unless that is too long to wait; one that timed out is not, because it would take as long again. A server
+//! that refuses the way in which it is asked, and says which one it wants, is asked in that way from then on.
 //!
 //! Invariant: the key stands in a header of the request and nowhere else.
 
-use std::{fmt, net::IpAddr, thread, time::Duration};
+use std::{
+    cell::RefCell,
+    fmt,
+    net::IpAddr,
+    thread,
+    time::{Duration, Instant},
+};
 
 use chrono::DateTime;
+use serde_json::json;
 use ureq::{
     Agent, Timeout,
     http::{HeaderMap, Uri},
@@ -22,7 +30,7 @@ use crate::{
     model::{Block, Message, Role},
     provider::{
         answer::{readable, refusal},
-        anthropic, openai,
+        anthropic, openai, stream,
     },
 };
 
@@ -62,6 +70,12 @@ pub struct Endpoint {
     pub limits: Limits,
     /// How it is reached.
     pub network: Network,
+    /// Whether it is asked to stream; a stream is understood though it was not asked for.
+    pub streams: bool,
+    /// Whether it is told what it can cache, where its interface has words for that.
+    pub caches: bool,
+    /// The name of the limit of an answer, where the usual one is not known to it.
+    pub limit_name: Option<String>,
 }
 
 /// How long an endpoint is waited for, and how often it is asked.
@@ -95,6 +109,67 @@ pub struct Http {
     name: String,
     agent: Agent,
     notice: Box<dyn Fn(&Event)>,
+    way: RefCell<Way>,
+}
+
+/// The way in which an endpoint wants to be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Way {
+    streams: bool,
+    limit_name: String,
+    /// Whether the name was set by the user, who knows better than any words.
+    is_set: bool,
+}
+
+/// The names of the limit of an answer.
+const LIMIT_NAMES: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+
+impl Way {
+    fn of(endpoint: &Endpoint, address: &str) -> Self {
+        // OpenAI's newer models know only the one, most others only the other.
+        let usual = LIMIT_NAMES[usize::from(address.starts_with("https://api.openai.com/"))];
+        let limit_name = endpoint.limit_name.clone();
+        Self {
+            streams: endpoint.streams,
+            is_set: limit_name.is_some(),
+            limit_name: limit_name.unwrap_or_else(|| usual.to_owned()),
+        }
+    }
+
+    /// Returns the way that a refusal asks for, if it is another one.
+    fn after(&self, fault: &Fault) -> Option<Self> {
+        let Fault::Refused { said, .. } = fault else { return None };
+        let said = said.to_lowercase();
+        let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        if !self.streams
+            && said.contains("stream")
+            && says(&["must", "only support", "required", "enable"])
+        {
+            return Some(Self { streams: true, ..self.clone() });
+        }
+        let other = LIMIT_NAMES.iter().find(|name| **name != self.limit_name)?;
+        let is_unknown = says(&[
+            "unsupported",
+            "not support",
+            "unrecognized",
+            "unknown",
+            "not permitted",
+            "extra inputs",
+            "instead",
+        ]) && said.contains(&self.limit_name);
+        (is_unknown && !self.is_set)
+            .then(|| Self { limit_name: (*other).to_owned(), ..self.clone() })
+    }
+}
+
+/// A request and what is to be known of it.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    request: ChatRequest<'a>,
+    /// How long it may take, its repetitions included.
+    limit: Duration,
+    /// Whether most of it will be sent again.
+    is_repeated: bool,
 }
 
 impl Default for Limits {
@@ -182,6 +257,9 @@ impl Endpoint {
             window: None,
             limits: Limits::default(),
             network: Network::default(),
+            streams: false,
+            caches: true,
+            limit_name: None,
         }
     }
 
@@ -257,7 +335,8 @@ impl Http {
             .proxy(proxy)
             .build();
         let agent = Agent::new_with_config(config);
-        Ok(Self { endpoint, address, name, agent, notice: Box::new(|_| ()) })
+        let way = RefCell::new(Way::of(&endpoint, &address));
+        Ok(Self { endpoint, address, name, agent, notice: Box::new(|_| ()), way })
     }
 
     /// Has each request that is made again told to a callback.
@@ -267,28 +346,52 @@ impl Http {
         self
     }
 
-    /// Asks, and asks again where that may help.
-    fn ask(&self, request: &ChatRequest<'_>) -> Result<Message, ModelError> {
-        let endpoint = &self.endpoint;
-        let body = match endpoint.api {
-            Api::OpenAi => {
-                // OpenAI's newer models know only the one, all others only the other.
-                let is_own = self.address.starts_with("https://api.openai.com/");
-                let limit = if is_own { "max_completion_tokens" } else { "max_tokens" };
-                openai::body(Some(&endpoint.model), request, limit)
+    /// Returns the body of a request, in the way in which the endpoint wants it.
+    fn body(&self, asking: &Asking<'_>) -> String {
+        let (endpoint, way) = (&self.endpoint, self.way.borrow());
+        let request = &asking.request;
+        let mut body = match endpoint.api {
+            Api::OpenAi => openai::body(Some(&endpoint.model), request, &way.limit_name),
+            Api::Anthropic => {
+                let caches = endpoint.caches && asking.is_repeated;
+                anthropic::body(&endpoint.model, request, caches)
             }
-            Api::Anthropic => anthropic::body(&endpoint.model, request),
         };
-        let body = body.to_string();
+        if way.streams {
+            body["stream"] = true.into();
+            if endpoint.api == Api::OpenAi {
+                body["stream_options"] = json!({"include_usage": true});
+            }
+        }
+        body.to_string()
+    }
+
+    /// Asks, and asks again where that may help.
+    fn ask(&self, asking: &Asking<'_>) -> Result<Message, ModelError> {
+        let begun = Instant::now();
+        let mut body = self.body(asking);
+        // A server that wants neither way has refused.
+        let mut n_ways = 2;
         let mut attempt = 0;
         loop {
-            attempt += 1;
-            let fault = match self.send(&body) {
+            let left = asking.limit.saturating_sub(begun.elapsed());
+            let fault = match self.send(&body, left) {
                 Ok(message) => return Ok(message),
-                Err(fault) => fault,
+                Err(fault) => self.without_key(fault),
             };
-            let fault = self.without_key(fault);
-            match self.wait(attempt, &fault) {
+            let other = (n_ways > 0).then(|| self.way.borrow().after(&fault)).flatten();
+            if let Some(other) = other {
+                n_ways -= 1;
+                self.way.replace(other);
+                body = self.body(asking);
+                continue;
+            }
+            attempt += 1;
+            let late = |limit| Fault::TimedOut { limit };
+            let fault = match self.wait(attempt, &fault) {
+                Some(wait) if wait >= asking.limit.saturating_sub(begun.elapsed()) => {
+                    late(asking.limit)
+                }
                 Some(wait) => {
                     (self.notice)(&Event::RequestRetry {
                         model: self.name.clone(),
@@ -297,9 +400,17 @@ impl Http {
                         why: fault.to_string(),
                     });
                     thread::sleep(wait);
+                    continue;
                 }
-                None => return Err(ModelError { model: self.name.clone(), fault }),
-            }
+                // An attempt that had less time than a request usually has ended with the time for all of them.
+                None if matches!(fault, Fault::TimedOut { .. })
+                    && left < self.endpoint.limits.request =>
+                {
+                    late(asking.limit)
+                }
+                None => fault,
+            };
+            return Err(ModelError { model: self.name.clone(), fault });
         }
     }
 
@@ -320,9 +431,12 @@ impl Http {
         }
     }
 
-    /// Makes one request.
-    fn send(&self, body: &str) -> Result<Message, Fault> {
-        let mut request = self.agent.post(&self.address).content_type("application/json");
+    /// Makes one request, in the time that is left.
+    fn send(&self, body: &str, left: Duration) -> Result<Message, Fault> {
+        let limit = self.endpoint.limits.request.min(left);
+        let broken = |error| self.broken(&error, limit);
+        let request = self.agent.post(&self.address).content_type("application/json");
+        let mut request = request.config().timeout_global(Some(limit)).build();
         if self.endpoint.api == Api::Anthropic {
             request = request.header("anthropic-version", ANTHROPIC_VERSION);
         }
@@ -332,14 +446,21 @@ impl Http {
                 Api::Anthropic => request.header("x-api-key", key),
             };
         }
-        let mut response = request.send(body).map_err(|error| self.broken(&error))?;
+        let mut response = request.send(body).map_err(broken)?;
         let status = response.status().as_u16();
         let after = retry_after(response.headers());
         let moved =
             response.headers().get("location").and_then(|to| to.to_str().ok()).map(str::to_owned);
         let body = response.body_mut().with_config().limit(MAX_BYTES).read_to_vec();
-        let body = body.map_err(|error| self.broken(&error))?;
-        let body = String::from_utf8_lossy(&body);
+        let body = body.map_err(broken)?;
+        let mut body = String::from_utf8_lossy(&body);
+        if stream::is_stream(&body) {
+            let join: stream::Join = match self.endpoint.api {
+                Api::OpenAi => stream::completion,
+                Api::Anthropic => stream::message,
+            };
+            body = stream::joined(&body, join)?.into();
+        }
         match (status, moved) {
             (200..300, _) => match self.endpoint.api {
                 Api::OpenAi => openai::read(&body),
@@ -354,13 +475,13 @@ impl Http {
     }
 
     /// Returns the meaning of a broken connection. An address may hold a password: no error repeats it.
-    fn broken(&self, error: &ureq::Error) -> Fault {
+    fn broken(&self, error: &ureq::Error, limit: Duration) -> Fault {
         match error {
             ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
                 let limit = self.endpoint.limits.connect;
                 Fault::Unreachable { said: format!("no connection within {limit:.0?}") }
             }
-            ureq::Error::Timeout(_) => Fault::TimedOut { limit: self.endpoint.limits.request },
+            ureq::Error::Timeout(_) => Fault::TimedOut { limit },
             ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
                 let said = "the request cannot be made: address or key hold what a header cannot";
                 Fault::Refused { said: said.to_owned(), status: None }
@@ -385,8 +506,9 @@ impl Http {
             | Fault::RateLimited { said, .. }
             | Fault::Refused { said, .. }
             | Fault::Unreachable { said }
-            | Fault::BadAnswer { said } => *said = said.replace(key.as_str(), "(the key)"),
-            Fault::TimedOut { .. } => {}
+            | Fault::BadAnswer { said }
+            | Fault::Declined { said } => *said = said.replace(key.as_str(), "(the key)"),
+            Fault::TimedOut { .. } | Fault::Silent { .. } => {}
         }
         fault
     }
@@ -402,7 +524,9 @@ impl Summarizer for Http {
     }
 
     fn summarize(&self, request: &SummaryRequest) -> Result<Written, ModelError> {
-        self.ask(&as_chat(request, &prompt(request))).map(as_summary)
+        let prompt = prompt(request);
+        let (request, limit) = (as_chat(request, &prompt), request.limit);
+        self.ask(&Asking { request, limit, is_repeated: false }).map(as_summary)
     }
 }
 
@@ -412,7 +536,7 @@ impl ChatModel for Http {
     }
 
     fn answer(&self, request: &ChatRequest<'_>) -> Result<Message, ModelError> {
-        self.ask(request)
+        self.ask(&Asking { request: *request, limit: Duration::MAX, is_repeated: true })
     }
 }
 
@@ -443,7 +567,8 @@ fn prompt(request: &SummaryRequest) -> [Message; 1] {
 
 /// Returns an answer as a summary; calls, which nobody offered, are ignored.
 fn as_summary(message: Message) -> Written {
-    Written { text: message.text(), model: message.model, usage: message.usage }
+    let text = message.text();
+    Written { text, model: message.model, usage: message.usage, stop: message.stop }
 }
 
 #[cfg(test)]
@@ -466,6 +591,41 @@ mod tests {
         check(Api::Anthropic, "https://api.anthropic.com", "https://api.anthropic.com/v1/messages");
         check(Api::Anthropic, "https://x/anthropic", "https://x/anthropic/v1/messages");
         check(Api::Anthropic, "https://x/v1", "https://x/v1/messages");
+    }
+
+    #[test]
+    fn a_server_says_in_which_way_it_wants_to_be_asked() {
+        let way = |streams, limit_name: &str| Way {
+            streams,
+            limit_name: limit_name.to_owned(),
+            is_set: false,
+        };
+        let after = |way: &Way, said: &str| {
+            way.after(&Fault::Refused { said: said.to_owned(), status: Some(400) })
+        };
+        let usual = way(false, "max_tokens");
+        let renamed = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+        assert_eq!(after(&usual, renamed), Some(way(false, "max_completion_tokens")));
+        assert_eq!(
+            after(
+                &way(false, "max_completion_tokens"),
+                "Unrecognized request argument supplied: max_completion_tokens"
+            ),
+            Some(usual.clone())
+        );
+        for said in [
+            "Stream must be set to true",
+            "This model only support stream mode, please enable the stream parameter",
+        ] {
+            assert_eq!(after(&usual, said), Some(way(true, "max_tokens")), "{said}");
+            assert_eq!(after(&way(true, "max_tokens"), said), None);
+        }
+        for said in
+            ["max_tokens is too large: 9. This model supports at most 5", "no such model", ""]
+        {
+            assert_eq!(after(&usual, said), None, "{said}");
+        }
+        assert_eq!(after(&Way { is_set: true, ..usual }, renamed), None);
     }
 
     #[test]

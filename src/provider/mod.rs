@@ -12,6 +12,7 @@ mod command;
 mod http;
 mod openai;
 pub mod process;
+mod stream;
 
 pub use command::Command;
 pub use http::{Api, Endpoint, Http, Key, Limits, Network};

@@ -168,7 +168,7 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
     if let Some(refused) = said.get("refusal").and_then(Value::as_str)
         && message.blocks.is_empty()
     {
-        return Err(Fault::Refused { said: refused.to_owned(), status: None });
+        return Err(Fault::Declined { said: refused.to_owned() });
     }
     checked(message, stop)
 }
@@ -229,10 +229,10 @@ mod tests {
     #[test]
     fn a_refusal_and_a_nameless_call_are_no_answers() {
         let refused = read(r#"{"choices":[{"message":{"content":null,"refusal":"I will not."}}]}"#);
-        assert_eq!(refused, Err(Fault::Refused { said: "I will not.".to_owned(), status: None }));
+        assert_eq!(refused, Err(Fault::Declined { said: "I will not.".to_owned() }));
         let filtered =
             read(r#"{"choices":[{"message":{"content":""},"finish_reason":"content_filter"}]}"#);
-        assert!(matches!(filtered, Err(Fault::Refused { .. })), "{filtered:?}");
+        assert!(matches!(filtered, Err(Fault::Declined { .. })), "{filtered:?}");
         let nameless = read(r#"{"choices":[{"message":{"tool_calls":[{"id":"c"}]}}]}"#);
         assert!(matches!(nameless, Err(Fault::BadAnswer { .. })), "{nameless:?}");
     }

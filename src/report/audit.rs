@@ -9,6 +9,7 @@ use super::{
     shape::{object, report},
 };
 use crate::{
+    context::loss::Loss,
     model::{CutOff, EntryId, OperationNumber, Resized, Timestamp},
     session::Damaged,
     wire::Earlier,
@@ -138,6 +139,38 @@ report!(Omitted, "earlier", |it| {
     size: it.earlier.size,
     tokens: it.earlier.tokens,
     file: it.earlier.file,
+});
+
+/// A compaction, and what its summary no longer names of the messages that it stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Boundary {
+    /// The operation.
+    pub operation: OperationNumber,
+    /// When.
+    pub at: Timestamp,
+    /// Whether it is undone.
+    pub undone: bool,
+    /// How many messages the summary stands for.
+    pub summarised: u64,
+    /// How many stay as they are.
+    pub kept: u64,
+    /// Who wrote it.
+    pub model: Option<String>,
+    /// Whether it is the fallback.
+    pub fallback: bool,
+    /// What it lost, by kinds; none if it was not checked.
+    pub losses: Vec<Loss>,
+}
+
+report!(Boundary, "boundary", |it| {
+    operation: it.operation,
+    at: it.at,
+    undone: it.undone,
+    summarised: it.summarised,
+    kept: it.kept,
+    model: it.model,
+    fallback: it.fallback,
+    losses: it.losses,
 });
 
 /// The sum of the replacements in force.

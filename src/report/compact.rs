@@ -10,7 +10,10 @@ use super::{
     shape::report,
 };
 use crate::{
-    context::plan::{Nearness, Nothing},
+    context::{
+        loss::Loss,
+        plan::{Nearness, Nothing},
+    },
     model::{EntryId, OperationNumber, Usage},
 };
 
@@ -21,6 +24,8 @@ pub struct Planned {
     pub near: Nearness,
     /// The parts of the context, or why there is nothing to do.
     pub parts: Result<Parts, Nothing>,
+    /// What the extract would no longer name of the messages that it would stand for.
+    pub losses: Vec<Loss>,
 }
 
 /// How many messages, and how many tokens they have.
@@ -78,6 +83,8 @@ pub struct Compacted {
     pub duration_ms: u64,
     /// Why the summary is the fallback, if it is.
     pub fallback: Option<String>,
+    /// What the summary no longer names of the messages that it stands for.
+    pub losses: Vec<Loss>,
     /// The error of the hook that is told after, if it failed.
     pub after: Option<String>,
     /// The old live file, if it was exchanged.
@@ -99,6 +106,8 @@ pub struct Recovered<T> {
     pub pre_tokens: u64,
     /// How many it has now.
     pub post_tokens: u64,
+    /// The window, by the provider's word if it named one.
+    pub window: u64,
 }
 
 report!(Planned, "plan", |it| {
@@ -112,6 +121,7 @@ report!(Planned, "plan", |it| {
     kept: it.parts.unwrap_or_default().kept,
     carried: it.parts.unwrap_or_default().carried,
     system: it.parts.unwrap_or_default().system,
+    losses: it.losses,
 });
 
 report!(Compacted, "compact", |it| {
@@ -130,6 +140,7 @@ report!(Compacted, "compact", |it| {
     model: (!it.model.is_empty()).then_some(&it.model),
     duration_ms: it.duration_ms,
     fallback: it.fallback,
+    losses: it.losses,
     rotated: it.rotated.as_ref().map(|path| path.to_string_lossy()),
     written: it.written.as_ref().map(|path| path.to_string_lossy()),
 }, hints: |it| {

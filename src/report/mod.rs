@@ -26,7 +26,7 @@ mod truncate;
 mod turn;
 
 pub use append::{Appended, AppendedEntry, NewEntry};
-pub use audit::{Audit, AuditTotal, Omitted, Replaced};
+pub use audit::{Audit, AuditTotal, Boundary, Omitted, Replaced};
 pub use compact::{Compacted, Fitted, Part, Parts, Planned, Recovered};
 pub use context::{Context, Explained, Sent, SentMessage, Treatment};
 pub use diff::{Diff, Difference, Only, Renewed, Reworded, Same, Side, Surplus, Tally};

@@ -27,6 +27,8 @@ pub struct Turned {
     pub said: String,
     /// Calls that nobody answered.
     pub pending: Vec<Call>,
+    /// Whether the prompt stood at the end already, and was not said again.
+    pub is_repeated: bool,
     /// How often the model was asked.
     pub steps: usize,
     /// How many calls were answered.

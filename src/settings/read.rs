@@ -409,6 +409,9 @@ mod tests {
             max_tokens: Some(8_192),
             timeout: Some(120),
             retries: Some(3),
+            stream: false,
+            cache: Some(true),
+            max_tokens_as: Some("max_tokens".into()),
         };
         let expected = Settings {
             window: Window {

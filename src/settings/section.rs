@@ -126,6 +126,12 @@ pub struct Provider {
     pub timeout: Option<u64>,
     /// How often a request is made again.
     pub retries: Option<u32>,
+    /// Whether it is asked to stream.
+    pub stream: bool,
+    /// Whether it is told what it can cache; left out, it is.
+    pub cache: Option<bool>,
+    /// The name of the limit of an answer in a request.
+    pub max_tokens_as: Option<String>,
 }
 
 /// How a model is asked.

@@ -57,7 +57,6 @@ const TRAITS: Traits = Traits {
     programs: &["pi", "openclaw"],
     lock: Some(Lock { ending: ".lock", process: "pid" }),
     tells_omissions: true,
-    keeps_scattered: false,
     joins_calls: true,
     around_summary: Some(read::COMPACTED),
     nearby: Nearby::Model,

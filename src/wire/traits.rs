@@ -33,8 +33,6 @@ pub struct Traits {
     pub has_sub_agents_within: bool,
     /// Whether records tell the agent's omissions; where not, none is read for them.
     pub tells_omissions: bool,
-    /// Whether a compaction can keep messages with others between them that it does not keep.
-    pub keeps_scattered: bool,
     /// Whether the first call of an answer without words is part of the answer's own record.
     pub joins_first_call: bool,
     /// Whether all calls of an answer are part of the answer's own record.
@@ -127,7 +125,6 @@ impl Traits {
             has_checkpoints: false,
             has_sub_agents_within: false,
             tells_omissions: false,
-            keeps_scattered: true,
             joins_first_call: false,
             joins_calls: false,
             takes_results_in_place: false,

@@ -33,6 +33,7 @@ mod model_based;
 mod model_server;
 mod needs;
 mod oracle;
+mod overflow;
 mod pi;
 mod power;
 mod provider;

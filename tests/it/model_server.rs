@@ -21,6 +21,10 @@ use serde_json::{Value, json};
 pub(crate) enum Reply {
     /// Words.
     Text(String),
+    /// Words that end where the room for them did.
+    Cut(String),
+    /// Words, as a stream of events, whether that was asked for or not.
+    Streamed(String),
     /// Calls of tools: id, name, arguments.
     Calls(Vec<(String, String, Value)>),
     /// A status, further header lines and a body, as they are.
@@ -146,6 +150,7 @@ fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
     let headers = lines[1..].to_vec();
     shared.asked.lock().unwrap().push(Asked { path, headers, body: body.clone(), tokens });
 
+    let streams = body["stream"] == true;
     let reply = shared.queue.lock().unwrap().pop_front();
     let reply = match (reply, refusal(&body, tokens, shared.window, is_anthropic)) {
         (Some(reply), _) => reply,
@@ -154,8 +159,16 @@ fn serve(stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
     };
     let (status, more, body) = match reply {
         Reply::Raw(status, more, body) => (status, more, body),
+        Reply::Text(text) if streams => streamed(&text, &[], tokens, is_anthropic),
+        Reply::Calls(calls) if streams => streamed("", &calls, tokens, is_anthropic),
+        Reply::Streamed(text) => streamed(&text, &[], tokens, is_anthropic),
         Reply::Text(text) => (200, String::new(), completion(&text, &[], tokens, is_anthropic)),
         Reply::Calls(calls) => (200, String::new(), completion("", &calls, tokens, is_anthropic)),
+        Reply::Cut(text) => {
+            let whole = completion(&text, &[], tokens, is_anthropic);
+            let cut = whole.replace("\"end_turn\"", "\"max_tokens\"");
+            (200, String::new(), cut.replace("\"stop\"", "\"length\""))
+        }
         Reply::Stall => return reader.read_to_end(&mut Vec::new()).map(drop),
         Reply::Drop => {
             let mut stream = stream;
@@ -310,4 +323,80 @@ fn completion(
     json!({"id": "chatcmpl-1", "object": "chat.completion", "model": "test-1",
         "choices": [{"index": 0, "message": message, "finish_reason": stop}], "usage": usage})
     .to_string()
+}
+
+/// Returns a completion as the events that a provider would stream.
+fn streamed(
+    text: &str,
+    calls: &[(String, String, Value)],
+    tokens: u64,
+    is_anthropic: bool,
+) -> (u16, String, String) {
+    let whole: Value =
+        serde_json::from_str(&completion(text, calls, tokens, is_anthropic)).unwrap();
+    let mut events = Vec::new();
+    let halves = |words: &str| {
+        let middle =
+            (words.len() / 2..=words.len()).find(|at| words.is_char_boundary(*at)).unwrap();
+        [words[..middle].to_owned(), words[middle..].to_owned()]
+    };
+    if is_anthropic {
+        let mut start = whole.clone();
+        start["content"] = json!([]);
+        start["stop_reason"] = Value::Null;
+        events.push(json!({"type": "message_start", "message": start}));
+        events.push(json!({"type": "ping"}));
+        for (nth, block) in whole["content"].as_array().unwrap().iter().enumerate() {
+            let mut empty = block.clone();
+            let (kind, key, words) = match block["text"].as_str() {
+                Some(text) => ("text_delta", "text", text.to_owned()),
+                None => ("input_json_delta", "partial_json", block["input"].to_string()),
+            };
+            match key {
+                "text" => empty["text"] = json!(""),
+                _ => empty["input"] = json!({}),
+            }
+            events
+                .push(json!({"type": "content_block_start", "index": nth, "content_block": empty}));
+            for half in halves(&words) {
+                let delta = json!({"type": kind, key: half});
+                events.push(json!({"type": "content_block_delta", "index": nth, "delta": delta}));
+            }
+            events.push(json!({"type": "content_block_stop", "index": nth}));
+        }
+        let stop = json!({"stop_reason": whole["stop_reason"]});
+        let usage = json!({"output_tokens": whole["usage"]["output_tokens"]});
+        events.push(json!({"type": "message_delta", "delta": stop, "usage": usage}));
+        events.push(json!({"type": "message_stop"}));
+    } else {
+        let chunk = |delta: Value, stop: Value| {
+            json!({"id": whole["id"], "model": whole["model"],
+            "choices": [{"index": 0, "delta": delta, "finish_reason": stop}]})
+        };
+        let message = &whole["choices"][0]["message"];
+        for half in halves(message["content"].as_str().unwrap_or_default()) {
+            events.push(chunk(json!({"content": half}), Value::Null));
+        }
+        for (nth, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+            let input = call["function"]["arguments"].as_str().unwrap();
+            let name = json!({"name": call["function"]["name"], "arguments": ""});
+            let first =
+                json!({"index": nth, "id": call["id"], "type": "function", "function": name});
+            events.push(chunk(json!({"tool_calls": [first]}), Value::Null));
+            for half in halves(input) {
+                let more = json!({"index": nth, "function": {"arguments": half}});
+                events.push(chunk(json!({"tool_calls": [more]}), Value::Null));
+            }
+        }
+        events.push(chunk(json!({}), whole["choices"][0]["finish_reason"].clone()));
+        events.push(json!({"choices": [], "usage": whole["usage"]}));
+    }
+    let event = |event: &Value| {
+        let kind = event["type"].as_str().unwrap_or("message");
+        format!("event: {kind}\r\ndata: {event}\r\n\r\n")
+    };
+    let events: String = events.iter().map(event).collect();
+    let end = if is_anthropic { "" } else { "data: [DONE]\n\n" };
+    let body = format!(": a comment\n\n{events}{end}");
+    (200, "content-type: text/event-stream\r\n".to_owned(), body)
 }

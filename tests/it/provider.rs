@@ -43,7 +43,7 @@ fn says(role: Role, text: &str) -> Message {
 
 fn summary() -> SummaryRequest {
     let (system, prompt) = ("You summarise.".to_owned(), "All of it.".to_owned());
-    SummaryRequest { system, prompt, max_tokens: 100 }
+    SummaryRequest { system, prompt, max_tokens: 100, limit: Duration::MAX }
 }
 
 /// A conversation with two calls, their results in two messages, a picture and reasoning.
@@ -112,10 +112,11 @@ fn a_conversation_is_said_as_each_api_wants_it() {
     assert_eq!(asked.path, "/v1/messages");
     assert_eq!(
         asked.body,
-        json!({"model": "test-model", "max_tokens": 500, "system": "Be good.", "messages": [
+        json!({"model": "test-model", "max_tokens": 500, "messages": [
             {"role": "user", "content": [
                 {"type": "text", "text": "Look."},
-                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}]},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"},
+                    "cache_control": {"type": "ephemeral"}}]},
             {"role": "assistant", "content": [
                 {"type": "text", "text": "I look."},
                 {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "ls"}},
@@ -123,8 +124,111 @@ fn a_conversation_is_said_as_each_api_wants_it() {
             {"role": "user", "content": [
                 {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "a.rs"}]},
                 {"type": "tool_result", "tool_use_id": "c2", "content": [{"type": "text", "text": "no"}], "is_error": true},
-                {"type": "text", "text": "And?"}]}]})
+                {"type": "text", "text": "And?", "cache_control": {"type": "ephemeral"}}]}],
+            "system": [{"type": "text", "text": "Be good.", "cache_control": {"type": "ephemeral"}}]})
     );
+    // A summary is asked for once, so nothing of it is worth a cache, and some servers have none.
+    http.summarize(&summary()).unwrap();
+    let mut endpoint = endpoint(Api::Anthropic, &server);
+    endpoint.caches = false;
+    ask(&Http::new(endpoint).unwrap(), &conversation(), &[]).unwrap();
+    assert!(
+        server.asked()[1..].iter().all(|asked| !asked.body.to_string().contains("cache_control"))
+    );
+}
+
+#[test]
+fn a_streamed_answer_is_the_answer_whether_it_was_asked_for_or_not() {
+    let words = "It is done, d\u{e9}j\u{e0}.";
+    for (api, asks) in APIS.into_iter().flat_map(|api| [(api, false), (api, true)]) {
+        let server = Server::new(16_000);
+        let calls = [("c7", json!({"path": "/a \u{e9}"})), ("c8", json!({}))];
+        let calls = calls.map(|(id, input)| (id.to_owned(), "Read".to_owned(), input)).to_vec();
+        server.queue([Reply::Streamed(words.to_owned())]);
+        let mut endpoint = endpoint(api, &server);
+        endpoint.streams = asks;
+        let http = Http::new(endpoint).unwrap();
+        let answer = ask(&http, &conversation(), &[tool()]).unwrap();
+        assert_eq!((answer.text().as_str(), answer.stop), (words, Some(Stop::End)), "{api:?}");
+        let asked = &server.asked()[0];
+        assert_eq!(asked.body.get("stream").is_some(), asks);
+        assert_eq!(answer.usage.unwrap().input, asked.tokens, "{api:?}");
+        server.queue([Reply::Calls(calls)]);
+        let answer = ask(&http, &conversation(), &[tool()]).unwrap();
+        let inputs: Vec<&str> = answer
+            .blocks
+            .iter()
+            .map(|block| match block {
+                Block::Call { input, .. } => input.as_str(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(inputs, [r#"{"path":"/a \u{e9}"}"#.replace("\\u{e9}", "\u{e9}").as_str(), "{}"]);
+        assert_eq!(answer.stop, Some(Stop::Calls));
+        // One that breaks off is asked for again.
+        let part = "data: {\"choices\":[{\"delta\":{\"content\":\"It\"}}],\"type\":\"ping\"}\n\n";
+        server.queue([Reply::Raw(200, String::new(), part.to_owned())]);
+        assert_eq!(ask(&http, &conversation(), &[]).unwrap().text(), "Done.");
+    }
+}
+
+#[test]
+fn a_server_that_wants_to_be_asked_in_another_way_is_asked_so() {
+    let refuse = |said: &str| {
+        Reply::Raw(400, String::new(), json!({"error": {"message": said}}).to_string())
+    };
+    let server = Server::new(16_000);
+    let renamed = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+    server.queue([refuse(renamed), refuse("Stream must be set to true")]);
+    let http = Http::new(endpoint(Api::OpenAi, &server)).unwrap();
+    for _ in 0..2 {
+        assert_eq!(ask(&http, &conversation(), &[]).unwrap().text(), "Done.");
+    }
+    let ways: Vec<(bool, bool)> = server
+        .asked()
+        .iter()
+        .map(|asked| (asked.body.get("max_tokens").is_some(), asked.body["stream"] == true))
+        .collect();
+    assert_eq!(ways, [(true, false), (false, false), (false, true), (false, true)]);
+    // A name that the user set stays.
+    let mut endpoint = endpoint(Api::OpenAi, &server);
+    endpoint.limit_name = Some("max_completion_tokens".to_owned());
+    ask(&Http::new(endpoint).unwrap(), &conversation(), &[]).unwrap();
+    assert_eq!(server.asked().last().unwrap().body["max_completion_tokens"], 500);
+    // A server that wants neither way is not asked for ever.
+    server.queue(vec![refuse(renamed); 9]);
+    assert!(matches!(http.summarize(&summary()).unwrap_err().fault, Fault::Refused { .. }));
+}
+
+#[test]
+fn a_refusal_that_says_when_to_ask_again_is_waited_for() {
+    let server = Server::new(16_000);
+    let said = "Rate limit reached for m. Please try again in 0.05s. Visit https://x/account/billing to learn more.";
+    let body = json!({"error": {"message": said, "code": "rate_limit_exceeded"}}).to_string();
+    server.queue([Reply::Raw(429, String::new(), body)]);
+    let http = Http::new(endpoint(Api::OpenAi, &server)).unwrap();
+    assert_eq!(http.summarize(&summary()).unwrap().text, "Done.");
+}
+
+#[test]
+fn a_request_has_no_longer_than_the_time_that_is_left() {
+    for api in APIS {
+        let server = Server::new(16_000);
+        server.queue([Reply::Stall, Reply::limited("0.3")]);
+        let http = Http::new(endpoint(api, &server)).unwrap();
+        let brief = SummaryRequest { limit: Duration::from_millis(200), ..summary() };
+        for _ in 0..2 {
+            let error = http.summarize(&brief).unwrap_err();
+            assert!(
+                matches!(error.fault, Fault::TimedOut { limit } if limit >= brief.limit),
+                "{error}"
+            );
+        }
+        assert_eq!(server.asked().len(), 2);
+    }
+    let error = command("sleep 300")
+        .summarize(&SummaryRequest { limit: Duration::from_millis(200), ..summary() });
+    assert!(matches!(error.unwrap_err().fault, Fault::TimedOut { .. }));
 }
 
 #[test]
@@ -298,7 +402,7 @@ fn a_history_over_the_summarisers_window_is_summarised_in_stages() {
         };
         let count = |text: &str| text.len() as u64 / 4;
         let mut retries = 0;
-        let made = stages::summarize(&job, &http, &count, &|| false, &mut |event| {
+        let made = stages::summarize(&job, &http, &count, &|| Duration::MAX, &mut |event| {
             retries += usize::from(matches!(event, Event::CompactionRetry { .. }));
         });
         assert_eq!(made.unwrap().text, "Done.");

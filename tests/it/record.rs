@@ -62,7 +62,7 @@ fn command() -> impl Strategy<Value = Command> + Clone {
     let compact = (
         (text(), of(string()), integer(), of(integer())),
         (integer(), integer(), integer(), of(string())),
-        (of(integer()), of(text()), of(text()), of(text()), of(text())),
+        (of(integer()), of(text()), of(text()), of(text()), of(text()), of(text())),
     );
     let compact = compact.prop_map(|(a, b, c)| Command::Compact {
         branch: a.0,
@@ -78,6 +78,7 @@ fn command() -> impl Strategy<Value = Command> + Clone {
         left: c.2,
         events: c.3,
         files: c.4,
+        losses: c.5,
     });
     let revert = (of(integer()), entry(), of(text()), of(text()), of(text()));
     let revert = revert.prop_map(|(checkpoint, entry, branch, message, left)| Command::Revert {

@@ -1,5 +1,7 @@
 //! Compaction and recovery as a loop would use them: a conversation in memory, a server that refuses what is too large.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use undertext::{
     context::{
@@ -74,7 +76,12 @@ impl Talk<'_> {
         let pieces: Vec<Piece<'_>> = self
             .messages
             .iter()
-            .map(|(message, is_kept)| Piece { message, tokens: weight(message), is_kept: *is_kept })
+            .map(|(message, is_kept)| Piece {
+                message,
+                tokens: weight(message),
+                is_kept: *is_kept,
+                is_request: message.role == Role::User,
+            })
             .collect();
         self.n_compactions += 1;
         let task = Task {
@@ -91,7 +98,7 @@ impl Talk<'_> {
             strict: false,
         };
         // What cannot be compacted may still be truncated.
-        let made = compact::compact(&task, self.summarizer, &count, &|| false, emit);
+        let made = compact::compact(&task, self.summarizer, &count, &|| Duration::MAX, emit);
         let Ok(made) = made else { return false };
         let mut summary = Message::new(Role::User, vec![Block::Text(made.summary)]);
         summary.is_summary = true;

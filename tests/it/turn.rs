@@ -97,7 +97,7 @@ fn turn(
         max_tokens: 1_000,
         steps: 10,
     };
-    ops::turn(archive, session, &fixture::workspace(), prompt, &turning, emit)
+    ops::turn(archive, session, &fixture::workspace(), Some(prompt), &turning, emit)
 }
 
 #[test]
@@ -270,8 +270,14 @@ fn a_timeout_while_compacting_still_yields_the_context_from_before() {
         Turning { compacting, model: &model, tools: &[], answer: None, max_tokens: 500, steps: 1 };
     let mut events = Vec::new();
     let mut emit = |event: &Event| events.push(event.clone());
-    let done =
-        ops::turn(&mut archive, &session, &fixture::workspace(), "Well?", &turning, &mut emit);
+    let done = ops::turn(
+        &mut archive,
+        &session,
+        &fixture::workspace(),
+        Some("Well?"),
+        &turning,
+        &mut emit,
+    );
     let done = done.unwrap();
     assert_eq!(done.said, "Done.");
     assert!(events.iter().any(|e| matches!(e, Event::CompactionTimeout { before: true, .. })));
@@ -335,8 +341,9 @@ fn calls_that_nobody_answers_stay_pending_and_a_refusal_is_no_overflow() {
     };
     let calls = Fixed(Ok(Message::new(Role::Assistant, vec![block])));
     let workspace = fixture::workspace();
-    let done = ops::turn(&mut archive, &session, &workspace, "Read", &turning(&calls), &mut |_| ())
-        .unwrap();
+    let done =
+        ops::turn(&mut archive, &session, &workspace, Some("Read"), &turning(&calls), &mut |_| ())
+            .unwrap();
     assert_eq!((done.pending.len(), done.steps, done.answered), (1, 1, 0));
     assert_eq!(done.pending[0].input, r#"{"n":12345678901234567890}"#);
     let context = ops::context(&archive, &session, None, &asked).unwrap();
@@ -347,8 +354,168 @@ fn calls_that_nobody_answers_stay_pending_and_a_refusal_is_no_overflow() {
     let mut events = 0;
     let mut emit = |_: &Event| events += 1;
     let failed =
-        ops::turn(&mut archive, &session, &workspace, "Again", &turning(&refuses), &mut emit);
+        ops::turn(&mut archive, &session, &workspace, Some("Again"), &turning(&refuses), &mut emit);
     assert!(matches!(failed, Err(OpsError::Model(_))), "{failed:?}");
     assert_eq!(events, 0);
+    fixture::assert_sound(&mut archive, &session);
+}
+
+/// Returns how often the user says these words in a session.
+fn times_said(archive: &Archive, session: &Session, words: &str) -> usize {
+    let log = ops::log(archive.store(), session, None, 1_000).unwrap();
+    let said = log.lines.iter().flat_map(|line| &line.messages);
+    said.filter(|message| message.role == Role::User && message.text() == words).count()
+}
+
+#[test]
+fn a_prompt_whose_turn_failed_is_kept_and_gone_on_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    let asked = asked_for(Api::OpenAi);
+    let turning = |model| Turning {
+        compacting: Compacting::of(&asked, &clock),
+        model,
+        tools: &[],
+        answer: None,
+        max_tokens: 500,
+        steps: 5,
+    };
+    let workspace = fixture::workspace();
+    let refused = Fault::Refused { said: "no".into(), status: Some(401) };
+    let refuses = Fixed(Err(ModelError { model: "fixed".into(), fault: refused }));
+    let answers = Fixed(Ok(Message::new(Role::Assistant, vec![Block::Text("Yes.".into())])));
+    let mut turn = |prompt, model| {
+        ops::turn(&mut archive, &session, &workspace, prompt, &turning(model), &mut |_| ())
+    };
+    let failed = turn(None, &answers);
+    assert!(matches!(failed, Err(OpsError::NothingAsked)), "{failed:?}");
+    assert!(matches!(turn(Some("Well?"), &refuses), Err(OpsError::Model(_))));
+    // Said again it is not doubled, and a turn without a prompt goes on from it.
+    assert!(matches!(turn(Some("Well?"), &refuses), Err(OpsError::Model(_))));
+    assert_eq!(turn(None, &answers).unwrap().said, "Yes.");
+    assert!(matches!(turn(None, &answers), Err(OpsError::NothingAsked)));
+    assert!(!turn(Some("Well?"), &answers).unwrap().is_repeated, "it was answered meanwhile");
+    assert_eq!(times_said(&archive, &session, "Well?"), 2);
+    fixture::assert_sound(&mut archive, &session);
+}
+
+#[test]
+fn pending_calls_are_answered_by_a_turn_without_a_prompt() {
+    for api in [Api::OpenAi, Api::Anthropic] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = fixture::open(folder.path(), 1);
+        let session = fixture::session(&mut archive);
+        let server = calling(WINDOW);
+        let (model, asked, tools) = (model(&server, api), asked_for(api), tools());
+        let answer = |call: &Call| Answer { output: format!("of {}", call.id), error: None };
+        let mut turning = Turning {
+            compacting: Compacting::of(&asked, &clock),
+            model: &model,
+            tools: &tools,
+            answer: None,
+            max_tokens: 500,
+            steps: 5,
+        };
+        let workspace = fixture::workspace();
+        let mut turn = |prompt, turning: &Turning<'_>| {
+            ops::turn(&mut archive, &session, &workspace, prompt, turning, &mut |_| ()).unwrap()
+        };
+        assert_eq!(turn(Some("Read it."), &turning).pending.len(), 1);
+        let still = turn(None, &turning);
+        assert_eq!((still.pending.len(), still.steps), (1, 0), "nobody can answer it");
+        turning.answer = Some(&answer);
+        let done = turn(None, &turning);
+        assert_eq!((done.answered, done.steps, done.pending.len()), (1, 1, 0));
+        fixture::assert_sound(&mut archive, &session);
+    }
+}
+
+#[test]
+fn the_limit_that_a_refusal_names_holds_for_the_rest_of_the_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    for n in 0..60 {
+        fixture::say(&mut archive, &session, &format!("{n} {}", "word ".repeat(200)));
+    }
+    // What is known of the model is twice what the server takes.
+    let server = calling(8_000);
+    let asked = Asked { window: None, ..asked_for(Api::OpenAi) };
+    let model = model(&server, Api::OpenAi);
+    let done = turn(&mut archive, &session, "Well?", (&model, &asked), 6_000, &mut |_| ()).unwrap();
+    let over = server.asked().iter().filter(|asked| asked.tokens > 8_000).count();
+    assert_eq!((over, done.window, done.answered), (1, 8_000, 1), "it is refused once");
+    assert!(done.tokens <= 8_000);
+    fixture::assert_sound(&mut archive, &session);
+}
+
+#[test]
+fn a_summariser_that_stalls_does_not_stop_a_turn_whose_context_fits() {
+    for strict in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = fixture::open(folder.path(), 1);
+        let session = fixture::session(&mut archive);
+        for n in 0..40 {
+            fixture::say(&mut archive, &session, &format!("{n} {}", "word ".repeat(280)));
+        }
+        let before = archive.store().operations(session.key, OperationNumber::ALL).unwrap().len();
+        let (stalls, server) = (Server::new(90_000), Server::new(20_000));
+        stalls.queue([Reply::Stall]);
+        let by = model(&stalls, Api::Anthropic);
+        let (model, asked) = (model(&server, Api::OpenAi), asked_for(Api::OpenAi));
+        let begun = std::time::Instant::now();
+        let clock = || Timestamp(i64::try_from(begun.elapsed().as_millis()).unwrap());
+        let limit = Duration::from_millis(300);
+        let compacting =
+            Compacting { by: Some(&by), limit, strict, ..Compacting::of(&asked, &clock) };
+        let turning = Turning {
+            compacting,
+            model: &model,
+            tools: &[],
+            answer: None,
+            max_tokens: 500,
+            steps: 1,
+        };
+        let mut events = Vec::new();
+        let mut emit = |event: &Event| events.push(event.clone());
+        let workspace = fixture::workspace();
+        let done =
+            ops::turn(&mut archive, &session, &workspace, Some("Well?"), &turning, &mut emit);
+        assert_eq!(done.unwrap().said, "Done.", "strict: {strict}");
+        let late = Event::CompactionTimeout { run: 42, limit_ms: 300, before: true };
+        assert!(
+            events.iter().any(|event| matches!(event, Event::CompactionTimeout { .. })),
+            "{late:?}"
+        );
+        assert!(server.asked()[0].body.to_string().contains("39 word"));
+        let after = archive.store().operations(session.key, OperationNumber::ALL).unwrap().len();
+        assert_eq!(after, before + 2, "the prompt and the answer");
+        fixture::assert_sound(&mut archive, &session);
+    }
+}
+
+#[test]
+fn a_hundred_rounds_keep_the_size_of_the_first_compaction() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    let server = calling(32_000);
+    let asked = Asked { shape: Shape::Openai, ..asked(32_000) };
+    let model = model(&server, Api::OpenAi);
+    let mut sizes = Vec::new();
+    let mut emit = |event: &Event| {
+        if let Event::CompactionEnd { post_tokens, .. } = event {
+            sizes.push(*post_tokens);
+        }
+    };
+    for n in 0..100 {
+        let prompt = format!("Request {n}: go on with the next part of /w/part.rs, as before.");
+        turn(&mut archive, &session, &prompt, (&model, &asked), 6_000, &mut emit).unwrap();
+    }
+    let first = sizes[0];
+    assert!(sizes.len() > 5, "{sizes:?}");
+    let is_near = |size: &u64| size.abs_diff(first) * 10 <= first;
+    assert!(sizes.iter().all(is_near), "{sizes:?}");
     fixture::assert_sound(&mut archive, &session);
 }

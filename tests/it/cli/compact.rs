@@ -52,6 +52,7 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     kept                   4   864 tokens
     summaries carried on   0     0 tokens
     system prompt          0     0 tokens
+    The extract names 5 of 5 requests
     The context has about 4322 tokens of 32000; it is compacted at 24000, 19678 from here
     ------- stderr -------
     Nothing is changed
@@ -59,7 +60,7 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     assert_snapshot!(env.run(&["compact", "--keep", "3"]).masked(), @r"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
     Compacted main: a summary stands for 17 messages, 3 messages kept
-    About 4322 tokens are 1993 now, of a window of 32000
+    About 4322 tokens are 2325 now, of a window of 32000
     ------- stderr -------
     hint: to see what a model would be sent: undertext context
     hint: to undo: undertext undo
@@ -163,7 +164,7 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
     assert_snapshot!(done, @r"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
     Compacted main: a summary stands for 14 messages, 6 messages kept
-    About 4322 tokens are 1669 now, of a window of 32000
+    About 4322 tokens are 1730 now, of a window of 32000
     ------- stderr -------
     warning: no summary could be had: dies: refused: exit code 7:
     Statistics and the last requests stand for it
@@ -225,15 +226,16 @@ fn a_session_that_a_provider_refused_is_recovered() {
     let said = "prompt is too long: 30000 tokens > 16000 maximum";
     assert_snapshot!(env.run(&["recover", "--error", said]), @r"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
-    About 12962 tokens are 3938 now, of a window of 16000
+    About 12962 tokens are 4527 now, of a window of 16000
     This took operation 3
     ------- stderr -------
     hint: to undo the last one: undertext undo
     ");
     assert_snapshot!(env.run(&["recover", "--error", "Rate limit reached"]), @"
     ------- stderr -------
-    error: that is no overflow
+    error: that does not read like an overflow
     hint: the provider asks for a pause; the session fits
+    hint: to shrink it all the same: undertext recover --error 'Rate limit reached' --insist
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["recover", "--window", "8000"]), @"
@@ -296,7 +298,58 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     assert_snapshot!(env.run(&["turn", "Hello"]), @"
     ------- stderr -------
     error: m-1 at 127.0.0.1: refused with 401: no such key
+    hint: what was said is kept; to go on from it: undertext turn
     [exit status: 3]
     ");
+    let done = json(&env.run(&["turn", "--json"]).success().stdout);
+    assert_eq!(done["said"], "Done.");
+    assert_eq!(env.run(&["log"]).success().stdout.matches("Hello").count(), 1);
+    assert_snapshot!(env.run(&["turn"]), @"
+    ------- stderr -------
+    error: there is nothing to go on from: the model has answered
+    hint: say something: name a PROMPT
+    [exit status: 2]
+    ");
     env.run(&["verify"]).success();
+}
+
+#[test]
+fn a_person_who_insists_has_a_session_shrunk_by_any_words() {
+    let env = talked(60);
+    let said = "das passt nicht hinein: 90000 Zeichen";
+    let done = env.run(&["recover", "--error", said, "--insist", "--json"]).success();
+    assert!(!json(&done.stdout)["operations"].as_array().unwrap().is_empty(), "{done}");
+    assert_eq!(env.run(&["recover", "--error", said]).code(), Some(2));
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn what_a_summary_lost_is_counted_before_and_listed_after() {
+    let env = talked(18);
+    for said in ["Mend /w/src/parse.rs, see E0308 on port 8080.", "And build_all in lib.rs too."] {
+        env.run(&["append", said]).success();
+    }
+    more(&env);
+    let plan = env.run(&["compact", "--dry-run", "--keep", "3"]).success().stdout;
+    assert!(plan.contains("The extract names 1 of 1 paths, 1 of 1 numbers"), "{plan}");
+    let forgets =
+        program(&env, "forgets", "cat > /dev/null; echo 'Something was mended in parse.rs.'");
+    settings(&env, &format!("[provider.f]\nkind = \"command\"\ncommand = \"{forgets}\"\n"));
+    assert_snapshot!(env.run(&["audit", "--boundary"]), @"No compaction by undertext in this session");
+    env.run(&["compact", "--summarizer", "f", "--keep", "3"]).success();
+    let audit = env.run(&["audit", "--boundary"]).success().stdout;
+    for line in [
+        "names 1 of 1 paths",
+        "names 0 of 1 numbers",
+        "lost: 8080",
+        "lost: E0308",
+        "lost: build_all",
+    ] {
+        assert!(audit.contains(line), "{line}: {audit}");
+    }
+    let told = json(&env.run(&["audit", "--boundary", "--json"]).success().stdout);
+    assert_eq!(
+        (told["type"].as_str(), told["losses"][0]["kind"].as_str()),
+        (Some("boundary"), Some("paths"))
+    );
 }

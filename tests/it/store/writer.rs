@@ -365,6 +365,7 @@ impl Writer {
                 left: None,
                 events: Some(own("[]")),
                 files: Some(own("")),
+                losses: None,
             };
         })
     }

@@ -1,0 +1,455 @@
+//! The check of a summary: what the messages that it stands for name, and it no longer does.
+//!
+//! Checked is what the next step hangs on and what words can be compared for: paths, commands, numbers and identifiers that
+//! the person or the model said, and the person's own last requests. What tools printed is not asked for: it can be printed
+//! again. Nothing here judges whether a loss matters.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    context::plan::Piece,
+    json::Raw,
+    model::{Block, Role},
+};
+
+/// How many lost things of a kind are listed, the most important ones first.
+const LISTED: usize = 20;
+
+/// How many characters of each.
+const LONGEST: usize = 160;
+
+/// How many of the last requests are open.
+const REQUESTS: usize = 5;
+
+/// How much of a message is looked at: a pasted file is no conversation.
+const READ: usize = 64 * 1024;
+
+/// A kind of thing that a summary can lose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Files and folders.
+    Paths,
+    /// Commands that a tool ran, by their program and its first argument.
+    Commands,
+    /// Numbers of three digits and more, versions among them.
+    Numbers,
+    /// The person's own last requests.
+    Requests,
+    /// Names of functions, types, variables and errors.
+    Identifiers,
+}
+
+/// What a summary lost of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// The kind.
+    pub kind: Kind,
+    /// How many things of the kind the messages name.
+    pub of: usize,
+    /// How many of these the summary names too.
+    pub kept: usize,
+    /// Some of the others, those named most often first.
+    pub lost: Vec<String>,
+}
+
+impl Kind {
+    /// All kinds, in the order in which they are shown.
+    const ALL: [Self; 5] =
+        [Self::Paths, Self::Commands, Self::Numbers, Self::Requests, Self::Identifiers];
+
+    /// Returns the word used in every output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Paths => "paths",
+            Self::Commands => "commands",
+            Self::Numbers => "numbers",
+            Self::Requests => "requests",
+            Self::Identifiers => "identifiers",
+        }
+    }
+}
+
+/// Checks a summary against the messages that it stands for; kinds that they have nothing of are left out.
+pub fn check(summary: &str, pieces: &[&Piece<'_>]) -> Vec<Loss> {
+    let commands: Vec<(usize, String)> = commands(pieces);
+    let mut named = Named::default();
+    for piece in pieces {
+        let is_said = piece.is_request || piece.message.role == Role::Assistant;
+        for block in &piece.message.blocks {
+            match block {
+                Block::Text(text) if is_said => {
+                    tokens(beginning(text), &mut |token| named.add(token));
+                }
+                Block::Call { input, .. } => paths_of(input, &mut |path| named.add_path(path)),
+                _ => {}
+            }
+        }
+    }
+    let known = Known::of(summary);
+    let mut losses: BTreeMap<Kind, Vec<(usize, String, bool)>> = BTreeMap::new();
+    let mut add = |kind, times, what: String, kept| {
+        losses.entry(kind).or_default().push((times, what, kept));
+    };
+    for (path, times) in counted(named.paths) {
+        add(Kind::Paths, times, path.clone(), known.has_path(&path));
+    }
+    for (number, times) in counted(named.numbers) {
+        add(Kind::Numbers, times, number.clone(), known.has(&number));
+    }
+    for (name, times) in counted(named.identifiers) {
+        add(Kind::Identifiers, times, name.clone(), known.has(&name));
+    }
+    for (times, command) in commands {
+        let kept = known.has_command(&command);
+        add(Kind::Commands, times, command, kept);
+    }
+    let requests = pieces.iter().rev().filter(|piece| piece.is_request);
+    for (nth, piece) in requests.take(REQUESTS).enumerate() {
+        let text = piece.message.text();
+        add(Kind::Requests, REQUESTS - nth, text.trim().to_owned(), known.has_request(&text));
+    }
+    let loss = |kind| {
+        let mut all = losses.remove(&kind)?;
+        let (of, kept) = (all.len(), all.iter().filter(|(.., kept)| *kept).count());
+        all.retain(|(.., kept)| !kept);
+        all.sort_by_key(|(times, ..)| std::cmp::Reverse(*times));
+        let short = |(_, what, _): (usize, String, bool)| match what.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!("{}..", what.get(..end).unwrap_or_default()),
+            None => what,
+        };
+        let lost = all.into_iter().take(LISTED).map(short).collect();
+        Some(Loss { kind, of, kept, lost })
+    };
+    Kind::ALL.into_iter().filter_map(loss).collect()
+}
+
+/// Returns the beginning of a text.
+fn beginning(text: &str) -> &str {
+    let mut end = text.len().min(READ);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+/// Things that were named, once for each time.
+#[derive(Default)]
+struct Named {
+    paths: Vec<String>,
+    numbers: Vec<String>,
+    identifiers: Vec<String>,
+}
+
+impl Named {
+    fn add(&mut self, token: &str) {
+        match kind_of(token) {
+            Some(Kind::Paths) => self.add_path(token),
+            Some(Kind::Numbers) => self.numbers.push(token.to_owned()),
+            Some(Kind::Identifiers) => self.identifiers.push(token.to_owned()),
+            _ => {}
+        }
+    }
+
+    fn add_path(&mut self, path: &str) {
+        // The number of a line behind a path is no part of it.
+        let path = path.split(':').next().unwrap_or(path).trim_start_matches("./");
+        if path.len() > 2 && !path.contains(['\n', '*']) {
+            self.paths.push(path.trim_end_matches('/').to_owned());
+        }
+    }
+}
+
+/// Returns each thing and how often it was named, in the order of their names.
+fn counted(mut all: Vec<String>) -> Vec<(String, usize)> {
+    all.sort_unstable();
+    let mut counted: Vec<(String, usize)> = Vec::new();
+    for one in all {
+        match counted.last_mut() {
+            Some((last, times)) if *last == one => *times += 1,
+            _ => counted.push((one, 1)),
+        }
+    }
+    counted
+}
+
+/// Whether a byte is part of a token: white space, quotes and brackets part them.
+const fn is_part(byte: u8) -> bool {
+    !matches!(
+        byte,
+        0..=b' '
+            | b'"'
+            | b'\''
+            | b'`'
+            | b'('
+            | b')'
+            | b'['
+            | b']'
+            | b'{'
+            | b'}'
+            | b'<'
+            | b'>'
+            | b','
+            | b';'
+            | b'|'
+            | b'='
+            | b'*'
+            | b'!'
+            | b'?'
+    )
+}
+
+/// Hands over the tokens of a text, without the marks around them.
+fn tokens<'a>(text: &'a str, each: &mut dyn FnMut(&'a str)) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(start) =
+        bytes.get(at..).and_then(|rest| rest.iter().position(|byte| is_part(*byte)))
+    {
+        let start = at + start;
+        let rest = bytes.get(start..).unwrap_or_default();
+        let end = start + rest.iter().position(|byte| !is_part(*byte)).unwrap_or(rest.len());
+        if end - start > 2 {
+            // Both ends stand before or behind ASCII, so they are ends of characters.
+            let token = text.get(start..end).unwrap_or_default();
+            each(token.trim_matches(['.', ':', '-', '#', '@', '$', '&']));
+        }
+        at = end;
+    }
+}
+
+/// Returns what a token is, if it is something that a summary should keep.
+fn kind_of(token: &str) -> Option<Kind> {
+    let bytes = token.as_bytes();
+    let count = |is: fn(&u8) -> bool| bytes.iter().filter(|byte| is(byte)).count();
+    let (first, digits) = (*bytes.first()?, count(u8::is_ascii_digit));
+    if bytes.len() > 200 || !token.is_ascii() {
+        return None;
+    }
+    if bytes.contains(&b'/') {
+        let is_path = !token.contains("://")
+            && !token.contains("//")
+            && token
+                .rsplit('/')
+                .next()
+                .is_some_and(|name| name.contains('.') || first == b'/' && name.len() > 1)
+            && count(u8::is_ascii_alphabetic) > 1;
+        // One name below the root is a command such as `/compact`.
+        return (is_path && (first != b'/' || token.matches('/').count() > 1))
+            .then_some(Kind::Paths);
+    }
+    if first.is_ascii_digit() {
+        let is_number = digits > 2 || (digits > 1 && bytes.contains(&b'.'));
+        return (is_number
+            && bytes
+                .iter()
+                .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b':' | b'%' | b'_')))
+        .then_some(Kind::Numbers);
+    }
+    let letters =
+        bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'.'));
+    let is_hump = |two: &[u8]| two[0].is_ascii_lowercase() && two[1].is_ascii_uppercase();
+    let is_code = || first.is_ascii_uppercase() && digits > 1 && digits + 1 == bytes.len();
+    let is_name = token.contains("::")
+        || token.trim_matches('_').contains('_')
+        || bytes.windows(2).any(is_hump)
+        || is_code();
+    (letters && is_name && bytes.len() > 3).then_some(Kind::Identifiers)
+}
+
+/// Hands over the paths under the usual keys of a call's arguments.
+fn paths_of(input: &str, each: &mut dyn FnMut(&str)) {
+    const KEYS: [&[u8]; 6] =
+        [b"file_path", b"path", b"target", b"source", b"destination", b"notebook_path"];
+    let Some(input) = Raw::object(input.as_bytes()) else { return };
+    for (key, value) in input.fields() {
+        if let Some(path) = KEYS.contains(&key).then(|| value.text()).flatten() {
+            each(&path);
+        }
+    }
+}
+
+/// Returns the commands that tools ran and how often, by their program and its first argument.
+fn commands(pieces: &[&Piece<'_>]) -> Vec<(usize, String)> {
+    /// They only look.
+    const LOOKS: [&str; 22] = [
+        "ls", "cat", "cd", "echo", "pwd", "head", "tail", "grep", "rg", "find", "sed", "awk", "wc",
+        "which", "sleep", "true", "test", "tree", "file", "stat", "printf", "sort",
+    ];
+    let mut all = Vec::new();
+    for block in pieces.iter().flat_map(|piece| &piece.message.blocks) {
+        let Block::Call { input, .. } = block else { continue };
+        let Some(input) = Raw::object(input.as_bytes()) else { continue };
+        for key in [b"command".as_slice(), b"cmd"] {
+            let Some(value) = input.fields().find(|(name, _)| *name == key).map(|(_, value)| value)
+            else {
+                continue;
+            };
+            // A list such as bash -lc COMMAND has the command last.
+            let text = value.text().or_else(|| value.items().last()?.text());
+            let Some(text) = text else { continue };
+            for part in text.lines().flat_map(|line| line.split("&&")).take(8) {
+                let mut words = part.split_whitespace().skip_while(|word| word.contains('='));
+                let Some(program) = words.next().filter(|program| !LOOKS.contains(program)) else {
+                    continue;
+                };
+                if !program
+                    .starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/'))
+                {
+                    continue;
+                }
+                let argument = words
+                    .next()
+                    .filter(|word| !word.starts_with(['-', '|', '<', '>', '"', '\'', '2']));
+                all.push(argument.map_or_else(
+                    || program.to_owned(),
+                    |argument| format!("{program} {argument}"),
+                ));
+            }
+        }
+    }
+    counted(all).into_iter().map(|(command, times)| (times, command)).collect()
+}
+
+/// The words of a summary.
+struct Known<'a> {
+    tokens: BTreeSet<&'a str>,
+    /// The words in lower case, and neighbours of them with a space between.
+    words: BTreeSet<String>,
+}
+
+impl<'a> Known<'a> {
+    fn of(summary: &'a str) -> Self {
+        let mut known = BTreeSet::new();
+        tokens(summary, &mut |token| {
+            // A path is known by each of its ends, a name by each of its parts.
+            for (at, _) in token.match_indices('/') {
+                known.extend(token.get(at + 1..));
+            }
+            known.extend(token.split([':', '/']));
+            known.insert(token);
+        });
+        let lower = summary.to_lowercase();
+        let list: Vec<&str> = lower
+            .split(|c: char| c.is_whitespace() || "\"'`(),;:".contains(c))
+            .filter(|word| !word.is_empty())
+            .collect();
+        let two = list.windows(2).map(|two| two.join(" "));
+        let words =
+            list.iter().map(|word| (*word).trim_end_matches('.').to_owned()).chain(two).collect();
+        Self { tokens: known, words }
+    }
+
+    fn has(&self, token: &str) -> bool {
+        self.tokens.contains(token)
+    }
+
+    /// Whether the summary names a path, or an end of it that begins with one of its folders; a bare name will do too.
+    fn has_path(&self, path: &str) -> bool {
+        self.has(path)
+            || path
+                .match_indices('/')
+                .any(|(at, _)| path.get(at + 1..).is_some_and(|end| self.has(end)))
+    }
+
+    fn has_command(&self, command: &str) -> bool {
+        self.words.contains(&command.to_lowercase())
+    }
+
+    /// Whether the summary has half of the words that a request is told by.
+    fn has_request(&self, request: &str) -> bool {
+        let lower = beginning(request).to_lowercase();
+        let words =
+            lower.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() > 3);
+        let words: BTreeSet<&str> = words.take(40).collect();
+        let kept = words.iter().filter(|word| self.words.contains(**word)).count();
+        kept * 2 >= words.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Message;
+
+    fn says(role: Role, text: &str) -> Message {
+        Message::new(role, vec![Block::Text(text.to_owned())])
+    }
+
+    fn call(name: &str, input: &str) -> Message {
+        let (id, name, input) = ("c".to_owned(), name.to_owned(), input.to_owned());
+        Message::new(Role::Assistant, vec![Block::Call { id, name, input, signature: None }])
+    }
+
+    fn losses(summary: &str, messages: &[Message]) -> Vec<Loss> {
+        let piece = |message| Piece {
+            message,
+            tokens: 0,
+            is_kept: false,
+            is_request: message.role == Role::User,
+        };
+        let pieces: Vec<Piece<'_>> = messages.iter().map(piece).collect();
+        check(summary, &pieces.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_a_summary_no_longer_names_is_told_by_its_kind() {
+        let messages = [
+            says(Role::User, "Make the parser in src/parse.rs listen on port 8080, please."),
+            call("Edit", r#"{"file_path":"/w/src/lib.rs","new_string":"x"}"#),
+            call("Bash", r#"{"command":"cd /w && RUST_LOG=1 cargo test --lib && ls -l"}"#),
+            call("shell", r#"{"command":["bash","-lc","npm run build"]}"#),
+            says(
+                Role::Assistant,
+                "`parse_line` panics with E0308 in `Token::next`, see version 1.2.3.",
+            ),
+            Message::new(
+                Role::Tool,
+                vec![Block::answer("c".to_owned(), "/etc/x.conf 99999".to_owned(), false)],
+            ),
+        ];
+        let lost = |summary: &str| -> Vec<(&'static str, usize, usize, Vec<String>)> {
+            let told = |loss: Loss| (loss.kind.as_str(), loss.kept, loss.of, loss.lost);
+            losses(summary, &messages).into_iter().map(told).collect()
+        };
+        let list = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            lost("Nothing."),
+            [
+                ("paths", 0, 2, list(&["/w/src/lib.rs", "src/parse.rs"])),
+                ("commands", 0, 2, list(&["cargo test", "npm run"])),
+                ("numbers", 0, 2, list(&["1.2.3", "8080"])),
+                (
+                    "requests",
+                    0,
+                    1,
+                    list(&["Make the parser in src/parse.rs listen on port 8080, please."])
+                ),
+                ("identifiers", 0, 3, list(&["E0308", "Token::next", "parse_line"])),
+            ]
+        );
+        let whole = "The parser (src/parse.rs, lib.rs) must listen on port 8080; please run `cargo test` and \
+                     `npm run build`. Token::next and parse_line() fail with E0308 in 1.2.3.";
+        assert!(lost(whole).iter().all(|(_, kept, of, _)| kept == of), "{:?}", lost(whole));
+    }
+
+    #[test]
+    fn a_conversation_without_any_of_it_loses_nothing() {
+        assert_eq!(losses("Done.", &[says(Role::Assistant, "It is done, on 1 of 2 ways.")]), []);
+        assert_eq!(losses("", &[]), []);
+        let odd =
+            says(Role::Assistant, "\u{e9}/\u{e9}.rs //x https://a.b/c.d /compact a/b 1,2 __ :: ..");
+        assert_eq!(losses("", &[odd]), []);
+    }
+
+    #[test]
+    fn lists_are_short_and_lead_with_what_was_named_most_often() {
+        let text: Vec<String> = (0..100).map(|n| format!("name_{n}")).collect();
+        let text = format!("{} name_50 {}", text.join(" "), "x".repeat(300) + "/a.rs");
+        let losses = losses("name_1", &[says(Role::Assistant, &text)]);
+        assert_eq!((losses[0].kept, losses[0].of, losses[0].lost.len()), (1, 100, LISTED));
+        assert_eq!(losses[0].lost[0], "name_50");
+    }
+}
