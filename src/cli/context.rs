@@ -28,8 +28,9 @@ const NAMED: usize = 3;
 
 /// Show what a model would be sent, and why
 ///
-/// The messages are prepared as for a request: what no provider takes is mended or left out, the history is limited to
-/// whole turns, each call gets its result, and roles alternate as the provider demands. What was done is told below.
+/// A session of an agent is shown as that agent sends it. For an interface (--as) the messages are prepared: what no
+/// provider takes is mended or left out, the history is limited to whole turns, each call gets its result, and roles
+/// alternate as the provider demands. What was done is told below.
 /// Nothing is written but, with exact tokens, a cache of their counts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -70,9 +71,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ENTRY")]
     at: Option<String>,
 
-    /// Prepare it for this interface
-    #[arg(long = "as", value_name = "SHAPE", default_value = "messages")]
-    shape: ShapeArg,
+    /// Prepare it for this interface [default: agent for a session of an agent, else messages]
+    #[arg(long = "as", value_name = "SHAPE")]
+    shape: Option<ShapeArg>,
 
     /// Prepare it for this model; left out, the one that answered last
     #[arg(long, value_name = "NAME")]
@@ -126,9 +127,15 @@ pub(crate) struct Args {
 /// An interface, as it is typed.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum ShapeArg {
+    /// As the session's own agent sends it, mended by nobody else
+    Agent,
+    /// Anthropic's messages
     Anthropic,
+    /// `OpenAI`'s chat completions
     Openai,
+    /// Gemini's contents
     Gemini,
+    /// For no provider: all that is said, made sound
     Messages,
 }
 
@@ -191,10 +198,12 @@ fn read_request(
     let now = context.env.ambient().now();
     Ok(Asked {
         shape: match args.shape {
-            ShapeArg::Anthropic => Shape::Anthropic,
-            ShapeArg::Openai => Shape::Openai,
-            ShapeArg::Gemini => Shape::Gemini,
-            ShapeArg::Messages => Shape::Messages,
+            Some(ShapeArg::Anthropic) => Shape::Anthropic,
+            Some(ShapeArg::Openai) => Shape::Openai,
+            Some(ShapeArg::Gemini) => Shape::Gemini,
+            Some(ShapeArg::Messages) => Shape::Messages,
+            None if session.format.traits().programs.is_empty() => Shape::Messages,
+            Some(ShapeArg::Agent) | None => Shape::Agent,
         },
         model: args.model.clone(),
         window: args.window,

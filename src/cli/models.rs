@@ -273,7 +273,7 @@ impl Context {
 /// Returns the request that the settings alone make, for all of the history.
 pub(crate) fn usual(settings: &Settings) -> Asked {
     Asked {
-        shape: Shape::Messages,
+        shape: Shape::Agent,
         model: None,
         window: None,
         windows: windows(settings),

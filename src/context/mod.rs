@@ -21,6 +21,7 @@
 //! Invariant: in a prepared request each call is followed by its result, each result follows its call, all messages
 //! have content, and roles are those that the provider takes; to prepare it again changes nothing.
 
+mod as_sent;
 mod change;
 pub mod compact;
 pub mod cut;
@@ -51,6 +52,7 @@ mod turns;
 pub mod visible;
 pub mod window;
 
+pub use as_sent::{Missing, as_sent};
 pub use change::{Act, Change, Step};
 pub use item::{Item, Origin};
 pub use prepare::{Plan, Prepared, count, prepare};

@@ -1,5 +1,7 @@
 //! Preparing: all the steps, one after the other.
 
+use std::collections::BTreeMap;
+
 use crate::{
     context::{
         change::Change,
@@ -9,10 +11,11 @@ use crate::{
         pairing::{self, Repaired},
         results::{self, Cutting},
         sanitize::{self, Hygiene},
+        shape::Shape,
         tokens::{self, Counting},
         turns,
     },
-    model::Message,
+    model::{EntryNumber, Message, Role},
 };
 
 /// The demands on a request.
@@ -51,7 +54,8 @@ impl Prepared {
 /// Makes a request of messages.
 pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> Prepared {
     let Plan { hygiene, limits, counting, in_place } = *plan;
-    let shape = hygiene.shape;
+    let is_agents = hygiene.shape == Shape::Agent;
+    let shape = if is_agents { Shape::Messages } else { hygiene.shape };
     let mut changes = Vec::new();
     let (items, left) =
         if in_place { in_place::keep(items, &mut changes) } else { (items, Repaired::default()) };
@@ -62,7 +66,12 @@ pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> 
     count(&mut items, counting);
     let missing = counting.message(&pairing::missing());
     let (items, limited) = history::limit(items, &limits, shape, missing, &mut changes);
+    let order: BTreeMap<EntryNumber, usize> =
+        items.iter().enumerate().filter_map(|(at, item)| Some((item.entry()?, at))).collect();
     let (mut items, mut repaired) = pairing::repair(items, &mut changes);
+    if is_agents {
+        put_back(&mut items, &order);
+    }
     repaired.duplicates += left.duplicates;
     repaired.orphans += left.orphans;
     if let Some(cutting) = cutting {
@@ -71,6 +80,14 @@ pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> 
     let mut items = turns::validate(items, shape, &mut changes);
     count(&mut items, counting);
     Prepared { items, changes, limited, repaired }
+}
+
+/// Puts results that stand together in the order in which they were said, which a repair makes that of their calls.
+fn put_back(items: &mut [Item], order: &BTreeMap<EntryNumber, usize>) {
+    let is_result = |item: &Item| item.message.role == Role::Tool;
+    for run in items.chunk_by_mut(|one, other| is_result(one) && is_result(other)) {
+        run.sort_by_key(|item| item.entry().and_then(|entry| order.get(&entry)).copied());
+    }
 }
 
 /// Counts the items that are not counted yet.

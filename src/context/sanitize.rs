@@ -87,7 +87,7 @@ impl Notes<'_> {
 }
 
 /// Parts a message so that each result is one of its own, followed by the rest.
-fn split(item: Item) -> Vec<Item> {
+pub(super) fn split(item: Item) -> Vec<Item> {
     let is_result = |block: &Block| matches!(block, Block::Result { .. });
     let results = item.message.blocks.iter().filter(|block| is_result(block)).count();
     let others = item.message.blocks.len() - results;
@@ -165,7 +165,7 @@ impl Hygiene {
     /// Returns whether thinking of a message may go back to the provider.
     fn is_ours(self, message: &Message) -> bool {
         match self.shape {
-            Shape::Messages => true,
+            Shape::Messages | Shape::Agent => true,
             Shape::Anthropic => {
                 let model = message.model.as_deref().filter(|model| Some(*model) != self.no_model);
                 let by_name = model.map(|model| model.to_ascii_lowercase().contains("claude"));
@@ -208,7 +208,7 @@ impl Hygiene {
             }
             Block::Other { name, json } => {
                 let is_known = match self.shape {
-                    Shape::Messages => true,
+                    Shape::Messages | Shape::Agent => true,
                     Shape::Anthropic => is_anthropic(&name, role),
                     Shape::Openai | Shape::Gemini => false,
                 };
@@ -237,7 +237,7 @@ impl Hygiene {
             Shape::Openai | Shape::Gemini => "thinking, which has no place there",
             Shape::Anthropic if !is_ours => "thinking of another maker's model",
             Shape::Anthropic if !signed => "thinking without a signature",
-            Shape::Anthropic | Shape::Messages => return Some(thinking),
+            Shape::Anthropic | Shape::Messages | Shape::Agent => return Some(thinking),
         };
         notes.add(Act::Dropped, why);
         None
@@ -316,7 +316,7 @@ impl Hygiene {
                 }
                 Block::Other { name, json } => {
                     let stays = match self.shape {
-                        Shape::Messages => true,
+                        Shape::Messages | Shape::Agent => true,
                         Shape::Anthropic => matches!(name.as_str(), "document" | "search_result"),
                         Shape::Openai | Shape::Gemini => false,
                     };
@@ -337,7 +337,8 @@ impl Hygiene {
                 }
             }
         }
-        if kept.is_empty() {
+        // An agent sends it as it is.
+        if kept.is_empty() && self.shape != Shape::Agent {
             notes.add(Act::Changed, "a result that says nothing says so");
             kept.push(Block::Text(NOTHING.to_owned()));
         }

@@ -5,6 +5,7 @@
 //! openai      {"messages":[{"role":"system"|"user"|"assistant"|"tool", ..}]}
 //! gemini      {"systemInstruction":{"parts":[..]}, "contents":[{"role":"user"|"model", "parts":[PART]}]}
 //! messages    {"messages":[{"role", "content":[BLOCK]}]}, in Anthropic's blocks, with the role `tool` for results
+//! agent       the same, of what the session's own agent sends
 //! ```
 //!
 //! Invariant: arguments of calls are sent as they stand in the record, digit for digit.
@@ -34,10 +35,12 @@ pub enum Shape {
     Openai,
     /// Gemini's contents.
     Gemini,
+    /// The normalised view of what the session's own agent sends.
+    Agent,
 }
 
 impl Shape {
-    /// Every shape.
+    /// Every shape that is made for any session.
     pub const ALL: [Self; 4] = [Self::Messages, Self::Anthropic, Self::Openai, Self::Gemini];
 
     /// Returns the word used in every output.
@@ -47,6 +50,7 @@ impl Shape {
             Self::Anthropic => "anthropic",
             Self::Openai => "openai",
             Self::Gemini => "gemini",
+            Self::Agent => "agent",
         }
     }
 }
@@ -55,7 +59,7 @@ impl Shape {
 pub fn request(items: &[Item], shape: Shape) -> Box<RawValue> {
     let messages = items.iter().map(|item| &item.message);
     match shape {
-        Shape::Messages => {
+        Shape::Messages | Shape::Agent => {
             object(&[("messages", list(messages.map(|message| plain(message, message.role))))])
         }
         Shape::Anthropic => {

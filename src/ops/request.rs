@@ -2,8 +2,8 @@
 
 use crate::{
     context::{
-        self, Change, Item, Plan, Prepared, Shape, Step, history::Limits, measure::Measured,
-        results::Cutting, sanitize::Hygiene, tokens::Counting,
+        self, Change, Item, Missing, Plan, Prepared, Shape, Step, history::Limits,
+        measure::Measured, results::Cutting, sanitize::Hygiene, tokens::Counting,
     },
     model::{Block, EntryNumber},
     ops::{
@@ -13,7 +13,7 @@ use crate::{
     },
     session::{Damages, Session},
     sync::Archive,
-    wire::{Interface, Traits},
+    wire::{Interface, Traits, Unanswered},
 };
 
 /// Returns whether a request holds all of the conversation.
@@ -60,8 +60,8 @@ pub(super) fn request(
     if let Some(front) = items.get_mut(..front) {
         front.sort_by_key(|item| item.message.is_summary);
     }
-    let Traits { interface, no_model, around_summary, takes_results_in_place: in_place, .. } =
-        *session.format.traits();
+    let Traits { interface, no_model, around_summary, unanswered, .. } = *session.format.traits();
+    let in_place = session.format.traits().takes_results_in_place;
     for item in items.iter_mut().filter(|item| item.message.is_summary) {
         if let Some(around) = around_summary {
             surround(item, around, found.counting);
@@ -71,7 +71,12 @@ pub(super) fn request(
         Interface::Anthropic => Shape::Anthropic,
         Interface::Openai => Shape::Openai,
     });
-    let hygiene = Hygiene { shape: asked.shape, images: asked.images, maker, no_model };
+    let is_agents = asked.shape == Shape::Agent && asked.images;
+    let shape = match asked.shape {
+        Shape::Agent if !(in_place && asked.images) => Shape::Messages,
+        shape => shape,
+    };
+    let hygiene = Hygiene { shape, images: asked.images, maker, no_model };
     let plan = Plan { hygiene, limits: asked.limits, counting: found.counting, in_place };
     let name = |n: EntryNumber| {
         let found = archive.store().entries(session.key, n.alone()).unwrap_or_default();
@@ -83,7 +88,13 @@ pub(super) fn request(
         session: &session.name.id,
         name: &name,
     });
-    context::prepare(items, &plan, cutting.as_ref())
+    match unanswered.filter(|_| is_agents) {
+        Some(Unanswered { words, is_error, is_by_turn }) => {
+            let missing = Missing { words, is_error, is_by_turn };
+            context::as_sent(items, missing, &asked.limits, found.counting, cutting.as_ref())
+        }
+        None => context::prepare(items, &plan, cutting.as_ref()),
+    }
 }
 
 /// Puts around a summary the words that its agent says only as it sends it.

@@ -70,7 +70,7 @@ use crate::{
     wire::{
         Answers, Back, Base, Draft, Earlier, Envelope, Failure, FileName, Files, Folder, Framed,
         Graph, How, Identify, Interface, Invalid, Layout, Link, Nearby, Onward, Path, Paths, Read,
-        Segment, Setting, Shelf, Telling, Told, Traits, Walk, Write,
+        Segment, Setting, Shelf, Telling, Told, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{moment, string, text},
     },
@@ -107,6 +107,7 @@ const TRAITS: Traits = Traits {
     tells_omissions: true,
     nearby: Nearby::Last,
     interface: Some(Interface::Openai),
+    unanswered: Some(Unanswered { words: "aborted", is_error: false, is_by_turn: false }),
     ..Traits::named("codex")
 };
 
@@ -252,6 +253,20 @@ impl Read for Codex {
             }
             Part::Event(_) | Part::Other(_) => Vec::new(),
         }
+    }
+
+    /// Of an answer in several parts the empty ones are left out.
+    fn sent(&self, record: Raw<'_>) -> Vec<Message> {
+        let mut messages = self.messages(record);
+        let blocks = messages.iter_mut().flat_map(|message| &mut message.blocks);
+        for block in blocks {
+            if let Block::Result { blocks, .. } = block
+                && blocks.len() > 1
+            {
+                blocks.retain(|part| !matches!(part, Block::Text(text) if text.is_empty()));
+            }
+        }
+        messages
     }
 
     fn headline(&self, record: Raw<'_>) -> Option<String> {

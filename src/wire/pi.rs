@@ -26,7 +26,7 @@ use crate::{
     model::{EntryNumber, LineId, Message, Record, Tie, TieKind},
     wire::{
         Answers, Back, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, Identify, Invalid,
-        Layout, Lock, Nearby, Path, Read, Setting, Traits, Walk, Write,
+        Layout, Lock, Nearby, Path, Read, Setting, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{line, text},
     },
@@ -59,6 +59,7 @@ const TRAITS: Traits = Traits {
     tells_omissions: true,
     joins_calls: true,
     around_summary: Some(read::COMPACTED),
+    unanswered: Some(Unanswered { words: "No result provided", is_error: true, is_by_turn: true }),
     nearby: Nearby::Model,
     ..Traits::named("pi")
 };

@@ -39,6 +39,8 @@ pub struct Traits {
     pub joins_calls: bool,
     /// Whether the agent sends a result only right behind its call, moves none, and leaves out calls that nothing answered.
     pub takes_results_in_place: bool,
+    /// How the agent sends results as they stand, if it does, and what it puts in the place of one that is missing.
+    pub unanswered: Option<Unanswered>,
     /// The nearby record that a new one is written like.
     pub nearby: Nearby,
     /// The words that the agent puts around a summary as it sends it, and does not write.
@@ -49,6 +51,18 @@ pub struct Traits {
     pub interface: Option<Interface>,
     /// The name that records have in the place of a model's where no model answered.
     pub no_model: Option<&'static str>,
+}
+
+/// The answer that an agent puts in for a call that nothing answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Its words.
+    pub words: &'static str,
+    /// Whether it says that the tool failed.
+    pub is_error: bool,
+    /// Whether only results before the next message of the user or the model count, so that the answer stands behind
+    /// these; else a result anywhere counts, the answer stands behind its call, and results without a call are left out.
+    pub is_by_turn: bool,
 }
 
 /// How long an agent keeps a session that nobody goes on with.
@@ -128,6 +142,7 @@ impl Traits {
             joins_first_call: false,
             joins_calls: false,
             takes_results_in_place: false,
+            unanswered: None,
             nearby: Nearby::Nothing,
             around_summary: None,
             note_opening: "",

@@ -22,7 +22,7 @@ fn broken_rule(request: &Value, shape: Shape) -> Option<String> {
         Shape::Anthropic => anthropic(request),
         Shape::Openai => openai(request),
         Shape::Gemini => gemini(request),
-        Shape::Messages => pairs(&plain_steps(request)),
+        Shape::Messages | Shape::Agent => pairs(&plain_steps(request)),
     }
 }
 

@@ -46,6 +46,7 @@ mod resume;
 mod rollout;
 mod round_trip;
 mod segments;
+mod sent;
 mod store;
 mod syncs;
 mod tasks;

@@ -6,6 +6,7 @@
 //! user       origin {kind: task-notification}                     a reminder that nobody asked this
 //! attachment {type: queued_command, prompt, commandMode, ..}      a reminder of what came while the model worked
 //! user       a result with tool_reference blocks                  "Tool loaded." behind it
+//! assistant  a call of a tool that had another name then          a call under the name of today
 //! ```
 //!
 //! A tool of a server is loaded only where the server is; the program says nothing of one that is not, and so does this.
@@ -46,12 +47,21 @@ const COORDINATOR: [&str; 2] = [
 ];
 /// Behind a result that loads tools.
 const LOADED: &str = "Tool loaded.";
+/// Tools that had other names, each with the name of today.
+const RENAMED: [(&str, &str); 1] = [("Task", "Agent")];
 /// How the name of a server's tool begins.
 const SERVER: &str = "mcp__";
 
 /// Returns the message of a record as the program sends it.
 pub(super) fn message(record: Raw<'_>) -> Option<Message> {
     let mut message = read::message(record)?;
+    for block in &mut message.blocks {
+        if let Block::Call { name, .. } = block
+            && let Some((_, today)) = RENAMED.iter().find(|(then, _)| then == name)
+        {
+            (*today).clone_into(name);
+        }
+    }
     if let Some(words) = around(record) {
         wrap(&mut message.blocks, words);
     } else if loads(record) {

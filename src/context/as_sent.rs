@@ -1,0 +1,175 @@
+//! As sent: the messages of an agent that sends results as they stand, with its words where one is missing.
+//!
+//! ```text
+//! said                    call a   call b   result b   "wait"   result a   result x
+//! sent, by turn           call a   call b   result b   words for a   "wait"   result a   result x
+//! sent, if found anywhere call a   call b   result b   "wait"   result a
+//! ```
+//!
+//! Nothing is mended: a provider may well refuse what an agent sends.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Act, Change, Item, Step,
+    history::{self, Limits},
+    pairing::{self, Repaired},
+    prepare::{Prepared, count},
+    results::{self, Cutting},
+    sanitize::split,
+    shape::Shape,
+    tokens::Counting,
+};
+use crate::model::{Block, Message, Role};
+
+/// An agent's answer to a call that nothing answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Missing {
+    /// Its words.
+    pub words: &'static str,
+    /// Whether it says that the tool failed.
+    pub is_error: bool,
+    /// Whether only results before the next message of the user or the model count.
+    pub is_by_turn: bool,
+}
+
+/// Makes the request that an agent sends of messages.
+pub fn as_sent(
+    items: Vec<Item>,
+    missing: Missing,
+    limits: &Limits,
+    counting: Counting,
+    cutting: Option<&Cutting<'_>>,
+) -> Prepared {
+    let mut changes = Vec::new();
+    let mut items: Vec<Item> = items.into_iter().flat_map(split).collect();
+    items.retain(|item| !item.message.blocks.is_empty());
+    if let Some(cutting) = cutting {
+        results::cut(&mut items, cutting, &mut changes);
+    }
+    count(&mut items, counting);
+    let each = counting.message(&pairing::missing());
+    let (items, limited) = history::limit(items, limits, Shape::Messages, each, &mut changes);
+    let mut repaired = Repaired::default();
+    let mut items = if missing.is_by_turn {
+        by_turn(items, missing, &mut repaired)
+    } else {
+        anywhere(items, missing, &mut repaired, &mut changes)
+    };
+    if let Some(cutting) = cutting {
+        results::fit(&mut items, cutting, &mut changes);
+    }
+    count(&mut items, counting);
+    Prepared { items, changes, limited, repaired }
+}
+
+/// Returns the ids of the calls in a message.
+fn calls(item: &Item) -> impl Iterator<Item = &str> {
+    item.message.blocks.iter().filter_map(|block| match block {
+        Block::Call { id, .. } => Some(id.as_str()),
+        _ => None,
+    })
+}
+
+/// Returns the id of the call that a message answers.
+fn answered(item: &Item) -> Option<&str> {
+    item.message.blocks.iter().find_map(|block| match block {
+        Block::Result { id, .. } => Some(id.as_str()),
+        _ => None,
+    })
+}
+
+fn answer(id: &str, missing: Missing) -> Item {
+    let block = Block::answer(id.to_owned(), missing.words.to_owned(), missing.is_error);
+    Item::synthetic(Message::new(Role::Tool, vec![block]))
+}
+
+/// Puts the agent's answers before the message of the user or the model that ends a turn of the tools.
+fn by_turn(items: Vec<Item>, missing: Missing, repaired: &mut Repaired) -> Vec<Item> {
+    let mut sent: Vec<Item> = Vec::with_capacity(items.len());
+    let mut pending: Vec<String> = Vec::new();
+    for item in items {
+        match item.message.role {
+            Role::Assistant | Role::User => {
+                repaired.added += pending.len() as u64;
+                sent.extend(pending.drain(..).map(|id| answer(&id, missing)));
+                pending.extend(calls(&item).map(str::to_owned));
+            }
+            Role::Tool => pending.retain(|id| Some(id.as_str()) != answered(&item)),
+            Role::System => {}
+        }
+        sent.push(item);
+    }
+    sent
+}
+
+/// Puts the agent's answers behind calls that have none anywhere, and leaves out results without a call.
+fn anywhere(
+    items: Vec<Item>,
+    missing: Missing,
+    repaired: &mut Repaired,
+    changes: &mut Vec<Change>,
+) -> Vec<Item> {
+    let own = |of: &mut dyn Iterator<Item = &str>| of.map(str::to_owned).collect::<BTreeSet<_>>();
+    let called = own(&mut items.iter().flat_map(calls));
+    let has_result = own(&mut items.iter().filter_map(answered));
+    let mut sent: Vec<Item> = Vec::with_capacity(items.len());
+    for item in items {
+        if answered(&item).is_some_and(|id| !called.contains(id)) {
+            let why = "its call is not in the context".to_owned();
+            let entries = item.entries.clone();
+            changes.push(Change { step: Step::Pairs, act: Act::Dropped, entries, why });
+            repaired.orphans += 1;
+            continue;
+        }
+        let added: Vec<Item> = calls(&item)
+            .filter(|id| !has_result.contains(*id))
+            .map(|id| answer(id, missing))
+            .collect();
+        repaired.added += added.len() as u64;
+        sent.push(item);
+        sent.extend(added);
+    }
+    sent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::EntryNumber;
+
+    /// Makes messages of words: `+a` is a call, `=a` a result, anything else the user's.
+    fn sent(said: &str, is_by_turn: bool) -> String {
+        let item = |(n, word): (EntryNumber, &str)| {
+            let (role, block) = match word.split_at(1) {
+                ("+", id) => {
+                    let (id, name, input) =
+                        (id.to_owned(), "Read".to_owned(), "no JSON".to_owned());
+                    (Role::Assistant, Block::Call { id, name, input, signature: None })
+                }
+                ("=", id) => (Role::Tool, Block::answer(id.to_owned(), "out".to_owned(), false)),
+                _ => (Role::User, Block::Text(word.to_owned())),
+            };
+            Item::said(Message::new(role, vec![block]), n)
+        };
+        let items = EntryNumber::FIRST.onwards().zip(said.split(' ')).map(item).collect();
+        let missing = Missing { words: "none", is_error: true, is_by_turn };
+        let made = as_sent(items, missing, &Limits::default(), Counting::Estimate, None);
+        let shown = |item: &Item| match item.message.blocks.as_slice() {
+            [Block::Call { id, .. }] => format!("+{id}"),
+            [Block::Result { id, error: false, .. }] => format!("={id}"),
+            [Block::Result { id, .. }] => format!("-{id}"),
+            _ => item.message.text(),
+        };
+        made.items.iter().map(shown).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn an_agent_answers_for_the_tools_where_it_finds_nothing() {
+        assert_eq!(sent("+a +b =b q =a =x", true), "+a -a +b =b q =a =x");
+        assert_eq!(sent("+a +b =b q =a =x", false), "+a +b =b q =a");
+        assert_eq!(sent("+a q +b", true), "+a -a q +b");
+        assert_eq!(sent("+a q +b", false), "+a -a q +b -b");
+        assert_eq!(sent("q +a =a r", true), "q +a =a r");
+    }
+}
