@@ -127,6 +127,11 @@ pub(super) fn split(item: Item) -> Vec<Item> {
 }
 
 impl Hygiene {
+    /// Returns whether a provider says which names, ids and blocks it takes; what an agent sends stands as it is.
+    fn has_rules(self) -> bool {
+        !matches!(self.shape, Shape::Messages | Shape::Agent)
+    }
+
     fn message(self, item: &mut Item, notes: &mut Notes<'_>) {
         let blocks = std::mem::take(&mut item.message.blocks);
         let message = &mut item.message;
@@ -259,17 +264,14 @@ impl Hygiene {
             notes.add(Act::Dropped, "a call whose arguments are no JSON");
             return None;
         };
-        let input =
-            if self.shape == Shape::Messages && !input.is_empty() || json.get().starts_with('{') {
-                json.get().to_owned()
-            } else {
-                notes.add(Act::Changed, "arguments that are no object are put into one");
-                format!("{{\"input\":{}}}", json.get())
-            };
+        let input = if !self.has_rules() && !input.is_empty() || json.get().starts_with('{') {
+            json.get().to_owned()
+        } else {
+            notes.add(Act::Changed, "arguments that are no object are put into one");
+            format!("{{\"input\":{}}}", json.get())
+        };
         let is_known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let name = if self.shape != Shape::Messages
-            && (name.len() > NAME || !name.chars().all(is_known))
-        {
+        let name = if self.has_rules() && (name.len() > NAME || !name.chars().all(is_known)) {
             notes.add(Act::Changed, "the name of a tool in a form that is taken");
             name.chars().take(NAME).map(|c| if is_known(c) { c } else { '_' }).collect()
         } else {
@@ -284,13 +286,9 @@ impl Hygiene {
 
     /// Returns an id in a form that is taken, unless it is in one; different ids stay different.
     fn id(self, id: &str) -> Option<String> {
-        let is_known = |c: char| match self.shape {
-            Shape::Messages => true,
-            // A form that only some of the compatible endpoints take is not worth the risk.
-            _ => c.is_ascii_alphanumeric() || c == '_' || c == '-',
-        };
-        let fits = self.shape == Shape::Messages || id.len() <= ID;
-        if fits && id.chars().all(is_known) {
+        // A form that only some of the compatible endpoints take is not worth the risk.
+        let is_known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if !self.has_rules() || id.len() <= ID && id.chars().all(is_known) {
             return None;
         }
         let hash = blake3::hash(id.as_bytes()).to_hex();
@@ -307,7 +305,7 @@ impl Hygiene {
                 // The empty answer is told below.
                 Block::Text(text) if text.trim().is_empty() => notes.is_touched = true,
                 Block::Text(text) => kept.push(Block::Text(text)),
-                Block::Image(image) if matches!(self.shape, Shape::Messages | Shape::Anthropic) => {
+                Block::Image(image) if !self.has_rules() || self.shape == Shape::Anthropic => {
                     kept.push(self.image(image, notes));
                 }
                 Block::Image(_) => {

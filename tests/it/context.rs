@@ -595,6 +595,26 @@ fn pictures_are_sent_unless_they_are_not_wanted_or_not_there() {
 }
 
 #[test]
+fn what_an_agent_sends_stands_as_it_is_whatever_a_provider_would_take() {
+    let id = "toolu.".repeat(12);
+    let source = Source::Data("aGk=".into());
+    let picture = Block::Image(Image { bytes: 100, media: None, source });
+    let name = format!("mcp.{}", "tool".repeat(20));
+    let (input, blocks) = ("[1]".to_owned(), vec![text("seen"), picture]);
+    let said = [
+        user("q"),
+        model(vec![Block::Call { id: id.clone(), name, input, signature: None }]),
+        Message::new(Role::Tool, vec![Block::Result { id, name: None, blocks, error: false }]),
+    ];
+    for in_place in [true, false] {
+        let plan = Plan { in_place, ..plan(Shape::Agent, Limits::default()) };
+        let prepared = context::prepare(items(said.clone()), &plan, None);
+        let sent: Vec<Message> = prepared.items.into_iter().map(|item| item.message).collect();
+        assert_eq!(sent, said, "{:?}", prepared.changes);
+    }
+}
+
+#[test]
 fn arguments_are_sent_digit_for_digit() {
     let prepared =
         checked(&items([user("q"), model(vec![call("a")])]), Shape::Anthropic, Limits::default());
