@@ -35,6 +35,8 @@ pub struct Task<'a> {
     pub pieces: &'a [Piece<'a>],
     /// How many tokens the context has: the model's own number where it reported one.
     pub tokens: u64,
+    /// How many tokens its agent puts around a summary as it sends it.
+    pub around: u64,
     /// How many fit.
     pub window: u64,
     /// The messages to keep.
@@ -228,8 +230,12 @@ fn tokens_of(task: &Task<'_>, places: &[usize]) -> u64 {
     places.iter().filter_map(|at| task.pieces.get(*at)).map(|piece| piece.tokens).sum()
 }
 
+/// Returns how many tokens a summary may have at most to gain anything.
 fn replaced(task: &Task<'_>, plan: &Plan) -> u64 {
-    tokens_of(task, &plan.summarised).saturating_add(tokens_of(task, &plan.carried))
+    let replaced = tokens_of(task, &plan.summarised).saturating_add(tokens_of(task, &plan.carried));
+    // An earlier summary has those words around it too.
+    let more = if plan.carried.is_empty() { task.around } else { 0 };
+    replaced.saturating_sub(more)
 }
 
 /// Returns the reported figure with the counted tokens replaced: the definitions of tools and all else that only the
@@ -306,6 +312,7 @@ mod tests {
             trigger: Cause::Manual,
             pieces: &pieces,
             tokens: 100 + pieces.iter().map(|piece| piece.tokens).sum::<u64>(),
+            around: 0,
             window: 32_000,
             wish: Wish::of(32_000),
             focus: None,

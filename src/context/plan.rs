@@ -264,15 +264,23 @@ pub fn plan(pieces: &[Piece<'_>], wish: &Wish) -> Result<Plan, Nothing> {
     if least == 0 {
         cut = units.len();
     }
+    // What a program puts in the system's place behind a conversation does not stand alone.
+    let is_of_someone = |unit: &Range<usize>| {
+        pieces.get(unit.clone()).unwrap_or_default().iter().any(|piece| is_said(piece))
+    };
+    let last = units.iter().rposition(is_of_someone).unwrap_or(units.len() - 1);
+    if least > 0 {
+        cut = cut.min(last);
+    }
     // If that leaves nothing to summarise because the first unit is large, rather one less.
-    if cut == 0 && least < n && units.len() > 1 {
+    if cut == 0 && least < n && last > 0 {
         cut = 1;
     }
     let tail = units.get(cut..).unwrap_or_default();
     let mut kept_tokens: u64 = tail.iter().map(tokens).sum();
     if let Keep::Share(_) = wish.keep {
-        // The last unit stays however large it is: it holds the request that is being answered.
-        while kept_tokens > wish.room && cut + 1 < units.len() {
+        // The last unit that somebody said stays however large it is: it holds the request that is being answered.
+        while kept_tokens > wish.room && cut < last {
             kept_tokens -= units.get(cut).map_or(0, tokens);
             cut += 1;
         }
@@ -377,6 +385,17 @@ mod tests {
             planned("uau", Wish { keep: Keep::Share(100), ..WIDE }),
             "nothing to compact: all 3 messages are kept"
         );
+    }
+
+    #[test]
+    fn what_a_program_adds_behind_a_conversation_is_not_all_that_stays() {
+        assert_eq!(planned("Suausss", Wish { keep: Keep::Last(2), ..WIDE }), "+..usss");
+        assert_eq!(planned("uaussss", Wish { keep: Keep::Share(20), room: 1, ..WIDE }), "..ussss");
+        assert_eq!(
+            planned("usss", Wish { keep: Keep::Last(2), ..WIDE }),
+            "nothing to compact: all 4 messages are kept"
+        );
+        assert_eq!(planned("usss", Wish { keep: Keep::Last(0), ..WIDE }), "....");
     }
 
     #[test]

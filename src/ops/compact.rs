@@ -115,6 +115,31 @@ impl Found {
         Wish { keep: wanted.keep, again: wanted.again, ..usual }
     }
 
+    /// Returns the task without a model, which is the whole of a trial.
+    fn task<'a>(
+        &self,
+        session: &'a Session,
+        folder: Option<&'a str>,
+        pieces: &'a [Piece<'a>],
+        wanted: &Compacting<'_>,
+    ) -> Task<'a> {
+        let around = session.format.traits().around_summary;
+        Task {
+            run: 0,
+            session: &session.name.id,
+            folder,
+            trigger: wanted.cause,
+            pieces,
+            tokens: wanted.all(self.measured),
+            around: around.map_or(0, |around| self.count(&around.concat())),
+            window: self.window(wanted),
+            wish: self.wish(wanted),
+            focus: None,
+            files: &[],
+            strict: false,
+        }
+    }
+
     fn plan(&self, pieces: &[Piece<'_>], wanted: &Compacting<'_>) -> Result<plan::Plan, Nothing> {
         if self.is_fresh && !wanted.again {
             return Err(Nothing::NothingNew);
@@ -161,28 +186,15 @@ pub fn plan_compaction(
 ) -> Result<Planned, OpsError> {
     let found = Found::of(archive, session, wanted)?;
     let pieces = found.pieces();
-    let (window, tokens) = (found.window(wanted), wanted.all(found.measured));
     let parts = found.plan(&pieces, wanted).map(|plan| parts(&pieces, &plan));
     let folder = archive.store().card(session.key)?.folder;
-    let task = Task {
-        run: 0,
-        session: &session.name.id,
-        folder: folder.as_deref(),
-        trigger: wanted.cause,
-        pieces: &pieces,
-        tokens,
-        window,
-        wish: found.wish(wanted),
-        focus: None,
-        files: &[],
-        strict: false,
-    };
+    let task = found.task(session, folder.as_deref(), &pieces, wanted);
     let count = |text: &str| found.count(text);
     let made = parts
         .is_ok()
         .then(|| compact::compact(&task, None, &count, &|| Duration::MAX, &mut |_| ()));
     let losses = made.and_then(Result::ok).map(|made| made.losses).unwrap_or_default();
-    Ok(Planned { near: wanted.rule.near(window, tokens), parts, losses })
+    Ok(Planned { near: wanted.rule.near(task.window, task.tokens), parts, losses })
 }
 
 /// Catches up, and refuses a session whose conversation a summary cannot replace.
@@ -239,16 +251,10 @@ pub fn compact(
     };
     let task = Task {
         run: tip.next_operation().get(),
-        session: &session.name.id,
-        folder: folder.as_deref(),
-        trigger: wanted.cause,
-        pieces: &pieces,
-        tokens,
-        window,
-        wish: found.wish(wanted),
         focus: wanted.focus,
         files: &excerpts,
         strict: wanted.strict,
+        ..found.task(session, folder.as_deref(), &pieces, wanted)
     };
     let mut events = wanted.log.map(RefCell::take).unwrap_or_default();
     let mut told = |event: &Event| {

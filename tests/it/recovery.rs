@@ -91,6 +91,7 @@ impl Talk<'_> {
             trigger: Cause::Auto,
             pieces: &pieces,
             tokens: self.tokens(),
+            around: 0,
             window: WINDOW,
             wish: Wish { keep, again, ..Wish::of(WINDOW) },
             focus: None,
