@@ -28,9 +28,9 @@ const NAMED: usize = 3;
 
 /// Show what a model would be sent, and why
 ///
-/// A session of an agent is shown as that agent sends it. For an interface (--as) the messages are prepared: what no
-/// provider takes is mended or left out, the history is limited to whole turns, each call gets its result, and roles
-/// alternate as the provider demands. What was done is told below.
+/// A session of an agent is shown as that agent sends it. With --as and an interface the messages are prepared: whatever
+/// its provider would refuse is mended or left out, the history is limited to whole turns, each call gets its result, and
+/// roles alternate as the provider demands. What was done is told below.
 /// Nothing is written but, with exact tokens, a cache of their counts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -75,7 +75,7 @@ pub(crate) struct Args {
     #[arg(long = "as", value_name = "SHAPE")]
     shape: Option<ShapeArg>,
 
-    /// Prepare it for this model; left out, the one that answered last
+    /// Prepare it for this model; by default for the one that answered last
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
 

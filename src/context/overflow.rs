@@ -1,8 +1,8 @@
 //! The meaning of a provider's refusal: an overflow, a limit of rate, a refusal, or a server that is not there.
 //!
-//! Providers have no common code for "this request is larger than the model's window", and each words it in its own way,
-//! and anew with each version. So it is told by its shape: the sentence speaks of what was sent, the context or its tokens,
-//! and says that it is more than fits. Known misses, which nothing in the answer betrays: a server that silently cuts the
+//! Providers have no common code for "this request is larger than the model's window". Each words it in its own way, and
+//! changes the words from version to version. So an overflow is recognised by the shape of the sentence: it speaks of what
+//! was sent, of the context or of tokens, and says that this is more than fits. Known misses, which nothing in the answer betrays: a server that silently cuts the
 //! prompt (Ollama as it is installed), a gateway that answers 400 without a body.
 //!
 //! Invariant: a refusal that names a rate, a quota or a throttle is never an overflow, whatever else it says; nor is a

@@ -124,7 +124,7 @@ fn words(sentence: &str) -> Vec<Word> {
     words
 }
 
-/// Reads a whole number, with or without separators of thousands; `128k` is one, `1.5` and `400b` are none.
+/// Reads a whole number, with or without thousands separators: `128k` is a number here, `1.5` and `400b` are not.
 fn number(run: &str) -> Option<u64> {
     let (digits, times) = match run.strip_suffix(['k', 'm']) {
         Some(digits) if run.ends_with('k') => (digits, 1_000),

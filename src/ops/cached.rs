@@ -41,7 +41,7 @@ pub fn cached(
     Ok((tokens > 0).then_some(Cached { tokens, until }))
 }
 
-/// Returns how many tokens of a session are cached by the word of its newest answer, and until when.
+/// Returns how many tokens of a session its newest answer reports as cached, and until when they are.
 fn warm(
     archive: &Archive,
     session: &Session,

@@ -26,7 +26,7 @@ use crate::{
 pub struct Asked {
     /// For which interface.
     pub shape: Shape,
-    /// For which model; left out, the one that answered last.
+    /// The model to prepare it for; by default the one that answered last.
     pub model: Option<String>,
     /// Its window, if it is to be this one.
     pub window: Option<u64>,
