@@ -48,8 +48,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let settings = context.settings()?;
-    let refused = args.error.as_deref().map(|said| read(said, args.insist)).transpose()?;
     let (mut archive, session) = context.change(args.about.wanted()?)?;
+    let refused = args.error.as_deref().map(|said| read(said, args.insist)).transpose()?;
     archive.set_manner(args.writing.manner(context));
     let kit = context.kit(&args.summing, &settings, &archive, &session)?;
     let workspace = context.workspace();

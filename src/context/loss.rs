@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    context::plan::Piece,
+    context::{plan::Piece, tokens::is_dense},
     json::Raw,
     model::{Block, Role},
 };
@@ -107,9 +107,14 @@ pub fn check(summary: &str, pieces: &[&Piece<'_>]) -> Vec<Loss> {
         add(Kind::Commands, times, command, kept);
     }
     let requests = pieces.iter().rev().filter(|piece| piece.is_request);
+    let mut said = BTreeSet::new();
     for (nth, piece) in requests.take(REQUESTS).enumerate() {
-        let text = piece.message.text();
-        add(Kind::Requests, REQUESTS - nth, text.trim().to_owned(), known.has_request(&text));
+        let text = piece.message.text().trim().to_owned();
+        // A person who was interrupted says the same again.
+        if said.insert(text.clone()) {
+            let kept = known.has_request(&text);
+            add(Kind::Requests, REQUESTS - nth, text, kept);
+        }
     }
     let loss = |kind| {
         let mut all = losses.remove(&kind)?;
@@ -318,6 +323,8 @@ struct Known<'a> {
     tokens: BTreeSet<&'a str>,
     /// The words in lower case, and neighbours of them with a space between.
     words: BTreeSet<String>,
+    /// The words by which requests are known again.
+    telling: BTreeSet<String>,
 }
 
 impl<'a> Known<'a> {
@@ -339,7 +346,9 @@ impl<'a> Known<'a> {
         let two = list.windows(2).map(|two| two.join(" "));
         let words =
             list.iter().map(|word| (*word).trim_end_matches('.').to_owned()).chain(two).collect();
-        Self { tokens: known, words }
+        let mut all = Vec::new();
+        telling(summary, &mut |word| all.push(word));
+        Self { tokens: known, words, telling: all.into_iter().collect() }
     }
 
     fn has(&self, token: &str) -> bool {
@@ -360,12 +369,26 @@ impl<'a> Known<'a> {
 
     /// Whether the summary has half of the words that a request is told by.
     fn has_request(&self, request: &str) -> bool {
-        let lower = beginning(request).to_lowercase();
-        let words =
-            lower.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() > 3);
-        let words: BTreeSet<&str> = words.take(40).collect();
-        let kept = words.iter().filter(|word| self.words.contains(**word)).count();
+        let mut words = Vec::new();
+        telling(beginning(request), &mut |word| words.push(word));
+        words.truncate(40);
+        let words: BTreeSet<String> = words.into_iter().collect();
+        let kept = words.iter().filter(|word| self.telling.contains(*word)).count();
         kept * 2 >= words.len()
+    }
+}
+
+/// Tells the words by which a text is known again, in lower case: those of more than three letters, and where words are not
+/// parted by spaces, as in Chinese, each two neighbouring signs.
+fn telling(text: &str, told: &mut dyn FnMut(String)) {
+    let lower = text.to_lowercase();
+    for run in lower.split(|c: char| !c.is_alphanumeric()) {
+        let signs: Vec<char> = run.chars().collect();
+        if signs.iter().copied().any(is_dense) {
+            signs.windows(2).for_each(|two| told(two.iter().collect()));
+        } else if signs.len() > 3 {
+            told(run.to_owned());
+        }
     }
 }
 
@@ -433,6 +456,24 @@ mod tests {
         let whole = "The parser (src/parse.rs, lib.rs) must listen on port 8080; please run `cargo test` and \
                      `npm run build`. Token::next and parse_line() fail with E0308 in 1.2.3.";
         assert!(lost(whole).iter().all(|(_, kept, of, _)| kept == of), "{:?}", lost(whole));
+    }
+
+    #[test]
+    fn a_request_is_known_again_in_any_script_and_counts_once() {
+        let asked = "解决这个问题，我要了解一下当前的实现情况。";
+        let messages = [
+            says(Role::User, asked),
+            says(Role::User, asked),
+            says(Role::User, "Re-check the type-level parser."),
+        ];
+        let kept = |summary: &str| {
+            let found = losses(summary, &messages);
+            let of = found.iter().find(|loss| loss.kind == Kind::Requests).unwrap();
+            (of.kept, of.of)
+        };
+        assert_eq!(kept(&format!("- {asked}\n- re-check: the type-level parser")), (2, 2));
+        assert_eq!(kept("要解决这个问题，了解当前的实现情况"), (1, 2));
+        assert_eq!(kept("制定方案"), (0, 2));
     }
 
     #[test]

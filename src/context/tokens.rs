@@ -103,7 +103,7 @@ pub fn estimate(text: &str) -> u64 {
 }
 
 /// Returns whether a character is of a script that has a token for one or two characters.
-fn is_dense(c: char) -> bool {
+pub(super) fn is_dense(c: char) -> bool {
     matches!(c,
         '\u{1100}'..='\u{11FF}'
         | '\u{2E80}'..='\u{A4CF}'

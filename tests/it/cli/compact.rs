@@ -238,6 +238,8 @@ fn a_session_that_a_provider_refused_is_recovered() {
     hint: to shrink it all the same: undertext recover --error 'Rate limit reached' --insist
     [exit status: 2]
     ");
+    let named = env.run(&["recover", "--error", "Rate limit reached", "-s", "e572"]).to_string();
+    assert!(named.contains("--insist -s e572dff8"), "{named}");
     assert_snapshot!(env.run(&["recover", "--window", "8000"]), @"
     ------- stderr -------
     error: a window of 8000 tokens is too small for session e572dff8-2304-400b-856a-555ac3a4558d: 16000 is the least
