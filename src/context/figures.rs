@@ -31,8 +31,8 @@ pub(super) fn read<'a>(sentences: impl Iterator<Item = &'a [Word]>) -> Figures {
                 (figures.used.or(Some(used)), figures.limit.or(Some(limit)));
             continue;
         }
-        // A string has characters.
-        if words.iter().any(|word| word.text() == "string") {
+        // A string has characters, and so has input that is malformed because it is too long.
+        if words.iter().any(|word| matches!(word.text(), "string" | "malformed")) {
             continue;
         }
         let has_tokens = words.iter().any(|word| matches!(word.text(), "token" | "tokens"));
@@ -122,12 +122,13 @@ fn is(words: &[Word], at: usize) -> Option<Is> {
         match word {
             "maximum" | "max" | "limit" | "limits" | "window" | "context" | "ctx" | "supports"
             | "holds" | "takes" | "most" | "only" | "allowed" | "allows" | "than" | "range"
-            | "limited" | "capacity" | "up" => {
+            | "limited" | "capacity" | "up" | "kv" => {
                 return Some(Is::Limit);
             }
             "exceed" | "exceeds" | "exceeded" | "exceeding" => return noun.or(Some(Is::Limit)),
             "requested" | "contains" | "contain" | "resulted" | "has" | "have" | "had" | "got"
-            | "given" | "received" | "sent" | "total" | "needs" | "actual" | "first" => {
+            | "given" | "received" | "sent" | "total" | "needs" | "actual" | "first"
+            | "current" => {
                 return Some(Is::Used);
             }
             "prompt" | "prompts" | "input" | "inputs" | "request" | "messages" | "message"
@@ -138,7 +139,7 @@ fn is(words: &[Word], at: usize) -> Option<Is> {
             "length" | "len" | "size" | "count" | "number" | "tokens" | "token" | "of" | "is"
             | "the" | "a" | "an" | "about" | "at" | "in" | "long" | "too" | "to" | "be"
             | "should" | "model" | "with" | "least" | "your" | "this" | "supported" | "by"
-            | "was" | "num" | "process" | "accepts" | "handle" => {}
+            | "was" | "num" | "process" | "accepts" | "handle" | "just" | "seq" | "cache" => {}
             _ => break,
         }
     }

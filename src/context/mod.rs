@@ -48,6 +48,7 @@ pub mod sanitize;
 mod shape;
 pub mod stages;
 pub mod tokens;
+mod tongues;
 mod turns;
 pub mod visible;
 pub mod window;

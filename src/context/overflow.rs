@@ -14,6 +14,7 @@ pub use crate::context::figures::Figures;
 use crate::context::{
     figures::{compared, read},
     refusal::{Word, plain, sentences, wait},
+    tongues,
 };
 
 /// The meaning of a refusal.
@@ -31,7 +32,7 @@ pub enum Verdict {
 
 /// Words of a rate, a quota or a throttle. They come first: "too many tokens" is one thing before "per minute" and another
 /// before "in the prompt".
-const RATES: [&str; 31] = [
+const RATES: [&str; 27] = [
     "rate limit",
     "rate_limit",
     "rate-limit",
@@ -59,10 +60,6 @@ const RATES: [&str; 31] = [
     "exceeded your",
     "(tpm)",
     "(rpm)",
-    "频率",
-    "速率",
-    "限流",
-    "并发",
 ];
 
 /// Words of an account that no waiting refills.
@@ -87,7 +84,7 @@ const BUSY: [&str; 4] =
 pub fn judge(status: Option<u16>, said: &str) -> Verdict {
     let said = plain(said);
     let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
-    let is_rate = status == Some(429) || says(&RATES);
+    let is_rate = status == Some(429) || says(&RATES) || tongues::names_rate(&said);
     let wait = wait(&said).filter(|_| is_rate || status.is_none_or(|status| status < 500));
     if wait.is_some() {
         return Verdict::RateLimited(wait);
@@ -128,22 +125,13 @@ fn overflow(plain: &str) -> Option<Figures> {
     let is_over = figures.used.zip(figures.limit).is_some_and(|(used, limit)| used > limit);
     let is_told = about_input.iter().any(|one| one.tells())
         || (is_over && about_input.iter().any(|one| one.is_sized()))
-        || sentences.iter().any(Sentence::has_no_room)
-        || tells_in_chinese(plain);
-    is_told.then_some(figures)
-}
-
-/// The words of Chinese providers for more than fits, for what was sent, and for what is not that.
-const CHINESE: [&[&str]; 3] = [
-    &["超过", "超出", "超长", "过长", "过大", "太长", "上限"],
-    &["上下文", "输入", "提示词", "token", "prompt", "对话", "消息"],
-    &["输出", "图片", "文件", "稍后"],
-];
-
-fn tells_in_chinese(plain: &str) -> bool {
-    let [over, sent, others] = CHINESE;
-    let says = |words: &[&str]| words.iter().any(|word| plain.contains(word));
-    says(over) && says(sent) && !says(others)
+        || sentences.iter().any(Sentence::has_no_room);
+    let foreign = || {
+        let foreign = tongues::overflow(plain)?;
+        let (used, limit) = (figures.used.or(foreign.used), figures.limit.or(foreign.limit));
+        Some(Figures { used, limit })
+    };
+    is_told.then_some(figures).or_else(foreign)
 }
 
 /// A sentence and what it speaks of.
@@ -279,7 +267,7 @@ impl Sentence {
     }
 
     fn find_input(&self) -> Option<usize> {
-        const INPUTS: [&str; 16] = [
+        const INPUTS: [&str; 17] = [
             "prompt",
             "prompts",
             "input",
@@ -296,6 +284,7 @@ impl Sentence {
             "session",
             "dialog",
             "dialogue",
+            "question",
         ];
         (0..self.words.len()).find(|&at| match self.word(at) {
             "tokens" => self.word(at + 1) == "in" && self.follows(at + 2, 2, &["request", "query"]),
@@ -307,7 +296,8 @@ impl Sentence {
         (0..self.words.len()).find(|&at| match self.word(at) {
             "completion" | "completions" | "output" | "outputs" => true,
             "maximum" => self.word(at + 1) == "tokens" && self.word(at + 2) == "you",
-            "max" | "budget" => self.word(at + 1) == "tokens",
+            "max" | "budget" if self.word(at + 1) == "tokens" => self.word(at + 2) != "of",
+            "max" => self.word(at + 1) == "new" && self.word(at + 2) == "tokens",
             _ => false,
         })
     }
@@ -316,7 +306,10 @@ impl Sentence {
     fn is_elsewhere(&self) -> bool {
         let begins_with_output =
             self.output.is_some_and(|at| self.context.is_none_or(|context| at < context));
-        let is_part = self.find(&PARTS).is_some() && !self.has_tokens && self.context.is_none();
+        // The context of a schema is a place in it.
+        let is_part = !self.has_tokens
+            && (self.find(&["schema"]).is_some()
+                || (self.find(&PARTS).is_some() && self.context.is_none()));
         (begins_with_output && self.input.is_none())
             || is_part
             || self.find(&WAYS).is_some()

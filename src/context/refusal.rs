@@ -81,10 +81,24 @@ fn without_addresses(said: &str) -> String {
     out + rest
 }
 
-/// Cuts plain words into sentences; the fields of an object are sentences too.
+/// Cuts plain words into sentences; the fields of an object are sentences too, and so are the names of those
+/// with words.
 pub(super) fn sentences(plain: &str) -> Vec<Vec<Word>> {
+    const ENDS: [&str; 11] = [
+        "\"message\":",
+        "'message':",
+        "\":\"",
+        "\": \"",
+        "\",",
+        ",\"",
+        ", \"",
+        ". ",
+        "; ",
+        "! ",
+        "? ",
+    ];
     let mut cut = plain.to_owned();
-    for end in ["\"message\":", "'message':", "\",", ",\"", ", \"", ". ", "; ", "! ", "? "] {
+    for end in ENDS {
         cut = cut.replace(end, "\n");
     }
     let parts = cut.split(['\n', '{', '}']).map(words);

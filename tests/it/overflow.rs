@@ -39,17 +39,18 @@ fn a_rate_a_refusal_and_a_busy_server_are_no_overflow() {
     }
 }
 
+/// Returns the lines of a list that are, or are not, taken for an overflow, and how many lines there are.
+fn told(text: &'static str, is_overflow: bool) -> (Vec<&'static str>, usize) {
+    let all = lines(text, 2);
+    let is = |status, said| matches!(judge(status, said), Verdict::Overflow(_)) == is_overflow;
+    let found = all.iter().filter(|(status, said)| is(*status, said[0]));
+    (found.map(|(_, said)| said[0]).collect(), all.len())
+}
+
 #[test]
 fn wordings_that_were_kept_back_are_told_apart_too() {
-    let count = |text| {
-        let all = lines(text, 2);
-        let over = all
-            .iter()
-            .filter(|(status, said)| matches!(judge(*status, said[0]), Verdict::Overflow(_)));
-        (over.count(), all.len())
-    };
-    let (seen, of) = count(include_str!("../overflow/held.txt"));
-    assert!(of > 140 && seen * 100 >= of * 95, "{seen} of {of}");
-    let (taken, of) = count(include_str!("../overflow/others-held.txt"));
-    assert!(of > 100 && taken * 25 <= of, "{taken} of {of}");
+    let (missed, of) = told(include_str!("../overflow/held.txt"), false);
+    assert!(of > 200 && missed.len() * 20 <= of, "{} of {of}: {missed:#?}", missed.len());
+    let (taken, of) = told(include_str!("../overflow/others-held.txt"), true);
+    assert!(of > 140 && taken.len() * 25 <= of, "{} of {of}: {taken:#?}", taken.len());
 }
