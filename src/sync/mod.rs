@@ -67,6 +67,7 @@ pub use rotations::rotations;
 pub use sources::{AgentFolder, Skipped, Source, Why, agent_folders, file_of_session, sources};
 pub use states::generations;
 pub(crate) use take_back::{strays, take_back};
+pub(crate) use workspace::without_credentials;
 pub use workspace::{Workspace, workspace};
 
 pub use crate::report::{

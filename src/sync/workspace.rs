@@ -95,7 +95,7 @@ fn remote(git: &Path) -> Option<String> {
 }
 
 /// Takes user and password out of a URL; the `git@host:path` form holds no secret.
-fn without_credentials(url: &str) -> String {
+pub(crate) fn without_credentials(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, rest)) => {
             let (host, path) =

@@ -46,7 +46,7 @@ use crate::{
         Interface, Invalid, Layout, Nearby, Path, Paths, Read, Setting, Telling, Titled, Told,
         Traits, Walk, Write,
         compaction::{Compaction, Lines},
-        fields::text,
+        fields::{self, text},
     },
 };
 
@@ -168,7 +168,7 @@ impl Read for Claude {
     }
 
     fn told(&self, record: Raw<'_>) -> Told {
-        read::told(record)
+        Told { scene: fields::scene(record), ..read::told(record) }
     }
 
     fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {

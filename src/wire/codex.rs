@@ -59,7 +59,7 @@ use std::path::{Path as FilePath, PathBuf};
 use hint::{BASE, MODEL, OPENS, WINDOW, hint};
 use read::{
     Part, answer, headline, history, item_kind, item_message, meta, omitted, part, reading, said,
-    told,
+    scene, told,
 };
 
 use crate::{
@@ -315,7 +315,8 @@ impl Read for Codex {
 
     fn told(&self, record: Raw<'_>) -> Told {
         let [class, payload] = record.pick(["type", "payload"]);
-        string(class).zip(payload).map(|(class, payload)| told(&class, payload)).unwrap_or_default()
+        let told = string(class).zip(payload).map(|(class, payload)| told(&class, payload));
+        Told { scene: scene(record), ..told.unwrap_or_default() }
     }
 }
 

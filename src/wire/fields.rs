@@ -3,6 +3,7 @@
 use crate::{
     json::Raw,
     model::{Block, Timestamp, Usage},
+    wire::Scene,
 };
 
 /// Returns a field that is a string, decoded.
@@ -26,6 +27,20 @@ pub(super) fn shown(value: Raw<'_>) -> String {
         || String::from_utf8_lossy(value.bytes()).into_owned(),
         std::borrow::Cow::into_owned,
     )
+}
+
+/// Returns what a record of Claude Code's shape tells of where its agent works; a name in angle brackets is no model's.
+pub(super) fn scene(record: Raw<'_>) -> Scene {
+    let [folder, branch, version, message] =
+        record.pick(["cwd", "gitBranch", "version", "message"]);
+    let set = |value| string(value).filter(|text| !text.is_empty());
+    Scene {
+        version: set(version),
+        folder: set(folder),
+        git_branch: set(branch),
+        model: message.and_then(|said| text(said, "model")).filter(|name| !name.starts_with('<')),
+        ..Scene::default()
+    }
 }
 
 /// Returns the usage that a model reports: the numbers under the names of input, output, cache read and cache written.

@@ -48,7 +48,7 @@ pub use kimi::Kimi;
 pub use layout::{Base, FileName, Files, Layout, Shelf};
 pub use native::Native;
 pub use pi::Pi;
-pub use read::{Envelope, Link, Read, Telling, Titled, Told};
+pub use read::{Envelope, Link, Read, Scene, Telling, Titled, Told};
 pub use traits::{Cleanup, Folder, Interface, Lock, Nearby, Traits, Unanswered};
 pub use walk::{Departure, Path, Paths, Repair, Walk, added};
 pub use write::{Back, Draft, Framed, Held, Invalid, Onward, Segment, Setting, Speaker, Write};

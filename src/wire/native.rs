@@ -21,11 +21,11 @@ use crate::{
     model::{Block, EntryNumber, Kind, Message, NameTag, Parent, Role, Stop, Thinking, Timestamp},
     wire::{
         Answer, Answers, Draft, Envelope, Failure, Files, Folder, Graph, Identify, Invalid, Layout,
-        Link, Path, Piece, Read, Repair, Setting, Traits, Walk, Write,
+        Link, Path, Piece, Read, Repair, Setting, Told, Traits, Walk, Write,
         answers::{parts, strings},
         anthropic,
         compaction::{Compaction, Lines},
-        fields::{moment, shown, string, text},
+        fields::{self, moment, shown, string, text},
     },
 };
 
@@ -119,6 +119,10 @@ impl Read for Native {
         let texts = said.chain(more).filter_map(Piece::new).collect();
         let call = text(result, "id").unwrap_or_default();
         Answers { sent: vec![Answer { call, texts }], beside: Vec::new() }
+    }
+
+    fn told(&self, record: Raw<'_>) -> Told {
+        Told { scene: fields::scene(record), ..Told::default() }
     }
 }
 

@@ -26,7 +26,7 @@ use crate::{
     model::{EntryNumber, LineId, Message, Record, Tie, TieKind},
     wire::{
         Answers, Back, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, Identify, Invalid,
-        Layout, Lock, Nearby, Path, Read, Setting, Traits, Unanswered, Walk, Write,
+        Layout, Lock, Nearby, Path, Read, Scene, Setting, Told, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{line, text},
     },
@@ -137,6 +137,18 @@ impl Read for Pi {
 
     fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {
         read::earlier(record)
+    }
+
+    /// The head of the file, a change of the model, and an answer tell it.
+    fn told(&self, record: Raw<'_>) -> Told {
+        let said = record.get("message").unwrap_or(record);
+        let scene = Scene {
+            folder: text(record, "cwd"),
+            model: text(said, "model").or_else(|| text(said, "modelId")),
+            provider: text(said, "provider"),
+            ..Scene::default()
+        };
+        Told { scene, ..Told::default() }
     }
 }
 

@@ -62,7 +62,7 @@ pub trait Read {
         None
     }
 
-    /// Returns the facts that a record tells of the session's model.
+    /// Returns the facts that a record tells of the session's model, and of where its agent works.
     fn told(&self, _record: Raw<'_>) -> Told {
         Told::default()
     }
@@ -139,7 +139,7 @@ pub enum Telling {
     Setup,
 }
 
-/// The facts that a record tells of the session's model.
+/// The facts that a record tells of the session's model, and of where its agent works.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// The model's name.
@@ -154,4 +154,44 @@ pub struct Told {
     pub tools: Option<String>,
     /// For how many seconds the provider keeps what it cached for the answer in the record, where that says it.
     pub cached_for: Option<u64>,
+    /// Where the agent works, and with what.
+    pub scene: Scene,
+}
+
+/// The facts that a record tells of where and with what its agent works.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scene {
+    /// The operating system.
+    pub os: Option<String>,
+    /// The shell.
+    pub shell: Option<String>,
+    /// The agent's version.
+    pub version: Option<String>,
+    /// The folder.
+    pub folder: Option<String>,
+    /// The branch that is checked out there, or the commit.
+    pub git_branch: Option<String>,
+    /// The remote, as it was written.
+    pub remote: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// The model's provider.
+    pub provider: Option<String>,
+}
+
+impl Scene {
+    /// Returns it with what another one tells more.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            os: self.os.or(other.os),
+            shell: self.shell.or(other.shell),
+            version: self.version.or(other.version),
+            folder: self.folder.or(other.folder),
+            git_branch: self.git_branch.or(other.git_branch),
+            remote: self.remote.or(other.remote),
+            model: self.model.or(other.model),
+            provider: self.provider.or(other.provider),
+        }
+    }
 }

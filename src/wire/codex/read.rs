@@ -7,7 +7,7 @@ use crate::{
     json::{Kind as JsonKind, Raw},
     model::{Block, Image, Kind, Message, Role, Source, Thinking, Timestamp, Usage},
     wire::{
-        Answer, Piece, Told,
+        Answer, Piece, Scene, Told,
         answers::{between, parts},
         fields::{self, json, other, shown, string, text},
     },
@@ -15,9 +15,11 @@ use crate::{
 
 /// How a summary begins that says it is one.
 pub(super) const SUMMARY_PREFIX: &str = "Another language model started to solve this problem";
+/// How Codex begins what it tells the model of its surroundings.
+const ENVIRONMENT: &str = "<environment_context>";
 /// Texts in the user's place that are not the user's: how each begins and ends, in lower case.
 const FRAGMENTS: [(&str, &str); 14] = [
-    ("<environment_context>", "</environment_context>"),
+    (ENVIRONMENT, "</environment_context>"),
     ("# agents.md instructions", "</instructions>"),
     ("<user_instructions>", "</user_instructions>"),
     ("<turn_aborted>", "</turn_aborted>"),
@@ -161,6 +163,43 @@ pub(super) fn told(class: &str, payload: Raw<'_>) -> Told {
             ..Told::default()
         },
         _ => Told::default(),
+    }
+}
+
+/// Reads the facts that a record tells of where Codex works: the head of its file, the settings of a turn, and what it tells the
+/// model of its surroundings.
+pub(super) fn scene(record: Raw<'_>) -> Scene {
+    let [class, payload] = record.pick(["type", "payload"]);
+    let payload = payload.unwrap_or(record);
+    match string(class).as_deref() {
+        // The head of a file, which had no type at first.
+        None | Some("session_meta") => {
+            let git = payload.get("git");
+            let of_git = |key| git.and_then(|git| text(git, key));
+            Scene {
+                version: text(payload, "cli_version"),
+                folder: text(payload, "cwd"),
+                git_branch: of_git("branch").or_else(|| of_git("commit_hash")),
+                remote: of_git("repository_url"),
+                provider: text(payload, "model_provider"),
+                ..Scene::default()
+            }
+        }
+        Some("turn_context") => {
+            let (folder, model) = (text(payload, "cwd"), text(payload, "model"));
+            Scene { folder, model, ..Scene::default() }
+        }
+        Some("response_item" | "message") => {
+            let mut told = texts(payload.get("content"));
+            let told = told.find(|text| begins(text.trim_start(), ENVIRONMENT));
+            let of = |tag: &str| {
+                let value = between(told.as_deref()?, &format!("<{tag}>"), &format!("</{tag}>"))?;
+                (!value.contains('<')).then(|| value.trim().to_owned())
+            };
+            let os = of("operating_system").or_else(|| of("os"));
+            Scene { os, shell: of("shell"), folder: of("cwd"), ..Scene::default() }
+        }
+        _ => Scene::default(),
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::path::Path;
 
 use insta::assert_snapshot;
 
-use super::{Stored, with_examples};
+use super::{Stored, json, with_examples};
+use crate::env::TestEnv;
 
 #[test]
 fn a_session_file_has_no_live_file() {
@@ -71,6 +73,34 @@ fn layers_tell_what_a_session_knows() {
     workspace
       path  $HOME/project
     ");
-    let env = with_examples();
-    assert_snapshot!(env.run(&["status", "--layers", "--json", "native-tools.jsonl"]), @r#"{"type":"layers","session":"9c2d7f34-11aa-4f6b-8d2e-6a1b0c3d4e5f","layers":{"system":null,"session":null,"conversation":{"turns":2,"entries":12,"active":"2026-03-14T09:00:10.000Z"},"tools":[{"tool":"Read","id":"call-1","succeeded":true},{"tool":"Bash","id":"call-2","succeeded":false}],"workspace":null}}"#);
+}
+
+#[test]
+fn layers_of_an_agents_session_are_what_its_records_tell() {
+    let env = TestEnv::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let kimi = "kimi-lighthouse/6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c/context.jsonl";
+    let told = |name: &str| {
+        let path = examples.join(name);
+        let said = env.run(&["status", "--layers", "--json", path.to_str().unwrap()]).success();
+        let layers = json(&said.stdout)["layers"].clone();
+        let of = |pointer: &str| layers.pointer(pointer)?.as_str().map(str::to_owned);
+        [
+            "/system/agent",
+            "/system/version",
+            "/system/shell",
+            "/system/folder",
+            "/workspace/gitBranch",
+            "/workspace/remote",
+            "/session/configuration/model",
+            "/session/configuration/provider",
+        ]
+        .map(|pointer| of(pointer).unwrap_or_default())
+        .join("|")
+    };
+    assert_snapshot!(told("claude-garden.jsonl"), @"claude|2.1.329||/home/ann/garden|main||claude-opus-5|");
+    assert_snapshot!(told("codex-weather.jsonl"), @"codex|0.169.0|bash|/home/ann/weather|main||gpt-5.6-sol|openai");
+    assert_snapshot!(told("pi-boat.jsonl"), @"pi|||/home/ann/boat|||claude-sonnet-4-5|anthropic");
+    assert_snapshot!(told(kimi), @"kimi|||||||");
+    assert_snapshot!(told("native-tools.jsonl"), @"native|0.1.0||/home/ann/kettle|||kettle-mender-1|");
 }
