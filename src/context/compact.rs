@@ -11,7 +11,7 @@ use crate::{
         event::{Cause, Event},
         extract,
         files::Excerpt,
-        loss::{self, Loss},
+        loss::{Check, Loss},
         model::Summarizer,
         plan::{self, Keep, Nothing, Piece, Plan, Wish},
         prompt,
@@ -129,6 +129,10 @@ fn make(
 ) -> Result<Compaction, SummaryError> {
     let Some(by) = by else { return quote(task, plan, None, count) };
     let messages: Vec<(usize, &Message)> = numbered(task, &plan).collect();
+    let pieces = summarised(task, &plan);
+    // What the person asked for last is open unless the person said more since.
+    let mut kept = plan.kept.iter().filter_map(|at| task.pieces.get(*at));
+    let is_open = !kept.any(|piece| piece.is_request);
     let job = Job {
         run: task.run,
         messages: &messages,
@@ -137,12 +141,13 @@ fn make(
         focus: task.focus,
         window: task.window,
         replaced: replaced(task, &plan),
+        lack: &|text| Check::of(text, &pieces).lack(is_open),
     };
     match stages::summarize(&job, by, count, left, emit) {
         Ok(made) => {
             let summary = prompt::wrap(&made.text);
             Ok(Compaction {
-                losses: loss::check(&made.text, &summarised(task, &plan)),
+                losses: Check::of(&made.text, &pieces).losses(),
                 post_tokens: post_tokens(task, &plan, &summary, count),
                 plan,
                 summary,
@@ -193,7 +198,7 @@ fn quote(
         return Err(SummaryError::Flawed { model: extract::NAME.to_owned(), flaw });
     }
     Ok(Compaction {
-        losses: loss::check(&text, &pieces),
+        losses: Check::of(&text, &pieces).losses(),
         post_tokens: post_tokens(task, &plan, &summary, count),
         plan,
         summary,

@@ -2,7 +2,8 @@
 //!
 //! Checked is what the next step hangs on and what words can be compared for: paths, commands, numbers and identifiers that
 //! the person or the model said, and the person's own last requests. What tools printed is not asked for: it can be printed
-//! again. Nothing here judges whether a loss matters.
+//! again. A loss is told and no more, but for a summary that leaves out nearly all of what the work goes on with: that one is
+//! poor, and is asked for again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +23,12 @@ const LONGEST: usize = 160;
 
 /// How many of the last requests are open.
 const REQUESTS: usize = 5;
+
+/// How many paths a conversation is about: those named most often.
+const FOREMOST: usize = 10;
+
+/// With fewer of them than this, a summary may do without.
+const FEW: usize = 4;
 
 /// How much of a message is looked at: a pasted file is no conversation.
 const READ: usize = 64 * 1024;
@@ -72,63 +79,110 @@ impl Kind {
     }
 }
 
-/// Checks a summary against the messages that it stands for; kinds that they have nothing of are left out.
-pub fn check(summary: &str, pieces: &[&Piece<'_>]) -> Vec<Loss> {
-    let commands: Vec<(usize, String)> = commands(pieces);
-    let mut named = Named::default();
-    for piece in pieces {
-        let is_said = piece.is_request || piece.message.role == Role::Assistant;
-        for block in &piece.message.blocks {
-            match block {
-                Block::Text(text) if is_said => {
-                    tokens(beginning(text), &mut |token| named.add(token));
+/// A thing that messages name.
+struct Thing {
+    /// How often; of requests, how late it was said.
+    times: usize,
+    what: String,
+    /// Whether the summary names it too.
+    is_kept: bool,
+}
+
+/// A summary, checked against the messages that it stands for.
+pub struct Check(BTreeMap<Kind, Vec<Thing>>);
+
+impl Check {
+    /// Checks a summary.
+    pub fn of(summary: &str, pieces: &[&Piece<'_>]) -> Self {
+        let mut named = Named::default();
+        for piece in pieces {
+            let is_said = piece.is_request || piece.message.role == Role::Assistant;
+            for block in &piece.message.blocks {
+                match block {
+                    Block::Text(text) if is_said => {
+                        tokens(beginning(text), &mut |token| named.add(token));
+                    }
+                    Block::Call { input, .. } => paths_of(input, &mut |path| named.add_path(path)),
+                    _ => {}
                 }
-                Block::Call { input, .. } => paths_of(input, &mut |path| named.add_path(path)),
-                _ => {}
             }
         }
-    }
-    let known = Known::of(summary);
-    let mut losses: BTreeMap<Kind, Vec<(usize, String, bool)>> = BTreeMap::new();
-    let mut add = |kind, times, what: String, kept| {
-        losses.entry(kind).or_default().push((times, what, kept));
-    };
-    for (path, times) in counted(named.paths) {
-        add(Kind::Paths, times, path.clone(), known.has_path(&path));
-    }
-    for (number, times) in counted(named.numbers) {
-        add(Kind::Numbers, times, number.clone(), known.has(&number));
-    }
-    for (name, times) in counted(named.identifiers) {
-        add(Kind::Identifiers, times, name.clone(), known.has(&name));
-    }
-    for (times, command) in commands {
-        let kept = known.has_command(&command);
-        add(Kind::Commands, times, command, kept);
-    }
-    let requests = pieces.iter().rev().filter(|piece| piece.is_request);
-    let mut said = BTreeSet::new();
-    for (nth, piece) in requests.take(REQUESTS).enumerate() {
-        let text = piece.message.text().trim().to_owned();
-        // A person who was interrupted says the same again.
-        if said.insert(text.clone()) {
-            let kept = known.has_request(&text);
-            add(Kind::Requests, REQUESTS - nth, text, kept);
-        }
-    }
-    let loss = |kind| {
-        let mut all = losses.remove(&kind)?;
-        let (of, kept) = (all.len(), all.iter().filter(|(.., kept)| *kept).count());
-        all.retain(|(.., kept)| !kept);
-        all.sort_by_key(|(times, ..)| std::cmp::Reverse(*times));
-        let short = |(_, what, _): (usize, String, bool)| match what.char_indices().nth(LONGEST) {
-            Some((end, _)) => format!("{}..", what.get(..end).unwrap_or_default()),
-            None => what,
+        let known = Known::of(summary);
+        let mut things: BTreeMap<Kind, Vec<Thing>> = BTreeMap::new();
+        let mut add = |kind, times, what: String, is_kept| {
+            things.entry(kind).or_default().push(Thing { times, what, is_kept });
         };
-        let lost = all.into_iter().take(LISTED).map(short).collect();
-        Some(Loss { kind, of, kept, lost })
-    };
-    Kind::ALL.into_iter().filter_map(loss).collect()
+        for (path, times) in counted(named.paths) {
+            let is_kept = known.has_path(&path);
+            add(Kind::Paths, times, path, is_kept);
+        }
+        for (number, times) in counted(named.numbers) {
+            let is_kept = known.has(&number);
+            add(Kind::Numbers, times, number, is_kept);
+        }
+        for (name, times) in counted(named.identifiers) {
+            let is_kept = known.has(&name);
+            add(Kind::Identifiers, times, name, is_kept);
+        }
+        for (command, times) in commands(pieces) {
+            let is_kept = known.has_command(&command);
+            add(Kind::Commands, times, command, is_kept);
+        }
+        let requests = pieces.iter().rev().filter(|piece| piece.is_request);
+        let mut said = BTreeSet::new();
+        for (nth, piece) in requests.take(REQUESTS).enumerate() {
+            let text = piece.message.text().trim().to_owned();
+            // A person who was interrupted says the same again.
+            if said.insert(text.clone()) {
+                let is_kept = known.has_request(&text);
+                add(Kind::Requests, REQUESTS - nth, text, is_kept);
+            }
+        }
+        for things in things.values_mut() {
+            things.sort_by_key(|thing| std::cmp::Reverse(thing.times));
+        }
+        Self(things)
+    }
+
+    /// Returns what the summary lost; kinds that the messages have nothing of are left out.
+    pub fn losses(&self) -> Vec<Loss> {
+        let loss = |kind| {
+            let things = self.0.get(&kind)?;
+            let lost = things.iter().filter(|thing| !thing.is_kept);
+            let (of, kept) = (things.len(), things.len() - lost.clone().count());
+            let lost = lost.take(LISTED).map(|thing| short(&thing.what)).collect();
+            Some(Loss { kind, of, kept, lost })
+        };
+        Kind::ALL.into_iter().filter_map(loss).collect()
+    }
+
+    /// Returns what a poor summary left out of that with which the work goes on: the person's last request, if that is open,
+    /// and the paths that the messages name most often, if it has fewer than a quarter of them.
+    ///
+    /// A good summary leaves out much: summaries of long sessions by the agents' own models named all last requests, a third
+    /// to all of these paths, and of the commands sometimes none, so that commands decide nothing.
+    pub fn lack(&self, is_open: bool) -> Vec<String> {
+        let lost = |kind, of: usize| {
+            let things = self.0.get(&kind).map(Vec::as_slice).unwrap_or_default();
+            let first = things.get(..of.min(things.len())).unwrap_or_default();
+            let lost: Vec<&Thing> = first.iter().filter(|thing| !thing.is_kept).collect();
+            (lost, first.len())
+        };
+        let (mut lack, _) = lost(Kind::Requests, usize::from(is_open));
+        let (paths, of) = lost(Kind::Paths, FOREMOST);
+        if of >= FEW && (of - paths.len()) * 4 < of {
+            lack.extend(paths);
+        }
+        lack.into_iter().map(|thing| short(&thing.what)).collect()
+    }
+}
+
+/// Returns the beginning of a thing, as it is listed.
+fn short(what: &str) -> String {
+    match what.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}..", what.get(..end).unwrap_or_default()),
+        None => what.to_owned(),
+    }
 }
 
 /// Returns the beginning of a text.
@@ -277,7 +331,7 @@ fn paths_of(input: &str, each: &mut dyn FnMut(&str)) {
 }
 
 /// Returns the commands that tools ran and how often, by their program and its first argument.
-fn commands(pieces: &[&Piece<'_>]) -> Vec<(usize, String)> {
+fn commands(pieces: &[&Piece<'_>]) -> Vec<(String, usize)> {
     /// They only look.
     const LOOKS: [&str; 22] = [
         "ls", "cat", "cd", "echo", "pwd", "head", "tail", "grep", "rg", "find", "sed", "awk", "wc",
@@ -315,7 +369,7 @@ fn commands(pieces: &[&Piece<'_>]) -> Vec<(usize, String)> {
             }
         }
     }
-    counted(all).into_iter().map(|(command, times)| (times, command)).collect()
+    counted(all)
 }
 
 /// The words of a summary.
@@ -406,15 +460,18 @@ mod tests {
         Message::new(Role::Assistant, vec![Block::Call { id, name, input, signature: None }])
     }
 
-    fn losses(summary: &str, messages: &[Message]) -> Vec<Loss> {
-        let piece = |message| Piece {
-            message,
-            tokens: 0,
-            is_kept: false,
-            is_request: message.role == Role::User,
-        };
+    fn piece(message: &Message) -> Piece<'_> {
+        let is_request = message.role == Role::User;
+        Piece { message, tokens: 0, is_kept: false, is_request }
+    }
+
+    fn checked(summary: &str, messages: &[Message]) -> Check {
         let pieces: Vec<Piece<'_>> = messages.iter().map(piece).collect();
-        check(summary, &pieces.iter().collect::<Vec<_>>())
+        Check::of(summary, &pieces.iter().collect::<Vec<_>>())
+    }
+
+    fn losses(summary: &str, messages: &[Message]) -> Vec<Loss> {
+        checked(summary, messages).losses()
     }
 
     #[test]
@@ -474,6 +531,22 @@ mod tests {
         assert_eq!(kept(&format!("- {asked}\n- re-check: the type-level parser")), (2, 2));
         assert_eq!(kept("要解决这个问题，了解当前的实现情况"), (1, 2));
         assert_eq!(kept("制定方案"), (0, 2));
+    }
+
+    #[test]
+    fn a_summary_is_poor_without_the_open_request_or_most_paths() {
+        let read = |nth| call("Read", &format!(r#"{{"file_path":"/w/{nth}.rs"}}"#));
+        let mut messages: Vec<Message> = (0..8).map(read).collect();
+        messages.push(says(Role::User, "Rename the parser's entry point everywhere."));
+        let check = |summary: &str, is_open| checked(summary, &messages).lack(is_open);
+        let rename = "The parser's entry point is to be renamed everywhere";
+        assert_eq!(check(&format!("{rename}, in 1.rs and 2.rs."), true), [""; 0]);
+        assert_eq!(check(&format!("{rename}, in 1.rs."), true).len(), 7);
+        assert_eq!(check("1.rs and 2.rs were read.", false), [""; 0]);
+        let lack = check("1.rs and 2.rs were read.", true);
+        assert_eq!(lack, ["Rename the parser's entry point everywhere."]);
+        // Three paths are too few to judge by.
+        assert_eq!(checked("It was read.", &messages[..3]).lack(true), [""; 0]);
     }
 
     #[test]

@@ -12,6 +12,10 @@
 //!
 //! Invariant: a summary with a flaw is never returned: an empty one, one that was cut, thinks aloud or refuses, or one longer
 //! than the messages that it replaces. It is asked for again, once.
+//!
+//! A summary that is whole but poor is asked for again once too, and of the two the better one stands. Either of them tells more
+//! than the fallback, which is statistics and five requests cut short; and words are compared, so that a summary in another
+//! language or of another wording seems to have lost what it tells. What it lost is said and kept with the boundary.
 
 use std::{ops::Range, time::Duration};
 
@@ -39,7 +43,7 @@ const LEAST: u64 = 256;
 const MAX_HALVINGS: u32 = 4;
 
 /// The material of a summary.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Job<'a> {
     /// The compaction, as events name it.
     pub run: u64,
@@ -55,6 +59,8 @@ pub struct Job<'a> {
     pub window: u64,
     /// How many tokens are replaced: the summary must have fewer.
     pub replaced: u64,
+    /// Says what a summary left out of that with which the work goes on; nothing of one that is good enough.
+    pub lack: &'a dyn Fn(&str) -> Vec<String>,
 }
 
 /// A summary.
@@ -261,23 +267,44 @@ impl Stage<'_> {
         Ok(text)
     }
 
-    /// Asks for a summary of fewer tokens than it replaces, and once more if it has a flaw.
+    /// Asks for a summary of fewer tokens than it replaces, and once more if it has a flaw or is poor.
     fn ask(&mut self, material: &Material<'_>, replaced: u64) -> Result<String, SummaryError> {
-        let mut complaint = None;
-        loop {
-            let material = Material { complaint: complaint.as_deref(), ..*material };
-            let written = self.write(&material)?;
-            let text = prompt::unwrap(&written.text).trim();
-            let Some(flaw) = self.flaw(text, written.stop, replaced) else {
-                return Ok(text.to_owned());
-            };
-            if complaint.is_some() {
-                return Err(SummaryError::Flawed { model: self.made.model.clone(), flaw });
+        let first = self.written(material, replaced)?;
+        let complaint = match &first {
+            Ok((text, lack)) if lack.is_empty() => return Ok(text.clone()),
+            Ok((_, lack)) => format!("leaves out {}", lack.join("; ")),
+            Err(flaw) => flaw.to_string(),
+        };
+        let why = format!("the summary {complaint}");
+        (self.emit)(&Event::CompactionRetry { run: self.job.run, why });
+        let complaint = format!("it {complaint}");
+        let material = Material { complaint: Some(&complaint), ..*material };
+        match (first, self.written(&material, replaced)) {
+            (Ok((poor, before)), Ok(Ok((text, lack)))) => {
+                Ok(if lack.len() > before.len() { poor } else { text })
             }
-            let why = format!("the summary {flaw}");
-            (self.emit)(&Event::CompactionRetry { run: self.job.run, why });
-            complaint = Some(format!("it {flaw}"));
+            (Ok((poor, _)), _) => Ok(poor),
+            (Err(_), Ok(Ok((text, _)))) => Ok(text),
+            (Err(_), Ok(Err(flaw))) => {
+                Err(SummaryError::Flawed { model: self.made.model.clone(), flaw })
+            }
+            (Err(_), Err(error)) => Err(error),
         }
+    }
+
+    /// Makes one request; returns a summary and what it left out, or its flaw. Only the last summary must leave out nothing.
+    fn written(
+        &mut self,
+        material: &Material<'_>,
+        replaced: u64,
+    ) -> Result<Result<(String, Vec<String>), Flaw>, SummaryError> {
+        let written = self.write(material)?;
+        let text = prompt::unwrap(&written.text).trim();
+        if let Some(flaw) = self.flaw(text, written.stop, replaced) {
+            return Ok(Err(flaw));
+        }
+        let lack = if replaced < u64::MAX { (self.job.lack)(text) } else { Vec::new() };
+        Ok(Ok((text.to_owned(), lack)))
     }
 
     fn flaw(&self, text: &str, stop: Option<Stop>, replaced: u64) -> Option<Flaw> {
@@ -533,6 +560,7 @@ mod tests {
             focus: Some("the focus"),
             window: 32_000,
             replaced,
+            lack: &|_| Vec::new(),
         };
         let mut events = Vec::new();
         let made =
@@ -625,6 +653,7 @@ mod tests {
             focus: None,
             window: 8_000,
             replaced: 50_000,
+            lack: &|_| Vec::new(),
         };
         let made = summarize(&job, &by, &count, &|| Duration::MAX, &mut |_| ());
         assert_eq!(made.unwrap().text, "Short.");
@@ -641,6 +670,43 @@ mod tests {
         let (made, _) = run(&conversation(3), &by, 5_000);
         assert_eq!(made.unwrap_err().to_string(), "scripted: the summary is empty");
         assert_eq!(by.asked.borrow().len(), 2);
+    }
+
+    #[test]
+    fn of_two_poor_summaries_the_better_one_stands() {
+        let lack = |text: &str| {
+            ["a.rs", "b.rs", "c.rs"]
+                .iter()
+                .filter(|of| !text.contains(*of))
+                .map(|of| (*of).to_owned())
+                .collect()
+        };
+        let messages = conversation(3);
+        let numbered: Vec<(usize, &Message)> = messages.iter().enumerate().collect();
+        let stands = |answers: [&'static str; 2], n: usize| {
+            let by = scripted(32_000, |nth| answers[nth].to_owned());
+            let job = Job {
+                run: 1,
+                messages: &numbered,
+                earlier: &[],
+                files: &[],
+                focus: None,
+                window: 32_000,
+                replaced: 5_000,
+                lack: &lack,
+            };
+            let made = summarize(&job, &by, &count, &|| Duration::MAX, &mut |_| ());
+            assert_eq!(by.asked.borrow().len(), n);
+            let complains =
+                by.asked.borrow().get(1).is_none_or(|asked| asked.contains("it leaves out c.rs"));
+            assert!(complains, "{:?}", by.asked.borrow().get(1));
+            made.unwrap().text
+        };
+        assert_eq!(stands(["a.rs, b.rs and c.rs", ""], 1), "a.rs, b.rs and c.rs");
+        assert_eq!(stands(["a.rs and b.rs", "c.rs"], 2), "a.rs and b.rs");
+        assert_eq!(stands(["a.rs and b.rs", "b.rs and c.rs"], 2), "b.rs and c.rs");
+        // A second one that cannot stand leaves the first.
+        assert_eq!(stands(["a.rs and b.rs", "I'm sorry, I cannot help."], 2), "a.rs and b.rs");
     }
 
     #[test]
@@ -697,6 +763,7 @@ mod tests {
             focus: None,
             window: 32_000,
             replaced: 5_000,
+            lack: &|_| Vec::new(),
         };
         let left = || Duration::from_secs(1 - asked.get());
         let made = summarize(&job, &by, &count, &left, &mut |_| ());

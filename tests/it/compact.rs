@@ -388,7 +388,7 @@ impl Summarizer for Says<'_> {
 fn a_model_writes_the_summary_and_hooks_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let (mut archive, session) = taken_up(folder.path(), "claude", 10);
-    let model = Says(vec![Ok("## Current focus\nThe parser.")].into());
+    let model = Says(vec![Ok("## Current focus\nThe parser, in /w/1.rs and /w/2.rs.")].into());
     let told = std::cell::RefCell::new(Vec::new());
     let hook = |value: &Value| {
         told.borrow_mut().push(value.clone());
@@ -398,7 +398,7 @@ fn a_model_writes_the_summary_and_hooks_are_told() {
     let made =
         compact(&mut archive, &session, Compacting { by, before, after, ..usual() }).unwrap();
     assert_eq!(made.model, "says-1");
-    assert!(made.text.contains("The parser."));
+    assert!(made.text.contains("The parser, in"));
     let told = told.into_inner();
     assert_eq!(told[0]["hook"], "before_compaction");
     assert_eq!(told[0]["summarised"], 32);

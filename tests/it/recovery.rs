@@ -222,13 +222,13 @@ fn after_a_hundred_rounds_the_context_is_bounded_and_every_call_has_its_result()
         let model = http(api, &server);
         let summarizer: Option<&dyn Summarizer> = if with_model { Some(&model) } else { None };
         let mut talk = Talk { messages: vec![], model: &model, summarizer, n_compactions: 0 };
-        let (mut started, mut ended) = (0, 0);
+        let (mut started, mut sizes) = (0, Vec::new());
         for round in 0..100 {
             let bytes = 2_000 + (round * 7_919) % 9_000;
             let prompt = format!("Request {round}: go on.");
             let done = turn(&mut talk, &prompt, bytes, &mut |event| match event {
                 Event::CompactionStart { .. } => started += 1,
-                Event::CompactionEnd { .. } => ended += 1,
+                Event::CompactionEnd { post_tokens, .. } => sizes.push(*post_tokens),
                 Event::CompactionFailed { .. } | Event::CompactionFallback { .. } => {
                     panic!("{event:?}")
                 }
@@ -239,7 +239,30 @@ fn after_a_hundred_rounds_the_context_is_bounded_and_every_call_has_its_result()
             assert!(talk.tokens() <= WINDOW, "{round}: {}", talk.tokens());
         }
         assert!(started >= 10, "{started}");
-        assert_eq!(started, ended, "each start has its end");
+        assert_eq!(started, sizes.len(), "each start has its end");
+    }
+}
+
+#[test]
+fn a_hundred_rounds_through_a_window_keep_the_size_of_their_first_compaction() {
+    let server = server();
+    let model = http(Api::OpenAi, &server);
+    for summarizer in [None, Some(&model as &dyn Summarizer)] {
+        let mut talk = Talk { messages: vec![], model: &model, summarizer, n_compactions: 0 };
+        let mut sizes = Vec::new();
+        for round in 0..100 {
+            let prompt = format!("Request {round}: see /w/{round}.rs. {}", "Go on. ".repeat(60));
+            let done = turn(&mut talk, &prompt, 6_000, &mut |event| {
+                if let Event::CompactionEnd { post_tokens, .. } = event {
+                    sizes.push(*post_tokens);
+                }
+            });
+            assert_eq!(done, Ok(()), "{round}");
+        }
+        println!("after each compaction: {sizes:?}");
+        let first = sizes[0];
+        assert!(sizes.len() >= 8, "{sizes:?}");
+        assert!(sizes.iter().all(|size| size.abs_diff(first) * 10 <= first), "{sizes:?}");
     }
 }
 
