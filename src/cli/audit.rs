@@ -40,13 +40,14 @@ one of what was left out before
 and the sum of what stands: what is neither undone nor replaced again
   {\"type\":\"total\", \"replaced\":N, \"characters\":[before, after], \"tokens\":[before, after], \"hidden\":CHARACTERS,
    \"earlier\":N}
-with --boundary one object a compaction instead, in order
-  {\"type\":\"boundary\", \"operation\":N, \"at\":TIME, \"undone\":BOOL, \"summarised\":MESSAGES, \"kept\":MESSAGES, \"model\":NAME or null,
+with --boundary one object a compaction instead, the agent's own first, each in order
+  {\"type\":\"boundary\", \"operation\":N or null of the agent's own, \"entry\":ID of the agent's own or null, \"at\":TIME or null,
+   \"undone\":BOOL, \"summarised\":MESSAGES, \"kept\":MESSAGES, \"model\":NAME or null,
    \"fallback\":BOOL, \"losses\":[LOSS as compact has it]}
 and of entries that are damaged, as log has them
   {\"type\":\"damaged\", ...}")]
 pub(crate) struct Args {
-    /// List each compaction by undertext, and what its summary no longer names
+    /// List each compaction, by undertext and by the agent, and what its summary no longer names
     #[arg(long)]
     boundary: bool,
 
@@ -109,7 +110,7 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
         return Ok(Exit::Yes);
     }
     if boundaries.is_empty() {
-        context.say("No compaction by undertext in this session")?;
+        context.say("No compaction in this session")?;
         return Ok(Exit::Yes);
     }
     context.output.page()?;
@@ -117,13 +118,20 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
         if nth > 0 {
             writeln!(context.output)?;
         }
-        let by = one.model.as_deref().unwrap_or("?");
+        let place = match (one.operation, one.entry) {
+            (Some(n), _) => format!("Operation {n}"),
+            (None, Some(entry)) => format!("Entry {entry:.DIGITS$}"),
+            (None, None) => "?".to_owned(),
+        };
+        let at = one.at.map(|at| format!(", {}", env::local(at))).unwrap_or_default();
+        let by = match one.operation {
+            Some(_) => one.model.as_deref().unwrap_or("?"),
+            None => "the agent",
+        };
         let fallback = if one.fallback { ", a fallback" } else { "" };
         let undone = if one.undone { ", undone" } else { "" };
         context.say(&format!(
-            "Operation {}, {}: {} summarised by {by}{fallback}, {} kept{undone}",
-            one.operation,
-            env::local(one.at),
+            "{place}{at}: {} summarised by {by}{fallback}, {} kept{undone}",
             counted(one.summarised, "message", "messages"),
             one.kept,
         ))?;

@@ -88,6 +88,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         prompt => prompt.map(str::to_owned),
     };
     let (mut archive, session) = context.change(args.about.wanted()?)?;
+    if let Some(word) = args.prompt.as_deref() {
+        refuse_session(&archive, word)?;
+    }
     archive.set_manner(args.writing.manner(context));
     let mut kit = context.kit(&args.summing, &settings, &archive, &session)?;
     let provider = models::provider(&settings, name)?;
@@ -154,6 +157,24 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         counted(done.steps as u64, "request", "requests")
     ));
     Ok(Exit::Yes)
+}
+
+/// Refuses a prompt that is the id of a session, or its beginning as it is shown: `turn` takes the session by -s.
+fn refuse_session(archive: &ops::Archive, word: &str) -> Result<(), CommandError> {
+    /// As short as the screens show an id.
+    const SHORTEST: usize = 8;
+    if word.len() < SHORTEST || word.contains(char::is_whitespace) {
+        return Ok(());
+    }
+    let found = ops::find_session(archive.store(), Some(word), Path::new(""));
+    match found {
+        Ok(found) if found.name.id.starts_with(word) => {
+            let error = anyhow!("{word} is a session, and `turn` takes a PROMPT here");
+            let hint = Line::new("turn").option("session", word).to("to go on in that session");
+            Err(CommandError::user(error).hinted(hint))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the error of a turn that failed behind its prompt.

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     json::Raw,
-    model::{Command, EntryNumber, Kind, Operation, OperationNumber, Resized, Timestamp},
+    model::{Command, EntryNumber, Kind, OperationNumber, Resized, Timestamp},
     ops::OpsError,
-    report::{Audit, Boundary, Omitted, Replaced},
+    report::{Audit, Omitted, Replaced},
     session::{
         Damages, Session, entry_ids,
         ids::NEAR,
@@ -72,33 +72,6 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
     let replaces = all.iter().map(|(_, origin)| (origin.entry, origin.origin)).collect();
     let earlier = earlier(archive, session, &replaces, &damages)?;
     Ok(Audit { replaced, earlier, damaged: damages.met(archive.store(), session)? })
-}
-
-/// Returns each compaction of a session by undertext, and what its summary no longer names.
-pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boundary>, OpsError> {
-    let undone = archive.store().state(session.key)?.undone();
-    let mut boundaries = Vec::new();
-    for Operation { n, at, command, .. } in
-        archive.store().operations(session.key, OperationNumber::ALL)?
-    {
-        let Command::Compact { summarised, kept, model, fallback, losses, .. } = command else {
-            continue;
-        };
-        let losses = losses.map(|losses| losses.to_text());
-        boundaries.push(Boundary {
-            operation: n,
-            at,
-            undone: undone.contains(&n),
-            summarised,
-            kept,
-            model,
-            fallback: fallback.is_some(),
-            losses: losses
-                .and_then(|losses| serde_json::from_str(&losses).ok())
-                .unwrap_or_default(),
-        });
-    }
-    Ok(boundaries)
 }
 
 /// Returns the omissions that an agent's records tell; records that stand for others say nothing new.

@@ -257,9 +257,14 @@ pub fn compact(
         ..found.task(session, folder.as_deref(), &pieces, wanted)
     };
     let mut events = wanted.log.map(RefCell::take).unwrap_or_default();
+    let mut end = None;
     let mut told = |event: &Event| {
         events.push(event.clone());
-        emit(event);
+        match event {
+            // How large the context is then is known when it is written.
+            Event::CompactionEnd { .. } => end = Some(event.clone()),
+            _ => emit(event),
+        }
     };
     let count = |text: &str| found.count(text);
     let left = || wanted.limit.saturating_sub(Duration::from_millis(elapsed()));
@@ -297,17 +302,33 @@ pub fn compact(
     };
     let writing =
         Writing { workspace, found: &found, system, kept, cause: wanted.cause, hash: tip.hash() };
-    writing.write(archive, session, &events, &mut compacted)?;
-    compacted.post_tokens = wanted.all(size(archive, session, wanted.asked)?);
-    if let Some(after) = wanted.after {
-        let mut told = told_of(&compacted, wanted.cause);
-        told["hook"] = json!("after_compaction");
-        told["session"] = json!(session.name.id);
-        told["operation"] = json!(compacted.operation);
-        told["summary"] = json!(compacted.text);
-        compacted.after = after(&told).err();
+    if let Err(error) = writing.write(archive, session, &events, &mut compacted) {
+        let (run, session, why) = (task.run, session.name.id.clone(), error.to_string());
+        emit(&Event::CompactionFailed { run, session, why });
+        return Err(error);
     }
+    compacted.post_tokens = wanted.all(size(archive, session, wanted.asked)?);
+    if let Some(Event::CompactionEnd { post_tokens, .. }) = &mut end {
+        *post_tokens = compacted.post_tokens;
+    }
+    end.iter().for_each(emit);
+    compacted.after = told_after(session, wanted, &compacted).err();
     Ok(compacted)
+}
+
+/// Tells the caller's hook of a compaction that was made.
+fn told_after(
+    session: &Session,
+    wanted: &Compacting<'_>,
+    compacted: &Compacted,
+) -> Result<(), String> {
+    let Some(after) = wanted.after else { return Ok(()) };
+    let mut told = told_of(compacted, wanted.cause);
+    told["hook"] = json!("after_compaction");
+    told["session"] = json!(session.name.id);
+    told["operation"] = json!(compacted.operation);
+    told["summary"] = json!(compacted.text);
+    after(&told)
 }
 
 /// Returns the account of a compaction.

@@ -133,26 +133,14 @@ struct States {
 impl States {
     fn of(archive: &Archive, session: &Session, damages: &Damages) -> Result<Self, OpsError> {
         let mut states = Self::default();
-        let mut rotated: BTreeMap<u64, Position> = BTreeMap::new();
-        let mut live = None;
         for held in states::generations(archive, session)? {
             let end = Position { generation: held.generation, head: None, horizon: held.entries };
             let by = archive.store().operations(session.key, held.operation.alone())?;
             if by.first().is_some_and(|by| matches!(by.command, Command::Import { .. })) {
                 states.ends.push(end);
             }
-            let name = held.file.as_deref().and_then(|path| path.file_name()?.to_str());
-            match name.and_then(|name| session.format.rotation(name)) {
-                Some(n) => {
-                    rotated.insert(n, end);
-                }
-                None if name.is_some() && name == session.format.traits().live_name => {
-                    live = Some(end);
-                }
-                None => {}
-            }
         }
-        let order: Vec<Position> = rotated.into_values().chain(live).collect();
+        let order = states::set_aside(archive, session)?;
         for pair in order.windows(2) {
             let [old, next] = pair else { continue };
             let view = |at: &Position| View::new(archive.store(), session, *at, None);

@@ -11,6 +11,7 @@ mod append;
 mod attach;
 mod audit;
 mod backup;
+mod boundaries;
 mod branch;
 mod cached;
 mod checkpoint;
@@ -50,8 +51,9 @@ mod verify;
 
 pub use append::{append, append_cut};
 pub use attach::{attach, detach, take_up};
-pub use audit::{audit, audit_boundaries};
+pub use audit::audit;
 pub use backup::{Copying, backup};
+pub use boundaries::audit_boundaries;
 pub use branch::{branch, branches, is_branch_name, switch};
 pub use cached::cached;
 pub use checkpoint::checkpoint;

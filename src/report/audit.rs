@@ -144,17 +144,19 @@ report!(Omitted, "earlier", |it| {
 /// A compaction, and what its summary no longer names of the messages that it stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Boundary {
-    /// The operation.
-    pub operation: OperationNumber,
-    /// When.
-    pub at: Timestamp,
+    /// The operation, if undertext compacted.
+    pub operation: Option<OperationNumber>,
+    /// The entry of the boundary, if the agent compacted.
+    pub entry: Option<EntryId>,
+    /// When, if that is known.
+    pub at: Option<Timestamp>,
     /// Whether it is undone.
     pub undone: bool,
     /// How many messages the summary stands for.
     pub summarised: u64,
     /// How many stay as they are.
     pub kept: u64,
-    /// Who wrote it.
+    /// Who wrote it, where that is known.
     pub model: Option<String>,
     /// Whether it is the fallback.
     pub fallback: bool,
@@ -164,6 +166,7 @@ pub struct Boundary {
 
 report!(Boundary, "boundary", |it| {
     operation: it.operation,
+    entry: it.entry,
     at: it.at,
     undone: it.undone,
     summarised: it.summarised,

@@ -128,7 +128,12 @@ fn after_a_hundred_rounds_the_context_is_bounded_and_every_call_has_its_result()
         assert!(starts > 5 && starts == ends, "{starts} {ends}");
         fixture::assert_sound(&mut archive, &session);
 
-        // Every event is kept with an operation.
+        // Every event is kept with an operation; how large the context is then is known once that is written.
+        let plain = |event: Event| {
+            let mut event = serde_json::to_value(event).unwrap();
+            event.as_object_mut().unwrap().remove("post_tokens");
+            event
+        };
         let operations = archive.store().operations(session.key, OperationNumber::ALL).unwrap();
         let kept: Vec<Event> = operations
             .iter()
@@ -138,7 +143,8 @@ fn after_a_hundred_rounds_the_context_is_bounded_and_every_call_has_its_result()
             })
             .flatten()
             .collect();
-        assert_eq!(kept, events);
+        let plain = |events: Vec<Event>| events.into_iter().map(plain).collect::<Vec<_>>();
+        assert_eq!(plain(kept), plain(events));
 
         // All of it is undone, one operation after the other, back to the first message.
         if api == Api::OpenAi {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use insta::assert_snapshot;
 
@@ -337,7 +338,7 @@ fn what_a_summary_lost_is_counted_before_and_listed_after() {
     let forgets =
         program(&env, "forgets", "cat > /dev/null; echo 'Something was mended in parse.rs.'");
     settings(&env, &format!("[provider.f]\nkind = \"command\"\ncommand = \"{forgets}\"\n"));
-    assert_snapshot!(env.run(&["audit", "--boundary"]), @"No compaction by undertext in this session");
+    assert_snapshot!(env.run(&["audit", "--boundary"]), @"No compaction in this session");
     env.run(&["compact", "--summarizer", "f", "--keep", "3"]).success();
     let audit = env.run(&["audit", "--boundary"]).success().stdout;
     for line in [
@@ -354,4 +355,63 @@ fn what_a_summary_lost_is_counted_before_and_listed_after() {
         (told["type"].as_str(), told["losses"][0]["kind"].as_str()),
         (Some("boundary"), Some("paths"))
     );
+}
+
+#[test]
+fn the_size_that_the_end_of_a_compaction_tells_is_the_one_that_status_tells() {
+    let env = talked(40);
+    let done = env.run(&["compact", "--events", "--json"]).success();
+    let end =
+        done.stderr.lines().map(json).find(|event| event["event"] == "compaction_end").unwrap();
+    let status = json(&env.run(&["status", "--json"]).success().stdout);
+    assert_eq!(end["post_tokens"], status["context"]["tokens"]);
+    assert_eq!(json(&done.stdout)["post_tokens"], end["post_tokens"]);
+}
+
+#[test]
+fn an_agents_own_compactions_are_checked_as_they_are_read() {
+    let env = TestEnv::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let kimi = "kimi-lighthouse/6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c";
+    let told = |name: &str| {
+        let path = examples.join(name);
+        env.run(&["audit", "--boundary", path.to_str().unwrap()]).success().stdout
+    };
+    assert_snapshot!(told("claude-garden.jsonl"), @"
+    Entry df0df26872c0, 2026-08-20 09:01: 11 messages summarised by the agent, 0 kept
+      names 1 of 2 paths
+        lost: /home/ann/garden/beds.md
+      names 1 of 2 requests
+        lost: Which beds need water today? The notes are in beds.md, the rain in rain.csv.
+    ");
+    assert_snapshot!(told("pi-boat.jsonl"), @"
+    Entry 0fc116e43444, 2026-07-04 18:01: 4 messages summarised by the agent, 2 kept
+      names 0 of 1 paths
+        lost: hull.txt
+      names 0 of 1 requests
+        lost: How much paint does the hull take?
+    ");
+    assert_snapshot!(told("native-rewind.jsonl"), @"
+    Entry d14b098990ad, 2026-03-14 09:00: 4 messages summarised by the agent, 2 kept
+      names 2 of 2 requests
+    ");
+    assert_snapshot!(told("codex-weather.jsonl"), @"No compaction in this session");
+    assert_snapshot!(told(kimi), @"No compaction in this session");
+}
+
+#[test]
+fn a_prompt_that_is_a_session_is_refused() {
+    let env = talked(2);
+    settings(
+        &env,
+        "[provider.x]\nkind = \"command\"\ncommand = \"cat\"\n[turn]\nprovider = \"x\"\n",
+    );
+    let id = json(env.run(&["sessions", "--json"]).success().stdout.lines().next().unwrap());
+    let id = id["session"].as_str().unwrap().to_owned();
+    for word in [&id[..], &id[..8]] {
+        let refused = env.run(&["turn", word]);
+        assert_eq!(refused.code(), Some(2), "{refused}");
+        assert!(refused.stderr.contains("`turn` takes a PROMPT here"), "{refused}");
+        assert!(refused.stderr.contains(&format!("undertext turn -s {word}")), "{refused}");
+    }
 }
