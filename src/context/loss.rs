@@ -273,7 +273,10 @@ fn tokens<'a>(text: &'a str, each: &mut dyn FnMut(&'a str)) {
         if end - start > 2 {
             // Both ends stand before or behind ASCII, so they are ends of characters.
             let token = text.get(start..end).unwrap_or_default();
-            each(token.trim_matches(['.', ':', '-', '#', '@', '$', '&']));
+            let marks = |c: char| matches!(c, ':' | '-' | '#' | '@' | '$' | '&');
+            let token = token.trim_start_matches(marks).trim_end_matches(|c| c == '.' || marks(c));
+            // A path may begin with a hidden folder.
+            each(if token.contains('/') { token } else { token.trim_start_matches('.') });
         }
         at = end;
     }
@@ -547,6 +550,16 @@ mod tests {
         assert_eq!(lack, ["Rename the parser's entry point everywhere."]);
         // Three paths are too few to judge by.
         assert_eq!(checked("It was read.", &messages[..3]).lack(true), [""; 0]);
+    }
+
+    #[test]
+    fn hidden_folders_are_part_of_a_path() {
+        let messages =
+            [says(Role::Assistant, "See .github/ci.yml, ./src/lib.rs and ../notes/a.md.")];
+        let found = losses("ci.yml", &messages);
+        assert_eq!((found[0].kept, found[0].of), (1, 3));
+        assert_eq!(found[0].lost, ["../notes/a.md", "src/lib.rs"]);
+        assert_eq!(losses(".github/ci.yml, src/lib.rs, notes/a.md", &messages)[0].kept, 3);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use crate::context::figures::Figures;
 
 /// More than fits.
-const OVER: [&str; 63] = [
+const OVER: [&str; 65] = [
     "超过",
     "超出",
     "超長",
@@ -76,6 +76,8 @@ const OVER: [&str; 63] = [
     // Turkish and Vietnamese
     "aşıyor",
     "vượt quá",
+    "aşıl",
+    "är fullt",
 ];
 
 /// The most that fits, which tells something only next to more.
@@ -138,7 +140,7 @@ const SENT: [&str; 51] = [
 ];
 
 /// What has limits of its own, and what a refusal is about where the size is not what was refused.
-const OTHERS: [&str; 45] = [
+const OTHERS: [&str; 62] = [
     "输出",
     "輸出",
     "出力",
@@ -184,10 +186,27 @@ const OTHERS: [&str; 45] = [
     "de acesso",
     "доступа",
     "無効",
+    "temperature",
+    "top_p",
+    "top_k",
+    "取值范围",
+    "期限",
+    "过期",
+    "過期",
+    "만료",
+    "истек",
+    "срок",
+    "abgelaufen",
+    "gültigkeit",
+    "expir",
+    "validité",
+    "validez",
+    "validade",
+    "scadut",
 ];
 
 /// A rate or a quota.
-const RATES: [&str; 28] = [
+const RATES: [&str; 41] = [
     "频率",
     "频繁",
     "速率",
@@ -216,6 +235,19 @@ const RATES: [&str; 28] = [
     "в минуту",
     "слишком много запросов",
     "na minutę",
+    "kontingent",
+    "cuota",
+    "cota ",
+    "配额",
+    "配額",
+    "额度",
+    "額度",
+    "クォータ",
+    "割り当て",
+    "レートリミット",
+    "할당량",
+    "квот",
+    "kota",
 ];
 
 fn says(plain: &str, stems: &[&str]) -> bool {

@@ -7,6 +7,7 @@ use undertext::{
     context::{
         compact::{self, Task},
         event::{Cause, Event},
+        loss::Check,
         model::{ChatModel, ChatRequest, ModelError, Summarizer},
         plan::{Keep, Piece, Trigger, Wish},
         recover::{self, Attempt, Large, Patient, Room, Unrecovered},
@@ -43,6 +44,8 @@ struct Talk<'a> {
     model: &'a Http,
     summarizer: Option<&'a dyn Summarizer>,
     n_compactions: u64,
+    /// How many extracts a model would have been asked for again.
+    n_poor: usize,
 }
 
 #[derive(Debug, PartialEq)]
@@ -101,6 +104,13 @@ impl Talk<'_> {
         // What cannot be compacted may still be truncated.
         let made = compact::compact(&task, self.summarizer, &count, &|| Duration::MAX, emit);
         let Ok(made) = made else { return false };
+        if self.summarizer.is_none() {
+            let summarised: Vec<&Piece<'_>> =
+                made.plan.summarised.iter().map(|at| &pieces[*at]).collect();
+            let is_open = !made.plan.kept.iter().any(|at| pieces[*at].is_request);
+            let lack = Check::of(&made.summary, &summarised).lack(is_open);
+            self.n_poor += usize::from(!lack.is_empty());
+        }
         let mut summary = Message::new(Role::User, vec![Block::Text(made.summary)]);
         summary.is_summary = true;
         let kept = made.plan.kept.iter().map(|at| (self.messages[*at].0.clone(), true));
@@ -221,7 +231,8 @@ fn after_a_hundred_rounds_the_context_is_bounded_and_every_call_has_its_result()
         let server = server();
         let model = http(api, &server);
         let summarizer: Option<&dyn Summarizer> = if with_model { Some(&model) } else { None };
-        let mut talk = Talk { messages: vec![], model: &model, summarizer, n_compactions: 0 };
+        let mut talk =
+            Talk { messages: vec![], model: &model, summarizer, n_compactions: 0, n_poor: 0 };
         let (mut started, mut sizes) = (0, Vec::new());
         for round in 0..100 {
             let bytes = 2_000 + (round * 7_919) % 9_000;
@@ -248,7 +259,8 @@ fn a_hundred_rounds_through_a_window_keep_the_size_of_their_first_compaction() {
     let server = server();
     let model = http(Api::OpenAi, &server);
     for summarizer in [None, Some(&model as &dyn Summarizer)] {
-        let mut talk = Talk { messages: vec![], model: &model, summarizer, n_compactions: 0 };
+        let mut talk =
+            Talk { messages: vec![], model: &model, summarizer, n_compactions: 0, n_poor: 0 };
         let mut sizes = Vec::new();
         for round in 0..100 {
             let prompt = format!("Request {round}: see /w/{round}.rs. {}", "Go on. ".repeat(60));
@@ -270,7 +282,8 @@ fn a_hundred_rounds_through_a_window_keep_the_size_of_their_first_compaction() {
 fn an_oversized_result_is_compacted_or_truncated_away() {
     let server = server();
     let model = http(Api::OpenAi, &server);
-    let mut talk = Talk { messages: vec![], model: &model, summarizer: None, n_compactions: 0 };
+    let mut talk =
+        Talk { messages: vec![], model: &model, summarizer: None, n_compactions: 0, n_poor: 0 };
     let mut events = Vec::new();
     let done = turn(&mut talk, "Print it all.", 400_000, &mut |event| events.push(event.clone()));
     assert_eq!(done, Ok(()));
@@ -286,7 +299,8 @@ fn an_oversized_result_is_compacted_or_truncated_away() {
 fn a_prompt_that_alone_is_too_large_ends_with_an_error_and_not_in_a_loop() {
     let server = server();
     let model = http(Api::Anthropic, &server);
-    let mut talk = Talk { messages: vec![], model: &model, summarizer: None, n_compactions: 0 };
+    let mut talk =
+        Talk { messages: vec![], model: &model, summarizer: None, n_compactions: 0, n_poor: 0 };
     let done = turn(&mut talk, &"p".repeat(400_000), 10, &mut |_| ());
     let Err(Failed::Unrecovered(error)) = done else { panic!("{done:?}") };
     assert!(
@@ -309,7 +323,7 @@ fn real_sessions_are_compacted_and_no_call_is_torn_from_its_results() {
     ];
     let server = Server::new(u64::MAX);
     let model = http(Api::Anthropic, &server);
-    let (mut n_files, mut n_made) = (0, 0);
+    let (mut n_files, mut n_made, mut n_poor) = (0, 0, 0);
     for (format, folders) in formats {
         for path in folders.iter().flat_map(|folder| corpus.files(folder)) {
             let graph = FileGraph::open(format, &path);
@@ -321,6 +335,7 @@ fn real_sessions_are_compacted_and_no_call_is_torn_from_its_results() {
                 model: &model,
                 summarizer,
                 n_compactions: 0,
+                n_poor: 0,
             };
             n_files += 1;
             let before = talk(None);
@@ -331,6 +346,7 @@ fn real_sessions_are_compacted_and_no_call_is_torn_from_its_results() {
                     continue;
                 }
                 n_made += 1;
+                n_poor += after.n_poor;
                 assert!(after.tokens() < before.tokens(), "{}", path.display());
                 // What has a result has its call, unless it never had one.
                 let lost = alone(&after).into_iter().filter(|id| !alone(&before).contains(id));
@@ -338,7 +354,8 @@ fn real_sessions_are_compacted_and_no_call_is_torn_from_its_results() {
             }
         }
     }
-    println!("{n_files} files, {n_made} compactions");
+    println!("{n_files} files, {n_made} compactions, {n_poor} extracts are poor");
+    assert!(n_poor * 20 <= n_made, "{n_poor} of {n_made}");
     assert!(n_files >= 96 && n_made >= 70, "{n_files} files, {n_made} compactions");
 }
 
