@@ -28,8 +28,9 @@ ENTRY is an id or a uuid, or its beginning, @N for checkpoint N, HEAD, a branch,
 word that reads like an id or a path is the session, because no branch can be called so
 
 JSON: one object a branch
-  {\"type\":\"branch\", \"branch\":NAME, \"entry\":ID or null at the start, \"current\":BOOL}
-and of a branch that was made, in place of \"current\"
+  {\"type\":\"branch\", \"branch\":NAME, \"entry\":ID or null at the start, \"current\":BOOL,
+   \"time\":TIME of its last message or null, \"words\":the first words of that message or null}
+and of a branch that was made, in place of \"current\" and what follows
   \"operation\":N, \"session\":ID, \"title\":TEXT or null, \"format\":NAME")]
 pub(crate) struct Args {
     /// Make a branch of this name
@@ -62,12 +63,16 @@ fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandEr
     if context.answer_all(&branches)? {
         return Ok(Exit::Yes);
     }
-    let mut table = Table::new([Align::Left, Align::Left, Align::Left]);
+    let now = context.env.ambient().now();
+    let age = |time| context.env.zone.age(now, time);
+    let mut table = Table::new([Align::Left; 5]);
     for listed in branches {
         table.row([
             Cell::new(Label::Head, if listed.current { "*" } else { "" }),
             Cell::new(Label::Branch, &listed.branch),
             Cell::new(Label::Id, &common::short(listed.entry)),
+            Cell::new(Label::Time, &listed.time.map(age).unwrap_or_default()),
+            Cell::new(Label::Plain, listed.words.as_deref().unwrap_or_default()),
         ]);
     }
     context.show(&table)?;

@@ -11,6 +11,8 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
 /// List the checkpoints of a session, each with its number, the entry it stands behind, and what comes next
+///
+/// A star marks the one at which the session stands, or in whose turn.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -21,6 +23,7 @@ Examples:
 JSON: one object a checkpoint
   {\"type\":\"checkpoint\", \"checkpoint\":N, \"entry\":ID that it stands behind or null at the start,
    \"before\":ID of the turn that it was given for or null, \"words\":the turn's TEXT or null,
+   \"time\":TIME of the turn, or when the checkpoint was put, or null,
    \"note\":TEXT or null, \"own\":the agent's own number, such as kimi:3, or null, \"operation\":N}
 and of each such turn that is damaged
   {\"type\":\"damaged\", \"entry\":ID, \"problem\":TEXT}")]
@@ -32,7 +35,11 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(args.about.wanted()?)?;
     context.output.page()?;
-    let mut table = Table::new([Align::Right, Align::Left, Align::Left]);
+    let now = context.env.ambient().now();
+    let zone = context.env.zone;
+    let at = ops::standing_at(archive.store(), &session)?;
+    let [left, right] = [Align::Left, Align::Right];
+    let mut table = Table::new([left, right, left, left, left, left]);
     let mut damaged = Vec::new();
     for shown in ops::checkpoints(archive.store(), &session)? {
         damaged.extend(shown.damaged());
@@ -46,11 +53,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             (None, None) if shown.damage.is_some() => (Label::Error, "damaged"),
             (None, words) => (Label::Plain, words.as_deref().unwrap_or_default()),
         };
-        let own = shown.own.as_deref().map(|own| format!("  {own}")).unwrap_or_default();
-        let number = format!("{}{own}", checkpoint.n);
+        let time = shown.time.map(|time| zone.age(now, time)).unwrap_or_default();
         table.row([
-            Cell::new(Label::Checkpoint, &number),
+            Cell::new(Label::Head, if at == Some(checkpoint.n) { "*" } else { "" }),
+            Cell::new(Label::Checkpoint, &format!("@{}", checkpoint.n)),
+            Cell::new(Label::Checkpoint, shown.own.as_deref().unwrap_or_default()),
             Cell::new(Label::Id, &common::short(shown.entry)),
+            Cell::new(Label::Time, &time),
             Cell::new(label, common::first_line(words)),
         ]);
     }

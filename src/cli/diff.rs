@@ -12,9 +12,9 @@ use super::common::{counted, short};
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
 use crate::render::conversation::{self, Manner};
-use crate::render::diff;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
+use crate::render::{diff, hunks};
 
 /// Show how two branches or entries differ, from where they part
 ///
@@ -122,7 +122,7 @@ fn tell(context: &mut Context, row: &Difference) -> Result<(), CommandError> {
             }
         }
         Difference::Changed(one, other) => {
-            let diff = diff::unified(&text(one), &text(other));
+            let diff = hunks::unified(&text(one), &text(other), hunks::AROUND);
             context.answer(&Reworded { one: one.id, other: other.id, diff })?;
         }
     }
@@ -144,12 +144,18 @@ fn show(
     if matches!(row, Difference::Only(Side::Other, _)) {
         naming.session = there.map(OsStr::to_owned);
     }
-    let command = |entry: &str| naming.spell(&report::Line::about("show").with(entry));
+    let command = |entry: &str, hidden: bool| {
+        let line = report::Line::about("show").with(entry);
+        naming.spell(&if hidden { line.flag("hidden") } else { line })
+    };
     let manner = Manner {
         styles,
         zone: context.env.zone,
+        now: context.env.ambient().now(),
         columns: context.output.width().map(|columns| columns.saturating_sub(1)),
         full,
+        every: true,
+        folder: None,
         command: &command,
     };
     match row {

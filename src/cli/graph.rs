@@ -7,12 +7,13 @@ use super::Context;
 use super::common;
 use super::error::{CommandError, Exit};
 use super::words::About;
-use crate::render::graph;
+use crate::render::graph::{self, Look};
 
 /// Show branches, checkpoints, boundaries, and what was left without a name
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The newest is on top. A line is a turn of the user with the entries behind it, up to the next fork.
+The newest is on top. A line is a turn of the user with the entries behind it, up to the next fork. HEAD is where the
+session stands; in an earlier turn than the newest, @N of M tells which. ~ begins anew: a model that is there has not the turns before.
 What ends without a name is kept all the same; `branch` gives it one.
 
 Examples:
@@ -24,6 +25,7 @@ JSON: one object a stretch, the newest first, each before its parents
    the conversation, \"uuid\":its record's own name or null, \"last\":ID of its last entry, \"kind\":KIND as log has it, \"time\":TIME or null,
    \"words\":the first words, \"entries\":how many it holds, \"cut\":how many of them hide
    a part of what they stand for, \"cleared\":how often the agent cleared older answers there,
+   \"tokens_before\" and \"tokens_after\":N of a compaction or null,
    \"parents\":[the nodes it follows],
    \"checkpoint\":N that stands before it or null, \"own\":the agent's own number of that, such as kimi:3, or null,
    \"checkpoints\":[{\"checkpoint\":N, \"note\":TEXT or null}] that were put at its end,
@@ -59,9 +61,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return context.tell_damaged(&graph.damaged);
     }
     context.output.page()?;
-    let (styles, columns) = (context.output.styles(), context.output.width());
-    let agent = session.format.name();
-    graph::write(&mut context.output, &graph, agent, styles, columns)?;
+    let now = context.env.ambient().now();
+    let age = |time| context.env.zone.age(now, time);
+    let look = Look {
+        styles: context.output.styles(),
+        columns: context.output.width(),
+        agent: session.format.name(),
+        age: &age,
+    };
+    graph::write(&mut context.output, &graph, look)?;
     if let Some(kin) = &graph.kin {
         context.say(&common::kin_words(kin))?;
     }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use undertext::model::{EntryId, EntryNumber};
-use undertext::ops;
-use undertext::report::{Hint, Line};
+use undertext::ops::{self, Line};
+use undertext::report::{self, Hint};
 
 use super::Context;
 use super::common::{counted, number};
 use super::error::{CommandError, Exit};
 use super::words::About;
+use crate::render::answers;
 use crate::render::conversation::{self, Manner};
 
 /// Show the conversation of a branch
@@ -59,6 +60,10 @@ pub(crate) struct Args {
     /// Show long texts whole
     #[arg(long)]
     full: bool,
+
+    /// Show every entry by itself, also the agent's own records, and tell of repaired links
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
@@ -66,9 +71,29 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let target =
         args.at.as_deref().map(|at| ops::find_entry(archive.store(), &session, at)).transpose()?;
     let read = if args.all { ops::log_all } else { ops::log };
-    let log = read(archive.store(), &session, target.as_ref(), args.count.unwrap_or(usize::MAX))?;
+    let every = args.all || args.verbose;
+    let count = args.count.unwrap_or(usize::MAX);
+    let mut asked = count;
+    let log = loop {
+        let mut log = read(archive.store(), &session, target.as_ref(), asked)?;
+        let is_shown = |line: &&Line| every || context.json || !answers::is_own(line);
+        let shown = log.lines.iter().filter(is_shown).count();
+        if shown >= count || log.lines.len() < asked {
+            let mut rest = shown.saturating_sub(count);
+            let first = log.lines.iter().position(|line| {
+                let is_left = rest > 0;
+                rest -= usize::from(is_left && is_shown(&line));
+                !is_left
+            });
+            log.lines.drain(..first.unwrap_or_default());
+            break log;
+        }
+        // The records of the agent's own are not counted where they are not shown.
+        asked = asked.saturating_mul(2);
+    };
     let mut repairs: BTreeMap<&str, Vec<EntryNumber>> = BTreeMap::new();
-    for repair in &log.repairs {
+    // Nobody can act on them, and the agent repairs them too.
+    for repair in log.repairs.iter().filter(|_| args.verbose) {
         repairs.entry(repair.what).or_default().push(repair.entry);
     }
     for (what, entries) in repairs {
@@ -104,18 +129,26 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     context.output.page()?;
     let naming = context.output.naming().clone();
-    let command = |entry: &str| naming.spell(&Line::about("show").with(entry));
+    let command = |entry: &str, hidden: bool| {
+        let line = report::Line::about("show").with(entry);
+        naming.spell(&if hidden { line.flag("hidden") } else { line })
+    };
     let mut beneath: BTreeMap<EntryId, Vec<String>> = BTreeMap::new();
     for agent in &log.sub_agents {
-        let read = naming.spell(&Line::about("log").option("at", format!("{:.8}", agent.last)));
+        let read =
+            naming.spell(&report::Line::about("log").option("at", format!("{:.8}", agent.last)));
         let told = format!("sub-agent, {}: {read}", counted(agent.entries, "entry", "entries"));
         beneath.entry(agent.caller).or_default().push(told);
     }
+    let folder = archive.store().card(session.key)?.folder;
     let manner = Manner {
         styles: context.output.styles(),
         zone: context.env.zone,
+        now: context.env.ambient().now(),
         columns: context.output.width(),
         full: args.full,
+        every,
+        folder: folder.as_deref(),
         command: &command,
     };
     conversation::write(&mut context.output, &log.lines, &beneath, manner)?;

@@ -13,9 +13,10 @@ use undertext::report::{Excerpt, TextLine, Uncovered};
 use super::Context;
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
+use crate::render::conversation::{self, Manner};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::{conversation, diff, safe};
+use crate::render::{diff, safe};
 
 /// Show one entry, whole or some of its lines, or what of it is hidden
 ///
@@ -162,12 +163,23 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         head(context, &line, target.branch.as_deref())?;
         writeln!(context.output)?;
     }
+    if args.lines.is_none() && !line.messages.is_empty() {
+        let folder = archive.store().card(session.key)?.folder;
+        let manner = Manner {
+            styles: context.output.styles(),
+            zone: context.env.zone,
+            now: context.env.ambient().now(),
+            columns: context.output.width(),
+            full: true,
+            every: true,
+            folder: folder.as_deref(),
+            command: &|_, _| String::new(),
+        };
+        conversation::body(&mut context.output, &line, manner)?;
+        return Ok(Exit::Yes);
+    }
     // A record that cannot be read is shown with each byte that is no text.
-    let safe = if line.messages.is_empty() && args.lines.is_none() {
-        safe::bytes(&bytes)
-    } else {
-        safe::text(part)
-    };
+    let safe = if args.lines.is_none() { safe::bytes(&bytes) } else { safe::text(part) };
     writeln!(context.output, "{}", safe.strip_suffix('\n').unwrap_or(&safe))?;
     Ok(Exit::Yes)
 }

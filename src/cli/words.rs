@@ -101,8 +101,10 @@ impl Noun {
         match self {
             Self::Entry => ops::find_entry(archive.store(), session, word).is_ok(),
             Self::Place => ops::find_place(archive.store(), session, word).is_ok(),
-            Self::Branch => ops::branches(archive, session)
-                .is_ok_and(|branches| branches.iter().any(|listed| listed.branch == word)),
+            Self::Branch => {
+                let state = archive.store().state(session.key);
+                state.is_ok_and(|state| state.branches.contains_key(word))
+            }
             Self::Operation => word.parse::<u64>().is_ok(),
         }
     }

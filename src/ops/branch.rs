@@ -1,23 +1,47 @@
 //! Branches: made, listed, and made current.
 
 use crate::{
-    model::Command,
+    model::{Command, Kind, Message},
     ops::OpsError,
     report::{Branched, ListedBranch, Switched},
     session::{
         Session, Target,
         ids::entry_id,
+        lines::log,
         plan::{Plan, Steps, branch_text},
     },
     sync::{self, Archive, SyncError, goal::Stay, reach::Reach},
 };
 
+/// How many entries before the end of a branch are looked through for its last words.
+const LAST: usize = 16;
+
 /// Returns the branches.
 pub fn branches(archive: &Archive, session: &Session) -> Result<Vec<ListedBranch>, OpsError> {
     let tip = archive.store().state(session.key)?;
-    let listed = tip.branches.iter().map(|(branch, position)| {
+    let listed = tip.branches.iter().map(|(branch, &position)| {
         let entry = entry_id(archive.store(), session, position.head)?;
-        Ok(ListedBranch { branch: branch.clone(), entry, current: branch == tip.current() })
+        let target = Target { position, checkpoint: None, branch: None };
+        let last = log(archive.store(), session, Some(&target), LAST)?.lines;
+        let said = last.iter().rev().find_map(|line| {
+            let is_said =
+                matches!(line.kind, Kind::User | Kind::Note | Kind::Assistant | Kind::Summary);
+            let text =
+                line.messages.iter().rev().map(Message::text).find(|text| !text.trim().is_empty());
+            Some((line, text.filter(|_| is_said)?))
+        });
+        let time = said
+            .as_ref()
+            .and_then(|(line, _)| line.time)
+            .or(last.last().and_then(|line| line.time));
+        let words = said.map(|(_, text)| text.trim().lines().next().unwrap_or_default().to_owned());
+        Ok(ListedBranch {
+            branch: branch.clone(),
+            entry,
+            current: branch == tip.current(),
+            time,
+            words,
+        })
     });
     listed.collect()
 }

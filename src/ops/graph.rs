@@ -28,9 +28,10 @@ use crate::{
         kin,
         replay::Replays,
         stretches::{Stretch, is_aside, stretches},
+        tools,
     },
     sync::{Archive, states},
-    wire::{self, Departure, Graph},
+    wire::{self, Departure, Graph, How},
 };
 
 /// How many characters of an entry are its first words.
@@ -98,6 +99,7 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             entries,
             cut,
             cleared,
+            tokens: said.tokens,
             parents,
             checkpoint: checkpoint.map(|checkpoint| checkpoint.n),
             own: checkpoint.and_then(|found| checkpoints::own_selector(session, found)),
@@ -116,7 +118,9 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
     });
     let nodes = nodes.collect::<Result<_, OpsError>>()?;
     let damaged = damages.met(archive.store(), session)?;
-    Ok(GraphView { nodes, current, empty, before, kin: kin(archive.store(), session)?, damaged })
+    let at = checkpoints::standing_at(archive.store(), session)?;
+    let kin = kin(archive.store(), session)?;
+    Ok(GraphView { nodes, current, at, empty, before, kin, damaged })
 }
 
 /// The states of files that were taken in, and how the agent left those that it set aside.
@@ -255,6 +259,7 @@ struct Facts {
 #[derive(Default)]
 struct Said {
     uuid: Option<String>,
+    tokens: (Option<u64>, Option<u64>),
     words: String,
     is_from_later: bool,
 }
@@ -299,7 +304,10 @@ impl Facts {
                     .or_else(|| messages.iter().find_map(words)),
             };
             let words = words.unwrap_or_default();
-            said.insert(n, Said { uuid, words, is_from_later: later.is_some() });
+            let earlier = record.map(|record| session.format.earlier(record)).unwrap_or_default();
+            let compacted = earlier.into_iter().find(|earlier| earlier.how == How::Compacted);
+            let tokens = compacted.map_or((None, None), |compacted| compacted.tokens);
+            said.insert(n, Said { uuid, tokens, words, is_from_later: later.is_some() });
         })?;
         Ok(Self { ids, said })
     }
@@ -327,7 +335,9 @@ fn words(message: &Message) -> Option<String> {
         Block::Text(text) => first_line(text),
         Block::Thinking(thinking) => first_line(&thinking.text),
         Block::Result { .. } => first_line(&block.answer_text()),
-        Block::Call { name, input, .. } => first_line(&format!("{name} {input}")),
+        Block::Call { name, input, .. } => {
+            first_line(&format!("{name} {}", tools::subject(input).unwrap_or_default()))
+        }
         Block::Image(_) => Some("[image]".to_owned()),
         Block::Other { name, .. } => first_line(name),
     };

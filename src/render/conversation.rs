@@ -1,47 +1,81 @@
 //! Conversations: entries as a person reads them, one below the other.
 //!
 //! ```text
-//! @7  user  3f2a91c0  2026-08-01 10:00:01
+//! @7  user  3f2a91c0  1 Aug 10:00
 //!   What was said, indented, so that no text can pass for a heading.
+//!
+//! assistant  8b00d1f2  1 Aug 10:00
+//!   The answer; a tool's result stands beneath its call.
+//!   $ make test  77e0a9d4
+//!     12 passed
+//!   3 records of the agent's own: -v shows them
 //! ```
+//!
+//! A head stands over words. Calls without words go on beneath the last ones, and the records that the agent's program
+//! wrote for itself are one dim line a turn, unless every entry is asked for.
 //!
 //! Invariant: a text that is cut says so, with the command that shows the rest.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use undertext::model::{Block, EntryId, Image, Kind, Message, Text};
+use undertext::model::{Block, EntryId, Image, Kind, Message, Text, Thinking, Timestamp};
 use undertext::ops::Line;
+use undertext::wire::{Earlier, How};
 
+use super::answers::{Answers, blocks, is_own, is_plain};
+use super::call::{self, Said, Worth};
 use super::style::{Label, Styles};
 use super::time::Zone;
-use super::{safe, units};
+use super::wrap::wrap;
+use super::{harness, safe, units};
 
-/// How many lines of a text are shown before it is cut.
-const LINES: usize = 12;
-/// How many lines of a tool's answer, or of the model's reasoning.
-const FEW_LINES: usize = 3;
-/// How many characters one of these lines may have on average.
-const LINE_LENGTH: usize = 200;
-/// The width of a line that must not be wrapped, where there is no terminal.
+/// How much is shown of words, of the program's words to the model, of a command, of a change, and of results.
+const WORDS: Room = Room { head: 20, tail: 0, rows: 10 };
+const SUMMARY: Room = Room { head: 8, tail: 0, rows: 3 };
+const NOTE: Room = Room { head: 5, tail: 0, rows: 3 };
+const COMMAND: Room = Room { head: 4, tail: 0, rows: 3 };
+const CHANGE: Room = Room { head: 12, tail: 0, rows: 1 };
+const ENDS: Room = Room { head: 2, tail: 3, rows: 2 };
+const BEGINNING: Room = Room { head: 3, tail: 0, rows: 2 };
+const NOTHING: Room = Room { head: 0, tail: 0, rows: 1 };
+/// How many lines of thoughts are looked at for the row that they are shown on.
+const THOUGHTS: usize = 8;
+/// How far words are indented in a conversation.
+const INDENT: usize = 2;
+/// The width where there is no terminal, for what is cut to one.
 const WIDTH: usize = 100;
-/// The words in the place of thinking that nobody can read.
-const REDACTED: &str = "[redacted_thinking]";
 /// The columns that are used, however narrow the terminal.
 const LEAST: usize = 16;
+/// How many columns an entry's id takes behind its call.
+const ID: usize = 10;
+/// The words in the place of thinking that nobody can read.
+const REDACTED: &str = "[redacted_thinking]";
+
+/// How much of a text is shown: lines at its beginning and at its end, and how many rows a line may have.
+#[derive(Clone, Copy)]
+struct Room {
+    head: usize,
+    tail: usize,
+    rows: usize,
+}
 
 /// How a conversation is shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Manner<'a> {
     pub(crate) styles: Styles,
     pub(crate) zone: Zone,
+    pub(crate) now: Timestamp,
     /// The terminal's width.
     pub(crate) columns: Option<usize>,
     /// Whether texts are shown whole.
     pub(crate) full: bool,
-    /// The command line that shows an entry whole, given its id.
-    pub(crate) command: &'a dyn Fn(&str) -> String,
+    /// Whether every entry is shown, under a head of its own.
+    pub(crate) every: bool,
+    /// The folder from which paths are seen.
+    pub(crate) folder: Option<&'a str>,
+    /// The command line that shows an entry, given its id and whether its hidden part is wanted.
+    pub(crate) command: &'a dyn Fn(&str, bool) -> String,
 }
 
 /// Writes entries, the first one first, each with the words that are to stand beneath it.
@@ -51,27 +85,13 @@ pub(crate) fn write(
     beneath: &BTreeMap<EntryId, Vec<String>>,
     manner: Manner<'_>,
 ) -> io::Result<()> {
-    let mut follows = false;
-    for line in lines {
-        // Calls and their results stay together.
-        let is_loose = !matches!(sole(line), Some(Block::Call { .. } | Block::Result { .. }));
-        if follows && is_loose {
-            writeln!(out)?;
-        }
-        follows = true;
-        manner.entry(out, line)?;
-        for words in beneath.get(&line.id).into_iter().flatten() {
-            writeln!(out, "  {}", manner.styles.paint(Label::Hint, words))?;
-        }
-        for checkpoint in &line.marks {
-            let number = manner.styles.paint(Label::Checkpoint, &format!("@{}", checkpoint.n));
-            let note =
-                checkpoint.note.as_ref().map_or_else(|| "checkpoint".to_owned(), Text::to_text);
-            let note = safe::line(&note).into_owned();
-            writeln!(out, "\n{number}  {note}")?;
-        }
-    }
-    Ok(())
+    let answers = if manner.every { Answers::default() } else { Answers::of(lines, beneath) };
+    Teller::new(out, manner, INDENT, answers).tell(lines, beneath)
+}
+
+/// Writes the words, calls and results of one entry, without a head.
+pub(crate) fn body(out: &mut dyn Write, line: &Line, manner: Manner<'_>) -> io::Result<()> {
+    Teller::new(out, manner, 0, Answers::default()).body(line)
 }
 
 /// Returns the words of an entry, whole and without any mark: the text whose lines `show --lines` counts.
@@ -101,18 +121,144 @@ pub(crate) fn label(kind: Kind) -> Label {
     }
 }
 
-/// Returns the only block of an entry that has one block.
-fn sole(line: &Line) -> Option<&Block> {
-    let mut blocks = line.messages.iter().flat_map(Message::parts);
-    blocks.next().filter(|_| blocks.next().is_none())
-}
-
-fn image(image: &Image) -> String {
+/// Returns the words in the place of a picture.
+pub(crate) fn image(image: &Image) -> String {
     format!("[image, {}]", units::size(image.bytes as u64))
 }
 
-impl Manner<'_> {
-    fn entry(self, out: &mut dyn Write, line: &Line) -> io::Result<()> {
+/// Returns in words how much an agent left out of a result by itself.
+pub(crate) fn omitted(earlier: &Earlier) -> String {
+    let size = earlier.size.as_deref().map(|size| format!(": {size}")).unwrap_or_default();
+    match (&earlier.file, earlier.how) {
+        (Some(file), _) => format!("cut by the agent{size}, whole in {file}"),
+        (None, How::Cleared) => format!("cleared by the agent{size}"),
+        (None, _) => format!("cut by the agent{size}"),
+    }
+}
+
+/// Returns in words how many tokens a compaction found and left.
+pub(crate) fn tokens(earlier: &[Earlier]) -> Option<String> {
+    let compacted = earlier.iter().find(|earlier| earlier.how == How::Compacted)?;
+    units::compacted(compacted.tokens)
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Voice {
+    Nobody,
+    /// The model, under its head or between two results.
+    Model,
+    /// The model is to go on behind a result.
+    Tool,
+    /// Anyone else.
+    Other,
+}
+
+struct Teller<'a> {
+    out: &'a mut dyn Write,
+    manner: Manner<'a>,
+    indent: usize,
+    answers: Answers<'a>,
+    folded: usize,
+    voice: Voice,
+    /// The entry whose head was written last.
+    headed: Option<EntryId>,
+}
+
+impl<'a> Teller<'a> {
+    fn new(
+        out: &'a mut dyn Write,
+        manner: Manner<'a>,
+        indent: usize,
+        answers: Answers<'a>,
+    ) -> Self {
+        Self { out, manner, indent, answers, folded: 0, voice: Voice::Nobody, headed: None }
+    }
+
+    fn tell(
+        mut self,
+        lines: &'a [Line],
+        beneath: &BTreeMap<EntryId, Vec<String>>,
+    ) -> io::Result<()> {
+        for (at, line) in lines.iter().enumerate() {
+            if self.answers.lines.contains(&line.id) {
+                self.voice = Voice::Tool;
+                continue;
+            }
+            if self.is_folded(line, beneath) {
+                self.folded += 1;
+                continue;
+            }
+            match line.kind {
+                Kind::Assistant if !self.manner.every => {
+                    let step = lines.get(at..).unwrap_or_default();
+                    let step = step.iter().take_while(|line| line.kind == Kind::Assistant);
+                    let has_words = |line: &&Line| {
+                        blocks(line).any(|b| matches!(b, Block::Text(t) if !t.trim().is_empty()))
+                    };
+                    let said = step.clone().find(has_words);
+                    let goes_on = match self.voice {
+                        Voice::Model => line.checkpoint.is_none(),
+                        Voice::Tool => said.is_none() && line.checkpoint.is_none(),
+                        Voice::Nobody | Voice::Other => false,
+                    };
+                    if !goes_on {
+                        self.head(said.filter(|_| line.checkpoint.is_none()).unwrap_or(line))?;
+                    }
+                    self.voice = Voice::Model;
+                }
+                Kind::System if !self.manner.every && is_plain(line, beneath) => {
+                    let text: String = line.messages.iter().map(Message::text).collect();
+                    self.rows(Label::Dim, self.indent, &format!("system: {}", text.trim()))?;
+                    if self.voice == Voice::Nobody {
+                        self.voice = Voice::Other;
+                    }
+                    continue;
+                }
+                _ => {
+                    self.tell_folded()?;
+                    self.head(line)?;
+                    self.voice = Voice::Other;
+                }
+            }
+            self.body(line)?;
+            for words in beneath.get(&line.id).into_iter().flatten() {
+                self.rows(Label::Hint, self.indent, words)?;
+            }
+            for checkpoint in &line.marks {
+                let n = self.manner.styles.paint(Label::Checkpoint, &format!("@{}", checkpoint.n));
+                let note = checkpoint.note.as_ref();
+                let note = note.map_or_else(|| "checkpoint".to_owned(), Text::to_text);
+                writeln!(self.out, "\n{n}  {}", safe::line(&note))?;
+            }
+        }
+        self.tell_folded()
+    }
+
+    fn is_folded(&self, line: &Line, beneath: &BTreeMap<EntryId, Vec<String>>) -> bool {
+        !self.manner.every && is_plain(line, beneath) && is_own(line)
+    }
+
+    /// Tells how many records of the agent's own there were in this turn.
+    fn tell_folded(&mut self) -> io::Result<()> {
+        let told = match std::mem::take(&mut self.folded) {
+            0 => return Ok(()),
+            1 => "1 record of the agent's own: -v shows it".to_owned(),
+            n => format!("{n} records of the agent's own: -v shows them"),
+        };
+        // Before all else, it belongs to no turn.
+        if self.voice == Voice::Nobody {
+            self.voice = Voice::Other;
+        }
+        self.rows(Label::Dim, self.indent, &told)
+    }
+
+    fn head(&mut self, line: &Line) -> io::Result<()> {
+        if self.voice != Voice::Nobody {
+            writeln!(self.out)?;
+        }
+        self.headed = Some(line.id);
+        let Manner { styles, zone, now, every, .. } = self.manner;
         let mut head = Vec::new();
         if let Some(n) = line.checkpoint {
             head.push((Label::Checkpoint, format!("@{n}")));
@@ -122,133 +268,273 @@ impl Manner<'_> {
         }
         head.push((label(line.kind), line.kind.as_str().to_owned()));
         head.push((Label::Id, format!("{:.8}", line.id)));
-        head.extend(line.time.map(|time| (Label::Time, self.zone.show(time))));
-        let summary = sole(line).and_then(|block| Self::summary(line, block));
-        if let Some((label, text)) = &summary {
-            let taken: usize = head.iter().map(|(_, text)| safe::width(text) + 2).sum();
-            head.push((*label, self.clipped(text, taken)));
-        }
-        let painted: Vec<String> =
-            head.iter().map(|(label, text)| self.styles.paint(*label, text)).collect();
-        let mut head = painted.join("  ");
+        let time = |time| if every { zone.show(time) } else { zone.short(now, time) };
+        head.extend(line.time.map(|at| (Label::Time, time(at))));
+        head.extend(tokens(&line.earlier).map(|tokens| (Label::Dim, tokens)));
+        let painted = head.iter().map(|(label, text)| styles.paint(*label, text));
+        let head = painted.collect::<Vec<_>>().join("  ");
         if line.kind == Kind::Boundary {
-            let rule = self.styles.paint(Label::Boundary, "────");
-            head = format!("{rule} {head} {rule}");
+            let rule = styles.paint(Label::Boundary, "────");
+            return writeln!(self.out, "{rule} {head} {rule}");
         }
-        writeln!(out, "{head}")?;
+        writeln!(self.out, "{head}")
+    }
+
+    fn body(&mut self, line: &Line) -> io::Result<()> {
         if let Some(damage) = &line.damage {
-            self.indented(out, Some((Label::Error, format!("damaged: {damage}"))))?;
+            self.rows(Label::Error, self.indent, &format!("damaged: {damage}"))?;
         }
-        for block in line.messages.iter().flat_map(Message::parts) {
-            match block {
-                Block::Text(text) => self.text(out, line, text, (Label::Plain, LINES))?,
-                Block::Thinking(thinking) if !thinking.is_redacted => {
-                    self.indented(out, Some((Label::Dim, "thinking:".to_owned())))?;
-                    self.text(out, line, &thinking.text, (Label::Dim, FEW_LINES))?;
-                }
-                Block::Result { .. } => {
-                    if summary.is_none() {
-                        self.indented(out, Self::summary(line, block))?;
-                    }
-                    self.text(out, line, &block.answer_text(), (Label::Dim, FEW_LINES))?;
-                }
-                _ if summary.is_some() => {}
-                block => self.indented(out, Self::summary(line, block))?,
-            }
+        // A boundary may hold the history that stands there from now on.
+        let replaced = line.kind == Kind::Boundary && line.messages.len() > 1 && !self.manner.full;
+        if replaced {
+            let told = format!("{} messages stand in for the history", line.messages.len());
+            self.rows(Label::Dim, self.indent, &told)?;
+        }
+        let is_shown = |message: &&Message| !replaced || message.is_summary;
+        for block in line.messages.iter().filter(is_shown).flat_map(Message::parts) {
+            self.block(line, block)?;
         }
         Ok(())
     }
 
-    /// Returns one line in the place of a block that is not text, or above it.
-    fn summary(line: &Line, block: &Block) -> Option<(Label, String)> {
+    fn block(&mut self, line: &Line, block: &Block) -> io::Result<()> {
+        let (indent, every) = (self.indent, self.manner.every || self.manner.full);
         match block {
-            Block::Thinking(thinking) if thinking.is_redacted => {
-                Some((Label::Dim, REDACTED.to_owned()))
+            Block::Text(text) => {
+                let room = match line.kind {
+                    // What a person left for the model is said by a person.
+                    Kind::Note if text.contains("<note-from-later>") => WORDS,
+                    Kind::Note | Kind::System => NOTE,
+                    Kind::Summary | Kind::Boundary => SUMMARY,
+                    _ => WORDS,
+                };
+                let text = if every { text.into() } else { harness::unwrap(text) };
+                self.text(line, &text, (Label::Plain, indent), room)
             }
-            Block::Text(_) | Block::Thinking(_) => None,
-            Block::Call { name, input, .. } => Some((Label::Tool, format!("{name} {input}"))),
-            Block::Result { id, error, .. } => {
-                let text = block.answer_text();
-                let lines = text.lines().count();
-                let plural = if lines == 1 { "" } else { "s" };
-                let mut shown = String::new();
-                if *error {
-                    shown.push_str("failed, ");
+            Block::Thinking(thinking) => self.thinking(line, thinking),
+            Block::Call { id, name, input, .. } => {
+                let said = call::say(name, input, self.manner.folder, self.manner.full);
+                self.call(line, &said)?;
+                match self.answers.by_call.get(id.as_str()).copied() {
+                    Some((line, block)) => self.answer(line, block, said.answer),
+                    None => Ok(()),
                 }
-                write!(shown, "{}, {lines} line{plural}", units::size(text.len() as u64))
-                    .expect("a string takes all that is written");
-                if let Some(hidden) = line.hidden(id) {
-                    write!(shown, ", cut: {hidden} characters hidden")
-                        .expect("a string takes all that is written");
-                }
-                Some((if *error { Label::Error } else { Label::Dim }, shown))
             }
-            Block::Image(found) => Some((Label::Dim, image(found))),
-            Block::Other { name, .. } => Some((Label::Dim, format!("[{name}]"))),
+            Block::Result { .. } => self.answer(line, block, Worth::Beginning),
+            Block::Image(found) => self.rows(Label::Dim, indent, &image(found)),
+            Block::Other { name, .. } if every => {
+                self.rows(Label::Dim, indent, &format!("[{name}]"))
+            }
+            Block::Other { .. } => Ok(()),
         }
     }
 
-    fn indented(self, out: &mut dyn Write, summary: Option<(Label, String)>) -> io::Result<()> {
-        let Some((label, text)) = summary else { return Ok(()) };
-        writeln!(out, "  {}", self.styles.paint(label, &self.clipped(&text, 2)))
+    /// Writes the model's thoughts, on one line unless they are to be shown whole.
+    fn thinking(&mut self, line: &Line, thinking: &Thinking) -> io::Result<()> {
+        let (text, indent) = (thinking.text.trim(), self.indent);
+        if thinking.is_redacted {
+            let is_shown = self.manner.every || self.manner.full;
+            return if is_shown { self.rows(Label::Dim, indent, REDACTED) } else { Ok(()) };
+        }
+        match text.lines().count() {
+            0 => Ok(()),
+            _ if self.manner.full => {
+                self.rows(Label::Dim, indent, "thinking:")?;
+                self.text(line, text, (Label::Dim, indent), WORDS)
+            }
+            1 => self.row(Label::Dim, indent, &format!("thinking: {text}")),
+            n => {
+                let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+                let text = lines.take(THOUGHTS).collect::<Vec<_>>().join(" ");
+                self.row(Label::Dim, indent, &format!("thinking, {n} lines: {text}"))
+            }
+        }
     }
 
-    /// Returns a text on one line, cut to the rest of the width unless it is to be shown whole.
-    fn clipped(self, text: &str, taken: usize) -> String {
-        let room = self.columns.unwrap_or(WIDTH).saturating_sub(taken).max(LEAST);
-        let room = if self.full { usize::MAX } else { room };
-        safe::clip(&safe::line(text), room).into_owned()
+    fn call(&mut self, line: &Line, said: &Said) -> io::Result<()> {
+        let Manner { styles, full, every, .. } = self.manner;
+        let is_command = said.answer == Worth::Ends;
+        let has_id = !every && self.indent > 0 && self.headed != Some(line.id);
+        let room = self.room(self.indent + if has_id { ID } else { 2 });
+        let mut rows = if is_command || full {
+            let (head, mark, _) = self.cut(line, &said.title, COMMAND, room);
+            head.into_iter().chain(mark).collect()
+        } else {
+            vec![self.clipped(&said.title, self.indent + ID)]
+        };
+        let rest = rows.split_off(rows.len().min(1));
+        let id = if has_id {
+            format!("  {}", styles.paint(Label::Dim, &format!("{:.8}", line.id)))
+        } else {
+            String::new()
+        };
+        let title = styles.paint(Label::Tool, rows.first().map(String::as_str).unwrap_or_default());
+        writeln!(self.out, "{:indent$}{title}{id}", "", indent = self.indent)?;
+        let deep = self.indent + 2;
+        for row in rest {
+            writeln!(self.out, "{:deep$}{}", "", styles.paint(Label::Tool, &row))?;
+        }
+        let many = if full { usize::MAX } else { CHANGE.head };
+        let hidden = said.body.len().saturating_sub(many);
+        // A mark takes a line too, so it must stand for more than one.
+        let many = if hidden > 1 { many } else { usize::MAX };
+        for (label, text) in said.body.iter().take(many) {
+            if full {
+                self.rows(*label, deep, text)?;
+            } else {
+                self.row(*label, deep, text)?;
+            }
+        }
+        if hidden > 1 {
+            self.mark(line, deep, &format!("{hidden} more lines"), false)?;
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, line: &Line, block: &Block, worth: Worth) -> io::Result<()> {
+        let Block::Result { id, blocks, error, .. } = block else { return Ok(()) };
+        let deep = if self.indent > 0 { self.indent + 2 } else { 0 };
+        let text = block.answer_text();
+        let whole = self.indent == 0 || self.manner.every;
+        let (code, text) = if whole { (None, text.clone()) } else { harness::output(&text) };
+        let text = text.trim_matches('\n').trim_end();
+        let room = match worth {
+            _ if *error => ENDS,
+            Worth::Ends => ENDS,
+            Worth::Beginning => BEGINNING,
+            Worth::Success if text.lines().count() > 3 => NOTHING,
+            Worth::Success => Room { rows: 0, ..NOTHING },
+        };
+        if let Some(code) = code {
+            self.rows(Label::Error, deep, &format!("failed with exit code {code}"))?;
+        } else if *error && self.indent > 0 {
+            let failed = if text.is_empty() { "failed" } else { "failed:" };
+            self.rows(Label::Error, deep, failed)?;
+        }
+        if room.rows > 0 || self.manner.full {
+            self.text(line, text, (Label::Dim, deep), room)?;
+        }
+        for block in blocks {
+            if let Block::Image(found) = block {
+                self.rows(Label::Dim, deep, &image(found))?;
+            }
+        }
+        if let Some(hidden) = line.hidden(id) {
+            let hidden = units::grouped(hidden);
+            self.mark(line, deep, &format!("cut: {hidden} characters hidden"), true)?;
+        }
+        let is_own = |earlier: &&Earlier| earlier.call.as_deref() == Some(id.as_str());
+        for earlier in line.earlier.iter().filter(is_own) {
+            self.rows(Label::Hint, deep, &format!("… {}", omitted(earlier)))?;
+        }
+        Ok(())
     }
 
     /// Writes a text, cut unless it is to be shown whole.
     fn text(
-        self,
-        out: &mut dyn Write,
+        &mut self,
         line: &Line,
         text: &str,
-        (label, most): (Label, usize),
+        (label, indent): (Label, usize),
+        room: Room,
     ) -> io::Result<()> {
-        let text = text.trim_end();
-        let end = if self.full { text.len() } else { cut(text, most) };
-        let (shown, rest) = text.split_at(end);
-        for line in safe::text(shown.trim_end()).lines() {
-            if line.is_empty() {
-                writeln!(out)?;
-            } else {
-                writeln!(out, "  {}", self.styles.paint(label, line))?;
-            }
-        }
-        if rest.is_empty() {
+        let text = text.trim_matches('\n').trim_end();
+        if text.is_empty() {
             return Ok(());
         }
-        let left = match rest.trim_start_matches('\n').lines().count() {
-            0 | 1 => units::size(rest.len() as u64),
-            lines => format!("{lines} lines"),
-        };
-        let mark = format!("… {left} more: {}", (self.command)(&format!("{:.8}", line.id)));
-        writeln!(out, "  {}", self.styles.paint(Label::Hint, &mark))
+        let (head, mark, tail) = self.cut(line, text, room, self.room(indent));
+        for row in head {
+            self.painted(label, indent, &row)?;
+        }
+        if let Some(mark) = mark {
+            self.rows(Label::Hint, indent, &mark)?;
+        }
+        for row in tail {
+            self.painted(label, indent, &row)?;
+        }
+        Ok(())
     }
-}
 
-/// Returns where a text is cut: behind this many lines, or within one that is too long.
-fn cut(text: &str, most: usize) -> usize {
-    let lines = text.match_indices('\n').nth(most - 1).map_or(text.len(), |(at, _)| at);
-    let long = text.char_indices().nth(most * LINE_LENGTH).map_or(text.len(), |(at, _)| at);
-    // A mark takes a line too, so it must stand for more than one.
-    let rest = text.get(lines..).unwrap_or_default();
-    let lines = if rest.trim_start_matches('\n').lines().count() > 1 { lines } else { text.len() };
-    lines.min(long)
-}
+    /// Returns the rows of a text at its beginning and its end, and what stands for the rest.
+    fn cut(
+        &self,
+        line: &Line,
+        text: &str,
+        room: Room,
+        columns: Option<usize>,
+    ) -> (Vec<String>, Option<String>, Vec<String>) {
+        let lines: Vec<&str> = text.lines().collect();
+        let wrapped = |line: &str| wrap(&safe::text(line), columns);
+        if self.manner.full {
+            return (lines.into_iter().flat_map(wrapped).collect(), None, Vec::new());
+        }
+        // A mark takes a line too, so it must stand for more than one.
+        let most = room.head + room.tail + usize::from(room.head > 0);
+        let is_cut = lines.len() > most;
+        let hidden = if is_cut { lines.len() - room.head - room.tail } else { 0 };
+        let split = if is_cut { room.head } else { lines.len() };
+        let mut left = 0;
+        let mut rows = |line: &&str| {
+            let longest = room.rows * columns.unwrap_or(WIDTH);
+            let is_cut = line.char_indices().nth(2 * longest).is_some();
+            let cut = line.char_indices().nth(longest).filter(|_| is_cut);
+            let Some((at, _)) = cut else { return wrapped(line) };
+            let (shown, rest) = line.split_at(at);
+            left += rest.len();
+            wrapped(&format!("{shown}…"))
+        };
+        let mut head: Vec<String> = lines.iter().take(split).flat_map(&mut rows).collect();
+        let tail = lines.get(split + hidden..).unwrap_or_default();
+        let tail = tail.iter().flat_map(&mut rows).skip_while(String::is_empty).collect();
+        while head.last().is_some_and(String::is_empty) {
+            head.pop();
+        }
+        let more = match (hidden, left) {
+            (0, 0) => return (head, None, tail),
+            (0, bytes) => format!("{} more", units::size(bytes as u64)),
+            (n, _) if room.head + room.tail == 0 => format!("{n} lines"),
+            (1, _) => "1 more line".to_owned(),
+            (n, _) => format!("{n} more lines"),
+        };
+        let command = (self.manner.command)(&format!("{:.8}", line.id), false);
+        (head, Some(format!("… {more}: {command}")), tail)
+    }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    fn mark(&mut self, line: &Line, indent: usize, what: &str, hidden: bool) -> io::Result<()> {
+        let command = (self.manner.command)(&format!("{:.8}", line.id), hidden);
+        self.rows(Label::Hint, indent, &format!("… {what}: {command}"))
+    }
 
-    #[test]
-    fn a_text_is_cut_behind_lines_or_within_a_long_one() {
-        assert_eq!(cut("a\nb\nc", 3), 5);
-        assert_eq!(cut("a\nb\nc\nd", 3), 7, "a mark would take as much room");
-        assert_eq!(cut("a\nb\nc\nd\ne", 3), 5);
-        assert_eq!(cut(&"é".repeat(1000), 3), 1200);
+    /// Writes a text of the program's own, or a line of another, on as many rows as it takes.
+    fn rows(&mut self, label: Label, indent: usize, text: &str) -> io::Result<()> {
+        for row in wrap(&safe::line(text), self.room(indent)) {
+            self.painted(label, indent, &row)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a text on one row, cut to the width.
+    fn row(&mut self, label: Label, indent: usize, text: &str) -> io::Result<()> {
+        let row = self.clipped(text, indent);
+        self.painted(label, indent, &row)
+    }
+
+    /// Returns a text on one line, cut to the rest of the width.
+    fn clipped(&self, text: &str, taken: usize) -> String {
+        let room = self.room(taken).unwrap_or(WIDTH - taken);
+        let line = wrap(&safe::text(text).replace('\n', " "), Some(usize::MAX)).concat();
+        safe::clip(&line, room).into_owned()
+    }
+
+    fn painted(&mut self, label: Label, indent: usize, row: &str) -> io::Result<()> {
+        if row.is_empty() {
+            return writeln!(self.out);
+        }
+        writeln!(self.out, "{:indent$}{}", "", self.manner.styles.paint(label, row))
+    }
+
+    /// Returns the rest of the terminal's width.
+    fn room(&self, taken: usize) -> Option<usize> {
+        self.manner.columns.map(|columns| columns.saturating_sub(taken).max(LEAST))
     }
 }

@@ -2,51 +2,82 @@
 //!
 //! `◉` is the place of the current branch, `◆` a boundary, `○` any other node.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use renderdag::{Ancestor, GraphRowRenderer, Renderer as _};
-use undertext::model::Kind;
+use undertext::model::{CheckpointNumber, Kind, Timestamp};
 use undertext::ops::{GraphNode, GraphView};
 use undertext::wire::Departure;
 
-use super::conversation;
-use super::safe;
 use super::style::{Label, Styles};
+use super::{conversation, harness, safe, units};
 
 /// However narrow the terminal, this much of an entry's words is shown.
 const LEAST_WORDS: usize = 16;
+/// What is said of a turn that follows nothing, though others stand before it in the file.
+const ANEW: &str = "~ begins anew: earlier turns are not in this context";
 /// The width where there is no terminal.
 const WIDTH: usize = 100;
 
-/// Writes the graph of an agent's session, clipped to a terminal's width.
-pub(crate) fn write(
-    out: &mut dyn Write,
-    graph: &GraphView,
-    agent: &str,
-    styles: Styles,
-    columns: Option<usize>,
-) -> io::Result<()> {
-    let width = columns.unwrap_or(WIDTH);
+/// How a graph is shown.
+#[derive(Clone, Copy)]
+pub(crate) struct Look<'a> {
+    pub(crate) styles: Styles,
+    /// The terminal's width, to which rows are clipped.
+    pub(crate) columns: Option<usize>,
+    /// The name of the agent.
+    pub(crate) agent: &'a str,
+    /// How long ago a moment was, in words.
+    pub(crate) age: &'a dyn Fn(Timestamp) -> String,
+}
+
+/// Writes the graph of a session.
+pub(crate) fn write(out: &mut dyn Write, graph: &GraphView, look: Look<'_>) -> io::Result<()> {
+    let styles = look.styles;
+    let width = look.columns.unwrap_or(WIDTH);
     for branch in &graph.empty {
         let is_head = *branch == graph.current;
         let mut parts = vec![(Label::Dim, "nothing yet".to_owned())];
-        parts.extend(names(std::slice::from_ref(branch), is_head));
+        parts.extend(names(std::slice::from_ref(branch), is_head.then_some(graph)));
         writeln!(out, "{}  {}", glyph(Kind::Meta, is_head, styles), join(&parts, styles))?;
     }
+    let numbered = numbered(&graph.nodes);
+    let is_root =
+        |node: &&GraphNode| node.parents.is_empty() && !node.is_sub_agent && !node.is_aside;
+    let first = graph.nodes.iter().rfind(is_root).map(|node| node.node);
     let mut renderer = GraphRowRenderer::new().output().with_min_row_height(0).build_box_drawing();
     for (n, node) in graph.nodes.iter().enumerate() {
         let parents: Vec<_> = node.parents.iter().copied().map(Ancestor::Parent).collect();
         let edges = renderer.width(Some(&n), Some(&parents));
         let room = width.saturating_sub(usize::try_from(edges).unwrap_or(usize::MAX) + 1);
-        let row = renderer.next_row(
-            n,
-            parents,
-            glyph(node.kind, node.is_head, styles),
-            message(node, graph, agent, styles, room),
-        );
-        out.write_all(row.as_bytes())?;
+        let has_number = numbered.contains(&node.node);
+        let mut text = message(node, graph, look, has_number, room);
+        if is_root(&node) && first != Some(node.node) {
+            text.push('\n');
+            text.push_str(&styles.paint(Label::Dim, &safe::clip(ANEW, room)));
+        }
+        let row = renderer.next_row(n, parents, glyph(node.kind, node.is_head, styles), text);
+        // Rows of edges may end in spaces.
+        for line in row.lines() {
+            writeln!(out, "{}", line.trim_end())?;
+        }
     }
     Ok(())
+}
+
+/// Returns the nodes at which numbers are shown, each once: where it was given first, and of several arms there the newest.
+fn numbered(nodes: &[GraphNode]) -> BTreeSet<usize> {
+    let numbers = nodes.iter().filter_map(|node| Some((node.checkpoint?, node)));
+    let oldest: BTreeMap<CheckpointNumber, &GraphNode> = numbers.collect();
+    let mut newest: BTreeMap<CheckpointNumber, usize> = BTreeMap::new();
+    for node in nodes {
+        let arm = node.checkpoint.and_then(|n| Some((n, oldest.get(&n)?)));
+        if let Some((n, _)) = arm.filter(|(_, oldest)| oldest.parents == node.parents) {
+            newest.entry(n).or_insert(node.node);
+        }
+    }
+    newest.into_values().collect()
 }
 
 fn glyph(kind: Kind, is_head: bool, styles: Styles) -> String {
@@ -70,15 +101,15 @@ fn departure(left: &Departure, agent: &str) -> String {
 fn message(
     node: &GraphNode,
     graph: &GraphView,
-    agent: &str,
-    styles: Styles,
+    look: Look<'_>,
+    has_number: bool,
     room: usize,
 ) -> String {
     let mut before = Vec::new();
-    if let Some(n) = node.checkpoint {
+    if let Some(n) = node.checkpoint.filter(|_| has_number) {
         before.push((Label::Checkpoint, format!("@{n}")));
     }
-    if let Some(own) = &node.own {
+    if let Some(own) = node.own.as_ref().filter(|_| has_number) {
         before.push((Label::Checkpoint, safe::line(own).into_owned()));
     }
     before.push((Label::Id, format!("{:.8}", node.id)));
@@ -92,9 +123,12 @@ fn message(
         kind => before.push((conversation::label(kind), format!("{}:", kind.as_str()))),
     }
     let mut after = Vec::new();
-    if node.entries > 1 {
-        after.push((Label::Dim, format!("({} entries)", node.entries)));
+    let entries = (node.entries > 1).then(|| format!("{} entries", node.entries));
+    let facts: Vec<String> = entries.into_iter().chain(node.time.map(look.age)).collect();
+    if !facts.is_empty() {
+        after.push((Label::Dim, format!("({})", facts.join(", "))));
     }
+    after.extend(units::compacted(node.tokens).map(|tokens| (Label::Boundary, tokens)));
     if node.cut > 0 {
         after.push((Label::Note, format!("{} cut", node.cut)));
     }
@@ -111,7 +145,7 @@ fn message(
             .unwrap_or_default();
         after.push((Label::Checkpoint, format!("@{} {note}", mark.n).trim_end().to_owned()));
     }
-    after.extend(names(&node.branches, node.is_head));
+    after.extend(names(&node.branches, node.is_head.then_some(graph)));
     for branch in &node.branches {
         if let Some(n) = graph.before.get(branch) {
             let before = format!("{} is as before operation {n}", safe::line(branch));
@@ -119,7 +153,7 @@ fn message(
         }
     }
     if let Some(left) = &node.left {
-        after.push((Label::Note, departure(left, agent)));
+        after.push((Label::Note, departure(left, look.agent)));
     }
     if node.is_aside {
         after.push((Label::Dim, "aside".to_owned()));
@@ -129,25 +163,52 @@ fn message(
     } else if node.is_unnamed {
         after.push((Label::Warning, "unnamed".to_owned()));
     }
-    let taken: usize =
-        before.iter().chain(&after).map(|(_, text)| safe::width(text) + 2).sum::<usize>();
     if node.damage.is_some() {
         before.push((Label::Error, "damaged".to_owned()));
     }
-    let words = safe::line(&node.words);
+    let width =
+        |parts: &[(Label, String)]| parts.iter().map(|(_, text)| safe::width(text) + 2).sum();
+    let (led, followed): (usize, usize) = (width(&before), width(&after));
+    let words = harness::unwrap(&node.words);
+    let words = safe::line(&words);
+    let fits = led + followed + safe::width(&words).min(LEAST_WORDS) <= room;
+    let taken = if fits { led + followed } else { led };
     let words = safe::clip(&words, room.saturating_sub(taken).max(LEAST_WORDS));
     if !words.is_empty() {
         before.push((Label::Plain, words.into_owned()));
     }
-    before.extend(after);
-    join(&before, styles)
+    if fits {
+        before.extend(after);
+        return join(&before, look.styles);
+    }
+    // What does not fit goes on beneath.
+    let mut rows = vec![join(&before, look.styles)];
+    let mut row: Vec<(Label, String)> = Vec::new();
+    for (label, text) in after {
+        let text = safe::clip(&text, room).into_owned();
+        let wide: usize = width(&row);
+        if !row.is_empty() && wide + safe::width(&text) > room {
+            rows.push(join(&std::mem::take(&mut row), look.styles));
+        }
+        row.push((label, text));
+    }
+    rows.push(join(&row, look.styles));
+    rows.join("\n")
 }
 
-fn names(branches: &[String], is_head: bool) -> Vec<(Label, String)> {
+/// Returns the names that stand at a node; where the session stands, with the turn unless it is the newest.
+fn names(branches: &[String], here: Option<&GraphView>) -> Vec<(Label, String)> {
     let mut names: Vec<_> =
         branches.iter().map(|name| (Label::Branch, format!("[{}]", safe::line(name)))).collect();
-    if is_head {
+    if let Some(graph) = here {
+        let marks = graph.nodes.iter().flat_map(|node| &node.marks).map(|mark| mark.n);
+        let newest = graph.nodes.iter().filter_map(|node| node.checkpoint).chain(marks).max();
         names.push((Label::Head, "HEAD".to_owned()));
+        if let (Some(at), Some(newest)) = (graph.at, newest)
+            && at < newest
+        {
+            names.push((Label::Head, format!("@{at} of {newest}")));
+        }
     }
     names
 }

@@ -5,12 +5,17 @@
 //!
 //! Invariant: text that came from outside reaches a writer through [`safe`] or [`json`], never bare.
 
+pub(crate) mod answers;
+pub(crate) mod call;
 pub(crate) mod conversation;
 pub(crate) mod diff;
 pub(crate) mod graph;
+pub(crate) mod harness;
+pub(crate) mod hunks;
 pub(crate) mod json;
 pub(crate) mod safe;
 pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod time;
 pub(crate) mod units;
+pub(crate) mod wrap;

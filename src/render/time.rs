@@ -1,6 +1,6 @@
-//! Moments for people: to the second, in the reader's zone.
+//! Moments for people, in the reader's zone: to the second, as short as tells it apart, or as an age.
 
-use chrono::Local;
+use chrono::{Datelike as _, Local, NaiveDateTime};
 use undertext::model::Timestamp;
 
 /// The zone that times are shown in.
@@ -13,10 +13,38 @@ pub(crate) enum Zone {
 impl Zone {
     /// Returns a moment as `2026-08-01 10:00:01`.
     pub(crate) fn show(self, time: Timestamp) -> String {
-        let form = "%Y-%m-%d %H:%M:%S";
+        self.moment(time).format("%Y-%m-%d %H:%M:%S").to_string()
+    }
+
+    /// Returns a moment to the minute, without the day if it is today's, and without the year if it is this one's.
+    pub(crate) fn short(self, now: Timestamp, time: Timestamp) -> String {
+        let (today, moment) = (self.moment(now), self.moment(time));
+        let form = match () {
+            () if moment.date() == today.date() => "%H:%M",
+            () if moment.year() == today.year() => "%-d %b %H:%M",
+            () => "%Y-%m-%d %H:%M",
+        };
+        moment.format(form).to_string()
+    }
+
+    /// Returns how long ago a moment was, such as `3 h ago`; of one that is far, or is to come, the day.
+    pub(crate) fn age(self, now: Timestamp, time: Timestamp) -> String {
+        const MINUTE: i64 = 60_000;
+        const HOUR: i64 = 60 * MINUTE;
+        const DAY: i64 = 24 * HOUR;
+        match now.0.saturating_sub(time.0) {
+            past @ 0.. if past < MINUTE => "just now".to_owned(),
+            past @ 0.. if past < HOUR => format!("{} min ago", past / MINUTE),
+            past @ 0.. if past < DAY => format!("{} h ago", past / HOUR),
+            past @ 0.. if past < 30 * DAY => format!("{} d ago", past / DAY),
+            _ => self.moment(time).format("%Y-%m-%d").to_string(),
+        }
+    }
+
+    fn moment(self, time: Timestamp) -> NaiveDateTime {
         match self {
-            Self::Utc => time.utc().format(form).to_string(),
-            Self::Local => time.utc().with_timezone(&Local).format(form).to_string(),
+            Self::Utc => time.utc().naive_utc(),
+            Self::Local => time.utc().with_timezone(&Local).naive_local(),
         }
     }
 }
@@ -28,5 +56,30 @@ mod tests {
     #[test]
     fn a_moment_is_shown_to_the_second() {
         assert_eq!(Zone::Utc.show(Timestamp(981_173_106_789)), "2001-02-03 04:05:06");
+    }
+
+    #[test]
+    fn a_short_moment_leaves_out_what_it_shares_with_now() {
+        let now = Timestamp(981_173_106_789);
+        let check = |before: i64, to: &str| {
+            assert_eq!(Zone::Utc.short(now, Timestamp(now.0 - before)), to);
+        };
+        check(60_000, "04:04");
+        check(86_400_000, "2 Feb 04:05");
+        check(86_400_000 * 40, "2000-12-25 04:05");
+    }
+
+    #[test]
+    fn an_age_is_in_its_largest_unit_and_far_ones_are_days() {
+        let now = Timestamp(981_173_106_789);
+        let check = |before: i64, to: &str| {
+            assert_eq!(Zone::Utc.age(now, Timestamp(now.0 - before)), to);
+        };
+        check(59_999, "just now");
+        check(60_000, "1 min ago");
+        check(3 * 3_600_000 + 1, "3 h ago");
+        check(29 * 86_400_000, "29 d ago");
+        check(30 * 86_400_000, "2001-01-04");
+        check(-86_400_000, "2001-02-04");
     }
 }

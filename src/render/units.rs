@@ -1,7 +1,7 @@
 //! Quantities for people: exact where small, rounded where large.
 
 /// How many digits of an entry's id people are shown.
-pub(crate) const DIGITS: usize = 12;
+pub(crate) const DIGITS: usize = 8;
 
 const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
 
@@ -19,6 +19,31 @@ pub(crate) fn size(bytes: u64) -> String {
     shown
 }
 
+/// Returns in words how many tokens a compaction found and left.
+pub(crate) fn compacted(tokens: (Option<u64>, Option<u64>)) -> Option<String> {
+    match tokens {
+        (Some(before), Some(after)) => {
+            Some(format!("{} → {} tokens", grouped(before), grouped(after)))
+        }
+        (Some(before), None) => Some(format!("{} tokens before", grouped(before))),
+        (None, Some(after)) => Some(format!("{} tokens after", grouped(after))),
+        (None, None) => None,
+    }
+}
+
+/// Returns a number with a comma before every three digits.
+pub(crate) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,5 +56,15 @@ mod tests {
         check(1000, "1.0 kB");
         check(3_456_789, "3.4 MB");
         check(u64::MAX, "18.4 EB");
+    }
+
+    #[test]
+    fn digits_stand_in_threes() {
+        let check = |n, to: &str| assert_eq!(grouped(n), to);
+        check(0, "0");
+        check(999, "999");
+        check(1000, "1,000");
+        check(324_805, "324,805");
+        check(1_234_567, "1,234,567");
     }
 }

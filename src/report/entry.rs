@@ -199,6 +199,7 @@ report!(Shown, "checkpoint", |it| {
     entry: it.entry,
     before: it.before,
     words: it.words,
+    time: it.time,
     note: it.checkpoint.note.as_ref().map(Text::to_text),
     own: it.own,
     operation: it.operation,

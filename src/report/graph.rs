@@ -38,6 +38,8 @@ pub struct GraphNode {
     pub cut: u64,
     /// How many times the agent cleared older answers of tools in it.
     pub cleared: u64,
+    /// Of a compaction, how many tokens it found and left, as far as its record tells.
+    pub tokens: (Option<u64>, Option<u64>),
     /// The nodes that it follows, by their places in the list.
     pub parents: Vec<usize>,
     /// The checkpoint that stands before it.
@@ -70,6 +72,8 @@ pub struct GraphView {
     pub nodes: Vec<GraphNode>,
     /// The current branch.
     pub current: String,
+    /// The checkpoint at which it stands, or in whose turn.
+    pub at: Option<CheckpointNumber>,
     /// The branches that stand before the first entry.
     pub empty: Vec<String>,
     /// The branches that show the state before an operation wrote it again.
@@ -91,6 +95,8 @@ report!(GraphNode, "node", |it| {
     entries: it.entries,
     cut: it.cut,
     cleared: it.cleared,
+    tokens_before: it.tokens.0,
+    tokens_after: it.tokens.1,
     parents: it.parents,
     checkpoint: it.checkpoint,
     own: it.own,

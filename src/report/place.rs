@@ -9,7 +9,7 @@ use super::{
     notice::Notice,
     shape::{report, some_path},
 };
-use crate::model::{CheckpointNumber, EntryId, Operation, OperationNumber};
+use crate::model::{CheckpointNumber, EntryId, Operation, OperationNumber, Timestamp};
 
 /// The result of going back.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -132,6 +132,10 @@ pub struct ListedBranch {
     pub entry: Option<EntryId>,
     /// Whether it is current.
     pub current: bool,
+    /// When its last message was said.
+    pub time: Option<Timestamp>,
+    /// The first words of that message.
+    pub words: Option<String>,
 }
 
 report!(ListedBranch, "branch");

@@ -6,7 +6,7 @@ use crate::{
     json::Raw,
     model::{
         Checkpoint, CheckpointNumber, EntryId, EntryNumber, Kind, Message, OperationNumber,
-        PlaceNumber, Position,
+        PlaceNumber, Position, Timestamp,
     },
     session::{Damaged, Damages, Session, SessionError, View, entry_ids, replay::Replays},
     store::Store,
@@ -30,6 +30,8 @@ pub struct Shown {
     pub before: Option<EntryId>,
     /// The first words of that turn.
     pub words: Option<String>,
+    /// When that turn was said, or else the checkpoint put.
+    pub time: Option<Timestamp>,
     /// The damage of that turn, which then has no words.
     pub damage: Option<String>,
 }
@@ -104,6 +106,43 @@ pub fn checkpoints(store: &dyn Store, session: &Session) -> Result<Vec<Shown>, S
     shown(store, session, standing(store, session, CheckpointNumber::ALL)?)
 }
 
+/// Returns the checkpoint at which the current branch stands: the first one put on its place, or the one before its last turn.
+pub fn standing_at(
+    store: &dyn Store,
+    session: &Session,
+) -> Result<Option<CheckpointNumber>, SessionError> {
+    let tip = store.state(session.key)?;
+    let Some(position) = tip.position() else { return Ok(None) };
+    let view = View::new(store, session, position, tip.growth().cloned());
+    let path = view.path(usize::MAX)?.entries;
+    let replays = Replays::of(store, session)?;
+    let given = standing(store, session, CheckpointNumber::ALL)?;
+    let at = |entry: Option<EntryNumber>| {
+        let entry = entry.map(|entry| replays.first(entry));
+        let mut here = given.iter().filter(|(_, given)| given.place.head == entry);
+        here.next().map(|(_, given)| given.n)
+    };
+    let last = path.last().copied();
+    if let Some(n) = at(last) {
+        return Ok(Some(n));
+    }
+    let places = Places::since(store, session, EntryNumber::FIRST)?;
+    for (place, &entry) in path.iter().enumerate().rev() {
+        // A note that was left on the way back stands behind the place.
+        if view.record(entry)?.kind == Kind::Note
+            && let Some(n) = at(place.checked_sub(1).and_then(|place| path.get(place)).copied())
+        {
+            return Ok(Some(n));
+        }
+        if let Some(found) = places.before(&view, entry)? {
+            // An agent that counts anew in another file says nothing of this one.
+            let is_here = found.own.is_none() || found.place.generation == position.generation;
+            return Ok(is_here.then_some(found.n));
+        }
+    }
+    Ok(None)
+}
+
 /// Adds to checkpoints the entries and turns that stand there.
 fn shown(
     store: &dyn Store,
@@ -114,13 +153,23 @@ fn shown(
     let wanted: Vec<EntryNumber> = turns.iter().flatten().copied().collect();
     let heads = given.iter().filter_map(|(_, checkpoint)| checkpoint.place.head);
     let ids = entry_ids(store, session, &heads.chain(wanted.iter().copied()).collect())?;
-    let mut words = BTreeMap::new();
+    let (mut words, mut times) = (BTreeMap::new(), BTreeMap::new());
     let damages = Damages::gathered();
     damages.lines(store, session.key, &wanted, &mut |n, line| {
         let record = Raw::object(&line);
         let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
         words.insert(n, messages.first().map(Message::text).unwrap_or_default());
+        times.extend(record.and_then(|record| Some((n, session.format.envelope(record).time?))));
     })?;
+    let mut operations = BTreeMap::new();
+    // An agent's own says nothing of when it was put.
+    let is_put = |(_, checkpoint): &&(OperationNumber, Checkpoint)| {
+        checkpoint.before.is_none() && checkpoint.own.is_none()
+    };
+    for (operation, _) in given.iter().filter(is_put) {
+        let put = store.operations(session.key, operation.alone())?.pop();
+        operations.extend(put.map(|put| (*operation, put.at)));
+    }
     let show =
         |((operation, checkpoint), turn): ((OperationNumber, Checkpoint), Option<EntryNumber>)| {
             let words = turn.and_then(|n| words.get(&n).cloned());
@@ -128,7 +177,9 @@ fn shown(
             let entry = checkpoint.place.head.and_then(|head| ids.get(&head).copied());
             let before = turn.and_then(|turn| ids.get(&turn).copied());
             let damage = turn.and_then(|n| damages.of(n));
-            Shown { checkpoint, operation, own, entry, turn, before, words, damage }
+            let put = operations.get(&operation);
+            let time = turn.map_or(put, |turn| times.get(&turn)).copied();
+            Shown { checkpoint, operation, own, entry, turn, before, words, time, damage }
         };
     Ok(given.into_iter().zip(turns).map(show).collect())
 }

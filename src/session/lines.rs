@@ -13,7 +13,7 @@ use crate::{
         inner::{self, SubAgent},
     },
     store::{Store, whole_lines},
-    wire::{Graph, Repair},
+    wire::{Earlier, Graph, Repair},
 };
 
 /// How many tool calls the layers of a session show.
@@ -45,6 +45,8 @@ pub struct Line {
     pub messages: Vec<Message>,
     /// The cuts in its answers of tools.
     pub cuts: Vec<CutOff>,
+    /// The parts that the agent left out by itself, as its record tells.
+    pub earlier: Vec<Earlier>,
     /// The damage of its record, of which then nothing else is known than what was derived from it.
     pub damage: Option<String>,
 }
@@ -198,6 +200,7 @@ pub(crate) fn lines(
             marks: Vec::new(),
             messages: record.map(|record| session.format.messages(record)).unwrap_or_default(),
             cuts: cuts.remove(&n).unwrap_or_default(),
+            earlier: record.map(|record| session.format.earlier(record)).unwrap_or_default(),
             damage: view.damages().of(n),
         });
     })?;

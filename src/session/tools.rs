@@ -71,7 +71,7 @@ pub(crate) fn called(messages: &[Message], wanted: &str) -> Option<Called> {
 }
 
 /// Returns what arguments say that a tool reads or runs, on one line: a path, a command, else words of its own.
-fn subject(input: &str) -> Option<String> {
+pub(crate) fn subject(input: &str) -> Option<String> {
     let said = match Raw::value(input.as_bytes()) {
         Some(arguments) if arguments.kind() == JsonKind::Object => {
             let of = |key| words(arguments.get(key)?);

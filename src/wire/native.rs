@@ -20,8 +20,8 @@ use crate::{
     json::{self, Raw},
     model::{Block, EntryNumber, Kind, Message, NameTag, Parent, Role, Stop, Thinking, Timestamp},
     wire::{
-        Answer, Answers, Draft, Envelope, Failure, Files, Folder, Graph, Identify, Invalid, Layout,
-        Link, Path, Piece, Read, Repair, Setting, Told, Traits, Walk, Write,
+        Answer, Answers, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, How, Identify,
+        Invalid, Layout, Link, Path, Piece, Read, Repair, Setting, Told, Traits, Walk, Write,
         answers::{parts, strings},
         anthropic,
         compaction::{Compaction, Lines},
@@ -123,6 +123,17 @@ impl Read for Native {
 
     fn told(&self, record: Raw<'_>) -> Told {
         Told { scene: fields::scene(record), ..Told::default() }
+    }
+
+    fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {
+        let compacted = record.get("compactMetadata").map(|metadata| {
+            let number = |key| metadata.get(key).and_then(Raw::u64);
+            Earlier {
+                tokens: (number("preTokens"), number("postTokens")),
+                ..Earlier::new(How::Compacted)
+            }
+        });
+        compacted.into_iter().collect()
     }
 }
 

@@ -123,16 +123,16 @@ fn turns_keep_their_numbers_and_what_was_left_stays_a_branch() {
     let env = TestEnv::new();
     env.run(&[Path::new("import"), &thread.home.codex()]).success();
     insta::assert_snapshot!(env.run(&["graph", THREAD]).masked(), @"
-    ◉  @6  6eda762a  seven  (5 entries)  [main]  HEAD
-    │ ○  @5  d4e7a87a  six  (4 entries)  unnamed, ends at 55bdb2d7
+    ◉  @6  entry-id  seven  (5 entries, 2026-08-01)  [main]  HEAD
+    │ ○  @5  entry-id  six  (4 entries, 2026-08-01)  unnamed, ends at entry-id
     ├─╯
-    ○  @4  aa4194de  five  (6 entries)
-    │ ○  @3  31fb3d77  four  (2 entries)  unnamed, ends at 2009061c
-    │ ○  @2  824ee13a  three  (7 entries)
+    ○  @4  entry-id  five  (6 entries, 2026-08-01)
+    │ ○  @3  entry-id  four  (2 entries, 2026-08-01)  unnamed, ends at entry-id
+    │ ○  @2  entry-id  three  (7 entries, 2026-08-01)
     ├─╯
-    ○  @1  747047cc  two  (3 entries)
-    ○  @0  d82fac05  one  (5 entries)
-    ○  df4ab300  meta:  (4 entries)
+    ○  @1  entry-id  two  (3 entries, 2026-08-01)
+    ○  @0  entry-id  one  (5 entries, 2026-08-01)
+    ○  entry-id  meta:  (4 entries, 2026-08-01)
     ");
     let numbers = env.run(&["log", THREAD, "--json"]).success().stdout;
     let numbers: Vec<(u64, String)> = numbers

@@ -166,8 +166,8 @@ fn masked(text: &str) -> String {
     while !rest.is_empty() {
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
-        let is_id = matches!(word.len(), 12 | 64) && word.chars().all(|c| c.is_ascii_hexdigit());
-        shown.push_str(if is_id { "entry-id----" } else { word });
+        let is_id = matches!(word.len(), 8 | 64) && word.chars().all(|c| c.is_ascii_hexdigit());
+        shown.push_str(if is_id { "entry-id" } else { word });
         let next = after.chars().next().map_or(0, char::len_utf8);
         shown.push_str(&after[..next]);
         rest = &after[next..];

@@ -63,32 +63,33 @@ fn every_file_is_counted_as_it_is() {
 fn claude_code_rewound_and_compacted() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", "claude-garden.jsonl"]), @"
-    ◉  @3  8f7f0045  It rained in the night. Does the plan still hold?  (3 entries)  [main]  HEAD
-    ◆  df0df268  boundary:  Conversation compacted  (2 entries)
-    ○  @2  fc7d5d68  The beans flower. A plan for tomorrow is enough.  (5 entries)
-    │ ○  @1  24c2f26c  The beans flower. Write me a plan for t…  (2 entries)  unnamed, ends at b9d10cec
+    ◉  @3  8f7f0045  It rained in the night. Does the plan stil…  (3 entries, 2026-08-20)  [main]  HEAD
+    ◆  df0df268  boundary:  Conversation compacted  (2 entries, 2026-08-20)  1,630 → 210 tokens
+    ○  @2  fc7d5d68  The beans flower. A plan for tomorrow is enough.  (5 entries, 2026-08-20)
+    │ ○  @1  24c2f26c  The beans flower. Write me …  (2 entries, 2026-08-20)  unnamed, ends at b9d10cec
     ├─╯
-    ○  @0  b73e18a7  Which beds need water today? The notes are in beds.md, the rain in r…  (8 entries)
+    ○  @0  b73e18a7  Which beds need water today? The notes are in beds.md, t…  (8 entries, 2026-08-20)
     ");
     assert_snapshot!(env.run(&["log", "-n", "7", "claude-garden.jsonl"]), @"
-    assistant  58b172f5  2026-08-20 09:01:38
+    assistant  fe440675  2026-08-20 09:01
+      Write plan.md, 1 line
+
+    assistant  58b172f5  2026-08-20 09:01
       It is in plan.md: leeks and beans, ten litres each.
+      1 record of the agent's own: -v shows it
 
-    system  213cdd67  2026-08-20 09:01:45
-
-    ──── boundary  df0df268  2026-08-20 09:01:52 ────
+    ──── boundary  df0df268  2026-08-20 09:01  1,630 → 210 tokens ────
       Conversation compacted
 
-    summary  4d48f527  2026-08-20 09:01:59
+    summary  4d48f527  2026-08-20 09:01
       This session is being continued from a previous conversation that ran out of context. The summary: leeks and flowering beans need water, thyme does not; plan.md says ten litres each for tomorrow.
 
-    @3  user  8f7f0045  2026-08-20 09:02:06
+    @3  user  8f7f0045  2026-08-20 09:02
       It rained in the night. Does the plan still hold?
 
-    assistant  7389a7cd  2026-08-20 09:02:13
+    assistant  7389a7cd  2026-08-20 09:02
       Only for the beans: the leeks have had enough until Friday.
-
-    system  6e99b3b7  2026-08-20 09:02:20
+      1 record of the agent's own: -v shows it
     ");
 }
 
@@ -96,11 +97,11 @@ fn claude_code_rewound_and_compacted() {
 fn codex_rolled_back() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", "codex-weather.jsonl"]), @"
-    ◉  @2  da5fd73a  Draw it over the hours.  (7 entries)  [main]  HEAD
-    │ ○  @1  5331a17b  Draw it as a rose.  (6 entries)  unnamed, ends at 75f12cee
+    ◉  @2  da5fd73a  Draw it over the hours.  (7 entries, 2026-08-02)  [main]  HEAD
+    │ ○  @1  5331a17b  Draw it as a rose.  (6 entries, 2026-08-02)  unnamed, ends at 75f12cee
     ├─╯
-    ○  @0  becf568d  When was the wind strongest?  (9 entries)
-    ○  41314218  note:  <environment_context>  (4 entries)
+    ○  @0  becf568d  When was the wind strongest?  (9 entries, 2026-08-02)
+    ○  41314218  note:  <environment_context>  (4 entries, 2026-08-02)
     ");
 }
 
@@ -108,12 +109,12 @@ fn codex_rolled_back() {
 fn pi_branched_labelled_and_compacted() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", "pi-boat.jsonl"]), @"
-    ◉  @3  467ebd47  And the name on the stern?  (3 entries)  [main]  HEAD
-    ◆  0fc116e4  boundary:  ## Goal
-    ○  @2  6b6290e8  In white, please.  (2 entries)
-    │ ○  @1  5c102852  In red, please.  (3 entries)  unnamed, ends at 4143af03
+    ◉  @3  467ebd47  And the name on the stern?  (3 entries, 2026-07-04)  [main]  HEAD
+    ◆  0fc116e4  boundary:  ## Goal  (2026-07-04)  260 tokens before
+    ○  @2  6b6290e8  In white, please.  (2 entries, 2026-07-04)
+    │ ○  @1  5c102852  In red, please.  (3 entries, 2026-07-04)  unnamed, ends at 4143af03
     ├─╯
-    ○  @0  c655d466  How much paint does the hull take?  (6 entries)
+    ○  @0  c655d466  How much paint does the hull take?  (6 entries, 2026-07-04)
     ");
 }
 
@@ -122,8 +123,8 @@ fn kimi_cli_got_a_message_from_later() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", KIMI]), @"
     ◉  @4  kimi:4  54b83731  from later:  Trim by 2 mm only; 5 mm is too sh…  (6 entries)  [main]  HEAD
-    │ ○  @4  kimi:4  92d72c1b  assistant:  I trim it.  (10 entries)  left by a D-Mail to kimi:4  unnamed, ends at b28a4904
-    ├─╯
+    │ ○  92d72c1b  assistant:  I trim it.
+    ├─╯  (10 entries)  left by a D-Mail to kimi:4  unnamed, ends at b28a4904
     ○  @3  kimi:3  e7b59532  Yes, and trim the old one.  (3 entries)
     ○  @0  kimi:0  6dba0cdd  The lamp flickers. What is wrong?  (14 entries)
     ○  be2ef269  system:  You keep a lighthouse. Now is 2026-06-21T20:00:00+00:00.  (3 entries)
@@ -154,7 +155,11 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     hint: to write this state to a file: undertext export -o 7c2a51de.jsonl -s 7c2a51de
     hint: to undo: undertext undo -s 7c2a51de
     ");
-    assert_snapshot!(env.run(&["log", "-n", "1", "7c2a"]), @"system  5cc143f6  2026-08-20 09:00:56");
+    assert_snapshot!(env.run(&["log", "-n", "1", "7c2a"]), @"
+    assistant  455a298b  2026-08-20 09:00
+      The leeks do: two millimetres in three days are not enough. The thyme does not, and the beans only if they flower.
+      1 record of the agent's own: -v shows it
+    ");
     assert_snapshot!(env.run(&["revert", "kimi:3", "-s", "6f1d"]), @r"
     Session 6f1d2c3b  The lamp flickers. What is wrong?  (kimi)
     main is back at checkpoint 3
@@ -166,10 +171,10 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     ");
     assert_snapshot!(env.run(&["graph", "6f1d"]), @"
     ○  @4  kimi:4  54b83731  from later:  Trim by 2 mm only; 5 mm is too short.  (6 entries)  [main.1]
-    │ ○  @4  kimi:4  92d72c1b  assistant:  I trim it.  (10 entries)  left by a D-Mail to kimi:4  unnamed, ends at b28a4904
-    ├─╯
+    │ ○  92d72c1b  assistant:  I trim it.
+    ├─╯  (10 entries)  left by a D-Mail to kimi:4  unnamed, ends at b28a4904
     ○  @3  kimi:3  e7b59532  Yes, and trim the old one.  (3 entries)
-    ◉  @0  kimi:0  6dba0cdd  The lamp flickers. What is wrong?  (14 entries)  [main]  HEAD
+    ◉  @0  kimi:0  6dba0cdd  The lamp flickers. What is wrong?  (14 entries)  [main]  HEAD  @3 of 4
     ○  be2ef269  system:  You keep a lighthouse. Now is 2026-06-21T20:00:00+00:00.  (3 entries)
     ");
     env.run(&["verify"]).success();

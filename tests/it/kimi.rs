@@ -206,45 +206,40 @@ fn a_session_is_shown_with_its_numbers_and_what_is_beside_it_is_left_alone() {
     assert_snapshot!(env.run(&["graph", "k/context.jsonl"]), @"
     ◉  @0  kimi:0  b79cec72  Good night.  (5 entries)  [main]  HEAD
     │ ○  @7  kimi:3  0580885e  Mount it.  (5 entries)  cleared  unnamed, ends at 2cd1b936
-    │ │ ○  @7  kimi:3  f036bae4  And now?  (5 entries)  left by a revert to kimi:3  unnamed, ends at dfb64d4e
+    │ │ ○  f036bae4  And now?  (5 entries)  left by a revert to kimi:3  unnamed, ends at dfb64d4e
     │ ├─╯
     │ ○  @5  kimi:1  c1cd1496  Is it here?  (7 entries)
-    │ ◆  @0  kimi:0  da6d1865  boundary:  <system>Previous context has been compacted. He…  (3 entries)
+    │ ◆  da6d1865  boundary:  <system>Previous context has been compacted. Here is the co…  (3 entries)
     │ ○  @2  kimi:2  2ecd3117  from later:  The lens is cracked.  (5 entries)  compacted
-    │ │ ○  @2  kimi:2  aa2a4ee0  Polish the lens.  (5 entries)  left by a D-Mail to kimi:2  unnamed, ends at 051aa92c
-    │ ├─╯
-    │ ○  @0  kimi:0  997c0f11  Light the lamp.  (7 entries)
+    │ │ ○  aa2a4ee0  Polish the lens.
+    │ ├─╯  (5 entries)  left by a D-Mail to kimi:2  unnamed, ends at 051aa92c
+    │ ○  997c0f11  Light the lamp.  (7 entries)
     ├─╯
     ○  5dc296b6  system:  You keep a lighthouse.  (3 entries)
     ");
     assert_snapshot!(env.run(&["log", "k/context.jsonl"]), @"
-    system  5dc296b6
-      You keep a lighthouse.
-
-    system  93e5c085
-      <system>CHECKPOINT 0</system>
+      system: You keep a lighthouse.
+      1 record of the agent's own: -v shows it
 
     @0  kimi:0  user  b79cec72
       Good night.
 
-    system  2bf0067e
-      <system>CHECKPOINT 1</system>
-
     @10  kimi:1  assistant  8b246caf
       Good night.
+      1 record of the agent's own: -v shows it
     ");
     assert_snapshot!(env.run(&["checkpoints", "k/context.jsonl"]), @"
-     0  kimi:0  5dc296b6a8cf  Light the lamp.
-     1  kimi:1  997c0f11d592
-     2  kimi:2  79b3c54e6823  Polish the lens.
-     3  kimi:3  aa2a4ee030e0
-     4  kimi:3  2ecd311700a3
-     5  kimi:1  da6d1865072a  Is it here?
-     6  kimi:2  c1cd149600d2
-     7  kimi:3  aa204448acb1  And now?
-     8  kimi:4  f036bae4087c
-     9  kimi:4  0580885edd9a
-    10  kimi:1  b79cec723d0d
+        @0  kimi:0  5dc296b6    Light the lamp.
+        @1  kimi:1  997c0f11
+        @2  kimi:2  79b3c54e    Polish the lens.
+        @3  kimi:3  aa2a4ee0
+        @4  kimi:3  2ecd3117
+        @5  kimi:1  da6d1865    Is it here?
+        @6  kimi:2  c1cd1496
+        @7  kimi:3  aa204448    And now?
+        @8  kimi:4  f036bae4
+        @9  kimi:4  0580885e
+    *  @10  kimi:1  b79cec72
     ");
     let file = env.run(&["log", "k/context.jsonl"]);
     assert_eq!(env.run(&["log", "k"]).stdout, file.success().stdout);

@@ -247,20 +247,20 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     active      2026-03-01 10:00:32
     ");
     assert_snapshot!(env.run(&["graph", "c-on"]), @"
-    ◉  @2  b79d6591  Words 5  (2 entries)  [main]  HEAD
-    ○  @1  26b2abb9  Words 3  (2 entries)
-    ○  @0  bc1ac533  Words 1  (2 entries)
+    ◉  @2  b79d6591  Words 5  (2 entries, 2026-03-01)  [main]  HEAD
+    ○  @1  26b2abb9  Words 3  (2 entries, 2026-03-01)
+    ○  @0  bc1ac533  Words 1  (2 entries, 2026-03-01)
     ");
     assert_snapshot!(env.run(&["graph", "x-four"]), @"
-    ◉  @0  21f97bfa  after  (2 entries)  [main]  HEAD
+    ◉  @0  21f97bfa  after  (2 entries, 2026-03-01)  [main]  HEAD
     fork of x-five, at aae16d09; the history before is there and is not shown
     ------- stderr -------
     warning: the history before the fork lies in its parent, session x-five (in the store); it is not shown
     ");
     assert_snapshot!(env.run(&["graph", "c-two"]), @"
-    ◉  @2  e22a836c  Words 7  (2 entries)  [main]  HEAD
-    ○  @1  1b600ce8  Words 3  (2 entries)
-    ○  @0  3b1d6439  Words 1  (2 entries)
+    ◉  @2  e22a836c  Words 7  (2 entries, 2026-03-01)  [main]  HEAD
+    ○  @1  1b600ce8  Words 3  (2 entries, 2026-03-01)
+    ○  @0  3b1d6439  Words 1  (2 entries, 2026-03-01)
     fork of c-one, at f323636f
     ");
 }

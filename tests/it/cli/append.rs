@@ -16,29 +16,29 @@ fn last(env: &TestEnv, session: &str) -> Value {
 fn a_message_a_call_its_result_and_a_note_are_appended() {
     let env = TestEnv::new();
     env.run(&["new"]).success();
-    assert_snapshot!(env.run(&["append", "Why?"]).masked(), @r"
-    Session e572dff8  Why?  (native)
-    entry-id----  00e47279-7938-77eb-9c06-ac3c621b41f7
+    assert_snapshot!(env.run(&["append", "Why?"]).masked(), @"
+    Session entry-id  Why?  (native)
+    entry-id  00e47279-7938-77eb-9c06-ac3c621b41f7
     ------- stderr -------
     Checkpoint 0 stands before it
     ");
-    assert_snapshot!(env.run(&["append", "--call", "Read", "--input", "{}"]).masked(), @r"
-    Session e572dff8  Why?  (native)
-    entry-id----  00e47279-7d20-7f4d-b4a6-5c7e44ae1bff  call_7f4db4a65c7e4ad3a844ae1bff8e897e
+    assert_snapshot!(env.run(&["append", "--call", "Read", "--input", "{}"]).masked(), @"
+    Session entry-id  Why?  (native)
+    entry-id  00e47279-7d20-7f4d-b4a6-5c7e44ae1bff  call_7f4db4a65c7e4ad3a844ae1bff8e897e
     ");
     let result = ["append", "--result", "c2", "--error", "no such file", "--json"];
     let call = ["append", "--json", "--call", "Read", "--input", "{}", "--id", "c2"];
-    assert_snapshot!(env.run(&call).masked(), @r#"{"type":"entry","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why?","format":"native","entry":"entry-id----","uuid":"00e47279-8108-7b82-a1e1-39650e4558ea","operation":4,"call":"c2"}"#);
-    assert_snapshot!(env.run(&result).masked(), @r#"{"type":"entry","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why?","format":"native","entry":"entry-id----","uuid":"00e47279-84f0-716a-a126-74dc9ffb9450","operation":5}"#);
+    assert_snapshot!(env.run(&call).masked(), @r#"{"type":"entry","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why?","format":"native","entry":"entry-id","uuid":"00e47279-8108-7b82-a1e1-39650e4558ea","operation":4,"call":"c2"}"#);
+    assert_snapshot!(env.run(&result).masked(), @r#"{"type":"entry","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why?","format":"native","entry":"entry-id","uuid":"00e47279-84f0-716a-a126-74dc9ffb9450","operation":5}"#);
     let unknown = ["append", "--result", "c3", "No such call."];
     assert_snapshot!(env.run(&unknown), @r#"
     ------- stderr -------
     error: no call on the current path has the id "c3"
     [exit status: 2]
     "#);
-    assert_snapshot!(env.run(&["append", "--note", "All tests pass"]).masked(), @r"
-    Session e572dff8  Why?  (native)
-    entry-id----  00e47279-8cc0-79ce-be96-dc4dba2b8e31
+    assert_snapshot!(env.run(&["append", "--note", "All tests pass"]).masked(), @"
+    Session entry-id  Why?  (native)
+    entry-id  00e47279-8cc0-79ce-be96-dc4dba2b8e31
     ");
 }
 
@@ -82,9 +82,9 @@ fn records_are_one_operation_and_an_invalid_one_writes_nothing() {
     assert!(live(&env, &session) == before);
 
     let many: Vec<String> = (0..1000).map(|n| record(&format!("turn {n}"))).collect();
-    assert_snapshot!(env.run_with_stdin(&["append"], many.join("\n").as_bytes()).masked(), @r"
-    Session e572dff8  Why does the build fail?  (native)
-    1000 entries, entry-id---- to entry-id----
+    assert_snapshot!(env.run_with_stdin(&["append"], many.join("\n").as_bytes()).masked(), @"
+    Session entry-id  Why does the build fail?  (native)
+    1000 entries, entry-id to entry-id
     ------- stderr -------
     Checkpoints 2 to 1001 stand before the turns
     ");
@@ -100,12 +100,12 @@ fn a_record_that_is_there_already_changes_nothing() {
     let env = TestEnv::new();
     let session = conversation(&env);
     let file = live(&env, &session);
-    assert_snapshot!(env.run_with_stdin(&["append"], &file).masked(), @r"
-    Session e572dff8  Why does the build fail?  (native)
-    entry-id----  00e47279-7938-77eb-9c06-ac3c621b41f7
-    entry-id----  00e47279-7d20-7f4d-b4a6-5c7e44ae1bff
-    entry-id----  00e47279-8108-7b82-a1e1-39650e4558ea
-    entry-id----  00e47279-84f0-716a-a126-74dc9ffb9450
+    assert_snapshot!(env.run_with_stdin(&["append"], &file).masked(), @"
+    Session entry-id  Why does the build fail?  (native)
+    entry-id  00e47279-7938-77eb-9c06-ac3c621b41f7
+    entry-id  00e47279-7d20-7f4d-b4a6-5c7e44ae1bff
+    entry-id  00e47279-8108-7b82-a1e1-39650e4558ea
+    entry-id  00e47279-84f0-716a-a126-74dc9ffb9450
     ------- stderr -------
     It was there already, and nothing is changed
     ");

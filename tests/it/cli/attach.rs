@@ -94,14 +94,14 @@ fn an_import_attaches_what_lies_in_its_place_and_a_revert_is_appended() {
     let kept = Kept::claude();
     let before = kept.read();
     kept.env.run(&["import"]).success();
-    assert_snapshot!(kept.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).masked(), @r"
-    Session 6b0a1c52  Build a boat.  (claude)
+    assert_snapshot!(kept.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).masked(), @"
+    Session entry-id  Build a boat.  (claude)
     main is back at checkpoint 1
-    The note for the model is entry-id----
+    The note for the model is entry-id
     The old end is kept as branch main.1, with 2 entries that came after
     The agent resumes from ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
     ------- stderr -------
-    hint: to undo: undertext undo -s 6b0a1c52
+    hint: to undo: undertext undo -s entry-id
     ");
     let after = kept.read();
     assert!(after.starts_with(&before));

@@ -12,24 +12,24 @@ fn a_branch_is_made_listed_and_switched_to() {
     let env = TestEnv::new();
     let session = conversation(&env);
     let before = live(&env, &session);
-    assert_snapshot!(env.run(&["branch", "again", "@1"]).masked(), @r"
-    Session e572dff8  Why does the build fail?  (native)
-    Made branch again at entry-id----
+    assert_snapshot!(env.run(&["branch", "again", "@1"]).masked(), @"
+    Session entry-id  Why does the build fail?  (native)
+    Made branch again at entry-id
     ------- stderr -------
     hint: to go on there: undertext switch again
     ");
-    assert_snapshot!(env.run(&["switch", "again"]).masked(), @r"
-    Session e572dff8  Why does the build fail?  (native)
-    Now on branch again at entry-id----
+    assert_snapshot!(env.run(&["switch", "again"]).masked(), @"
+    Session entry-id  Why does the build fail?  (native)
+    Now on branch again at entry-id
     The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
     hint: to undo: undertext undo
     ");
     assert!(before.starts_with(&live(&env, &session)));
     assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 3);
-    assert_snapshot!(env.run(&["branch"]).masked(), @r"
-    *  again  entry-id----
-       main   entry-id----
+    assert_snapshot!(env.run(&["branch"]).masked(), @"
+    *  again  entry-id  just now  A symbol is missing.
+       main   entry-id  just now  Done.
     ");
 
     env.run(&["switch", "main"]).success();
@@ -46,12 +46,12 @@ fn a_branch_is_made_listed_and_switched_to() {
 fn branches_are_json_too() {
     let env = TestEnv::new();
     conversation(&env);
-    assert_snapshot!(env.run(&["branch", "start", "HEAD~2", "--json"]).masked(), @r#"{"type":"branch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"start","entry":"entry-id----","operation":6}"#);
+    assert_snapshot!(env.run(&["branch", "start", "HEAD~2", "--json"]).masked(), @r#"{"type":"branch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"start","entry":"entry-id","operation":6}"#);
     assert_snapshot!(env.run(&["branch", "--json"]).masked(), @r#"
-    {"type":"branch","branch":"main","entry":"entry-id----","current":true}
-    {"type":"branch","branch":"start","entry":"entry-id----","current":false}
+    {"type":"branch","branch":"main","entry":"entry-id","current":true,"time":"2001-02-03T04:05:10.000Z","words":"Done."}
+    {"type":"branch","branch":"start","entry":"entry-id","current":false,"time":"2001-02-03T04:05:08.000Z","words":"A symbol is missing."}
     "#);
-    assert_snapshot!(env.run(&["switch", "main", "--json"]).masked(), @r#"{"type":"switch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"main","entry":"entry-id----","rotated":null,"written":null,"operation":null}"#);
+    assert_snapshot!(env.run(&["switch", "main", "--json"]).masked(), @r#"{"type":"switch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"main","entry":"entry-id","rotated":null,"written":null,"operation":null}"#);
 }
 
 #[test]

@@ -21,15 +21,15 @@ fn turns_have_checkpoints_and_a_place_has_one() {
     error: checkpoint 2 stands here already, and what a checkpoint says is never changed
     [exit status: 2]
     ");
-    assert_snapshot!(env.run(&["checkpoints"]).masked(), @r"
-    0  start         Why does the build fail?
-    1  entry-id----  Then mend it.
-    2  entry-id----  before the refactoring
+    assert_snapshot!(env.run(&["checkpoints"]).masked(), @"
+       @0    start     just now  Why does the build fail?
+       @1    entry-id  just now  Then mend it.
+    *  @2    entry-id  just now  before the refactoring
     ");
     assert_snapshot!(env.run(&["checkpoints", "--json"]).masked(), @r#"
-    {"type":"checkpoint","checkpoint":0,"entry":null,"before":"entry-id----","words":"Why does the build fail?","note":null,"own":null,"operation":2}
-    {"type":"checkpoint","checkpoint":1,"entry":"entry-id----","before":"entry-id----","words":"Then mend it.","note":null,"own":null,"operation":4}
-    {"type":"checkpoint","checkpoint":2,"entry":"entry-id----","before":null,"words":null,"note":"before the refactoring","own":null,"operation":6}
+    {"type":"checkpoint","checkpoint":0,"entry":null,"before":"entry-id","words":"Why does the build fail?","time":"2001-02-03T04:05:07.000Z","note":null,"own":null,"operation":2}
+    {"type":"checkpoint","checkpoint":1,"entry":"entry-id","before":"entry-id","words":"Then mend it.","time":"2001-02-03T04:05:09.000Z","note":null,"own":null,"operation":4}
+    {"type":"checkpoint","checkpoint":2,"entry":"entry-id","before":null,"words":null,"time":"2001-02-03T04:05:11.000Z","note":"before the refactoring","own":null,"operation":6}
     "#);
 }
 

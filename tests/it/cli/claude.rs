@@ -63,15 +63,15 @@ fn a_sub_agent_in_the_file_of_its_session_hangs_on_its_call() {
         ],
     );
     let path = path.to_str().unwrap();
-    assert_snapshot!(env.run(&["graph", path]).success().stdout, @r#"
-    ◉  21199875  result:  done  (3 entries)  [main]  HEAD
-    │ ○  acaad950  sub-agent:  Find wood.  (2 entries)
-    │ │ ○  0762d310  sub-agent:  Find steel.  (2 entries)
+    assert_snapshot!(env.run(&["graph", path]).success().stdout, @"
+    ◉  21199875  result:  done  (3 entries, 2026-01-01)  [main]  HEAD
+    │ ○  acaad950  sub-agent:  Find wood.  (2 entries, 2026-01-01)
+    │ │ ○  0762d310  sub-agent:  Find steel.  (2 entries, 2026-01-01)
     ├───╯
-    ○ │  7c17691f  assistant:  Task {"description":"d","prompt":"Find steel."}
+    ○ │  7c17691f  assistant:  Task Find steel.  (2026-01-01)
     ├─╯
-    ○  @0  02127b88  Build a boat.  (2 entries)
-    "#);
+    ○  @0  02127b88  Build a boat.  (2 entries, 2026-01-01)
+    ");
     let log = env.run(&["log", path]).success().stdout;
     let agents: Vec<&str> = log.lines().filter(|line| line.contains("sub-agent")).collect();
     let [wood, steel] = agents[..] else { panic!("{log}") };
@@ -113,7 +113,7 @@ fn where_the_program_cleared_answers_is_told_and_changes_nothing_else() {
         ],
     );
     let path = path.to_str().unwrap();
-    assert_snapshot!(env.run(&["graph", path]).success().stdout, @"◉  @0  02127b88  Build a boat.  (5 entries)  answers cleared  [main]  HEAD");
+    assert_snapshot!(env.run(&["graph", path]).success().stdout, @"◉  @0  02127b88  Build a boat.  (5 entries, 2026-01-01)  answers cleared  [main]  HEAD");
     let context = env.run(&["context", "--json", path]).success().stdout;
     assert_eq!(json(context.lines().next().unwrap())["messages"], 4);
 }

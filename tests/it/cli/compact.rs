@@ -58,8 +58,8 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     ------- stderr -------
     Nothing is changed
     ");
-    assert_snapshot!(env.run(&["compact", "--keep", "3"]).masked(), @r"
-    Session e572dff8  0 all work and no play all work and no play all wor…  (native)
+    assert_snapshot!(env.run(&["compact", "--keep", "3"]).masked(), @"
+    Session entry-id  0 all work and no play all work and no play all wor…  (native)
     Compacted main: a summary stands for 17 messages, 3 messages kept
     About 4322 tokens are 2325 now, of a window of 32000
     ------- stderr -------
@@ -70,8 +70,8 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
     Nothing to compact: nothing was said since the last compaction; nothing is changed
     ");
-    assert_snapshot!(env.run(&["undo"]).masked(), @r"
-    Session e572dff8  0 all work and no play all work and no play all wor…  (native)
+    assert_snapshot!(env.run(&["undo"]).masked(), @"
+    Session entry-id  0 all work and no play all work and no play all wor…  (native)
     Undid operation 3 (compact)
     The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
@@ -162,8 +162,8 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
         );
     }
     let done = env.run(&["compact", "--summarizer", "dies"]).masked();
-    assert_snapshot!(done, @r"
-    Session e572dff8  0 all work and no play all work and no play all wor…  (native)
+    assert_snapshot!(done, @"
+    Session entry-id  0 all work and no play all work and no play all wor…  (native)
     Compacted main: a summary stands for 14 messages, 6 messages kept
     About 4322 tokens are 1730 now, of a window of 32000
     ------- stderr -------
@@ -277,7 +277,7 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     ");
     assert_eq!(server.asked()[0].body["tools"][0]["function"]["name"], "add");
     let log = env.run(&["log"]).success().stdout;
-    assert!(log.contains("add {\"a\":1,\"b\":2}") && log.contains("It is 3."), "{log}");
+    assert!(log.contains("add  a=1  b=2") && log.contains("It is 3."), "{log}");
 
     // Without tools the calls stay pending.
     server.queue([Reply::Calls(vec![call])]);
@@ -378,21 +378,21 @@ fn an_agents_own_compactions_are_checked_as_they_are_read() {
         env.run(&["audit", "--boundary", path.to_str().unwrap()]).success().stdout
     };
     assert_snapshot!(told("claude-garden.jsonl"), @"
-    Entry df0df26872c0, 2026-08-20 09:01: 11 messages summarised by the agent, 0 kept
+    Entry df0df268, 2026-08-20 09:01: 11 messages summarised by the agent, 0 kept
       names 1 of 2 paths
         lost: /home/ann/garden/beds.md
       names 1 of 2 requests
         lost: Which beds need water today? The notes are in beds.md, the rain in rain.csv.
     ");
     assert_snapshot!(told("pi-boat.jsonl"), @"
-    Entry 0fc116e43444, 2026-07-04 18:01: 4 messages summarised by the agent, 2 kept
+    Entry 0fc116e4, 2026-07-04 18:01: 4 messages summarised by the agent, 2 kept
       names 0 of 1 paths
         lost: hull.txt
       names 0 of 1 requests
         lost: How much paint does the hull take?
     ");
     assert_snapshot!(told("native-rewind.jsonl"), @"
-    Entry d14b098990ad, 2026-03-14 09:00: 4 messages summarised by the agent, 2 kept
+    Entry d14b0989, 2026-03-14 09:00: 4 messages summarised by the agent, 2 kept
       names 2 of 2 requests
     ");
     assert_snapshot!(told("codex-weather.jsonl"), @"No compaction in this session");

@@ -138,15 +138,15 @@ fn oversized_results_are_cut_in_place_and_undo_restores_them() {
     let before = live(&env, &id);
     let log = || env.run(&["log", "--full", "--json"]).success().stdout;
     let whole = log();
-    assert_snapshot!(env.run(&["truncate", "--max-chars", "20000", "--dry-run"]).masked(), @r"
-    entry-id----  Bash  56893  to  19992  characters, about 14224 to 4998 tokens
+    assert_snapshot!(env.run(&["truncate", "--max-chars", "20000", "--dry-run"]).masked(), @"
+    entry-id  Bash  56893  to  19992  characters, about 14224 to 4998 tokens
     ------- stderr -------
     1 result would be cut; nothing is changed
     ");
     assert_eq!(live(&env, &id), before);
-    assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]).masked(), @r"
-    Session e572dff8  Look.  (native)
-    entry-id----  Bash  56893  to  19992  characters, about 14224 to 4998 tokens
+    assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]).masked(), @"
+    Session entry-id  Look.  (native)
+    entry-id  Bash  56893  to  19992  characters, about 14224 to 4998 tokens
     1 result is cut on main; its file is 40.7 kB shorter
     The state before is kept as branch main.1
     The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
@@ -242,15 +242,15 @@ fn an_audit_tells_what_was_cut_by_whom_and_where() {
     env.run(&["truncate", "-q", "--window", "10000"]).success();
     env.run(&["truncate", "-q", "--max-chars", "4000"]).success();
     env.run(&["undo"]).success();
-    assert_snapshot!(env.run(&["audit"]).masked(), @r"
-    10  2001-02-03 04:05  append    entry-id----  Bash  11092  to 4983   57%  hidden, cut at 4764, limit 5000
-    11  2001-02-03 04:05  truncate  entry-id----  Bash  56893  to 11984  79%  hidden, cut at 11764, limit 12000
-    12  2001-02-03 04:05  truncate  entry-id----  Bash   8292  to 3974   54%  hidden, cut at 3756, limit 4000, undone
-    12  2001-02-03 04:05  truncate  entry-id----  Bash  56893  to 3976   93%  hidden, cut at 3756, limit 4000, undone
-    12  2001-02-03 04:05  truncate  entry-id----  Bash  11092  to 3975   66%  hidden, cut at 3756, limit 4000, undone
+    assert_snapshot!(env.run(&["audit"]).masked(), @"
+    10  2001-02-03 04:05  append    entry-id  Bash  11092  to 4983   57%  hidden, cut at 4764, limit 5000
+    11  2001-02-03 04:05  truncate  entry-id  Bash  56893  to 11984  79%  hidden, cut at 11764, limit 12000
+    12  2001-02-03 04:05  truncate  entry-id  Bash   8292  to 3974   54%  hidden, cut at 3756, limit 4000, undone
+    12  2001-02-03 04:05  truncate  entry-id  Bash  56893  to 3976   93%  hidden, cut at 3756, limit 4000, undone
+    12  2001-02-03 04:05  truncate  entry-id  Bash  11092  to 3975   66%  hidden, cut at 3756, limit 4000, undone
     2 entries cut from 67985 to 16967 characters, about 16997 to 4242 tokens; 75% is hidden, and kept
     ------- stderr -------
-    hint: to read what the last one hides: undertext show entry-id---- --hidden
+    hint: to read what the last one hides: undertext show entry-id --hidden
     ");
     let told: Vec<Value> =
         env.run(&["audit", "--json"]).success().stdout.lines().map(json).collect();
@@ -287,12 +287,12 @@ fn what_agents_cut_before_is_told_apart() {
     ];
     let lines: Vec<String> = claude.iter().map(|line| format!("{line}\n")).collect();
     fs::write(env.project().join("claude.jsonl"), lines.concat()).unwrap();
-    assert_snapshot!(env.run(&["audit", "claude.jsonl"]).masked(), @r"
+    assert_snapshot!(env.run(&["audit", "claude.jsonl"]).masked(), @"
     Cut by the agent before import:
-    entry-id----  2026-08-01 10:00  file                      98.1KB  /w/out.txt
-    entry-id----  2026-08-01 10:00  cleared
-    entry-id----  2026-08-01 10:00  compaction         155000 tokens
-    entry-id----  2026-08-01 10:00  cleared     10000 to 8000 tokens
+    entry-id  2026-08-01 10:00  file                      98.1KB  /w/out.txt
+    entry-id  2026-08-01 10:00  cleared
+    entry-id  2026-08-01 10:00  compaction         155000 tokens
+    entry-id  2026-08-01 10:00  cleared     10000 to 8000 tokens
     ");
 
     let output = |text: &str| {
@@ -308,11 +308,11 @@ fn what_agents_cut_before_is_told_apart() {
     ];
     let lines: Vec<String> = codex.iter().map(|line| format!("{line}\n")).collect();
     fs::write(env.project().join("codex.jsonl"), lines.concat()).unwrap();
-    assert_snapshot!(env.run(&["audit", "codex.jsonl"]).masked(), @r"
+    assert_snapshot!(env.run(&["audit", "codex.jsonl"]).masked(), @"
     Cut by the agent before import:
-    entry-id----  2026-08-01 10:00  cut             5709 tokens
-    entry-id----  2026-08-01 10:00  cut         12 of 268 lines
-    entry-id----  2026-08-01 10:00  compaction
+    entry-id  2026-08-01 10:00  cut             5709 tokens
+    entry-id  2026-08-01 10:00  cut         12 of 268 lines
+    entry-id  2026-08-01 10:00  compaction
     ");
 
     let entry = |id: &str, text: &str, details: Value| {
@@ -333,11 +333,11 @@ fn what_agents_cut_before_is_told_apart() {
     ];
     let lines: Vec<String> = pi.iter().map(|line| format!("{line}\n")).collect();
     fs::write(env.project().join("pi.jsonl"), lines.concat()).unwrap();
-    assert_snapshot!(env.run(&["audit", "pi.jsonl"]).masked(), @r"
+    assert_snapshot!(env.run(&["audit", "pi.jsonl"]).masked(), @"
     Cut by the agent before import:
-    entry-id----  2026-08-01 10:00  cut
-    entry-id----  2026-08-01 10:00  file                     /tmp/pi.log
-    entry-id----  2026-08-01 10:00  compaction  9000 tokens
+    entry-id  2026-08-01 10:00  cut
+    entry-id  2026-08-01 10:00  file                     /tmp/pi.log
+    entry-id  2026-08-01 10:00  compaction  9000 tokens
     ");
 }
 
@@ -348,10 +348,10 @@ fn checkpoints_and_the_graph_follow_a_replay() {
     env.run(&["truncate", "-q", "--max-chars", "9000"]).success();
     let graph = env.run(&["graph"]).success().stdout;
     let graph: Vec<&str> = graph.lines().map(|line| line.split_once("  ").unwrap().1).collect();
-    assert_eq!(graph.len(), 2, "{graph:?}");
-    assert!(graph[1].ends_with("Look.  (4 entries)  1 cut"), "{graph:?}");
+    assert_eq!(graph.len(), 3, "{graph:?}");
+    assert!(graph[2].ends_with("Look.  (4 entries, just now)  1 cut"), "{graph:?}");
     assert!(
-        graph[0].ends_with("[main]  [main.1]  HEAD  main.1 is as before operation 10"),
+        graph[1].ends_with("[main]  [main.1]  HEAD  main.1 is as before operation 10"),
         "{graph:?}"
     );
 

@@ -10,13 +10,13 @@ use crate::env::TestEnv;
 #[test]
 fn what_a_revert_left_is_compared_with_what_came_instead() {
     let stored = Stored::reverted();
-    assert_snapshot!(stored.run(&["diff", "main.1"]).masked(), @r"
-    2 entries in common, up to entry-id----
-    -user  id-00000  2001-02-03 04:05:14
+    assert_snapshot!(stored.run(&["diff", "main.1"]).masked(), @"
+    2 entries in common, up to id-00000
+    -user  id-00001  2001-02-03 04:05:14
     -  Red.
-    -assistant  id-00001  2001-02-03 04:05:16
+    -assistant  id-00002  2001-02-03 04:05:16
     -  Red it is.
-    +note  id-00002  2001-02-03 04:05:18
+    +note  id-00003  2001-02-03 04:05:18
     +  <note-from-later>
     +  This conversation was further along before and has been taken back to this point. What was said and done after it is no longer visible to you, but files and other things in the working directory may already have been changed by it. From there, this was left for you:
     +
@@ -26,12 +26,12 @@ fn what_a_revert_left_is_compared_with_what_came_instead() {
     +
     +  Take it into account, look at the present state before you rely on it, and go on from here.
     +  </note-from-later>
-    +assistant  id-00003  2001-02-03 04:05:20
+    +assistant  id-00004  2001-02-03 04:05:20
     +  Then blue.
     [exit status: 1]
     ");
-    assert_snapshot!(stored.run(&["diff", "main.1", "HEAD", "--stat"]).masked(), @r"
-    2 entries in common, up to entry-id----
+    assert_snapshot!(stored.run(&["diff", "main.1", "HEAD", "--stat"]).masked(), @"
+    2 entries in common, up to id-00000
     on the first side only        2 entries   14 characters
     on the other side only        2 entries  451 characters
     changed                       0 entries
@@ -39,7 +39,7 @@ fn what_a_revert_left_is_compared_with_what_came_instead() {
     the same                      0 entries
     [exit status: 1]
     ");
-    assert_snapshot!(stored.run(&["diff", "HEAD", "HEAD"]).masked(), @r"4 entries in common, up to entry-id----");
+    assert_snapshot!(stored.run(&["diff", "HEAD", "HEAD"]).masked(), @"4 entries in common, up to id-00000");
 }
 
 #[test]
@@ -57,13 +57,13 @@ fn a_fork_that_writes_its_own_session_id_says_the_same() {
     env.run(&["import", "-q", "native-tools.jsonl", "fork.jsonl"]).success();
     assert_snapshot!(env.run(&["diff", "-s", &id, "--with", "0f0f"]).masked(), @r"
     0 entries in common, up to start
-    = 6 entries say the same: 47df01ce to 220e9883, on the other side 811f9d1b to 6668530d
-    ~ result  fa4eb5ae is 5e3877ad, 18 characters are 17
+    = 6 entries say the same: entry-id to entry-id, on the other side entry-id to entry-id
+    ~ result  entry-id is entry-id, 18 characters are 17
     @@ -1 +1,2 @@
     -no gas in the pipe
     +the pipe
     +is empty
-    -assistant  8dc0e23b  2026-03-14 09:00:08
+    -assistant  entry-id  2026-03-14 09:00:08
     -  The pipe is empty. These are the steps:
     -  1. Step 1 of the repair
     -  2. Step 2 of the repair
@@ -76,10 +76,18 @@ fn a_fork_that_writes_its_own_session_id_says_the_same() {
     -  9. Step 9 of the repair
     -  10. Step 10 of the repair
     -  11. Step 11 of the repair
-    -  … 9 lines more: undertext show 8dc0e23b -s 9c2d7f34
-    -@1  user  7447073b  2026-03-14 09:00:09
+    -  12. Step 12 of the repair
+    -  13. Step 13 of the repair
+    -  14. Step 14 of the repair
+    -  15. Step 15 of the repair
+    -  16. Step 16 of the repair
+    -  17. Step 17 of the repair
+    -  18. Step 18 of the repair
+    -  19. Step 19 of the repair
+    -  20. Step 20 of the repair
+    -@1  user  entry-id  2026-03-14 09:00:09
     -  My note:\x1b[2J\x1b]52;c;cm0gLXJmIC8=\x07 over\x0dwritten, admin\u{202e}txt.exe
-    -assistant  e91b5097  2026-03-14 09:00:10
+    -assistant  entry-id  2026-03-14 09:00:10
     -  That note moves the cursor, fills the clipboard and turns the line around. Nothing of it is sent.
     [exit status: 1]
     ");

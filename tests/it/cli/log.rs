@@ -12,37 +12,37 @@ use crate::env::TestEnv;
 fn a_session_file_is_read_as_it_is() {
     let env = with_examples();
     assert_snapshot!(env.run(&["log", "native-rewind.jsonl"]), @"
-    @0  user  004000d2  2026-03-14 09:00:01
+    @0  user  004000d2  2026-03-14 09:00
       Build me a clock that chimes.
 
-    assistant  dfd12df8  2026-03-14 09:00:02
+    assistant  dfd12df8  2026-03-14 09:00
       Shall it chime the hours or the quarters?
 
-    @3  user  d56dbdf6  2026-03-14 09:00:07
+    @3  user  d56dbdf6  2026-03-14 09:00
       The hours, please.
 
-    assistant  a24070e2  2026-03-14 09:00:08
+    assistant  a24070e2  2026-03-14 09:00
       Hours it is.
 
-    @4  user  dd44b48d  2026-03-14 09:00:09
+    @4  user  dd44b48d  2026-03-14 09:00
       How often does it need winding?
 
-    assistant  4b20ea40  2026-03-14 09:00:10
+    assistant  4b20ea40  2026-03-14 09:00
       Once a week, on Sundays.
 
-    ──── boundary  d14b0989  2026-03-14 09:00:11 ────
+    ──── boundary  d14b0989  2026-03-14 09:00  1,200 → 300 tokens ────
       Conversation compacted
 
-    summary  5dc4d20a  2026-03-14 09:00:12
+    summary  5dc4d20a  2026-03-14 09:00
       Ann wants a clock that chimes the hours. The movement is designed.
 
-    note  06d61b5e  2026-03-14 09:00:13
+    note  06d61b5e  2026-03-14 09:00
       The workshop is closed on Mondays.
 
-    @5  user  26da59e7  2026-03-14 09:00:14
+    @5  user  26da59e7  2026-03-14 09:00
       Then draw the dial.
 
-    assistant  2d77fc52  2026-03-14 09:00:15
+    assistant  2d77fc52  2026-03-14 09:00
       Roman numerals, with IIII instead of IV, as clockmakers do.
     ");
     assert!(!env.home().join(".local").exists(), "nothing was written");
@@ -53,31 +53,25 @@ fn tools_are_short_and_hostile_text_is_harmless() {
     let env = with_examples();
     let output = env.run(&["log", "native-tools.jsonl"]);
     assert!(!output.stdout.contains(['\x1b', '\x07', '\r', '\u{202e}']));
-    assert_snapshot!(output, @r#"
-    system  47df01ce  2026-03-14 09:00:01
-      You mend kettles.
+    assert_snapshot!(output, @r"
+      system: You mend kettles.
 
-    @0  user  1cb5b153  2026-03-14 09:00:02
+    @0  user  1cb5b153  2026-03-14 09:00
       Why does the kettle not whistle?
 
-    assistant  e9dbae54  2026-03-14 09:00:03
-      thinking:
-      The whistle is a resonator.
-      It needs steam at speed.
-      The lid may leak.
-      … 2 lines more: undertext show e9dbae54 -s native-tools.jsonl
+    assistant  e9dbae54  2026-03-14 09:00
+      thinking, 5 lines: The whistle is a resonator. It needs steam at speed. The lid may leak. Or the …
       Let me look.
-    assistant  2cff17e9  2026-03-14 09:00:04  Read {"path":"kettle/spout.txt","limit":40}
-    result  92ace1dd  2026-03-14 09:00:05  519 B, 40 lines
-       1 ~~ steam
-       2 ~~~ steam
-       3 ~~~~ steam
-      … 37 lines more: undertext show 92ace1dd -s native-tools.jsonl
-    assistant  220e9883  2026-03-14 09:00:06  Bash {"command":"heat --until whistling"}
-    result  fa4eb5ae  2026-03-14 09:00:07  failed, 18 B, 1 line
-      no gas in the pipe
+      Read kettle/spout.txt:1-40  2cff17e9
+         1 ~~ steam
+         2 ~~~ steam
+         3 ~~~~ steam
+        … 37 more lines: undertext show 92ace1dd -s native-tools.jsonl
+      $ heat --until whistling  220e9883
+        failed:
+        no gas in the pipe
 
-    assistant  8dc0e23b  2026-03-14 09:00:08
+    assistant  8dc0e23b  2026-03-14 09:00
       The pipe is empty. These are the steps:
       1. Step 1 of the repair
       2. Step 2 of the repair
@@ -90,14 +84,22 @@ fn tools_are_short_and_hostile_text_is_harmless() {
       9. Step 9 of the repair
       10. Step 10 of the repair
       11. Step 11 of the repair
-      … 9 lines more: undertext show 8dc0e23b -s native-tools.jsonl
+      12. Step 12 of the repair
+      13. Step 13 of the repair
+      14. Step 14 of the repair
+      15. Step 15 of the repair
+      16. Step 16 of the repair
+      17. Step 17 of the repair
+      18. Step 18 of the repair
+      19. Step 19 of the repair
+      20. Step 20 of the repair
 
-    @1  user  7447073b  2026-03-14 09:00:09
+    @1  user  7447073b  2026-03-14 09:00
       My note:\x1b[2J\x1b]52;c;cm0gLXJmIC8=\x07 over\x0dwritten, admin\u{202e}txt.exe
 
-    assistant  e91b5097  2026-03-14 09:00:10
+    assistant  e91b5097  2026-03-14 09:00
       That note moves the cursor, fills the clipboard and turns the line around. Nothing of it is sent.
-    "#);
+    ");
 }
 
 #[test]
@@ -144,15 +146,15 @@ fn a_target_is_where_the_conversation_ends() {
     let env = with_examples();
     let at = |entry: &str| env.run(&["log", "native-rewind.jsonl", "-n", "1", "--at", entry]);
     assert_snapshot!(at("@2"), @"
-    assistant  8c5a00c0  2026-03-14 09:00:04
+    assistant  8c5a00c0  2026-03-14 09:00
       Quarters it is: four melodies, one strike a quarter.
     ");
     assert_snapshot!(at("HEAD~2"), @"
-    note  06d61b5e  2026-03-14 09:00:13
+    note  06d61b5e  2026-03-14 09:00
       The workshop is closed on Mondays.
     ");
     assert_snapshot!(at("aa000006"), @"
-    assistant  4dafac79  2026-03-14 09:00:06
+    assistant  4dafac79  2026-03-14 09:00
       I have added a mute between ten and six.
     ");
     assert_snapshot!(at("@9"), @r#"
@@ -181,15 +183,15 @@ fn entries_are_objects_with_exact_texts() {
 fn a_stored_session_shows_its_branches() {
     let stored = Stored::reverted();
     assert_snapshot!(stored.run(&["log"]), @"
-    @0  user  id-00000  2001-02-03 04:05:09
+    @0  user  id-00000  04:05
       Paint the boat.
 
-    assistant  id-00001  2001-02-03 04:05:11
+    assistant  id-00001  04:05
       Which colour?
 
     @1  before colours
 
-    note  id-00002  2001-02-03 04:05:18
+    note  id-00002  04:05
       <note-from-later>
       This conversation was further along before and has been taken back to this point. What was said and done after it is no longer visible to you, but files and other things in the working directory may already have been changed by it. From there, this was left for you:
 
@@ -200,14 +202,14 @@ fn a_stored_session_shows_its_branches() {
       Take it into account, look at the present state before you rely on it, and go on from here.
       </note-from-later>
 
-    assistant  id-00003  2001-02-03 04:05:20
+    assistant  id-00003  04:05
       Then blue.
     ");
     assert_snapshot!(stored.run(&["log", "--at", "main.1", "-n", "2"]), @"
-    user  id-00000  2001-02-03 04:05:14
+    user  id-00000  04:05
       Red.
 
-    assistant  id-00001  2001-02-03 04:05:16
+    assistant  id-00001  04:05
       Red it is.
     ");
 }
@@ -218,7 +220,7 @@ fn a_live_file_that_has_grown_is_said_and_not_touched() {
     let mut live = OpenOptions::new().append(true).open(&stored.live).unwrap();
     writeln!(live, "{{}}").unwrap();
     assert_snapshot!(stored.run(&["log", "-n", "1"]), @"
-    assistant  id-00000  2001-02-03 04:05:20
+    assistant  id-00000  04:05
       Then blue.
     ------- stderr -------
     warning: the live file differs from the store, which is shown; the next change catches up with it

@@ -54,25 +54,25 @@ fn what_a_revert_was_to_is_recorded() {
     let env = TestEnv::new();
     conversation(&env);
     env.run(&["branch", "end"]).success();
-    assert_snapshot!(env.run(&["revert", "HEAD~3"]).masked(), @r"
-    Session e572dff8  Why does the build fail?  (native)
-    main is back at HEAD~3 (entry-id----)
+    assert_snapshot!(env.run(&["revert", "HEAD~3"]).masked(), @"
+    Session entry-id  Why does the build fail?  (native)
+    main is back at HEAD~3 (entry-id)
     The old end is kept as branch main.1, with 3 entries that came after
     The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
     hint: to undo: undertext undo
     ");
-    assert_snapshot!(env.run(&["revert", "end", "-m", "Go on."]).masked(), @r"
-    Session e572dff8  Why does the build fail?  (native)
-    main is back at end (entry-id----)
-    The note for the model is entry-id----
+    assert_snapshot!(env.run(&["revert", "end", "-m", "Go on."]).masked(), @"
+    Session entry-id  Why does the build fail?  (native)
+    main is back at end (entry-id)
+    The note for the model is entry-id
     The old end is kept as branch main.2
     The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-2
     ------- stderr -------
     hint: to undo: undertext undo
     ");
-    assert_snapshot!(env.run(&["revert", "@0"]).masked(), @r"
-    Session e572dff8  Why does the build fail?  (native)
+    assert_snapshot!(env.run(&["revert", "@0"]).masked(), @"
+    Session entry-id  Why does the build fail?  (native)
     main is back at checkpoint 0
     The old end is kept as branch main.3, with 5 entries that came after
     The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-3

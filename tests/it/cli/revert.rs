@@ -22,9 +22,9 @@ fn revert_keeps_what_was_left_and_says_where() {
     ");
     let kept = live(&env, &session);
     assert!(before.starts_with(&kept) && kept.len() < before.len());
-    assert_snapshot!(env.run(&["branch"]).masked(), @r"
-    *  main    entry-id----
-       main.1  entry-id----
+    assert_snapshot!(env.run(&["branch"]).masked(), @"
+    *  main    entry-id  just now  A symbol is missing.
+       main.1  entry-id  just now  Done.
     ");
     assert_snapshot!(env.run(&["revert", "1"]), @r"
     Session e572dff8  Why does the build fail?  (native)
@@ -39,7 +39,7 @@ fn a_message_reaches_the_model_as_a_note_from_later() {
     let env = TestEnv::new();
     let session = conversation(&env);
     let reverted = env.run(&["revert", "1", "-m", "Look at the linker.", "--json"]).success();
-    assert_snapshot!(reverted.masked(), @r#"{"type":"revert","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":1,"entry":"entry-id----","branch":"main","left":"main.1","dropped":2,"note":"entry-id----","rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","written":null,"operation":6}"#);
+    assert_snapshot!(reverted.masked(), @r#"{"type":"revert","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":1,"entry":"entry-id","branch":"main","left":"main.1","dropped":2,"note":"entry-id","rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","written":null,"operation":6}"#);
     let live = String::from_utf8(live(&env, &session)).unwrap();
     let note = json(live.lines().last().unwrap());
     assert_eq!((&note["type"], &note["subtype"]), (&"user".into(), &"note".into()));

@@ -60,9 +60,9 @@ fn undo_of_an_older_operation_keeps_what_came_since() {
     hint: to redo: undertext redo
     ");
     assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 3);
-    assert_snapshot!(env.run(&["branch"]).masked(), @r"
-    *  main    entry-id----
-       main.1  entry-id----
+    assert_snapshot!(env.run(&["branch"]).masked(), @"
+    *  main    entry-id  just now  A symbol is missing.
+       main.1  entry-id  just now  Done.
     ");
 }
 
@@ -83,8 +83,8 @@ fn undo_takes_in_first_what_another_program_appended() {
     hint: to redo: undertext redo
     ");
     assert_snapshot!(env.run(&["operations", "-n", "2", "--json"]).masked(), @r#"
-    {"type":"operation","operation":7,"at":"2001-02-03T04:05:11.001Z","command":"undo","detail":{"undoes":5,"command":"append","left":["main.1"]},"entries":0,"undoes":5,"undone":false,"hash":"entry-id----"}
-    {"type":"operation","operation":6,"at":"2001-02-03T04:05:11.000Z","command":"catch-up","detail":{"entries":1},"entries":1,"undoes":null,"undone":false,"hash":"entry-id----"}
+    {"type":"operation","operation":7,"at":"2001-02-03T04:05:11.001Z","command":"undo","detail":{"undoes":5,"command":"append","left":["main.1"]},"entries":0,"undoes":5,"undone":false,"hash":"entry-id"}
+    {"type":"operation","operation":6,"at":"2001-02-03T04:05:11.000Z","command":"catch-up","detail":{"entries":1},"entries":1,"undoes":null,"undone":false,"hash":"entry-id"}
     "#);
 }
 

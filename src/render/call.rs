@@ -1,0 +1,552 @@
+//! Calls of tools, as a person writes them: `$ make test`, an edit as a difference, a file by its name.
+//!
+//! A call is told by the shape of its arguments, because agents give the same tool many names: a pair of an old and a new
+//! text is an edit, a text next to a path is a file that is written, a `command` is what a shell runs. A tool of another
+//! shape shows its name and short arguments.
+//!
+//! ```text
+//! {"command":["bash","-lc","make"]}                   $ make
+//! {"file_path":"a.rs","old_string":..,"new_string":..} Edit a.rs        and the difference
+//! {"path":"a.txt","content":..}                       write a.txt, 12 lines
+//! {"pattern":"fn main","path":"src"}                  Grep fn main in src
+//! ```
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::hunks;
+use super::style::Label;
+
+/// The arguments that name a file or a folder.
+const PATHS: [&str; 12] = [
+    "file_path",
+    "filePath",
+    "path",
+    "notebook_path",
+    "absolute_path",
+    "target_file",
+    "filename",
+    "file",
+    "dir_path",
+    "directory",
+    "folder",
+    "cwd",
+];
+/// The arguments that hold the whole text of a file.
+const CONTENTS: [&str; 6] =
+    ["content", "contents", "file_text", "new_source", "fileText", "code_edit"];
+/// The arguments of an edit: what stood there, and what stands there now.
+const PAIRS: [(&str, &str); 6] = [
+    ("old_string", "new_string"),
+    ("oldString", "newString"),
+    ("old_str", "new_str"),
+    ("oldText", "newText"),
+    ("old_text", "new_text"),
+    ("old", "new"),
+];
+/// The arguments that hold several edits.
+const EDITS: [&str; 3] = ["edits", "edit", "changes"];
+/// The arguments that a shell runs.
+const COMMANDS: [&str; 2] = ["command", "cmd"];
+/// The arguments that a search looks for.
+const PATTERNS: [&str; 4] = ["pattern", "regex", "query", "q"];
+/// The arguments that tell the rest in a person's words, the shortest first.
+const WORDS: [&str; 13] = [
+    "url",
+    "urls",
+    "description",
+    "title",
+    "subject",
+    "skill",
+    "name",
+    "question",
+    "questions",
+    "message",
+    "prompt",
+    "plan",
+    "thought",
+];
+/// The arguments that say from which line on, and up to which or how many.
+const FROM: [&str; 4] = ["offset", "line_offset", "start_line", "startLine"];
+const MANY: [&str; 3] = ["limit", "n_lines", "line_count"];
+const TO: [&str; 2] = ["end_line", "endLine"];
+/// The words by which a step of a plan is said.
+const STEPS: [&str; 5] = ["content", "step", "title", "text", "subject"];
+/// How much of an argument is shown next to others, in characters.
+const SHORT: usize = 40;
+/// How many lines around a change are shown.
+const AROUND: usize = 1;
+/// The first line of a patch.
+const PATCH: &str = "*** Begin Patch";
+
+/// A call as it is said.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// What is done; of a command all of it, so that there may be several lines.
+    pub(crate) title: String,
+    /// What is beneath it, line by line: a difference, the steps of a plan.
+    pub(crate) body: Vec<(Label, String)>,
+    /// How much the answer tells.
+    pub(crate) answer: Worth,
+}
+
+/// How much of a tool's answer a reader wants to see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Worth {
+    /// Its end, where a command tells how it went, and its beginning.
+    Ends,
+    /// Its beginning.
+    #[default]
+    Beginning,
+    /// That it went well: the call has said the rest.
+    Success,
+}
+
+/// Says a call; paths in the `folder` of the session are shown from there. `whole` shows every argument.
+pub(crate) fn say(name: &str, input: &str, folder: Option<&str>, whole: bool) -> Said {
+    let caller = Caller { name, folder, whole };
+    match serde_json::from_str(input) {
+        Ok(Value::Object(given)) => caller.object(&given),
+        Ok(Value::String(text)) => match serde_json::from_str(&text) {
+            Ok(Value::Object(given)) => caller.object(&given),
+            _ => caller.text(&text),
+        },
+        Ok(Value::Null) => Said::titled(name.to_owned()),
+        Ok(other) => Said::titled(format!("{name} {other}")),
+        Err(_) => caller.text(input),
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Caller<'a> {
+    name: &'a str,
+    folder: Option<&'a str>,
+    whole: bool,
+}
+
+impl Said {
+    fn titled(title: String) -> Self {
+        Self { title, ..Self::default() }
+    }
+
+    fn command(command: &str) -> Self {
+        Self { answer: Worth::Ends, ..Self::titled(format!("$ {}", command.trim())) }
+    }
+
+    fn change(title: String, body: Vec<(Label, String)>) -> Self {
+        Self { title, body, answer: Worth::Success }
+    }
+}
+
+impl Caller<'_> {
+    fn object(self, given: &Map<String, Value>) -> Said {
+        let path = first(given, &PATHS);
+        if let Some((_, path)) = &path {
+            let edits = edits(given);
+            if !edits.is_empty() {
+                let title = format!("{} {}", self.name, self.homely(path));
+                return Said::change(title, differences(&edits));
+            }
+            if let Some(text) = CONTENTS.iter().find_map(|key| given.get(*key)?.as_str()) {
+                return self.file(path, text);
+            }
+            if let Some(diff) = ["diff", "patch"].iter().find_map(|key| given.get(*key)?.as_str()) {
+                let title = format!("{} {}", self.name, self.homely(path));
+                return Said::change(title, marked(diff));
+            }
+        }
+        if let Some(patch) = given.values().flat_map(strings).find(|text| text.contains(PATCH)) {
+            return self.patch(patch);
+        }
+        if let Some(steps) = given.values().find_map(steps) {
+            return Said::change(self.name.to_owned(), steps);
+        }
+        let command = COMMANDS.iter().find_map(|key| command(given.get(*key)?));
+        if let Some(command) =
+            command.filter(|_| path.as_ref().is_none_or(|(key, _)| is_where(key)))
+        {
+            let ends = if is_true(given.get("run_in_background")) { " &" } else { "" };
+            return Said::command(&format!("{}{ends}", command.trim()));
+        }
+        self.other(given, path.as_ref())
+    }
+
+    /// Says a call whose arguments are a text.
+    fn text(self, text: &str) -> Said {
+        if text.contains(PATCH) {
+            return self.patch(text);
+        }
+        let steps = scripted(text);
+        if !steps.is_empty() {
+            return Said { answer: Worth::Ends, ..Said::titled(steps.join("\n")) };
+        }
+        let title = format!("{} {}", self.name, text.trim());
+        Said::titled(title.trim_end().to_owned())
+    }
+
+    fn file(self, path: &str, text: &str) -> Said {
+        let lines = text.lines().count();
+        let plural = if lines == 1 { "" } else { "s" };
+        let title = format!("{} {}, {lines} line{plural}", self.name, self.homely(path));
+        let whole = text.lines().filter(|_| self.whole);
+        let body = whole.map(|line| (Label::Added, format!("+{line}"))).collect();
+        Said::change(title, body)
+    }
+
+    /// Says a patch by its files, with the lines that it changes.
+    fn patch(self, text: &str) -> Said {
+        let patch = text.find(PATCH).and_then(|at| text.get(at..)).unwrap_or(text);
+        let patch = patch.lines().skip(1).take_while(|line| !line.starts_with("*** End Patch"));
+        let mut files: Vec<String> = Vec::new();
+        let mut body: Vec<(Label, String)> = Vec::new();
+        let mut added = None;
+        for line in patch {
+            if let Some((what, file)) = line.strip_prefix("*** ").and_then(|at| at.split_once(": "))
+            {
+                let verb = what.split(' ').next().unwrap_or_default().to_lowercase();
+                files.push(format!("{verb} {}", self.homely(file.trim())));
+                body.push((Label::Hint, files.last().cloned().unwrap_or_default()));
+                added = (verb == "add" && !self.whole).then_some(0_usize);
+            } else if let (Some(lines), Some(file)) = (&mut added, files.last_mut()) {
+                // A file that is new is said by its length.
+                *lines += 1;
+                let name = file.split(", ").next().unwrap_or_default();
+                *file = format!("{name}, {lines} line{}", if *lines == 1 { "" } else { "s" });
+                body.pop();
+                body.push((Label::Hint, file.clone()));
+            } else if !line.starts_with("***") && line != "@@" {
+                body.push((hunks::mark(line), line.to_owned()));
+            }
+        }
+        // The title names a single file already.
+        if files.len() == 1 {
+            body.remove(0);
+        }
+        let name = if self.name.contains("patch") { self.name } else { "apply_patch" };
+        let title = format!("{name} {}", files.join(", "));
+        Said::change(title.trim_end().to_owned(), body)
+    }
+
+    /// Says any other call: its name, its subject, and its short arguments.
+    fn other(self, given: &Map<String, Value>, path: Option<&(&str, String)>) -> Said {
+        let pattern = first(given, &PATTERNS);
+        let words = || first(given, &WORDS);
+        let (used, subject) = match (&pattern, path) {
+            (Some((key, pattern)), None) => (vec![*key], pattern.clone()),
+            (Some((key, pattern)), Some((at, path))) => {
+                (vec![*key, *at], format!("{pattern} in {}", self.homely(path)))
+            }
+            (None, Some((at, path))) => {
+                (vec![*at], format!("{}{}", self.homely(path), range(given).unwrap_or_default()))
+            }
+            (None, None) => match words() {
+                Some((key, words)) => (vec![key], words),
+                None => (Vec::new(), String::new()),
+            },
+        };
+        let is_range = |key: &str| {
+            path.is_some()
+                && ([&FROM[..], &MANY, &TO].concat().contains(&key) || key == "view_range")
+        };
+        let rest = given.iter().filter(|(key, _)| !used.contains(&key.as_str()));
+        let rest = rest.filter(|(key, value)| !is_range(key) && !value.is_null());
+        if self.whole {
+            let lines = |(key, value): (&String, &Value)| match value {
+                Value::String(text) if text.contains('\n') => format!("{key}:\n{text}"),
+                Value::String(text) => format!("{key}: {text}"),
+                other => format!("{key}: {other}"),
+            };
+            let body: Vec<String> = rest.map(lines).collect();
+            let body = body.iter().flat_map(|text| text.lines());
+            let body = body.map(|line| (Label::Plain, line.to_owned())).collect();
+            let title = format!("{} {subject}", self.name).trim_end().to_owned();
+            return Said { title, body, answer: Worth::Beginning };
+        }
+        let mut title = format!("{} {}", self.name, line(&subject)).trim_end().to_owned();
+        for (key, value) in rest {
+            write!(title, "  {key}={}", short(value)).expect("a string takes all that is written");
+        }
+        Said::titled(title)
+    }
+
+    /// Returns a path as it is seen from the session's folder.
+    fn homely(self, path: &str) -> &str {
+        let below = self.folder.and_then(|folder| path.strip_prefix(folder)?.strip_prefix('/'));
+        below.filter(|below| !below.is_empty()).unwrap_or(path)
+    }
+}
+
+/// Returns whether an argument says where a command runs, and not on which file it works.
+fn is_where(key: &str) -> bool {
+    matches!(key, "dir_path" | "directory" | "folder" | "cwd")
+}
+
+fn is_true(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// Returns the first of these arguments that says something, with its name.
+fn first(given: &Map<String, Value>, keys: &[&'static str]) -> Option<(&'static str, String)> {
+    keys.iter().find_map(|key| {
+        let text = given.get(*key).and_then(telling)?;
+        (!text.trim().is_empty()).then_some((*key, text))
+    })
+}
+
+/// Returns the words of an argument: a text, or the first one in a list or an object.
+fn telling(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(items) => items.first().and_then(telling),
+        Value::Object(fields) => first(fields, &WORDS).map(|(_, text)| text),
+        _ => None,
+    }
+}
+
+/// Returns the texts of an argument, those of a list one by one.
+fn strings(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns a command line; of one that is given to a shell, what the shell runs.
+fn command(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(_) => match strings(value).as_slice() {
+            [] => None,
+            [_, flag, line] if flag.starts_with('-') && flag.ends_with('c') => {
+                Some((*line).to_owned())
+            }
+            words => Some(words.join(" ")),
+        },
+        _ => None,
+    }
+}
+
+/// Returns the pairs of an old and a new text.
+fn edits(given: &Map<String, Value>) -> Vec<(&str, &str)> {
+    let several = EDITS.iter().find_map(|key| given.get(*key)).map(|edits| match edits {
+        Value::Array(edits) => edits.iter().filter_map(Value::as_object).collect(),
+        other => other.as_object().into_iter().collect(),
+    });
+    several.unwrap_or_else(|| vec![given]).into_iter().filter_map(pair).collect()
+}
+
+/// Returns the old and the new text of an edit.
+fn pair(edit: &Map<String, Value>) -> Option<(&str, &str)> {
+    PAIRS.iter().find_map(|(old, new)| {
+        let text = |key: &str| edit.get(key).and_then(Value::as_str);
+        Some((text(old)?, text(new).unwrap_or_default()))
+    })
+}
+
+/// Returns the lines that edits change.
+fn differences(edits: &[(&str, &str)]) -> Vec<(Label, String)> {
+    let mut body = Vec::new();
+    for (old, new) in edits {
+        if !body.is_empty() {
+            body.push((Label::Dim, "⋮".to_owned()));
+        }
+        body.extend(marked(&hunks::unified(old, new, AROUND)));
+    }
+    body
+}
+
+/// Returns the lines of a difference, each with its label; where it leaves lines out stands a mark.
+fn marked(diff: &str) -> Vec<(Label, String)> {
+    let mut body = Vec::new();
+    for line in diff.lines() {
+        if line.starts_with("@@") {
+            if !body.is_empty() {
+                body.push((Label::Dim, "⋮".to_owned()));
+            }
+        } else {
+            body.push((hunks::mark(line), line.to_owned()));
+        }
+    }
+    body
+}
+
+/// Returns the steps of a plan, if a list is one, each with how far it has come.
+fn steps(value: &Value) -> Option<Vec<(Label, String)>> {
+    let steps = value.as_array().filter(|steps| !steps.is_empty())?;
+    let step = |step: &Value| {
+        let text = STEPS.iter().find_map(|key| step.get(key)?.as_str())?;
+        let (label, mark) = match step.get("status")?.as_str()? {
+            "completed" | "done" | "cancelled" => (Label::Dim, "[x]"),
+            "in_progress" | "in-progress" | "active" => (Label::Plain, "[>]"),
+            _ => (Label::Plain, "[ ]"),
+        };
+        Some((label, format!("{mark} {}", line(text))))
+    };
+    steps.iter().map(step).collect()
+}
+
+/// Returns the commands that a script has Codex run, and the other tools that it uses.
+fn scripted(script: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    for part in script.split("tools.").skip(1) {
+        let Some((tool, rest)) = part.split_once('(') else { continue };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if tool.is_empty() || !tool.chars().all(is_name) {
+            continue;
+        }
+        let argument = COMMANDS.iter().find_map(|key| {
+            let at = [format!("\"{key}\":"), format!("{key}:")];
+            let (_, value) = at.iter().find_map(|at| rest.split_once(at.as_str()))?;
+            let mut values = serde_json::Deserializer::from_str(value.trim_start()).into_iter();
+            values.next()?.ok()
+        });
+        commands.push(if let Some(Value::String(command)) = argument {
+            format!("$ {}", command.trim())
+        } else {
+            let rest = rest.rsplit_once(')').map_or(rest, |(rest, _)| rest);
+            format!("{tool} {}", clip(&line(rest)))
+        });
+    }
+    commands
+}
+
+/// Returns the lines that a reader of a file wants, such as `:20-59`.
+fn range(given: &Map<String, Value>) -> Option<String> {
+    let number = |keys: &[&str]| keys.iter().find_map(|key| given.get(*key)?.as_u64());
+    if let Some([from, to]) = given.get("view_range").and_then(Value::as_array).map(Vec::as_slice) {
+        return Some(format!(":{from}-{to}"));
+    }
+    let to = |from: u64| {
+        let many = number(&MANY).map(|many| from.max(1).saturating_add(many).saturating_sub(1));
+        number(&TO).or(many)
+    };
+    match number(&FROM) {
+        Some(from) => Some(to(from).map_or(format!(":{from}-"), |to| format!(":{from}-{to}"))),
+        None => to(1).map(|to| format!(":1-{to}")),
+    }
+}
+
+/// Returns an argument on one line, cut if it is long.
+fn short(value: &Value) -> String {
+    match value {
+        Value::String(text) if !text.is_empty() && !text.contains(' ') => clip(&line(text)),
+        other => clip(&line(&other.to_string())),
+    }
+}
+
+fn clip(text: &str) -> String {
+    match text.char_indices().nth(SHORT) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or(text)),
+        None => text.to_owned(),
+    }
+}
+
+/// Returns the words of a text on one line.
+fn line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a call as it is said, its body indented by its labels' marks.
+    fn said(name: &str, input: &str) -> String {
+        let said = say(name, input, Some("/w"), false);
+        let body = said.body.iter().map(|(_, line)| format!("\n  {line}"));
+        said.title + &body.collect::<String>()
+    }
+
+    #[test]
+    fn a_command_is_what_a_shell_runs() {
+        let check =
+            |name: &str, input: &str, expected: &str| assert_eq!(said(name, input), expected);
+        check("Bash", r#"{"command":"make test","description":"Run"}"#, "$ make test");
+        check("Bash", r#"{"command":"make","run_in_background":true}"#, "$ make &");
+        check("shell", r#"{"command":["bash","-lc","make && ls"]}"#, "$ make && ls");
+        check("shell", r#"{"command":["rg","-n","x y"],"workdir":"/w"}"#, "$ rg -n x y");
+        check("shell", r#""{\"command\":[\"ls\"]}""#, "$ ls");
+        check("exec_command", r#"{"cmd":"seq 9","yield_time_ms":1000}"#, "$ seq 9");
+        check("run_shell_command", r#"{"command":"ls","directory":"src"}"#, "$ ls");
+        let script =
+            r#"const r = await tools.exec_command({cmd:"rg -n \"a\"", workdir:"/w"}); text(r)"#;
+        check("exec", script, r#"$ rg -n "a""#);
+        check("exec", "await tools.wait({cell_id:7})", "wait {cell_id:7}");
+    }
+
+    #[test]
+    fn an_edit_is_a_difference_whatever_its_tool_is_called() {
+        let expected = |name: &str| format!("{name} a.rs\n   one\n  -two\n  +2\n   three");
+        let pairs =
+            |old: &str, new: &str| format!(r#""{old}":"one\ntwo\nthree","{new}":"one\n2\nthree""#);
+        for (name, path, old, new) in [
+            ("Edit", "file_path", "old_string", "new_string"),
+            ("edit", "path", "oldText", "newText"),
+            ("edit", "filePath", "oldString", "newString"),
+            ("str_replace", "path", "old_str", "new_str"),
+        ] {
+            let input = format!(r#"{{"{path}":"/w/a.rs",{}}}"#, pairs(old, new));
+            assert_eq!(said(name, &input), expected(name));
+        }
+        let edit = format!(r#"{{"path":"a.rs","edit":{{{}}}}}"#, pairs("old", "new"));
+        assert_eq!(said("StrReplaceFile", &edit), expected("StrReplaceFile"));
+        let two = r#"{"file_path":"a.rs","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":""}]}"#;
+        assert_eq!(said("MultiEdit", two), "MultiEdit a.rs\n  -a\n  +b\n  ⋮\n  -c");
+    }
+
+    #[test]
+    fn a_patch_names_its_files_and_a_new_file_its_lines() {
+        let patch = "*** Begin Patch\n*** Update File: /w/a.rs\n@@ fn x\n-old\n+new\n*** End Patch";
+        assert_eq!(
+            said("apply_patch", patch),
+            "apply_patch update a.rs\n  @@ fn x\n  -old\n  +new"
+        );
+        let call = serde_json::json!({ "command": ["apply_patch", patch] }).to_string();
+        assert_eq!(said("shell", &call), "apply_patch update a.rs\n  @@ fn x\n  -old\n  +new");
+        let two = "*** Begin Patch\n*** Add File: b\n+1\n+2\n*** Delete File: c\n*** End Patch";
+        let expected = "apply_patch add b, 2 lines, delete c\n  add b, 2 lines\n  delete c";
+        assert_eq!(said("apply_patch", two), expected);
+    }
+
+    #[test]
+    fn other_calls_say_their_subject_and_short_arguments() {
+        let check =
+            |name: &str, input: &str, expected: &str| assert_eq!(said(name, input), expected);
+        check("Write", r#"{"file_path":"/w/a.md","content":"1\n2\n"}"#, "Write a.md, 2 lines");
+        check("create", r#"{"path":"a","file_text":"1"}"#, "create a, 1 line");
+        check("Read", r#"{"file_path":"/w/a.rs","offset":20,"limit":40}"#, "Read a.rs:20-59");
+        check("read", r#"{"path":"/else/a.rs"}"#, "read /else/a.rs");
+        check("view", r#"{"path":"a","view_range":[1,9]}"#, "view a:1-9");
+        check(
+            "Grep",
+            r#"{"pattern":"fn x","path":"/w/src","-n":true}"#,
+            "Grep fn x in src  -n=true",
+        );
+        check("Glob", r#"{"pattern":"**/*.rs"}"#, "Glob **/*.rs");
+        check(
+            "WebFetch",
+            r#"{"prompt":"what","url":"http://a"}"#,
+            "WebFetch http://a  prompt=what",
+        );
+        check(
+            "Task",
+            r#"{"prompt":"long words","description":"Look"}"#,
+            "Task Look  prompt=\"long words\"",
+        );
+        check(
+            "str_replace_editor",
+            r#"{"command":"view","path":"a"}"#,
+            "str_replace_editor a  command=view",
+        );
+        let todos = r#"{"todos":[{"content":"one","status":"completed"},{"content":"two","status":"pending"}]}"#;
+        check("TodoWrite", todos, "TodoWrite\n  [x] one\n  [ ] two");
+        let questions = r#"{"questions":[{"question":"Which?","options":[]}]}"#;
+        check("AskUserQuestion", questions, "AskUserQuestion Which?");
+        check("mcp__x__y", r#"{"n":3,"deep":{"a":1}}"#, r#"mcp__x__y  n=3  deep={"a":1}"#);
+        check("ping", "{}", "ping");
+        check("ping", "null", "ping");
+        check("ping", "not json", "ping not json");
+    }
+}

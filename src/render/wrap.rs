@@ -1,0 +1,137 @@
+//! Wrapping: a line of safe text as rows that fit, broken at words.
+//!
+//! Later rows stand beneath the words of the first one: behind its indentation and the mark of a list. A tab goes on to
+//! the next stop, so that the width of a row is known.
+//!
+//! Invariant: no row is wider than its room, and the rows hold every character of the line but white space at breaks.
+
+use unicode_width::UnicodeWidthChar as _;
+
+use super::safe;
+
+/// The columns between two stops of a tab.
+const TAB: usize = 4;
+/// However deep a line is indented, its rows have this much room.
+const LEAST: usize = 16;
+
+/// Returns a line as rows of at most `room` columns; without a room it is one row as it is.
+pub(crate) fn wrap(line: &str, room: Option<usize>) -> Vec<String> {
+    let Some(room) = room else { return vec![line.to_owned()] };
+    let line = expand(line.trim_end());
+    if safe::width(&line) <= room {
+        return vec![line];
+    }
+    let hang = " ".repeat(hang(&line).min(room.saturating_sub(LEAST)));
+    let mut rows = Vec::new();
+    let mut rest = line.as_str();
+    while !rest.is_empty() {
+        let lead = if rows.is_empty() { "" } else { hang.as_str() };
+        let end = cut(rest, room.saturating_sub(lead.len()).max(1));
+        let (row, after) = rest.split_at(end);
+        rows.push(format!("{lead}{}", row.trim_end()));
+        rest = after.trim_start();
+    }
+    rows
+}
+
+/// Returns where a row ends: behind the last word that fits, or within a word that is wider than the row.
+fn cut(text: &str, room: usize) -> usize {
+    let mut columns = 0;
+    let mut fits = 0;
+    let mut before = None;
+    let indent = text.len() - text.trim_start().len();
+    for (at, c) in text.char_indices() {
+        let width = width(c);
+        // Scripts without spaces break between any two characters.
+        let parts = c == ' ' || before == Some(' ') || (width > 1 && before.is_some());
+        if parts && at > indent {
+            fits = at;
+        }
+        columns += width;
+        if columns > room && c != ' ' {
+            let within = if at > 0 { at } else { c.len_utf8() };
+            return if fits > 0 { fits } else { within };
+        }
+        before = Some(if width > 1 { ' ' } else { c });
+    }
+    text.len()
+}
+
+/// Returns how many columns a character takes; a selector widens the one before it to an emoji.
+fn width(c: char) -> usize {
+    if c == '\u{fe0f}' { 1 } else { c.width().unwrap_or(0) }
+}
+
+/// Returns how wide the indentation of a line is, with the mark of a list.
+fn hang(line: &str) -> usize {
+    let words = line.trim_start_matches(' ');
+    let indent = line.len() - words.len();
+    let digits = words.len() - words.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let marks = ["- ", "* ", "+ ", "> "];
+    let is_number = (1..4).contains(&digits) && words.get(digits..digits + 2) == Some(". ");
+    match marks.iter().any(|mark| words.starts_with(mark)) {
+        true => indent + 2,
+        false if is_number => indent + digits + 2,
+        false => indent,
+    }
+}
+
+/// Returns a line with spaces up to the next stop in the place of each tab.
+fn expand(line: &str) -> String {
+    let mut expanded = String::with_capacity(line.len());
+    let mut columns = 0;
+    for c in line.chars() {
+        if c == '\t' {
+            let to_stop = TAB - columns % TAB;
+            expanded.extend(std::iter::repeat_n(' ', to_stop));
+            columns += to_stop;
+        } else {
+            expanded.push(c);
+            columns += width(c);
+        }
+    }
+    expanded
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_line_breaks_at_words_and_hangs_beneath_them() {
+        let check = |line: &str, room, rows: &[&str]| assert_eq!(wrap(line, Some(room)), rows);
+        check("one two three", 13, &["one two three"]);
+        check("one two three", 12, &["one two", "three"]);
+        check("one two", 3, &["one", "two"]);
+        check("- a list whose words go on and on", 22, &["- a list whose words", "  go on and on"]);
+        check("  12. numbered words too and on", 24, &["  12. numbered words too", "      and on"]);
+        check("\tif a { b }", 40, &["    if a { b }"]);
+        check("x\ty", 40, &["x   y"]);
+        check("", 9, &[""]);
+        assert_eq!(wrap("as\tit  is ", None), ["as\tit  is "]);
+    }
+
+    #[test]
+    fn long_words_and_wide_characters_break_where_they_must() {
+        let check = |line: &str, room, rows: &[&str]| assert_eq!(wrap(line, Some(room)), rows);
+        check("abcdefghij", 4, &["abcd", "efgh", "ij"]);
+        check("see abcdefghij", 8, &["see", "abcdefgh", "ij"]);
+        check("日本語の文", 5, &["日本", "語の", "文"]);
+        check("a日本語", 4, &["a日", "本語"]);
+        check("日", 1, &["日"]);
+        check("é日", 1, &["é", "日"]);
+    }
+
+    proptest! {
+        #[test]
+        fn rows_fit_and_hold_every_word(line in "[ a-zé日\u{1f600}\u{301}\t.-]{0,80}", room in 2_usize..40) {
+            let line = line.trim_end();
+            let rows = wrap(line, Some(room));
+            prop_assert!(rows.iter().all(|row| safe::width(row) <= room), "{rows:?}");
+            let dense = |text: &str| text.chars().filter(|c| !" \t".contains(*c)).collect::<String>();
+            prop_assert_eq!(dense(&rows.concat()), dense(line));
+        }
+    }
+}
