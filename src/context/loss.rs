@@ -5,7 +5,10 @@
 //! again. A loss is told and no more, but for a summary that leaves out nearly all of what the work goes on with: that one is
 //! poor, and is asked for again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -114,15 +117,13 @@ impl Check {
         };
         for (path, times) in counted(named.paths) {
             let is_kept = known.has_path(&path);
-            add(Kind::Paths, times, path, is_kept);
+            add(Kind::Paths, times, path.into_owned(), is_kept);
         }
         for (number, times) in counted(named.numbers) {
-            let is_kept = known.has(&number);
-            add(Kind::Numbers, times, number, is_kept);
+            add(Kind::Numbers, times, number.to_owned(), known.has(number));
         }
         for (name, times) in counted(named.identifiers) {
-            let is_kept = known.has(&name);
-            add(Kind::Identifiers, times, name, is_kept);
+            add(Kind::Identifiers, times, name.to_owned(), known.has(name));
         }
         for (command, times) in commands(pieces) {
             let is_kept = known.has_command(&command);
@@ -196,35 +197,38 @@ fn beginning(text: &str) -> &str {
 
 /// Things that were named, once for each time.
 #[derive(Default)]
-struct Named {
-    paths: Vec<String>,
-    numbers: Vec<String>,
-    identifiers: Vec<String>,
+struct Named<'a> {
+    paths: Vec<Cow<'a, str>>,
+    numbers: Vec<&'a str>,
+    identifiers: Vec<&'a str>,
 }
 
-impl Named {
-    fn add(&mut self, token: &str) {
+impl<'a> Named<'a> {
+    fn add(&mut self, token: &'a str) {
         match kind_of(token) {
-            Some(Kind::Paths) => self.add_path(token),
-            Some(Kind::Numbers) => self.numbers.push(token.to_owned()),
-            Some(Kind::Identifiers) => self.identifiers.push(token.to_owned()),
+            Some(Kind::Paths) => self.paths.extend(path(token).map(Cow::Borrowed)),
+            Some(Kind::Numbers) => self.numbers.push(token),
+            Some(Kind::Identifiers) => self.identifiers.push(token),
             _ => {}
         }
     }
 
-    fn add_path(&mut self, path: &str) {
-        // The number of a line behind a path is no part of it.
-        let path = path.split(':').next().unwrap_or(path).trim_start_matches("./");
-        if path.len() > 2 && !path.contains(['\n', '*']) {
-            self.paths.push(path.trim_end_matches('/').to_owned());
-        }
+    fn add_path(&mut self, named: &str) {
+        self.paths.extend(path(named).map(|path| Cow::Owned(path.to_owned())));
     }
 }
 
+/// Returns a path as it is compared, if it is one.
+fn path(named: &str) -> Option<&str> {
+    // The number of a line behind a path is no part of it.
+    let path = named.split(':').next().unwrap_or(named).trim_start_matches("./");
+    (path.len() > 2 && !path.contains(['\n', '*'])).then(|| path.trim_end_matches('/'))
+}
+
 /// Returns each thing and how often it was named, in the order of their names.
-fn counted(mut all: Vec<String>) -> Vec<(String, usize)> {
+fn counted<T: Ord>(mut all: Vec<T>) -> Vec<(T, usize)> {
     all.sort_unstable();
-    let mut counted: Vec<(String, usize)> = Vec::new();
+    let mut counted: Vec<(T, usize)> = Vec::new();
     for one in all {
         match counted.last_mut() {
             Some((last, times)) if *last == one => *times += 1,
@@ -234,52 +238,60 @@ fn counted(mut all: Vec<String>) -> Vec<(String, usize)> {
     counted
 }
 
-/// Whether a byte is part of a token: white space, quotes and brackets part them.
-const fn is_part(byte: u8) -> bool {
-    !matches!(
-        byte,
-        0..=b' '
-            | b'"'
-            | b'\''
-            | b'`'
-            | b'('
-            | b')'
-            | b'['
-            | b']'
-            | b'{'
-            | b'}'
-            | b'<'
-            | b'>'
-            | b','
-            | b';'
-            | b'|'
-            | b'='
-            | b'*'
-            | b'!'
-            | b'?'
-    )
+/// What a byte tells of the token that it is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// It is in none: white space, quotes and brackets part them.
+    Gap,
+    /// That it may be a path, a number or a name: no other token is.
+    Telling,
+    /// Nothing.
+    Plain,
 }
 
-/// Hands over the tokens of a text, without the marks around them.
+/// The class of each byte.
+const CLASSES: [Class; 256] = {
+    const GAPS: &[u8] = b"\"'`()[]{}<>,;|=*!?";
+    let mut classes = [Class::Plain; 256];
+    let mut byte: u8 = 0;
+    while byte < 128 {
+        classes[byte as usize] = match byte {
+            0..=b' ' => Class::Gap,
+            b'0'..=b'9' | b'A'..=b'Z' | b'/' | b'_' | b':' => Class::Telling,
+            _ => Class::Plain,
+        };
+        byte += 1;
+    }
+    let mut at = 0;
+    while at < GAPS.len() {
+        classes[GAPS[at] as usize] = Class::Gap;
+        at += 1;
+    }
+    classes
+};
+
+/// Hands over the tokens of a text that may be paths, numbers or names: most words are neither, and cost one look at each byte.
 fn tokens<'a>(text: &'a str, each: &mut dyn FnMut(&'a str)) {
+    let is = |class| move |byte: &u8| CLASSES[usize::from(*byte)] == class;
     let bytes = text.as_bytes();
     let mut at = 0;
-    while let Some(start) =
-        bytes.get(at..).and_then(|rest| rest.iter().position(|byte| is_part(*byte)))
+    while let Some(rest) = bytes.get(at..)
+        && let Some(telling) = rest.iter().position(is(Class::Telling))
     {
-        let start = at + start;
-        let rest = bytes.get(start..).unwrap_or_default();
-        let end = start + rest.iter().position(|byte| !is_part(*byte)).unwrap_or(rest.len());
-        if end - start > 2 {
-            // Both ends stand before or behind ASCII, so they are ends of characters.
-            let token = text.get(start..end).unwrap_or_default();
-            let marks = |c: char| matches!(c, ':' | '-' | '#' | '@' | '$' | '&');
-            let token = token.trim_start_matches(marks).trim_end_matches(|c| c == '.' || marks(c));
-            // A path may begin with a hidden folder.
-            each(if token.contains('/') { token } else { token.trim_start_matches('.') });
-        }
-        at = end;
+        let (before, behind) = rest.split_at(telling);
+        let start = before.iter().rposition(is(Class::Gap)).map_or(at, |gap| at + gap + 1);
+        let end = behind.iter().position(is(Class::Gap)).unwrap_or(behind.len());
+        at += telling + end;
+        // Both ends stand before or behind ASCII, so they are ends of characters.
+        each(trimmed(text.get(start..at).unwrap_or_default()));
     }
+}
+
+/// Returns a token without the marks around it; a path may begin with a hidden folder.
+fn trimmed(token: &str) -> &str {
+    let is_mark = |c: char| matches!(c, ':' | '-' | '#' | '@' | '$' | '&');
+    let token = token.trim_start_matches(is_mark).trim_end_matches(|c| c == '.' || is_mark(c));
+    if token.contains('/') { token } else { token.trim_start_matches('.') }
 }
 
 /// Returns what a token is, if it is something that a summary should keep.
@@ -287,7 +299,7 @@ fn kind_of(token: &str) -> Option<Kind> {
     let bytes = token.as_bytes();
     let count = |is: fn(&u8) -> bool| bytes.iter().filter(|byte| is(byte)).count();
     let (first, digits) = (*bytes.first()?, count(u8::is_ascii_digit));
-    if bytes.len() > 200 || !token.is_ascii() {
+    if !(3..=200).contains(&bytes.len()) || !token.is_ascii() {
         return None;
     }
     if bytes.contains(&b'/') {
@@ -387,14 +399,16 @@ struct Known<'a> {
 impl<'a> Known<'a> {
     fn of(summary: &'a str) -> Self {
         let mut known = BTreeSet::new();
-        tokens(summary, &mut |token| {
+        let is_gap =
+            |c: char| u8::try_from(c).is_ok_and(|byte| CLASSES[usize::from(byte)] == Class::Gap);
+        for token in summary.split(is_gap).map(trimmed) {
             // A path is known by each of its ends, a name by each of its parts.
             for (at, _) in token.match_indices('/') {
                 known.extend(token.get(at + 1..));
             }
             known.extend(token.split([':', '/']));
             known.insert(token);
-        });
+        }
         let lower = summary.to_lowercase();
         let list: Vec<&str> = lower
             .split(|c: char| c.is_whitespace() || "\"'`(),;:".contains(c))
