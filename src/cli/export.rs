@@ -1,4 +1,4 @@
-//! `export`: writes a session's file, byte for byte.
+//! `export`: writes a session's file, byte for byte, or its conversation as a document.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -11,17 +11,20 @@ use undertext::ops::{self, Archive, Session};
 use undertext::report::{Exported, Line};
 
 use super::Context;
+use super::common::first_line;
 use super::error::{CommandError, Exit, Kind};
 use super::words::About;
+use crate::render::markdown::{self, Front};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::{safe, units};
 
-/// Write a session's file, byte for byte
+/// Write a session's file, byte for byte, or its conversation as a document
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext export -o session.jsonl
+  undertext export --as markdown -o session.md
   undertext export --list
   undertext export --generation 2 | less
   undertext export --file context_1.jsonl
@@ -47,6 +50,10 @@ pub(crate) struct Args {
     #[arg(long, requires = "out")]
     force: bool,
 
+    /// Write the conversation of the current branch as a document to read, in place of the file
+    #[arg(long = "as", value_name = "FORM", conflicts_with_all = ["generation", "file", "container", "leave_damaged", "list"])]
+    form: Option<Form>,
+
     /// Write this state of the file; left out, the one in which the current branch stands
     #[arg(long, value_name = "N", value_parser = super::common::number::<GenerationNumber>, allow_negative_numbers = true)]
     generation: Option<GenerationNumber>,
@@ -68,11 +75,21 @@ pub(crate) struct Args {
     list: bool,
 }
 
+/// The form of a document.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Form {
+    /// Markdown, in which calls and results stand in fences
+    Markdown,
+}
+
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(args.about.wanted()?)?;
     if args.list {
         list(context, &archive, &session)?;
         return Ok(Exit::Yes);
+    }
+    if let Some(Form::Markdown) = args.form {
+        return document(context, args, (&archive, &session));
     }
     let generation = match &args.file {
         Some(name) => Some(ops::generation_of(&archive, &session, name)?),
@@ -115,6 +132,37 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.answer(&exported)?;
     context.output.note(&format!("Wrote {} to {}", units::size(bytes), safe::path(out)));
     context.tell_damaged(&damaged)
+}
+
+/// Writes the conversation of the current branch as Markdown.
+fn document(
+    context: &mut Context,
+    args: &Args,
+    (archive, session): (&Archive, &Session),
+) -> Result<Exit, CommandError> {
+    let log = ops::log(archive.store(), session, None, usize::MAX)?;
+    let card = archive.store().card(session.key)?;
+    let title = card.title.as_deref().map(first_line).filter(|title| !title.is_empty());
+    let front = Front {
+        title: title.unwrap_or("Session"),
+        session: &session.name.id,
+        agent: session.format.name(),
+        folder: card.folder.as_deref(),
+        zone: context.env.zone,
+    };
+    let mut text = Vec::new();
+    markdown::write(&mut text, front, &log.lines)?;
+    let Some(out) = &args.out else {
+        context.output.page()?;
+        context.output.write_all(&text)?;
+        return context.tell_damaged(&log.damaged);
+    };
+    let path = context.env.current_dir.join(out);
+    write_file(&path, args.force, &mut |file| Ok(file.write_all(&text)?))?;
+    let bytes = text.len() as u64;
+    context.answer(&Exported { session: &session.name.id, path: out, bytes })?;
+    context.output.note(&format!("Wrote {} to {}", units::size(bytes), safe::path(out)));
+    context.tell_damaged(&log.damaged)
 }
 
 /// Names the damaged entries for which a file was not written.

@@ -16,6 +16,7 @@ use super::words::{About, Noun};
 use crate::render::conversation::{self, Manner};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
+use crate::render::wrap::wrap;
 use crate::render::{diff, safe};
 
 /// Show one entry, whole or some of its lines, or what of it is hidden
@@ -180,7 +181,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     // A record that cannot be read is shown with each byte that is no text.
     let safe = if args.lines.is_none() { safe::bytes(&bytes) } else { safe::text(part) };
-    writeln!(context.output, "{}", safe.strip_suffix('\n').unwrap_or(&safe))?;
+    write_text(context, &safe)?;
     Ok(Exit::Yes)
 }
 
@@ -226,9 +227,19 @@ fn show_hidden(context: &mut Context, args: &Args, hidden: &Hidden) -> Result<Ex
         return Ok(Exit::Yes);
     }
     context.output.page()?;
-    let safe = safe::text(asked);
-    writeln!(context.output, "{}", safe.strip_suffix('\n').unwrap_or(&safe))?;
+    write_text(context, &safe::text(asked))?;
     Ok(Exit::Yes)
+}
+
+/// Writes a safe text, wrapped to the terminal.
+fn write_text(context: &mut Context, text: &str) -> Result<(), CommandError> {
+    let columns = context.output.width();
+    for row in
+        text.strip_suffix('\n').unwrap_or(text).split('\n').flat_map(|line| wrap(line, columns))
+    {
+        writeln!(context.output, "{row}")?;
+    }
+    Ok(())
 }
 
 /// Writes the lines of a text that match, each behind its number.

@@ -13,6 +13,7 @@ pub(crate) mod graph;
 pub(crate) mod harness;
 pub(crate) mod hunks;
 pub(crate) mod json;
+pub(crate) mod markdown;
 pub(crate) mod safe;
 pub(crate) mod style;
 pub(crate) mod table;

@@ -158,7 +158,7 @@ impl Walk for Native {
             } else if graph.record(first)?.parent == Parent::Missing
                 && graph.parent(first)?.is_none()
             {
-                repairs.push(Repair { entry: first, what: "its parent is missing" });
+                repairs.push(Repair { entry: first, what: "its parent is not in the file" });
             }
         }
         let mut entries = chain.nodes;

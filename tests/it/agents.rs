@@ -157,7 +157,7 @@ mod pi {
             )
         };
         let missing = with(&[answer("x", Some("nowhere"))]);
-        assert_eq!(repairs(&missing), (vec![6], vec![(6, "its parent is missing")]));
+        assert_eq!(repairs(&missing), (vec![6], vec![(6, "its parent is not in the file")]));
         let itself = with(&[answer("x", Some("x"))]);
         assert_eq!(repairs(&itself), (vec![6], vec![(6, "it is its own parent")]));
         let twice = with(&[answer("b", Some("d"))]);

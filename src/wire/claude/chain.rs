@@ -145,7 +145,7 @@ impl<'g> Paths<'g> {
         entries.drain(..entries.len().saturating_sub(limit));
         if !apart.is_empty() {
             let shown: BTreeSet<EntryNumber> = entries.iter().copied().collect();
-            let what = "its message goes on without it";
+            let what = "side record, not on the resumed path";
             let apart = apart.into_iter().filter(|entry| shown.contains(entry));
             repairs.extend(apart.map(|entry| Repair { entry, what }));
         }
@@ -279,7 +279,8 @@ impl<'g> Walk<'g> {
             let Some(entry) = self.graph.at(place)? else { continue };
             let hint = Hint::of(&self.graph.record(entry)?);
             if hint.has(Hint::CHAIN) && !hint.has(Hint::SIDE) && !self.seen.contains(&entry) {
-                self.repairs.push(Repair { entry: boundary, what: "what it follows is missing" });
+                self.repairs
+                    .push(Repair { entry: boundary, what: "its parent is not in the file" });
                 return Ok(Some(entry));
             }
         }
@@ -288,7 +289,7 @@ impl<'g> Walk<'g> {
 
     /// Returns the entry that was written last before one whose parent is missing.
     fn mend(&mut self, record: &Record) -> Result<Option<EntryNumber>, Failure> {
-        self.repairs.push(Repair { entry: record.n, what: "its parent is missing" });
+        self.repairs.push(Repair { entry: record.n, what: "its parent is not in the file" });
         let Some(time) = record.time.filter(|_| !Hint::of(record).has(Hint::SIDE)) else {
             return Ok(None);
         };

@@ -36,7 +36,7 @@ pub(super) fn path(graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result
         && graph.record(first)?.parent == Parent::Missing
         && parent(first)?.is_none()
     {
-        repairs.push(Repair { entry: first, what: "its parent is missing" });
+        repairs.push(Repair { entry: first, what: "its parent is not in the file" });
     }
     let mut entries = chain.nodes;
     entries.reverse();

@@ -114,3 +114,18 @@ fn every_state_of_the_file_can_be_written() {
     [exit status: 2]
     ");
 }
+
+#[test]
+fn a_conversation_is_a_document_to_read() {
+    let env = with_examples();
+    let document = env.run(&["export", "native-tools.jsonl", "--as", "markdown"]).success().stdout;
+    assert!(!document.contains(['\x1b', '\x07', '\r', '\u{202e}']));
+    assert_snapshot!("document", document);
+    let wrote = env.run(&["export", "native-tools.jsonl", "--as", "markdown", "-o", "kettle.md"]);
+    assert_snapshot!(wrote, @"
+    ------- stderr -------
+    Wrote 1.8 kB to kettle.md
+    ");
+    assert_eq!(fs::read_to_string(env.project().join("kettle.md")).unwrap(), document);
+    assert_eq!(env.run(&["export", "--as", "markdown", "--list"]).code(), Some(2));
+}

@@ -23,6 +23,7 @@ mod places;
 mod pointed;
 mod restore;
 mod revert;
+mod screens;
 mod sessions;
 mod show;
 mod so;

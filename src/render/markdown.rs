@@ -1,0 +1,283 @@
+//! Markdown: a conversation as a document.
+//!
+//! ```text
+//! # Watering the beds
+//! ## @0 user, 2026-08-20 09:00:07
+//! words
+//! ## assistant, 2026-08-20 09:00:14
+//! words, calls in code, results in fences
+//! ```
+//!
+//! Words keep their Markdown. Code in fences is fenced again at the margin, by a fence that is longer than any in it, so that
+//! it surely ends; everywhere else a tag or a picture shows as its own text, and a heading stands below those of the document.
+//!
+//! Invariant: no text of a conversation can pass for a heading of the document, end a fence, or bring HTML.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use undertext::model::{Block, Kind, Message};
+use undertext::ops::Line;
+
+use super::answers::{Answers, blocks, is_own};
+use super::call::{self, Worth};
+use super::conversation::{image, omitted};
+use super::style::Label;
+use super::time::Zone;
+use super::{harness, safe, units};
+
+/// How a document begins, and how times and paths are shown in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Front<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) session: &'a str,
+    pub(crate) agent: &'a str,
+    pub(crate) folder: Option<&'a str>,
+    pub(crate) zone: Zone,
+}
+
+/// Writes a conversation as a document.
+pub(crate) fn write(out: &mut dyn Write, front: Front<'_>, lines: &[Line]) -> io::Result<()> {
+    writeln!(out, "# {}\n", escaped(&safe::line(front.title)))?;
+    writeln!(out, "Session {} of {}", span(front.session), span(front.agent))?;
+    if let Some(folder) = front.folder {
+        writeln!(out, "in {}", span(folder))?;
+    }
+    let answers = Answers::of(lines, &BTreeMap::new());
+    let mut own = 0_u64;
+    let mut speaks = None;
+    for line in lines.iter().filter(|line| !answers.lines.contains(&line.id)) {
+        if is_own(line) || line.kind == Kind::System {
+            own += 1;
+            continue;
+        }
+        // Results that stand alone belong to the model's turn.
+        let kind = if line.kind == Kind::Result { Kind::Assistant } else { line.kind };
+        if speaks != Some(kind) || kind != Kind::Assistant {
+            let number = line.checkpoint.map(|n| format!("@{n} ")).unwrap_or_default();
+            let time = line.time.map(|time| format!(", {}", front.zone.show(time)));
+            writeln!(out, "\n## {number}{}{}", kind.as_str(), time.unwrap_or_default())?;
+            speaks = Some(kind);
+        }
+        if let Some(damage) = &line.damage {
+            writeln!(out, "\n**damaged**: {}", escaped(&safe::line(damage)))?;
+        }
+        // A boundary may hold the whole history again.
+        let is_again = line.kind == Kind::Boundary && line.messages.len() > 1;
+        let is_shown = |message: &&Message| !is_again || message.is_summary;
+        for block in line.messages.iter().filter(is_shown).flat_map(Message::parts) {
+            part(out, front, line, block, &answers)?;
+        }
+    }
+    match own {
+        0 => Ok(()),
+        1 => writeln!(out, "\n*1 record of the agent's own is left out.*"),
+        n => writeln!(out, "\n*{n} records of the agent's own are left out.*"),
+    }
+}
+
+fn part(
+    out: &mut dyn Write,
+    front: Front<'_>,
+    line: &Line,
+    block: &Block,
+    answers: &Answers<'_>,
+) -> io::Result<()> {
+    match block {
+        Block::Text(text) if text.trim().is_empty() => Ok(()),
+        Block::Text(text) => writeln!(out, "\n{}", prose(&harness::unwrap(text))),
+        Block::Thinking(thinking) if thinking.text.trim().is_empty() => Ok(()),
+        Block::Thinking(thinking) => {
+            let thought = prose(&format!("*thinking*\n\n{}", thinking.text));
+            let quoted = thought.lines().map(|line| format!("> {line}").trim_end().to_owned());
+            writeln!(out, "\n{}", quoted.collect::<Vec<_>>().join("\n"))
+        }
+        Block::Call { id, name, input, .. } => {
+            let said = call::say(name, input, front.folder, true);
+            if said.answer == Worth::Ends {
+                writeln!(out, "\n{}", fenced("console", &said.title))?;
+            } else {
+                writeln!(out, "\n{}", span(&said.title))?;
+            }
+            let is_change =
+                |(label, _): &(Label, String)| matches!(label, Label::Added | Label::Removed);
+            let language = if said.body.iter().any(is_change) { "diff" } else { "text" };
+            let body: Vec<&str> = said.body.iter().map(|(_, line)| line.as_str()).collect();
+            if !body.is_empty() {
+                writeln!(out, "\n{}", fenced(language, &body.join("\n")))?;
+            }
+            match answers.by_call.get(id.as_str()) {
+                Some((line, answer)) => result(out, line, answer),
+                None => Ok(()),
+            }
+        }
+        Block::Result { .. } => result(out, line, block),
+        Block::Image(found) => writeln!(out, "\n{}", span(&image(found))),
+        Block::Other { name, .. } => writeln!(out, "\n{}", span(&format!("[{name}]"))),
+    }
+}
+
+fn result(out: &mut dyn Write, line: &Line, block: &Block) -> io::Result<()> {
+    let Block::Result { id, error, .. } = block else { return Ok(()) };
+    let text = block.answer_text();
+    let (code, output) = harness::output(&text);
+    match code {
+        Some(code) => writeln!(out, "\n**failed with exit code {}**", escaped(&code))?,
+        None if *error => writeln!(out, "\n**failed**")?,
+        None => {}
+    }
+    let output = output.trim_matches('\n').trim_end();
+    if !output.is_empty() {
+        writeln!(out, "\n{}", fenced("text", output))?;
+    }
+    if let Some(hidden) = line.hidden(id) {
+        writeln!(out, "\n*cut: {} characters hidden*", units::grouped(hidden))?;
+    }
+    let is_of_it = |block: &&Block| matches!(block, Block::Result { id: other, .. } if other == id);
+    let owner = blocks(line).any(|block| is_of_it(&block)).then_some(line);
+    let earlier = owner.into_iter().flat_map(|line| &line.earlier);
+    for earlier in earlier.filter(|earlier| earlier.call.as_deref() == Some(id.as_str())) {
+        writeln!(out, "\n{}", span(&omitted(earlier)))?;
+    }
+    Ok(())
+}
+
+/// Returns words with their Markdown, made safe.
+fn prose(text: &str) -> String {
+    let text = safe::text(text);
+    let mut shown: Vec<String> = Vec::new();
+    let mut lines = text.trim_matches('\n').trim_end().lines();
+    // Behind a run of backticks that does not end in its line, nothing is surely code.
+    let mut is_sure = true;
+    while let Some(line) = lines.next() {
+        if let Some((fence, language)) = opening(line) {
+            let is_end = |line: &&str| {
+                let line = line.trim();
+                line.len() >= fence.len() && line.chars().all(|c| fence.starts_with(c))
+            };
+            let code: Vec<&str> = lines.by_ref().take_while(|line| !is_end(line)).collect();
+            shown.push(fenced(language, &code.join("\n")));
+            is_sure = true;
+            continue;
+        }
+        let words = line.trim_start();
+        if words.is_empty() {
+            is_sure = true;
+        }
+        let is_rule = !words.is_empty() && words.chars().all(|c| "-= ".contains(c));
+        if is_rule && shown.last().is_some_and(|before| !before.is_empty()) {
+            // Beneath a line, it would make that a heading.
+            shown.push(String::new());
+        }
+        let hashes = words.len() - words.trim_start_matches('#').len();
+        let mut row = guarded(line, &mut is_sure);
+        if (1..=6).contains(&hashes) {
+            row = format!(
+                "{}{}",
+                "#".repeat(6_usize.min(hashes + 2)),
+                row.trim_start().trim_start_matches('#')
+            );
+        }
+        shown.push(row);
+    }
+    shown.join("\n")
+}
+
+/// Returns the fence that a line opens, and the language of the code in it.
+fn opening(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim_start();
+    let mark = line.chars().next().filter(|c| "`~".contains(*c))?;
+    let rest = line.trim_start_matches(mark);
+    let (fence, rest) = line.split_at(line.len() - rest.len());
+    (fence.len() >= 3 && !rest.contains('`')).then(|| (fence, rest.trim()))
+}
+
+/// Returns a line in which tags and pictures are text, but for code between backticks.
+fn guarded(line: &str, is_sure: &mut bool) -> String {
+    let mut row = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find('`') {
+        let (before, from) = rest.split_at(at);
+        row.push_str(&escaped(before));
+        let run = from.len() - from.trim_start_matches('`').len();
+        let (ticks, inner) = from.split_at(run);
+        let end = closing(inner, run).filter(|_| *is_sure && !before.ends_with('\\'));
+        row.push_str(ticks);
+        rest = inner;
+        if let Some(end) = end {
+            let (code, after) = inner.split_at(end + run);
+            row.push_str(code);
+            rest = after;
+        } else {
+            *is_sure = false;
+        }
+    }
+    row.push_str(&escaped(rest));
+    row
+}
+
+/// Returns where a run of so many backticks begins.
+fn closing(text: &str, run: usize) -> Option<usize> {
+    let mut from = 0;
+    while let Some(at) = text.get(from..)?.find('`') {
+        let at = from + at;
+        let ticks = text.get(at..)?;
+        let found = ticks.len() - ticks.trim_start_matches('`').len();
+        if found == run {
+            return Some(at);
+        }
+        from = at + found;
+    }
+    None
+}
+
+/// Returns words in which tags and pictures are text.
+fn escaped(text: &str) -> String {
+    text.replace('<', "&lt;").replace("![", "\\![")
+}
+
+/// Returns a text as code within a line.
+fn span(text: &str) -> String {
+    let text = safe::line(text);
+    let ticks = "`".repeat(longest(&text, '`') + 1);
+    let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    format!("{ticks}{pad}{text}{pad}{ticks}")
+}
+
+/// Returns a text as a block of code.
+fn fenced(language: &str, text: &str) -> String {
+    let fence = "`".repeat(longest(text, '`').max(2) + 1);
+    format!("{fence}{}\n{}\n{fence}", safe::line(language), safe::text(text))
+}
+
+/// Returns how long the longest run of a character is.
+fn longest(text: &str, c: char) -> usize {
+    text.split(|other| other != c).map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_is_longer_than_any_inside_and_surely_ends() {
+        assert_eq!(fenced("rs", "a\n````\nb"), "`````rs\na\n````\nb\n`````");
+        assert_eq!(span("a `` b`"), "``` a `` b` ```");
+        assert_eq!(prose("one\n  ```sh\n  ls <a>\n  ```\ntwo"), "one\n```sh\n  ls <a>\n```\ntwo");
+        assert_eq!(prose("~~~\n```\n<b>"), "````\n```\n<b>\n````");
+    }
+
+    #[test]
+    fn no_tag_picture_or_heading_comes_of_a_text() {
+        let check = |text: &str, shown: &str| assert_eq!(prose(text), shown);
+        check("a <b>word</b> `x<y>` z", "a &lt;b>word&lt;/b> `x<y>` z");
+        check("![p](http://a)", "\\![p](http://a)");
+        check("# one\n###### six", "### one\n###### six");
+        check("user\n---\nmore", "user\n\n---\nmore");
+        // A run that pairs with one of the line before leaves a tag bare.
+        check("a ` b\nc ` <b> ` d", "a ` b\nc ` &lt;b> ` d");
+        check("a ` b\n\n` <b> `", "a ` b\n\n` <b> `");
+        check("\\` <b> `", "\\` &lt;b> `");
+        check("\x1b[2J", "\\x1b[2J");
+    }
+}

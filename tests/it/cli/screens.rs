@@ -1,0 +1,107 @@
+//! Screens on a terminal: what a person reads of each agent's session, at 80 and 120 columns, with colour and without.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::env::TestEnv;
+
+/// The examples: a session of each agent, and one whose tools answered at length.
+const EXAMPLES: [(&str, &str); 5] = [
+    ("claude", "claude-garden.jsonl"),
+    ("codex", "codex-weather.jsonl"),
+    ("pi", "pi-boat.jsonl"),
+    ("kimi", "kimi-lighthouse/6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c/context.jsonl"),
+    ("native", "native-tools.jsonl"),
+];
+
+const SCREENS: [&[&str]; 6] = [
+    &["log"],
+    &["log", "-v"],
+    &["graph"],
+    &["checkpoints"],
+    &["branch", "-s"],
+    &["show", "HEAD", "-s"],
+];
+
+/// Returns a machine with the examples in its current folder.
+fn machine() -> TestEnv {
+    let env = TestEnv::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    crate::format::copy(&examples, &env.project());
+    env
+}
+
+/// Returns what a command shows on a terminal.
+fn shown(env: &TestEnv, args: &[&str], columns: usize, colour: &str) -> String {
+    let host = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&host).unwrap();
+    unlockpt(&host).unwrap();
+    let name = ptsname(&host, Vec::new()).unwrap();
+    let terminal = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let mut command = env.command();
+    command
+        .args(args)
+        .args(["--color", colour, "--no-pager"])
+        .env("COLUMNS", columns.to_string())
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .stdout(terminal.try_clone().unwrap())
+        .stderr(terminal);
+    let mut child = command.spawn().unwrap();
+    // The terminal ends with the last process that has it open.
+    drop(command);
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    let mut host = File::from(host);
+    while let Ok(n @ 1..) = host.read(&mut buffer) {
+        bytes.extend_from_slice(&buffer[..n]);
+    }
+    child.wait().unwrap();
+    String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
+}
+
+/// Returns every screen of a session, each behind its command.
+fn screens(file: &str, columns: usize, colour: &str) -> String {
+    let env = machine();
+    let mut text = String::new();
+    for screen in SCREENS {
+        let args = [screen, &[file]].concat();
+        let told = shown(&env, &args, columns, colour);
+        writeln!(text, "$ undertext {}\n{told}", screen.join(" ")).unwrap();
+    }
+    text
+}
+
+/// Returns a text without what paints it.
+fn plain(text: &str) -> String {
+    let mut parts = text.split('\x1b');
+    let first = parts.next().unwrap_or_default().to_owned();
+    let rest = parts.map(|part| part.split_once('m').map_or(part, |(_, rest)| rest));
+    first + &rest.collect::<String>()
+}
+
+#[test]
+fn every_screen_fits_its_terminal_and_says_the_same_without_colour() {
+    for (agent, file) in EXAMPLES {
+        for columns in [80, 120] {
+            let coloured = screens(file, columns, "always");
+            let bare = screens(file, columns, "never");
+            assert_eq!(plain(&coloured), bare, "{agent} at {columns}");
+            let wide = bare.lines().find(|line| line.width() > columns);
+            assert_eq!(wide, None, "{agent} at {columns}");
+            let is_clean = |c: char| !c.is_control() || c == '\n';
+            assert!(bare.chars().all(is_clean), "{agent} at {columns}: {bare:?}");
+            assert_snapshot!(format!("{agent}_{columns}"), bare);
+        }
+        let coloured = screens(file, 80, "always").replace('\x1b', "^");
+        assert_snapshot!(format!("{agent}_80_coloured"), coloured);
+    }
+}
