@@ -109,7 +109,7 @@ pub fn added(
 pub struct Repair {
     /// The entry.
     pub entry: EntryNumber,
-    /// What was wrong, in a few words, such as `its parent is missing`.
+    /// What was wrong, in a few words, such as `its parent is not in the file`.
     pub what: &'static str,
 }
 

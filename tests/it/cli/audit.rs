@@ -30,15 +30,15 @@ fn what_is_odd_in_a_file_is_a_note_as_the_import_named_it() {
     assert_snapshot!(env.run(&["import", "-v", "odd.jsonl"]), @"
     $HOME/project/odd.jsonl:2: no JSON object
     $HOME/project/odd.jsonl:2: a record behind another on one line
-    $HOME/project/odd.jsonl:1: its parent is missing
+    $HOME/project/odd.jsonl:1: its parent is not in the file
     $HOME/project/odd.jsonl:3: a record of the same name stands before it
     1 file read, 0 unchanged: 1 session (1 new), 5 new entries, 676 B
     Oddities: 1 glued, 1 mended, 1 opaque, 1 repeated
     ");
-    assert_snapshot!(env.run(&["verify"]), @r"
+    assert_snapshot!(env.run(&["verify"]), @"
     note: odd: entry 19ff0a0eb93c: a record behind another on one line
     note: odd: entry 9998193e99ec: a record of the same name stands before it
-    note: odd: entry 4e4648f37870: its parent is missing
+    note: odd: entry 4e4648f37870: its parent is not in the file
     note: odd: entry f286ae3202de: no JSON object
     Verified 1 session, 1 operation, 5 entries: no damage found
     ");
