@@ -257,7 +257,13 @@ impl Caller<'_> {
                 Value::String(text) => format!("{key}: {text}"),
                 other => format!("{key}: {other}"),
             };
-            let body: Vec<String> = rest.map(lines).collect();
+            // A subject of several lines is a text of its own.
+            let (subject, text) = if subject.contains('\n') {
+                (String::new(), Some(subject))
+            } else {
+                (subject, None)
+            };
+            let body: Vec<String> = text.into_iter().chain(rest.map(lines)).collect();
             let body = body.iter().flat_map(|text| text.lines());
             let body = body.map(|line| (Label::Plain, line.to_owned())).collect();
             let title = format!("{} {subject}", self.name).trim_end().to_owned();
@@ -508,6 +514,17 @@ mod tests {
         let two = "*** Begin Patch\n*** Add File: b\n+1\n+2\n*** Delete File: c\n*** End Patch";
         let expected = "apply_patch add b, 2 lines, delete c\n  add b, 2 lines\n  delete c";
         assert_eq!(said("apply_patch", two), expected);
+    }
+
+    #[test]
+    fn every_argument_is_there_where_the_whole_call_is_asked_for() {
+        let input = r#"{"plan":"one\ntwo","n":3,"path":"a","more":"x\ny"}"#;
+        let said = say("Plan", input, None, true);
+        let body: Vec<&str> = said.body.iter().map(|(_, line)| line.as_str()).collect();
+        assert_eq!(said.title, "Plan a");
+        assert_eq!(body, ["plan:", "one", "two", "n: 3", "more:", "x", "y"]);
+        let said = say("Plan", r#"{"plan":"one\ntwo"}"#, None, true);
+        assert_eq!((said.title.as_str(), said.body.len()), ("Plan", 2));
     }
 
     #[test]
