@@ -17,12 +17,13 @@ use super::error::CommandError;
 use super::output::Output;
 
 impl Context {
-    /// Opens the archive to read; nothing is written or made.
+    /// Opens the archive to read; nothing is written or made, and what is changed in it nobody else sees.
     pub(crate) fn open_reader(&mut self) -> Result<Archive, CommandError> {
         let root = self.root()?;
-        let mut archive = Archive::open(&root, Access::Read, self.env.ambient())?;
+        let mut archive = Archive::open(&root, Access::Read, self.env.ambient())?.preview()?;
         self.warn_of_place(&root);
         archive.set_here(self.env.here());
+        archive.set_writable(self.writable());
         Ok(archive)
     }
 
@@ -47,7 +48,7 @@ impl Context {
         Ok(archive)
     }
 
-    /// Opens a session to read it, and warns if its live file says something else.
+    /// Opens a session to read it as its live file has it now.
     pub(crate) fn look(
         &mut self,
         wanted: Option<&OsStr>,
@@ -56,6 +57,7 @@ impl Context {
         if archive.root().is_none() {
             self.point_to_store(wanted);
         }
+        self.follow(&archive, &session);
         if archive.store().is_stale()? {
             self.output.warn(
                 "an older version has left the store's derived rows; the next change rebuilds them",
@@ -78,13 +80,17 @@ impl Context {
                 .warn(&format!("{path} was deleted; the store, which is shown, holds all of it"));
             self.output.hint(Line::about("restore").to("to put it back where the agent reads it"));
         }
-        // A live file that cannot be read agrees with nothing, and hinders no reading of the store.
-        if ops::is_behind(&archive, &session).unwrap_or(true) {
-            self.output.warn(
-                "the live file differs from the store, which is shown; the next change catches up with it",
-            );
-        }
         Ok((archive, session))
+    }
+
+    /// Lays over the store what a session's live file holds beyond it; returns whether it holds more.
+    pub(crate) fn follow(&mut self, archive: &Archive, session: &Session) -> bool {
+        // A live file that cannot be read hinders no reading of the store.
+        ops::follow(archive, session).unwrap_or_else(|error| {
+            let words = "the live file holds what the store has not, and cannot be followed";
+            self.output.warn(&format!("{words}: {error}; the store is shown"));
+            true
+        })
     }
 
     /// Returns in words where a history begins that is not shown, and whether the store holds it.
@@ -176,6 +182,27 @@ impl Context {
         self.name(wanted, &found)?;
         let (archive, session) = &found;
         self.begin(session, archive.store().state(session.key)?.operations());
+        Ok(found)
+    }
+
+    /// Opens a session to change it, or to look at what a change would do.
+    pub(crate) fn change_or_preview(
+        &mut self,
+        wanted: Option<&OsStr>,
+        is_preview: bool,
+    ) -> Result<(Archive, Session), CommandError> {
+        if !is_preview {
+            return self.change(wanted);
+        }
+        let Some(file) = self.file(wanted) else { return self.find(wanted) };
+        let mut archive = match self.open_reader() {
+            Err(error) if error.is_absence() => Archive::in_memory(self.env.ambient()).preview()?,
+            opened => opened?,
+        };
+        archive.set_here(self.env.here());
+        let (session, _) = ops::take_up(&mut archive, &file)?;
+        let found = (archive, session);
+        self.name(wanted, &found)?;
         Ok(found)
     }
 

@@ -1,4 +1,4 @@
-//! `store`: commands about the store as a whole; `store backup` copies it.
+//! `store`: commands about the store as a whole; `store backup`, here, copies it.
 
 use std::path::PathBuf;
 
@@ -6,14 +6,14 @@ use undertext::ops::{self, Copying};
 use undertext::report::Report as _;
 use undertext::store::StoreError;
 
-use super::Context;
 use super::archive::is_there;
 use super::common::{counted, shown};
 use super::error::{CommandError, Exit};
 use super::output::Progress;
+use super::{Context, rebuild, stats};
 use crate::render::units;
 
-/// Copy the store
+/// Copy the store, count what it holds, and rebuild its indexes
 #[derive(Debug, clap::Args)]
 #[command(subcommand_required = true, disable_help_subcommand = true)]
 pub(crate) struct Args {
@@ -24,6 +24,8 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum StoreCommand {
     Backup(BackupArgs),
+    Rebuild(rebuild::Args),
+    Stats(stats::Args),
 }
 
 /// Copy the store into a folder, while other programs go on, and check the copy
@@ -49,6 +51,8 @@ struct BackupArgs {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     match &args.command {
         StoreCommand::Backup(args) => backup(context, args),
+        StoreCommand::Rebuild(args) => rebuild::run(context, args),
+        StoreCommand::Stats(args) => stats::run(context, args),
     }
 }
 

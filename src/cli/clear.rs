@@ -4,8 +4,9 @@ use undertext::ops;
 use undertext::report::Cleared;
 
 use super::Context;
-use super::common::{Writing, tell_back};
+use super::common::Moving;
 use super::error::{CommandError, Exit};
+use super::landing::tell_back;
 use super::words::About;
 
 /// Go back to before the first entry, from where the agent starts over
@@ -23,15 +24,14 @@ JSON: one object
    \"rotated\":PATH of the previous live file or null, \"written\":PATH of the agent's own file or null, \"operation\":N or null if nothing had to change}")]
 pub(crate) struct Args {
     #[command(flatten)]
-    writing: Writing,
+    moving: Moving,
 
     #[command(flatten)]
     about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (mut archive, session) = context.change(args.about.wanted()?)?;
-    archive.set_manner(args.writing.manner(context));
+    let (mut archive, session) = args.moving.begin(context, args.about.wanted()?)?;
     let cleared = ops::clear(&mut archive, &session)?;
-    tell_back(context, "the start", (&archive, &session), &Cleared(&cleared), &cleared)
+    tell_back(context, "at the start", (&archive, &session), &Cleared(&cleared), &cleared)
 }

@@ -1,14 +1,16 @@
 //! Shared by several commands: ids of entries, numbers, and the telling of a change.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::str::FromStr;
 
 use undertext::model::EntryId;
 use undertext::ops::{self, Archive, Kin, Manner, Session};
-use undertext::report::{Changed, Line, Report, Reverted, Undone};
+use undertext::report::{Changed, Report};
+use undertext::wire;
 
 use super::Context;
-use super::error::{CommandError, Exit};
+use super::error::CommandError;
 use crate::render::table::Table;
 use crate::render::units::DIGITS;
 use crate::render::{json, safe};
@@ -19,6 +21,13 @@ const WIDEST: usize = 80;
 /// Reads a number.
 pub(crate) fn number<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "it must be a whole number from 0 on".to_owned())
+}
+
+/// Reads the name of an agent's format.
+pub(crate) fn format(text: &str) -> Result<String, String> {
+    let known: Vec<&str> = wire::FORMATS.iter().map(|format| format.traits().name).collect();
+    let is_known = known.contains(&text);
+    is_known.then(|| text.to_owned()).ok_or_else(|| format!("it is one of {}", known.join(", ")))
 }
 
 /// Reads a number that is not 0.
@@ -43,6 +52,30 @@ impl Writing {
     /// Returns the manner as the library takes it.
     pub(crate) fn manner(&self, context: &Context) -> Manner {
         context.manner(self.force, self.rotate)
+    }
+}
+
+/// How a session is taken elsewhere.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Moving {
+    #[command(flatten)]
+    writing: Writing,
+
+    /// Say what would be changed, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Moving {
+    /// Opens the session that is to go elsewhere.
+    pub(crate) fn begin(
+        &self,
+        context: &mut Context,
+        wanted: Option<&OsStr>,
+    ) -> Result<(Archive, Session), CommandError> {
+        let (mut archive, session) = context.change_or_preview(wanted, self.dry_run)?;
+        archive.set_manner(self.writing.manner(context));
+        Ok((archive, session))
     }
 }
 
@@ -74,68 +107,6 @@ pub(crate) fn capitalise(text: &str) -> String {
 /// Returns the first line that says something.
 pub(crate) fn first_line(text: &str) -> &str {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
-}
-
-/// Tells what going back did; `to` is where, and `report` what programs are told.
-pub(crate) fn tell_back(
-    context: &mut Context,
-    to: &str,
-    changed: (&Archive, &Session),
-    report: &impl Report,
-    reverted: &Reverted,
-) -> Result<Exit, CommandError> {
-    context.tell(&reverted.notices);
-    let (branch, rotated) = (&reverted.branch, reverted.rotated.as_deref());
-    if context.answer_change(changed, report)? {
-        return Ok(Exit::Yes);
-    }
-    if reverted.operation.is_none() {
-        context.say(&format!("{branch} stands at {to} already, and nothing is changed"))?;
-        return Ok(Exit::Yes);
-    }
-    context.say(&format!("{branch} is back at {to}"))?;
-    if let Some(note) = reverted.note {
-        context.say(&format!("The note for the model is {note:.DIGITS$}"))?;
-    }
-    if let Some(left) = &reverted.left {
-        let dropped = match reverted.dropped {
-            0 => String::new(),
-            n => format!(", with {} that came after", counted(n, "entry", "entries")),
-        };
-        context.say(&format!("The old end is kept as branch {left}{dropped}"))?;
-    }
-    context.say_written(reverted.written.as_deref(), rotated)?;
-    if rotated.is_none() && reverted.written.is_none() {
-        context.output.note("The agent's own file is not changed");
-        let file = context.free_name(changed)?;
-        let export = Line::about("export").option("out", file);
-        context.output.hint(export.to("to write this state to a file"));
-    }
-    context.output.hints(report.hints());
-    Ok(Exit::Yes)
-}
-
-/// Tells what an undo or a redo did; `report` is what programs are told.
-pub(crate) fn tell_undone(
-    context: &mut Context,
-    changed: (&Archive, &Session),
-    report: &impl Report,
-    undone: &Undone,
-) -> Result<Exit, CommandError> {
-    context.tell(&undone.notices);
-    let rotated = undone.rotated.as_deref();
-    if context.answer_change(changed, report)? {
-        return Ok(Exit::Yes);
-    }
-    context.say(&format!("Undid operation {} ({})", undone.undoes, undone.command))?;
-    if !undone.left.is_empty() {
-        let branches = if undone.left.len() == 1 { "branch" } else { "branches" };
-        let left = undone.left.join(", ");
-        context.say(&format!("What came after it is kept as {branches} {left}"))?;
-    }
-    context.say_written(undone.written.as_deref(), rotated)?;
-    context.output.hints(report.hints());
-    Ok(Exit::Yes)
 }
 
 impl Context {

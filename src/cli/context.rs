@@ -9,7 +9,7 @@ use undertext::context::measure::Measured;
 use undertext::context::tokens::Counting;
 use undertext::context::window::Verdict;
 use undertext::context::{Act, Item, Origin, Shape, Step};
-use undertext::model::{Block, EntryId, EntryNumber, Role, Timestamp};
+use undertext::model::{Block, EntryId, EntryNumber, Role};
 use undertext::ops::{self, Archive, Asked, Session};
 use undertext::report::{Sent, SentMessage, Treatment};
 use undertext::settings::Settings;
@@ -18,6 +18,7 @@ use super::common::{capitalise, count, counted, first_line, number};
 use super::error::{CommandError, Exit};
 use super::words::About;
 use super::{Context, models};
+use crate::render::moment::Since;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -99,9 +100,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
     max_tokens: Option<u64>,
 
-    /// Send only turns that began within this time: 30m, 12h, 7d, 2w
-    #[arg(long, value_name = "AGE", value_parser = super::sessions::age)]
-    since: Option<i64>,
+    /// Send only turns that began since: 30m, 12h, 7d, 2w, today, yesterday, monday, or a day as 2026-11-01
+    #[arg(long, value_name = "TIME", value_parser = Since::read)]
+    since: Option<Since>,
 
     /// Cut each tool's result to N characters for this request, and fit all of them into three quarters of the window
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
@@ -212,7 +213,7 @@ fn read_request(
             turns: args.turns.map(size).or(usual.turns),
             messages: args.max_messages.map(size).or(usual.messages),
             tokens: args.max_tokens.or(usual.tokens),
-            since: args.since.map(|age| Timestamp(now.0.saturating_sub(age))),
+            since: args.since.map(|since| since.at(context.env.zone, now)),
         },
         images: !args.no_images,
         results: args.max_tool_result.map(|limit| Limit::of_chars(size(limit))),

@@ -6,7 +6,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use undertext::report::Hint;
+use undertext::report::{Failed, Hint};
 use undertext::store::StoreError;
 
 use super::hint::Naming;
@@ -131,6 +131,13 @@ impl CommandError {
             tell(Label::Hint, "hint:", "this is a defect of undertext; please report it");
         }
         shown
+    }
+
+    /// Returns the error as programs are told it.
+    pub(crate) fn report(&self) -> Failed<'_> {
+        let mut causes = self.error.chain().map(ToString::to_string);
+        let error = causes.next().unwrap_or_default();
+        Failed { error, causes: causes.collect(), hints: &self.hints, exit: self.code() }
     }
 
     fn code(&self) -> u8 {

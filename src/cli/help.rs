@@ -1,4 +1,4 @@
-//! `help`, and the answer of the bare program: the commands in groups, and the next steps.
+//! `help`, and the answer of the bare program: the commands in groups, the sessions of this folder, and the next steps.
 //!
 //! Invariant: every command stands in one group. Nothing that changes a session is suggested for a word that is no command.
 
@@ -8,28 +8,36 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use undertext::model::Operation;
-use undertext::ops;
-use undertext::report::{Hint, Line};
+use undertext::ops::{self, Archive, Order};
+use undertext::report::{Hint, Line, Listing};
+use undertext::store::{SessionFilter, Within};
 
 use super::error::{CommandError, Exit};
 use super::output::Output;
 use super::{Context, NAME};
 use crate::render::safe;
 
+/// The group of the commands that scripts and agents type.
+const PROGRAMS: &str = "For programs";
 /// The groups of the commands: a title, the commands that read, and those that may change something.
 const GROUPS: [(&str, &[&str], &[&str]); 7] = [
     ("Look", &["sessions", "log", "graph", "show", "diff", "status", "help"], &[]),
-    ("Go back", &["checkpoints"], &["revert", "undo", "redo", "switch", "branch", "checkpoint"]),
+    (
+        "Go back",
+        &["checkpoints", "resume"],
+        &["revert", "undo", "redo", "switch", "branch", "checkpoint"],
+    ),
     ("Fit the window", &["context"], &["truncate", "compact", "clear"]),
     ("Prove", &["audit", "verify", "doctor", "operations", "rotations"], &[]),
     ("In and out", &["export"], &["import", "restore"]),
-    ("Set up", &["stats", "store"], &["attach", "trust", "rebuild"]),
-    ("For programs", &["completions", "man"], &["new", "append", "turn", "recover"]),
+    ("Set up", &["store"], &["attach", "trust"]),
+    (PROGRAMS, &["completions", "man"], &["new", "append", "turn", "recover"]),
 ];
 
 /// Help is not set wider than this: long lines are hard to read.
 const WIDEST_HELP: usize = 100;
+/// How many sessions the bare program shows.
+const SHOWN: usize = 8;
 /// A word of at most this distance from a command is taken for a slip.
 const SLIP: usize = 2;
 
@@ -38,10 +46,15 @@ const SLIP: usize = 2;
 #[command(after_help = "\
 Examples:
   undertext help
-  undertext help revert")]
+  undertext help revert
+  undertext help --all")]
 pub(crate) struct Args {
     /// The command
     command: Vec<String>,
+
+    /// List the commands for programs too
+    #[arg(short, long)]
+    all: bool,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
@@ -58,7 +71,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let words = args.command.iter().map(String::as_str);
     let words = [NAME].into_iter().chain(words).chain(["--help"]);
     let words: Vec<OsString> = words.map(OsString::from).collect();
-    let mut command = lay_out((context.describe)(), context.env.columns);
+    let mut command = lay_out((context.describe)(), context.env.columns, args.all);
     match command.try_get_matches_from_mut(&words) {
         Err(answer) if answer.kind() == ErrorKind::DisplayHelp => {
             print(&mut context.output, &answer)
@@ -69,10 +82,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 /// Lays out the help of the program: its commands in groups, as wide as the terminal.
-pub(crate) fn lay_out(command: clap::Command, columns: Option<usize>) -> clap::Command {
+pub(crate) fn lay_out(command: clap::Command, columns: Option<usize>, all: bool) -> clap::Command {
     let width = columns.map_or(WIDEST_HELP, |columns| columns.min(WIDEST_HELP));
     let command = command.term_width(width);
-    let groups = groups(&command, width);
+    let groups = groups(&command, width, all);
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\nOptions:\n{{options}}{{after-help}}"
     ))
@@ -87,66 +100,104 @@ pub(crate) fn print(output: &mut Output, answer: &clap::Error) -> Result<Exit, C
     Ok(Exit::Yes)
 }
 
-/// Says what undertext is, which commands there are, and what to type next.
+/// Shows the sessions of this folder, or else all, and what to type next.
 pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
-    let about = (context.describe)().get_about().map(ToString::to_string).unwrap_or_default();
-    writeln!(context.output, "{about}\n")?;
-    let width = context.output.columns();
-    let column = GROUPS.iter().map(|(title, ..)| title.len()).max().unwrap_or(0) + 2;
-    for (title, reading, changing) in GROUPS {
-        let names = [reading, changing].concat().join(", ");
-        let lines = wrap(&names, width.saturating_sub(column));
-        for (n, line) in lines.iter().enumerate() {
-            let title = if n == 0 { title } else { "" };
-            writeln!(context.output, "{title:column$}{line}")?;
+    let archive = match context.open_reader() {
+        Err(error) if error.is_absence() => return welcome(context),
+        opened => opened?,
+    };
+    let (folder, Listing { sessions, damaged }) = nearest(context, &archive)?;
+    if context.answer_all(&sessions)? {
+        return context.tell_damaged_sessions(&damaged);
+    }
+    if sessions.is_empty() && damaged.is_empty() {
+        return welcome(context);
+    }
+    let shown = sessions.get(..SHOWN).unwrap_or(&sessions);
+    let title = folder.as_ref().map(|folder| format!("Sessions in {}", context.env.homely(folder)));
+    context.say(title.as_deref().unwrap_or("Sessions of all folders"))?;
+    writeln!(context.output)?;
+    let now = context.env.ambient().now();
+    context.show_sessions(shown, now, false)?;
+    writeln!(context.output)?;
+    let more = sessions.len() - shown.len();
+    let mut steps = Vec::new();
+    if more > 0 {
+        let line = Line::new("sessions");
+        let line = match folder {
+            Some(folder) if folder == context.env.current_dir => line.flag("here"),
+            Some(folder) => line.option("folder", folder),
+            None => line,
+        };
+        steps.push((line, format!("list {more} more")));
+    }
+    // Without a name, a command takes the newest session of this folder, or of one above it.
+    let newest = shown.first().map(|listed| &listed.name);
+    if let Some(newest) = newest.map(|name| archive.session(name)).transpose()?.flatten() {
+        let taken = context.session(&archive, None).ok();
+        if taken.is_none_or(|taken| taken.key != newest.key) {
+            context.output.naming().session = Some(context.short_name(&archive, &newest)?.into());
+        }
+        steps.push((Line::about("graph"), "see the turns and branches of the newest".to_owned()));
+        steps.push((Line::about("checkpoints"), "list the turns to go back to".to_owned()));
+    }
+    steps.push((Line::new("help"), "list all commands".to_owned()));
+    show_steps(context, &steps)?;
+    context.tell_damaged_sessions(&damaged)
+}
+
+/// Returns the sessions of the current folder and those below it, or else of the nearest folder above that has any, or else
+/// all; of a folder, also which it is.
+fn nearest(
+    context: &Context,
+    archive: &Archive,
+) -> Result<(Option<PathBuf>, Listing), CommandError> {
+    for (n, folder) in context.env.current_dir.ancestors().enumerate() {
+        let name = folder.to_string_lossy().into_owned();
+        let at = if n == 0 { Within::Below(name.clone()) } else { Within::At(name.clone()) };
+        let any = SessionFilter { folder: Some(at), limit: Some(1), ..SessionFilter::default() };
+        if !archive.sessions(&any)?.is_empty() {
+            let below = Some(Within::Below(name));
+            let filter = SessionFilter { folder: below, ..SessionFilter::default() };
+            return Ok((Some(folder.to_owned()), ops::list(archive, &filter, Order::Newest)?));
         }
     }
-    writeln!(context.output)?;
-    let steps = steps(context)?;
-    let lines: Vec<String> = steps.iter().map(|(line, _)| context.output.spell(line)).collect();
-    let column = lines.iter().map(|line| safe::width(line)).max().unwrap_or(0) + 2;
-    for (line, (_, words)) in lines.iter().zip(&steps) {
-        let room = " ".repeat(column.saturating_sub(safe::width(line)));
-        writeln!(context.output, "  {line}{room}{words}")?;
-    }
+    Ok((None, ops::list(archive, &SessionFilter::default(), Order::Newest)?))
+}
+
+/// Says what undertext is, where it has no sessions yet.
+fn welcome(context: &mut Context) -> Result<Exit, CommandError> {
+    let about = (context.describe)().get_about().map(ToString::to_string).unwrap_or_default();
+    context.say(&format!("{about}\n\nIt has no sessions yet.\n"))?;
+    let steps = [
+        (Line::new("import"), "take in the sessions of your agents"),
+        (Line::new("help"), "list all commands"),
+    ];
+    show_steps(context, &steps.map(|(line, words)| (line, words.to_owned())))?;
     Ok(Exit::Yes)
 }
 
-/// Returns the next steps, as far as the store and the folder tell.
-fn steps(context: &mut Context) -> Result<Vec<(Line, &'static str)>, CommandError> {
-    let import = (Line::new("import"), "take in the sessions of your agents");
-    let explain = (Line::new("help").with("revert"), "explain a command");
-    let Ok(archive) = context.open_reader() else {
-        return Ok(vec![import, explain]);
-    };
-    let Ok(session) = context.session(&archive, None) else {
-        let sessions = (Line::new("sessions"), "list the sessions; none works in this folder");
-        return Ok(vec![sessions, import, explain]);
-    };
-    context.say_session((&archive, &session))?;
-    let mut steps = vec![
-        (Line::new("graph"), "see the turns and branches of this session"),
-        (Line::new("log"), "read it"),
-        (Line::new("checkpoints"), "list the places to go back to, with revert"),
-    ];
-    let newest = ops::operations(&archive, &session, 1)?;
-    let is_undoable = |operation: &Operation| {
-        let is_first = operation.n == 1;
-        !is_first && !operation.command.takes_in() && operation.undoes().is_none()
-    };
-    if newest.iter().any(|newest| is_undoable(&newest.operation)) {
-        steps.push((Line::new("undo"), "undo what was done to it last"));
+fn show_steps(context: &mut Context, steps: &[(Line, String)]) -> Result<(), CommandError> {
+    let lines: Vec<String> = steps.iter().map(|(line, _)| context.output.spell(line)).collect();
+    let column = lines.iter().map(|line| safe::width(line)).max().unwrap_or(0) + 2;
+    for (line, (_, words)) in lines.iter().zip(steps) {
+        let room = " ".repeat(column.saturating_sub(safe::width(line)));
+        writeln!(context.output, "  {line}{room}{words}")?;
     }
-    steps.extend([(Line::new("sessions"), "list all sessions"), import, explain]);
-    Ok(steps)
+    Ok(())
 }
 
 /// Returns the commands in their groups, each with what it does.
-pub(crate) fn groups(command: &clap::Command, width: usize) -> String {
+pub(crate) fn groups(command: &clap::Command, width: usize, all: bool) -> String {
     let column = GROUPS.iter().flat_map(|(_, a, b)| a.iter().chain(*b));
     let column = column.map(|name| name.len()).max().unwrap_or(0) + 4;
     let mut lines: Vec<String> = Vec::new();
     for (title, reading, changing) in GROUPS {
+        if title == PROGRAMS && !all {
+            let names = [reading, changing].concat().join(", ");
+            lines.push(format!("{title}: {names}\n"));
+            continue;
+        }
         lines.push(format!("{title}:"));
         for name in reading.iter().chain(changing) {
             let about = command.find_subcommand(name).and_then(clap::Command::get_about);

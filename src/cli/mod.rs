@@ -34,6 +34,7 @@ mod help;
 mod hint;
 mod import;
 mod kind;
+mod landing;
 mod log;
 mod man;
 mod models;
@@ -45,6 +46,7 @@ mod rebuild;
 mod recover;
 mod redo;
 mod restore;
+mod resume;
 mod revert;
 mod rotations;
 mod sessions;
@@ -92,7 +94,8 @@ Exit codes: 0 done or yes, 1 no, 2 wrong use, 3 failed, 4 the store is newer tha
   5 the change was made, but its answer could not be written
 
 JSON: the help of each command has its shapes. Ids are whole, times are RFC 3339 in UTC, and what is
-not known is null. Keys may be added, never taken away."
+not known is null. Keys may be added, never taken away. An error is an object on stderr:
+  {\"type\":\"error\", \"error\":TEXT, \"causes\":[TEXT], \"hints\":[{\"words\":TEXT, \"line\":null or the command}], \"exit\":N}"
 )]
 struct Cli {
     #[command(flatten)]
@@ -151,15 +154,14 @@ enum Command {
     Man(man::Args),
     New(new::Args),
     Operations(operations::Args),
-    Rebuild(rebuild::Args),
     Recover(recover::Args),
     Redo(redo::Args),
     Restore(restore::Args),
+    Resume(resume::Args),
     Revert(revert::Args),
     Rotations(rotations::Args),
     Sessions(sessions::Args),
     Show(show::Args),
-    Stats(stats::Args),
     Status(status::Args),
     Store(backup::Args),
     Switch(switch::Args),
@@ -193,15 +195,14 @@ impl Command {
             Self::Man(args) => man::run(context, args),
             Self::New(args) => new::run(context, args),
             Self::Operations(args) => operations::run(context, args),
-            Self::Rebuild(args) => rebuild::run(context, args),
             Self::Recover(args) => recover::run(context, args),
             Self::Redo(args) => redo::run(context, args),
             Self::Restore(args) => restore::run(context, args),
+            Self::Resume(args) => resume::run(context, args),
             Self::Revert(args) => revert::run(context, args),
             Self::Rotations(args) => rotations::run(context, args),
             Self::Sessions(args) => sessions::run(context, args),
             Self::Show(args) => show::run(context, args),
-            Self::Stats(args) => stats::run(context, args),
             Self::Status(args) => status::run(context, args),
             Self::Store(args) => backup::run(context, args),
             Self::Switch(args) => switch::run(context, args),
@@ -230,7 +231,7 @@ fn command() -> clap::Command {
 
 /// Parses the arguments, and returns them with the name of the command.
 fn parse(args: &[OsString], columns: Option<usize>) -> Result<(Cli, String), clap::Error> {
-    let mut command = help::lay_out(command(), columns);
+    let mut command = help::lay_out(command(), columns, false);
     let mut matches = command.try_get_matches_from_mut(args)?;
     let verb = matches.subcommand_name().unwrap_or_default().to_owned();
     let cli =
@@ -264,7 +265,7 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
     let written = context.output.finish().map_err(CommandError::from);
     let answer = answer.and_then(|exit| written.map(|()| exit));
     let answer = answer.map_err(|error| error.after(|| context.made()));
-    conclude(&mut context.output, answer)
+    conclude(&mut context.output, answer, context.json)
 }
 
 /// Prints the help or the version that was asked for, or what is wrong with the arguments.
@@ -277,14 +278,15 @@ fn explain(env: &Env, answer: &clap::Error) -> ExitCode {
         _ => Err(help::explain_misuse(&command(), &env.args, answer)),
     };
     let written = output.finish().map_err(CommandError::from);
-    conclude(&mut output, told.and_then(|exit| written.map(|()| exit)))
+    let is_json = env.args.iter().any(|arg| arg == "--json");
+    conclude(&mut output, told.and_then(|exit| written.map(|()| exit)), is_json)
 }
 
-fn conclude(output: &mut Output, answer: Result<Exit, CommandError>) -> ExitCode {
+fn conclude(output: &mut Output, answer: Result<Exit, CommandError>, is_json: bool) -> ExitCode {
     match answer {
         Ok(exit) => exit.into(),
         Err(error) => {
-            output.error(&error);
+            output.error(&error, is_json);
             ExitCode::from(&error)
         }
     }

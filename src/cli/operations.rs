@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.about.wanted()?)?;
+    let (archive, session) = context.find(args.about.wanted()?)?;
     context.output.page()?;
     let mut table = Table::new([Align::Right, Align::Left, Align::Left, Align::Left, Align::Left]);
     for view in ops::operations(&archive, &session, args.number.unwrap_or(usize::MAX))? {

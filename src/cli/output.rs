@@ -18,7 +18,7 @@ use super::env::Env;
 use super::error::CommandError;
 use super::hint::Naming;
 use crate::render::style::{Label, Styles};
-use crate::render::{safe, units};
+use crate::render::{json, safe, units};
 
 const BUFFER: usize = 64 * 1024;
 const UNKNOWN_WIDTH: usize = 80;
@@ -194,11 +194,19 @@ impl Output {
         self.say_titled(Label::Warning, "warning:", text);
     }
 
-    /// Tells of an error.
-    pub(crate) fn error(&mut self, error: &CommandError) {
-        if !error.is_silent() {
-            self.say(&error.render(self.talk_styles, &self.naming));
+    /// Tells of an error, programs as an object.
+    pub(crate) fn error(&mut self, error: &CommandError, is_json: bool) {
+        if error.is_silent() {
+            return;
         }
+        let told = if is_json {
+            let mut line = Vec::new();
+            let _ = json::line(&mut line, &error.report());
+            String::from_utf8_lossy(&line).into_owned()
+        } else {
+            error.render(self.talk_styles, &self.naming)
+        };
+        self.say(&told);
     }
 
     /// Shows how far long work has come, on a terminal, a few times a second at most.

@@ -1,4 +1,4 @@
-//! `rebuild`: rebuilds derived rows.
+//! `store rebuild`: rebuilds derived rows.
 
 use undertext::ops;
 use undertext::store::StoreError;
@@ -12,12 +12,12 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::DIGITS;
 
-/// Rebuild the derived rows of the sessions from their facts, and tell whether they were equal
+/// Recompute the indexes of the sessions from their facts, and compare
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  undertext rebuild
-  undertext rebuild 8f14e45f
+  undertext store rebuild
+  undertext store rebuild 8f14e45f
 
 JSON: one object a session
   {\"type\":\"rebuilt\", \"session\":ID, \"equal\":whether the rows were right BOOL, \"records\":N, \"digest\":HEX of the rows}")]

@@ -4,8 +4,9 @@ use undertext::ops;
 use undertext::report::Redone;
 
 use super::Context;
-use super::common::{Writing, tell_undone};
+use super::common::Moving;
 use super::error::{CommandError, Exit};
+use super::landing::tell_undone;
 use super::words::About;
 
 /// Redo what was undone last
@@ -23,15 +24,14 @@ JSON: one object
    \"written\":PATH of the agent's own file or null}")]
 pub(crate) struct Args {
     #[command(flatten)]
-    writing: Writing,
+    moving: Moving,
 
     #[command(flatten)]
     about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (mut archive, session) = context.change(args.about.wanted()?)?;
-    archive.set_manner(args.writing.manner(context));
+    let (mut archive, session) = args.moving.begin(context, args.about.wanted()?)?;
     let redone = ops::redo(&mut archive, &session)?;
     tell_undone(context, (&archive, &session), &Redone(&redone), &redone)
 }

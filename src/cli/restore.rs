@@ -3,7 +3,6 @@
 use anyhow::anyhow;
 use undertext::ops::{self, Archive, Session};
 use undertext::report::{LostFile, Restored};
-use undertext::wire;
 
 use super::Context;
 use super::common::counted;
@@ -41,7 +40,7 @@ pub(crate) struct Args {
     all: bool,
 
     /// With --all, only those of this agent, by the name of its format
-    #[arg(long, value_name = "FORMAT", requires = "all")]
+    #[arg(long, value_name = "FORMAT", requires = "all", value_parser = super::common::format)]
     agent: Option<String>,
 
     /// List the files that would be put back
@@ -69,11 +68,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    if let Some(agent) = args.agent.as_deref().filter(|agent| wire::by_name(agent).is_none()) {
-        let known: Vec<&str> = wire::FORMATS.iter().map(|format| format.traits().name).collect();
-        let error = anyhow!("no agent's format is called {agent}");
-        return Err(CommandError::user(error).hinted(format!("one of {}", known.join(", "))));
-    }
     let mut archive = if args.dry_run { context.open_reader()? } else { context.open_writer()? };
     let lost = ops::lost(&archive, args.agent.as_deref())?;
     let mut failed = 0;

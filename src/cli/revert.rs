@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use undertext::ops;
 
 use super::Context;
-use super::common::{Writing, short, tell_back};
+use super::common::Moving;
 use super::error::{CommandError, Exit};
+use super::landing::{place, tell_back};
 use super::words::{About, Noun};
 
 /// Go back to a checkpoint or an entry, and perhaps leave the model a note from the future
@@ -41,7 +42,7 @@ pub(crate) struct Args {
     message: Option<String>,
 
     #[command(flatten)]
-    writing: Writing,
+    moving: Moving,
 
     #[command(flatten)]
     about: About,
@@ -49,15 +50,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let words = context.words(Noun::Place, (1, 1), &[Some(&args.place)], &args.about)?;
-    let (mut archive, session) = context.change(words.session)?;
-    archive.set_manner(args.writing.manner(context));
+    let (mut archive, session) = args.moving.begin(context, words.session)?;
     let workspace = context.workspace();
     let wanted = words.nouns.first().copied().unwrap_or_default();
     let message = args.message.as_deref();
     let reverted = ops::revert(&mut archive, &session, &workspace, wanted, message)?;
-    let to = match reverted.checkpoint {
-        Some(n) => format!("checkpoint {n}"),
-        None => format!("{wanted} ({})", short(reverted.entry)),
-    };
+    let to = place(&reverted, wanted, reverted.entry);
     tell_back(context, &to, (&archive, &session), &reverted, &reverted)
 }

@@ -28,7 +28,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.about.wanted()?)?;
+    let (archive, session) = context.find(args.about.wanted()?)?;
     let mut table = Table::new([Align::Right, Align::Left, Align::Left, Align::Right, Align::Left]);
     let all = ops::rotations(&archive, &session)?;
     if all.is_empty() {

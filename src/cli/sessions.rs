@@ -5,26 +5,35 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use undertext::model::Timestamp;
-use undertext::ops::{self, Kin};
+use undertext::ops::{self, Kin, Order};
 use undertext::report::{Line, ListedSession, Listing};
-use undertext::store::SessionFilter;
+use undertext::store::{SessionFilter, Within};
 
 use super::error::{CommandError, Exit};
-use super::{Context, common, env};
+use super::{Context, common};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
+use crate::render::{moment, safe};
 
 /// The shortest beginning of an id that is shown.
 const DIGITS: usize = 8;
+/// The longest: ids that have more in common are told apart by their whole.
+const MOST_DIGITS: usize = 13;
+/// From this width on, the columns have whole words above them.
+const WIDE: usize = 100;
 
-/// List the sessions, the newest first: id, agent, last activity, turns, folder, title
+/// List the sessions, the newest first
+///
+/// A row has the beginning of the id, when the session was last active, its agent, how many turns it has, how many branches
+/// and compactions if it has any, the folder in which it works, and its title.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext sessions
-  undertext sessions --here --since 7d
-  undertext sessions --all                 with sub-agents, each below its session
-  undertext sessions --agent native --json
+  undertext sessions --here --since yesterday
+  undertext sessions --folder ~/code --since 2026-11-01
+  undertext sessions --tree                forks and sub-agents below the session that they were made of
+  undertext sessions --agent claude -n 0   every session of Claude Code
   undertext sessions --hide 8f14e45f
 
 JSON: one object a session
@@ -33,27 +42,28 @@ JSON: one object a session
    {\"bond\":fork, sub-agent or continuation, \"session\":ID, \"held\":whether the store has it BOOL,
     \"continues\":whether nothing was copied and its history begins there BOOL, \"shown\":whether that history is shown BOOL,
     \"here\":ID of the last entry that was taken over or null, \"there\":ID of that entry in the other or null},
-   \"gone\":whether the agent's file was deleted BOOL}
+   \"branches\":N, \"compactions\":N, \"sub_agents\":N, \"gone\":whether the agent's file was deleted BOOL}
 and one of each session that cannot be read
   {\"type\":\"damaged\", \"session\":ID, \"agent\":NAME, \"problem\":TEXT}
 and with --hide or --show
   {\"type\":\"hide\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"hidden\":BOOL, \"operation\":N}")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {
     /// List only the sessions of this agent, by the name of its format
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = common::format)]
     agent: Option<String>,
 
-    /// List only the sessions that work in this folder
+    /// List only the sessions that work in this folder or below it
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 
-    /// List only the sessions that work in the current folder
+    /// List only the sessions that work in the current folder or below it
     #[arg(long, conflicts_with = "folder")]
     here: bool,
 
-    /// List only the sessions that were active in this time: 30m, 12h, 7d, 2w
-    #[arg(long, value_name = "AGE", value_parser = age)]
-    since: Option<i64>,
+    /// List only the sessions that were active since: 30m, 12h, 7d, 2w, today, yesterday, monday, or a day as 2026-11-01
+    #[arg(long, value_name = "TIME", value_parser = moment::Since::read)]
+    since: Option<moment::Since>,
 
     /// List hidden sessions too
     #[arg(long)]
@@ -63,16 +73,24 @@ pub(crate) struct Args {
     #[arg(short, long)]
     all: bool,
 
-    /// List at most N sessions
+    /// List sub-agents and forks too, each below the session that it was made of
+    #[arg(long)]
+    tree: bool,
+
+    /// Show whole ids, times and folders, and what a session was made of
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// List at most N sessions; 0 lists all
     #[arg(short, long = "number", value_name = "N", default_value_t = 50, value_parser = common::number::<usize>, allow_negative_numbers = true)]
     number: usize,
 
     /// Leave a session out of lists from now on
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "all", "number"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "all", "tree", "number"])]
     hide: Option<OsString>,
 
     /// Show a hidden session in lists again
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "all", "number", "hide"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "all", "tree", "number", "hide"])]
     show: Option<OsString>,
 }
 
@@ -116,98 +134,158 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         fs::canonicalize(&folder).unwrap_or(folder).to_string_lossy().into_owned()
     });
     let now = context.env.ambient().now();
+    let limit = Some(args.number).filter(|number| *number > 0);
     let filter = SessionFilter {
         format: args.agent.clone(),
-        folder,
-        since: args.since.map(|age| Timestamp(now.0.saturating_sub(age))),
+        folder: folder.map(Within::Below),
+        since: args.since.map(|since| since.at(context.env.zone, now)),
         hidden: args.hidden,
-        sub_agents: args.all,
-        limit: Some(args.number),
+        sub_agents: args.all || args.tree,
+        limit,
         ..SessionFilter::default()
     };
-    let Listing { sessions, damaged } = ops::list(&archive, &filter)?;
+    let order = if args.tree { Order::Tree } else { Order::Newest };
+    let Listing { sessions, damaged } = ops::list(&archive, &filter, order)?;
     if context.answer_all(&sessions)? {
         return context.tell_damaged_sessions(&damaged);
     }
     context.output.page()?;
-    let digits = digits(&sessions);
-    let [left, right] = [Align::Left, Align::Right];
-    let mut table = Table::new([left, left, left, right, left, left]);
-    for ListedSession { name, card, kin, gone } in &sessions {
-        let title = card.title.as_deref().unwrap_or_default();
-        let kin = kin.as_ref().map(|kin| (kin, short(&kin.session)));
-        let title = match kin {
-            None => title.to_owned(),
-            Some((kin, session)) => {
-                let kin = common::kin_words(&Kin { session, ..kin.clone() });
-                format!("{kin}: {title}").trim_end_matches([':', ' ']).to_owned()
-            }
-        };
-        let title = if *gone { format!("(file gone) {title}") } else { title };
-        let folder = card.folder.as_deref().map(|folder| context.env.homely(Path::new(folder)));
-        let label = if card.hidden { Label::Dim } else { Label::Plain };
-        table.row([
-            Cell::new(Label::Id, &shown(&name.id, digits)),
-            Cell::new(label, &name.format),
-            Cell::new(Label::Time, &env::local(card.active)),
-            Cell::new(label, &card.turns.to_string()),
-            Cell::new(label, &folder.unwrap_or_default()),
-            Cell::new(label, &title),
-        ]);
+    if sessions.is_empty() && damaged.is_empty() {
+        let everything = SessionFilter { limit, ..SessionFilter::default() };
+        if filter == everything {
+            context.output.note("The store has no sessions yet");
+            context.output.hint(Line::new("import").to("take in the sessions of your agents"));
+        } else {
+            context.output.note("No session fits");
+            context.output.hint(Line::new("sessions").to("list the sessions of every folder"));
+        }
+        return Ok(Exit::Yes);
     }
-    context.show(&table)?;
+    context.show_sessions(&sessions, now, args.verbose)?;
+    if limit.is_some_and(|limit| sessions.len() >= limit) {
+        let all = archive.sessions(&SessionFilter { limit: None, ..filter })?.len();
+        if let more @ 1.. = all.saturating_sub(sessions.len()) {
+            let line = Line::new("sessions").option("number", "0");
+            context.output.hint(line.to(format!("{more} more; list all")));
+        }
+    }
     if sessions.iter().any(|listed| listed.gone) {
         let restore = Line::new("restore").flag("all").flag("dry-run");
-        context.output.hint(restore.to("to see which files are gone, and how they come back"));
+        context.output.hint(restore.to("see which files are gone, and how they come back"));
     }
     context.tell_damaged_sessions(&damaged)
 }
 
-/// Returns the id of a session as a list shows it next to others.
-fn short(id: &str) -> String {
-    shown(id, DIGITS)
-}
-
-/// Returns how many characters tell the ids of a list apart.
-fn digits(sessions: &[ListedSession]) -> usize {
-    let ids = || sessions.iter().map(|listed| &listed.name.id).filter(|id| !id.contains('/'));
-    let longest = ids().map(|id| id.chars().count()).max().unwrap_or(0);
-    let distinct = |digits: &usize| {
-        let mut ids: Vec<String> = ids().map(|id| beginning(id, *digits)).collect();
-        ids.sort();
-        ids.windows(2).all(|pair| pair.first() != pair.last())
-    };
-    (DIGITS..longest).find(distinct).unwrap_or(longest.max(DIGITS))
-}
-
-/// Returns the beginning of an id; a sub-agent's stands behind that of its session's.
-fn shown(id: &str, digits: usize) -> String {
-    match id.rsplit_once('/') {
-        Some((session, agent)) => {
-            format!("{}/{}", beginning(session, digits), beginning(agent, DIGITS))
+impl Context {
+    /// Prints a list of sessions for people.
+    pub(crate) fn show_sessions(
+        &mut self,
+        sessions: &[ListedSession],
+        now: Timestamp,
+        is_verbose: bool,
+    ) -> Result<(), CommandError> {
+        let is_wide = self.output.columns() >= WIDE || self.output.width().is_none();
+        let folders = self.folders(sessions);
+        let ids = ids(sessions);
+        let [left, right] = [Align::Left, Align::Right];
+        let mut table = Table::new([left, left, left, right, right, right, left, left]);
+        let counts = if is_wide { ["BRANCHES", "COMPACTED"] } else { ["BR", "CP"] };
+        let heads = ["ID", "ACTIVE", "AGENT", "TURNS", counts[0], counts[1], "FOLDER", "TITLE"];
+        table.row(heads.map(|head| Cell::new(Label::Dim, head)));
+        for ((listed, id), folder) in sessions.iter().zip(&ids).zip(&folders) {
+            let ListedSession { name, card, branches, compactions, .. } = listed;
+            let label = if card.hidden { Label::Dim } else { Label::Plain };
+            let above = |n: u64, least: u64| if n > least { n.to_string() } else { String::new() };
+            let id = if is_verbose { &name.id } else { id };
+            table.row([
+                Cell::new(Label::Id, id),
+                Cell::new(Label::Time, &self.env.zone.age(now, card.active)),
+                Cell::new(label, &name.format),
+                Cell::new(label, &card.turns.to_string()),
+                Cell::new(label, &above(*branches, 1)),
+                Cell::new(label, &above(*compactions, 0)),
+                Cell::new(label, folder),
+                Cell::new(label, &title(listed)),
+            ]);
+            if is_verbose {
+                table.note(Label::Dim, &self.more_of(listed));
+            }
         }
-        None => beginning(id, digits),
+        self.show(&table)
     }
+
+    /// Returns the folders of sessions, as far as they fit.
+    fn folders(&self, sessions: &[ListedSession]) -> Vec<String> {
+        let folder = |listed: &ListedSession| {
+            let folder = listed.card.folder.as_deref().unwrap_or_default();
+            let shown = self.env.homely(Path::new(folder));
+            match self.output.width() {
+                Some(width) => end_of(&shown, (width / 6).clamp(12, 36)),
+                None => shown,
+            }
+        };
+        sessions.iter().map(folder).collect()
+    }
+
+    /// Returns what the row of a session has no room for.
+    fn more_of(&self, listed: &ListedSession) -> String {
+        let ListedSession { card, kin, .. } = listed;
+        let (started, active) = (self.env.zone.show(card.started), self.env.zone.show(card.active));
+        let folder = card.folder.as_ref().map(|folder| self.env.homely(Path::new(folder)));
+        let kin = kin.as_ref().map(common::kin_words);
+        let parts = [Some(format!("{started} to {active}")), folder, kin];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+    }
+}
+
+/// Returns the title of a session with the little that must be told of it.
+fn title(listed: &ListedSession) -> String {
+    let ListedSession { card, kin, sub_agents, gone, depth, .. } = listed;
+    let indent = depth.checked_sub(1).map(|depth| format!("{}└ ", "  ".repeat(depth)));
+    let indent = indent.unwrap_or_default();
+    let lead = if *gone { "(file gone) " } else { "" };
+    let title = card.title.as_deref().unwrap_or("(no title)");
+    let mut notes = Vec::new();
+    if *sub_agents > 0 {
+        notes.push(common::counted(*sub_agents, "sub-agent", "sub-agents"));
+    }
+    if let Some(Kin { bond, session, .. }) = kin {
+        notes.push(format!("{} {}", bond.words(), beginning(session, DIGITS)));
+    }
+    let notes = if notes.is_empty() { String::new() } else { format!("  ({})", notes.join(", ")) };
+    format!("{indent}{lead}{title}{notes}")
+}
+
+/// Returns the ids of a list, each as short as it can be typed among the others.
+fn ids(sessions: &[ListedSession]) -> Vec<String> {
+    let shown = |id: &str| {
+        let (head, agent) = id.split_once('/').map_or((id, ""), |(head, agent)| (head, agent));
+        let shared = |other: &str| {
+            head.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
+        };
+        let others = sessions.iter().map(|listed| listed.name.id.as_str());
+        let others = others.filter(|other| other.split('/').next() != Some(head));
+        let shared = others.map(shared).max().unwrap_or(0);
+        let head = beginning(head, (shared + 1).clamp(DIGITS, MOST_DIGITS));
+        if agent.is_empty() { head } else { format!("{head}/{}", beginning(agent, DIGITS)) }
+    };
+    sessions.iter().map(|listed| shown(&listed.name.id)).collect()
 }
 
 fn beginning(id: &str, digits: usize) -> String {
     id.chars().take(digits).collect()
 }
 
-/// Reads an age as milliseconds.
-pub(crate) fn age(text: &str) -> Result<i64, String> {
-    const MINUTE: i64 = 60_000;
-    let scale = match text.chars().last() {
-        Some('m') => MINUTE,
-        Some('h') => 60 * MINUTE,
-        Some('d') => 24 * 60 * MINUTE,
-        Some('w') => 7 * 24 * 60 * MINUTE,
-        _ => 0,
-    };
-    let number = text.get(..text.len().saturating_sub(1)).unwrap_or_default();
-    let number = number.parse::<u32>().ok().filter(|_| scale > 0);
-    let age = number.and_then(|number| i64::from(number).checked_mul(scale));
-    age.ok_or_else(|| "it is a number and m, h, d or w, such as 7d".to_owned())
+/// Returns the end of a path, as many parts as fit, or a part of the last one.
+fn end_of(path: &str, width: usize) -> String {
+    if safe::width(path) <= width {
+        return path.to_owned();
+    }
+    let cuts = path.match_indices(['/', '\\']).map(|(at, _)| at);
+    let ends = cuts.map(|at| format!("…{}", path.get(at..).unwrap_or_default()));
+    let mut ends = ends.filter(|end| safe::width(end) <= width && end.chars().count() > 2);
+    let last = || path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(path);
+    ends.next().unwrap_or_else(|| safe::clip(last(), width).into_owned())
 }
 
 #[cfg(test)]
@@ -215,13 +293,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_is_a_number_and_a_unit() {
-        let check = |text, expected: Option<i64>| assert_eq!(age(text).ok(), expected, "{text}");
-        check("30m", Some(1_800_000));
-        check("7d", Some(604_800_000));
-        check("4294967295w", Some(4_294_967_295 * 604_800_000));
-        for wrong in ["", "d", "7", "-1d", "7y", "7é", "1.5h"] {
-            check(wrong, None);
-        }
+    fn a_path_keeps_the_end_that_fits() {
+        let check = |path, width, to: &str| assert_eq!(end_of(path, width), to, "{path}");
+        check("~/code/app", 12, "~/code/app");
+        check("~/code/house/app", 12, "…/house/app");
+        check("~/code/a-long-name-of-it", 12, "a-long-name…");
+        check("C:\\Users\\ann\\repos\\app", 12, "…\\repos\\app");
     }
 }

@@ -1,4 +1,4 @@
-//! `stats`: counts what the store holds, and the room that it takes up.
+//! `store stats`: counts what the store holds, and the room that it takes up.
 
 use std::ffi::OsStr;
 
@@ -18,9 +18,9 @@ use crate::render::units;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  undertext stats
-  undertext stats session.jsonl
-  undertext stats --json
+  undertext store stats
+  undertext store stats session.jsonl
+  undertext store stats --json
 
 JSON: one object an agent, then one for the store
   {\"type\":\"agent\", \"agent\":NAME, \"sessions\":N, \"entries\":N, \"bytes\":N}
@@ -70,7 +70,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 /// Counts one session.
 fn one(context: &mut Context, wanted: &OsStr) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(Some(wanted))?;
+    let (archive, session) = context.find(Some(wanted))?;
     let stats = ops::stats_of(&archive, &session)?;
     if context.answer(&stats)? {
         return Ok(Exit::Yes);

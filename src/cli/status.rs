@@ -30,7 +30,7 @@ JSON: one object
    \"active\":TIME, \"hidden\":BOOL, \"kin\":the session that it was made of as sessions has it,
    \"elsewhere\":null or where the history begins that is not shown {\"session\":ID of the parent or null, \"file\":ID of the file,
    \"why\":\"parent\", \"missing\", \"short\" or \"endless\", \"words\":TEXT}, \"live\":PATH or null, \"gone\":PATH of the agent's file if it was deleted or null,
-   \"behind\":whether the live file differs from the store BOOL,
+   \"behind\":whether the live file holds what the store has not yet, which is shown BOOL,
    \"context\":{\"tokens\":N, \"counted\":by whose word they are as context has it, \"window\":N, \"compact_at\":N tokens it is compacted, \"due\":BOOL,
     \"at_least\":whether it may have more tokens, not counted because the window is full BOOL,
     \"source\":by whose word the window is as context has it, \"model\":NAME or null} or null if the window is too small}
@@ -54,7 +54,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         layers(context, &session, &ops::layers(&archive, &session)?)?;
         return Ok(Exit::Yes);
     }
-    let status = ops::status(&archive, &session)?;
+    let followed = context.follow(&archive, &session);
+    let mut status = ops::status(&archive, &session)?;
+    status.behind |= followed;
     let settings = context.settings()?;
     let full = ops::fullness(&archive, &session, &models::usual(&settings)).ok();
     let full =
@@ -130,7 +132,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     } else if let Some(live) = &status.live {
         row("live file", Label::Plain, &safe::path(live));
         if status.behind {
-            row("", Label::Warning, "differs from the store; the next change catches up with it");
+            row("", Label::Plain, "the agent wrote more since the last import, which is shown");
         } else {
             row("", Label::Plain, "agrees with the store");
         }

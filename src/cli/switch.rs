@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 
 use undertext::ops::{self, OpsError};
-use undertext::report::{Line, Report as _};
+use undertext::report::Line;
 
 use super::Context;
-use super::common::{self, Writing};
+use super::common::Moving;
 use super::error::{CommandError, Exit};
+use super::landing::Gone;
 use super::words::{About, Noun};
 
 /// Make a branch the current one: the live file holds it from now on
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     name: OsString,
 
     #[command(flatten)]
-    writing: Writing,
+    moving: Moving,
 
     #[command(flatten)]
     about: About,
@@ -37,8 +38,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let words = context.words(Noun::Branch, (1, 1), &[Some(&args.name)], &args.about)?;
-    let (mut archive, session) = context.change(words.session)?;
-    archive.set_manner(args.writing.manner(context));
+    let (mut archive, session) = args.moving.begin(context, words.session)?;
     let name = words.nouns.first().copied().unwrap_or_default();
     let switched = ops::switch(&mut archive, &session, name);
     let is_place = ops::find_place(archive.store(), &session, name).is_ok();
@@ -54,13 +54,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if switched.operation.is_none() {
         context.say(&format!("{} is the current branch already", switched.branch))?;
     } else {
-        context.say(&format!(
-            "Now on branch {} at {}",
-            switched.branch,
-            common::short(switched.entry)
-        ))?;
-        context.say_written(switched.written.as_deref(), switched.rotated.as_deref())?;
-        context.output.hints(switched.hints());
+        let landing = &switched.landing;
+        let is = if landing.dry_run { "Would be" } else { "Now" };
+        let head = format!("{is} on {}, which", switched.branch);
+        context.say_end(&head, ["ends with", "is"], landing)?;
+        let files = (switched.written.as_deref(), switched.rotated.as_deref());
+        let (when, back) = ("in what it no longer sees", ("Undo", Line::about("undo")));
+        context.say_gone((&archive, &session), &Gone { landing, when, files, back })?;
     }
     Ok(Exit::Yes)
 }

@@ -7,8 +7,9 @@ use undertext::ops;
 use undertext::report::Line;
 
 use super::Context;
-use super::common::{Writing, tell_undone};
+use super::common::Moving;
 use super::error::{CommandError, Exit};
+use super::landing::tell_undone;
 use super::words::{About, Noun};
 
 /// Undo the newest operation, or the one of a number
@@ -33,7 +34,7 @@ pub(crate) struct Args {
     operation: Option<OsString>,
 
     #[command(flatten)]
-    writing: Writing,
+    moving: Moving,
 
     #[command(flatten)]
     about: About,
@@ -42,14 +43,13 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let nouns = [args.operation.as_deref()];
     let words = context.words(Noun::Operation, (0, 1), &nouns, &args.about)?;
-    let (mut archive, session) = context.change(words.session)?;
+    let (mut archive, session) = args.moving.begin(context, words.session)?;
     let number = |word: &&str| {
         let error = || CommandError::user(anyhow!("{word} is neither an operation nor a session"));
         word.parse()
             .map_err(|_| error().hinted(Line::about("operations").to("list the operations")))
     };
     let operation = words.nouns.first().map(number).transpose()?;
-    archive.set_manner(args.writing.manner(context));
     let undone = ops::undo(&mut archive, &session, operation)?;
     tell_undone(context, (&archive, &session), &undone, &undone)
 }

@@ -36,7 +36,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let opened = match args.about.wanted()? {
         None => context.open_reader().map(|archive| (archive, None)),
         Some(wanted) => {
-            context.look(Some(wanted)).map(|(archive, session)| (archive, Some(session)))
+            context.find(Some(wanted)).map(|(archive, session)| (archive, Some(session)))
         }
     };
     let json = context.json;

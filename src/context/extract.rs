@@ -251,7 +251,7 @@ fn last_words(messages: &[&Message]) -> Vec<String> {
 fn file_lines(messages: &[&Message], folder: Option<&str>, before: &[String]) -> Vec<String> {
     let named = files::named(messages.iter().copied(), folder, None);
     let line = |named: &files::Named| {
-        format!("- {}{}", named.path, if named.is_modified { " (modified)" } else { "" })
+        format!("- {}{}", named.path, if named.n_changes > 0 { " (modified)" } else { "" })
     };
     let mut lines: Vec<String> = named.iter().map(line).collect();
     let is_new = |line: &&String| {

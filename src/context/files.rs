@@ -36,8 +36,8 @@ const CHANGING: [&str; 5] = ["write", "edit", "replace", "patch", "create_file"]
 pub struct Named {
     /// Its absolute path, without dots.
     pub path: String,
-    /// Whether a tool was told to change it.
-    pub is_modified: bool,
+    /// How many calls of tools were to change it.
+    pub n_changes: u64,
     /// How often it was named.
     pub n_mentions: usize,
     /// The last message that named it, counted from 0.
@@ -70,17 +70,17 @@ pub fn named<'a>(
             }
             let named = found.entry(path).or_insert_with_key(|path| Named {
                 path: path.clone(),
-                is_modified: false,
+                n_changes: 0,
                 n_mentions: 0,
                 latest: nth,
             });
-            named.is_modified |= is_modified;
+            named.n_changes += u64::from(is_modified);
             named.n_mentions += 1;
             named.latest = nth;
         });
     }
     let mut named: Vec<Named> = found.into_values().collect();
-    let rank = |named: &Named| (named.is_modified, named.n_mentions, named.latest);
+    let rank = |named: &Named| (named.n_changes > 0, named.n_mentions, named.latest);
     named.sort_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| a.path.cmp(&b.path)));
     named
 }
@@ -237,7 +237,7 @@ mod tests {
             let named = named(&[call(name, input)], Some("/srv/app"), Some(&["/srv/app"]));
             let paths: Vec<&str> = named.iter().map(|named| named.path.as_str()).collect();
             assert_eq!(paths, expected, "{input}");
-            assert!(named.iter().all(|named| named.is_modified == modified), "{input}");
+            assert!(named.iter().all(|named| (named.n_changes > 0) == modified), "{input}");
         };
         check("write_file", r#"{"path":"src/a.rs"}"#, &["/srv/app/src/a.rs"], true);
         check("str_replace_editor", r#"{"command":"view","path":"./a"}"#, &["/srv/app/a"], false);

@@ -16,7 +16,7 @@ use std::{
     time::SystemTime,
 };
 
-use rustix::fs::{AtFlags, Gid, Mode, Uid};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 
 use crate::disk::{make_at, open_or_make};
 
@@ -117,4 +117,55 @@ impl Disk for Kernel {
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
+}
+
+/// A disk on paper: every step succeeds, and nothing on the disk of this machine is changed by it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Paper;
+
+impl Disk for Paper {
+    fn make(&self, _folder: &File, _name: &OsStr) -> io::Result<File> {
+        nothing()
+    }
+
+    fn write(&self, _file: &File, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn copy(&self, _file: &File, _from: &File, length: u64) -> io::Result<u64> {
+        Ok(length)
+    }
+
+    fn own(&self, _file: &File, _like: &File) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn stamp(&self, _file: &File, _at: SystemTime) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync(&self, _file: &File) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn link(&self, _folder: &File, _name: &OsStr, _other: &OsStr) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn rename(&self, _folder: &File, _name: &OsStr, _to: &OsStr) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn remove(&self, _folder: &File, _name: &OsStr) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, _path: &Path, _waits: bool) -> io::Result<Option<File>> {
+        nothing().map(Some)
+    }
+}
+
+/// Opens a file that holds nothing and takes in everything.
+fn nothing() -> io::Result<File> {
+    Ok(rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?.into())
 }

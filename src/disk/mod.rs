@@ -18,7 +18,7 @@ use std::{
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 
-pub use change::{Disk, Kernel};
+pub use change::{Disk, Kernel, Paper};
 
 /// The longest file that holds a few words: git's own, a lock, a list of folders.
 pub const SMALL: u64 = 1 << 20;

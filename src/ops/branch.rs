@@ -2,7 +2,7 @@
 
 use crate::{
     model::{Command, Kind, Message},
-    ops::OpsError,
+    ops::{OpsError, landing::landing},
     report::{Branched, ListedBranch, Switched},
     session::{
         Session, Target,
@@ -72,21 +72,21 @@ pub fn branch(
 
 /// Makes a branch the current one: the live file holds it from now on.
 pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Switched, OpsError> {
-    let (entry, done) = sync::execute(archive, session, |before| {
+    let ((entry, from), done) = sync::execute(archive, session, |before| {
         let Some(&target) = before.state.branches.get(name) else {
             let branches = before.state.branches.keys().cloned().collect();
             return Err(OpsError::NoBranch { wanted: name.to_owned(), branches });
         };
         let entry = target.head.map(|head| before.id_of(head)).transpose()?;
-        let from = before.state.current();
+        let (from, stood) = (before.state.current(), before.position());
         if from == name {
-            return Ok((entry, None));
+            return Ok(((entry, stood), None));
         }
         let steps = Steps { current: Some(name.to_owned()), ..Steps::default() };
         let moves = before.position() != Some(target);
         let goal = moves.then_some(Reach { target, note: None });
         let command = Command::Switch { from: branch_text(from), branch: branch_text(name) };
-        Ok((entry, Some(Plan { command, steps, goal })))
+        Ok(((entry, stood), Some(Plan { command, steps, goal })))
     })?;
     let reached = done.reached.flatten();
     Ok(Switched {
@@ -95,6 +95,7 @@ pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Sw
         rotated: reached.as_ref().and_then(|reached| reached.aside.clone()),
         written: reached.and_then(|reached| reached.written),
         operation: done.operation,
+        landing: landing(archive, session, from, None),
         notices: done.notices,
     })
 }

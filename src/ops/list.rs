@@ -1,19 +1,31 @@
 //! Listing: sessions as lists show them, sub-agents below the session that they work for.
 
-use std::collections::BTreeSet;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use crate::{
-    model::SessionName,
+    model::{EntryNumber, SessionName, State, Tie, TieKind},
     ops::OpsError,
     report::{DamagedSession, ListedSession, Listing},
-    session::{Bond, Kin, Session, kin, listing},
-    store::{SessionFilter, StoreError},
-    sync::{Archive, gone},
+    session::{Bond, Kin, Session, kin, listing, replay::Replays},
+    store::{Listed, SessionFilter, Store, StoreError},
+    sync::{Archive, follow, gone},
 };
+
+/// The order of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The newest first, sub-agents below the session that they work for.
+    Newest,
+    /// The newest first, forks too below the session that they were made of.
+    Tree,
+}
 
 /// Returns the sessions that a filter lets through, the newest first, each with the session that it was made of. Those that
 /// cannot be read are named next to them.
-pub fn list(archive: &Archive, filter: &SessionFilter) -> Result<Listing, OpsError> {
+pub fn list(archive: &Archive, filter: &SessionFilter, order: Order) -> Result<Listing, OpsError> {
     let found = listing::listed(archive.store(), filter)?;
     let mut damaged: Vec<DamagedSession> = Vec::new();
     let mut damage = |name: SessionName, error: OpsError| match error {
@@ -28,52 +40,95 @@ pub fn list(archive: &Archive, filter: &SessionFilter) -> Result<Listing, OpsErr
     }
     let mut sessions = Vec::new();
     for found in found.listed {
-        let session = archive.session(&found.name)?;
-        let (kin, gone) = match session.map(|session| beyond(archive, &session)).transpose() {
-            Ok(beyond) => beyond.unwrap_or_default(),
+        match known(archive, &found) {
+            Ok(known) => sessions.push(known),
             Err(error) => {
                 damage(found.name.clone(), error)?;
-                (None, false)
+                sessions.push(bare(found));
             }
-        };
-        sessions.push(ListedSession { name: found.name, card: found.card, kin, gone });
+        }
     }
-    Ok(Listing { sessions: below_parents(sessions), damaged })
+    sessions.sort_by_key(|listed| Reverse(listed.card.active));
+    Ok(Listing { sessions: below_parents(sessions, order), damaged })
 }
 
-/// Returns the session that one was made of, and whether its agent's file is gone.
-fn beyond(archive: &Archive, session: &Session) -> Result<(Option<Kin>, bool), OpsError> {
-    let state = archive.store().state(session.key)?;
-    Ok((kin(archive.store(), session)?, gone::lost(archive, &state).is_some()))
+/// Returns a session of which only its card is known.
+fn bare(Listed { name, card, .. }: Listed) -> ListedSession {
+    ListedSession {
+        name,
+        card,
+        kin: None,
+        branches: 0,
+        compactions: 0,
+        sub_agents: 0,
+        gone: false,
+        depth: 0,
+    }
 }
 
-/// Puts sub-agents below the session that they work for.
-fn below_parents(listed: Vec<ListedSession>) -> Vec<ListedSession> {
+/// Returns a session as it stands now, with all that lists show of it.
+fn known(archive: &Archive, listed: &Listed) -> Result<ListedSession, OpsError> {
+    let (store, bare) = (archive.store(), bare(listed.clone()));
+    let Some(session) = archive.session(&listed.name)? else { return Ok(bare) };
+    // A live file that cannot be followed is as the store has it.
+    let followed = follow(archive, &session).unwrap_or(false);
+    let card = if followed { store.card(session.key)? } else { bare.card };
+    let state = store.state(session.key)?;
+    let works_for_it = Tie { kind: TieKind::SubAgent, other: session.name.id.clone() };
+    Ok(ListedSession {
+        card,
+        kin: kin(store, &session)?,
+        branches: state.branches.len() as u64,
+        compactions: compactions(store, &session, &state)?,
+        sub_agents: store.tied(&session.name.format, &works_for_it)?.len() as u64,
+        gone: gone::lost(archive, &state).is_some(),
+        ..bare
+    })
+}
+
+/// Returns how many compactions a session has seen; one that was written again is one.
+fn compactions(store: &dyn Store, session: &Session, state: &State) -> Result<u64, OpsError> {
+    let (mut end, mut found) = (state.next_entry(), BTreeSet::new());
+    let mut replays = None;
+    while let Some(boundary) = store.boundary(session.key, EntryNumber::FIRST..end)? {
+        if replays.is_none() {
+            replays = Some(Replays::of(store, session)?);
+        }
+        found.extend(replays.as_ref().map(|replays| replays.first(boundary)));
+        end = boundary;
+    }
+    Ok(found.len() as u64)
+}
+
+/// Puts sessions below the one that they were made of, each with how deep it stands there.
+fn below_parents(listed: Vec<ListedSession>, order: Order) -> Vec<ListedSession> {
     let names: BTreeSet<_> = listed.iter().map(|found| found.name.clone()).collect();
     let parent = |found: &ListedSession| {
-        let kin = found.kin.as_ref().filter(|kin| kin.bond == Bond::SubAgent)?;
+        let is_below = |kin: &&Kin| order == Order::Tree || kin.bond == Bond::SubAgent;
+        let kin = found.kin.as_ref().filter(is_below)?;
         let name = SessionName { format: found.name.format.clone(), id: kin.session.clone() };
-        names.contains(&name).then_some(name)
+        (name != found.name && names.contains(&name)).then_some(name)
     };
-    let (aside, mut ordered): (Vec<_>, Vec<_>) =
-        listed.into_iter().partition(|listed| parent(listed).is_some());
-    // The newest comes last here, so that it ends up right below its session.
-    let mut left: Vec<_> = aside.into_iter().rev().collect();
-    while !left.is_empty() {
-        let before = left.len();
-        let mut rest = Vec::new();
-        for listed in left {
-            let wanted = parent(&listed);
-            match ordered.iter().position(|found| Some(&found.name) == wanted.as_ref()) {
-                Some(place) => ordered.insert(place + 1, listed),
-                None => rest.push(listed),
-            }
+    let mut below: BTreeMap<Option<SessionName>, Vec<ListedSession>> = BTreeMap::new();
+    for found in listed {
+        below.entry(parent(&found)).or_default().push(found);
+    }
+    // What is to come next stands last.
+    let mut left = below.remove(&None).unwrap_or_default();
+    left.reverse();
+    let mut ordered = Vec::new();
+    loop {
+        let Some(next) = left.pop() else {
+            // Sessions that were made of each other stand below nothing.
+            let Some((_, circle)) = below.pop_first() else { break };
+            left.extend(circle);
+            continue;
+        };
+        if let Some(inner) = below.remove(&Some(next.name.clone())) {
+            let depth = next.depth + 1;
+            left.extend(inner.into_iter().rev().map(|found| ListedSession { depth, ..found }));
         }
-        left = rest;
-        if left.len() == before {
-            // Sub-agents of each other belong below nothing.
-            ordered.append(&mut left);
-        }
+        ordered.push(next);
     }
     ordered
 }

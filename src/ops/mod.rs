@@ -27,6 +27,7 @@ mod excerpts;
 mod gate;
 mod graph;
 mod handle;
+mod landing;
 mod layers;
 mod list;
 mod material;
@@ -68,7 +69,7 @@ pub use gate::{Gate, Snapshot, Ticket, Waited};
 pub use graph::graph;
 pub use handle::Handle;
 pub use layers::{layers, session_key};
-pub use list::list;
+pub use list::{Order, list};
 pub use mend::mend;
 pub use new::{Layers, hide, new};
 pub use origin::{hidden, original};
@@ -103,7 +104,7 @@ pub use crate::{
     sync::{
         AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Machine, Manner, Notice,
         Oddity, Outcome, Quirk, Rebuilt, Rotated, RotatedState, Skipped, Source, Step, SyncError,
-        Told, Waiting, Why, Workspace, agent_folders, file_of_session, generations, import, peek,
-        rotations, sources, workspace,
+        Told, Waiting, Why, Workspace, agent_folders, file_of_session, follow, generations, import,
+        peek, resume, rotations, sources, workspace,
     },
 };

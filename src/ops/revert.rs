@@ -2,7 +2,7 @@
 
 use crate::{
     model::{Command, Position, Text},
-    ops::{OpsError, note::from_later},
+    ops::{OpsError, landing::landing, note::from_later},
     report::Reverted,
     session::{
         Session, find_place,
@@ -64,13 +64,20 @@ fn go_back<'a>(
     session: &Session,
     verb: impl FnOnce(&Standing<'_>) -> Result<(Reverted, Option<Plan<Reach<'a>>>), OpsError>,
 ) -> Result<Reverted, OpsError> {
-    let (mut reverted, done) = sync::execute(archive, session, verb)?;
+    let ((mut reverted, from), done) = sync::execute(archive, session, |before| {
+        let (reverted, plan) = verb(before)?;
+        Ok::<_, OpsError>(((reverted, before.position()), plan))
+    })?;
     if let Some(reached) = done.reached {
         reverted.note = reached.entry.filter(|_| reached.has_note);
         (reverted.entry, reverted.dropped) = (reached.entry, reached.dropped);
         (reverted.rotated, reverted.written) = (reached.aside, reached.written);
     }
     (reverted.operation, reverted.notices) = (done.operation, done.notices);
+    reverted.landing = landing(archive, session, from, reverted.checkpoint);
+    if let (Some(kept), Some(left)) = (&mut reverted.landing.kept, &reverted.left) {
+        kept.branch = Some(left.clone());
+    }
     Ok(reverted)
 }
 

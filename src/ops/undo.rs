@@ -2,8 +2,8 @@
 
 use crate::{
     model::{Command, Operation, OperationNumber, Text},
-    ops::OpsError,
-    report::{OperationView, Undone},
+    ops::{OpsError, landing::landing},
+    report::{Landing, OperationView, Undone},
     session::{
         Session,
         plan::{Plan, branch_text, obstacle, take_back},
@@ -73,11 +73,15 @@ fn execute(
     session: &Session,
     verb: impl FnOnce(&Standing<'_>) -> Result<Planned, OpsError>,
 ) -> Result<Undone, OpsError> {
-    let (mut undone, done) = sync::execute(archive, session, verb)?;
+    let ((mut undone, from), done) = sync::execute(archive, session, |before| {
+        let (undone, plan) = verb(before)?;
+        Ok::<_, OpsError>(((undone, before.position()), plan))
+    })?;
     if let Some(reached) = done.reached.flatten() {
         (undone.rotated, undone.written) = (reached.aside, reached.written);
     }
     (undone.operation, undone.notices) = (done.operation.unwrap_or_default(), done.notices);
+    undone.landing = landing(archive, session, from, None);
     Ok(undone)
 }
 
@@ -104,6 +108,7 @@ fn plan(
         left,
         rotated: None,
         written: None,
+        landing: Landing::default(),
         notices: Vec::new(),
     };
     Ok((undone, Some(plan)))

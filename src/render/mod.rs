@@ -14,6 +14,7 @@ pub(crate) mod harness;
 pub(crate) mod hunks;
 pub(crate) mod json;
 pub(crate) mod markdown;
+pub(crate) mod moment;
 pub(crate) mod safe;
 pub(crate) mod style;
 pub(crate) mod table;

@@ -9,6 +9,8 @@ use super::safe;
 use super::style::{Label, Styles};
 
 const GAP: &str = "  ";
+/// How far a line below a row is set in.
+const NOTE: &str = "    ";
 
 /// The last column keeps this much however narrow the terminal: a wrapped line beats an empty one.
 const LEAST_LAST: usize = 16;
@@ -18,6 +20,8 @@ const LEAST_LAST: usize = 16;
 pub(crate) struct Table<const N: usize> {
     columns: [Align; N],
     rows: Vec<[Cell; N]>,
+    /// Lines of their own, each behind so many rows.
+    notes: Vec<(usize, Cell)>,
 }
 
 /// The side of its column that a cell keeps to.
@@ -44,12 +48,17 @@ impl Cell {
 impl<const N: usize> Table<N> {
     /// Returns a table without rows.
     pub(crate) fn new(columns: [Align; N]) -> Self {
-        Self { columns, rows: Vec::new() }
+        Self { columns, rows: Vec::new(), notes: Vec::new() }
     }
 
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: [Cell; N]) {
         self.rows.push(cells);
+    }
+
+    /// Adds a line below the last row, which belongs to it.
+    pub(crate) fn note(&mut self, label: Label, text: &str) {
+        self.notes.push((self.rows.len(), Cell::new(label, text)));
     }
 
     /// Writes the rows; where there is a `terminal` width, the last column is clipped to it.
@@ -60,7 +69,7 @@ impl<const N: usize> Table<N> {
         terminal: Option<usize>,
     ) -> io::Result<()> {
         let widths = self.widths(terminal);
-        for row in &self.rows {
+        for (n, row) in (1..).zip(&self.rows) {
             // Ends at the last cell that has text, so that no line ends in spaces.
             let mut padding = String::new();
             for ((cell, align), width) in row.iter().zip(self.columns).zip(widths) {
@@ -79,6 +88,10 @@ impl<const N: usize> Table<N> {
                 padding.push_str(GAP);
             }
             writeln!(out)?;
+            for (_, note) in self.notes.iter().filter(|(behind, _)| *behind == n) {
+                let room = terminal.map_or(usize::MAX, |width| width.saturating_sub(NOTE.len()));
+                writeln!(out, "{NOTE}{}", styles.paint(note.label, &safe::clip(&note.text, room)))?;
+            }
         }
         Ok(())
     }

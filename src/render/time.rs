@@ -41,7 +41,8 @@ impl Zone {
         }
     }
 
-    fn moment(self, time: Timestamp) -> NaiveDateTime {
+    /// Returns a moment on the clock of the zone.
+    pub(super) fn moment(self, time: Timestamp) -> NaiveDateTime {
         match self {
             Self::Utc => time.utc().naive_utc(),
             Self::Local => time.utc().with_timezone(&Local).naive_local(),

@@ -15,6 +15,7 @@ mod files;
 mod graph;
 mod hint;
 mod import;
+mod landing;
 mod machine;
 mod notice;
 mod place;
@@ -35,13 +36,14 @@ pub use files::{Exported, FoundFile, Held, Rebuilt, Rotated, RotatedState};
 pub use graph::{EmptyBranch, GraphNode, GraphView};
 pub use hint::{Argument, Hint, Line};
 pub use import::{Imported, Oddity, Quirk, Summary};
+pub use landing::{Kept, Landing, Resume, Resumed, TouchedFile, Turn};
 pub use machine::{Page, ReadSetting, Trust, TrustedStore};
 pub use notice::Notice;
 pub use place::{
     Branched, Cleared, ListedBranch, Marked, OperationView, Redone, Reverted, Switched, Undone,
 };
 pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored};
-pub use shape::{Changed, Report};
+pub use shape::{Changed, Failed, Report};
 pub use status::{
     Conversation, DamagedSession, Fullness, Layered, ListedSession, Listing, Standing, Status,
     Surroundings,

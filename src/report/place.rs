@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{
     hint::{Hint, Line},
+    landing::Landing,
     notice::Notice,
     shape::{report, some_path},
 };
@@ -34,6 +35,9 @@ pub struct Reverted {
     pub written: Option<PathBuf>,
     /// The operation; none if the branch stood there already.
     pub operation: Option<OperationNumber>,
+    /// Where it stands now.
+    #[serde(flatten)]
+    pub landing: Landing,
     /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
@@ -74,6 +78,9 @@ pub struct Switched {
     pub written: Option<PathBuf>,
     /// The operation; none if it was current already.
     pub operation: Option<OperationNumber>,
+    /// Where it stands now.
+    #[serde(flatten)]
+    pub landing: Landing,
     /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
@@ -107,6 +114,9 @@ pub struct Undone {
     /// The agent's own file, if it was written.
     #[serde(serialize_with = "some_path")]
     pub written: Option<PathBuf>,
+    /// Where the session stands now.
+    #[serde(flatten)]
+    pub landing: Landing,
     /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,
@@ -141,18 +151,11 @@ pub struct ListedBranch {
 report!(ListedBranch, "branch");
 
 /// The result of going back to before the first entry.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(transparent)]
 pub struct Cleared<'a>(pub &'a Reverted);
 
-report!(Cleared<'_>, "clear", |it| {
-    branch: it.0.branch,
-    left: it.0.left,
-    dropped: it.0.dropped,
-    note: it.0.note,
-    rotated: it.0.rotated.as_ref().map(|path| path.to_string_lossy()),
-    written: it.0.written.as_ref().map(|path| path.to_string_lossy()),
-    operation: it.0.operation,
-}, hints: |it| it.0.hints());
+report!(Cleared<'_>, "clear", hints: |it| it.0.hints());
 
 report!(Undone, "undo", hints: |_| [Line::about("redo").to("to redo")]);
 

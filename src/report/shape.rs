@@ -95,6 +95,21 @@ impl<T: Report> Report for Changed<'_, T> {
     }
 }
 
+/// An error, as programs are told it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failed<'a> {
+    /// The error.
+    pub error: String,
+    /// The errors behind it, the nearest first.
+    pub causes: Vec<String>,
+    /// The next steps.
+    pub hints: &'a [Hint],
+    /// The exit code.
+    pub exit: u8,
+}
+
+report!(Failed<'_>, "error");
+
 #[cfg(test)]
 mod tests {
     use crate::{

@@ -174,8 +174,17 @@ pub struct ListedSession {
     pub card: Card,
     /// The session that it was made of.
     pub kin: Option<Kin>,
+    /// How many branches it has.
+    pub branches: u64,
+    /// How often it was compacted.
+    pub compactions: u64,
+    /// How many sessions work for it.
+    pub sub_agents: u64,
     /// Whether the agent's file is gone.
     pub gone: bool,
+    /// How deep it stands below others of the list that it was made of.
+    #[serde(skip)]
+    pub depth: usize,
 }
 
 report!(ListedSession, "session");

@@ -141,7 +141,7 @@ report!(Verified, "verified", |it| {
     if it.damaged > it.outdated + it.files {
         Some(Line::new("doctor").flag("fix").to("to mend what can be mended"))
     } else {
-        let rebuild = || Line::about("rebuild").to("to rebuild the derived rows from the facts");
+        let rebuild = || Line::about("store").with("rebuild").to("to rebuild the derived rows from the facts");
         (it.outdated > 0).then(rebuild)
     }
 });

@@ -11,7 +11,7 @@ use crate::{
     json::Raw,
     model::{Checkpoint, EntryNumber, IdPrefix, NameTag, Position},
     session::{Damages, Session, SessionError, View, checkpoints, listing},
-    store::{Listed, SessionFilter, Store, StoreError},
+    store::{Listed, SessionFilter, Store, StoreError, Within},
     wire::{self, Graph},
 };
 
@@ -40,7 +40,11 @@ impl Target {
     }
 }
 
-/// Finds a session by the beginning of its id or by its title; without a word, the newest that works in a folder.
+/// The shortest beginning of a title that names a session.
+const TITLE: usize = 3;
+
+/// Finds a session by the beginning of its id or of its title; without a word, the newest that works in a folder, or in the
+/// nearest one above in which any does.
 pub fn find_session(
     store: &dyn Store,
     wanted: Option<&str>,
@@ -48,13 +52,17 @@ pub fn find_session(
 ) -> Result<Session, SessionError> {
     let Some(wanted) = wanted else {
         // A sub-agent works where its session does, and is not the one that is meant.
-        let here = SessionFilter {
-            folder: Some(folder.to_string_lossy().into_owned()),
-            limit: Some(1),
-            ..SessionFilter::default()
-        };
-        let newest = sessions(store, &here)?.pop();
-        return known(newest.ok_or_else(|| SessionError::NoSessionHere(folder.to_owned()))?);
+        for folder in folder.ancestors() {
+            let here = SessionFilter {
+                folder: Some(Within::At(folder.to_string_lossy().into_owned())),
+                limit: Some(1),
+                ..SessionFilter::default()
+            };
+            if let Some(newest) = sessions(store, &here)?.pop() {
+                return known(newest);
+            }
+        }
+        return Err(SessionError::NoSessionHere(folder.to_owned()));
     };
     if wanted.is_empty() {
         // Every id begins with an empty word, and a script whose variable is empty does not mean one of them.
@@ -70,7 +78,11 @@ pub fn find_session(
     if let Some(found) = alone(by_beginning(store, wanted, None)?, wanted)? {
         return known(found);
     }
-    let titled = sessions(store, &SessionFilter { title: Some(wanted.to_owned()), ..all })?;
+    let mut titled = sessions(store, &SessionFilter { title: Some(wanted.to_owned()), ..all })?;
+    let is_whole = |listed: &Listed| listed.card.title.as_deref() == Some(wanted);
+    if titled.iter().any(is_whole) || wanted.chars().count() < TITLE {
+        titled.retain(is_whole);
+    }
     known(alone(titled, wanted)?.ok_or_else(|| SessionError::NoSession(wanted.to_owned()))?)
 }
 

@@ -1,4 +1,9 @@
 //! The reference implementation: everything lies in one overlay over nothing. It is the oracle of the tests.
+//!
+//! Over another store it holds what is added to a copy of that one which nobody else sees: what an agent wrote since, or what
+//! a change would do.
+//!
+//! Invariant: nothing is ever written to the store beneath.
 
 use std::{
     cell::{Ref, RefCell},
@@ -14,7 +19,7 @@ use crate::{
     },
     store::{
         ByteStore, CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Listed,
-        SessionFilter, SessionKey, Sighting, Sizes, Store, StoreError, Transaction,
+        Reading, SessionFilter, SessionKey, Sighting, Sizes, Store, StoreError, Transaction,
         answer::answer_by_look,
         overlay::{
             Overlay,
@@ -23,10 +28,14 @@ use crate::{
     },
 };
 
+/// What is laid over another store counts on from here, behind all that the other one holds.
+const BEHIND: u64 = 1 << 62;
+
 /// A store that lasts as long as its value; a file that is looked at without a store is read into one, too.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct MemoryStore {
     id: StoreId,
+    beneath: Option<Box<dyn Store>>,
     held: RefCell<Held>,
     is_open: RefCell<()>,
 }
@@ -37,7 +46,6 @@ struct Held {
     overlay: Overlay,
     sightings: BTreeMap<Vec<u8>, Sighting>,
     seq: u64,
-    sessions: i64,
 }
 
 impl MemoryStore {
@@ -51,12 +59,25 @@ impl MemoryStore {
         Self { id, ..Self::default() }
     }
 
+    /// Makes a store that begins as another one is, which it leaves as it is.
+    pub fn over(beneath: Box<dyn Store>) -> Result<Self, StoreError> {
+        let held = RefCell::new(Held { seq: BEHIND, ..Held::default() });
+        Ok(Self { id: beneath.id()?, beneath: Some(beneath), held, ..Self::default() })
+    }
+
     fn look<T>(&self, ask: impl FnOnce(&Laid<'_>) -> T) -> T {
-        ask(&Laid { beneath: None, over: &self.held().overlay })
+        let beneath = self.beneath.as_deref().map(|store| store as &dyn Reading);
+        ask(&Laid { beneath, over: &self.held().overlay })
     }
 
     fn held(&self) -> Ref<'_, Held> {
         self.held.borrow()
+    }
+
+    /// Returns the key of a session that is not there yet.
+    fn next_key(&self) -> Result<SessionKey, StoreError> {
+        let newest = self.look(|laid| laid.names())?.pop();
+        Ok(SessionKey(newest.map_or(0, |(key, _)| key.0 + 1)))
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "as another store, which may fail, is asked")]
@@ -68,9 +89,12 @@ impl MemoryStore {
         self.look(|laid| laid.check(report))
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "as another store, which may fail, is asked")]
     fn seen(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
-        Ok(self.held().sightings.get(path).cloned())
+        let held = self.held().sightings.get(path).cloned();
+        match (&self.beneath, held) {
+            (Some(beneath), None) => beneath.sighting(path),
+            (_, held) => Ok(held),
+        }
     }
 }
 
@@ -84,7 +108,7 @@ impl Store for MemoryStore {
     }
 
     fn is_stale(&self) -> Result<bool, StoreError> {
-        Ok(false)
+        self.beneath.as_ref().map_or(Ok(false), |beneath| beneath.is_stale())
     }
 }
 
@@ -98,20 +122,19 @@ struct Writing<'a> {
 impl Transaction for Writing<'_> {
     fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
         let session = self.store.session(&commit.session)?;
-        let state = self.store.look(|laid| {
-            let state =
-                session.map_or_else(|| Ok(State::default()), |key| CacheStore::state(laid, key));
-            state.and_then(|state| {
-                commit.check(self.store.id, &state, &KnownOf { laid, session })?;
-                Ok(state)
-            })
+        let (state, card) = self.store.look(|laid| {
+            let (state, card) = match session {
+                Some(key) => (laid.state(key)?, laid.card(key)?),
+                None => (State::default(), Card::default()),
+            };
+            commit.check(self.store.id, &state, &KnownOf { laid, session })?;
+            Ok::<_, StoreError>((state, card))
         })?;
+        let key = session.map_or_else(|| self.store.next_key(), Ok)?;
         let mut held = self.store.held.borrow_mut();
-        let key = session.unwrap_or(SessionKey(held.sessions));
-        held.sessions = held.sessions.max(key.0 + 1);
         held.seq += 1;
         let seq = held.seq;
-        held.overlay.add(key, seq, commit, || Ok((state, Card::default())))?;
+        held.overlay.add(key, seq, commit, || Ok((state, card)))?;
         Ok(key)
     }
 

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! overlay   recent operations, laid over a store beneath: one way of answering for all stores
-//! memory    an overlay over nothing, the oracle of the tests
+//! memory    an overlay over nothing, the oracle of the tests, or over another store, which it never changes
 //! sqlite    an overlay of the operations in its journal over its tables
 //! ```
 //!
@@ -32,7 +32,7 @@ pub use sqlite::{
     Access, FORMAT_VERSION, Loss, RULES_VERSION, Salvage, SqliteStore, Tried, Unknown, Wanted,
     Witness, is_witnessed,
 };
-pub use traits::{ByteStore, CacheStore, FactStore, Store, Transaction, whole_lines};
+pub use traits::{ByteStore, CacheStore, FactStore, Reading, Store, Transaction, whole_lines};
 pub use values::{
-    Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sighting, Sizes,
+    Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sighting, Sizes, Within,
 };

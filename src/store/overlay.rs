@@ -20,13 +20,8 @@ use crate::{
         Card, Checkpoint, Entry, EntryId, EntryNumber, GenerationNumber, NameTag, Operation,
         OperationNumber, Origin, Record, Run, SessionName, State, Tie,
     },
-    store::{ByteStore, CacheStore, Commit, Derived, FactStore, NewLine, SessionKey, StoreError},
+    store::{Commit, Derived, NewLine, SessionKey, StoreError},
 };
-
-/// A store that answers, all three parts of it.
-pub(super) trait Reading: FactStore + ByteStore + CacheStore {}
-
-impl<T: FactStore + ByteStore + CacheStore> Reading for T {}
 
 /// The recent operations of one session.
 #[derive(Clone, Debug)]

@@ -172,8 +172,13 @@ pub trait CacheStore {
     ) -> Result<Vec<(EntryNumber, Vec<u64>)>, StoreError>;
 }
 
+/// Answers all questions about what is kept.
+pub trait Reading: FactStore + ByteStore + CacheStore {}
+
+impl<T: FactStore + ByteStore + CacheStore> Reading for T {}
+
 /// A place where facts, bytes and derived rows are kept.
-pub trait Store: FactStore + ByteStore + CacheStore + Send {
+pub trait Store: Reading + Send {
     /// Begins to write. Until the transaction ends nobody else changes anything, so that data read meanwhile holds
     /// when it is built upon; only one is open at a time.
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, StoreError>;

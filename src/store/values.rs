@@ -40,16 +40,36 @@ pub struct Derived {
     pub state: State,
 }
 
+/// Folders in which sessions work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Within {
+    /// This one.
+    At(String),
+    /// This one, and those below it.
+    Below(String),
+}
+
+impl Within {
+    fn admits(&self, folder: &str) -> bool {
+        match self {
+            Self::At(at) => folder == at,
+            Self::Below(at) => folder
+                .strip_prefix(at.as_str())
+                .is_some_and(|rest| rest.is_empty() || at.ends_with('/') || rest.starts_with('/')),
+        }
+    }
+}
+
 /// The conditions that narrow a list of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionFilter {
     /// Only this format.
     pub format: Option<String>,
-    /// Only sessions that work in this folder.
-    pub folder: Option<String>,
+    /// Only sessions that work there.
+    pub folder: Option<Within>,
     /// Only sessions whose id begins so.
     pub prefix: Option<String>,
-    /// Only sessions with this title.
+    /// Only sessions whose title begins so.
     pub title: Option<String>,
     /// Only sessions that were active then or later.
     pub since: Option<Timestamp>,
@@ -64,12 +84,14 @@ pub struct SessionFilter {
 impl SessionFilter {
     /// Returns whether a session belongs in the list; this leaves out the question of sub-agents.
     pub(crate) fn matches(&self, listed: &Listed) -> bool {
-        let wanted = |filter: &Option<String>, value: Option<&str>| {
-            filter.as_deref().is_none_or(|filter| Some(filter) == value)
-        };
-        (self.hidden || !listed.card.hidden)
-            && wanted(&self.folder, listed.card.folder.as_deref())
-            && wanted(&self.title, listed.card.title.as_deref())
+        let Card { folder, title, hidden, .. } = &listed.card;
+        let works_there =
+            |within: &Within| folder.as_deref().is_some_and(|folder| within.admits(folder));
+        let begins_so =
+            |with: &String| title.as_deref().is_some_and(|title| title.starts_with(with.as_str()));
+        (self.hidden || !hidden)
+            && self.folder.as_ref().is_none_or(works_there)
+            && self.title.as_ref().is_none_or(begins_so)
             && self.since.is_none_or(|since| since <= listed.card.active)
             && self.may_match(&listed.name)
     }

@@ -13,7 +13,7 @@ use std::{
 use uuid::Uuid;
 
 use crate::{
-    disk::{Disk, Kernel},
+    disk::{Disk, Kernel, Paper},
     live::{TRANSCRIPTS, Writable},
     model::{self, MachineId, SessionName, Timestamp},
     session::Session,
@@ -106,6 +106,8 @@ pub struct Archive {
     pub(crate) manner: Manner,
     pub(crate) writable: Writable,
     waiting: Waiting,
+    /// Whether changes are only laid over the store, and no file is written.
+    pub(crate) is_preview: bool,
 }
 
 impl Archive {
@@ -148,7 +150,15 @@ impl Archive {
         let (manner, writable) = (Manner::default(), Writable::default());
         let (ambient, here) = (RefCell::new(ambient), Here::default());
         let (disk, waiting) = (Arc::new(Kernel), Waiting::default());
-        Self { store, root: None, ambient, disk, here, manner, writable, waiting }
+        let (root, is_preview) = (None, false);
+        Self { store, root, ambient, disk, here, manner, writable, waiting, is_preview }
+    }
+
+    /// Makes of an archive one in which changes can be looked at: nobody else sees them, no file is written, and they end with
+    /// the value.
+    pub fn preview(self) -> Result<Self, SyncError> {
+        let store = Box::new(MemoryStore::over(self.store)?);
+        Ok(Self { store, disk: Arc::new(Paper), is_preview: true, ..self })
     }
 
     /// Makes an archive that lasts as long as its value.
@@ -184,6 +194,11 @@ impl Archive {
     /// Returns the store.
     pub fn store(&self) -> &dyn Store {
         self.store.as_ref()
+    }
+
+    /// Returns whether changes are only looked at.
+    pub fn is_preview(&self) -> bool {
+        self.is_preview
     }
 
     /// Returns the folder, if there is one.
@@ -222,7 +237,7 @@ impl Archive {
 
     /// Waits until no other program changes this archive, and keeps the others out while the answer lives.
     pub(crate) fn lock(&self) -> Result<Option<File>, SyncError> {
-        let Some(root) = &self.root else { return Ok(None) };
+        let Some(root) = self.root.as_ref().filter(|_| !self.is_preview) else { return Ok(None) };
         lock::lock(&self.disk, root, &self.waiting).map(Some)
     }
 

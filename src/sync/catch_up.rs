@@ -47,6 +47,10 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
         }
         return Ok(notices);
     };
+    // What is only looked at is finished by the next change.
+    if archive.is_preview && segment::unfinished(archive, session, &live, &tip)?.is_some() {
+        return Ok(notices);
+    }
     notices.extend(segment::finish(archive, session, &live, &tip)?);
     if live.attached && is_gone(&live.path) {
         notices.push(attached::record_loss(archive, session, &live, &tip)?);
@@ -67,6 +71,16 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
         notices.extend(late(archive, session, &target, rotation, &tip)?);
     }
     Ok(notices)
+}
+
+/// Lays over the store what a session's live file holds beyond it, in a preview; returns whether it holds more.
+pub fn follow(archive: &Archive, session: &Session) -> Result<bool, SyncError> {
+    let tip = archive.store.state(session.key)?;
+    if !archive.is_preview || !live_file::is_behind(archive, &tip)? {
+        return Ok(false);
+    }
+    catch_up(archive, session)?;
+    Ok(true)
 }
 
 /// Brings the store and its own file to agree.

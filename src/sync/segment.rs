@@ -72,9 +72,14 @@ pub(crate) fn begin(
     change.is_replay = true;
     change.read_bytes(&mut growth, &bytes)?;
     let position = reads(change, &growth, wanted, note)?;
-    let folder = archive.writable.make_folder(format.name(), &path);
-    let target = folder.map_err(|why| SyncError::denied(&name, &path, why));
-    let target = target.and_then(|()| archive.writable_file(&name, &file));
+    let target = if archive.is_preview {
+        // The folder of the file may not be there yet, and is not made.
+        archive.writable_file(&name, live)
+    } else {
+        let folder = archive.writable.make_folder(format.name(), &path);
+        let folder = folder.map_err(|why| SyncError::denied(&name, &path, why));
+        folder.and_then(|()| archive.writable_file(&name, &file))
+    };
     // A file to which somebody pointed may lie where no other one may be made.
     let (Some(position), Ok(target)) = (position, target) else {
         change.forget();
@@ -239,7 +244,7 @@ pub(crate) fn sweep(
 }
 
 /// Returns the file from which the newest operation took the agent to the live one, if that was never seen whole.
-fn unfinished(
+pub(crate) fn unfinished(
     archive: &Archive,
     session: &Session,
     live: &LiveFile,

@@ -47,6 +47,7 @@ use crate::{
         Traits, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{self, text},
+        layout::resuming,
     },
 };
 
@@ -134,7 +135,11 @@ impl Identify for Claude {
     }
 }
 
-impl Files for Claude {}
+impl Files for Claude {
+    fn resume(&self, session: &str, _file: &std::path::Path) -> Option<Vec<String>> {
+        resuming(["claude", "--resume"], session)
+    }
+}
 
 impl Layout for Claude {}
 

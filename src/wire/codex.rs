@@ -73,6 +73,7 @@ use crate::{
         Segment, Setting, Shelf, Telling, Told, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{moment, string, text},
+        layout::resuming,
     },
 };
 
@@ -200,6 +201,10 @@ impl Layout for Codex {
 }
 
 impl Files for Codex {
+    fn resume(&self, session: &str, _file: &FilePath) -> Option<Vec<String>> {
+        resuming(["codex", "resume"], session)
+    }
+
     fn base(&self, record: Raw<'_>) -> Option<Base> {
         files::base(meta(record)?)
     }

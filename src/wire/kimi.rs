@@ -39,6 +39,7 @@ use crate::{
         compaction::{Compaction, Lines, Said},
         fields::{line, other, shown, string, text},
         identify::tie_of_sub_agent,
+        layout::resuming,
         unread::is_beside_kimi_code,
     },
 };
@@ -166,7 +167,11 @@ impl Identify for Kimi {
     }
 }
 
-impl Files for Kimi {}
+impl Files for Kimi {
+    fn resume(&self, session: &str, _file: &std::path::Path) -> Option<Vec<String>> {
+        resuming(["kimi", "--session"], session)
+    }
+}
 
 impl Layout for Kimi {
     fn rotation(&self, name: &str) -> Option<u64> {

@@ -110,7 +110,7 @@ pub trait Layout {
     }
 }
 
-/// Knows the files of a session whose agent goes on in another one, and which of them it reads.
+/// Knows the files of a session whose agent goes on in another one, which of them it reads, and how it is started in one.
 pub trait Files {
     /// Returns, of the first record of a file, where the history begins if that is another file.
     fn base(&self, _record: Raw<'_>) -> Option<Base> {
@@ -137,6 +137,20 @@ pub trait Files {
     fn home(&self, _file: &Path) -> Option<PathBuf> {
         None
     }
+
+    /// Returns the command that starts the agent in a session whose file lies where the agent keeps it.
+    fn resume(&self, _session: &str, _file: &Path) -> Option<Vec<String>> {
+        None
+    }
+}
+
+/// Returns a command that names a session by its id. An id comes from a file: one that could be read as an option, or that
+/// names a part of a session, starts nothing.
+pub(super) fn resuming(words: [&str; 2], session: &str) -> Option<Vec<String>> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let is_id =
+        session.starts_with(|c: char| c.is_ascii_alphanumeric()) && session.chars().all(is_plain);
+    is_id.then(|| words.into_iter().chain([session]).map(str::to_owned).collect())
 }
 
 /// Where a file says that its history begins: at a place in another file.

@@ -109,7 +109,14 @@ impl Identify for Pi {
     }
 }
 
-impl Files for Pi {}
+impl Files for Pi {
+    fn resume(&self, _session: &str, file: &std::path::Path) -> Option<Vec<String>> {
+        // `OpenClaw` opens its sessions itself.
+        let is_its_own = file.components().any(|part| part.as_os_str() == ".openclaw");
+        let file = file.to_str().filter(|_| !is_its_own)?;
+        Some(["pi", "--session", file].map(str::to_owned).to_vec())
+    }
+}
 
 impl Layout for Pi {
     fn opens_file(&self, record: &Record) -> bool {

@@ -47,7 +47,7 @@ fn every_file_is_read_without_a_loss() {
 #[test]
 fn every_file_is_counted_as_it_is() {
     let env = with_examples();
-    let counted = FILES.map(|name| env.run(&["stats", name]).success().stdout);
+    let counted = FILES.map(|name| env.run(&["store", "stats", name]).success().stdout);
     assert_snapshot!(counted.concat(), @"
     7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40 (claude): 4 turns, 28 entries, 14.2 kB, 1 branch, 4 checkpoints, 1 state of its files
     019fc000-4d1e-7a30-8b52-6f0e9d8c7b6a (codex): 3 turns, 30 entries, 8.9 kB, 1 branch, 3 checkpoints, 1 state of its files
@@ -146,28 +146,29 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
 
     The beans flower. Write me a plan for the whole week.
     ");
-    assert_snapshot!(env.run(&["revert", "1", "-s", "7c2a"]), @r"
+    assert_snapshot!(env.run(&["revert", "1", "-s", "7c2a"]), @r#"
     Session 7c2a51de  Watering the beds  (claude)
-    main is back at checkpoint 1
-    The old end is kept as branch main.1, with 10 entries that came after
+    main is now just before @1 "The beans flower. Write me a plan for the whole we…"
+    @2 to @3 (2 turns) are kept on main.1
+    Changed by the agent since and not restored: plan.md (1 edit)
+    Undo:    undertext undo -s 7c2a51de
     ------- stderr -------
     The agent's own file is not changed
     hint: to write this state to a file: undertext export -o 7c2a51de.jsonl -s 7c2a51de
-    hint: to undo: undertext undo -s 7c2a51de
-    ");
+    "#);
     assert_snapshot!(env.run(&["log", "-n", "1", "7c2a"]), @"
     assistant  455a298b  2026-08-20 09:00
       The leeks do: two millimetres in three days are not enough. The thyme does not, and the beans only if they flower.
       1 record of the agent's own: -v shows it
     ");
-    assert_snapshot!(env.run(&["revert", "kimi:3", "-s", "6f1d"]), @r"
+    assert_snapshot!(env.run(&["revert", "kimi:3", "-s", "6f1d"]), @"
     Session 6f1d2c3b  The lamp flickers. What is wrong?  (kimi)
-    main is back at checkpoint 3
-    The old end is kept as branch main.1, with 11 entries that came after
+    main is now just before @3
+    @3 to @6 (3 turns) are kept on main.1
+    Undo:    undertext undo -s 6f1d2c3b
     ------- stderr -------
     The agent's own file is not changed
     hint: to write this state to a file: undertext export -o 6f1d2c3b.jsonl -s 6f1d2c3b
-    hint: to undo: undertext undo -s 6f1d2c3b
     ");
     assert_snapshot!(env.run(&["graph", "6f1d"]), @"
     ○  @4  kimi:4  54b83731  from later:  Trim by 2 mm only; 5 mm is too short.  (6 entries)  [main.1]

@@ -14,7 +14,8 @@ use crate::{
 };
 
 fn titles(archive: &Archive) -> Vec<String> {
-    let listed = ops::list(archive, &SessionFilter::default()).unwrap().sessions;
+    let listed =
+        ops::list(archive, &SessionFilter::default(), ops::Order::Newest).unwrap().sessions;
     let mut titles: Vec<_> = listed.into_iter().filter_map(|listed| listed.card.title).collect();
     titles.sort();
     titles

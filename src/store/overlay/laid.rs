@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use super::{Overlay, Reading, Sheet};
+use super::{Overlay, Sheet};
 use crate::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryId, EntryNumber, FileNumber,
@@ -12,14 +12,14 @@ use crate::{
         Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
     },
     store::{
-        ByteStore, CacheStore, Cursor, FactStore, Fault, Known, Listed, SessionFilter, SessionKey,
-        Sighting, Sizes, StoreError,
+        ByteStore, CacheStore, Cursor, FactStore, Fault, Known, Listed, Reading, SessionFilter,
+        SessionKey, Sighting, Sizes, StoreError,
     },
 };
 
 /// A store beneath, with an overlay over it.
 pub(in crate::store) struct Laid<'a> {
-    /// The store beneath; a memory store has none.
+    /// The store beneath, if there is one.
     pub(in crate::store) beneath: Option<&'a dyn Reading>,
     pub(in crate::store) over: &'a Overlay,
 }
@@ -47,6 +47,16 @@ impl Laid<'_> {
         self.beneath.map_or_else(|| Ok(T::default()), ask)
     }
 
+    /// Asks the store beneath about a session, if that has anything of it.
+    fn beneath_of<T: Default>(
+        &self,
+        session: SessionKey,
+        ask: impl FnOnce(&dyn Reading) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let is_all = |sheet: &Sheet| sheet.first == OperationNumber::FIRST;
+        if self.sheet(session).is_some_and(is_all) { Ok(T::default()) } else { self.beneath(ask) }
+    }
+
     /// Returns a session that is only in the overlay, or refuses its key.
     fn known(&self, session: SessionKey) -> Result<(), StoreError> {
         if self.beneath.is_some() || self.sheet(session).is_some() {
@@ -67,7 +77,7 @@ impl Laid<'_> {
         let sheet = self.sheet(session);
         let end = sheet.map_or(range.end, |sheet| range.end.min(sheet.first_entry));
         let mut found = if range.start < end {
-            self.beneath(|store| beneath(store, range.start..end))?
+            self.beneath_of(session, |store| beneath(store, range.start..end))?
         } else {
             Vec::new()
         };
@@ -98,19 +108,18 @@ impl FactStore for Laid<'_> {
     }
 
     fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
-        if self.beneath.is_some() {
-            return self.beneath(|store| store.names());
+        let mut found: BTreeMap<SessionKey, SessionName> =
+            self.beneath(|store| store.names())?.into_iter().collect();
+        for (key, sheet) in &self.over.sheets {
+            found.entry(*key).or_insert_with(|| sheet.name.clone());
         }
-        let sheets = self.over.sheets.iter();
-        Ok(sheets.map(|(key, sheet)| (*key, sheet.name.clone())).collect())
+        Ok(found.into_iter().collect())
     }
 
     fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
-        if self.beneath.is_some() {
-            return self.beneath(|store| store.session(name));
-        }
+        let known = self.beneath(|store| store.session(name))?;
         let mut sheets = self.over.sheets.iter();
-        Ok(sheets.find(|(_, sheet)| sheet.name == *name).map(|(key, _)| *key))
+        Ok(known.or_else(|| Some(*sheets.find(|(_, sheet)| sheet.name == *name)?.0)))
     }
 
     fn operations(
@@ -125,7 +134,8 @@ impl FactStore for Laid<'_> {
         let end = range.end.min(sheet.first);
         let mut found = Vec::new();
         if range.start < end {
-            found = self.beneath(|store| store.operations(session, range.start..end))?;
+            found =
+                self.beneath_of(session, |store| store.operations(session, range.start..end))?;
         }
         let at = |n: OperationNumber| usize::try_from(n.since(sheet.first)).unwrap_or(usize::MAX);
         let late = sheet.operations.iter().take(at(range.end)).skip(at(range.start));
@@ -151,7 +161,7 @@ impl FactStore for Laid<'_> {
 
     fn find(&self, session: SessionKey, prefix: &IdPrefix) -> Result<Vec<EntryNumber>, StoreError> {
         self.known(session)?;
-        let mut found = self.beneath(|store| store.find(session, prefix))?;
+        let mut found = self.beneath_of(session, |store| store.find(session, prefix))?;
         if let Some(sheet) = self.sheet(session) {
             let (low, high) = prefix.bounds();
             let mut late: Vec<EntryNumber> = sheet.ids.range(low..=high).map(|(_, n)| *n).collect();
@@ -168,7 +178,7 @@ impl FactStore for Laid<'_> {
         from: u64,
     ) -> Result<Vec<Run>, StoreError> {
         self.known(session)?;
-        let mut found = self.beneath(|store| store.runs(session, generation, from))?;
+        let mut found = self.beneath_of(session, |store| store.runs(session, generation, from))?;
         if let Some(sheet) = self.sheet(session) {
             let wanted =
                 |run: &&Run| run.generation == generation && (from == 0 || run.end() > from);
@@ -183,7 +193,8 @@ impl FactStore for Laid<'_> {
         operations: Range<OperationNumber>,
     ) -> Result<Vec<(OperationNumber, Run)>, StoreError> {
         self.known(session)?;
-        let mut found = self.beneath(|store| store.growths(session, operations.clone()))?;
+        let mut found =
+            self.beneath_of(session, |store| store.growths(session, operations.clone()))?;
         if let Some(sheet) = self.sheet(session) {
             let late = sheet.runs.iter().filter(|(n, _)| operations.contains(n));
             found.extend(late.cloned());
@@ -197,7 +208,8 @@ impl FactStore for Laid<'_> {
         range: Range<CheckpointNumber>,
     ) -> Result<Vec<(OperationNumber, Checkpoint)>, StoreError> {
         self.known(session)?;
-        let mut found = self.beneath(|store| store.checkpoints(session, range.clone()))?;
+        let mut found =
+            self.beneath_of(session, |store| store.checkpoints(session, range.clone()))?;
         if let Some(sheet) = self.sheet(session) {
             let late = sheet.checkpoints.iter().filter(|(_, given)| range.contains(&given.n));
             found.extend(late.cloned());
@@ -211,7 +223,8 @@ impl FactStore for Laid<'_> {
         entries: Range<EntryNumber>,
     ) -> Result<Vec<(OperationNumber, Origin)>, StoreError> {
         self.known(session)?;
-        let mut found = self.beneath(|store| store.origins(session, entries.clone()))?;
+        let mut found =
+            self.beneath_of(session, |store| store.origins(session, entries.clone()))?;
         if let Some(sheet) = self.sheet(session).filter(|_| entries.start < entries.end) {
             let late = sheet.origins.range(
                 (entries.start, OperationNumber::new(0))..(entries.end, OperationNumber::new(0)),
@@ -296,9 +309,9 @@ impl ByteStore for Laid<'_> {
         {
             return Ok(bytes.to_vec());
         }
-        self.beneath(|store| store.kept(session, operation, at).map(Some))?.ok_or_else(|| {
-            StoreError::corrupt(format!("operation {operation}"), "it keeps no such file")
-        })
+        self.beneath_of(session, |store| store.kept(session, operation, at).map(Some))?.ok_or_else(
+            || StoreError::corrupt(format!("operation {operation}"), "it keeps no such file"),
+        )
     }
 
     fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
@@ -409,7 +422,7 @@ impl CacheStore for Laid<'_> {
         high: NameTag,
     ) -> Result<Vec<EntryNumber>, StoreError> {
         self.known(session)?;
-        let mut found = self.beneath(|store| store.named(session, low, high))?;
+        let mut found = self.beneath_of(session, |store| store.named(session, low, high))?;
         if let Some(sheet) = self.sheet(session).filter(|_| low <= high) {
             found.extend(sheet.names.range(low..=high).flat_map(|(_, entries)| entries));
             found.sort_unstable();
@@ -433,14 +446,14 @@ impl CacheStore for Laid<'_> {
             end = end.min(sheet.first_entry);
         }
         if range.start < end {
-            return self.beneath(|store| store.boundary(session, range.start..end));
+            return self.beneath_of(session, |store| store.boundary(session, range.start..end));
         }
         Ok(None)
     }
 
     fn twins(&self, session: SessionKey) -> Result<Vec<NameTag>, StoreError> {
         self.known(session)?;
-        let mut found = self.beneath(|store| store.twins(session))?;
+        let mut found = self.beneath_of(session, |store| store.twins(session))?;
         if let Some(sheet) = self.sheet(session).filter(|sheet| !sheet.twins.is_empty()) {
             found.extend(&sheet.twins);
             found.sort_unstable();
@@ -451,7 +464,7 @@ impl CacheStore for Laid<'_> {
 
     fn ties(&self, session: SessionKey) -> Result<Vec<(GenerationNumber, Vec<Tie>)>, StoreError> {
         self.known(session)?;
-        let mut found = self.beneath(|store| store.ties(session))?;
+        let mut found = self.beneath_of(session, |store| store.ties(session))?;
         if let Some(sheet) = self.sheet(session).filter(|sheet| !sheet.ties.is_empty()) {
             let mut ties: BTreeMap<GenerationNumber, Vec<Tie>> = found.into_iter().collect();
             ties.extend(sheet.ties.clone());

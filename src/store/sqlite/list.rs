@@ -6,13 +6,14 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::{
     model::{Card, SessionName, Tie, TieKind, Timestamp},
-    store::{Listed, SessionFilter, SessionKey, StoreError},
+    store::{Listed, SessionFilter, SessionKey, StoreError, Within},
 };
 
 const CARDS: &str =
     "SELECT session, format, id, title, folder, started, active, turns, hidden FROM card";
-const WANTED: &str =
-    "hidden <= ?1 AND (?2 IS NULL OR format = ?2) AND (?3 IS NULL OR folder = ?3) AND (?4 IS NULL OR title = ?4)
+const WANTED: &str = "hidden <= ?1 AND (?2 IS NULL OR format = ?2)
+     AND (?3 IS NULL OR folder = ?3 OR substr(folder, 1, length(?9)) = ?9)
+     AND (?4 IS NULL OR substr(title, 1, length(?4)) = ?4)
      AND active >= ?5 AND (?6 OR NOT EXISTS (
        SELECT 1 FROM tie JOIN session AS parent ON parent.format = card.format AND parent.id = other
        WHERE tie.session = card.session AND kind = ?7))";
@@ -20,18 +21,26 @@ const WANTED: &str =
 /// Returns the sessions that lists show, the newest first.
 pub(super) fn sessions(db: &Connection, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
     let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+    let (folder, below) = match &filter.folder {
+        None => (None, None),
+        Some(Within::At(folder)) => (Some(folder.as_str()), None),
+        Some(Within::Below(folder)) => {
+            (Some(folder.as_str()), Some(format!("{}/", folder.trim_end_matches('/'))))
+        }
+    };
     let cards = |which: &str, number: i64| -> Result<Vec<Listed>, StoreError> {
         let mut query = db.prepare_cached(&format!("{CARDS} WHERE {WANTED} {which}"))?;
         let found = query.query_map(
             params![
                 filter.hidden,
                 filter.format,
-                filter.folder,
+                folder,
                 filter.title,
                 filter.since.unwrap_or(Timestamp(i64::MIN)).0,
                 filter.sub_agents,
                 TieKind::SubAgent.code(),
-                number
+                number,
+                below
             ],
             listed,
         )?;

@@ -31,7 +31,7 @@ pub const FORMAT_VERSION: i64 = 2003;
 /// these was never released, or is newer.
 const STEPS: [(i64, &str); 1] = [(FORMAT_VERSION, include_str!("../../../schema.sql"))];
 /// The version of the rules by which derived rows are made.
-pub const RULES_VERSION: i64 = 6;
+pub const RULES_VERSION: i64 = 7;
 /// Marks a file as a store: "uTXT".
 const APPLICATION_ID: i64 = 0x7554_5854;
 /// SQLite up to 3.51.2 can corrupt a WAL database when two connections write at once.

@@ -89,6 +89,10 @@ impl Change<'_> {
         };
         let key = self.write(commit)?;
         let session = Session { key, name: self.before.name.clone(), format: self.before.format };
+        if self.before.archive.is_preview {
+            let notices = std::mem::take(&mut self.notices);
+            return Ok((Outcome { session, operation: n, notices }, true));
+        }
         let is_alone = follow
             .carry_out(self.before.at)
             .map_err(|(path, source)| SyncError::Behind { operation: n, path, source })?;

@@ -94,15 +94,14 @@ fn an_import_attaches_what_lies_in_its_place_and_a_revert_is_appended() {
     let kept = Kept::claude();
     let before = kept.read();
     kept.env.run(&["import"]).success();
-    assert_snapshot!(kept.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).masked(), @"
+    assert_snapshot!(kept.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).masked(), @r#"
     Session entry-id  Build a boat.  (claude)
-    main is back at checkpoint 1
+    main is now just before @1 "Of steel."
     The note for the model is entry-id
-    The old end is kept as branch main.1, with 2 entries that came after
-    The agent resumes from ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
-    ------- stderr -------
-    hint: to undo: undertext undo -s entry-id
-    ");
+    @1 (1 turn) is kept on main.1
+    Resume:  cd /work && claude --resume 6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e
+    Undo:    undertext undo -s entry-id
+    "#);
     let after = kept.read();
     assert!(after.starts_with(&before));
     assert_eq!(after.lines().count(), before.lines().count() + 2);
@@ -117,13 +116,13 @@ fn an_import_attaches_what_lies_in_its_place_and_a_revert_is_appended() {
     assert!(!pointed(&kept.env, "none"));
     // The file alone says the same.
     assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), kept.said(&["6b0a"]));
-    assert_snapshot!(kept.env.run(&["undo", "-s", "6b0a"]), @r"
+    assert_snapshot!(kept.env.run(&["undo", "-s", "6b0a"]), @r#"
     Session 6b0a1c52  Build a boat.  (claude)
     Undid operation 2 (revert)
-    The agent resumes from ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
-    ------- stderr -------
-    hint: to redo: undertext redo -s 6b0a1c52
-    ");
+    main now ends with @1 "Of steel."
+    Resume:  cd /work && claude --resume 6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e
+    Redo:    undertext redo -s 6b0a1c52
+    "#);
     assert_eq!(
         kept.said(&[kept.file.to_str().unwrap()]),
         "Build a boat. | Of wood? | Of steel. | It floats."
@@ -288,16 +287,16 @@ fn a_file_that_was_rewritten_or_is_gone_is_told() {
     ");
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Or a raft?");
     fs::remove_file(&kept.file).unwrap();
-    assert_snapshot!(kept.env.run(&["revert", "0", "-s", "6b0a"]), @r"
+    assert_snapshot!(kept.env.run(&["revert", "0", "-s", "6b0a"]), @r#"
     Session 6b0a1c52  Build a boat.  (claude)
-    main is back at checkpoint 0
-    The old end is kept as branch main.3, with 2 entries that came after
+    main is now just before @0 "Build a boat."
+    @0 (1 turn) is kept on main.3
+    Undo:    undertext undo -s 6b0a1c52
     ------- stderr -------
     warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl is gone; the session goes on without it
     The agent's own file is not changed
     hint: to write this state to a file: undertext export -o 6b0a1c52.jsonl -s 6b0a1c52
-    hint: to undo: undertext undo -s 6b0a1c52
-    ");
+    "#);
     assert!(!kept.file.exists());
     kept.env.run(&["verify"]).success();
     // Back in its place it is attached again.

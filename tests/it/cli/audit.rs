@@ -97,22 +97,22 @@ fn damage_is_told_from_notes() {
 fn derived_rows_are_made_anew() {
     let env = TestEnv::new();
     conversation(&env);
-    let equal = env.run(&["rebuild", "--json"]).success();
+    let equal = env.run(&["store", "rebuild", "--json"]).success();
     crate::fixture::settle(&store(&env));
     Connection::open(store(&env).join("store.db"))
         .unwrap()
         .execute_batch("UPDATE record SET kind = 5 WHERE n = 2")
         .unwrap();
-    assert_snapshot!(env.run(&["verify"]), @r"
+    assert_snapshot!(env.run(&["verify"]), @"
     damage: e572dff8-2304-400b-856a-555ac3a4558d: derived rows: they are not those of the facts
     Verified 1 session, 5 operations, 4 entries: 1 thing is damaged
     ------- stderr -------
-    hint: to rebuild the derived rows from the facts: undertext rebuild
+    hint: to rebuild the derived rows from the facts: undertext store rebuild
     [exit status: 1]
     ");
-    assert_snapshot!(env.run(&["rebuild"]).masked(), @"e572dff8-2304-400b-856a-555ac3a4558d  rebuilt  4 records  entry-id");
+    assert_snapshot!(env.run(&["store", "rebuild"]).masked(), @"e572dff8-2304-400b-856a-555ac3a4558d  rebuilt  4 records  entry-id");
     env.run(&["verify"]).success();
-    assert_eq!(env.run(&["rebuild", "--json"]).success().stdout, equal.stdout);
+    assert_eq!(env.run(&["store", "rebuild", "--json"]).success().stdout, equal.stdout);
     assert_snapshot!(equal.masked(), @r#"{"type":"rebuilt","session":"e572dff8-2304-400b-856a-555ac3a4558d","equal":true,"records":4,"digest":"entry-id"}"#);
 }
 
@@ -123,14 +123,14 @@ fn a_session_that_no_list_shows_is_found() {
     crate::fixture::settle(&store(&env));
     let db = Connection::open(store(&env).join("store.db")).unwrap();
     db.execute_batch("DELETE FROM card").unwrap();
-    assert_snapshot!(env.run(&["verify"]), @r"
+    assert_snapshot!(env.run(&["verify"]), @"
     damage: e572dff8-2304-400b-856a-555ac3a4558d: derived rows: they are not those of the facts
     Verified 1 session, 5 operations, 4 entries: 1 thing is damaged
     ------- stderr -------
-    hint: to rebuild the derived rows from the facts: undertext rebuild
+    hint: to rebuild the derived rows from the facts: undertext store rebuild
     [exit status: 1]
     ");
-    env.run(&["rebuild"]).success();
+    env.run(&["store", "rebuild"]).success();
     env.run(&["verify"]).success();
     assert!(env.run(&["sessions"]).success().stdout.contains("Why does the build fail?"));
 }

@@ -37,9 +37,9 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn a_group_without_its_command_says_which_there_are() {
     let env = TestEnv::new();
-    assert_snapshot!(env.run(&["store"]), @r"
+    assert_snapshot!(env.run(&["store"]), @"
     ------- stderr -------
-    error: store needs the command that is meant: backup
+    error: store needs the command that is meant: backup, rebuild, stats
     hint: how it is used: undertext store --help
     [exit status: 2]
     ");

@@ -18,13 +18,12 @@ fn a_branch_is_made_listed_and_switched_to() {
     ------- stderr -------
     hint: to go on there: undertext switch again
     ");
-    assert_snapshot!(env.run(&["switch", "again"]).masked(), @"
+    assert_snapshot!(env.run(&["switch", "again"]).masked(), @r#"
     Session entry-id  Why does the build fail?  (native)
-    Now on branch again at entry-id
-    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
-    ------- stderr -------
-    hint: to undo: undertext undo
-    ");
+    Now on again, which ends with @0 "Why does the build fail?"
+    @1 (1 turn) is kept on main
+    Undo:    undertext undo
+    "#);
     assert!(before.starts_with(&live(&env, &session)));
     assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 3);
     assert_snapshot!(env.run(&["branch"]).masked(), @"
@@ -51,7 +50,7 @@ fn branches_are_json_too() {
     {"type":"branch","branch":"main","entry":"entry-id","current":true,"time":"2001-02-03T04:05:10.000Z","words":"Done."}
     {"type":"branch","branch":"start","entry":"entry-id","current":false,"time":"2001-02-03T04:05:08.000Z","words":"A symbol is missing."}
     "#);
-    assert_snapshot!(env.run(&["switch", "main", "--json"]).masked(), @r#"{"type":"switch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"main","entry":"entry-id","rotated":null,"written":null,"operation":null}"#);
+    assert_snapshot!(env.run(&["switch", "main", "--json"]).masked(), @r#"{"type":"switch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"main","entry":"entry-id","rotated":null,"written":null,"operation":null,"before":null,"at":{"checkpoint":1,"words":"Then mend it."},"kept":null,"files":[],"resume":null,"dry_run":false}"#);
 }
 
 #[test]

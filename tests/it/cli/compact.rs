@@ -70,13 +70,12 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
     Nothing to compact: nothing was said since the last compaction; nothing is changed
     ");
-    assert_snapshot!(env.run(&["undo"]).masked(), @"
+    assert_snapshot!(env.run(&["undo"]).masked(), @r#"
     Session entry-id  0 all work and no play all work and no play all wor…  (native)
     Undid operation 3 (compact)
-    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
-    ------- stderr -------
-    hint: to redo: undertext redo
-    ");
+    main now ends with @9 "18 all work and no play all work and no play all work a…"
+    Redo:    undertext redo
+    "#);
     let context = env.run(&["context", "--json"]).success().stdout;
     assert_eq!(json(context.lines().next().unwrap())["messages"], 20);
     env.run(&["verify"]).success();

@@ -48,7 +48,7 @@ fn an_answer_that_is_cut_as_it_is_appended_is_kept_whole() {
     let mut whole = env.run(&args[..args.len() - 1]).success().stdout;
     assert!(whole.split_off(whole.len() - text.len()) == text);
     env.run(&["verify"]).success();
-    env.run(&["rebuild"]).success();
+    env.run(&["store", "rebuild"]).success();
     env.run(&["verify"]).success();
 
     env.run(&["undo"]).success();
@@ -167,7 +167,7 @@ fn oversized_results_are_cut_in_place_and_undo_restores_them() {
         7
     );
     env.run(&["verify"]).success();
-    env.run(&["rebuild"]).success();
+    env.run(&["store", "rebuild"]).success();
     env.run(&["verify"]).success();
     assert!(live(&env, &id).len() < 40_000);
 
@@ -401,5 +401,5 @@ fn entries_without_names_keep_their_checkpoints_in_a_replay() {
     let log = env.run(&["log", "--full", "abc"]).success().stdout;
     assert!(log.contains("[undertext: "), "{log}");
     env.run(&["verify"]).success();
-    env.run(&["rebuild"]).success();
+    env.run(&["store", "rebuild"]).success();
 }

@@ -68,7 +68,7 @@ fn a_newer_store_is_refused_before_anything_is_written() {
     hint: update undertext, or name another store with --store
     [exit status: 4]
     ");
-    for command in ["new", "sessions", "undo", "verify", "rebuild", "branch", "doctor"] {
+    for command in ["new", "sessions", "undo", "verify", "branch", "doctor"] {
         let output = env.run(&[command]).to_string();
         assert!(output.ends_with("[exit status: 4]\n"), "{command}: {output}");
     }
@@ -217,7 +217,7 @@ fn sessions_that_cannot_be_are_refused_by_every_command() {
     let odd = OsStr::from_bytes(b"\xff\x1b]0;\x07");
     let before = env.run(&["operations", "--json"]).success().stdout;
     for wanted in [OsStr::new("../../x"), OsStr::new("' OR 1=1 --"), OsStr::new(&long), odd] {
-        for command in ["checkpoints", "rotations", "operations", "verify", "rebuild", "clear"] {
+        for command in ["checkpoints", "rotations", "operations", "verify", "clear"] {
             refused(&env.run(&[OsStr::new(command), wanted]).to_string());
         }
         for command in [

@@ -152,6 +152,9 @@ impl Said {
         let line = |line: &str| {
             // Without a command, each line ends with what the one before two spaces does.
             let next = line.strip_prefix("  undertext ").map(|line| line.split("  ").next());
+            let back = ["Undo:    undertext ", "Redo:    undertext "];
+            let next =
+                next.or_else(|| back.iter().find_map(|back| line.strip_prefix(back)).map(Some));
             let command = next.unwrap_or_else(|| Some(line.split_once(": undertext ")?.1))?;
             Some(format!("undertext {command}"))
         };
@@ -235,7 +238,7 @@ fn what_a_command_hints_at_works_on_the_session_that_it_was_about() {
             vec!["export", "--container"],
             vec!["context", "--window", "10"],
             vec!["verify"],
-            vec!["rebuild"],
+            vec!["store", "rebuild"],
             vec!["attach", "--off"],
             vec!["revert", "0"],
             vec!["clear"],
@@ -282,7 +285,7 @@ fn what_an_error_or_an_empty_machine_hints_at_is_accepted() {
         &["clear", "nowhere.jsonl"],
         &["log", "nosuch"],
         &["verify"],
-        &["stats"],
+        &["store", "stats"],
         &["doctor"],
         &["search"],
         &["stauts"],

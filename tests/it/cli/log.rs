@@ -222,8 +222,6 @@ fn a_live_file_that_has_grown_is_said_and_not_touched() {
     assert_snapshot!(stored.run(&["log", "-n", "1"]), @"
     assistant  id-00000  04:05
       Then blue.
-    ------- stderr -------
-    warning: the live file differs from the store, which is shown; the next change catches up with it
     ");
 }
 

@@ -56,29 +56,22 @@ fn what_a_revert_was_to_is_recorded() {
     env.run(&["branch", "end"]).success();
     assert_snapshot!(env.run(&["revert", "HEAD~3"]).masked(), @"
     Session entry-id  Why does the build fail?  (native)
-    main is back at HEAD~3 (entry-id)
-    The old end is kept as branch main.1, with 3 entries that came after
-    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
-    ------- stderr -------
-    hint: to undo: undertext undo
+    main is now at HEAD~3 (entry-id)
+    @1 (1 turn) is kept on main.1
+    Undo:    undertext undo
     ");
     assert_snapshot!(env.run(&["revert", "end", "-m", "Go on."]).masked(), @"
     Session entry-id  Why does the build fail?  (native)
-    main is back at end (entry-id)
+    main is now at end (entry-id)
     The note for the model is entry-id
-    The old end is kept as branch main.2
-    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-2
-    ------- stderr -------
-    hint: to undo: undertext undo
+    Undo:    undertext undo
     ");
-    assert_snapshot!(env.run(&["revert", "@0"]).masked(), @"
+    assert_snapshot!(env.run(&["revert", "@0"]).masked(), @r#"
     Session entry-id  Why does the build fail?  (native)
-    main is back at checkpoint 0
-    The old end is kept as branch main.3, with 5 entries that came after
-    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-3
-    ------- stderr -------
-    hint: to undo: undertext undo
-    ");
+    main is now just before @0 "Why does the build fail?"
+    @0 to @1 (2 turns) are kept on main.3
+    Undo:    undertext undo
+    "#);
     assert_snapshot!(env.run(&["operations", "-n", "3"]).masked(), @r"
     9  2001-02-03 04:05  revert    to checkpoint 0; the old end is main.3
     8  2001-02-03 04:05  revert    to branch end with a note; the old end is main.2
@@ -135,10 +128,7 @@ fn an_agent_resumes_from_any_place() {
                 |what: &[&str]| env.run(&[&["log", "--json"], what].concat()).success().stdout;
             let expected = said(&[&["--at", place], &session[..]].concat());
             let reverted = env.run(&[&["revert", place], &session[..]].concat());
-            assert!(
-                reverted.stdout.contains("The agent resumes from "),
-                "{example} {place}: {reverted}"
-            );
+            assert!(reverted.stdout.contains("Resume:  "), "{example} {place}: {reverted}");
             // The agent's own file alone says the same as the store does of that place.
             let texts = |log: &str| {
                 let blocks = log.lines().map(|line| json(line)["blocks"].clone());
@@ -174,8 +164,8 @@ fn a_session_is_named_in_either_way_by_every_command() {
         &["rotations"],
         &["operations"],
         &["verify"],
-        &["stats"],
-        &["rebuild"],
+        &["store", "stats"],
+        &["store", "rebuild"],
         &["show", "HEAD"],
         &["show", "kept"],
         &["diff", "kept"],

@@ -115,16 +115,16 @@ fn a_path_that_was_met_on_another_computer_is_no_file_here() {
     // Another computer, or another account, has another number.
     fs::remove_dir_all(env.home().join(".local/state")).unwrap();
     fs::write(&file, MINE).unwrap();
-    assert_snapshot!(env.run(&["revert", "1", "-s", "boat"]), @r"
+    assert_snapshot!(env.run(&["revert", "1", "-s", "boat"]), @r#"
     Session boat  Build a boat.  (claude)
-    main is back at checkpoint 1
-    The old end is kept as branch main.1, with 2 entries that came after
+    main is now just before @1 "Of steel."
+    @1 (1 turn) is kept on main.1
+    Undo:    undertext undo -s boat
     ------- stderr -------
     warning: the session's file lies on another computer or in another account; only the store is changed
     The agent's own file is not changed
     hint: to write this state to a file: undertext export -o boat.jsonl -s boat
-    hint: to undo: undertext undo -s boat
-    ");
+    "#);
     assert_eq!(fs::read_to_string(&file).unwrap(), MINE);
     let told = env.run(&["status", "boat"]).success().stdout;
     assert!(!told.contains("boat.jsonl"), "{told}");

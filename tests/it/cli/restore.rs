@@ -124,7 +124,7 @@ fn all_files_come_back_with_their_folders_and_changes_made_meanwhile_stay() {
     assert!(!paths[0].exists());
     let unknown = env.run(&["restore", "--all", "--agent", "cluade"]);
     assert_eq!(unknown.code(), Some(2), "{unknown}");
-    assert!(unknown.stderr.contains("no agent's format is called cluade"), "{unknown}");
+    assert!(unknown.stderr.contains("it is one of native, claude, codex, pi, kimi"), "{unknown}");
     let none = env.run(&["restore", "--all", "--agent", "codex"]).success();
     assert!(none.stderr.contains("No agent's file is gone"), "{none}");
     let restored = env.run(&["restore", "--all", "--agent", "claude"]).success();

@@ -12,23 +12,21 @@ fn revert_keeps_what_was_left_and_says_where() {
     let env = TestEnv::new();
     let session = conversation(&env);
     let before = live(&env, &session);
-    assert_snapshot!(env.run(&["revert", "1"]), @r"
+    assert_snapshot!(env.run(&["revert", "1"]), @r#"
     Session e572dff8  Why does the build fail?  (native)
-    main is back at checkpoint 1
-    The old end is kept as branch main.1, with 2 entries that came after
-    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
-    ------- stderr -------
-    hint: to undo: undertext undo
-    ");
+    main is now just before @1 "Then mend it."
+    @1 (1 turn) is kept on main.1
+    Undo:    undertext undo
+    "#);
     let kept = live(&env, &session);
     assert!(before.starts_with(&kept) && kept.len() < before.len());
     assert_snapshot!(env.run(&["branch"]).masked(), @"
     *  main    entry-id  just now  A symbol is missing.
        main.1  entry-id  just now  Done.
     ");
-    assert_snapshot!(env.run(&["revert", "1"]), @r"
+    assert_snapshot!(env.run(&["revert", "1"]), @"
     Session e572dff8  Why does the build fail?  (native)
-    main stands at checkpoint 1 already, and nothing is changed
+    main is just before @1 already, and nothing is changed
     ");
     let aside = format!("{}.undertext-1", live_path(&env, &session).display());
     assert!(fs::read(aside).unwrap() == before);
@@ -39,7 +37,7 @@ fn a_message_reaches_the_model_as_a_note_from_later() {
     let env = TestEnv::new();
     let session = conversation(&env);
     let reverted = env.run(&["revert", "1", "-m", "Look at the linker.", "--json"]).success();
-    assert_snapshot!(reverted.masked(), @r#"{"type":"revert","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":1,"entry":"entry-id","branch":"main","left":"main.1","dropped":2,"note":"entry-id","rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","written":null,"operation":6}"#);
+    assert_snapshot!(reverted.masked(), @r#"{"type":"revert","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":1,"entry":"entry-id","branch":"main","left":"main.1","dropped":2,"note":"entry-id","rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","written":null,"operation":6,"before":{"checkpoint":1,"words":"Then mend it."},"at":{"checkpoint":0,"words":"Why does the build fail?"},"kept":{"branch":"main.1","first":1,"last":1,"turns":1},"files":[],"resume":null,"dry_run":false}"#);
     let live = String::from_utf8(live(&env, &session)).unwrap();
     let note = json(live.lines().last().unwrap());
     assert_eq!((&note["type"], &note["subtype"]), (&"user".into(), &"note".into()));
@@ -80,16 +78,14 @@ fn a_checkpoint_that_is_not_there_changes_nothing() {
 fn clear_begins_anew_and_rotations_are_checked() {
     let env = TestEnv::new();
     let session = conversation(&env);
-    assert_snapshot!(env.run(&["clear"]), @r"
+    assert_snapshot!(env.run(&["clear"]), @"
     Session e572dff8  Why does the build fail?  (native)
-    main is back at the start
-    The old end is kept as branch main.1, with 4 entries that came after
-    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
-    ------- stderr -------
-    hint: to undo: undertext undo
+    main is now at the start
+    @0 to @1 (2 turns) are kept on main.1
+    Undo:    undertext undo
     ");
     assert!(live(&env, &session).is_empty());
-    assert_snapshot!(env.run(&["clear", "--json"]), @r#"{"type":"clear","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"main","left":null,"dropped":0,"note":null,"rotated":null,"written":null,"operation":null}"#);
+    assert_snapshot!(env.run(&["clear", "--json"]), @r#"{"type":"clear","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":null,"entry":null,"branch":"main","left":null,"dropped":0,"note":null,"rotated":null,"written":null,"operation":null,"before":null,"at":null,"kept":null,"files":[],"resume":null,"dry_run":false}"#);
     env.run(&["undo"]).success();
     env.run(&["revert", "0"]).success();
 

@@ -70,19 +70,20 @@ fn sessions_are_narrowed_and_hidden() {
     fs::create_dir(&other).unwrap();
     let output = env.command().arg("new").current_dir(&other).output().unwrap();
     assert!(output.status.success());
-    assert_snapshot!(env.run(&["sessions"]), @r"
-    17417400  native  2001-02-03 04:05  0  ~/other
-    e572dff8  native  2001-02-03 04:05  2  ~/project  Why does the build fail?
+    assert_snapshot!(env.run(&["sessions"]), @"
+    ID        ACTIVE    AGENT   TURNS  BRANCHES  COMPACTED  FOLDER     TITLE
+    17417400  just now  native      0                       ~/other    (no title)
+    e572dff8  just now  native      2                       ~/project  Why does the build fail?
     ");
-    assert_snapshot!(env.run(&["sessions", "--here", "--json"]), @r#"{"type":"session","session":"e572dff8-2304-400b-856a-555ac3a4558d","agent":"native","title":"Why does the build fail?","folder":"$HOME/project","started":"2001-02-03T04:05:06.000Z","active":"2001-02-03T04:05:10.000Z","turns":2,"hidden":false,"kin":null,"gone":false}"#);
+    assert_snapshot!(env.run(&["sessions", "--here", "--json"]), @r#"{"type":"session","session":"e572dff8-2304-400b-856a-555ac3a4558d","agent":"native","title":"Why does the build fail?","folder":"$HOME/project","started":"2001-02-03T04:05:06.000Z","active":"2001-02-03T04:05:10.000Z","turns":2,"hidden":false,"kin":null,"branches":1,"compactions":0,"sub_agents":0,"gone":false}"#);
     let folder = env.run(&["sessions", "--folder", "../other/."]).success().stdout;
-    assert_eq!(folder.lines().count(), 1);
+    assert_eq!(folder.lines().count(), 2);
     assert_eq!(env.run(&["sessions", "--agent", "codex"]).success().stdout, "");
     assert_eq!(env.run(&["sessions", "-n", "1"]).success().stdout, folder);
-    assert_eq!(env.run(&["sessions", "--since", "1h"]).success().stdout.lines().count(), 2);
-    assert_snapshot!(env.run(&["sessions", "--since", "yesterday"]), @r"
+    assert_eq!(env.run(&["sessions", "--since", "1h"]).success().stdout.lines().count(), 3);
+    assert_snapshot!(env.run(&["sessions", "--since", "someday"]), @"
     ------- stderr -------
-    error: invalid value 'yesterday' for '--since <AGE>': it is a number and m, h, d or w, such as 7d
+    error: invalid value 'someday' for '--since <TIME>': it is an age such as 7d, a day such as yesterday or monday, or a date such as 2026-11-01
     hint: how it is used: undertext sessions --help
     [exit status: 2]
     ");
@@ -94,7 +95,7 @@ fn sessions_are_narrowed_and_hidden() {
     hint: to show it again: undertext sessions --show e572dff8
     ");
     assert_eq!(env.run(&["sessions"]).success().stdout, folder);
-    assert_eq!(env.run(&["sessions", "--hidden"]).success().stdout.lines().count(), 2);
+    assert_eq!(env.run(&["sessions", "--hidden"]).success().stdout.lines().count(), 3);
     assert_snapshot!(env.run(&["sessions", "--json", "--show", "Why does the build fail?"]), @r#"{"type":"hide","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","hidden":false,"operation":7}"#);
     assert_snapshot!(env.run(&["sessions", "--hide", "nothing"]), @r#"
     ------- stderr -------

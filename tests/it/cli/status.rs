@@ -48,7 +48,7 @@ fn a_stored_session_tells_whether_its_live_file_agrees() {
     writeln!(live, "{{}}").unwrap();
     let behind = stored.run(&["status", "--json"]).success();
     assert!(behind.stdout.contains("\"behind\":true") && behind.stderr.is_empty(), "{behind}");
-    assert_snapshot!(stored.run(&["status"]).stdout.lines().last().unwrap(), @"            differs from the store; the next change catches up with it");
+    assert_snapshot!(stored.run(&["status"]).stdout.lines().last().unwrap(), @"            the agent wrote more since the last import, which is shown");
 }
 
 #[test]

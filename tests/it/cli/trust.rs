@@ -80,9 +80,9 @@ fn a_folder_gets_a_store_that_is_trusted_private_and_ignored() {
     fs::create_dir_all(&below).unwrap();
     let output = env.command().current_dir(&below).arg("sessions").output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "Store: ~/project/.undertext\n");
-    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1);
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 2);
     env.run(&["new", "--here", "-q"]).success();
-    assert_eq!(env.run(&["sessions"]).success().stdout.lines().count(), 2);
+    assert_eq!(env.run(&["sessions"]).success().stdout.lines().count(), 3);
     assert!(!super::store(&env).exists());
     env.run(&["doctor"]).success();
 }
@@ -145,7 +145,7 @@ fn parts_that_are_links_or_odd_make_a_trusted_store_strange() {
     says("other users can reach what is in it");
     // To trust it closes it.
     env.run(&["trust"]).success();
-    assert_eq!(env.run(&["sessions"]).success().stdout.lines().count(), 1);
+    assert_eq!(env.run(&["sessions"]).success().stdout.lines().count(), 2);
     fs::rename(&found, env.home().join("moved")).unwrap();
     symlink(env.home().join("moved"), &found).unwrap();
     says("it is a link");
@@ -161,7 +161,7 @@ fn trust_is_given_listed_and_taken_away() {
     hint: to trust it no longer: undertext trust --off $HOME/project/.undertext
     ");
     assert!(env.run(&["log", "-n", "1", "--at", "HEAD", "theirs"]).stderr.contains("no session"));
-    assert_eq!(env.run(&["sessions"]).success().stdout.lines().count(), 1);
+    assert_eq!(env.run(&["sessions"]).success().stdout.lines().count(), 2);
     assert_snapshot!(env.run(&["trust", "--list"]).success(), @"~/project/.undertext");
     let listed = json(&env.run(&["trust", "--list", "--json"]).success().stdout);
     assert_eq!((&listed["used"], &listed["problem"]), (&true.into(), &serde_json::Value::Null));

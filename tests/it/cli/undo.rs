@@ -15,23 +15,22 @@ fn undo_and_redo_restore_the_live_file_to_the_byte() {
     let before = live(&env, &session);
     env.run(&["revert", "1", "-m", "Look at the linker."]).success();
     let reverted = live(&env, &session);
-    assert_snapshot!(env.run(&["undo"]), @r"
+    assert_snapshot!(env.run(&["undo"]), @r#"
     Session e572dff8  Why does the build fail?  (native)
     Undid operation 6 (revert)
-    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-2
-    ------- stderr -------
-    hint: to redo: undertext redo
-    ");
+    main now ends with @1 "Then mend it."
+    Redo:    undertext redo
+    "#);
     assert!(live(&env, &session) == before);
-    assert_snapshot!(env.run(&["redo"]), @r"
+    assert_snapshot!(env.run(&["redo"]), @r#"
     Session e572dff8  Why does the build fail?  (native)
     Undid operation 7 (undo)
-    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-3
-    ------- stderr -------
-    hint: to undo: undertext undo
-    ");
+    main now ends with @0 "Why does the build fail?"
+    @1 (1 turn) is kept on main.1
+    Undo:    undertext undo
+    "#);
     assert!(live(&env, &session) == reverted);
-    assert_snapshot!(env.run(&["undo", "--json"]).masked(), @r#"{"type":"undo","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","operation":9,"undoes":6,"command":"revert","left":[],"rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-4","written":null}"#);
+    assert_snapshot!(env.run(&["undo", "--json"]).masked(), @r#"{"type":"undo","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","operation":9,"undoes":6,"command":"revert","left":[],"rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-4","written":null,"before":null,"at":{"checkpoint":1,"words":"Then mend it."},"kept":null,"files":[],"resume":null,"dry_run":false}"#);
     assert!(live(&env, &session) == before);
     assert_snapshot!(env.run(&["operations"]), @r"
     9  2001-02-03 04:05  undo            undid 6 (revert)
@@ -51,14 +50,13 @@ fn undo_and_redo_restore_the_live_file_to_the_byte() {
 fn undo_of_an_older_operation_keeps_what_came_since() {
     let env = TestEnv::new();
     let session = conversation(&env);
-    assert_snapshot!(env.run(&["undo", "4"]), @r"
+    assert_snapshot!(env.run(&["undo", "4"]), @r#"
     Session e572dff8  Why does the build fail?  (native)
     Undid operation 4 (append)
-    What came after it is kept as branch main.1
-    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
-    ------- stderr -------
-    hint: to redo: undertext redo
-    ");
+    main now ends with @0 "Why does the build fail?"
+    What came after it is kept on main.1
+    Redo:    undertext redo
+    "#);
     assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 3);
     assert_snapshot!(env.run(&["branch"]).masked(), @"
     *  main    entry-id  just now  A symbol is missing.
@@ -73,15 +71,15 @@ fn undo_takes_in_first_what_another_program_appended() {
     let mut file = File::options().append(true).open(live_path(&env, &session)).unwrap();
     writeln!(file, r#"{{"type":"user","uuid":"x","parentUuid":null,"sessionId":"{session}"}}"#)
         .unwrap();
-    assert_snapshot!(env.run(&["undo"]), @r"
+    assert_snapshot!(env.run(&["undo"]), @r#"
     Session e572dff8  Why does the build fail?  (native)
     Undid operation 5 (append)
-    What came after it is kept as branch main.1
-    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    main now ends with @1 "Then mend it."
+    @2 (1 turn) is kept on main.1
+    Redo:    undertext redo
     ------- stderr -------
     warning: took in 1 entry that another program appended to the live file
-    hint: to redo: undertext redo
-    ");
+    "#);
     assert_snapshot!(env.run(&["operations", "-n", "2", "--json"]).masked(), @r#"
     {"type":"operation","operation":7,"at":"2001-02-03T04:05:11.001Z","command":"undo","detail":{"undoes":5,"command":"append","left":["main.1"]},"entries":0,"undoes":5,"undone":false,"hash":"entry-id"}
     {"type":"operation","operation":6,"at":"2001-02-03T04:05:11.000Z","command":"catch-up","detail":{"entries":1},"entries":1,"undoes":null,"undone":false,"hash":"entry-id"}

@@ -18,7 +18,7 @@ use undertext::{
     },
     store::{
         Access, Commit, Fault, MemoryStore, SessionFilter, SessionKey, SqliteStore, Store,
-        StoreError, whole_lines,
+        StoreError, Within, whole_lines,
     },
 };
 
@@ -42,6 +42,18 @@ impl Lab for Memory {
 
     fn open(&self) -> Box<dyn Store> {
         Box::new(MemoryStore::new())
+    }
+}
+
+struct Preview;
+
+impl Lab for Preview {
+    fn name(&self) -> String {
+        "memory over another store".to_owned()
+    }
+
+    fn open(&self) -> Box<dyn Store> {
+        Box::new(MemoryStore::over(Box::new(MemoryStore::new())).unwrap())
     }
 }
 
@@ -145,7 +157,7 @@ fn tell(name: &str) {
 
 /// Returns a place for each kind of store.
 pub(crate) fn labs() -> impl Iterator<Item = Box<dyn Lab>> {
-    let others: [Box<dyn Lab>; 2] = [Box::new(Memory), Box::new(Outside)];
+    let others: [Box<dyn Lab>; 3] = [Box::new(Memory), Box::new(Preview), Box::new(Outside)];
     let others = others.into_iter().inspect(|lab| tell(&lab.name()));
     others.chain(folders().map(|folder| -> Box<dyn Lab> { Box::new(folder) }))
 }
@@ -377,8 +389,14 @@ fn filters() -> Vec<SessionFilter> {
         SessionFilter { prefix: text("t"), ..SessionFilter::default() },
         SessionFilter { prefix: text("%"), ..SessionFilter::default() },
         SessionFilter { title: text("one"), ..SessionFilter::default() },
-        SessionFilter { folder: text("/"), ..SessionFilter::default() },
-        SessionFilter { folder: text("/project"), ..SessionFilter::default() },
+        SessionFilter { folder: Some(Within::Below("/".into())), ..SessionFilter::default() },
+        SessionFilter { folder: Some(Within::At("/project".into())), ..SessionFilter::default() },
+        SessionFilter {
+            folder: Some(Within::Below("/project".into())),
+            ..SessionFilter::default()
+        },
+        SessionFilter { folder: Some(Within::Below("/proj".into())), ..SessionFilter::default() },
+        SessionFilter { title: text("on"), ..SessionFilter::default() },
         SessionFilter {
             since: Some(undertext::model::Timestamp(3000)),
             sub_agents: true,

@@ -18,7 +18,7 @@ use undertext::{
     },
     store::{
         ByteStore, CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Known, Listed,
-        SessionFilter, SessionKey, Sighting, Sizes, Store, StoreError, Transaction,
+        SessionFilter, SessionKey, Sighting, Sizes, Store, StoreError, Transaction, Within,
     },
 };
 
@@ -314,9 +314,18 @@ impl CacheStore for Ledger {
             let equal = |wanted: &Option<String>, value: Option<&String>| {
                 wanted.is_none() || wanted.as_ref() == value
             };
+            let folder = card.folder.as_deref();
+            let is_there = match &filter.folder {
+                None => true,
+                Some(Within::At(at)) => folder == Some(at),
+                Some(Within::Below(at)) => folder.is_some_and(|folder| {
+                    std::path::Path::new(folder).starts_with(std::path::Path::new(at))
+                }),
+            };
+            let begins = |title: &String| card.title.as_ref().is_some_and(|t| t.starts_with(title));
             if equal(&filter.format, Some(&name.format))
-                && equal(&filter.folder, card.folder.as_ref())
-                && equal(&filter.title, card.title.as_ref())
+                && is_there
+                && filter.title.as_ref().is_none_or(begins)
                 && filter.prefix.as_ref().is_none_or(|prefix| name.id.starts_with(prefix))
                 && filter.since.is_none_or(|since| card.active >= since)
                 && (filter.hidden || !card.hidden)

@@ -187,6 +187,41 @@ fn small_and_large_operations_of_one_transaction_are_added_together() {
 }
 
 #[test]
+fn what_is_laid_over_a_store_is_answered_with_it_and_never_reaches_it() {
+    for folder in folders() {
+        let beneath = folder.write();
+        let mut writer = Writer::new(&beneath, "one");
+        commit(&beneath, writer.begin()).unwrap();
+        commit_all(&beneath, writer.rest()).unwrap();
+        let before = all_answers(&beneath);
+        drop(beneath);
+
+        let over = MemoryStore::over(Box::new(folder.read())).unwrap();
+        let oracle = folder.copy();
+        let oracle = oracle.write();
+        let mut twin = writer.clone();
+        for n in 0..5 {
+            commit(&over, writer.next(&repetitive(n, 3), |_| {})).unwrap();
+            commit(&oracle, twin.next(&repetitive(n, 3), |_| {})).unwrap();
+            assert_same(&answers(&over, &writer.name), &answers(&oracle, &twin.name));
+        }
+        // A session that lies beneath no more than the first one's later operations do.
+        commit(&over, Writer::new(&over, "two").begin()).unwrap();
+        commit(&oracle, Writer::new(&oracle, "two").begin()).unwrap();
+        let two = Writer::new(&over, "two").name;
+        assert_same(&answers(&over, &two), &answers(&oracle, &two));
+        // What is not committed is gone again.
+        let held = all_answers(&over);
+        let mut writing = over.begin().unwrap();
+        writing.add(writer.next(&repetitive(9, 1), |_| {})).unwrap();
+        drop(writing);
+        assert_same(&all_answers(&over), &held);
+        drop(over);
+        assert_same(&all_answers(&folder.read()), &before);
+    }
+}
+
+#[test]
 fn a_store_with_a_full_journal_is_opened_and_goes_on() {
     let folder = Folder::new(64, 1 << 20);
     let mut writer = begun(&folder, "s", 63);

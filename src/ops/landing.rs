@@ -1,0 +1,135 @@
+//! Landing: where a change of place took a session, which turns it left behind, and how the agent goes on there.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    context::files,
+    json::Raw,
+    model::{Block, CheckpointNumber, EntryNumber, Message, Position},
+    ops::OpsError,
+    report::{Kept, Landing, TouchedFile, Turn},
+    session::{Session, View, checkpoints::Places, derive, messages, replay::Replays},
+    sync::{Archive, resume},
+};
+
+/// Returns where a session stands now that stood elsewhere before; `back` is the checkpoint to which it went, if it went to
+/// one. The change is made, so that what cannot be told of it is left out.
+pub(super) fn landing(
+    archive: &Archive,
+    session: &Session,
+    from: Option<Position>,
+    back: Option<CheckpointNumber>,
+) -> Landing {
+    look(archive, session, from, back).unwrap_or_default()
+}
+
+fn look(
+    archive: &Archive,
+    session: &Session,
+    from: Option<Position>,
+    back: Option<CheckpointNumber>,
+) -> Result<Landing, OpsError> {
+    let store = archive.store();
+    let state = store.state(session.key)?;
+    let to = state.position();
+    let resume = resume(archive, session)?;
+    let mut landing = Landing { resume, dry_run: archive.is_preview(), ..Landing::default() };
+    let replays = Replays::of(store, session)?;
+    let view = |at: Position| View::new(store, session, at, None);
+    let new = to.map(&view);
+    let new_path = new.as_ref().map_or(Ok(Vec::new()), path)?;
+    if let Some(new) = &new {
+        landing.at = newest_turn(archive, session, new, &new_path)?;
+    }
+    if let Some(n) = back {
+        let held = store.checkpoints(session.key, n.alone())?.pop();
+        let turn = held.and_then(|(_, checkpoint)| checkpoint.before);
+        let turn = turn.map(|turn| words(archive, session, turn));
+        landing.before = turn.map(|words| Turn { checkpoint: n, words });
+    }
+    let Some(old) = from.filter(|from| Some(*from) != to).map(view) else { return Ok(landing) };
+    let stays: BTreeSet<EntryNumber> = new_path.iter().map(|entry| replays.first(*entry)).collect();
+    let left = path(&old)?.into_iter().filter(|entry| !stays.contains(&replays.first(*entry)));
+    let left: Vec<EntryNumber> = left.collect();
+    if let Some(first) = left.iter().min() {
+        let places = Places::since(store, session, *first)?;
+        let mut turns = BTreeSet::new();
+        for &entry in &left {
+            turns.extend(places.before(&old, entry)?.map(|checkpoint| checkpoint.n));
+        }
+        let stands = |at: &Position| at.head == old.position().head;
+        let branch =
+            state.branches.iter().find(|(name, at)| stands(at) && *name != state.current());
+        let branch = branch.map(|(name, _)| name.clone());
+        if let (Some(&first), Some(&last)) = (turns.first(), turns.last()) {
+            landing.kept = Some(Kept { branch, first, last, turns: turns.len() as u64 });
+        }
+        landing.files = touched(archive, session, &left)?;
+    }
+    Ok(landing)
+}
+
+fn path(view: &View<'_>) -> Result<Vec<EntryNumber>, OpsError> {
+    Ok(view.path(usize::MAX)?.entries)
+}
+
+/// Returns the newest turn on a path.
+fn newest_turn(
+    archive: &Archive,
+    session: &Session,
+    view: &View<'_>,
+    path: &[EntryNumber],
+) -> Result<Option<Turn>, OpsError> {
+    // Twice as much is looked at each time, so that a short turn costs little and a long one not much more than itself.
+    let (mut rest, mut size) = (path, 64);
+    while !rest.is_empty() {
+        let (before, looked) = rest.split_at(rest.len().saturating_sub(size));
+        let first = looked.iter().min().copied().unwrap_or_default();
+        let places = Places::since(archive.store(), session, first)?;
+        for &entry in looked.iter().rev() {
+            if let Some(checkpoint) = places.before(view, entry)? {
+                let words = words(archive, session, entry);
+                return Ok(Some(Turn { checkpoint: checkpoint.n, words }));
+            }
+        }
+        (rest, size) = (before, size * 2);
+    }
+    Ok(None)
+}
+
+/// Returns the first words of an entry; one that cannot be read has none.
+fn words(archive: &Archive, session: &Session, entry: EntryNumber) -> Option<String> {
+    let messages = messages(archive.store(), session, entry).ok()?;
+    derive::words(&messages.first()?.text())
+}
+
+/// Returns the files that calls among some entries changed, those with the most changes first. A call that failed changed
+/// nothing.
+fn touched(
+    archive: &Archive,
+    session: &Session,
+    entries: &[EntryNumber],
+) -> Result<Vec<TouchedFile>, OpsError> {
+    let mut said: Vec<Message> = Vec::new();
+    archive.store().lines(session.key, entries, &mut |_, line| {
+        let line = line.unwrap_or_default();
+        let record = Raw::object(&line);
+        said.extend(record.into_iter().flat_map(|record| session.format.messages(record)));
+    })?;
+    let blocks = || said.iter().flat_map(|message| &message.blocks);
+    let failed: BTreeSet<String> = blocks()
+        .filter_map(|block| match block {
+            Block::Result { id, error: true, .. } => Some(id.clone()),
+            _ => None,
+        })
+        .collect();
+    for message in &mut said {
+        message.blocks.retain(
+            |block| matches!(block, Block::Call { id, .. } if !failed.contains(id.as_str())),
+        );
+    }
+    let folder = archive.store().card(session.key)?.folder;
+    let named = files::named(&said, folder.as_deref(), None);
+    let touched = named.into_iter().filter(|named| named.n_changes > 0);
+    Ok(touched.map(|named| TouchedFile { path: named.path, edits: named.n_changes }).collect())
+}

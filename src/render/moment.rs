@@ -1,0 +1,119 @@
+//! Moments as people name them: so long ago, a day of this week, or a date.
+
+use chrono::{
+    Datelike as _, Days, Local, NaiveDate, NaiveDateTime, NaiveTime, TimeZone as _, Weekday,
+};
+use undertext::model::Timestamp;
+
+use super::time::Zone;
+
+/// A moment from which on something is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Since {
+    /// So many milliseconds ago.
+    Ago(i64),
+    /// The beginning of the day so many days ago.
+    DaysAgo(u64),
+    /// The beginning of the last day of this name, today's too.
+    Weekday(Weekday),
+    /// A day, or a moment of it.
+    At(NaiveDateTime),
+}
+
+impl Since {
+    /// Reads a moment.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let word = text.trim().to_lowercase();
+        let day = |date: NaiveDate| date.and_time(NaiveTime::MIN);
+        let found = match word.as_str() {
+            "today" => Some(Self::DaysAgo(0)),
+            "yesterday" => Some(Self::DaysAgo(1)),
+            "last week" | "week" => Some(Self::DaysAgo(7)),
+            _ => None,
+        };
+        found
+            .or_else(|| age(&word).map(Self::Ago))
+            .or_else(|| word.parse().ok().map(Self::Weekday))
+            .or_else(|| NaiveDate::parse_from_str(&word, "%Y-%m-%d").ok().map(|date| Self::At(day(date))))
+            .or_else(|| {
+                let forms = ["%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dt%H:%M", "%Y-%m-%dt%H:%M:%S"];
+                let read = |form: &&str| NaiveDateTime::parse_from_str(&word, form).ok();
+                forms.iter().find_map(read).map(Self::At)
+            })
+            .ok_or_else(|| "it is an age such as 7d, a day such as yesterday or monday, or a date such as 2026-11-01".to_owned())
+    }
+
+    /// Returns the moment.
+    pub(crate) fn at(self, zone: Zone, now: Timestamp) -> Timestamp {
+        let today = zone.moment(now).date();
+        let back = |days: u64| today.checked_sub_days(Days::new(days)).unwrap_or(today);
+        let moment = match self {
+            Self::Ago(age) => return Timestamp(now.0.saturating_sub(age)),
+            Self::DaysAgo(days) => back(days).and_time(NaiveTime::MIN),
+            Self::Weekday(day) => {
+                let since = today.weekday().days_since(day);
+                back(u64::from(since)).and_time(NaiveTime::MIN)
+            }
+            Self::At(moment) => moment,
+        };
+        let moment = match zone {
+            Zone::Utc => moment.and_utc(),
+            Zone::Local => Local
+                .from_local_datetime(&moment)
+                .earliest()
+                .map_or_else(|| moment.and_utc(), |moment| moment.to_utc()),
+        };
+        Timestamp(moment.timestamp_millis())
+    }
+}
+
+/// Reads an age as milliseconds.
+pub(crate) fn age(text: &str) -> Option<i64> {
+    const MINUTE: i64 = 60_000;
+    let scale = match text.chars().last()? {
+        'm' => MINUTE,
+        'h' => 60 * MINUTE,
+        'd' => 24 * 60 * MINUTE,
+        'w' => 7 * 24 * 60 * MINUTE,
+        _ => return None,
+    };
+    let number = text.get(..text.len() - 1)?.parse::<u32>().ok()?;
+    i64::from(number).checked_mul(scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_a_number_and_a_unit() {
+        let check = |text, expected: Option<i64>| assert_eq!(age(text), expected, "{text}");
+        check("30m", Some(1_800_000));
+        check("7d", Some(604_800_000));
+        check("4294967295w", Some(4_294_967_295 * 604_800_000));
+        for wrong in ["", "d", "7", "-1d", "7y", "7é", "1.5h"] {
+            check(wrong, None);
+        }
+    }
+
+    #[test]
+    fn a_moment_has_many_names() {
+        // A Saturday, 04:05:06.
+        let now = Timestamp(981_173_106_789);
+        let check = |text: &str, to: &str| {
+            let at = Since::read(text).unwrap().at(Zone::Utc, now);
+            assert_eq!(Zone::Utc.show(at), to, "{text}");
+        };
+        check("1h", "2001-02-03 03:05:06");
+        check("today", "2001-02-03 00:00:00");
+        check("Yesterday", "2001-02-02 00:00:00");
+        check("saturday", "2001-02-03 00:00:00");
+        check("mon", "2001-01-29 00:00:00");
+        check("2001-01-30", "2001-01-30 00:00:00");
+        check("2001-01-30 12:30", "2001-01-30 12:30:00");
+        check("2001-01-30T12:30:15", "2001-01-30 12:30:15");
+        for wrong in ["", "soon", "2001-13-01", "someday"] {
+            assert!(Since::read(wrong).is_err(), "{wrong}");
+        }
+    }
+}
