@@ -215,7 +215,7 @@ fn a_stored_session_shows_its_branches() {
 }
 
 #[test]
-fn a_live_file_that_has_grown_is_said_and_not_touched() {
+fn a_live_file_that_has_grown_is_shown_and_not_touched() {
     let stored = Stored::reverted();
     let mut live = OpenOptions::new().append(true).open(&stored.live).unwrap();
     writeln!(live, "{{}}").unwrap();

@@ -21,6 +21,7 @@ mod log;
 mod mend;
 mod places;
 mod pointed;
+mod preview;
 mod restore;
 mod revert;
 mod screens;
