@@ -27,7 +27,7 @@ Examples:
   undertext doctor --fix
 
 JSON: one object an ailment
-  {\"type\":\"ailment\", \"path\":PATH, \"problem\":TEXT, \"cure\":\"mode\", \"delete\", \"mend\" or \"person\", \"cured\":BOOL}
+  {\"type\":\"ailment\", \"path\":PATH, \"problem\":TEXT, \"cure\":\"mode\", \"delete\", \"mend\" or \"manual\", \"cured\":BOOL}
 for a store that was mended
   {\"type\":\"mended\", \"path\":PATH, \"kept\":PATH of the damaged store or null, \"sessions\":N, \"entries\":N,
    \"refilled\":[{\"session\":ID, \"path\":PATH, \"lines\":N}], \"forgotten\":N,

@@ -168,8 +168,30 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
             .say(&format!("{files} deleted since the last import; the store holds all of it"))?;
     }
     if !summary.oddities.is_empty() {
-        let kinds = summary.oddities.iter().map(|(kind, n)| format!("{n} {kind}"));
-        context.say(&format!("Oddities: {}", kinds.collect::<Vec<_>>().join(", ")))?;
+        let words = |kind: &str, n: u64| match kind {
+            "mended" => (true, counted(n, "link", "links")),
+            "glued" => (true, counted(n, "joined line", "joined lines")),
+            "opaque" => {
+                (false, counted(n, "line that is no JSON object", "lines that are no JSON objects"))
+            }
+            "torn" => (
+                false,
+                counted(n, "file that ends within a record", "files that end within a record"),
+            ),
+            "rewritten" => {
+                (false, counted(n, "file that was rewritten", "files that were rewritten"))
+            }
+            "repeated" => (false, counted(n, "repeated record", "repeated records")),
+            kind => (false, format!("{n} {kind}")),
+        };
+        let told = summary.oddities.iter().map(|(kind, n)| words(kind, *n));
+        let (repaired, noted): (Vec<_>, Vec<_>) = told.partition(|(is_repaired, _)| *is_repaired);
+        for (title, told) in [("Repaired", repaired), ("Noted", noted)] {
+            if !told.is_empty() {
+                let told: Vec<String> = told.into_iter().map(|(_, words)| words).collect();
+                context.say(&format!("{title}: {}", told.join(", ")))?;
+            }
+        }
     }
     context.output.hints(summary.hints());
     Ok(())
@@ -223,7 +245,7 @@ impl LeftOut {
     fn conclude(&self, output: &mut Output, taken: u64) -> Result<Exit, CommandError> {
         if self.unrelated > 0 {
             output.note(&format!(
-                "{} without a session of a known format",
+                "{} skipped: not sessions (-v lists them)",
                 counted(self.unrelated, "file", "files")
             ));
         }

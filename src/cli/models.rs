@@ -33,6 +33,7 @@ use super::Context;
 use super::common::counted;
 use super::error::{CommandError, Kind};
 use super::output::Output;
+use crate::render::units::grouped;
 
 /// How long a hook may take unless the settings say so, in seconds.
 const HOOK_LIMIT: u64 = 30;
@@ -343,9 +344,9 @@ pub(crate) fn rule(settings: &Settings) -> Rule {
 /// Returns how near a compaction is, in words.
 pub(crate) fn describe_nearness(near: &Nearness) -> String {
     if near.is_due {
-        format!("it is due to be compacted, from {} on", near.at)
+        format!("due to be compacted, at {}", grouped(near.at))
     } else {
-        format!("it is compacted at {}, {} from here", near.at, near.left)
+        format!("auto-compacts at {} ({} to go)", grouped(near.at), grouped(near.left))
     }
 }
 
@@ -402,7 +403,7 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
     }
     let messages = |n: usize| counted(n as u64, "message", "messages");
     context.say(&format!(
-        "Compacted {}: a summary stands for {}, {} kept",
+        "Compacted {}: summarised {}, kept {}",
         done.branch,
         messages(done.parts.summarised.messages),
         messages(done.parts.kept.messages),

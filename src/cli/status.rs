@@ -15,6 +15,7 @@ use super::{Context, models};
 use crate::render::safe;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
+use crate::render::units::grouped;
 
 /// Show where a session stands
 #[derive(Debug, clap::Args)]
@@ -101,7 +102,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         row("holds", Label::Plain, &format!("{turns}, {entries}"));
     }
     if let Some((near, full)) = &full {
-        let (tokens, window) = (near.tokens, near.window);
+        let (tokens, window) = (grouped(near.tokens), grouped(near.window));
         let about = match (full.is_least, full.word) {
             (true, _) => "at least ",
             (_, Word::Reported) => "",

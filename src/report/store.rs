@@ -179,7 +179,7 @@ impl Cure {
             Self::Mode(_) => "mode",
             Self::Delete => "delete",
             Self::Mend => "mend",
-            Self::Person => "person",
+            Self::Person => "manual",
         }
     }
 }

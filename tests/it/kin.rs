@@ -236,7 +236,7 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     x-five   2026-03-01  codex      2                       /w      page
     ");
     // A sub-agent is selected behind its session, and is never meant by the session's id.
-    assert_snapshot!(env.run(&["status", "c-on/a"]), @r"
+    assert_snapshot!(env.run(&["status", "c-on/a"]), @"
     session     c-one/a1 (claude)
     title       none yet
     folder      /w
@@ -245,7 +245,7 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     head        81c6e145
     checkpoint  none yet
     holds       0 turns, 2 entries, 1 operation
-    context     about 16 tokens of 32000; it is compacted at 24000, 23984 from here
+    context     about 16 tokens of 32,000; auto-compacts at 24,000 (23,984 to go)
     started     2026-03-01 10:00:31
     active      2026-03-01 10:00:32
     ");

@@ -14,7 +14,7 @@ const START: u64 = 1_773_478_800_000;
 const HOME: &str = "/home/ann";
 
 /// A command runs as it is installed, and not as cargo would build it.
-const PRELUDE: &str = "cargo() { shift 3; undertext \"$@\"; }\nexec 2>&1\n";
+const PRELUDE: &str = "cargo() { shift 2; undertext \"$@\"; }\nexec 2>&1\n";
 
 #[test]
 fn every_transcript_is_what_happens() {

@@ -33,7 +33,8 @@ fn what_is_odd_in_a_file_is_a_note_as_the_import_named_it() {
     $HOME/project/odd.jsonl:1: its parent is not in the file
     $HOME/project/odd.jsonl:3: a record of the same name stands before it
     1 file read, 0 unchanged: 1 session (1 new), 5 new entries, 676 B
-    Oddities: 1 glued, 1 mended, 1 opaque, 1 repeated
+    Repaired: 1 joined line, 1 link
+    Noted: 1 line that is no JSON object, 1 repeated record
     ");
     assert_snapshot!(env.run(&["verify"]), @"
     note: odd: entry 19ff0a0eb93c: a record behind another on one line

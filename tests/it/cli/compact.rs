@@ -54,13 +54,13 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     summaries carried on   0     0 tokens
     system prompt          0     0 tokens
     The extract names 5 of 5 requests
-    The context has about 4322 tokens of 32000; it is compacted at 24000, 19678 from here
+    The context has about 4322 tokens of 32000; auto-compacts at 24,000 (19,678 to go)
     ------- stderr -------
     Nothing is changed
     ");
     assert_snapshot!(env.run(&["compact", "--keep", "3"]).masked(), @"
     Session entry-id  0 all work and no play all work and no play all wor…  (native)
-    Compacted main: a summary stands for 17 messages, 3 messages kept
+    Compacted main: summarised 17 messages, kept 3 messages
     About 4322 tokens are 2325 now, of a window of 32000
     ------- stderr -------
     hint: to see what a model would be sent: undertext context
@@ -163,7 +163,7 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
     let done = env.run(&["compact", "--summarizer", "dies"]).masked();
     assert_snapshot!(done, @"
     Session entry-id  0 all work and no play all work and no play all wor…  (native)
-    Compacted main: a summary stands for 14 messages, 6 messages kept
+    Compacted main: summarised 14 messages, kept 6 messages
     About 4322 tokens are 1730 now, of a window of 32000
     ------- stderr -------
     warning: no summary could be had: dies: refused: exit code 7:

@@ -16,7 +16,7 @@ fn a_person_sees_each_message_and_what_was_done() {
     assistant  2d77fc52  said    20  40.8%  █░░░░░░░░░░░░░░░░░░░  Roman numerals, with IIII instead of IV, as clockmakers do.
 
     2 messages, 49 tokens (estimate): 0% of a window of 32000 (default, no model known)
-    It is compacted at 24000, 23951 from here
+    Auto-compacts at 24,000 (23,951 to go)
     1 of 2 turns stay
     limit  dropped  3  it is older than the newest turn: dd44b48d 4b20ea40 06d61b5e
     turns  merged   1  two of the user's without an answer between: 26da59e7
@@ -142,7 +142,7 @@ fn an_empty_session_is_sent_as_nothing() {
     env.run(&["new", "-q"]).success();
     assert_snapshot!(env.run(&["context"]), @"
     0 messages, 2 tokens (estimate): 0% of a window of 32000 (default, no model known)
-    It is compacted at 24000, 23998 from here
+    Auto-compacts at 24,000 (23,998 to go)
     ------- stderr -------
     A model would be sent nothing
     ");

@@ -28,7 +28,7 @@ fn a_folder_is_taken_in_once_and_read_on_when_it_grows() {
     let env = with_examples();
     assert_snapshot!(env.run(&["import", "."]), @"
     2 files read, 0 unchanged: 2 sessions (2 new), 27 new entries, 9.8 kB
-    Oddities: 1 opaque
+    Noted: 1 line that is no JSON object
     ");
     assert_snapshot!(env.run(&["import", "."]), @"0 files read, 2 unchanged: 0 sessions (0 new), 0 new entries, 0 B");
     let path = env.project().join("native-rewind.jsonl");
@@ -41,19 +41,19 @@ fn a_folder_is_taken_in_once_and_read_on_when_it_grows() {
     $HOME/project/native-rewind.jsonl:16: no JSON object
     $HOME/project/native-rewind.jsonl:17: the file ends within a record
     1 file read, 1 unchanged: 1 session (0 new), 1 new entry, 18 B
-    Oddities: 1 opaque, 1 torn
+    Noted: 1 line that is no JSON object, 1 file that ends within a record
     ");
     fs::write(&path, &whole[1..]).unwrap();
     assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
     $HOME/project/native-rewind.jsonl: no extension of what was read before
     1 file read, 0 unchanged: 1 session (0 new), 1 new entry, 5.0 kB
-    Oddities: 1 opaque, 1 rewritten
+    Noted: 1 line that is no JSON object, 1 file that was rewritten
     ");
     fs::write(&path, &whole).unwrap();
     assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
     $HOME/project/native-rewind.jsonl: no extension of what was read before
     1 file read, 0 unchanged: 1 session (0 new), 0 new entries, 5.0 kB
-    Oddities: 1 rewritten
+    Noted: 1 file that was rewritten
     ");
     let exported = env.command().args(["export", "4b6f"]).output().unwrap();
     assert!(exported.stdout == whole);
@@ -178,7 +178,7 @@ fn a_long_end_without_a_newline_is_packed_and_comes_back() {
     assert_snapshot!(env.run(&["import", ".", "-v"]), @"
     $HOME/project/boat.jsonl:3: the file ends within a record
     1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 2.0 MB
-    Oddities: 1 torn
+    Noted: 1 file that ends within a record
     ");
     let exported = env.command().args(["export", "boat"]).output().unwrap();
     assert!(exported.stdout == whole);

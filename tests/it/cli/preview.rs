@@ -26,7 +26,8 @@ fn home(example: &str, place: &str) -> TestEnv {
     if from.is_dir() {
         // Kimi CLI resumes what lies in a folder that is called after the one in which it works.
         let folder = Md5::digest(env.project().to_str().unwrap());
-        let to = to.join(folder.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        let hex: Vec<String> = folder.iter().map(|byte| format!("{byte:02x}")).collect();
+        let to = to.join(hex.concat());
         fs::create_dir_all(&to).unwrap();
         crate::format::copy(&from, &to);
     } else {

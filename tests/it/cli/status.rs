@@ -20,7 +20,7 @@ fn a_session_file_has_no_live_file() {
     head        e91b5097
     checkpoint  @1 is the newest
     holds       2 turns, 12 entries
-    context     537 tokens of 32000; it is compacted at 24000, 23463 from here
+    context     537 tokens of 32,000; auto-compacts at 24,000 (23,463 to go)
                 reported by the model
     started     2026-03-14 09:00:01
     active      2026-03-14 09:00:10
@@ -38,7 +38,7 @@ fn a_stored_session_tells_whether_its_live_file_agrees() {
     head        id-00001
     checkpoint  @1 is the newest
     holds       2 turns, 6 entries, 8 operations
-    context     about 144 tokens of 32000; it is compacted at 24000, 23856 from here
+    context     about 144 tokens of 32,000; auto-compacts at 24,000 (23,856 to go)
     started     2001-02-03 04:05:08
     active      2001-02-03 04:05:20
     live file   $HOME/.local/share/undertext/transcripts/id-00000-0000-0000-0000-000000000000.jsonl
