@@ -327,11 +327,11 @@ fn distance(one: &str, other: &str) -> usize {
     at(&rows, one.len(), other.len())
 }
 
-/// Returns the store that was typed, where the arguments cannot be understood as a whole.
-pub(crate) fn typed_store(args: &[OsString]) -> Option<PathBuf> {
-    let at = args.iter().position(|arg| arg.as_encoded_bytes().starts_with(b"--store"))?;
-    let joined = args.get(at)?.to_str().and_then(|arg| arg.strip_prefix("--store="));
-    joined.map(PathBuf::from).or_else(|| args.get(at + 1).map(PathBuf::from))
+/// Returns the value of an option that was typed, where the arguments cannot be understood as a whole.
+pub(crate) fn typed(args: &[OsString], option: &str) -> Option<OsString> {
+    let at = args.iter().position(|arg| arg.as_encoded_bytes().starts_with(option.as_bytes()))?;
+    let joined = args.get(at)?.to_str()?.strip_prefix(option)?.strip_prefix('=');
+    joined.map(OsString::from).or_else(|| args.get(at + 1).cloned())
 }
 
 #[cfg(test)]

@@ -270,9 +270,10 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
 
 /// Prints the help or the version that was asked for, or what is wrong with the arguments.
 fn explain(env: &Env, answer: &clap::Error) -> ExitCode {
-    let manners = Manners { colour: ColorChoice::Auto, paged: false, quiet: false };
-    let mut output = Output::new(env, manners);
-    output.naming().store = help::typed_store(&env.args);
+    let colour = help::typed(&env.args, "--color");
+    let colour = colour.and_then(|word| word.to_str()?.parse().ok()).unwrap_or_default();
+    let mut output = Output::new(env, Manners { colour, paged: false, quiet: false });
+    output.naming().store = help::typed(&env.args, "--store").map(PathBuf::from);
     let told = match answer.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => help::print(&mut output, answer),
         _ => Err(help::explain_misuse(&command(), &env.args, answer)),

@@ -12,20 +12,28 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::DIGITS;
 
-/// List what was done to a session, the newest first
+/// How many operations of all sessions are listed.
+const RECENT: usize = 50;
+
+/// List what was done to a session, or to all, the newest first
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext operations
   undertext operations -n 5
+  undertext operations --all             in every session
   undertext undo 7
 
 JSON: one object an operation
-  {\"type\":\"operation\", \"operation\":N, \"at\":TIME, \"command\":NAME, \"detail\":what the command says of it,
+  {\"type\":\"operation\", \"session\":ID, \"operation\":N, \"at\":TIME, \"command\":NAME, \"detail\":what the command says of it,
    \"entries\":how many it added, \"undoes\":N or null, \"undone\":BOOL, \"hash\":ID of it and of all before it}")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
+
+    /// List the newest operations of all sessions, 50 unless -n says otherwise
+    #[arg(long, conflicts_with_all = ["session", "named"])]
+    all: bool,
 
     /// List at most N operations
     #[arg(short, long = "number", value_name = "N", value_parser = super::common::number::<usize>, allow_negative_numbers = true)]
@@ -33,15 +41,24 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.find(args.about.wanted()?)?;
+    let limit = args.number.unwrap_or(if args.all { RECENT } else { usize::MAX });
+    let found = if args.all {
+        ops::operations_of_all(&context.open_reader()?, limit)?
+    } else {
+        let (archive, session) = context.find(args.about.wanted()?)?;
+        ops::operations(&archive, &session, limit)?
+    };
+    if context.answer_all(&found)? {
+        return Ok(Exit::Yes);
+    }
     context.output.page()?;
-    let mut table = Table::new([Align::Right, Align::Left, Align::Left, Align::Left, Align::Left]);
-    for view in ops::operations(&archive, &session, args.number.unwrap_or(usize::MAX))? {
+    let [left, right] = [Align::Left, Align::Right];
+    let mut table = Table::new([left, right, left, left, left, left]);
+    for view in &found {
         let operation = &view.operation;
-        if context.answer(&view)? {
-            continue;
-        }
+        let session: String = view.session.id.chars().take(DIGITS).collect();
         table.row([
+            Cell::new(Label::Id, if args.all { &session } else { "" }),
             Cell::new(Label::Id, &operation.n.to_string()),
             Cell::new(Label::Time, &env::local(operation.at)),
             Cell::new(Label::Plain, operation.command.as_str()),

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use anyhow::anyhow;
 use undertext::ops;
-use undertext::report::Line;
+use undertext::report::{Hint, Line};
 
 use super::Context;
 use super::common::Moving;
@@ -43,13 +43,20 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let nouns = [args.operation.as_deref()];
     let words = context.words(Noun::Operation, (0, 1), &nouns, &args.about)?;
-    let (mut archive, session) = args.moving.begin(context, words.session)?;
-    let number = |word: &&str| {
-        let error = || CommandError::user(anyhow!("{word} is neither an operation nor a session"));
-        word.parse()
-            .map_err(|_| error().hinted(Line::about("operations").to("list the operations")))
+    let begun = args.moving.begin(context, words.session);
+    let wrong = |word| anyhow!("{word} is neither an operation nor a session");
+    let operation = match words.nouns.first().map(|word| (word, word.parse())) {
+        None => None,
+        Some((_, Ok(n))) => Some(n),
+        Some((word, Err(_))) if begun.is_err() => {
+            return Err(CommandError::user(wrong(word)).hinted(Hint::sessions()));
+        }
+        Some((word, Err(_))) => {
+            let hint = Line::about("operations").to("list the operations");
+            return Err(CommandError::user(wrong(word)).hinted(hint));
+        }
     };
-    let operation = words.nouns.first().map(number).transpose()?;
+    let (mut archive, session) = begun?;
     let undone = ops::undo(&mut archive, &session, operation)?;
     tell_undone(context, (&archive, &session), &undone, &undone)
 }

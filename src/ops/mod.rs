@@ -85,7 +85,7 @@ pub use seen::Asked;
 pub use stats::{stats, stats_of};
 pub use truncate::{Bound, oversized, truncate};
 pub use turn::{Answer, STEPS, Turning, turn};
-pub use undo::{operations, redo, undo};
+pub use undo::{operations, operations_of_all, redo, undo};
 pub use verify::{verify, verify_ids};
 
 pub use crate::{

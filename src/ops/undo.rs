@@ -21,9 +21,26 @@ pub fn operations(
     let (undone, next) = (state.undone(), state.next_operation());
     let from = next.minus(u64::try_from(limit).unwrap_or(u64::MAX));
     let operations = archive.store().operations(session.key, from..next)?;
-    let view =
-        |operation: Operation| OperationView { undone: undone.contains(&operation.n), operation };
+    let view = |operation: Operation| OperationView {
+        session: session.name.clone(),
+        undone: undone.contains(&operation.n),
+        operation,
+    };
     Ok(operations.into_iter().rev().map(view).collect())
+}
+
+/// Returns the newest operations of all sessions, the newest first.
+pub fn operations_of_all(archive: &Archive, limit: usize) -> Result<Vec<OperationView>, OpsError> {
+    let mut found = Vec::new();
+    for session in archive.every()? {
+        found.extend(operations(archive, &session, limit)?);
+    }
+    found.sort_by(|one, other| {
+        let of = |view: &OperationView| (view.operation.at, view.operation.n);
+        of(other).cmp(&of(one)).then_with(|| one.session.cmp(&other.session))
+    });
+    found.truncate(limit);
+    Ok(found)
 }
 
 /// Takes back the newest operation that can be, or the one of this number.

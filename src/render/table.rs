@@ -72,7 +72,9 @@ impl<const N: usize> Table<N> {
         for (n, row) in (1..).zip(&self.rows) {
             // Ends at the last cell that has text, so that no line ends in spaces.
             let mut padding = String::new();
-            for ((cell, align), width) in row.iter().zip(self.columns).zip(widths) {
+            let cells = row.iter().zip(self.columns).zip(widths);
+            // A column that nothing stands in takes no room.
+            for ((cell, align), width) in cells.filter(|(_, width)| *width > 0) {
                 let text = safe::clip(&cell.text, width);
                 let room = " ".repeat(width.saturating_sub(safe::width(&text)));
                 let (before, after) = match align {
@@ -101,7 +103,8 @@ impl<const N: usize> Table<N> {
             self.rows.iter().map(|row| safe::width(&row[column].text)).max().unwrap_or(0)
         });
         if let (Some(terminal), Some((last, others))) = (terminal, widths.split_last_mut()) {
-            let taken: usize = others.iter().map(|width| width + GAP.len()).sum();
+            let others = others.iter().filter(|width| **width > 0);
+            let taken: usize = others.map(|width| width + GAP.len()).sum();
             *last = (*last).min(terminal.saturating_sub(taken).max(LEAST_LAST));
         }
         widths

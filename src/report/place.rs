@@ -10,7 +10,7 @@ use super::{
     notice::Notice,
     shape::{report, some_path},
 };
-use crate::model::{CheckpointNumber, EntryId, Operation, OperationNumber, Timestamp};
+use crate::model::{CheckpointNumber, EntryId, Operation, OperationNumber, SessionName, Timestamp};
 
 /// The result of going back.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -91,6 +91,8 @@ report!(Switched, "switch", hints: |it| it.operation.map(|_| Hint::undo()));
 /// An operation as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationView {
+    /// The session.
+    pub session: SessionName,
     /// The operation.
     pub operation: Operation,
     /// Whether it is undone.
@@ -123,6 +125,7 @@ pub struct Undone {
 }
 
 report!(OperationView, "operation", |it| {
+    session: it.session.id,
     operation: it.operation.n,
     at: it.operation.at,
     command: it.operation.command.as_str(),

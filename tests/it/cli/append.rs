@@ -88,7 +88,7 @@ fn records_are_one_operation_and_an_invalid_one_writes_nothing() {
     ------- stderr -------
     Checkpoints 2 to 1001 stand before the turns
     ");
-    assert_snapshot!(env.run(&["operations", "-n", "1"]), @"6  2001-02-03 04:05  append    1000 entries on main");
+    assert_snapshot!(env.run(&["operations", "-n", "1"]), @"6  2001-02-03 04:05  append  1000 entries on main");
     assert_snapshot!(env.run(&["append"]), @r"
     ------- stderr -------
     There were no records, and nothing is appended

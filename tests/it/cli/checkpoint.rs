@@ -22,9 +22,9 @@ fn turns_have_checkpoints_and_a_place_has_one() {
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["checkpoints"]).masked(), @"
-       @0    start     just now  Why does the build fail?
-       @1    entry-id  just now  Then mend it.
-    *  @2    entry-id  just now  before the refactoring
+       @0  start     just now  Why does the build fail?
+       @1  entry-id  just now  Then mend it.
+    *  @2  entry-id  just now  before the refactoring
     ");
     assert_snapshot!(env.run(&["checkpoints", "--json"]).masked(), @r#"
     {"type":"checkpoint","checkpoint":0,"entry":null,"before":"entry-id","words":"Why does the build fail?","time":"2001-02-03T04:05:07.000Z","note":null,"own":null,"operation":2}

@@ -72,10 +72,10 @@ fn what_a_revert_was_to_is_recorded() {
     @0 to @1 (2 turns) are kept on main.3
     Undo:    undertext undo
     "#);
-    assert_snapshot!(env.run(&["operations", "-n", "3"]).masked(), @r"
-    9  2001-02-03 04:05  revert    to checkpoint 0; the old end is main.3
-    8  2001-02-03 04:05  revert    to branch end with a note; the old end is main.2
-    7  2001-02-03 04:05  revert    to branch main; the old end is main.1
+    assert_snapshot!(env.run(&["operations", "-n", "3"]).masked(), @"
+    9  2001-02-03 04:05  revert  to checkpoint 0; the old end is main.3
+    8  2001-02-03 04:05  revert  to branch end with a note; the old end is main.2
+    7  2001-02-03 04:05  revert  to branch main; the old end is main.1
     ");
 }
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use insta::assert_snapshot;
 
-use super::{conversation, live, live_path};
+use super::{conversation, json, live, live_path};
 use crate::env::TestEnv;
 
 #[test]
@@ -81,8 +81,8 @@ fn undo_takes_in_first_what_another_program_appended() {
     warning: took in 1 entry that another program appended to the live file
     "#);
     assert_snapshot!(env.run(&["operations", "-n", "2", "--json"]).masked(), @r#"
-    {"type":"operation","operation":7,"at":"2001-02-03T04:05:11.001Z","command":"undo","detail":{"undoes":5,"command":"append","left":["main.1"]},"entries":0,"undoes":5,"undone":false,"hash":"entry-id"}
-    {"type":"operation","operation":6,"at":"2001-02-03T04:05:11.000Z","command":"catch-up","detail":{"entries":1},"entries":1,"undoes":null,"undone":false,"hash":"entry-id"}
+    {"type":"operation","session":"e572dff8-2304-400b-856a-555ac3a4558d","operation":7,"at":"2001-02-03T04:05:11.001Z","command":"undo","detail":{"undoes":5,"command":"append","left":["main.1"]},"entries":0,"undoes":5,"undone":false,"hash":"entry-id"}
+    {"type":"operation","session":"e572dff8-2304-400b-856a-555ac3a4558d","operation":6,"at":"2001-02-03T04:05:11.000Z","command":"catch-up","detail":{"entries":1},"entries":1,"undoes":null,"undone":false,"hash":"entry-id"}
     "#);
 }
 
@@ -113,4 +113,22 @@ fn what_cannot_be_undone_is_refused() {
     error: there is nothing to redo
     [exit status: 2]
     ");
+}
+
+#[test]
+fn the_operations_of_all_sessions_are_listed_the_newest_first() {
+    let env = TestEnv::new();
+    let older = conversation(&env);
+    env.run(&["new", "-q"]).success();
+    env.run(&["append", "-q", "And the second?"]).success();
+    env.run(&["checkpoint", "-q", "-s", &older]).success();
+    let said = env.run(&["operations", "--all"]).success().stdout;
+    let found: Vec<_> =
+        said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
+    assert_eq!(found[0][..2], [&older[..8], "6"], "{said}");
+    assert_eq!((found[0][4], found[1][4], found[2][4]), ("checkpoint", "append", "new"), "{said}");
+    assert_eq!(found.len(), 8, "{said}");
+    let newest = env.run(&["operations", "--all", "-n", "1", "--json"]).success().stdout;
+    let newest = json(newest.lines().next().unwrap());
+    assert_eq!((&newest["session"], &newest["operation"]), (&older.into(), &6.into()));
 }
