@@ -140,7 +140,8 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
                 .say("  Nothing in them was there to compare, or the summary was not checked")?;
         }
         for loss in &one.losses {
-            context.say(&format!("  names {}", models::shares(std::slice::from_ref(loss))))?;
+            let shares = models::shares(std::slice::from_ref(loss));
+            context.say(&format!("  its summary names {shares}"))?;
             for lost in &loss.lost {
                 context.say(&format!("    lost: {}", common::first_line(lost)))?;
             }

@@ -378,21 +378,21 @@ fn an_agents_own_compactions_are_checked_as_they_are_read() {
     };
     assert_snapshot!(told("claude-garden.jsonl"), @"
     Entry df0df268, 2026-08-20 09:01: 11 messages summarised by the agent, 0 kept
-      names 1 of 2 paths
+      its summary names 1 of 2 paths
         lost: /home/ann/garden/beds.md
-      names 1 of 2 requests
+      its summary names 1 of 2 requests
         lost: Which beds need water today? The notes are in beds.md, the rain in rain.csv.
     ");
     assert_snapshot!(told("pi-boat.jsonl"), @"
     Entry 0fc116e4, 2026-07-04 18:01: 4 messages summarised by the agent, 2 kept
-      names 0 of 1 paths
+      its summary names 0 of 1 paths
         lost: hull.txt
-      names 0 of 1 requests
+      its summary names 0 of 1 requests
         lost: How much paint does the hull take?
     ");
     assert_snapshot!(told("native-rewind.jsonl"), @"
     Entry d14b0989, 2026-03-14 09:00: 4 messages summarised by the agent, 2 kept
-      names 2 of 2 requests
+      its summary names 2 of 2 requests
     ");
     assert_snapshot!(told("codex-weather.jsonl"), @"No compaction in this session");
     assert_snapshot!(told(kimi), @"No compaction in this session");
