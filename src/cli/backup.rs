@@ -69,7 +69,7 @@ fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError
             Copying::Checking => ("checking", None, 0),
         };
         let total = done.map(|_| 100);
-        output.progress(Progress { label, done: done.unwrap_or(0), total, bytes });
+        output.progress(Progress { label, done: done.unwrap_or(0), total, bytes, of: None });
     })?;
     if context.answer(&made)? {
         return Ok(Exit::Yes);

@@ -87,8 +87,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut sessions = Vec::new();
     let output = &mut context.output;
     let summary = ops::import(&mut archive, &paths, &attach, &mut |step| match step {
-        Step::Reading { done, total, bytes, .. } => {
-            output.progress(Progress { label: "importing", done, total: Some(total), bytes });
+        Step::Reading { done, total, bytes, of, .. } => {
+            let (total, of) = (Some(total), Some(of));
+            output.progress(Progress { label: "importing", done, total, bytes, of });
         }
         Step::Skipped(skipped) => left_out.tell(output, &skipped),
         Step::Imported(imported) => sessions.push(imported),

@@ -7,6 +7,7 @@
 //! Invariant: talk waits while a pager has the terminal, and a progress line is gone before anything
 //! else is written.
 
+use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -23,6 +24,8 @@ use crate::render::{json, safe, units};
 const BUFFER: usize = 64 * 1024;
 const UNKNOWN_WIDTH: usize = 80;
 const REDRAW: Duration = Duration::from_millis(100);
+/// How long work goes on before it tells anything about its rest.
+const SURE: Duration = Duration::from_secs(2);
 const CLEAR_LINE: &str = "\r\x1b[K";
 
 /// The user's wishes for the output.
@@ -56,6 +59,8 @@ pub(crate) struct Progress<'a> {
     pub(crate) done: u64,
     pub(crate) total: Option<u64>,
     pub(crate) bytes: u64,
+    /// How many bytes there are, if that is known.
+    pub(crate) of: Option<u64>,
 }
 
 enum Pager {
@@ -67,6 +72,7 @@ enum Pager {
 /// The progress line: when it was last drawn, and whether it is there now.
 #[derive(Default)]
 struct Drawing {
+    begun: Option<Instant>,
     last: Option<Instant>,
     shown: bool,
 }
@@ -216,12 +222,15 @@ impl Output {
         if !due || matches!(self.pager, Pager::Running(_)) || self.data.flush().is_err() {
             return;
         }
-        let line = progress.line();
+        let begun = self.progress.as_ref().and_then(|drawing| drawing.begun);
+        let begun = begun.unwrap_or_else(Instant::now);
+        let line = progress.line(begun.elapsed());
         // The last column stays free: a terminal may wrap as soon as it is filled.
         let line = safe::clip(&line, self.columns.saturating_sub(1));
         let _ = write!(self.talk, "{CLEAR_LINE}{}", self.talk_styles.paint(Label::Dim, &line));
         let _ = self.talk.flush();
-        self.progress = Some(Drawing { last: Some(Instant::now()), shown: true });
+        self.progress =
+            Some(Drawing { begun: Some(begun), last: Some(Instant::now()), shown: true });
     }
 
     /// Writes the buffered data, waits for the pager, and prints the talk that was held back for it.
@@ -283,10 +292,26 @@ impl Write for Output {
 }
 
 impl Progress<'_> {
-    fn line(&self) -> String {
-        let Self { label, done, total, bytes } = *self;
+    /// Returns the line, after so long.
+    fn line(&self, elapsed: Duration) -> String {
+        let Self { label, done, total, bytes, of } = *self;
         let total = total.map(|total| format!("/{total}")).unwrap_or_default();
-        format!("{} {done}{total}, {}", safe::line(label), units::size(bytes))
+        let mut line = format!("{} {done}{total}, {}", safe::line(label), units::size(bytes));
+        // What is not new is read without being counted.
+        if let Some(of) = of.filter(|of| *of >= bytes && bytes > 0) {
+            let percent = bytes.saturating_mul(100) / of;
+            let _ = write!(line, " of {}, {percent}%", units::size(of));
+            let seconds = elapsed.as_secs().saturating_mul(of - bytes) / bytes;
+            if elapsed >= SURE {
+                let left = if seconds < 60 {
+                    format!("{seconds} s")
+                } else {
+                    format!("{} min", seconds.div_ceil(60))
+                };
+                let _ = write!(line, ", {left} left");
+            }
+        }
+        line
     }
 }
 
@@ -334,7 +359,7 @@ mod tests {
     }
 
     const HALF: Progress<'_> =
-        Progress { label: "reading", done: 1, total: Some(2), bytes: 1_500_000 };
+        Progress { label: "reading", done: 1, total: Some(2), bytes: 1_500_000, of: None };
 
     #[test]
     fn data_and_talk_keep_their_order() {
@@ -370,7 +395,15 @@ mod tests {
         writeln!(output, "data").unwrap();
         output.finish().unwrap();
         screen.shows("\r\x1b[Kreading 1/2, 1.5 MB\r\x1b[Kdata\n");
-        assert_eq!(HALF.line(), "reading 1/2, 1.5 MB");
+        let known = Progress { of: Some(6_000_000), ..HALF };
+        let check = |progress: Progress<'_>, seconds, to: &str| {
+            assert_eq!(progress.line(Duration::from_secs(seconds)), to);
+        };
+        check(HALF, 9, "reading 1/2, 1.5 MB");
+        check(known, 1, "reading 1/2, 1.5 MB of 6.0 MB, 25%");
+        check(known, 10, "reading 1/2, 1.5 MB of 6.0 MB, 25%, 30 s left");
+        check(known, 50, "reading 1/2, 1.5 MB of 6.0 MB, 25%, 3 min left");
+        check(Progress { of: Some(1), ..HALF }, 50, "reading 1/2, 1.5 MB");
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub enum Step<'a> {
         total: u64,
         /// How many bytes were read in so far.
         bytes: u64,
+        /// How many bytes the files have that were never read before.
+        of: u64,
     },
     /// A file or a folder is left out.
     Skipped(Skipped),
@@ -97,6 +99,7 @@ pub fn import(
         report,
         summary,
         total: groups.iter().map(|group| group.len() as u64).sum(),
+        of: groups.iter().flatten().filter(|source| source.new).map(|source| source.bytes).sum(),
         done: 0,
         sightings: Vec::new(),
         changed: Vec::new(),
@@ -145,6 +148,8 @@ struct Taking<'a> {
     report: &'a mut dyn FnMut(Step<'_>),
     summary: Summary,
     total: u64,
+    /// How many bytes the new files have.
+    of: u64,
     done: u64,
     /// The files that are read ahead and not taken in yet.
     numbers: BTreeMap<PathBuf, usize>,
@@ -175,10 +180,10 @@ impl Taking<'_> {
         while let Some(first) = group.first().cloned() {
             self.prepare(&first.session)?;
             let ahead = ahead.map(|ahead| (ahead, &mut self.numbers));
-            let (done, total, read) = (self.done, self.total, self.summary.bytes);
+            let (done, total, of, read) = (self.done, self.total, self.of, self.summary.bytes);
             let report = &mut *self.report;
             let mut before =
-                |path: &Path, n| report(Step::Reading { path, done, total, bytes: read + n });
+                |path: &Path, n| report(Step::Reading { path, done, total, bytes: read + n, of });
             let gathers = self.open.is_open();
             let gathering = gathers.then_some(&mut self.open as &mut dyn Gathering);
             let folders = (self.attach, &mut self.shelved);
