@@ -70,7 +70,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     if paths.is_empty() {
         if folders.is_empty() {
-            context.output.note("No agent keeps sessions on this machine");
+            context.output.note("No agent keeps sessions on this machine. None of these is there:");
+            for home in context.homes() {
+                let path = context.env.homely(&home.path);
+                context.output.note(&format!("  {}: {path}", home.agent));
+            }
+            context.output.note("Sessions that lie elsewhere are taken in by their folder");
             return Ok(Exit::Yes);
         }
         for folder in &folders {

@@ -11,6 +11,7 @@ use undertext::live::Writable;
 use undertext::ops::{self, AgentFolder, Session};
 use undertext::report::Forgetful;
 use undertext::trust::Files;
+use undertext::wire::discover::{self, Home};
 
 use super::Context;
 use super::error::CommandError;
@@ -20,6 +21,12 @@ impl Context {
     pub(crate) fn forgetful_agents(&self) -> Vec<Forgetful> {
         let variable = |name: &str| self.env.variable(name).map(PathBuf::from);
         ops::forgetful(self.env.home.as_deref(), &variable)
+    }
+
+    /// Returns where agents would keep their sessions on this machine.
+    pub(crate) fn homes(&self) -> Vec<Home> {
+        let variable = |name: &str| self.env.variable(name).map(PathBuf::from);
+        discover::homes(self.env.home.as_deref(), &variable)
     }
 
     /// Returns the folders in which agents keep their sessions on this machine.

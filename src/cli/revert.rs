@@ -14,6 +14,9 @@ use super::words::{About, Noun};
 ///
 /// Nothing is lost: the old end is kept as a branch, and the previous live file under another name. With a message the
 /// model is told that it has been further already, and reads the message.
+///
+/// git's revert makes a commit that takes another one back, and goes on. This one goes back to a place, as git's reset does, and
+/// what was behind it stays on a branch. Files are left as they are: those that the agent changed since are named.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

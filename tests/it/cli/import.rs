@@ -64,7 +64,15 @@ fn without_a_path_every_agents_folder_is_searched() {
     let env = TestEnv::new();
     assert_snapshot!(env.run(&["import"]), @"
     ------- stderr -------
-    No agent keeps sessions on this machine
+    No agent keeps sessions on this machine. None of these is there:
+      Claude Code: ~/.claude/projects
+      Codex: ~/.codex/sessions
+      Codex: ~/.codex/archived_sessions
+      pi: ~/.pi/agent/sessions
+      OpenClaw: ~/.openclaw/agents
+      Kimi CLI: ~/.kimi/sessions
+      clawdcode: ~/.clawdcode/projects
+    Sessions that lie elsewhere are taken in by their folder
     ");
     claude(&env, ".claude/projects/-work/boat.jsonl", "");
     claude(&env, ".openclaw/agents/main/other/no.jsonl", "");
