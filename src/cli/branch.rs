@@ -1,4 +1,4 @@
-//! `branch`: lists branches, or makes one.
+//! `branch`: lists branches, makes one, or gives one another name.
 
 use std::ffi::{OsStr, OsString};
 
@@ -12,7 +12,7 @@ use super::words::{About, Noun, text};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
-/// List the branches of a session, or make one
+/// List the branches of a session, make one, or rename one
 ///
 /// A branch is a name for a place in a session. A new one stands at ENTRY, and the current one stays current.
 #[derive(Debug, clap::Args)]
@@ -23,6 +23,7 @@ Examples:
   undertext branch before-the-fix @3
   undertext branch found 8f14e45f -s 'Fix the build'
   undertext branch 7c2a51de              list those of the session 7c2a51de
+  undertext branch --rename main.1 wrong-turn
 
 ENTRY is an id or a uuid, or its beginning, @N for checkpoint N, HEAD, a branch, and ~N for N entries before one. A first
 word that reads like an id or a path is the session, because no branch can be called so
@@ -31,7 +32,7 @@ JSON: one object a branch
   {\"type\":\"branch\", \"branch\":NAME, \"entry\":ID or null at the start, \"current\":BOOL,
    \"time\":TIME of its last message or null, \"words\":the first words of that message or null}
 and of a branch that was made, in place of \"current\" and what follows
-  \"operation\":N, \"session\":ID, \"title\":TEXT or null, \"format\":NAME")]
+  \"from\":the name that it had before or null, \"operation\":N, \"session\":ID, \"title\":TEXT or null, \"format\":NAME")]
 pub(crate) struct Args {
     /// Make a branch of this name
     name: Option<OsString>,
@@ -40,11 +41,18 @@ pub(crate) struct Args {
     #[arg(value_name = "ENTRY", requires = "name")]
     entry: Option<OsString>,
 
+    /// Give a branch another name
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["name", "entry"])]
+    rename: Vec<OsString>,
+
     #[command(flatten)]
     about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    if let [old, new] = args.rename.as_slice() {
+        return rename(context, args.about.wanted()?, text(old)?, text(new)?);
+    }
     let (name, entry) = (args.name.as_deref(), args.entry.as_deref());
     let Some(first) = name else { return list(context, args.about.wanted()?) };
     if let Some((name, entry)) = args.about.behind(context, first, entry) {
@@ -94,5 +102,22 @@ fn make(
     }
     context.say(&format!("Made branch {} at {}", made.branch, common::short(made.entry)))?;
     context.output.hints(made.hints());
+    Ok(Exit::Yes)
+}
+
+fn rename(
+    context: &mut Context,
+    wanted: Option<&OsStr>,
+    old: &str,
+    new: &str,
+) -> Result<Exit, CommandError> {
+    let (mut archive, session) = context.change(wanted)?;
+    let renamed = ops::rename_branch(&mut archive, &session, old, new)?;
+    context.tell(&renamed.notices);
+    if context.answer_change((&archive, &session), &renamed)? {
+        return Ok(Exit::Yes);
+    }
+    context.say(&format!("{old} is called {new} now"))?;
+    context.output.hints(renamed.hints());
     Ok(Exit::Yes)
 }

@@ -93,7 +93,10 @@ fn words(operation: &Operation) -> String {
             let messages = counted(*summarised, "message", "messages");
             format!("summarised {messages} on {}{}", branch.to_text(), kept(left))
         }
-        Command::Branch { branch } => format!("made {}", branch.to_text()),
+        Command::Branch { branch, from: None } => format!("made {}", branch.to_text()),
+        Command::Branch { branch, from: Some(from) } => {
+            format!("renamed {} to {}", from.to_text(), branch.to_text())
+        }
         Command::Switch { from, branch } => {
             format!("from {} to {}", from.to_text(), branch.to_text())
         }

@@ -125,10 +125,12 @@ commands! {
         /// What happened on the way, as a JSON list.
         3 events: Option<Text>,
     }
-    /// A branch was made.
+    /// A branch was made, or got another name.
     3 Branch "branch" {
         /// The branch.
         1 branch: Text,
+        /// The name that it had before.
+        2 from: Option<Text>,
     }
     /// Another branch became the current one.
     4 Switch "switch" {

@@ -63,11 +63,41 @@ pub fn branch(
         let entry = position.head.map(|head| before.id_of(head)).transpose()?;
         let mut steps = Steps::default();
         steps.set(name, Some(position));
-        let command = Command::Branch { branch: branch_text(name) };
+        let command = Command::Branch { branch: branch_text(name), from: None };
         Ok((entry, Some(Plan { command, steps, goal: Stay })))
     })?;
     let (operation, notices) = (done.operation, done.notices);
-    Ok(Branched { branch: name.to_owned(), entry, operation, notices })
+    Ok(Branched { branch: name.to_owned(), entry, from: None, operation, notices })
+}
+
+/// Gives a branch another name.
+pub fn rename_branch(
+    archive: &mut Archive,
+    session: &Session,
+    from: &str,
+    name: &str,
+) -> Result<Branched, OpsError> {
+    check_name(name)?;
+    let (entry, done) = sync::execute(archive, session, |before| {
+        let branches = &before.state.branches;
+        let Some(&position) = branches.get(from) else {
+            let branches = branches.keys().cloned().collect();
+            return Err(OpsError::NoBranch { wanted: from.to_owned(), branches });
+        };
+        if branches.contains_key(name) {
+            return Err(OpsError::BranchExists(name.to_owned()));
+        }
+        let entry = position.head.map(|head| before.id_of(head)).transpose()?;
+        let mut steps = Steps::default();
+        steps.set(name, Some(position));
+        steps.set(from, None);
+        steps.current = (before.state.current() == from).then(|| name.to_owned());
+        let command = Command::Branch { branch: branch_text(name), from: Some(branch_text(from)) };
+        Ok((entry, Some(Plan { command, steps, goal: Stay })))
+    })?;
+    let (operation, notices) = (done.operation, done.notices);
+    let from = Some(from.to_owned());
+    Ok(Branched { branch: name.to_owned(), entry, from, operation, notices })
 }
 
 /// Makes a branch the current one: the live file holds it from now on.

@@ -45,13 +45,15 @@ pub struct Reverted {
 
 report!(Reverted, "revert", hints: |it| it.operation.map(|_| Hint::undo()));
 
-/// The result of making a branch.
+/// The result of making a branch, or of giving it another name.
 #[derive(Clone, Debug, Serialize)]
 pub struct Branched {
     /// The branch.
     pub branch: String,
     /// The entry at which it stands; none before the first one.
     pub entry: Option<EntryId>,
+    /// The name that it had before.
+    pub from: Option<String>,
     /// The operation.
     pub operation: Option<OperationNumber>,
     /// The notices of the change.
@@ -60,7 +62,8 @@ pub struct Branched {
 }
 
 report!(Branched, "branch", hints: |it| {
-    [Line::about("switch").with(&it.branch).to("to go on there")]
+    let undo = it.from.as_ref().map(|_| Hint::undo());
+    [undo.unwrap_or_else(|| Line::about("switch").with(&it.branch).to("to go on there"))]
 });
 
 /// The result of making a branch current.

@@ -97,7 +97,7 @@ fn command() -> impl Strategy<Value = Command> + Clone {
             limit,
             events
         }),
-        text().prop_map(|branch| Command::Branch { branch }),
+        (text(), of(text())).prop_map(|(branch, from)| Command::Branch { branch, from }),
         (text(), text()).prop_map(|(from, branch)| Command::Switch { from, branch }),
         integer().prop_map(|checkpoint| Command::Checkpoint { checkpoint: number(checkpoint) }),
         revert,

@@ -4,7 +4,7 @@ use std::fs;
 
 use insta::assert_snapshot;
 
-use super::{conversation, live, live_path};
+use super::{conversation, json, live, live_path};
 use crate::env::TestEnv;
 
 #[test]
@@ -45,7 +45,7 @@ fn a_branch_is_made_listed_and_switched_to() {
 fn branches_are_json_too() {
     let env = TestEnv::new();
     conversation(&env);
-    assert_snapshot!(env.run(&["branch", "start", "HEAD~2", "--json"]).masked(), @r#"{"type":"branch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"start","entry":"entry-id","operation":6}"#);
+    assert_snapshot!(env.run(&["branch", "start", "HEAD~2", "--json"]).masked(), @r#"{"type":"branch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"start","entry":"entry-id","from":null,"operation":6}"#);
     assert_snapshot!(env.run(&["branch", "--json"]).masked(), @r#"
     {"type":"branch","branch":"main","entry":"entry-id","current":true,"time":"2001-02-03T04:05:10.000Z","words":"Done."}
     {"type":"branch","branch":"start","entry":"entry-id","current":false,"time":"2001-02-03T04:05:08.000Z","words":"A symbol is missing."}
@@ -85,4 +85,46 @@ fn names_and_places_that_cannot_be_are_refused() {
     hint: there are main
     [exit status: 2]
     "#);
+}
+
+#[test]
+fn a_branch_gets_another_name_and_its_old_one_back() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    env.run(&["revert", "1"]).success();
+    let names = || -> Vec<String> {
+        let said = env.run(&["branch", "--json"]).success().stdout;
+        said.lines().map(|line| json(line)["branch"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_snapshot!(env.run(&["branch", "--rename", "main.1", "wrong-turn"]), @"
+    Session e572dff8  Why does the build fail?  (native)
+    main.1 is called wrong-turn now
+    ------- stderr -------
+    hint: to undo: undertext undo
+    ");
+    assert_eq!(names(), ["main", "wrong-turn"]);
+    // The current branch stays the current one, and goes on under its name.
+    let before = live(&env, &session);
+    env.run(&["branch", "--rename", "main", "again"]).success();
+    assert!(live(&env, &session) == before);
+    env.run(&["append", "-q", "Go on."]).success();
+    assert_snapshot!(env.run(&["operations", "-n", "2"]), @"
+     9  2001-02-03 04:05  append  1 entry on again
+     8  2001-02-03 04:05  branch  renamed main to again
+    ");
+    env.run(&["undo"]).success();
+    env.run(&["undo"]).success();
+    env.run(&["undo"]).success();
+    assert_eq!(names(), ["main", "main.1"]);
+    env.run(&["verify"]).success();
+    for (old, new, words) in [
+        ("nosuch", "x", "no branch is called \"nosuch\""),
+        ("main.1", "main", "a branch is called \"main\" already"),
+        ("main.1", "a b", "white space"),
+    ] {
+        let said = env.run(&["branch", "--rename", old, new]);
+        assert_eq!(said.code(), Some(2), "{said}");
+        assert!(said.stderr.contains(words), "{said}");
+    }
+    assert_eq!(env.run(&["branch", "--rename", "main"]).code(), Some(2));
 }
