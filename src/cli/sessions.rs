@@ -189,14 +189,21 @@ impl Context {
         let ids = ids(sessions);
         let [left, right] = [Align::Left, Align::Right];
         let mut table = Table::new([left, left, left, right, right, right, left, left]);
-        let counts = if is_wide { ["BRANCHES", "COMPACTED"] } else { ["BR", "CP"] };
-        let heads = ["ID", "ACTIVE", "AGENT", "TURNS", counts[0], counts[1], "FOLDER", "TITLE"];
+        // A column that no session fills has no head either.
+        let head = |is_filled: bool, wide, narrow| match (is_filled, is_wide) {
+            (false, _) => "",
+            (true, true) => wide,
+            (true, false) => narrow,
+        };
+        let branches = head(sessions.iter().any(|listed| listed.branches > 1), "BRANCHES", "BR");
+        let compactions =
+            head(sessions.iter().any(|listed| listed.compactions > 0), "COMPACTED", "CP");
+        let heads = ["ID", "ACTIVE", "AGENT", "TURNS", branches, compactions, "FOLDER", "TITLE"];
         table.row(heads.map(|head| Cell::new(Label::Dim, head)));
         for ((listed, id), folder) in sessions.iter().zip(&ids).zip(&folders) {
             let ListedSession { name, card, branches, compactions, .. } = listed;
             let label = if card.hidden { Label::Dim } else { Label::Plain };
             let above = |n: u64, least: u64| if n > least { n.to_string() } else { String::new() };
-            let id = if is_verbose { &name.id } else { id };
             table.row([
                 Cell::new(Label::Id, id),
                 Cell::new(Label::Time, &self.env.zone.age(now, card.active)),
@@ -208,7 +215,9 @@ impl Context {
                 Cell::new(label, &title(listed)),
             ]);
             if is_verbose {
-                table.note(Label::Dim, &self.more_of(listed));
+                for more in self.more_of(listed) {
+                    table.note(Label::Dim, &more);
+                }
             }
         }
         self.show(&table)
@@ -228,13 +237,14 @@ impl Context {
     }
 
     /// Returns what the row of a session has no room for.
-    fn more_of(&self, listed: &ListedSession) -> String {
+    fn more_of(&self, listed: &ListedSession) -> [String; 2] {
         let ListedSession { card, kin, .. } = listed;
         let (started, active) = (self.env.zone.show(card.started), self.env.zone.show(card.active));
         let folder = card.folder.as_ref().map(|folder| self.env.homely(Path::new(folder)));
         let kin = kin.as_ref().map(common::kin_words);
         let parts = [Some(format!("{started} to {active}")), folder, kin];
-        parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+        let parts = parts.into_iter().flatten().collect::<Vec<_>>().join("  ");
+        [listed.name.id.clone(), parts]
     }
 }
 

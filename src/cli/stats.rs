@@ -58,7 +58,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     context.show(&table)?;
     context.say(&format!(
-        "The store: {} of {}, with {}, packed to {}; {} in all",
+        "The store: {} of {}, with {}, packed to {}\nIt takes up {} on the disk",
         counted(sizes.lines, "line", "lines"),
         units::size(sizes.raw),
         counted(sizes.texts, "long text", "long texts"),

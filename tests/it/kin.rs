@@ -211,29 +211,29 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
         env.run(&[&["sessions", "--agent", agent], more].concat()).stdout
     };
     assert_snapshot!(of("claude", &[]), @"
-    ID       ACTIVE      AGENT   TURNS  BRANCHES  COMPACTED  FOLDER  TITLE
-    c-new    2026-03-01  claude      2                       /w      Words 41  (fork of c-old)
-    c-four   2026-03-01  claude      2                       /w      Words 11  (fork of c-one)
-    c-three  2026-03-01  claude      4                       /w      Words 1  (fork of c-two)
-    c-two    2026-03-01  claude      3                       /w      Words 1  (fork of c-one)
-    c-one    2026-03-01  claude      3                       /w      Words 1  (1 sub-agent)
+    ID       ACTIVE      AGENT   TURNS  FOLDER  TITLE
+    c-new    2026-03-01  claude      2  /w      Words 41  (fork of c-old)
+    c-four   2026-03-01  claude      2  /w      Words 11  (fork of c-one)
+    c-three  2026-03-01  claude      4  /w      Words 1  (fork of c-two)
+    c-two    2026-03-01  claude      3  /w      Words 1  (fork of c-one)
+    c-one    2026-03-01  claude      3  /w      Words 1  (1 sub-agent)
     ");
     assert_snapshot!(of("claude", &["--all"]), @"
-    ID        ACTIVE      AGENT   TURNS  BRANCHES  COMPACTED  FOLDER  TITLE
-    c-new     2026-03-01  claude      2                       /w      Words 41  (fork of c-old)
-    c-four    2026-03-01  claude      2                       /w      Words 11  (fork of c-one)
-    c-three   2026-03-01  claude      4                       /w      Words 1  (fork of c-two)
-    c-two     2026-03-01  claude      3                       /w      Words 1  (fork of c-one)
-    c-one     2026-03-01  claude      3                       /w      Words 1  (1 sub-agent)
-    c-one/a1  2026-03-01  claude      0                       /w      └ (no title)  (sub-agent of c-one)
+    ID        ACTIVE      AGENT   TURNS  FOLDER  TITLE
+    c-new     2026-03-01  claude      2  /w      Words 41  (fork of c-old)
+    c-four    2026-03-01  claude      2  /w      Words 11  (fork of c-one)
+    c-three   2026-03-01  claude      4  /w      Words 1  (fork of c-two)
+    c-two     2026-03-01  claude      3  /w      Words 1  (fork of c-one)
+    c-one     2026-03-01  claude      3  /w      Words 1  (1 sub-agent)
+    c-one/a1  2026-03-01  claude      0  /w      └ (no title)  (sub-agent of c-one)
     ");
     assert_snapshot!(of("codex", &["--all"]), @"
-    ID       ACTIVE      AGENT  TURNS  BRANCHES  COMPACTED  FOLDER  TITLE
-    x-four   2026-03-01  codex      1                       /w      after  (fork of x-five)
-    x-two    2026-03-01  codex      3                       /w      one  (fork of x-one)
-    x-one    2026-03-01  codex      3                       /w      one  (1 sub-agent)
-    x-three  2026-03-01  codex      1                       /w      └ work  (sub-agent of x-one)
-    x-five   2026-03-01  codex      2                       /w      page
+    ID       ACTIVE      AGENT  TURNS  FOLDER  TITLE
+    x-four   2026-03-01  codex      1  /w      after  (fork of x-five)
+    x-two    2026-03-01  codex      3  /w      one  (fork of x-one)
+    x-one    2026-03-01  codex      3  /w      one  (1 sub-agent)
+    x-three  2026-03-01  codex      1  /w      └ work  (sub-agent of x-one)
+    x-five   2026-03-01  codex      2  /w      page
     ");
     // A sub-agent is selected behind its session, and is never meant by the session's id.
     assert_snapshot!(env.run(&["status", "c-on/a"]), @"

@@ -23,8 +23,8 @@ fn no_command_says_what_there_is_and_what_to_type_next() {
     assert_snapshot!(env.run::<&str>(&[]), @"
     Sessions in ~/project
 
-    ID        ACTIVE    AGENT   TURNS  BRANCHES  COMPACTED  FOLDER     TITLE
-    17eb9c06  just now  native      1                       ~/project  Why does the kettle not whistle?
+    ID        ACTIVE    AGENT   TURNS  FOLDER     TITLE
+    17eb9c06  just now  native      1  ~/project  Why does the kettle not whistle?
 
       undertext graph        see the turns and branches of the newest
       undertext checkpoints  list the turns to go back to

@@ -22,13 +22,25 @@ const EXAMPLES: [(&str, &str); 5] = [
     ("native", "native-tools.jsonl"),
 ];
 
-const SCREENS: [&[&str]; 6] = [
+const SCREENS: [&[&str]; 8] = [
     &["log"],
     &["log", "-v"],
     &["graph"],
     &["checkpoints"],
     &["branch", "-s"],
     &["show", "HEAD", "-s"],
+    &["status", "-s"],
+    &["revert", "1", "--dry-run", "-s"],
+];
+
+/// The screens of a store that holds all of them.
+const LISTS: [&[&str]; 6] = [
+    &[],
+    &["sessions"],
+    &["sessions", "-v"],
+    &["sessions", "--tree", "-n", "3"],
+    &["operations", "--all"],
+    &["store", "stats"],
 ];
 
 /// Returns a machine with the examples in its current folder.
@@ -71,11 +83,22 @@ fn shown(env: &TestEnv, args: &[&str], columns: usize, colour: &str) -> String {
 /// Returns every screen of a session, each behind its command.
 fn screens(file: &str, columns: usize, colour: &str) -> String {
     let env = machine();
+    all(&env, &SCREENS, &[file], columns, colour)
+}
+
+/// Returns every screen of a store that holds all examples.
+fn lists(columns: usize, colour: &str) -> String {
+    let env = machine();
+    env.run(&["import", "-q", "."]).success();
+    all(&env, &LISTS, &[], columns, colour)
+}
+
+/// Returns what each command shows on a terminal, behind the command without its last words.
+fn all(env: &TestEnv, commands: &[&[&str]], last: &[&str], columns: usize, colour: &str) -> String {
     let mut text = String::new();
-    for screen in SCREENS {
-        let args = [screen, &[file]].concat();
-        let told = shown(&env, &args, columns, colour);
-        writeln!(text, "$ undertext {}\n{told}", screen.join(" ")).unwrap();
+    for command in commands {
+        let told = shown(env, &[command, last].concat(), columns, colour);
+        writeln!(text, "$ undertext {}\n{told}", command.join(" ")).unwrap();
     }
     text
 }
@@ -91,17 +114,23 @@ fn plain(text: &str) -> String {
 #[test]
 fn every_screen_fits_its_terminal_and_says_the_same_without_colour() {
     for (agent, file) in EXAMPLES {
-        for columns in [80, 120] {
-            let coloured = screens(file, columns, "always");
-            let bare = screens(file, columns, "never");
-            assert_eq!(plain(&coloured), bare, "{agent} at {columns}");
-            let wide = bare.lines().find(|line| line.width() > columns);
-            assert_eq!(wide, None, "{agent} at {columns}");
-            let is_clean = |c: char| !c.is_control() || c == '\n';
-            assert!(bare.chars().all(is_clean), "{agent} at {columns}: {bare:?}");
-            assert_snapshot!(format!("{agent}_{columns}"), bare);
-        }
-        let coloured = screens(file, 80, "always").replace('\x1b', "^");
-        assert_snapshot!(format!("{agent}_80_coloured"), coloured);
+        hold(agent, &|columns, colour| screens(file, columns, colour));
     }
+    hold("lists", &lists);
+}
+
+/// Holds screens at both widths, with colour and without.
+fn hold(name: &str, screens: &dyn Fn(usize, &str) -> String) {
+    for columns in [80, 120] {
+        let coloured = screens(columns, "always");
+        let bare = screens(columns, "never");
+        assert_eq!(plain(&coloured), bare, "{name} at {columns}");
+        let wide = bare.lines().find(|line| line.width() > columns);
+        assert_eq!(wide, None, "{name} at {columns}");
+        let is_clean = |c: char| !c.is_control() || c == '\n';
+        assert!(bare.chars().all(is_clean), "{name} at {columns}: {bare:?}");
+        assert_snapshot!(format!("{name}_{columns}"), bare);
+    }
+    let coloured = screens(80, "always").replace('\x1b', "^");
+    assert_snapshot!(format!("{name}_80_coloured"), coloured);
 }

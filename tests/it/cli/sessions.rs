@@ -71,9 +71,9 @@ fn sessions_are_narrowed_and_hidden() {
     let output = env.command().arg("new").current_dir(&other).output().unwrap();
     assert!(output.status.success());
     assert_snapshot!(env.run(&["sessions"]), @"
-    ID        ACTIVE    AGENT   TURNS  BRANCHES  COMPACTED  FOLDER     TITLE
-    17417400  just now  native      0                       ~/other    (no title)
-    e572dff8  just now  native      2                       ~/project  Why does the build fail?
+    ID        ACTIVE    AGENT   TURNS  FOLDER     TITLE
+    17417400  just now  native      0  ~/other    (no title)
+    e572dff8  just now  native      2  ~/project  Why does the build fail?
     ");
     assert_snapshot!(env.run(&["sessions", "--here", "--json"]), @r#"{"type":"session","session":"e572dff8-2304-400b-856a-555ac3a4558d","agent":"native","title":"Why does the build fail?","folder":"$HOME/project","started":"2001-02-03T04:05:06.000Z","active":"2001-02-03T04:05:10.000Z","turns":2,"hidden":false,"kin":null,"branches":1,"compactions":0,"sub_agents":0,"gone":false}"#);
     let folder = env.run(&["sessions", "--folder", "../other/."]).success().stdout;
