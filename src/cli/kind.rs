@@ -1,6 +1,7 @@
 //! Kinds of the library's errors, by which the program ends with one exit code or another.
 
 use undertext::{
+    context::recover::Unrecovered,
     ops::{OpsError, SessionError, SyncError},
     report::Hint,
     store::{Listed, StoreError},
@@ -80,7 +81,8 @@ fn kind_of(error: &OpsError) -> Kind {
         | E::NoContainer { .. }
         | E::NoGeneration { .. }
         | E::NothingAsked
-        | E::Window { .. } => Kind::User,
+        | E::Window { .. }
+        | E::Unrecovered(Unrecovered::Blocked { .. }) => Kind::User,
         _ => Kind::Failed,
     }
 }

@@ -360,6 +360,7 @@ pub(crate) fn provider<'s>(
         let error = CommandError::user(anyhow!("the settings have no provider {name:?}"));
         let error = match names.as_slice() {
             [] => error,
+            [only] => error.hinted(format!("there is {only}")),
             names => error.hinted(format!("there are {}", names.join(", "))),
         };
         error.hinted(Hint::settings("set one in config.toml"))

@@ -82,7 +82,10 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
         E::NoCheckpoint { nearest, .. } => {
             let nearest = nearest.iter().map(|(n, words)| {
                 let words = words.lines().next().unwrap_or_default().chars().take(WORDS);
-                format!("{n} ({})", words.collect::<String>())
+                match words.collect::<String>() {
+                    words if words.is_empty() => n.to_string(),
+                    words => format!("{n} ({words})"),
+                }
             });
             let nearest: Vec<String> = nearest.collect();
             vec![
@@ -212,7 +215,7 @@ fn full() -> Hint {
 
 /// Returns the hint that lists the names that there are.
 fn there_are(names: &[String]) -> Hint {
-    format!("there are {}", listed(names)).into()
+    format!("there {} {}", if names.len() == 1 { "is" } else { "are" }, listed(names)).into()
 }
 
 /// Lists the first of several names.

@@ -82,7 +82,7 @@ fn names_and_places_that_cannot_be_are_refused() {
     assert_snapshot!(env.run(&["switch", "mian"]), @r#"
     ------- stderr -------
     error: no branch is called "mian"
-    hint: there are main
+    hint: there is main
     [exit status: 2]
     "#);
 }

@@ -244,7 +244,7 @@ fn a_session_that_a_provider_refused_is_recovered() {
     ------- stderr -------
     error: a window of 8000 tokens is too small for session e572dff8-2304-400b-856a-555ac3a4558d: 16000 is the least
     hint: set a window of at least 16000 tokens, or take a model that has one
-    [exit status: 3]
+    [exit status: 2]
     ");
     env.run(&["verify"]).success();
 }
@@ -288,7 +288,7 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     assert_snapshot!(env.run(&["turn", "Hello", "--provider", "nobody"]), @r#"
     ------- stderr -------
     error: the settings have no provider "nobody"
-    hint: there are local
+    hint: there is local
     hint: set one in config.toml; every key, explained: undertext context --settings
     [exit status: 2]
     "#);

@@ -58,7 +58,7 @@ fn a_compressed_file_comes_back_as_it_lay_on_the_disk() {
     assert_snapshot!(env.run(&["export", "4b6f", "--file", "no.jsonl"]), @"
     ------- stderr -------
     error: no.jsonl is the name of no file of the session, or of several
-    hint: there are $HOME/project/clock.jsonl.zst
+    hint: there is $HOME/project/clock.jsonl.zst
     [exit status: 2]
     ");
 }
