@@ -113,7 +113,9 @@
 //! to execute it, which takes the archive's lock, catches up with the live file and shows the verb where the session
 //! stands; the verb answers with a plan, a value; `sync` prepares the plan's goal, simulates a resume of it, commits the
 //! operation to the [`store`] and has [`live`] write the live file; the verb returns a [`report`], which `render`
-//! shows to people and programs read as JSON. Reading goes through an [`ops::View`], which is the [`wire::Graph`] that a
+//! shows to people and programs read as JSON. Whoever reads, or wants a dry run, opens an archive as a preview: a store in memory is
+//! laid over the real one, so that what the live file holds beyond it, or a whole change, is seen there and ends with the
+//! value. Reading goes through an [`ops::View`], which is the [`wire::Graph`] that a
 //! [`wire::Format`] walks to find a path.
 //!
 //! The feature `models` has the room [`provider`], the feature `tokens` exact counts of tokens ([`context::tokens`]). Both are on

@@ -20,7 +20,8 @@ pub(super) fn landing(
     from: Option<Position>,
     back: Option<CheckpointNumber>,
 ) -> Landing {
-    look(archive, session, from, back).unwrap_or_default()
+    let dry_run = archive.is_preview();
+    look(archive, session, from, back).unwrap_or_else(|_| Landing { dry_run, ..Landing::default() })
 }
 
 fn look(
