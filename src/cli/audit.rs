@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use undertext::model::Resized;
 use undertext::ops::{self, Replaced};
-use undertext::report::{Boundary, Omitted};
+use undertext::report::{Audit, Boundary, Changed, Omitted};
 use undertext::wire::Earlier;
 
 use super::Context;
@@ -25,6 +25,7 @@ use crate::render::units::DIGITS;
 Examples:
   undertext audit
   undertext audit --boundary
+  undertext audit --all                  in every session
   undertext audit --json session.jsonl
 
 JSON: one object an entry that was replaced, in order
@@ -51,21 +52,27 @@ pub(crate) struct Args {
     #[arg(long)]
     boundary: bool,
 
+    /// List what was cut in all sessions, each behind its name; in JSON each object has the session, its title and its format
+    #[arg(long, conflicts_with_all = ["session", "named", "boundary"])]
+    all: bool,
+
     #[command(flatten)]
     about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    if args.all {
+        return all(context);
+    }
     let (archive, session) = context.look(args.about.wanted()?)?;
     if args.boundary {
         let boundaries = ops::audit_boundaries(&archive, &session)?;
         return show_boundaries(context, &boundaries);
     }
     let audit = ops::audit(&archive, &session)?;
-    let total = audit.total();
     if context.answer_all(&audit.replaced)? {
         context.answer_all(&audit.earlier)?;
-        context.answer(&total)?;
+        context.answer(&audit.total())?;
         return context.tell_damaged(&audit.damaged);
     }
     if audit.replaced.is_empty() && audit.earlier.is_empty() {
@@ -73,8 +80,53 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return context.tell_damaged(&audit.damaged);
     }
     context.output.page()?;
+    tell(context, &audit)?;
+    context.tell_damaged(&audit.damaged)
+}
+
+/// Tells of every session in which anything was cut.
+fn all(context: &mut Context) -> Result<Exit, CommandError> {
+    let archive = context.open_reader()?;
+    if !context.json {
+        context.output.page()?;
+    }
+    let (mut n, mut damaged) = (0, Vec::new());
+    for session in archive.every()? {
+        let mut audit = ops::audit(&archive, &session)?;
+        damaged.append(&mut audit.damaged);
+        if audit.replaced.is_empty() && audit.earlier.is_empty() {
+            continue;
+        }
+        if context.json {
+            let title = archive.store().card(session.key)?.title;
+            for replaced in &audit.replaced {
+                context.answer(&Changed::of(&session, title.clone(), replaced))?;
+            }
+            for earlier in &audit.earlier {
+                context.answer(&Changed::of(&session, title.clone(), earlier))?;
+            }
+            context.answer(&Changed::of(&session, title, &audit.total()))?;
+            continue;
+        }
+        if n > 0 {
+            writeln!(context.output)?;
+        }
+        n += 1;
+        context.output.naming().session = Some(context.short_name(&archive, &session)?.into());
+        context.say_session((&archive, &session))?;
+        tell(context, &audit)?;
+    }
+    if n == 0 && !context.json {
+        context.say("Nothing was cut in any session")?;
+    }
+    context.tell_damaged(&damaged)
+}
+
+/// Tells what was cut in a session.
+fn tell(context: &mut Context, audit: &Audit) -> Result<(), CommandError> {
     show(context, &audit.replaced)?;
     if !audit.replaced.is_empty() {
+        let total = audit.total();
         let entries = counted(total.replaced, "entry", "entries");
         let Resized { before, after } = total.characters;
         let share = share(total.hidden, before);
@@ -102,7 +154,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         context.show(&table)?;
     }
-    context.tell_damaged(&audit.damaged)
+    Ok(())
 }
 
 fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exit, CommandError> {

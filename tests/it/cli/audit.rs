@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use insta::assert_snapshot;
 use rusqlite::Connection;
 
-use super::{conversation, live, live_path, store};
+use super::{conversation, json, live, live_path, store};
 use crate::env::TestEnv;
 
 #[test]
@@ -176,4 +176,41 @@ fn the_doctor_mends_modes_and_remainders() {
     assert_snapshot!(env.run(&["doctor"]), @"$HOME/.local/share/undertext is in order");
     assert!(!fs::exists(remainder).unwrap());
     assert!(live(&env, &session) == before);
+}
+
+#[test]
+fn the_cuts_of_all_sessions_are_told_behind_their_names() {
+    let env = TestEnv::new();
+    assert_eq!(env.run(&["audit", "--all"]).code(), Some(2), "there is no store");
+    let older = conversation(&env);
+    let said = env.run(&["audit", "--all"]).success().stdout;
+    assert_eq!(said, "Nothing was cut in any session\n");
+    let long = "a line of a long result\n".repeat(300);
+    for session in [&[][..], &["-s", &older]] {
+        if session.is_empty() {
+            env.run(&["new", "-q"]).success();
+        }
+        let run = |args: &[&str]| env.run(&[args, session].concat()).success();
+        run(&["append", "-q", "Read it."]);
+        run(&[
+            "append",
+            "-q",
+            "--call",
+            "Read",
+            "--input",
+            "{\"file_path\":\"a.txt\"}",
+            "--id",
+            "c",
+        ]);
+        run(&["append", "-q", "--result", "c", &long, "--max-chars", "2000"]);
+    }
+    let said = env.run(&["audit", "--all"]).success();
+    assert_eq!(said.stdout.matches("Session ").count(), 2, "{said}");
+    assert_eq!(said.stdout.matches("a.txt").count(), 2, "{said}");
+    let told = env.run(&["audit", "--all", "--json"]).success().stdout;
+    let told: Vec<_> = told.lines().map(json).collect();
+    let kinds: Vec<_> = told.iter().map(|told| told["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["replaced", "total", "replaced", "total"]);
+    assert_eq!(told[0]["session"], older);
+    assert!(told.iter().all(|told| told["title"].is_string() && told["format"] == "native"));
 }
