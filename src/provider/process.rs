@@ -67,8 +67,8 @@ pub enum RunError {
     TooMuch(usize),
 }
 
-/// The guard of a group: it reads until this program has ended, and then kills the group.
-const GUARD: &str = r#"read -r _; kill -KILL "-$1""#;
+/// The guard of a group: it reads which group it is, then until this program has ended, and then kills the group.
+const GUARD: &str = r#"read -r group && { read -r _; kill -KILL "-$group"; }"#;
 
 /// A group that is killed when this value is dropped, or when this program ends without that.
 struct Group {
@@ -77,22 +77,38 @@ struct Group {
 }
 
 impl Group {
-    fn of(child: Child) -> Self {
+    /// Runs a command in a group of its own. Its guard is there before, and only has to be told its number.
+    fn spawn(command: &mut Command) -> io::Result<Self> {
         let mut guard = Command::new("/bin/sh");
-        guard.args(["-c", GUARD, "sh", &child.id().to_string()]).process_group(0);
+        guard.args(["-c", GUARD]).process_group(0);
         guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // A machine that has no room for the guard runs the command all the same.
-        Self { child, guard: guard.spawn().ok() }
+        let mut guard = guard.spawn().ok();
+        let child = command.process_group(0).spawn();
+        let told = guard.as_mut().and_then(|guard| guard.stdin.as_mut()).zip(child.as_ref().ok());
+        if let Some((pipe, child)) = told {
+            let _ = writeln!(pipe, "{}", child.id());
+        }
+        match child {
+            Ok(child) => Ok(Self { child, guard }),
+            Err(error) => {
+                guard.as_mut().map(end);
+                Err(error)
+            }
+        }
     }
+}
+
+/// Ends a guard before it does anything.
+fn end(guard: &mut Child) {
+    let _ = guard.kill();
+    let _ = guard.wait();
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
         // The guard goes first: once the command was waited for, its number may be another's.
-        if let Some(guard) = &mut self.guard {
-            let _ = guard.kill();
-            let _ = guard.wait();
-        }
+        self.guard.as_mut().map(end);
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(pid, Signal::KILL);
         }
@@ -104,12 +120,12 @@ impl Drop for Group {
 pub fn run(task: &Task, input: &[u8]) -> Result<Done, RunError> {
     let start = Instant::now();
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", &task.line]).process_group(0);
+    command.args(["-c", &task.line]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if let Some(folder) = &task.folder {
         command.current_dir(folder);
     }
-    let mut group = Group::of(command.spawn()?);
+    let mut group = Group::spawn(&mut command)?;
     let child = &mut group.child;
     if let Some(mut stdin) = child.stdin.take() {
         let input = input.to_vec();
