@@ -106,21 +106,22 @@ pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
         Err(error) if error.is_absence() => return welcome(context),
         opened => opened?,
     };
-    let (folder, Listing { sessions, damaged }) = nearest(context, &archive)?;
+    let (filter, folder) = nearest(context, &archive)?;
+    let shown = SessionFilter { limit: Some(SHOWN), ..filter.clone() };
+    let Listing { sessions, damaged } = ops::list(&archive, &shown, Order::Newest)?;
     if context.answer_all(&sessions)? {
         return context.tell_damaged_sessions(&damaged);
     }
     if sessions.is_empty() && damaged.is_empty() {
         return welcome(context);
     }
-    let shown = sessions.get(..SHOWN).unwrap_or(&sessions);
     let title = folder.as_ref().map(|folder| format!("Sessions in {}", context.env.homely(folder)));
     context.say(title.as_deref().unwrap_or("Sessions of all folders"))?;
     writeln!(context.output)?;
     let now = context.env.ambient().now();
-    context.show_sessions(shown, now, false)?;
+    context.show_sessions(&sessions, now, false)?;
     writeln!(context.output)?;
-    let more = sessions.len() - shown.len();
+    let more = archive.sessions(&filter)?.len().saturating_sub(sessions.len());
     let mut steps = Vec::new();
     if more > 0 {
         let line = Line::new("sessions");
@@ -132,7 +133,7 @@ pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
         steps.push((line, format!("list {more} more")));
     }
     // Without a name, a command takes the newest session of this folder, or of one above it.
-    let newest = shown.first().map(|listed| &listed.name);
+    let newest = sessions.first().map(|listed| &listed.name);
     if let Some(newest) = newest.map(|name| archive.session(name)).transpose()?.flatten() {
         let taken = context.session(&archive, None).ok();
         if taken.is_none_or(|taken| taken.key != newest.key) {
@@ -146,12 +147,12 @@ pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
     context.tell_damaged_sessions(&damaged)
 }
 
-/// Returns the sessions of the current folder and those below it, or else of the nearest folder above that has any, or else
-/// all; of a folder, also which it is.
+/// Returns the filter for the sessions of the current folder and those below it, or else of the nearest folder above that has
+/// any, or else for all; of a folder, also which it is.
 fn nearest(
     context: &Context,
     archive: &Archive,
-) -> Result<(Option<PathBuf>, Listing), CommandError> {
+) -> Result<(SessionFilter, Option<PathBuf>), CommandError> {
     for (n, folder) in context.env.current_dir.ancestors().enumerate() {
         let name = folder.to_string_lossy().into_owned();
         let at = if n == 0 { Within::Below(name.clone()) } else { Within::At(name.clone()) };
@@ -159,10 +160,10 @@ fn nearest(
         if !archive.sessions(&any)?.is_empty() {
             let below = Some(Within::Below(name));
             let filter = SessionFilter { folder: below, ..SessionFilter::default() };
-            return Ok((Some(folder.to_owned()), ops::list(archive, &filter, Order::Newest)?));
+            return Ok((filter, Some(folder.to_owned())));
         }
     }
-    Ok((None, ops::list(archive, &SessionFilter::default(), Order::Newest)?))
+    Ok((SessionFilter::default(), None))
 }
 
 /// Says what undertext is, where it has no sessions yet.
