@@ -48,10 +48,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         let checkpoint = &shown.checkpoint;
         let note = checkpoint.note.as_ref().map(Text::to_text);
+        let said =
+            shown.words.as_ref().map(|text| ops::words(text).unwrap_or_else(|| text.clone()));
         let (label, words) = match (&note, &shown.words) {
             (Some(note), _) => (Label::Note, note.as_str()),
             (None, None) if shown.damage.is_some() => (Label::Error, "damaged"),
-            (None, words) => (Label::Plain, words.as_deref().unwrap_or_default()),
+            (None, _) => (Label::Plain, said.as_deref().unwrap_or_default()),
         };
         let time = shown.time.map(|time| zone.age(now, time)).unwrap_or_default();
         table.row([

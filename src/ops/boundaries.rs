@@ -127,8 +127,8 @@ fn context(
     items(session, view, &sent, &Replays::default())
 }
 
-/// Checks the summary behind the boundary at a place of a path against the context in front of it; there is none to check where
-/// the agent only cleared something.
+/// Checks the summary behind the boundary at a place of a path against the context in front of it; where the agent only
+/// cleared something, there is no summary.
 fn checked(
     session: &Session,
     before: &[Item],

@@ -9,6 +9,7 @@ use crate::{
         ids::entry_id,
         lines::log,
         plan::{Plan, Steps, branch_text},
+        words,
     },
     sync::{self, Archive, SyncError, goal::Stay, reach::Reach},
 };
@@ -34,7 +35,8 @@ pub fn branches(archive: &Archive, session: &Session) -> Result<Vec<ListedBranch
             .as_ref()
             .and_then(|(line, _)| line.time)
             .or(last.last().and_then(|line| line.time));
-        let words = said.map(|(_, text)| text.trim().lines().next().unwrap_or_default().to_owned());
+        let first = |text: String| text.trim().lines().next().unwrap_or_default().to_owned();
+        let words = said.map(|(_, text)| words(&text).unwrap_or_else(|| first(text)));
         Ok(ListedBranch {
             branch: branch.clone(),
             entry,

@@ -25,7 +25,7 @@ use crate::{
     session::{
         Damages, Session, SessionError, View,
         checkpoints::{self, Places},
-        kin,
+        derive, kin,
         replay::Replays,
         stretches::{Stretch, is_aside, stretches},
         tools,
@@ -341,7 +341,9 @@ fn words(message: &Message) -> Option<String> {
         Block::Image(_) => Some("[image]".to_owned()),
         Block::Other { name, .. } => first_line(name),
     };
-    first_line(&message.text()).or_else(|| message.parts().find_map(instead))
+    let text = message.text();
+    let said = derive::words(&text).or_else(|| first_line(&text));
+    said.or_else(|| message.parts().find_map(instead))
 }
 
 fn first_line(text: &str) -> Option<String> {

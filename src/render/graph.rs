@@ -16,7 +16,7 @@ use super::{conversation, harness, safe, units};
 /// However narrow the terminal, this much of an entry's words is shown.
 const LEAST_WORDS: usize = 16;
 /// What is said of a turn that follows nothing, though others stand before it in the file.
-const ANEW: &str = "~ begins anew: earlier turns are not in this context";
+const STARTS_OVER: &str = "~ starts over: earlier turns are not in this context";
 /// The width where there is no terminal.
 const WIDTH: usize = 100;
 
@@ -55,7 +55,7 @@ pub(crate) fn write(out: &mut dyn Write, graph: &GraphView, look: Look<'_>) -> i
         let mut text = message(node, graph, look, has_number, room);
         if is_root(&node) && first != Some(node.node) {
             text.push('\n');
-            text.push_str(&styles.paint(Label::Dim, &safe::clip(ANEW, room)));
+            text.push_str(&styles.paint(Label::Dim, &safe::clip(STARTS_OVER, room)));
         }
         let row = renderer.next_row(n, parents, glyph(node.kind, node.is_head, styles), text);
         // Rows of edges may end in spaces.

@@ -8,7 +8,9 @@ use crate::{
         Checkpoint, CheckpointNumber, EntryId, EntryNumber, Kind, Message, OperationNumber,
         PlaceNumber, Position, Timestamp,
     },
-    session::{Damaged, Damages, Session, SessionError, View, entry_ids, replay::Replays},
+    session::{
+        Damaged, Damages, Session, SessionError, View, derive::words, entry_ids, replay::Replays,
+    },
     store::Store,
     wire::{Failure, Graph},
 };
@@ -339,7 +341,8 @@ pub(crate) fn find(
     nearest.sort_by_key(|(_, checkpoint)| checkpoint.n);
     let describe = |shown: Shown| {
         let note = shown.checkpoint.note.map(|note| note.to_text());
-        let words = note.or(shown.words).unwrap_or_default();
+        let said = shown.words.map(|said| words(&said).unwrap_or(said));
+        let words = note.or(said).unwrap_or_default();
         (shown.checkpoint.n, words)
     };
     Err(SessionError::NoCheckpoint {

@@ -192,7 +192,7 @@ pub(crate) fn see_entry(
 }
 
 /// Returns the first words that a person said in a text: of a plan its heading, and nothing of a command alone.
-pub(crate) fn words(text: &str) -> Option<String> {
+pub fn words(text: &str) -> Option<String> {
     let said = without_tags(text);
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().filter(|first| !is_command(first) && !first.starts_with(CAVEAT))?;

@@ -34,6 +34,7 @@ pub use checkpoints::{Shown, checkpoints, standing_at};
 pub use damage::Damaged;
 pub(crate) use damage::Damages;
 pub(crate) use derive::Deriver;
+pub use derive::words;
 pub use elsewhere::{Elsewhere, Gap};
 pub use error::SessionError;
 pub(crate) use growth::Growth;

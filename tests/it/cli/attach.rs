@@ -366,3 +366,20 @@ fn kimis_list_of_folders_has_the_one_of_a_session_that_is_written() {
     env.run(&["append", "-s", "boat", "--role", "user", "Of ice."]).success();
     assert_eq!(json(&fs::read_to_string(&index).unwrap()), listed);
 }
+
+#[test]
+fn a_turn_is_called_by_what_the_person_said_behind_what_the_agent_put_before_it() {
+    let said = "<ide_opened_file>The user opened a.rs</ide_opened_file>\\nOf steel.";
+    let lines = [
+        claude_record(1, 0, "user", "<system-reminder>x</system-reminder>Build a boat."),
+        claude_record(2, 1, "assistant", "Of wood?"),
+        claude_record(3, 2, "user", said),
+    ];
+    let kept = Kept::new(&format!(".claude/projects/-work/{BOAT}.jsonl"), &lines.concat());
+    kept.env.run(&["import"]).success();
+    for command in [&["graph"][..], &["checkpoints"], &["branch"], &["revert", "99"]] {
+        let told = kept.env.run(&[command, &["-s", "6b0a"]].concat()).to_string();
+        assert!(told.contains("Of steel."), "{told}");
+        assert!(!told.contains("ide_opened_file") && !told.contains("system-reminder"), "{told}");
+    }
+}
