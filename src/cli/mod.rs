@@ -41,6 +41,7 @@ mod models;
 mod new;
 mod operations;
 mod output;
+mod pack;
 mod pointed;
 mod rebuild;
 mod recover;

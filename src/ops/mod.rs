@@ -36,6 +36,7 @@ mod mend;
 mod new;
 mod note;
 mod origin;
+mod pack;
 mod read;
 mod rebuild;
 mod recover;
@@ -73,6 +74,7 @@ pub use list::{Order, list};
 pub use mend::mend;
 pub use new::{Layers, hide, new};
 pub use origin::{hidden, original};
+pub use pack::pack;
 pub use read::{
     elsewhere, export, export_container, export_whole, generation_of, is_behind, left_for, show,
     status,

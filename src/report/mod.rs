@@ -49,7 +49,7 @@ pub use status::{
     Surroundings,
 };
 pub use store::{
-    Ailment, BackedUp, Cure, Examined, Finding, Forgetful, Mended, Refilled, SessionStats,
+    Ailment, BackedUp, Cure, Examined, Finding, Forgetful, Mended, Packed, Refilled, SessionStats,
     Severity, Stats, TakenBack, Verified,
 };
 pub use truncate::{Bounded, Cached, Oversized, Truncated};

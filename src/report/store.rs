@@ -79,6 +79,28 @@ pub struct BackedUp {
 
 report!(BackedUp, "backup");
 
+/// A store that was packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// How much it took up before.
+    pub before: Sizes,
+    /// How much it takes up now.
+    pub after: Sizes,
+    /// How many of its parts are damaged, and stay as they are.
+    pub damaged: u64,
+}
+
+report!(Packed, "packed", |it| {
+    lines: it.after.lines,
+    raw: it.after.raw,
+    before: it.before.stored,
+    after: it.after.stored,
+    damaged: it.damaged,
+}, hints: |it| {
+    let verify = || Line::new("verify").to("to see what is damaged");
+    (it.damaged > 0).then(verify)
+});
+
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -10,7 +10,8 @@
 //! What is where: `sqlite/open.rs` finds, makes and refuses files; `sqlite/write.rs` is the transaction, `sqlite/journal.rs`
 //! the form of its rows; `sqlite/query.rs` runs queries, by which `sqlite/rows.rs` reads facts and `sqlite/derived.rs`
 //! derived rows; `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows;
-//! `sqlite/bytes.rs` keeps lines, `sqlite/body.rs` writes them down, `sqlite/pack.rs` packs them, `sqlite/check.rs` checks
+//! `sqlite/bytes.rs` keeps lines, `sqlite/body.rs` writes them down, `sqlite/pack.rs` packs them, `sqlite/repack.rs` again and
+//! smaller, `sqlite/check.rs` checks
 //! them; `sqlite/copy.rs` copies the database; `sqlite/witness.rs` says next to the database how far it had come. `sqlite/salvage.rs`
 //! copies what a damaged store still holds. This file puts them together.
 //!
@@ -30,6 +31,7 @@ mod long;
 mod open;
 mod pack;
 mod query;
+mod repack;
 mod rows;
 mod salvage;
 mod witness;
@@ -352,6 +354,10 @@ impl Store for SqliteStore {
 
     fn is_stale(&self) -> Result<bool, StoreError> {
         Ok(self.tables.rules()? < RULES_VERSION)
+    }
+
+    fn pack(&self, each: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError> {
+        self.repack(each)
     }
 }
 

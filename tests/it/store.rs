@@ -104,6 +104,19 @@ fn all_stores_give_equal_answers_to_every_question() {
 }
 
 #[test]
+fn packing_shows_in_no_answer() {
+    for lab in labs() {
+        let store = lab.open();
+        go_through(store.as_ref(), |store| {
+            let told = all_answers(store);
+            assert_eq!(store.pack(&mut |done, all| assert!(done <= all)).unwrap(), 0);
+            assert_same(&all_answers(store), &told);
+            assert_whole(store);
+        });
+    }
+}
+
+#[test]
 fn a_fact_of_every_kind_comes_back() {
     over_each(|store| {
         let mut writer = Writer::new(store, "s");

@@ -457,8 +457,7 @@ impl Bytes {
         let mut rows = find.query([line])?;
         let row = rows.next()?.ok_or_else(|| torn(line, "it lies in no segment"))?;
         let segment = Arc::new(Segment::read(row, &mut self.unpacker.borrow_mut())?);
-        let last = segment.first + i64::try_from(segment.lines.len()).unwrap_or(0) - 1;
-        self.packed.set(self.packed.get().max(last));
+        self.packed.set(self.packed.get().max(segment.end() - 1));
         open.insert(0, Arc::clone(&segment));
         open.truncate(OPEN_SEGMENTS);
         Ok(segment)

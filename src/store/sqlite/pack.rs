@@ -35,6 +35,8 @@ pub(super) const REST: usize = SEGMENT / 4;
 const WAITING: usize = 16 << 20;
 /// Level 1 leaves a twentieth more bytes; from here on each level costs more time than it saves bytes.
 const LEVEL: i32 = 3;
+/// The level of a segment that is packed again, when nobody waits for a line: a fifteenth less, at four times the cost.
+const LEVEL_AGAIN: i32 = 9;
 /// The codec that this program writes: zstd.
 const ZSTD: i64 = 1;
 
@@ -50,6 +52,11 @@ pub(super) struct Segment {
 pub(super) type Unpacker = Option<zstd::bulk::Decompressor<'static>>;
 
 impl Segment {
+    /// Returns the number behind its last line's.
+    pub(super) fn end(&self) -> i64 {
+        self.first.saturating_add(i64::try_from(self.lines.len()).unwrap_or(i64::MAX))
+    }
+
     /// The columns that [`Segment::read`] reads.
     pub(super) const COLUMNS: &str = "key, count, size, codec, sum, sizes, body";
 
@@ -113,8 +120,8 @@ fn checksum(first: i64, numbers: [i64; 3], sizes: &[u8], body: &[u8]) -> [u8; 8]
 }
 
 /// Bodies of consecutive lines, in order.
-#[derive(Default)]
-struct Bodies {
+#[derive(Default, PartialEq, Eq)]
+pub(super) struct Bodies {
     first: i64,
     /// Where each ends, and how long its line is.
     ends: Vec<(usize, u64)>,
@@ -122,6 +129,20 @@ struct Bodies {
 }
 
 impl Bodies {
+    /// Returns the bodies of segments that follow one another.
+    pub(super) fn of(segments: &[Segment]) -> Self {
+        let first = segments.first().map_or(0, |segment| segment.first);
+        let mut bodies = Self { first, ..Self::default() };
+        for segment in segments {
+            let from = segment.lines.first().map_or(segment.data.len(), |(range, _)| range.start);
+            let before = bodies.data.len();
+            let ends = segment.lines.iter().map(|(range, size)| (before + range.end - from, *size));
+            bodies.ends.extend(ends);
+            bodies.data.extend_from_slice(segment.data.get(from..).unwrap_or_default());
+        }
+        bodies
+    }
+
     fn end(&self) -> i64 {
         self.first.saturating_add(i64::try_from(self.ends.len()).unwrap_or(i64::MAX))
     }
@@ -153,7 +174,8 @@ impl Bodies {
 }
 
 /// The compressor, kept from segment to segment.
-struct Compressor {
+pub(super) struct Compressor {
+    level: i32,
     context: Option<zstd::bulk::Compressor<'static>>,
     segment: Vec<u8>,
     frame: Vec<u8>,
@@ -161,10 +183,15 @@ struct Compressor {
 
 impl Compressor {
     fn new() -> Self {
-        Self { context: None, segment: Vec::new(), frame: Vec::new() }
+        Self { level: LEVEL, context: None, segment: Vec::new(), frame: Vec::new() }
     }
 
-    fn compress(&mut self, bodies: &Bodies) -> std::io::Result<Packed> {
+    /// Makes one for segments that are packed again.
+    pub(super) fn again() -> Self {
+        Self { level: LEVEL_AGAIN, ..Self::new() }
+    }
+
+    pub(super) fn compress(&mut self, bodies: &Bodies) -> std::io::Result<Packed> {
         self.segment.clear();
         let mut sizes = Vec::with_capacity(2 * bodies.ends.len());
         for (_, body, size) in bodies.all() {
@@ -174,7 +201,7 @@ impl Compressor {
         let size = self.segment.len() + bodies.data.len();
         let body = if size > 4 * SEGMENT {
             // A stream, because all of it in one piece would be a long line once more.
-            let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL)?;
+            let mut encoder = zstd::Encoder::new(Vec::new(), self.level)?;
             encoder.set_pledged_src_size(Some(size as u64))?;
             encoder.write_all(&self.segment)?;
             encoder.write_all(&bodies.data)?;
@@ -183,7 +210,7 @@ impl Compressor {
             self.segment.extend_from_slice(&bodies.data);
             let context = match &mut self.context {
                 Some(context) => context,
-                none => none.insert(zstd::bulk::Compressor::new(LEVEL)?),
+                none => none.insert(zstd::bulk::Compressor::new(self.level)?),
             };
             self.frame.clear();
             self.frame.reserve(zstd::compress_bound(size));
@@ -199,17 +226,17 @@ impl Compressor {
 }
 
 /// A segment as it is stored.
-struct Packed {
+pub(super) struct Packed {
     first: i64,
     count: i64,
     size: i64,
     sum: [u8; 8],
     sizes: Vec<u8>,
-    body: Vec<u8>,
+    pub(super) body: Vec<u8>,
 }
 
 impl Packed {
-    fn insert(self, db: &Connection) -> Result<(), StoreError> {
+    pub(super) fn insert(self, db: &Connection) -> Result<(), StoreError> {
         db.prepare_cached(
             "INSERT INTO segment (key, count, size, codec, sum, sizes, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
         )?
@@ -257,6 +284,13 @@ impl Packing {
             packing.push(db, key, size, body)?;
         }
         Ok(packing)
+    }
+
+    /// Packs all lines that lie in rows of their own, however few they are.
+    pub(super) fn all(db: &Connection) -> Result<(), StoreError> {
+        let mut packing = Self::begin(db)?;
+        packing.write(db)?;
+        packing.finish(db)
     }
 
     /// Adds the body of the next line.

@@ -204,31 +204,48 @@ impl SqliteStore {
         let is_full = held > 0 && (held >= rows || held_bytes >= bytes);
         if is_full || self.bytes()?.is_due() {
             let is_overfull = held / OVERFULL > rows || held_bytes / OVERFULL > bytes;
-            self.apart(if is_overfull { PATIENCE } else { SETTLING_PATIENCE }, is_full)?;
+            let patience = if is_overfull { PATIENCE } else { SETTLING_PATIENCE };
+            // The present writer can do it too.
+            self.apart(patience, || {
+                if is_full {
+                    self.settle_journal()?;
+                }
+                self.bytes()?.pack(self.db())
+            })?;
+            if is_full {
+                // Nobody waits for the witness, and a commit that follows writes it again.
+                let _ = self.witness.borrow_mut().sync();
+            }
         }
         self.empty_wal()
     }
 
-    /// Settles and packs in a transaction that waits for no disk: nothing in it is new.
-    fn apart(&self, patience: Duration, settles: bool) -> Result<(), StoreError> {
+    /// Moves the operations of the journal into the tables, and their lines where they belong.
+    pub(super) fn settle_journal(&self) -> Result<(), StoreError> {
+        self.settle()?;
+        self.bytes()?.settle(self.db())
+    }
+
+    /// Does work in a transaction that waits for no disk: nothing in it is new. Returns nothing if another program writes.
+    pub(super) fn apart<T>(
+        &self,
+        patience: Duration,
+        work: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
         let db = self.db();
         db.busy_timeout(patience)?;
         db.execute_batch("PRAGMA synchronous = NORMAL")?;
         let done = match db.prepare_cached("BEGIN IMMEDIATE").and_then(|mut s| s.execute([])) {
-            // The present writer can do it too.
             Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
-                Ok(())
+                Ok(None)
             }
             Err(error) => Err(error.into()),
             Ok(_) => {
                 let done = self.refresh().and_then(|()| {
                     self.tables.is_writing.set(true);
-                    if settles {
-                        self.settle()?;
-                        self.bytes()?.settle(db)?;
-                    }
-                    self.bytes()?.pack(db)?;
-                    self.end()
+                    let done = work()?;
+                    self.end()?;
+                    Ok(Some(done))
                 });
                 self.tables.is_writing.set(false);
                 if done.is_err() {
@@ -243,17 +260,13 @@ impl SqliteStore {
             self.failed.set(true);
         }
         db.busy_timeout(PATIENCE)?;
-        done?;
+        let done = done?;
         back?;
-        if settles {
-            // Nobody waits for the witness, and a commit that follows writes it again.
-            let _ = self.witness.borrow_mut().sync();
-        }
-        Ok(())
+        Ok(done)
     }
 
     /// Moves the WAL into the database when it has grown long; a reader in the way only puts it off.
-    fn empty_wal(&self) -> Result<(), StoreError> {
+    pub(super) fn empty_wal(&self) -> Result<(), StoreError> {
         let is_brief = self.access == Access::Brief;
         let limit = if is_brief { WAL_PAGES_BRIEF } else { WAL_PAGES };
         if self.wal_pages.load(Ordering::Relaxed) < limit {

@@ -39,12 +39,29 @@ fn a_group_without_its_command_says_which_there_are() {
     let env = TestEnv::new();
     assert_snapshot!(env.run(&["store"]), @"
     ------- stderr -------
-    error: store needs the command that is meant: backup, rebuild, stats
+    error: store needs the command that is meant: backup, pack, rebuild, stats
     hint: how it is used: undertext store --help
     [exit status: 2]
     ");
     let wrong = env.run(&["store", "backup"]);
     assert!(wrong.stderr.contains("undertext store backup --help"), "{wrong}");
+}
+
+#[test]
+fn a_store_that_is_packed_says_what_it_said() {
+    let env = TestEnv::new();
+    let none = env.run(&["store", "pack"]);
+    assert_eq!(none.code(), Some(2), "{none}");
+    assert!(none.stderr.contains("import"), "{none}");
+    assert!(!store(&env).exists());
+    let session = conversation(&env);
+    let log = env.run(&["log", &session, "--json"]).success().stdout;
+    let packed = env.run(&["store", "pack"]).success();
+    assert!(packed.stdout.starts_with("Packed "), "{packed}");
+    let packed = json(&env.run(&["store", "pack", "--json"]).success().stdout);
+    assert_eq!((&packed["type"], &packed["damaged"]), (&"packed".into(), &0.into()), "{packed}");
+    assert_eq!(env.run(&["log", &session, "--json"]).success().stdout, log);
+    env.run(&["verify"]).success();
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Bytes: every line comes back as it came, however it is kept; what occurs again is kept once.
 
+use std::fs;
+
 use crate::fixture::{number, numbers};
 use undertext::{
     model::{EntryNumber, line},
@@ -177,6 +179,85 @@ fn nothing_of_a_large_batch_is_left_unpacked() {
         assert_eq!(count(&folder.path(), "fresh"), 0, "{}", folder.name());
         assert_all(&store, key, &[repetitive(0, 3), lines]);
     }
+}
+
+#[test]
+fn packing_joins_what_came_apart_and_takes_up_less() {
+    // Words of a small language, which compress better the more of them there are.
+    let line = |n: usize| {
+        let word = |i: usize| ["make", "the", "linker", "find", "it"][(i * i + n / (i + 1)) % 5];
+        let words: Vec<&str> = (0..60).map(word).collect();
+        format!(r#"{{"n":{n},"x":"{}"}}"#, words.join(" ")).into_bytes()
+    };
+    let folder = Folder::new(64, 1 << 20);
+    let store = folder.write();
+    let mut writer = Writer::new(&store, "s");
+    commit(&store, writer.begin()).unwrap();
+    let batches: Vec<Vec<Vec<u8>>> =
+        (0..4).map(|batch| (0..900).map(|n| line(batch * 900 + n)).collect()).collect();
+    let mut key = None;
+    for batch in &batches {
+        key = Some(commit(&store, writer.next(batch, |_| {})).unwrap());
+    }
+    commit(&store, writer.next(&[b"a line that waits".to_vec()], |_| {})).unwrap();
+    let (before, segments) = (store.sizes().unwrap(), count(&folder.path(), "segment"));
+    // A reader in the middle sees what it saw, and another one writes.
+    let reader = folder.read();
+    assert_all(
+        &reader,
+        key.unwrap(),
+        &[&batches[..], &[vec![b"a line that waits".to_vec()]]].concat(),
+    );
+    let mut more = Vec::new();
+    store
+        .pack(&mut |done, _| {
+            if done > 0 && more.is_empty() {
+                more = vec![b"meanwhile".to_vec()];
+                commit(&folder.write(), writer.next(&more, |_| {})).unwrap();
+            }
+        })
+        .unwrap();
+    drop(reader);
+    assert_eq!(more.len(), 1);
+    let after = store.sizes().unwrap();
+    assert_eq!((after.lines, after.texts), (before.lines + 1, before.texts));
+    assert!(after.kept < before.kept && after.stored < before.stored, "{before:?} {after:?}");
+    assert!(count(&folder.path(), "segment") < segments);
+    let all = [&batches[..], &[vec![b"a line that waits".to_vec()], more]].concat();
+    for store in [&store, &folder.read(), &folder.write()] {
+        assert_all(store, key.unwrap(), &all);
+    }
+    // Once more packs what came since, and gives the room back that the reader held.
+    store.pack(&mut |_, _| {}).unwrap();
+    assert!(fs::metadata(folder.path()).unwrap().len() <= before.stored);
+    assert!(store.sizes().unwrap().kept <= after.kept + 64);
+}
+
+#[test]
+fn packing_leaves_what_is_damaged_as_it_is() {
+    let unique =
+        |n: usize| format!(r#"{{"n":{n},"x":"{}"}}"#, format!("{n},").repeat(300)).into_bytes();
+    let folder = Folder::new(64, 1 << 20);
+    let store = folder.write();
+    let mut writer = Writer::new(&store, "s");
+    commit(&store, writer.begin()).unwrap();
+    let lines: Vec<Vec<u8>> = (0..3000).map(unique).collect();
+    commit(&store, writer.next(&lines, |_| {})).unwrap();
+    drop(store);
+    let damage =
+        "UPDATE segment SET body = CAST(substr(body, 1, 40) || x'00' || substr(body, 42) AS BLOB)
+                  WHERE key = (SELECT key FROM segment ORDER BY key LIMIT 1 OFFSET 1)";
+    assert_eq!(folder.sql().execute(damage, []).unwrap(), 1);
+    let damaged = "SELECT key, body FROM segment ORDER BY key LIMIT 1 OFFSET 1";
+    let row = |db: &rusqlite::Connection| -> (i64, Vec<u8>) {
+        db.query_row(damaged, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+    };
+    let before = row(&folder.sql());
+    assert_eq!(folder.write().pack(&mut |_, _| {}).unwrap(), 1);
+    assert_eq!(row(&folder.sql()), before);
+    let mut faults = Vec::new();
+    folder.read().check(&mut |fault| faults.push(fault.item)).unwrap();
+    assert!(faults.contains(&format!("segment {}", before.0)), "{faults:?}");
 }
 
 #[test]

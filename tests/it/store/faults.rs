@@ -43,7 +43,8 @@ fn begun(folder: &Folder) -> Writer {
     writer
 }
 
-/// Adds one of the things that a store is given: small operations and large ones, several at once, long strings, nothing at all.
+/// Adds one of the things that a store is given: small operations and large ones, several at once, long strings, nothing at all, and
+/// packs them all now and then.
 /// `n` makes its lines unlike any other. Returns the lines, and why something was put off, if it was.
 fn step(
     store: &dyn Store,
@@ -72,7 +73,9 @@ fn step(
     }
     let committed = writing.commit()?;
     *writer = next;
-    Ok((lines, committed.unsettled))
+    // What fails in packing is put off.
+    let packed = if n % 8 == 5 { store.pack(&mut |_, _| {}).err() } else { None };
+    Ok((lines, committed.unsettled.or(packed)))
 }
 
 fn name() -> SessionName {

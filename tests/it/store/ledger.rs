@@ -443,6 +443,10 @@ impl Store for Ledger {
     fn is_stale(&self) -> Result<bool, StoreError> {
         Ok(false)
     }
+
+    fn pack(&self, _: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError> {
+        Ok(0)
+    }
 }
 
 /// What is being written, and what to go back to.

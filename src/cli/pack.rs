@@ -1,0 +1,55 @@
+//! `store pack`: packs the store as small as it can be.
+
+use undertext::ops;
+use undertext::report::Report as _;
+use undertext::store::StoreError;
+
+use super::Context;
+use super::archive::is_there;
+use super::error::{CommandError, Exit};
+use super::output::Progress;
+use crate::render::units;
+
+/// Pack the store as small as it can be, and give the room back to the disk
+///
+/// Other programs go on meanwhile. What is packed again is read back and compared before it takes the place of what was
+/// there. While it gives the room back it needs about as much of the disk again as the store takes up.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext store pack
+  undertext store pack --store ~/backups/undertext-monday
+
+JSON: one object
+  {\"type\":\"packed\", \"lines\":N, \"raw\":BYTES of these lines, \"before\":BYTES that the store took up,
+   \"after\":BYTES that it takes up now, \"damaged\":N parts that stay as they are}")]
+pub(crate) struct Args {}
+
+pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError> {
+    let path = context.root()?.join("store.db");
+    if !is_there(&path)? {
+        return Err(StoreError::Absent { path }.into());
+    }
+    let archive = context.open_writer()?;
+    let output = &mut context.output;
+    let packed = ops::pack(&archive, &mut |done, all| {
+        let done = (done * 100).checked_div(all).unwrap_or(0);
+        let (label, total) = ("packing", Some(100));
+        output.progress(Progress { label, done, total, bytes: 0, of: None });
+    })?;
+    if context.answer(&packed)? {
+        return Ok(Exit::Yes);
+    }
+    context.say(&format!(
+        "Packed {} of lines: the store takes up {} now, {} before",
+        units::size(packed.after.raw),
+        units::size(packed.after.stored),
+        units::size(packed.before.stored),
+    ))?;
+    if packed.damaged > 0 {
+        let parts = super::common::counted(packed.damaged, "part", "parts");
+        context.output.warn(&format!("{parts} of the store cannot be read, and stay as they are"));
+    }
+    context.output.hints(packed.hints());
+    Ok(Exit::Yes)
+}

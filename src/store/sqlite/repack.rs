@@ -1,0 +1,175 @@
+//! Packing again: segments become as small as this program can make them, a few at a time, and the room that is left over
+//! goes back to the disk.
+//!
+//! Invariant: what was packed again is read back and compared before the transaction that replaces it ends.
+//! Invariant: a segment that cannot be read stays as it is.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, params};
+
+use super::{
+    SqliteStore,
+    open::PATIENCE,
+    pack::{Bodies, Compressor, Packing, SEGMENT, Segment, Unpacker, last_packed},
+};
+use crate::store::StoreError;
+
+/// How many bytes of bodies are packed again in one transaction: other programs write between two.
+const TOGETHER: usize = 16 << 20;
+/// Which part of the pages may be empty before the database is written in order: a twentieth.
+const EMPTY: u64 = 20;
+
+impl SqliteStore {
+    /// Packs all lines again and gives back the room, while other programs go on, and returns how many segments are damaged.
+    /// Each step stays when the next one fails.
+    pub(super) fn repack(&self, each: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError> {
+        self.writable()?;
+        let db = self.db();
+        let step = |work: &mut dyn FnMut() -> Result<(), StoreError>| {
+            self.apart(PATIENCE, work)?.ok_or(StoreError::Busy)?;
+            self.empty_wal()
+        };
+        step(&mut || {
+            self.settle_journal()?;
+            Packing::all(db)
+        })?;
+        let last = last_packed(db)?;
+        let mut repacking = Repacking::new(db);
+        while repacking.next <= last {
+            each(repacking.next.unsigned_abs() - 1, last.unsigned_abs());
+            step(&mut || repacking.go_on())?;
+        }
+        each(last.unsigned_abs(), last.unsigned_abs());
+        // The segments that are at hand are no rows any more.
+        self.tables.forget();
+        self.give_back(repacking.is_smaller)?;
+        Ok(repacking.damaged)
+    }
+
+    /// Writes the database in order, without empty pages, if that gives something back.
+    fn give_back(&self, is_due: bool) -> Result<(), StoreError> {
+        let db = self.db();
+        let number = |sql| db.query_row(sql, [], |row| row.get::<_, u64>(0));
+        let is_loose = number("PRAGMA freelist_count")? * EMPTY > number("PRAGMA page_count")?;
+        if is_due || is_loose {
+            // The copy that SQLite makes has the size of the database, which may be larger than memory.
+            db.execute_batch("PRAGMA temp_store = FILE")?;
+            let written = db.execute_batch("VACUUM");
+            db.execute_batch("PRAGMA temp_store = MEMORY")?;
+            self.sure(written.map_err(StoreError::from))?;
+        }
+        // A reader may be in the way for long: the next writer can do it.
+        db.busy_timeout(Duration::ZERO)?;
+        let closed = self.sure(self.close_log());
+        db.busy_timeout(PATIENCE)?;
+        match closed {
+            Err(StoreError::Busy) => Ok(()),
+            closed => closed,
+        }
+    }
+
+    /// Writes nothing more after a write or a sync that failed.
+    fn sure(&self, done: Result<(), StoreError>) -> Result<(), StoreError> {
+        if matches!(done, Err(StoreError::Io { .. })) {
+            self.failed.set(true);
+        }
+        done
+    }
+}
+
+/// Segments on their way into smaller ones.
+struct Repacking<'a> {
+    db: &'a Connection,
+    compressor: Compressor,
+    unpacker: Unpacker,
+    /// The first line of those that are still to be packed.
+    next: i64,
+    /// Segments that become one, and the bytes that they take up.
+    group: Vec<Segment>,
+    stored: usize,
+    is_smaller: bool,
+    damaged: u64,
+}
+
+impl<'a> Repacking<'a> {
+    fn new(db: &'a Connection) -> Self {
+        let (compressor, group) = (Compressor::again(), Vec::new());
+        let (unpacker, next, stored) = (None, 1, 0);
+        Self { db, compressor, unpacker, next, group, stored, is_smaller: false, damaged: 0 }
+    }
+
+    /// Packs the next segments again.
+    fn go_on(&mut self) -> Result<(), StoreError> {
+        let mut bytes = 0;
+        let mut find = self.db.prepare_cached(
+            "SELECT key, count, length(body) FROM segment WHERE key >= ? ORDER BY key LIMIT 1",
+        )?;
+        while bytes < TOGETHER {
+            let mut rows = find.query([self.next])?;
+            let Some(row) = rows.next()? else {
+                self.next = i64::MAX;
+                break;
+            };
+            let (key, count, stored): (i64, i64, usize) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            drop(rows);
+            self.next = key.saturating_add(count.max(1));
+            match self.read(key) {
+                Ok(segment) => {
+                    bytes += segment.data.len();
+                    self.join(segment, stored)?;
+                }
+                Err(StoreError::Corrupt { .. }) => {
+                    self.damaged += 1;
+                    self.pack()?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.pack()
+    }
+
+    fn read(&mut self, key: i64) -> Result<Segment, StoreError> {
+        let sql = format!("SELECT {} FROM segment WHERE key = ?", Segment::COLUMNS);
+        let mut find = self.db.prepare_cached(&sql)?;
+        let mut rows = find.query([key])?;
+        let gone = || StoreError::corrupt(format!("segment {key}"), "it is not there");
+        Segment::read(rows.next()?.ok_or_else(gone)?, &mut self.unpacker)
+    }
+
+    /// Adds a segment to the group, if it follows and both are not too much for one, or begins the next group with it.
+    fn join(&mut self, segment: Segment, stored: usize) -> Result<(), StoreError> {
+        let size: usize = self.group.iter().map(|segment| segment.data.len()).sum();
+        let end = self.group.last().map(Segment::end);
+        if size >= SEGMENT || segment.data.len() >= 4 * SEGMENT || end != Some(segment.first) {
+            self.pack()?;
+        }
+        self.group.push(segment);
+        self.stored += stored;
+        Ok(())
+    }
+
+    /// Puts one segment in the place of the group, if it is smaller.
+    fn pack(&mut self) -> Result<(), StoreError> {
+        let stored = std::mem::take(&mut self.stored);
+        let group = std::mem::take(&mut self.group);
+        let Some(first) = group.first().map(|segment| segment.first) else { return Ok(()) };
+        let bodies = Bodies::of(&group);
+        let packed = self.compressor.compress(&bodies);
+        let packed = packed.map_err(|source| StoreError::Database(Box::new(source)))?;
+        if packed.body.len() >= stored {
+            return Ok(());
+        }
+        let mut delete = self.db.prepare_cached("DELETE FROM segment WHERE key = ?")?;
+        for segment in &group {
+            delete.execute(params![segment.first])?;
+        }
+        packed.insert(self.db)?;
+        if Bodies::of(&[self.read(first)?]) != bodies {
+            let problem = "packed again, it is not what it was";
+            return Err(StoreError::corrupt(format!("segment {first}"), problem));
+        }
+        self.is_smaller = true;
+        Ok(())
+    }
+}
