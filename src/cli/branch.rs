@@ -1,9 +1,9 @@
-//! `branch`: lists branches, makes one, or gives one another name.
+//! `branch`: lists branches, makes one, gives one another name, or leaves one out of lists.
 
 use std::ffi::{OsStr, OsString};
 
-use undertext::ops;
-use undertext::report::Report as _;
+use undertext::ops::{self, Archive, Session};
+use undertext::report::{Branched, Report as _};
 
 use super::Context;
 use super::common;
@@ -12,9 +12,10 @@ use super::words::{About, Noun, text};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
-/// List the branches of a session, make one, or rename one
+/// List the branches of a session; make, rename or hide one
 ///
-/// A branch is a name for a place in a session. A new one stands at ENTRY, and the current one stays current.
+/// A branch is a name for a place in a session. A new one stands at ENTRY, and the current one stays current. One that is hidden
+/// has no name any more; its messages stay, and so does the id of its end, by which another branch can be made there.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,6 +25,7 @@ Examples:
   undertext branch found 8f14e45f -s 'Fix the build'
   undertext branch 7c2a51de              list those of the session 7c2a51de
   undertext branch --rename main.1 wrong-turn
+  undertext branch --hide wrong-turn
 
 ENTRY is an id or a uuid, or its beginning, @N for checkpoint N, HEAD, a branch, and ~N for N entries before one. A first
 word that reads like an id or a path is the session, because no branch can be called so
@@ -31,8 +33,8 @@ word that reads like an id or a path is the session, because no branch can be ca
 JSON: one object a branch
   {\"type\":\"branch\", \"branch\":NAME, \"entry\":ID or null at the start, \"current\":BOOL,
    \"time\":TIME of its last message or null, \"words\":the first words of that message or null}
-and of a branch that was made, in place of \"current\" and what follows
-  \"from\":the name that it had before or null, \"operation\":N, \"session\":ID, \"title\":TEXT or null, \"format\":NAME")]
+and of a branch that was made, renamed or hidden, in place of \"current\" and what follows
+  \"from\":the name that it had before or null, \"hidden\":BOOL, \"operation\":N, \"session\":ID, \"title\":TEXT or null, \"format\":NAME")]
 pub(crate) struct Args {
     /// Make a branch of this name
     name: Option<OsString>,
@@ -45,6 +47,10 @@ pub(crate) struct Args {
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["name", "entry"])]
     rename: Vec<OsString>,
 
+    /// Leave a branch out of lists
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "entry", "rename"])]
+    hide: Option<OsString>,
+
     #[command(flatten)]
     about: About,
 }
@@ -52,6 +58,9 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     if let [old, new] = args.rename.as_slice() {
         return rename(context, args.about.wanted()?, text(old)?, text(new)?);
+    }
+    if let Some(name) = &args.hide {
+        return hide(context, args.about.wanted()?, text(name)?);
     }
     let (name, entry) = (args.name.as_deref(), args.entry.as_deref());
     let Some(first) = name else { return list(context, args.about.wanted()?) };
@@ -96,13 +105,8 @@ fn make(
     let (mut archive, session) = context.change(wanted)?;
     let target = entry.map(|entry| ops::find_entry(archive.store(), &session, entry));
     let made = ops::branch(&mut archive, &session, name, target.transpose()?.as_ref())?;
-    context.tell(&made.notices);
-    if context.answer_change((&archive, &session), &made)? {
-        return Ok(Exit::Yes);
-    }
-    context.say(&format!("Made branch {} at {}", made.branch, common::short(made.entry)))?;
-    context.output.hints(made.hints());
-    Ok(Exit::Yes)
+    let words = format!("Made branch {name} at {}", common::short(made.entry));
+    tell(context, (&archive, &session), &made, &words)
 }
 
 fn rename(
@@ -113,11 +117,28 @@ fn rename(
 ) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(wanted)?;
     let renamed = ops::rename_branch(&mut archive, &session, old, new)?;
-    context.tell(&renamed.notices);
-    if context.answer_change((&archive, &session), &renamed)? {
+    tell(context, (&archive, &session), &renamed, &format!("{old} is called {new} now"))
+}
+
+fn hide(context: &mut Context, wanted: Option<&OsStr>, name: &str) -> Result<Exit, CommandError> {
+    let (mut archive, session) = context.change(wanted)?;
+    let hidden = ops::hide_branch(&mut archive, &session, name)?;
+    let end = common::short(hidden.entry);
+    tell(context, (&archive, &session), &hidden, &format!("{name}, which ends at {end}, is hidden"))
+}
+
+/// Tells what was done to a branch.
+fn tell(
+    context: &mut Context,
+    (archive, session): (&Archive, &Session),
+    done: &Branched,
+    words: &str,
+) -> Result<Exit, CommandError> {
+    context.tell(&done.notices);
+    if context.answer_change((archive, session), done)? {
         return Ok(Exit::Yes);
     }
-    context.say(&format!("{old} is called {new} now"))?;
-    context.output.hints(renamed.hints());
+    context.say(words)?;
+    context.output.hints(done.hints());
     Ok(Exit::Yes)
 }

@@ -74,6 +74,7 @@ fn kind_of(error: &OpsError) -> Kind {
         )
         | E::NoBranch { .. }
         | E::BranchExists(_)
+        | E::CurrentBranch(_)
         | E::BadName { .. }
         | E::NoOperation(_)
         | E::NotUndoable { .. }

@@ -121,7 +121,10 @@ fn words(operation: &Operation) -> String {
             };
             format!("undid {undoes} ({command}){kept}")
         }
-        Command::Hide { hidden: false } => "shown in lists again".to_owned(),
+        Command::Hide { branch: Some(branch), .. } => {
+            format!("left {} out of lists", branch.to_text())
+        }
+        Command::Hide { hidden: false, .. } => "shown in lists again".to_owned(),
         Command::Hide { .. } => "left out of lists".to_owned(),
         Command::Attach { file: Some(_), left } => {
             format!("follows its agent's file{}", kept(left))

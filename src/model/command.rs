@@ -222,10 +222,12 @@ commands! {
         /// The branches that keep the records since.
         3 left: Vec<Text>,
     }
-    /// The session was left out of lists, or shown in them again.
+    /// The session, or a branch of it, was left out of lists, or shown in them again.
     12 Hide "hide" {
         /// Whether it is left out.
         1 hidden: bool,
+        /// The branch.
+        2 branch: Option<Text>,
     }
     /// An agent's file became the live file.
     13 Attach "attach" {

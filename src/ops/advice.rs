@@ -29,6 +29,9 @@ impl OpsError {
             Self::NoBackup { .. } => damage(),
             Self::Overtaken => vec!["try again".into()],
             Self::NoBranch { branches, .. } => vec![there_are(branches)],
+            Self::CurrentBranch(_) => {
+                vec![Line::about("branch").to("see the others, and make one of them current first")]
+            }
             Self::BranchExists(name) => vec![Line::about("switch").with(name).to("go to it")],
             Self::NoOperation(_) | Self::NotUndoable { .. } => {
                 vec![Line::about("operations").to("list them")]

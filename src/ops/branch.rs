@@ -1,7 +1,7 @@
 //! Branches: made, listed, and made current.
 
 use crate::{
-    model::{Command, Kind, Message},
+    model::{Command, Kind, Message, Position, State},
     ops::{OpsError, landing::landing},
     report::{Branched, ListedBranch, Switched},
     session::{
@@ -69,7 +69,8 @@ pub fn branch(
         Ok((entry, Some(Plan { command, steps, goal: Stay })))
     })?;
     let (operation, notices) = (done.operation, done.notices);
-    Ok(Branched { branch: name.to_owned(), entry, from: None, operation, notices })
+    let branch = name.to_owned();
+    Ok(Branched { branch, entry, from: None, hidden: false, operation, notices })
 }
 
 /// Gives a branch another name.
@@ -81,12 +82,8 @@ pub fn rename_branch(
 ) -> Result<Branched, OpsError> {
     check_name(name)?;
     let (entry, done) = sync::execute(archive, session, |before| {
-        let branches = &before.state.branches;
-        let Some(&position) = branches.get(from) else {
-            let branches = branches.keys().cloned().collect();
-            return Err(OpsError::NoBranch { wanted: from.to_owned(), branches });
-        };
-        if branches.contains_key(name) {
+        let position = stands(&before.state, from)?;
+        if before.state.branches.contains_key(name) {
             return Err(OpsError::BranchExists(name.to_owned()));
         }
         let entry = position.head.map(|head| before.id_of(head)).transpose()?;
@@ -98,21 +95,48 @@ pub fn rename_branch(
         Ok((entry, Some(Plan { command, steps, goal: Stay })))
     })?;
     let (operation, notices) = (done.operation, done.notices);
-    let from = Some(from.to_owned());
-    Ok(Branched { branch: name.to_owned(), entry, from, operation, notices })
+    let (branch, from) = (name.to_owned(), Some(from.to_owned()));
+    Ok(Branched { branch, entry, from, hidden: false, operation, notices })
+}
+
+/// Leaves a branch out of lists: its name is free, and what it led to stays.
+pub fn hide_branch(
+    archive: &mut Archive,
+    session: &Session,
+    name: &str,
+) -> Result<Branched, OpsError> {
+    let (entry, done) = sync::execute(archive, session, |before| {
+        let position = stands(&before.state, name)?;
+        if before.state.current() == name {
+            return Err(OpsError::CurrentBranch(name.to_owned()));
+        }
+        let entry = position.head.map(|head| before.id_of(head)).transpose()?;
+        let mut steps = Steps::default();
+        steps.set(name, None);
+        let command = Command::Hide { hidden: true, branch: Some(branch_text(name)) };
+        Ok((entry, Some(Plan { command, steps, goal: Stay })))
+    })?;
+    let (branch, operation, notices) = (name.to_owned(), done.operation, done.notices);
+    Ok(Branched { branch, entry, from: None, hidden: true, operation, notices })
+}
+
+/// Returns where a branch stands.
+fn stands(state: &State, name: &str) -> Result<Position, OpsError> {
+    let missing = || {
+        let branches = state.branches.keys().cloned().collect();
+        OpsError::NoBranch { wanted: name.to_owned(), branches }
+    };
+    state.branches.get(name).copied().ok_or_else(missing)
 }
 
 /// Makes a branch the current one: the live file holds it from now on.
 pub fn switch(archive: &mut Archive, session: &Session, name: &str) -> Result<Switched, OpsError> {
     let ((entry, from), done) = sync::execute(archive, session, |before| {
-        let Some(&target) = before.state.branches.get(name) else {
-            let branches = before.state.branches.keys().cloned().collect();
-            return Err(OpsError::NoBranch { wanted: name.to_owned(), branches });
-        };
+        let target = stands(&before.state, name)?;
         let entry = target.head.map(|head| before.id_of(head)).transpose()?;
         let (from, stood) = (before.state.current(), before.position());
         if from == name {
-            return Ok(((entry, stood), None));
+            return Ok::<_, OpsError>(((entry, stood), None));
         }
         let steps = Steps { current: Some(name.to_owned()), ..Steps::default() };
         let moves = before.position() != Some(target);

@@ -43,6 +43,9 @@ pub enum OpsError {
     /// A branch has that name already.
     #[error("a branch is called {0:?} already")]
     BranchExists(String),
+    /// The branch is the current one, which lists always show.
+    #[error("{0} is the current branch, which is always shown")]
+    CurrentBranch(String),
     /// A name that no branch may have.
     #[error("a branch cannot be called {name:?}: {why}")]
     BadName {

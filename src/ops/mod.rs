@@ -56,7 +56,7 @@ pub use attach::{attach, detach, take_up};
 pub use audit::audit;
 pub use backup::{Copying, backup};
 pub use boundaries::audit_boundaries;
-pub use branch::{branch, branches, is_branch_name, rename_branch, switch};
+pub use branch::{branch, branches, hide_branch, is_branch_name, rename_branch, switch};
 pub use cached::cached;
 pub use checkpoint::checkpoint;
 pub use compact::{compact, nearness, plan_compaction};

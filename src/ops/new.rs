@@ -69,7 +69,8 @@ pub fn new(
 pub fn hide(archive: &mut Archive, session: &Session, hidden: bool) -> Result<Concealed, OpsError> {
     let ((), done) = sync::execute(archive, session, |_| {
         let steps = Steps { hidden: Some(hidden), ..Steps::default() };
-        Ok::<_, OpsError>(((), Some(Plan { command: Command::Hide { hidden }, steps, goal: Stay })))
+        let command = Command::Hide { hidden, branch: None };
+        Ok::<_, OpsError>(((), Some(Plan { command, steps, goal: Stay })))
     })?;
     let operation = done.operation.unwrap_or_default();
     Ok(Concealed { hidden, operation, notices: done.notices })

@@ -54,6 +54,8 @@ pub struct Branched {
     pub entry: Option<EntryId>,
     /// The name that it had before.
     pub from: Option<String>,
+    /// Whether it is left out of lists from now on.
+    pub hidden: bool,
     /// The operation.
     pub operation: Option<OperationNumber>,
     /// The notices of the change.
@@ -62,8 +64,9 @@ pub struct Branched {
 }
 
 report!(Branched, "branch", hints: |it| {
-    let undo = it.from.as_ref().map(|_| Hint::undo());
-    [undo.unwrap_or_else(|| Line::about("switch").with(&it.branch).to("to go on there"))]
+    let is_new = it.from.is_none() && !it.hidden;
+    let switch = || Line::about("switch").with(&it.branch).to("to go on there");
+    [if is_new { switch() } else { Hint::undo() }]
 });
 
 /// The result of making a branch current.

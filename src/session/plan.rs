@@ -194,7 +194,7 @@ mod tests {
             to: to.map(at),
         };
         let facts = Facts { moves: moves.iter().map(step).collect(), ..Facts::default() };
-        let command = Command::Hide { hidden: true };
+        let command = Command::Hide { hidden: true, branch: None };
         let sealed = Operation::seal(
             (StoreId::default(), &SessionName { format: String::new(), id: String::new() }),
             None,

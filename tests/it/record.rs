@@ -119,7 +119,7 @@ fn command() -> impl Strategy<Value = Command> + Clone {
             command,
             left
         }),
-        any::<bool>().prop_map(|hidden| Command::Hide { hidden }),
+        (any::<bool>(), of(text())).prop_map(|(hidden, branch)| Command::Hide { hidden, branch }),
         (of(integer()), of(text()))
             .prop_map(|(file, left)| Command::Attach { file: file.map(number), left }),
         (integer(), any::<bool>()).prop_map(|(files, part)| Command::Import { files, part }),

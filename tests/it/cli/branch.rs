@@ -45,7 +45,7 @@ fn a_branch_is_made_listed_and_switched_to() {
 fn branches_are_json_too() {
     let env = TestEnv::new();
     conversation(&env);
-    assert_snapshot!(env.run(&["branch", "start", "HEAD~2", "--json"]).masked(), @r#"{"type":"branch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"start","entry":"entry-id","from":null,"operation":6}"#);
+    assert_snapshot!(env.run(&["branch", "start", "HEAD~2", "--json"]).masked(), @r#"{"type":"branch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"start","entry":"entry-id","from":null,"hidden":false,"operation":6}"#);
     assert_snapshot!(env.run(&["branch", "--json"]).masked(), @r#"
     {"type":"branch","branch":"main","entry":"entry-id","current":true,"time":"2001-02-03T04:05:10.000Z","words":"Done."}
     {"type":"branch","branch":"start","entry":"entry-id","current":false,"time":"2001-02-03T04:05:08.000Z","words":"A symbol is missing."}
@@ -85,6 +85,42 @@ fn names_and_places_that_cannot_be_are_refused() {
     hint: there is main
     [exit status: 2]
     "#);
+}
+
+#[test]
+fn a_branch_that_is_hidden_is_in_no_list_and_keeps_what_it_led_to() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let whole = env.run(&["log", "--json"]).success().stdout;
+    env.run(&["revert", "1"]).success();
+    assert_snapshot!(env.run(&["branch", "--hide", "main.1"]), @"
+    Session e572dff8  Why does the build fail?  (native)
+    main.1, which ends at b03ee632, is hidden
+    ------- stderr -------
+    hint: to undo: undertext undo
+    ");
+    assert_eq!(env.run(&["branch", "--json"]).success().stdout.lines().count(), 1);
+    assert_snapshot!(env.run(&["operations", "-n", "1"]), @"7  2001-02-03 04:05  hide  left main.1 out of lists");
+    assert_snapshot!(env.run(&["branch", "--hide", "main"]), @"
+    ------- stderr -------
+    error: main is the current branch, which is always shown
+    hint: see the others, and make one of them current first: undertext branch
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["branch", "--hide", "main.1"]), @r#"
+    ------- stderr -------
+    error: no branch is called "main.1"
+    hint: there is main
+    [exit status: 2]
+    "#);
+    // Its end is found by its id, and its name is free.
+    let last = json(whole.lines().last().unwrap())["entry"].as_str().unwrap().to_owned();
+    env.run(&["branch", "main.1", &last]).success();
+    env.run(&["undo"]).success();
+    env.run(&["undo"]).success();
+    env.run(&["switch", "main.1"]).success();
+    assert_eq!(env.run(&["log", "--json"]).success().stdout, whole);
+    env.run(&["verify"]).success();
 }
 
 #[test]
