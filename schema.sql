@@ -258,6 +258,8 @@ CREATE TABLE card (
   state   BLOB NOT NULL                              -- the session's state after it; packed if it is long
 ) STRICT;
 CREATE INDEX card_active ON card (active);
+CREATE INDEX card_folder ON card (folder, active);
+CREATE INDEX card_title ON card (title) WHERE title IS NOT NULL;
 
 -- A cache: a file as it was when all of it was in the store, so that an unchanged one is not read again.
 CREATE TABLE sighting (

@@ -5,10 +5,10 @@ use std::ffi::{OsStr, OsString};
 use undertext::ops::{self, Archive, Session};
 use undertext::report::{Branched, Report as _};
 
-use super::Context;
 use super::common;
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun, text};
+use super::{Context, complete};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -40,15 +40,15 @@ pub(crate) struct Args {
     name: Option<OsString>,
 
     /// Say where it stands [default: HEAD]
-    #[arg(value_name = "ENTRY", requires = "name")]
+    #[arg(value_name = "ENTRY", requires = "name", add = complete::places())]
     entry: Option<OsString>,
 
     /// Give a branch another name
-    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["name", "entry"])]
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["name", "entry"], add = complete::branches())]
     rename: Vec<OsString>,
 
     /// Leave a branch out of lists
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "entry", "rename"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "entry", "rename"], add = complete::branches())]
     hide: Option<OsString>,
 
     #[command(flatten)]

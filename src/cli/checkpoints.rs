@@ -18,6 +18,7 @@ use crate::render::table::{Align, Cell, Table};
 Examples:
   undertext checkpoints
   undertext checkpoints 8f14e45f
+  undertext checkpoints -n 20
   undertext checkpoints session.jsonl --json
 
 JSON: one object a checkpoint
@@ -28,12 +29,17 @@ JSON: one object a checkpoint
 and of each such turn that is damaged
   {\"type\":\"damaged\", \"entry\":ID, \"problem\":TEXT}")]
 pub(crate) struct Args {
+    /// Show the newest N; 0 shows all
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 0, value_parser = common::number::<usize>)]
+    number: usize,
+
     #[command(flatten)]
     about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(args.about.wanted()?)?;
+    let wanted = if args.number == 0 { usize::MAX } else { args.number };
     context.output.page()?;
     let now = context.env.ambient().now();
     let zone = context.env.zone;
@@ -41,7 +47,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, right, left, left, left, left]);
     let mut damaged = Vec::new();
-    for shown in ops::checkpoints(archive.store(), &session)? {
+    for shown in ops::newest_checkpoints(archive.store(), &session, wanted)? {
         damaged.extend(shown.damaged());
         if context.answer(&shown)? {
             continue;

@@ -18,6 +18,9 @@ use crate::render::{json, safe};
 /// However wide the terminal, the line that names a session is not wider.
 const WIDEST: usize = 80;
 
+/// The longest: ids that have more in common are told apart by their whole.
+const MOST_DIGITS: usize = 13;
+
 /// Reads a number.
 pub(crate) fn number<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "it must be a whole number from 0 on".to_owned())
@@ -82,6 +85,33 @@ impl Moving {
 /// Returns an entry's id as people are shown it, or `start`.
 pub(crate) fn short(id: Option<EntryId>) -> String {
     id.map_or_else(|| "start".to_owned(), |id| format!("{id:.DIGITS$}"))
+}
+
+/// Returns the ids of a list, each as short as it can be typed among the others.
+pub(crate) fn short_ids(ids: &[&str]) -> Vec<String> {
+    let mut heads: Vec<&str> = ids.iter().map(|id| id.split('/').next().unwrap_or(id)).collect();
+    heads.sort_unstable();
+    heads.dedup();
+    let shared = |one: &str, other: &str| {
+        one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
+    };
+    // Of all others, one that sorts next to an id shares the most with it.
+    let most = |head: &str| {
+        let at = heads.partition_point(|other| *other < head);
+        let next = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
+        next.filter_map(|at| heads.get(at)).map(|other| shared(head, other)).max().unwrap_or(0)
+    };
+    let short = |id: &&str| {
+        let (head, agent) = id.split_once('/').unwrap_or((id, ""));
+        let head = beginning(head, (most(head) + 1).clamp(DIGITS, MOST_DIGITS));
+        if agent.is_empty() { head } else { format!("{head}/{}", beginning(agent, DIGITS)) }
+    };
+    ids.iter().map(short).collect()
+}
+
+/// Returns the first digits of an id.
+pub(crate) fn beginning(id: &str, digits: usize) -> String {
+    id.chars().take(digits).collect()
 }
 
 /// Returns in words which session another one was made of, and where they part.

@@ -1,15 +1,16 @@
-//! `completions`: prints a script that completes commands and options in a shell.
-
-use std::io::Write as _;
+//! `completions`: prints a script with which a shell asks how a word may go on.
 
 use anyhow::anyhow;
 use clap_complete::Shell;
 
 use super::error::{CommandError, Exit};
-use super::{Context, NAME};
+use super::{Context, complete};
 use undertext::report::Line;
 
-/// Print a script that completes commands and options in a shell
+/// Print a script by which a shell completes what you type
+///
+/// Commands and options, and by what the store holds: sessions by their ids and titles, checkpoints with their words,
+/// branches and agents.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,9 +28,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         CommandError::user(anyhow!("cannot tell the shell from $SHELL"))
             .hinted(Line::new("completions").with("bash").to("name it, such as"))
     })?;
-    // The generator panics if its writer fails, and memory does not.
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut (context.describe)(), NAME, &mut script);
-    context.output.write_all(&script)?;
+    complete::register(&shell.to_string(), &mut context.output)?;
     Ok(Exit::Yes)
 }

@@ -17,7 +17,7 @@ use undertext::settings::Settings;
 use super::common::{capitalise, count, counted, first_line, number};
 use super::error::{CommandError, Exit};
 use super::words::About;
-use super::{Context, models};
+use super::{Context, complete, models};
 use crate::render::moment::Since;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     about: About,
 
     /// Show what led to this entry: HEAD, HEAD~2, @7, a branch, or the beginning of an id
-    #[arg(long, value_name = "ENTRY")]
+    #[arg(long, value_name = "ENTRY", add = complete::places())]
     at: Option<String>,
 
     /// Prepare it for this interface [default: agent for a session of an agent, else messages]
@@ -117,7 +117,7 @@ pub(crate) struct Args {
     key: Option<String>,
 
     /// Tell why this entry is, or is not, sent
-    #[arg(long, value_name = "ENTRY")]
+    #[arg(long, value_name = "ENTRY", add = complete::places())]
     explain: Option<String>,
 
     /// Print the settings: every key explained, with its value and where that comes from

@@ -7,10 +7,10 @@ use undertext::model::EntryId;
 use undertext::ops::{self, Diff, Difference, Line, Side};
 use undertext::report::{self, Only, Renewed, Reworded, Same, Tally};
 
-use super::Context;
 use super::common::{counted, short};
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
+use super::{Context, complete};
 use crate::render::conversation::{self, Manner};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -43,7 +43,7 @@ and of entries that are damaged, as log has them
   {\"type\":\"damaged\", ...}")]
 pub(crate) struct Args {
     /// An entry: HEAD, HEAD~2, @7, a branch, or the beginning of an id [default: HEAD]
-    #[arg(value_name = "ENTRY")]
+    #[arg(value_name = "ENTRY", add = complete::places())]
     one: Option<OsString>,
 
     /// The entry to compare it with [default: HEAD]
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     about: About,
 
     /// Look for the other entry in this session of the store
-    #[arg(long, value_name = "SESSION")]
+    #[arg(long, value_name = "SESSION", add = complete::sessions())]
     with: Option<OsString>,
 
     /// Count only

@@ -149,7 +149,7 @@ pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
 
 /// Returns the filter for the sessions of the current folder and those below it, or else of the nearest folder above that has
 /// any, or else for all; of a folder, also which it is.
-fn nearest(
+pub(crate) fn nearest(
     context: &Context,
     archive: &Archive,
 ) -> Result<(SessionFilter, Option<PathBuf>), CommandError> {

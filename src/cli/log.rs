@@ -6,10 +6,10 @@ use undertext::model::{EntryId, EntryNumber};
 use undertext::ops::{self, Line};
 use undertext::report::{self, Hint};
 
-use super::Context;
 use super::common::{counted, number};
 use super::error::{CommandError, Exit};
 use super::words::About;
+use super::{Context, complete};
 use crate::render::answers;
 use crate::render::conversation::{self, Manner};
 
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     about: About,
 
     /// Show what led to this entry: HEAD, HEAD~2, @7, a branch, or the beginning of an id
-    #[arg(long, value_name = "ENTRY")]
+    #[arg(long, value_name = "ENTRY", add = complete::places())]
     at: Option<String>,
 
     /// Show the last N entries only

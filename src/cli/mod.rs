@@ -20,6 +20,7 @@ mod checkpoints;
 mod clear;
 mod common;
 mod compact;
+mod complete;
 mod completions;
 mod context;
 mod daily;
@@ -219,6 +220,9 @@ impl Command {
 /// Runs the command that the process was asked for.
 pub(crate) fn main() -> ExitCode {
     let env = Env::read();
+    if let Some(exit) = complete::answer(&env, command) {
+        return exit;
+    }
     match parse(&env.args, env.columns) {
         Ok((cli, verb)) => run(env, &cli, verb),
         Err(answer) => explain(&env, &answer),

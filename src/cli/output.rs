@@ -108,6 +108,13 @@ impl Output {
         }
     }
 
+    /// Returns an output that nobody reads.
+    pub(crate) fn silent(env: &Env) -> Self {
+        let manners = Manners { colour: ColorChoice::Never, paged: false, quiet: true };
+        let (data, talk) = (BufWriter::new(Box::new(io::sink()) as Box<dyn Write>), io::sink());
+        Self { data, talk: Box::new(talk), ..Self::new(env, manners) }
+    }
+
     /// Returns the styles of data.
     pub(crate) fn styles(&self) -> Styles {
         self.data_styles

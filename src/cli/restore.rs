@@ -40,7 +40,7 @@ pub(crate) struct Args {
     all: bool,
 
     /// With --all, only those of this agent, by the name of its format
-    #[arg(long, value_name = "FORMAT", requires = "all", value_parser = super::common::format)]
+    #[arg(long, value_name = "FORMAT", requires = "all", value_parser = super::common::format, add = super::complete::agents())]
     agent: Option<String>,
 
     /// List the files that would be put back

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 
 use undertext::ops;
 
-use super::Context;
 use super::common::Moving;
 use super::error::{CommandError, Exit};
 use super::landing::{place, tell_back};
 use super::words::{About, Noun};
+use super::{Context, complete};
 
 /// Go back to a checkpoint or an entry, and perhaps leave the model a note from the future
 ///
@@ -37,7 +37,7 @@ JSON: one object
    \"operation\":N or null if nothing had to change}")]
 pub(crate) struct Args {
     /// Where to: a checkpoint, an entry or a branch
-    #[arg(value_name = "PLACE", allow_negative_numbers = true)]
+    #[arg(value_name = "PLACE", allow_negative_numbers = true, add = complete::places())]
     place: OsString,
 
     /// Leave this for the model to read

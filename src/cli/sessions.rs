@@ -10,15 +10,13 @@ use undertext::report::{Line, ListedSession, Listing};
 use undertext::store::{SessionFilter, Within};
 
 use super::error::{CommandError, Exit};
-use super::{Context, common};
+use super::{Context, common, complete};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::{moment, safe};
 
 /// The shortest beginning of an id that is shown.
 const DIGITS: usize = 8;
-/// The longest: ids that have more in common are told apart by their whole.
-const MOST_DIGITS: usize = 13;
 /// From this width on, the columns have whole words above them.
 const WIDE: usize = 100;
 
@@ -50,7 +48,7 @@ and with --hide or --show
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {
     /// List only the sessions of this agent, by the name of its format
-    #[arg(long, value_name = "FORMAT", value_parser = common::format)]
+    #[arg(long, value_name = "FORMAT", value_parser = common::format, add = complete::agents())]
     agent: Option<String>,
 
     /// List only the sessions that work in this folder or below it
@@ -86,11 +84,11 @@ pub(crate) struct Args {
     number: usize,
 
     /// Leave a session out of lists from now on
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "all", "tree", "number"])]
+    #[arg(long, value_name = "SESSION", add = complete::sessions(), conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "all", "tree", "number"])]
     hide: Option<OsString>,
 
     /// Show a hidden session in lists again
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "all", "tree", "number", "hide"])]
+    #[arg(long, value_name = "SESSION", add = complete::sessions(), conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "all", "tree", "number", "hide"])]
     show: Option<OsString>,
 }
 
@@ -186,7 +184,8 @@ impl Context {
     ) -> Result<(), CommandError> {
         let is_wide = self.output.columns() >= WIDE || self.output.width().is_none();
         let folders = self.folders(sessions);
-        let ids = ids(sessions);
+        let ids: Vec<&str> = sessions.iter().map(|listed| listed.name.id.as_str()).collect();
+        let ids = common::short_ids(&ids);
         let [left, right] = [Align::Left, Align::Right];
         let mut table = Table::new([left, left, left, right, right, right, left, left]);
         // A column that no session fills has no head either.
@@ -260,30 +259,10 @@ fn title(listed: &ListedSession) -> String {
         notes.push(common::counted(*sub_agents, "sub-agent", "sub-agents"));
     }
     if let Some(Kin { bond, session, .. }) = kin {
-        notes.push(format!("{} {}", bond.words(), beginning(session, DIGITS)));
+        notes.push(format!("{} {}", bond.words(), common::beginning(session, DIGITS)));
     }
     let notes = if notes.is_empty() { String::new() } else { format!("  ({})", notes.join(", ")) };
     format!("{indent}{lead}{title}{notes}")
-}
-
-/// Returns the ids of a list, each as short as it can be typed among the others.
-fn ids(sessions: &[ListedSession]) -> Vec<String> {
-    let shown = |id: &str| {
-        let (head, agent) = id.split_once('/').map_or((id, ""), |(head, agent)| (head, agent));
-        let shared = |other: &str| {
-            head.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
-        };
-        let others = sessions.iter().map(|listed| listed.name.id.as_str());
-        let others = others.filter(|other| other.split('/').next() != Some(head));
-        let shared = others.map(shared).max().unwrap_or(0);
-        let head = beginning(head, (shared + 1).clamp(DIGITS, MOST_DIGITS));
-        if agent.is_empty() { head } else { format!("{head}/{}", beginning(agent, DIGITS)) }
-    };
-    sessions.iter().map(|listed| shown(&listed.name.id)).collect()
-}
-
-fn beginning(id: &str, digits: usize) -> String {
-    id.chars().take(digits).collect()
 }
 
 /// Returns the end of a path, as many parts as fit, or a part of the last one.

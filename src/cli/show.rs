@@ -10,9 +10,9 @@ use undertext::model::Text;
 use undertext::ops::{self, Hidden, Line, SessionError};
 use undertext::report::{Excerpt, TextLine, Uncovered};
 
-use super::Context;
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
+use super::{Context, complete};
 use crate::render::conversation::{self, Manner};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -46,7 +46,7 @@ and of entries that are damaged, as log has them
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
     /// The entry: HEAD, HEAD~2, @7 (the turn of checkpoint 7), a branch, or the beginning of an id
-    #[arg(value_name = "ENTRY")]
+    #[arg(value_name = "ENTRY", add = complete::places())]
     entry: OsString,
 
     #[command(flatten)]

@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use undertext::ops::{self, OpsError};
 use undertext::report::Line;
 
-use super::Context;
 use super::common::Moving;
 use super::error::{CommandError, Exit};
 use super::landing::Gone;
 use super::words::{About, Noun};
+use super::{Context, complete};
 
 /// Make a branch the current one: the live file holds it from now on
 ///
@@ -26,7 +26,7 @@ JSON: one object
    \"operation\":N or null if it was current}")]
 pub(crate) struct Args {
     /// The branch
-    #[arg(value_name = "BRANCH")]
+    #[arg(value_name = "BRANCH", add = complete::branches())]
     name: OsString,
 
     #[command(flatten)]

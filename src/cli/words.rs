@@ -16,18 +16,18 @@ use anyhow::anyhow;
 use undertext::ops::{self, Archive, Session};
 use undertext::report::Line;
 
-use super::Context;
 use super::error::CommandError;
+use super::{Context, complete};
 
 /// The session of a command about one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct About {
     /// The session: an id or its beginning, a title, or a session file [default: the newest of this folder]
-    #[arg(value_name = "SESSION")]
+    #[arg(value_name = "SESSION", add = complete::sessions())]
     session: Option<OsString>,
 
     /// Name the session apart from all other words
-    #[arg(short = 's', long = "session", value_name = "SESSION")]
+    #[arg(short = 's', long = "session", value_name = "SESSION", add = complete::sessions())]
     named: Option<OsString>,
 }
 
@@ -35,11 +35,11 @@ pub(crate) struct About {
 #[derive(Debug, clap::Args)]
 pub(crate) struct OneOrAll {
     /// The session: an id or its beginning, a title, or a session file [default: all sessions]
-    #[arg(value_name = "SESSION")]
+    #[arg(value_name = "SESSION", add = complete::sessions())]
     session: Option<OsString>,
 
     /// Name the session apart from all other words
-    #[arg(short = 's', long = "session", value_name = "SESSION")]
+    #[arg(short = 's', long = "session", value_name = "SESSION", add = complete::sessions())]
     named: Option<OsString>,
 }
 

@@ -101,7 +101,8 @@ pub use crate::{
     session::{
         Bond, Damaged, Elsewhere, Gap, Kin, Line, Log, Reader, RecentCall, Renewed, Session,
         SessionError, Shown, SubAgent, Target, View, checkpoints, entry_ids, find_entry,
-        find_place, find_session, kin, log, log_all, messages, short_name, standing_at, words,
+        find_place, find_session, kin, log, log_all, messages, newest_checkpoints, short_name,
+        standing_at, words,
     },
     sync::{
         AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Machine, Manner, Notice,

@@ -105,7 +105,25 @@ pub(crate) fn since(
 
 /// Returns the checkpoints that are not undone, in order.
 pub fn checkpoints(store: &dyn Store, session: &Session) -> Result<Vec<Shown>, SessionError> {
-    shown(store, session, standing(store, session, CheckpointNumber::ALL)?)
+    newest_checkpoints(store, session, usize::MAX)
+}
+
+/// Returns the newest checkpoints that are not undone, as many as are wanted, in order.
+pub fn newest_checkpoints(
+    store: &dyn Store,
+    session: &Session,
+    wanted: usize,
+) -> Result<Vec<Shown>, SessionError> {
+    let mut end = store.state(session.key)?.next_checkpoint();
+    let mut given = Vec::new();
+    while end > CheckpointNumber::FIRST && given.len() < wanted {
+        let start = end.minus(BATCH);
+        given.extend(standing(store, session, start..end)?.into_iter().rev());
+        end = start;
+    }
+    given.truncate(wanted);
+    given.reverse();
+    shown(store, session, given)
 }
 
 /// Returns the checkpoint at which the current branch stands: the first one put on its place, or the one before its last turn.

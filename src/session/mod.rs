@@ -30,7 +30,7 @@ pub(crate) mod tools;
 mod view;
 
 pub(crate) use checkpoints::marker;
-pub use checkpoints::{Shown, checkpoints, standing_at};
+pub use checkpoints::{Shown, checkpoints, newest_checkpoints, standing_at};
 pub use damage::Damaged;
 pub(crate) use damage::Damages;
 pub(crate) use derive::Deriver;

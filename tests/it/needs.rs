@@ -120,6 +120,13 @@ pub(crate) fn other_user() -> Option<u32> {
     or_skip(is_root.then_some(12_345), "root: only root gives files to another user")
 }
 
+/// Returns a shell, if the machine has it.
+#[track_caller]
+pub(crate) fn shell(name: &'static str) -> Option<&'static str> {
+    let found = Command::new(name).args(["-c", "true"]).output();
+    or_skip(found.is_ok().then_some(name), &format!("{name}: it is not installed"))
+}
+
 /// The variable by which a test tells the child that it starts, which is the same test in another process, where to work.
 pub(crate) const CHILD: &str = "UNDERTEXT_TEST_CHILD";
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a session is found by the beginning of its id, and by its ties, without a look at all the others.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, types::Value};
 
 use crate::{
     model::{Card, SessionName, Tie, TieKind, Timestamp},
@@ -11,51 +11,82 @@ use crate::{
 
 const CARDS: &str =
     "SELECT session, format, id, title, folder, started, active, turns, hidden FROM card";
-const WANTED: &str = "hidden <= ?1 AND (?2 IS NULL OR format = ?2)
-     AND (?3 IS NULL OR folder = ?3 OR substr(folder, 1, length(?9)) = ?9)
-     AND (?4 IS NULL OR substr(title, 1, length(?4)) = ?4)
-     AND active >= ?5 AND (?6 OR NOT EXISTS (
+/// A session that is no sub-agent of another one that is there.
+const ALONE: &str = "NOT EXISTS (
        SELECT 1 FROM tie JOIN session AS parent ON parent.format = card.format AND parent.id = other
-       WHERE tie.session = card.session AND kind = ?7))";
+       WHERE tie.session = card.session AND kind = ?)";
 
 /// Returns the sessions that lists show, the newest first.
 pub(super) fn sessions(db: &Connection, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
-    let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
-    let (folder, below) = match &filter.folder {
-        None => (None, None),
-        Some(Within::At(folder)) => (Some(folder.as_str()), None),
-        Some(Within::Below(folder)) => {
-            (Some(folder.as_str()), Some(format!("{}/", folder.trim_end_matches('/'))))
-        }
-    };
+    let (conditions, bound) = conditions(filter);
     let cards = |which: &str, number: i64| -> Result<Vec<Listed>, StoreError> {
-        let mut query = db.prepare_cached(&format!("{CARDS} WHERE {WANTED} {which}"))?;
-        let found = query.query_map(
-            params![
-                filter.hidden,
-                filter.format,
-                folder,
-                filter.title,
-                filter.since.unwrap_or(Timestamp(i64::MIN)).0,
-                filter.sub_agents,
-                TieKind::SubAgent.code(),
-                number,
-                below
-            ],
-            listed,
-        )?;
+        let mut query = db.prepare_cached(&format!("{CARDS} WHERE {conditions} {which}"))?;
+        let bound = bound.iter().cloned().chain([Value::from(number)]);
+        let found = query.query_map(params_from_iter(bound), listed)?;
         Ok(found.collect::<Result<_, _>>()?)
     };
     let Some(prefix) = &filter.prefix else {
-        return cards("ORDER BY active DESC, session DESC LIMIT ?8", limit);
+        let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        return cards("ORDER BY active DESC, session DESC LIMIT ?", limit);
     };
     let mut found = Vec::new();
     for key in beginning(db, prefix)? {
-        found.extend(cards("AND session = ?8", key)?);
+        found.extend(cards("AND session = ?", key)?);
     }
     found.sort_by_key(|listed| std::cmp::Reverse((listed.card.active, listed.key)));
     found.truncate(filter.limit.unwrap_or(usize::MAX));
     Ok(found)
+}
+
+/// Returns the conditions under which a filter lets a card through, and what is bound to them. What a filter does not ask
+/// for is no condition, so that an index can serve what it does.
+fn conditions(filter: &SessionFilter) -> (String, Vec<Value>) {
+    let mut all = vec!["hidden <= ?"];
+    let mut bound = vec![Value::from(filter.hidden)];
+    let mut add = |condition, values: &[&str]| {
+        all.push(condition);
+        bound.extend(values.iter().map(|value| Value::from((*value).to_owned())));
+    };
+    if let Some(format) = &filter.format {
+        add("format = ?", &[format]);
+    }
+    match &filter.folder {
+        None => {}
+        Some(Within::At(folder)) => add("folder = ?", &[folder]),
+        Some(Within::Below(folder)) => {
+            // All that begins with a folder's name and a slash stands before its name with the sign behind the slash.
+            let trimmed = folder.trim_end_matches('/');
+            let (from, to) = (format!("{trimmed}/"), format!("{trimmed}0"));
+            add("(folder = ? OR folder >= ? AND folder < ?)", &[folder, &from, &to]);
+        }
+    }
+    if let Some(title) = &filter.title {
+        match behind(title) {
+            Some(end) => add("title >= ? AND title < ?", &[title, &end]),
+            None => add("title >= ?", &[title]),
+        }
+    }
+    if let Some(since) = filter.since {
+        all.push("active >= ?");
+        bound.push(since.0.into());
+    }
+    if !filter.sub_agents {
+        all.push(ALONE);
+        bound.push(TieKind::SubAgent.code().into());
+    }
+    (all.join(" AND "), bound)
+}
+
+/// Returns the first text behind all that begin so.
+fn behind(beginning: &str) -> Option<String> {
+    let mut end = beginning.to_owned();
+    while let Some(last) = end.pop() {
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            end.push(next);
+            return Some(end);
+        }
+    }
+    None
 }
 
 fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {

@@ -26,6 +26,8 @@ fn turns_have_checkpoints_and_a_place_has_one() {
        @1  entry-id  just now  Then mend it.
     *  @2  entry-id  just now  before the refactoring
     ");
+    let newest = env.run(&["checkpoints", "-n", "1"]).success().stdout;
+    assert!(newest.contains("@2") && newest.lines().count() == 1, "{newest}");
     assert_snapshot!(env.run(&["checkpoints", "--json"]).masked(), @r#"
     {"type":"checkpoint","checkpoint":0,"entry":null,"before":"entry-id","words":"Why does the build fail?","time":"2001-02-03T04:05:07.000Z","note":null,"own":null,"operation":2}
     {"type":"checkpoint","checkpoint":1,"entry":"entry-id","before":"entry-id","words":"Then mend it.","time":"2001-02-03T04:05:09.000Z","note":null,"own":null,"operation":4}

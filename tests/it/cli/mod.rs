@@ -8,6 +8,7 @@ mod branch;
 mod checkpoint;
 mod claude;
 mod compact;
+mod completions;
 mod context;
 mod cut;
 mod damage;

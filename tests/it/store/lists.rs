@@ -57,6 +57,10 @@ fn the_beginning_of_an_id_is_compared_as_it_is_written() {
             let expected: Vec<String> = ids.iter().rev().filter(begins).cloned().collect();
             assert_eq!(list(None, None), expected, "{prefix:?}");
             assert_eq!(list(None, Some(1)), expected[..expected.len().min(1)], "{prefix:?}");
+            // The title of each is its id.
+            let filter = SessionFilter { title: Some(prefix.clone()), ..SessionFilter::default() };
+            let titled = store.sessions(&filter).unwrap().into_iter();
+            assert_eq!(titled.map(|listed| listed.name.id).collect::<Vec<_>>(), expected);
             let natives = ids.iter().skip(1).step_by(3).rev().filter(begins);
             assert_eq!(list(Some("native"), None), natives.cloned().collect::<Vec<_>>());
         }

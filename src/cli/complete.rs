@@ -1,0 +1,323 @@
+//! Completion: how a word that is being typed may go on, by what the store holds.
+//!
+//! A shell runs the program with [`VARIABLE`] set to the shell's name, and with the words of the line behind `--`.
+//!
+//! Invariant: nothing is written but the candidates; what cannot be read is no candidate.
+//! Invariant: whatever a transcript says goes into a command line as one word, with nothing in it that a shell would run.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Arg;
+use clap_complete::engine::{
+    self, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
+};
+use clap_complete::env::{EnvCompleter, Shells};
+use undertext::ops::{self, Archive, Session};
+use undertext::store::SessionFilter;
+use undertext::wire;
+
+use super::env::Env;
+use super::output::Output;
+use super::{Context, NAME, common, help};
+use crate::render::safe;
+
+/// Says which shell asks.
+pub(crate) const VARIABLE: &str = "UNDERTEXT_COMPLETE";
+/// The shell that hands over words as they are typed, and takes candidates as they are to stand there.
+const BASH: &str = "bash";
+/// Where bash says which of the words is being typed.
+const INDEX: &str = "_CLAP_COMPLETE_INDEX";
+/// The mark between two candidates that bash is told to split at.
+const BASH_MARK: &str = "\x0b";
+/// How many candidates of a kind are offered.
+const OFFERED: usize = 50;
+/// How many characters of a title are offered to go on with.
+const TITLE: usize = 60;
+
+/// Returns what completes the name of a session.
+pub(crate) fn sessions() -> ArgValueCompleter {
+    ArgValueCompleter::new(|word: &OsStr| Typed::read(word).sessions())
+}
+
+/// Returns what completes a checkpoint, a branch, or where the session stands.
+pub(crate) fn places() -> ArgValueCompleter {
+    ArgValueCompleter::new(|word: &OsStr| Typed::read(word).places())
+}
+
+/// Returns what completes the name of a branch.
+pub(crate) fn branches() -> ArgValueCompleter {
+    ArgValueCompleter::new(|word: &OsStr| Typed::read(word).branches())
+}
+
+/// Returns what completes the name of an agent.
+pub(crate) fn agents() -> ArgValueCompleter {
+    ArgValueCompleter::new(|word: &OsStr| Typed::read(word).agents())
+}
+
+/// Writes the script that makes a shell ask.
+pub(crate) fn register(shell: &str, out: &mut dyn io::Write) -> io::Result<()> {
+    let shells = Shells::builtins();
+    let shell = shells.completer(shell);
+    shell.map_or(Ok(()), |shell| shell.write_registration(VARIABLE, NAME, NAME, NAME, out))
+}
+
+/// Answers the shell that asks, if one does, by a description of the command line.
+pub(crate) fn answer(env: &Env, describe: fn() -> clap::Command) -> Option<ExitCode> {
+    let shells = Shells::builtins();
+    let shell = shells.completer(env.variable(VARIABLE)?.to_str()?)?;
+    let mut out = Vec::new();
+    let written =
+        write(env, describe(), shell, &mut out).and_then(|()| io::stdout().write_all(&out));
+    Some(if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn write(
+    env: &Env,
+    command: clap::Command,
+    shell: &dyn EnvCompleter,
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
+    let folder = Some(env.current_dir.as_path());
+    let words = words(env);
+    if shell.name() != BASH {
+        let last = words.last().cloned().unwrap_or_default();
+        return shell.write_complete(&mut fit(command, &last), words, folder, out);
+    }
+    let Line { words, at, begun, is_quoted } = Line::read(&words, index(env));
+    let word = words.get(at).cloned().unwrap_or_default();
+    let found = engine::complete(&mut fit(command, &word), words, at, folder)?;
+    let values = found.iter().filter_map(|candidate| candidate.get_value().to_str()?.get(begun..));
+    let values: Vec<String> = values.filter_map(|value| insertable(value, is_quoted)).collect();
+    out.extend_from_slice(values.join(BASH_MARK).as_bytes());
+    Ok(())
+}
+
+/// Returns the word that bash says is being typed.
+fn index(env: &Env) -> Option<usize> {
+    env.variable(INDEX)?.to_str()?.parse().ok()
+}
+
+/// Returns the words of the line, the program's name first.
+fn words(env: &Env) -> Vec<OsString> {
+    env.args.iter().skip_while(|arg| *arg != "--").skip(1).cloned().collect()
+}
+
+/// A line of bash: its words without what quotes them, the sign of a checkpoint and its number as one.
+struct Line {
+    words: Vec<OsString>,
+    /// Which word is being typed.
+    at: usize,
+    /// How many bytes of it stand in what bash takes for a word before it.
+    begun: usize,
+    /// Whether a quote is open.
+    is_quoted: bool,
+}
+
+impl Line {
+    fn read(typed: &[OsString], index: Option<usize>) -> Self {
+        let index = index.unwrap_or(typed.len().saturating_sub(1));
+        let is_quoted =
+            typed.get(index).is_some_and(|word| quote(&word.to_string_lossy()).is_some());
+        let (mut words, mut at, mut begun) = (Vec::<OsString>::new(), index, 0);
+        for (n, word) in typed.iter().enumerate() {
+            match words.last_mut() {
+                Some(sign) if sign == "@" => {
+                    sign.push(unquoted(word));
+                    at -= usize::from(n <= index);
+                    begun += usize::from(n == index);
+                }
+                _ => words.push(unquoted(word).into()),
+            }
+        }
+        Self { words, at, begun, is_quoted }
+    }
+}
+
+/// Returns a text as bash inserts it for one word, if it can be one.
+fn insertable(text: &str, is_quoted: bool) -> Option<String> {
+    let is_safe = |c: char| is_plain(c) || is_quoted && c == ' ';
+    if is_quoted {
+        return text.chars().all(is_safe).then(|| text.to_owned());
+    }
+    let quoted = |c: char| if is_safe(c) { vec![c] } else { vec!['\\', c] };
+    Some(text.chars().flat_map(quoted).collect())
+}
+
+/// Returns whether a character means nothing to any shell.
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || "-_./@+=,".contains(c)
+}
+
+/// Returns the quote that a word begins with.
+fn quote(word: &str) -> Option<char> {
+    word.chars().next().filter(|first| matches!(first, '"' | '\''))
+}
+
+/// Has options offered only where nothing else is, or where one was begun.
+fn fit(command: clap::Command, word: &OsStr) -> clap::Command {
+    if word.is_empty() { without_options(command) } else { command }
+}
+
+fn without_options(command: clap::Command) -> clap::Command {
+    let hide = |arg: Arg| if arg.is_positional() { arg } else { arg.hide(true) };
+    command.disable_help_flag(true).mut_args(hide).mut_subcommands(without_options)
+}
+
+/// What was typed so far.
+struct Typed {
+    context: Context,
+    /// Whether the shell, or this program for it, makes one word of a candidate.
+    quotes: bool,
+    /// The other words.
+    words: Vec<OsString>,
+    /// The word that is being typed.
+    word: String,
+}
+
+impl Typed {
+    fn read(word: &OsStr) -> Self {
+        let env = Env::read();
+        let quotes = [BASH, "fish", "zsh"]
+            .map(Some)
+            .contains(&env.variable(VARIABLE).and_then(OsStr::to_str));
+        let mut words = Line::read(&words(&env), index(&env)).words;
+        let word = unquoted(word);
+        let at = words.iter().rposition(|typed| *typed == *word);
+        at.map(|at| words.remove(at));
+        let context = Context {
+            output: Output::silent(&env),
+            json: false,
+            verb: String::new(),
+            asked: help::typed(&words, "--store").map(Into::into),
+            store: None,
+            begun: None,
+            wait: Duration::ZERO,
+            describe: || clap::Command::new(NAME),
+            env,
+        };
+        Self { context, quotes, words, word }
+    }
+
+    /// Returns a candidate, if it goes on from what was typed and can be inserted as one word.
+    fn offer(&self, value: &str, about: &str) -> Option<CompletionCandidate> {
+        let is_one_line = !value.chars().any(char::is_control) && safe::text(value) == value;
+        let is_word = is_one_line && (self.quotes || value.chars().all(is_plain));
+        if !is_word || !value.starts_with(&self.word) {
+            return None;
+        }
+        let about = safe::text(about).into_owned();
+        let about = (!about.is_empty()).then(|| about.into());
+        Some(CompletionCandidate::new(value).help(about))
+    }
+
+    /// Returns the sessions of this folder, or of the nearest above; or else those whose id or title begins with what was
+    /// typed, and files.
+    fn sessions(mut self) -> Vec<CompletionCandidate> {
+        if self.word.contains('/') || self.word.starts_with(['.', '~']) {
+            return PathCompleter::any().complete(OsStr::new(&self.word));
+        }
+        let Ok(archive) = self.context.open_reader() else { return Vec::new() };
+        let any = SessionFilter { limit: Some(OFFERED), ..SessionFilter::default() };
+        let named = |filter| archive.sessions(&filter).unwrap_or_default();
+        let (by_id, by_title) = if self.word.is_empty() {
+            let nearest = help::nearest(&self.context, &archive);
+            let filter = nearest.map(|(filter, _)| filter).unwrap_or_default();
+            (named(SessionFilter { limit: Some(OFFERED), ..filter }), Vec::new())
+        } else {
+            let prefix = Some(self.word.clone());
+            let by_id = named(SessionFilter { prefix: prefix.clone(), ..any.clone() });
+            (by_id, named(SessionFilter { title: prefix, ..any }))
+        };
+        let now = self.context.env.ambient().now();
+        let about = |listed: &undertext::store::Listed, title: &str| {
+            let age = self.context.env.zone.age(now, listed.card.active);
+            let parts = [title, &listed.name.format, &age];
+            parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+        };
+        let ids = common::short_ids(
+            &by_id.iter().map(|listed| listed.name.id.as_str()).collect::<Vec<_>>(),
+        );
+        let ids = by_id.iter().zip(&ids).filter_map(|(listed, id)| {
+            let title = listed.card.title.as_deref().unwrap_or_default();
+            let id = if id.starts_with(&self.word) { id } else { &listed.name.id };
+            self.offer(id, &about(listed, title))
+        });
+        let titles = by_title.iter().filter_map(|listed| {
+            self.offer(beginning(listed.card.title.as_deref()?), &about(listed, ""))
+        });
+        ids.chain(titles).collect()
+    }
+
+    /// Returns the newest checkpoints of the session that the line is about, its branches, and where it stands.
+    fn places(mut self) -> Vec<CompletionCandidate> {
+        let Some((archive, session)) = self.session() else { return Vec::new() };
+        let given = ops::newest_checkpoints(archive.store(), &session, OFFERED).unwrap_or_default();
+        let checkpoints = given.iter().rev().filter_map(|shown| {
+            let note = shown.checkpoint.note.as_ref().map(undertext::model::Text::to_text);
+            let said = shown.words.as_deref();
+            let said = said.map(|text| ops::words(text).unwrap_or_else(|| text.to_owned()));
+            let about = note.or(said).unwrap_or_default();
+            self.offer(&format!("@{}", shown.checkpoint.n), beginning(&about))
+        });
+        let here = self.offer("HEAD", "where the session stands");
+        here.into_iter().chain(self.named(&archive, &session)).chain(checkpoints).collect()
+    }
+
+    /// Returns the branches of the session that the line is about.
+    fn branches(mut self) -> Vec<CompletionCandidate> {
+        let Some((archive, session)) = self.session() else { return Vec::new() };
+        self.named(&archive, &session)
+    }
+
+    fn named(&self, archive: &Archive, session: &Session) -> Vec<CompletionCandidate> {
+        let Ok(state) = archive.store().state(session.key) else { return Vec::new() };
+        let about =
+            |name: &str| if name == state.current() { "the current branch" } else { "a branch" };
+        state.branches.keys().filter_map(|name| self.offer(name, about(name))).collect()
+    }
+
+    /// Returns the agents whose sessions can be read.
+    fn agents(self) -> Vec<CompletionCandidate> {
+        let names = wire::FORMATS.iter().map(|format| format.traits().name);
+        names.filter_map(|name| self.offer(name, "")).collect()
+    }
+
+    /// Returns the session that the line is about: the one that is named, or else the newest of this folder.
+    fn session(&mut self) -> Option<(Archive, Session)> {
+        let named = ["--session", "-s"].iter().find_map(|option| help::typed(&self.words, option));
+        if let Some(named) = named {
+            return self.context.find(Some(&named)).ok();
+        }
+        let words: Vec<OsString> = self.words.iter().skip(2).cloned().collect();
+        let is_option = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-");
+        let found = words.iter().filter(|word| !is_option(word)).find_map(|word| {
+            let is_name = word.len() >= 3 || Path::new(word).exists();
+            is_name.then(|| self.context.find(Some(word)).ok()).flatten()
+        });
+        found.or_else(|| self.context.find(None).ok())
+    }
+}
+
+/// Returns the first words of a text.
+fn beginning(text: &str) -> &str {
+    let Some((end, _)) = text.char_indices().nth(TITLE) else { return text };
+    let cut = text.get(..end).unwrap_or_default();
+    cut.rsplit_once(' ').map_or(cut, |(words, _)| words)
+}
+
+/// Returns a word without what quotes it.
+fn unquoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let quote = quote(&word);
+    let inner = quote.map_or(word.as_ref(), |quote| word.trim_matches(quote));
+    let mut chars = inner.chars();
+    let mut plain = String::new();
+    while let Some(c) = chars.next() {
+        plain.extend(if c == '\\' && quote != Some('\'') { chars.next() } else { Some(c) });
+    }
+    plain
+}
