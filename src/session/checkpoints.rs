@@ -47,6 +47,8 @@ impl Shown {
 
 /// How many checkpoints are looked at together, from the newest on.
 const BATCH: u64 = 256;
+/// How many of the last entries are looked at for where a session stands, and by how much more each next time.
+const LOOKED: usize = 64;
 /// How many checkpoints an error names if none matches.
 const NEAREST: usize = 3;
 
@@ -134,33 +136,46 @@ pub fn standing_at(
     let tip = store.state(session.key)?;
     let Some(position) = tip.position() else { return Ok(None) };
     let view = View::new(store, session, position, tip.growth().cloned());
-    let path = view.path(usize::MAX)?.entries;
     let replays = Replays::of(store, session)?;
-    let given = standing(store, session, CheckpointNumber::ALL)?;
-    let at = |entry: Option<EntryNumber>| {
-        let entry = entry.map(|entry| replays.first(entry));
-        let mut here = given.iter().filter(|(_, given)| given.place.head == entry);
-        here.next().map(|(_, given)| given.n)
-    };
-    let last = path.last().copied();
-    if let Some(n) = at(last) {
-        return Ok(Some(n));
-    }
-    let places = Places::since(store, session, EntryNumber::FIRST)?;
-    for (place, &entry) in path.iter().enumerate().rev() {
-        // A note that was left on the way back stands behind the place.
-        if view.record(entry)?.kind == Kind::Note
-            && let Some(n) = at(place.checked_sub(1).and_then(|place| path.get(place)).copied())
+    // More and more is looked at, until a turn is in it: a long session costs no more than its last turn.
+    let (mut wanted, mut known) = (LOOKED, None);
+    loop {
+        let path = view.path(wanted)?.entries;
+        if known == Some(path.len()) {
+            return Ok(None);
+        }
+        let first = path.iter().min().filter(|_| replays.is_empty()).copied();
+        let first = first.unwrap_or(EntryNumber::FIRST);
+        let given = since(store, session, first)?;
+        let at = |entry: Option<EntryNumber>| {
+            let entry = entry.map(|entry| replays.first(entry));
+            given.iter().find(|given| given.place.head == entry).map(|given| given.n)
+        };
+        if known.is_none()
+            && let Some(n) = at(path.last().copied())
         {
             return Ok(Some(n));
         }
-        if let Some(found) = places.before(&view, entry)? {
-            // An agent that counts anew in another file says nothing of this one.
-            let is_here = found.own.is_none() || found.place.generation == position.generation;
-            return Ok(is_here.then_some(found.n));
+        let places = Places::since(store, session, first)?;
+        for (place, &entry) in path.iter().enumerate().rev() {
+            // A note that was left on the way back stands behind the place.
+            if view.record(entry)?.kind == Kind::Note {
+                let before = match place.checked_sub(1) {
+                    Some(place) => path.get(place).copied(),
+                    None => view.parent(entry)?,
+                };
+                if let Some(n) = at(before) {
+                    return Ok(Some(n));
+                }
+            }
+            if let Some(found) = places.before(&view, entry)? {
+                // An agent that counts anew in another file says nothing of this one.
+                let is_here = found.own.is_none() || found.place.generation == position.generation;
+                return Ok(is_here.then_some(found.n));
+            }
         }
+        (wanted, known) = (wanted * LOOKED, Some(path.len()));
     }
-    Ok(None)
 }
 
 /// Adds to checkpoints the entries and turns that stand there.
