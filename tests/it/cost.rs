@@ -152,6 +152,19 @@ fn the_end_of_a_long_session_is_read_as_that_of_a_short_one() {
             ops::status(archive, session).unwrap();
             assert!(ops::fullness(archive, session, &asked()).unwrap().tokens > 1000);
         });
+        check("the newest checkpoints", &|archive, session| {
+            let newest = ops::newest_checkpoints(archive.store(), session, 20).unwrap();
+            assert_eq!(newest.len(), 20);
+            let newest = newest.last().map(|shown| shown.checkpoint.n);
+            assert_eq!(ops::standing_at(archive.store(), session).unwrap(), newest);
+        });
+        check("branches", &|archive, session| {
+            assert_eq!(ops::branches(archive, session).unwrap().len(), 1);
+        });
+        check("the last entry", &|archive, session| {
+            let head = ops::find_entry(archive.store(), session, "HEAD").unwrap();
+            ops::messages(archive.store(), session, head.entry().unwrap()).unwrap();
+        });
     }
 }
 
@@ -167,6 +180,11 @@ fn a_page_of_many_sessions_is_read_as_one_of_few() {
         let beginning =
             ops::find_session(archive.store(), Some("00000007"), Path::new("/")).unwrap();
         assert_eq!(beginning.name.id, uuid(7, 0));
+    });
+    check("the newest session of a folder, and of one below it", &|archive| {
+        for folder in ["/w", "/w/below/it"] {
+            ops::find_session(archive.store(), None, Path::new(folder)).unwrap();
+        }
     });
     check("the newest sessions", &|archive| {
         let page = SessionFilter { limit: Some(20), ..SessionFilter::default() };
