@@ -3,17 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
-use undertext::context::cut::Limit;
 use undertext::context::event::Cause;
 use undertext::disk::{self, Refusal};
 use undertext::model::EntryId;
 use undertext::ops::{
     self, AppendedEntry, Archive, Compacted, Compacting, OpsError, Session, SyncError,
 };
-use undertext::report::{Line, NewEntry};
+use undertext::report::{Hint, Line, NewEntry};
 use undertext::wire::{Draft, Speaker};
 
-use super::common::counted;
+use super::common::{counted, limit};
 use super::error::{CommandError, Exit};
 use super::models::{self, Summing};
 use super::words::About;
@@ -114,6 +113,7 @@ struct Batch {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let limit = args.max_chars.map(limit).transpose()?;
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(context.manner(args.force, false));
     // A writer to stdin may take long; nothing is locked meanwhile.
@@ -123,7 +123,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     let workspace = context.workspace();
-    let limit = args.max_chars.map(Limit::of_chars);
     let appended = ops::append_cut(&mut archive, &session, &workspace, &batch.drafts, limit);
     let appended = appended.map_err(|error| batch.locate(error))?;
     context.tell(&appended.notices);
@@ -226,6 +225,17 @@ fn read_batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
         };
         Draft::Message(speaker, read_text(context, args.text.as_deref())?)
     };
+    // A model may well say nothing; a person who says nothing has mistyped.
+    let is_empty = match &draft {
+        Draft::Message(Speaker::User | Speaker::System, text) | Draft::Note(text) => {
+            text.is_empty()
+        }
+        _ => false,
+    };
+    if is_empty {
+        let error = CommandError::user(anyhow!("the text is empty, and nothing is appended"));
+        return Err(error.hinted(usage()));
+    }
     Ok(Batch { drafts: vec![draft], lines: Vec::new(), call })
 }
 
@@ -235,13 +245,15 @@ fn read_text(context: &Context, given: Option<&str>) -> Result<String, CommandEr
         Some(text) if text != "-" => return Ok(text.to_owned()),
         None if context.env.terminal.stdin => {
             return Err(CommandError::user(anyhow!("there is nothing to append"))
-                .hinted("give the text, or - to read it from stdin"));
+                .hinted("give the text, or - to read it from stdin")
+                .hinted(usage()));
         }
         _ => {}
     }
     String::from_utf8(read(context, Path::new("-"))?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        CommandError::user(anyhow!("the text on stdin is not UTF-8 at byte {at}"))
+        let error = anyhow!("the text on stdin is not UTF-8 at byte {at}, and nothing is appended");
+        CommandError::user(error).hinted(usage())
     })
 }
 
@@ -256,8 +268,13 @@ fn read(context: &Context, file: &Path) -> Result<Vec<u8>, CommandError> {
         let error = CommandError::user(error);
         let stdin = Line::about("append").flag("jsonl").with("-");
         let hint = stdin.to("what a program prints is read from stdin");
-        if is_stream { error.hinted(hint) } else { error }
+        error.hinted(if is_stream { hint } else { usage() })
     })
+}
+
+/// Returns the hint to read how records and texts are given.
+fn usage() -> Hint {
+    Line::new("append").flag("help").to("how it is used")
 }
 
 /// Splits a text into records, one a line; blank lines are left out.
@@ -279,7 +296,7 @@ impl Batch {
         if line.is_some() {
             error.hinted("nothing is written; mend the line and try again")
         } else {
-            error
+            error.hinted(usage())
         }
     }
 }

@@ -10,11 +10,13 @@ use undertext::ops::{
 };
 use undertext::report::{Hint, Line};
 use undertext::store::{Access, StoreError};
+use undertext::wire;
 
 use super::Context;
 use super::common::shown;
 use super::error::CommandError;
 use super::output::Output;
+use super::words;
 
 impl Context {
     /// Opens the archive to read; nothing is written or made, and what is changed in it nobody else sees.
@@ -267,13 +269,61 @@ impl Context {
             return Ok(ops::find_session(archive.store(), None, &self.env.current_dir)?);
         };
         // A session has no name that is not text.
-        let word = word.to_str().unwrap_or_default();
-        match ops::find_session(archive.store(), Some(word), &self.env.current_dir) {
-            Err(error @ SessionError::NoSession(_)) => {
-                Err(self.no_file(wanted).unwrap_or(error.into()))
+        let text = word.to_str().unwrap_or_default();
+        if is_small_number(text) {
+            return Err(self.no_session(archive, text));
+        }
+        match ops::find_session(archive.store(), Some(text), &self.env.current_dir) {
+            Err(SessionError::NoSession(_)) => {
+                Err(self.no_file(wanted).unwrap_or_else(|| self.no_session(archive, text)))
             }
             found => Ok(found?),
         }
+    }
+
+    /// Returns the error of a word that names no session, with what it may have been meant for.
+    fn no_session(&self, archive: &Archive, word: &str) -> CommandError {
+        let here = || ops::find_session(archive.store(), None, &self.env.current_dir).ok();
+        let is_branch = || {
+            let state = here().and_then(|session| archive.store().state(session.key).ok());
+            state.is_some_and(|state| state.branches.contains_key(word))
+        };
+        let is_place = words::is_place_only(OsStr::new(word)) || word.ends_with('^');
+        if !word.is_empty() && (is_place || is_branch()) {
+            let number = word.parse::<u64>().ok();
+            let what = match number {
+                Some(_) => "a number",
+                None if is_place => "a place in a session",
+                None => "a branch of a session",
+            };
+            let error = CommandError::user(anyhow!("{word} is {what}, and not a session"));
+            let (n, place) = (word.to_owned(), ops::spelling(word));
+            let hint = match (self.verb.as_str(), number) {
+                ("log", Some(_)) => Line::new("log").with("-n").with(n).to("see the last entries"),
+                ("operations" | "undo" | "redo", Some(_)) => {
+                    Line::new("operations").with("-n").with(n).to("list the newest operations")
+                }
+                ("log", None) => Line::new("log").option("at", place).to("see what led there"),
+                (_, Some(n)) => Line::new("show").with(format!("@{n}")).to("see the checkpoint"),
+                (_, None) => Line::new("show").with(place).to("see what stands there"),
+            };
+            return error.hinted(hint).hinted(Hint::sessions());
+        }
+        let none = SessionError::NoSession(word.to_owned());
+        let meant = match self.verb.as_str() {
+            _ if wire::by_name(&word.to_lowercase()).is_some() => {
+                let agent = word.to_lowercase();
+                Line::new("sessions").option("agent", agent).to("list the sessions of an agent")
+            }
+            "checkpoint" if !word.is_empty() => {
+                Line::new("checkpoint").with("-m").with(word).to("if it is a note")
+            }
+            "export" if word == "markdown" => {
+                Line::new("export").option("as", word).to("write a document")
+            }
+            _ => return none.into(),
+        };
+        CommandError::user(none).hinted(meant).hinted(Hint::sessions())
     }
 
     /// Returns the error of a word that can only mean the path of a session file.
@@ -300,9 +350,12 @@ impl Context {
             let ends_so = [".jsonl", ".json", ".zst"].iter().any(|end| wanted.ends_with(end));
             wanted.starts_with(['.', '~']) || wanted.contains('/') || ends_so
         });
-        let error =
-            CommandError::user(anyhow!("there is no file {name}, and no session of that name"));
-        is_path.then(|| error.hinted(Hint::sessions()))
+        let error = if !wanted.is_empty() && path.exists() {
+            CommandError::user(anyhow!("{name} is neither a file nor a folder"))
+        } else {
+            CommandError::user(anyhow!("there is no file {name}, and no session of that name"))
+        };
+        (is_path || (!wanted.is_empty() && path.exists())).then(|| error.hinted(Hint::sessions()))
     }
 
     /// Reads the workspace from the current folder.
@@ -316,6 +369,11 @@ impl Context {
             self.output.warn(&notice.to_string());
         }
     }
+}
+
+/// Returns whether a word is a number such as those of checkpoints and operations, too short for the beginning of an id.
+fn is_small_number(word: &str) -> bool {
+    (1..4).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Returns whether something is there; what may not be looked at is not taken for absent.

@@ -1,6 +1,7 @@
 //! `attach`: makes the agent's file the live file of its session, or ends that.
 
-use undertext::ops;
+use undertext::ops::{self, OpsError, SyncError};
+use undertext::report::Hint;
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -47,7 +48,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             context.forget_file(&detached.path)?;
             detached
         } else {
-            ops::attach(&mut archive, &session, None)?
+            ops::attach(&mut archive, &session, None).map_err(|error| {
+                let has_none = matches!(error, OpsError::Sync(SyncError::Unsupported(_)));
+                let error = CommandError::from(error);
+                if has_none { error.hinted(Hint::sessions()) } else { error }
+            })?
         };
         (archive, session, attached)
     };

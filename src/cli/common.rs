@@ -4,15 +4,17 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::str::FromStr;
 
+use anyhow::anyhow;
+use undertext::context::cut::{KEPT, Limit};
 use undertext::model::EntryId;
 use undertext::ops::{self, Archive, Kin, Manner, Session};
-use undertext::report::{Changed, Report};
+use undertext::report::{Changed, Line, Report};
 use undertext::wire;
 
 use super::Context;
 use super::error::CommandError;
 use crate::render::table::Table;
-use crate::render::units::DIGITS;
+use crate::render::units::{DIGITS, grouped};
 use crate::render::{json, safe};
 
 /// However wide the terminal, the line that names a session is not wider.
@@ -37,6 +39,20 @@ pub(crate) fn format(text: &str) -> Result<String, String> {
 pub(crate) fn count<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| *number != T::default());
     number.ok_or_else(|| "it must be a whole number from 1 on".to_owned())
+}
+
+/// Returns a limit of so many characters of a result, if it is not too small.
+pub(crate) fn limit(chars: usize) -> Result<Limit, CommandError> {
+    if chars < KEPT {
+        let chars = counted(chars as u64, "character", "characters");
+        let why = anyhow!(
+            "a limit of {chars} is too small: {} is the least; nothing is changed",
+            grouped(KEPT as u64)
+        );
+        let oversized = Line::about("truncate").flag("dry-run").to("see which results are long");
+        return Err(CommandError::user(why).hinted(oversized));
+    }
+    Ok(Limit::of_chars(chars))
 }
 
 /// How an agent's own file is written.
@@ -125,7 +141,7 @@ pub(crate) fn kin_words(kin: &Kin) -> String {
 
 /// Returns a number with the noun that it counts.
 pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
+    format!("{} {}", grouped(n), if n == 1 { one } else { many })
 }
 
 /// Returns a text with a capital first letter.

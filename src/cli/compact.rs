@@ -11,6 +11,7 @@ use super::models::{self, Kit, Summing};
 use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
+use crate::render::units::grouped;
 
 /// Put a summary in the place of what was said, and keep the newest messages
 ///
@@ -137,7 +138,7 @@ fn show(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
     if !plan.losses.is_empty() {
         context.say(&format!("The extract names {}", models::shares(&plan.losses)))?;
     }
-    let (tokens, window) = (near.tokens, near.window);
+    let (tokens, window) = (grouped(near.tokens), grouped(near.window));
     let near = models::describe_nearness(near);
     context.say(&format!("The context has about {tokens} tokens of {window}; {near}"))?;
     context.output.note("Nothing is changed");

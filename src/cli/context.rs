@@ -14,13 +14,14 @@ use undertext::ops::{self, Archive, Asked, Session};
 use undertext::report::{Sent, SentMessage, Treatment};
 use undertext::settings::Settings;
 
-use super::common::{capitalise, count, counted, first_line, number};
+use super::common::{capitalise, count, counted, first_line};
 use super::error::{CommandError, Exit};
 use super::words::About;
 use super::{Context, complete, models};
 use crate::render::moment::Since;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
+use crate::render::units::grouped;
 
 /// The width of the bar that shows how full the window is.
 const BAR: u64 = 20;
@@ -85,7 +86,7 @@ pub(crate) struct Args {
     tokens: TokensArg,
 
     /// Context window, in tokens
-    #[arg(long, value_name = "TOKENS", value_parser = number::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TOKENS", value_parser = count::<u64>, allow_negative_numbers = true)]
     window: Option<u64>,
 
     /// Send at most the newest N turns of the user
@@ -121,7 +122,7 @@ pub(crate) struct Args {
     explain: Option<String>,
 
     /// Print the settings: every key explained, with its value and where that comes from
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["session", "named"])]
     settings: bool,
 }
 
@@ -167,8 +168,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let is_counted = args.tokens != TokensArg::Reported;
     let sent = Sent { session: &session, found: &found, near: &near, is_counted };
     if window.verdict == Verdict::Warned {
-        let text =
-            format!("a window of {} tokens is tight; {} are enough", window.tokens, window.least);
+        let (tokens, least) = (grouped(window.tokens), grouped(window.least));
+        let text = format!("a window of {tokens} tokens is tight; {least} are enough");
         context.output.warn(&text);
     }
     if found.prepared.limited.exceeds {
@@ -341,14 +342,16 @@ fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError>
     let messages = counted(prepared.items.len() as u64, "message", "messages");
     let model = found.model.as_deref().unwrap_or("no model known");
     context.say(&format!(
-        "{messages}, {tokens} tokens ({}): {percent}% of a window of {} ({}, {model})",
+        "{messages}, {} ({}): {percent}% of a window of {} ({}, {model})",
+        counted(tokens, "token", "tokens"),
         word.words(),
-        window.tokens,
+        grouped(window.tokens),
         window.source.words(),
     ))?;
     if sent.is_counted && found.measured.word != word {
         let Measured { tokens, word } = found.measured;
-        context.say(&format!("{tokens} tokens ({})", word.words()))?;
+        let tokens = counted(tokens, "token", "tokens");
+        context.say(&format!("{tokens} ({})", word.words()))?;
     }
     if found.beside > 0 {
         context.say(&format!(

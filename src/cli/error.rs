@@ -120,9 +120,9 @@ impl CommandError {
             shown.push_str(if end.is_some() { "…" } else { "" });
             shown.push('\n');
         };
-        for (n, error) in self.error.chain().enumerate() {
+        for (n, cause) in self.causes().iter().enumerate() {
             let title = if n == 0 { "error:" } else { "caused by:" };
-            tell(Label::Error, title, &error.to_string());
+            tell(Label::Error, title, cause);
         }
         for hint in &self.hints {
             tell(Label::Hint, "hint:", &naming.spell_hint(hint));
@@ -135,9 +135,22 @@ impl CommandError {
 
     /// Returns the error as programs are told it.
     pub(crate) fn report(&self) -> Failed<'_> {
-        let mut causes = self.error.chain().map(ToString::to_string);
+        let mut causes = self.causes().into_iter();
         let error = causes.next().unwrap_or_default();
         Failed { error, causes: causes.collect(), hints: &self.hints, exit: self.code() }
+    }
+
+    /// Returns the error and its causes; what the system said of a file stands in one line with what was done with it.
+    fn causes(&self) -> Vec<String> {
+        let mut causes: Vec<String> = self.error.chain().map(in_words).collect();
+        if let (Some(io), [what, why]) =
+            (self.error.root_cause().downcast_ref::<io::Error>(), causes.as_slice())
+            && self.kind != Kind::Output
+            && io.kind() != io::ErrorKind::Other
+        {
+            causes = vec![format!("{what}: {why}")];
+        }
+        causes
     }
 
     fn code(&self) -> u8 {
@@ -149,6 +162,32 @@ impl CommandError {
             Kind::Untold => 5,
         }
     }
+}
+
+/// Returns an error in words; those of the system for files that are there or not there are not everybody's.
+fn in_words(error: &(dyn std::error::Error + 'static)) -> String {
+    let told = error.to_string();
+    let Some(io) = error.downcast_ref::<io::Error>().filter(|io| io.raw_os_error().is_some())
+    else {
+        return told;
+    };
+    match io.kind() {
+        io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+        io::ErrorKind::NotADirectory => "a part of the path is a file, and not a folder".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+        io::ErrorKind::AlreadyExists => "something of that name is there already".to_owned(),
+        _ => told.split(" (os error").next().unwrap_or_default().to_lowercase(),
+    }
+}
+
+/// Returns the error of a path that was typed: wrong use if nothing can lie there, else a failure.
+pub(crate) fn of_path(what: String, error: io::Error) -> CommandError {
+    use io::ErrorKind as E;
+    let is_wrong =
+        matches!(error.kind(), E::NotFound | E::NotADirectory | E::IsADirectory | E::AlreadyExists);
+    let kind = if is_wrong { Kind::User } else { Kind::Failed };
+    let error = CommandError::new(kind, anyhow::Error::new(error).context(what));
+    if is_wrong { error.hinted("name a path in a folder that is there") } else { error }
 }
 
 impl From<anyhow::Error> for CommandError {

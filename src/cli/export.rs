@@ -12,7 +12,7 @@ use undertext::report::{Exported, Line};
 
 use super::Context;
 use super::common::first_line;
-use super::error::{CommandError, Exit, Kind};
+use super::error::{CommandError, Exit, Kind, of_path};
 use super::words::About;
 use crate::render::markdown::{self, Front};
 use crate::render::style::Label;
@@ -225,8 +225,9 @@ fn write_file(
             .hinted("replace it with --force")
     };
     let name = path.file_name().filter(|_| !path.is_dir());
-    let name =
-        name.ok_or_else(|| CommandError::user(anyhow!("{} is no file", safe::path(path))))?;
+    let name = name.ok_or_else(|| {
+        CommandError::user(anyhow!("{} is a folder; name a file in it", safe::path(path)))
+    })?;
     // Only a file is replaced: never a device, a pipe, or a link that others rely on.
     match disk::look(path) {
         Ok(is_there) if is_there && !force => return Err(exists()),
@@ -239,22 +240,21 @@ fn write_file(
     let mut fresh = name.to_owned();
     fresh.push(format!(".undertext-{}", std::process::id()));
     let fresh = path.with_file_name(fresh);
-    let failed =
-        |error| anyhow::Error::new(error).context(format!("cannot write {}", safe::path(path)));
+    let failed = |error| of_path(format!("cannot write {}", safe::path(path)), error);
     // The words of a session are nobody else's affair.
     let mut file = BufWriter::new(disk::make(&fresh).map_err(failed)?);
     let written = fill(&mut file).and_then(|()| {
         let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
-        Ok(file.sync_all().map_err(failed)?)
+        file.sync_all().map_err(failed)
     });
     let placed = written.and_then(|()| {
         if force {
-            return Ok(fs::rename(&fresh, path).map_err(failed)?);
+            return fs::rename(&fresh, path).map_err(failed);
         }
         // Unlike a rename, a link never takes the place of a file that came meanwhile.
         match fs::hard_link(&fresh, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists()),
-            Err(_) => Ok(fs::rename(&fresh, path).map_err(failed)?),
+            Err(_) => fs::rename(&fresh, path).map_err(failed),
             Ok(()) => Ok(()),
         }
     });

@@ -1,18 +1,19 @@
 //! `help`, and the answer of the bare program: the commands in groups, the sessions of this folder, and the next steps.
 //!
-//! Invariant: every command stands in one group. Nothing that changes a session is suggested for a word that is no command.
+//! Invariant: every command stands in one group.
 
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use undertext::ops::{self, Archive, Order};
-use undertext::report::{Hint, Line, Listing};
+use undertext::report::{Line, Listing};
 use undertext::store::{SessionFilter, Within};
 
 use super::error::{CommandError, Exit};
+use super::misuse::explain_misuse;
 use super::output::Output;
 use super::{Context, NAME};
 use crate::render::safe;
@@ -38,8 +39,6 @@ const GROUPS: [(&str, &[&str], &[&str]); 7] = [
 const WIDEST_HELP: usize = 100;
 /// How many sessions the bare program shows.
 const SHOWN: usize = 8;
-/// A word of at most this distance from a command is taken for a slip.
-const SLIP: usize = 2;
 
 /// Explain undertext, or a command
 #[derive(Debug, clap::Args)]
@@ -228,106 +227,6 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the error of arguments that cannot be understood, with hints.
-pub(crate) fn explain_misuse(
-    all: &clap::Command,
-    args: &[OsString],
-    answer: &clap::Error,
-) -> CommandError {
-    let said = |kind| match answer.get(kind) {
-        Some(ContextValue::String(word)) => vec![word.clone()],
-        Some(ContextValue::Strings(words)) => words.clone(),
-        _ => Vec::new(),
-    };
-    if answer.kind() == ErrorKind::InvalidSubcommand {
-        let word = said(ContextKind::InvalidSubcommand).concat();
-        let error = CommandError::user(anyhow!("there is no command {word:?}"));
-        return suggest(&word).into_iter().fold(error, CommandError::hinted);
-    }
-    let verb = args.iter().skip(1).filter_map(|word| word.to_str()).find(|word| is_command(word));
-    let group = verb.and_then(|verb| Some((verb, commands_in(all, verb)?)));
-    if let Some((verb, commands)) = &group
-        && answer.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    {
-        let error = anyhow!("{verb} needs the command that is meant: {}", commands.join(", "));
-        let help = Line::new(*verb).flag("help");
-        return CommandError::user(error).hinted(help.to("how it is used"));
-    }
-    let text = answer.render().to_string();
-    let text = text.strip_prefix("error: ").unwrap_or(&text);
-    // A suggestion of clap may change a session, or be no better; its last words stand in a hint.
-    let is_kept = |line: &&str| {
-        !line.trim_start().starts_with("tip: ") && !line.starts_with("For more information")
-    };
-    let kept: Vec<&str> = text.lines().filter(is_kept).collect();
-    let text = kept.join("\n").replace("\n\n\n", "\n\n");
-    let mut error = CommandError::user(anyhow!("{}", text.trim_end()));
-    for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
-        let words = said(kind);
-        if !words.is_empty() {
-            error = error.hinted(format!("similar: {}", words.join(", ")));
-        }
-    }
-    let inner = group
-        .iter()
-        .flat_map(|(_, commands)| commands)
-        .find(|name| args.iter().any(|word| word == name.as_str()));
-    let line = verb.map_or_else(|| Line::new("help"), Line::new);
-    let line = inner.into_iter().fold(line, Line::with);
-    let help = if verb.is_some() { line.flag("help") } else { line };
-    error.hinted(help.to("how it is used"))
-}
-
-fn is_command(word: &str) -> bool {
-    GROUPS.iter().any(|(_, reading, changing)| reading.contains(&word) || changing.contains(&word))
-}
-
-/// Returns the commands in a group of that name.
-fn commands_in(all: &clap::Command, verb: &str) -> Option<Vec<String>> {
-    let group = all.find_subcommand(verb).filter(|group| group.has_subcommands())?;
-    Some(group.get_subcommands().map(|command| command.get_name().to_owned()).collect())
-}
-
-/// Suggests reading commands of a similar name, and the list of all commands.
-fn suggest(word: &str) -> Vec<Hint> {
-    let reading = GROUPS.iter().flat_map(|(_, reading, _)| *reading);
-    let mut near: Vec<(usize, &&str)> = reading.map(|name| (distance(word, name), name)).collect();
-    near.retain(|(distance, _)| *distance <= SLIP);
-    let least = near.iter().map(|(distance, _)| *distance).min();
-    near.retain(|(distance, _)| Some(*distance) == least);
-    let perhaps =
-        |(_, name): &(usize, &&str)| Line::new("help").with(**name).to("perhaps you mean");
-    let mut hints: Vec<Hint> = near.iter().map(perhaps).collect();
-    if hints.is_empty() {
-        hints.push(Line::new("sessions").to("list the sessions"));
-    }
-    hints.push(Line::new("help").to("list the commands"));
-    hints
-}
-
-/// Returns how many letters must be put in, left out, changed or exchanged with the next to make one word of another.
-fn distance(one: &str, other: &str) -> usize {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
-    let at = |rows: &[Vec<usize>], i: usize, j: usize| {
-        rows.get(i).and_then(|row| row.get(j)).copied().unwrap_or(usize::MAX / 2)
-    };
-    for (i, a) in (1..).zip(&one) {
-        rows.push(vec![i]);
-        for (j, b) in (1..).zip(&other) {
-            let mut least = at(&rows, i - 1, j - 1) + usize::from(a != b);
-            least = least.min(at(&rows, i - 1, j) + 1).min(at(&rows, i, j - 1) + 1);
-            if i > 1 && j > 1 && one.get(i - 2) == Some(b) && other.get(j - 2) == Some(a) {
-                least = least.min(at(&rows, i - 2, j - 2) + 1);
-            }
-            if let Some(row) = rows.last_mut() {
-                row.push(least);
-            }
-        }
-    }
-    at(&rows, one.len(), other.len())
-}
-
 /// Returns the value of an option that was typed, where the arguments cannot be understood as a whole.
 pub(crate) fn typed(args: &[OsString], option: &str) -> Option<OsString> {
     let at = args.iter().position(|arg| arg.as_encoded_bytes().starts_with(option.as_bytes()))?;
@@ -351,17 +250,6 @@ mod tests {
         commands.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(grouped, commands);
-    }
-
-    #[test]
-    fn a_slip_is_told_from_another_word() {
-        let check = |one, other, expected| assert_eq!(distance(one, other), expected);
-        check("log", "log", 0);
-        check("lgo", "log", 1);
-        check("stauts", "status", 1);
-        check("statu", "status", 1);
-        check("", "log", 3);
-        check("search", "clear", 4);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! `import`: takes in the session files of agents.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
 use undertext::ops::{self, Imported, Quirk, Skipped, Step, Summary, Why};
-use undertext::report::{FoundFile, Report as _};
+use undertext::report::{FoundFile, Line, Report as _};
 
 use super::Context;
 use super::common::{counted, shown};
@@ -84,6 +86,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         paths.extend(folders.into_iter().map(|folder| folder.path));
     }
+    let is_missing = |path: &PathBuf| {
+        fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    };
+    if let Some(first) = args.paths.first().filter(|_| paths.iter().all(is_missing)) {
+        let error = CommandError::user(anyhow!("there is no file or folder {}", shown(first)));
+        let all = Line::new("import").to("without a path it takes in the sessions of every agent");
+        return Err(error.hinted(all));
+    }
     let mut left_out = LeftOut { verbose: args.verbose, ..LeftOut::default() };
     if args.dry_run {
         return list(context, &paths, left_out);
@@ -105,7 +115,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             tell(context, imported, args.verbose)?;
         }
     }
-    conclude(context, &summary, sessions.iter().filter(|imported| imported.new).count())?;
+    if summary.files == 0 && summary.gone == 0 && !context.json {
+        if left_out.failed == 0 {
+            context.say("No session was found there")?;
+        }
+        context.output.hints(summary.hints());
+    } else {
+        conclude(context, &summary, sessions.iter().filter(|imported| imported.new).count())?;
+    }
     left_out.conclude(&mut context.output, summary.files)
 }
 
@@ -268,7 +285,10 @@ impl LeftOut {
             self.first.iter().for_each(|told| output.warn(told));
         }
         if taken == 0 && self.failed > 0 {
-            return Err(CommandError::new(Kind::Failed, anyhow!("no session file could be read")));
+            let error = CommandError::new(Kind::Failed, anyhow!("no session file could be read"));
+            let list =
+                Line::new("import").flag("dry-run").to("list the session files of your agents");
+            return Err(error.hinted(list));
         }
         Ok(Exit::Yes)
     }

@@ -38,6 +38,7 @@ mod kind;
 mod landing;
 mod log;
 mod man;
+mod misuse;
 mod models;
 mod new;
 mod operations;
@@ -126,7 +127,7 @@ struct Global {
     no_pager: bool,
 
     /// Wait this many seconds for another program that changes the store
-    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 30, value_parser = common::number::<u64>)]
+    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 30, value_parser = common::number::<u64>, allow_negative_numbers = true)]
     wait: u64,
 
     /// Print only data, warnings and errors
@@ -278,10 +279,11 @@ fn explain(env: &Env, answer: &clap::Error) -> ExitCode {
     let colour = help::typed(&env.args, "--color");
     let colour = colour.and_then(|word| word.to_str()?.parse().ok()).unwrap_or_default();
     let mut output = Output::new(env, Manners { colour, paged: false, quiet: false });
-    output.naming().store = help::typed(&env.args, "--store").map(PathBuf::from);
+    let store = help::typed(&env.args, "--store").filter(|store| !store.is_empty());
+    output.naming().store = store.map(PathBuf::from);
     let told = match answer.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => help::print(&mut output, answer),
-        _ => Err(help::explain_misuse(&command(), &env.args, answer)),
+        _ => Err(misuse::explain_misuse(&command(), &env.args, answer)),
     };
     let written = output.finish().map_err(CommandError::from);
     let is_json = env.args.iter().any(|arg| arg == "--json");

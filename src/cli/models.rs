@@ -48,7 +48,7 @@ const EXTRACT: &str = "extract";
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Summing {
     /// Keep this many of the newest messages, or a share of all such as 20% [default: 20%]
-    #[arg(long, value_name = "N|P%")]
+    #[arg(long, value_name = "N|P%", allow_negative_numbers = true)]
     keep: Option<Keep>,
 
     /// Have the summary dwell on this
@@ -73,7 +73,7 @@ pub(crate) struct Summing {
     outside: bool,
 
     /// Context window, in tokens
-    #[arg(long, value_name = "TOKENS", value_parser = super::common::number::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TOKENS", value_parser = super::common::count::<u64>, allow_negative_numbers = true)]
     pub(crate) window: Option<u64>,
 
     /// Print what happens on stderr, as JSON Lines
@@ -160,7 +160,9 @@ impl Context {
         let keep = match (summing.keep, unless_blank(set.keep.as_deref())) {
             (Some(keep), _) => keep,
             (None, Some(keep)) => keep.parse().map_err(|why: String| {
-                CommandError::user(anyhow!("compaction.keep in the settings: {why}"))
+                CommandError::user(anyhow!(
+                    "compaction.keep in the settings cannot be {keep:?}: {why}"
+                ))
             })?,
             (None, None) => plan::KEEP,
         };
@@ -411,7 +413,9 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
     ))?;
     context.say(&format!(
         "About {} tokens are {} now, of a window of {}",
-        done.pre_tokens, done.post_tokens, done.window
+        grouped(done.pre_tokens),
+        grouped(done.post_tokens),
+        grouped(done.window)
     ))?;
     if let Some(left) = &done.left {
         context.say(&format!("The state before is kept as branch {left}"))?;

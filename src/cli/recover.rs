@@ -11,6 +11,7 @@ use super::common::Writing;
 use super::error::{CommandError, Exit};
 use super::models::Summing;
 use super::words::About;
+use crate::render::units::grouped;
 
 /// Shrink a session until it fits its model
 ///
@@ -68,14 +69,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if context.answer_change((&archive, &session), &fitted)? {
         return Ok(Exit::Yes);
     }
+    let [before, after, window] = [pre_tokens, post_tokens, window].map(grouped);
     if operations.is_empty() {
-        let fits =
-            format!("It fits: about {post_tokens} tokens of {window}, and nothing is changed");
+        let fits = format!("It fits: about {after} tokens of {window}, and nothing is changed");
         context.say(&fits)?;
     } else {
-        context.say(&format!(
-            "About {pre_tokens} tokens are {post_tokens} now, of a window of {window}"
-        ))?;
+        context.say(&format!("About {before} tokens are {after} now, of a window of {window}"))?;
         let list: Vec<String> = operations.iter().map(ToString::to_string).collect();
         let noun = if list.len() == 1 { "operation" } else { "operations" };
         context.say(&format!("This took {noun} {}", list.join(", ")))?;
@@ -97,7 +96,7 @@ fn read(said: &str, insists: bool) -> Result<ModelError, CommandError> {
         _ => "leave --error out to go by the window alone",
     };
     let insist = Line::about("recover").option("error", said).flag("insist");
-    Err(CommandError::user(anyhow!("that does not read like an overflow"))
+    Err(CommandError::user(anyhow!("the words of --error do not read like an overflow"))
         .hinted(why)
         .hinted(insist.to("to shrink it all the same")))
 }

@@ -1,8 +1,8 @@
 //! `restore`: puts files of agents that were deleted back where the agents read them.
 
 use anyhow::anyhow;
-use undertext::ops::{self, Archive, Session};
-use undertext::report::{LostFile, Restored};
+use undertext::ops::{self, Archive, OpsError, Session, SyncError};
+use undertext::report::{Line, LostFile, Restored};
 
 use super::Context;
 use super::common::counted;
@@ -62,13 +62,22 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     let (mut archive, session) = context.change(wanted)?;
-    let restored = ops::restore(&mut archive, &session)?;
+    let restored = ops::restore(&mut archive, &session).map_err(|error| {
+        let is_there = matches!(error, OpsError::Sync(SyncError::Unsupported(_)));
+        let list =
+            Line::new("restore").flag("all").flag("dry-run").to("list the files that are gone");
+        let error = CommandError::from(error);
+        if is_there { error.hinted(list) } else { error }
+    })?;
     tell(context, (&archive, &session), &restored)?;
     Ok(Exit::Yes)
 }
 
 fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let mut archive = if args.dry_run { context.open_reader()? } else { context.open_writer()? };
+    let mut archive = context.open_reader()?;
+    if !args.dry_run {
+        archive = context.open_writer()?;
+    }
     let lost = ops::lost(&archive, args.agent.as_deref())?;
     let mut failed = 0;
     for file in &lost {

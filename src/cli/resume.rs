@@ -43,9 +43,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                     .to("its file was deleted; to put it back where the agent reads it"),
             ),
             None if session.name.format == "native" => error.hinted(
-                Line::about("turn")
-                    .with("PROMPT")
-                    .to("it is undertext's own; to run a model's turn in it"),
+                Line::new("help")
+                    .with("turn")
+                    .to("it is undertext's own; to have a model answer in it"),
             ),
             None => error.hinted(Line::about("status").to("see where its file is")),
         });

@@ -60,7 +60,7 @@ pub(crate) struct Args {
     here: bool,
 
     /// List only the sessions that were active since: 30m, 12h, 7d, 2w, today, yesterday, monday, or a day as 2026-11-01
-    #[arg(long, value_name = "TIME", value_parser = moment::Since::read)]
+    #[arg(long, value_name = "TIME", value_parser = moment::Since::read, allow_hyphen_values = true)]
     since: Option<moment::Since>,
 
     /// List hidden sessions too

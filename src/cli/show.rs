@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use regex::Regex;
 use undertext::model::Text;
 use undertext::ops::{self, Hidden, Line, SessionError};
-use undertext::report::{Excerpt, TextLine, Uncovered};
+use undertext::report::{self, Excerpt, TextLine, Uncovered};
 
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     lines: Option<Lines>,
 
     /// Print the lines that match this regular expression only, each behind its number
-    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["lines", "diff"])]
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["lines", "diff"], value_parser = pattern)]
     grep: Option<Regex>,
 
     /// Print what of the entry is hidden, exactly as it was unless stdout is a terminal
@@ -75,6 +75,15 @@ pub(crate) struct Args {
     /// Show the entry as it was before anything of it was replaced
     #[arg(long)]
     original: bool,
+}
+
+/// Reads a regular expression; what is wrong with it is told in one line.
+fn pattern(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| {
+        let told = error.to_string();
+        let last = told.lines().last().unwrap_or_default();
+        format!("it is no regular expression: {}", last.strip_prefix("error: ").unwrap_or(last))
+    })
 }
 
 /// Lines of a text, both ends included; an end that is left out is that of the text.
@@ -113,7 +122,9 @@ impl Lines {
         let start = starts.get(from - 1).filter(|_| to <= total);
         let start = *start.ok_or_else(|| {
             let lines = if total == 1 { "line" } else { "lines" };
-            CommandError::user(anyhow!("the text has {total} {lines}, and not {from}:{to}"))
+            let error = anyhow!("the text has only {total} {lines}");
+            CommandError::user(error)
+                .hinted(report::Line::new("show").flag("help").to("how it is used"))
         })?;
         let end = starts.get(to).copied().unwrap_or(text.len());
         Ok((text.get(start..end).unwrap_or_default(), from, total))

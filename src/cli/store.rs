@@ -42,6 +42,12 @@ impl Context {
             ))
             .hinted("name a folder with --store")
         })?;
+        if chosen.is_file() {
+            let name = shown(&chosen);
+            let error =
+                CommandError::user(anyhow!("{name} is a file, and not the folder of a store"));
+            return Err(error.hinted("name a folder with --store or $UNDERTEXT_STORE"));
+        }
         if Some(&chosen) != own.as_ref() {
             let name = self.env.homely(&chosen);
             self.output.note(&format!("Store: {name}"));
@@ -100,7 +106,13 @@ impl Context {
     /// Trusts a store from now on and returns what is trusted.
     pub(crate) fn trust(&self, folder: &Path) -> Result<Trusted, CommandError> {
         let refused = |why: Strange| {
-            CommandError::user(anyhow!("{} cannot be trusted: {why}", shown(folder)))
+            let list = Line::new("trust").flag("list").to("list the stores that you trust");
+            let error = if fs::symlink_metadata(folder).is_err() {
+                anyhow!("there is no store at {}", shown(folder))
+            } else {
+                anyhow!("{} cannot be trusted: {why}", shown(folder))
+            };
+            CommandError::user(error).hinted(list)
         };
         let mut place = trust::examine(folder);
         if place == Err(Strange::Open) {

@@ -7,7 +7,7 @@ use undertext::report::{Bounded, Cached, Line, Report as _};
 use undertext::settings::Settings;
 
 use super::Context;
-use super::common::{count, counted};
+use super::common::{count, counted, limit};
 use super::error::{CommandError, Exit};
 use super::models::usual;
 use super::words::About;
@@ -142,17 +142,16 @@ fn bound(
     let asked = asked(args, settings);
     let window = is_by_window.then(|| ops::window(archive, session, &asked)).transpose()?;
     let window = window.map(|window| window.tokens);
-    let limit = args.max_chars.map(Limit::of_chars).or(window.map(Limit::of_window));
-    let limit = limit.unwrap_or(Limit::of_chars(KEPT));
-    let is_typed = args.max_chars.is_some() || args.window.is_some();
-    if limit.chars() < KEPT && is_typed {
-        let why = format!(
-            "a limit of {} is too small",
-            counted(limit.chars() as u64, "character", "characters")
+    let typed = args.max_chars.map(limit).transpose()?;
+    let limit = typed.or(window.map(Limit::of_window)).unwrap_or(Limit::of_chars(KEPT));
+    if let Some(window) = args.window.filter(|_| limit.chars() < KEPT) {
+        let window = counted(window, "token", "tokens");
+        let why = anyhow!(
+            "a window of {window} is too small: a result keeps at least {} characters",
+            units::grouped(KEPT as u64)
         );
-        let least =
-            format!("of each result at least {KEPT} characters are kept; nothing is changed");
-        return Err(CommandError::user(anyhow!(why)).hinted(least));
+        let shown = Line::about("context").to("see the window of the session's model");
+        return Err(CommandError::user(why).hinted(shown));
     }
     Ok(Bound { limit: limit.max(Limit::of_chars(KEPT)), window })
 }
@@ -168,7 +167,7 @@ fn warn(context: &mut Context, cached: Cached) {
     context.output.warn(&format!(
         "the provider may have this conversation in its cache until {until}; behind the first cut it reads about {} \
          tokens again",
-        cached.tokens
+        units::grouped(cached.tokens)
     ));
     context
         .output

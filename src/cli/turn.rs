@@ -19,6 +19,7 @@ use super::models::{self, Summing, unless_blank};
 use super::words::About;
 use super::{Context, env};
 use crate::render::safe;
+use crate::render::units::grouped;
 
 /// How long a tool may take unless the settings say so, in seconds.
 const TOOLS_LIMIT: u64 = 120;
@@ -151,7 +152,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         0 => String::new(),
         n => format!(", {}", counted(n as u64, "call", "calls")),
     };
-    let tokens = format!("about {} tokens of {}", done.tokens, done.window);
+    let tokens = format!("about {} tokens of {}", grouped(done.tokens), grouped(done.window));
     context.output.note(&format!(
         "{}{answered}; the context has {tokens}",
         counted(done.steps as u64, "request", "requests")

@@ -1,6 +1,6 @@
 //! `undo`: undoes an operation.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use anyhow::anyhow;
 use undertext::ops;
@@ -10,7 +10,7 @@ use super::Context;
 use super::common::Moving;
 use super::error::{CommandError, Exit};
 use super::landing::tell_undone;
-use super::words::{About, Noun};
+use super::words::{self, About, Noun};
 
 /// Undo the newest operation, or the one of a number
 ///
@@ -53,7 +53,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         Some((word, Err(_))) => {
             let hint = Line::about("operations").to("list the operations");
-            return Err(CommandError::user(wrong(word)).hinted(hint));
+            let error = CommandError::user(wrong(word)).hinted(hint);
+            let help = Line::new("help").with("revert").to("to go back to a place");
+            let is_place = words::is_place_only(OsStr::new(word));
+            return Err(if is_place { error.hinted(help) } else { error });
         }
     };
     let (mut archive, session) = begun?;

@@ -14,8 +14,9 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::anyhow;
 use undertext::ops::{self, Archive, Session};
-use undertext::report::Line;
+use undertext::report::{Hint, Line};
 
+use super::common::counted;
 use super::error::CommandError;
 use super::{Context, complete};
 
@@ -75,12 +76,16 @@ fn one<'w>(
     named: Option<&'w OsStr>,
 ) -> Result<Option<&'w OsStr>, CommandError> {
     match (word, named) {
-        (Some(word), Some(named)) if word != named => {
-            let (word, named) = (word.display(), named.display());
-            Err(CommandError::user(anyhow!("two sessions are named: {word} and {named}")))
-        }
+        (Some(word), Some(named)) if word != named => Err(two_sessions(word, named)),
         (word, named) => Ok(word.or(named)),
     }
+}
+
+/// Returns the error of a session as a word, and another one behind -s.
+fn two_sessions(word: &OsStr, named: &OsStr) -> CommandError {
+    let error =
+        anyhow!("two sessions are named: {}, and {} with -s", word.display(), named.display());
+    CommandError::user(error).hinted(Hint::sessions())
 }
 
 /// What a word may name in a session.
@@ -97,6 +102,17 @@ pub(crate) enum Noun {
 }
 
 impl Noun {
+    /// Returns how many of these there may be, in words.
+    fn counted(self, most: usize) -> String {
+        let (one, many) = match self {
+            Self::Entry => ("entry", "entries"),
+            Self::Place => ("place", "places"),
+            Self::Branch => ("branch", "branches"),
+            Self::Operation => ("operation", "operations"),
+        };
+        counted(most as u64, one, many)
+    }
+
     fn is_in(self, archive: &Archive, session: &Session, word: &str) -> bool {
         match self {
             Self::Entry => ops::find_entry(archive.store(), session, word).is_ok(),
@@ -153,10 +169,8 @@ impl Context {
                 *session = Some(named);
             }
             if readings.is_empty() {
-                let named = named.display();
-                return Err(CommandError::user(anyhow!(
-                    "-s names {named}, and a word is too many"
-                )));
+                let word = words.last().copied().unwrap_or_default();
+                return Err(two_sessions(word, named));
             }
         } else if let ([word], 1) = (words.as_slice(), least) {
             self.refuse_session_alone(noun, word)?;
@@ -173,10 +187,11 @@ impl Context {
         let Some((nouns, session)) = readings.into_iter().next() else {
             let words: Vec<_> = words.iter().map(|word| word.display().to_string()).collect();
             let words = words.join(" ");
-            return Err(CommandError::user(anyhow!(
-                "cannot tell a session from the rest in: {words}"
-            ))
-            .hinted("name the session with -s"));
+            let (verb, most) = (&self.verb, noun.counted(most));
+            let error =
+                anyhow!("{verb} takes {most} and a session, and no word of {words:?} is a session");
+            let help = Line::new(self.verb.as_str()).flag("help").to("how it is used");
+            return Err(CommandError::user(error).hinted(help));
         };
         let nouns = nouns.into_iter().map(text).collect::<Result<_, _>>()?;
         Ok(Words { nouns, session })
@@ -239,11 +254,11 @@ pub(crate) fn text(word: &OsStr) -> Result<&str, CommandError> {
 }
 
 /// Returns whether a word can be a place, and no session.
-fn is_place_only(word: &OsStr) -> bool {
+pub(crate) fn is_place_only(word: &OsStr) -> bool {
     word.to_str().is_some_and(|word| {
         word.starts_with('@')
             || word == "HEAD"
-            || word.contains('~')
+            || (word.contains('~') && !word.starts_with('~'))
             || word.bytes().all(|byte| byte.is_ascii_digit())
     })
 }

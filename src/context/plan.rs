@@ -166,9 +166,7 @@ impl FromStr for Keep {
             Some(share) => number(share).filter(|share| *share <= 100).map(Self::Share),
             None => number(said).and_then(|n| usize::try_from(n).ok()).map(Self::Last),
         };
-        keep.ok_or_else(|| {
-            format!("{said:?} is neither a number of messages nor a share such as 20%")
-        })
+        keep.ok_or_else(|| "it is neither a number of messages nor a share such as 20%".to_owned())
     }
 }
 

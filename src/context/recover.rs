@@ -184,7 +184,7 @@ pub struct Large {
 #[non_exhaustive]
 pub enum Unrecovered {
     /// The window is too small to begin with.
-    #[error("a window of {window} tokens is too small for session {session}: {least} is the least")]
+    #[error("a window of {window} tokens is too small: {least} is the least")]
     Blocked {
         /// The session.
         session: String,
@@ -456,10 +456,7 @@ mod tests {
         let mut patient = Figured { window: 8_000, ..Figured::new(1, 0) };
         let (answer, events) = run(&mut patient);
         let Err(Failed::Unrecovered(error)) = answer else { unreachable!("{answer:?}") };
-        assert_eq!(
-            error.to_string(),
-            "a window of 8000 tokens is too small for session s1: 16000 is the least"
-        );
+        assert_eq!(error.to_string(), "a window of 8000 tokens is too small: 16000 is the least");
         assert_eq!((patient.n_attempts, events), (0, vec![]));
     }
 

@@ -28,23 +28,31 @@ impl OpsError {
             Self::Sync(error) => after_sync(error),
             Self::NoBackup { .. } => damage(),
             Self::Overtaken => vec!["try again".into()],
-            Self::NoBranch { branches, .. } => vec![there_are(branches)],
+            Self::NoBranch { branches, .. } => {
+                vec![Line::about("branch").to(format!("{}; list them", there_are(branches)))]
+            }
             Self::CurrentBranch(_) => {
                 vec![Line::about("branch").to("see the others, and make one of them current first")]
             }
             Self::BranchExists(name) => vec![Line::about("switch").with(name).to("go to it")],
             Self::NoOperation(_) | Self::NotUndoable { .. } => {
-                vec![Line::about("operations").to("list them")]
+                vec![Line::about("operations").to("list the operations")]
             }
             Self::NoFile { among, .. } => {
-                let among: Vec<String> =
-                    among.iter().map(|path| path.display().to_string()).collect();
-                vec![there_are(&among)]
+                let among: Vec<String> = among
+                    .iter()
+                    .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+                    .collect();
+                let names = there_are(&among);
+                vec![Line::about("export").flag("list").to(format!("{names}; list them"))]
             }
             Self::NoContainer { .. } => {
                 vec!["write it as it is, without --container and under another name".into()]
             }
-            Self::NoGeneration { newest, .. } => vec![format!("there are 1 to {newest}").into()],
+            Self::NoGeneration { newest, .. } => {
+                let words = format!("there are 1 to {newest}; list them");
+                vec![Line::about("export").flag("list").to(words)]
+            }
             Self::Window { .. } => vec![Hint::settings(
                 "name another one with --window, or set window.block in config.toml",
             )],
@@ -55,7 +63,10 @@ impl OpsError {
             ],
             Self::Hook { .. } => vec!["the command is compaction.before in config.toml".into()],
             Self::NothingAsked => vec!["say something: name a PROMPT".into()],
-            Self::BadName { .. } | Self::Model(_) => Vec::new(),
+            Self::BadName { .. } => {
+                vec![Line::new("branch").flag("help").to("a name such as second-try will do")]
+            }
+            Self::Model(_) => Vec::new(),
         }
     }
 }
@@ -65,35 +76,36 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
     use SessionError as E;
     match error {
         E::NoSession(_) | E::NoSessionHere(_) => {
-            let [import, new] = beginnings();
-            vec![Hint::sessions(), import, new]
+            let [import, _] = beginnings();
+            vec![Hint::sessions(), import]
         }
         E::AmbiguousSession { .. } => vec!["type more of one of these".into()],
         E::AmbiguousEntry { matches, .. } => {
             vec![format!("type more of one of these: {}", listed(matches)).into()]
         }
         E::NoEntry(wanted) => {
-            let is_number = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_digit());
-            let checkpoint =
-                is_number.then(|| format!("checkpoint {wanted} is typed @{wanted}").into());
             let log = Line::about("log").to("list the entries with their ids");
-            [log].into_iter().chain(checkpoint).collect()
+            misspelling(wanted).map(Into::into).into_iter().chain([log]).collect()
         }
         E::NoCheckpoint { nearest, .. } if nearest.is_empty() => {
             vec![Line::about("checkpoint").to("there is no checkpoint yet; set one")]
         }
+        E::NoCheckpoint { wanted, .. } if wanted.parse::<i128>().is_err() => vec![
+            "behind @ stands the number of a checkpoint, as in @2".into(),
+            Line::about("checkpoints").to("list the checkpoints"),
+        ],
         E::NoCheckpoint { nearest, .. } => {
             let nearest = nearest.iter().map(|(n, words)| {
                 let words = words.lines().next().unwrap_or_default().chars().take(WORDS);
                 match words.collect::<String>() {
-                    words if words.is_empty() => n.to_string(),
-                    words => format!("{n} ({words})"),
+                    words if words.is_empty() => format!("@{n}"),
+                    words => format!("@{n} {words:?}"),
                 }
             });
             let nearest: Vec<String> = nearest.collect();
             vec![
                 format!("the nearest are {}", nearest.join(", ")).into(),
-                Line::about("checkpoints").to("list all of them"),
+                Line::about("checkpoints").to("list the checkpoints"),
             ]
         }
         _ => Vec::new(),
@@ -129,7 +141,10 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
                 .flag("list")
                 .to("list the states that can be written to a file of their own"),
         ],
-        E::NoFormat(_) => vec!["session files are JSONL files that an agent wrote".into()],
+        E::NoFormat(_) => {
+            vec![Line::new("import").flag("dry-run").to("list the session files of your agents")]
+        }
+        E::Nothing("undo" | "redo") => vec![Line::about("operations").to("list the operations")],
         E::Ahead { .. } => {
             vec![Line::new("doctor").flag("fix").to("take in what the live file still holds")]
         }
@@ -175,7 +190,10 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
             vec!["update undertext, or name another store with --store".into()]
         }
         E::Absent { .. } => beginnings().into(),
-        E::Foreign { .. } => vec!["name another folder with --store".into()],
+        E::Foreign { .. } => vec![
+            Line::new("doctor").to("look at its folder"),
+            "or name another folder with --store".into(),
+        ],
         E::ReadOnly { .. } => vec!["reading commands still work".into()],
         E::Full => vec![full()],
         E::Corrupt { .. } => damage(),
@@ -187,9 +205,9 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
 /// Returns what can be done where a session could not be brought under its window.
 fn after_recovery(error: &Unrecovered) -> Vec<Hint> {
     match error {
-        Unrecovered::Blocked { least, .. } => vec![
-            format!("set a window of at least {least} tokens, or take a model that has one").into(),
-        ],
+        Unrecovered::Blocked { .. } => vec![Hint::settings(
+            "name another one with --window, or set window.block in config.toml",
+        )],
         Unrecovered::DoesNotFit { largest, .. } => {
             let largest = largest.first().map(|large| {
                 Line::about("show").with(&large.entry).to("see what the largest entry holds")
@@ -216,9 +234,41 @@ fn full() -> Hint {
     "nothing is lost; make room and try again".into()
 }
 
-/// Returns the hint that lists the names that there are.
-fn there_are(names: &[String]) -> Hint {
-    format!("there {} {}", if names.len() == 1 { "is" } else { "are" }, listed(names)).into()
+/// Returns the words that list the names that there are.
+fn there_are(names: &[String]) -> String {
+    format!("there {} {}", if names.len() == 1 { "is" } else { "are" }, listed(names))
+}
+
+/// Returns a place as it is spelt here, of one that was typed in the manner of git.
+pub fn spelling(wanted: &str) -> String {
+    let base = wanted.trim_end_matches('^');
+    match wanted.len() - base.len() {
+        0 => wanted.to_owned(),
+        n => format!("{base}~{n}"),
+    }
+}
+
+/// Returns what is not right in the spelling of a place.
+fn misspelling(wanted: &str) -> Option<String> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (base, back) = wanted.split_once('~').unwrap_or((wanted, ""));
+    if is_number(wanted) {
+        Some(format!("checkpoint {wanted} is typed @{wanted}"))
+    } else if let Some((one, other)) = wanted.split_once("..") {
+        Some(format!("two places are two words: {one} {}", other.trim_start_matches('.')))
+    } else if wanted.ends_with('^') {
+        Some(format!("entries are counted back with ~: {}", spelling(wanted)))
+    } else if base != "HEAD" && base.eq_ignore_ascii_case("head") {
+        Some("the end of the current branch is typed HEAD".to_owned())
+    } else if base == wanted {
+        None
+    } else if base.is_empty() {
+        Some("before ~ stands a place, as in HEAD~2".to_owned())
+    } else if is_number(back) {
+        Some(format!("{base} has fewer entries before it, or is no place"))
+    } else {
+        Some("behind ~ stands how many entries to go back, as in HEAD~2".to_owned())
+    }
 }
 
 /// Lists the first of several names.

@@ -70,7 +70,7 @@ fn wanted_file(
     let (format, state) = (before.format, &before.state);
     if let Some(live) = before.live_file().filter(|live| !live.attached) {
         return Err(SyncError::Unsupported(format!(
-            "the live file of this session is the store's own, {}",
+            "no agent keeps this session: it is undertext's own, and its file is {}",
             live.path.display()
         )));
     }

@@ -65,13 +65,15 @@ fn place(root: &Path, to: &Path) -> Result<PathBuf, OpsError> {
     let parent = found.map_err(|source| SyncError::Io { path: parent.to_owned(), source })?;
     let place = parent.join(name);
     if place.starts_with(root) {
-        return refuse("lies in the store itself");
+        return refuse("lies in the store itself; name a folder outside of it");
     }
     match fs::read_dir(&place).map(|mut names| names.next().is_none()) {
         Ok(true) => Ok(place),
         Ok(false) => refuse("is not empty; a backup is made in a folder of its own"),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(place),
-        Err(error) if error.kind() == ErrorKind::NotADirectory => refuse("is not a folder"),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            refuse("is not a folder; name one that is not there yet, or is empty")
+        }
         Err(source) => Err(SyncError::Io { path: place, source }.into()),
     }
 }

@@ -21,7 +21,11 @@ pub fn checkpoint(
     note: Option<&str>,
 ) -> Result<Marked, OpsError> {
     if note.is_some_and(|note| note.trim().is_empty()) {
-        return Err(SyncError::Invalid { line: None, why: "the note is empty".to_owned() }.into());
+        return Err(SyncError::Invalid {
+            line: None,
+            why: "the note is empty; leave -m out to mark the place without one".to_owned(),
+        }
+        .into());
     }
     let (n, done) = sync::execute(archive, session, |before| {
         let Some(place) = before.position() else {

@@ -25,7 +25,7 @@ pub enum OpsError {
     #[error(transparent)]
     Sync(SyncError),
     /// A model's window is too small to work with.
-    #[error("a window of {tokens} tokens is too small; {least} are the least")]
+    #[error("a window of {tokens} tokens is too small: {least} is the least")]
     Window {
         /// The window.
         tokens: u64,
@@ -55,7 +55,7 @@ pub enum OpsError {
         why: &'static str,
     },
     /// A file's name selects no file, or several.
-    #[error("{} is the name of no file of the session, or of several", .wanted.display())]
+    #[error("the session has no file {}, or several of that name", .wanted.display())]
     NoFile {
         /// The name asked for.
         wanted: PathBuf,

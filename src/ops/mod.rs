@@ -51,6 +51,7 @@ mod turn;
 mod undo;
 mod verify;
 
+pub use advice::spelling;
 pub use append::{append, append_cut};
 pub use attach::{attach, detach, take_up};
 pub use audit::audit;

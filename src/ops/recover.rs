@@ -270,7 +270,7 @@ impl<T> Patient for Surgery<'_, '_, T> {
             let entry = item.entry()?;
             let held = self.archive.store().entries(self.session.key, entry.alone()).ok()?;
             Some(Large {
-                entry: format!("{:.12}", held.first()?.id),
+                entry: format!("{:.8}", held.first()?.id),
                 what: item.message.role.as_str().to_owned(),
                 tokens: item.tokens.unwrap_or(0),
             })

@@ -20,11 +20,11 @@ fn nothing(archive: &Archive, session: &Session) -> Result<SyncError, OpsError> 
     let live = sync::live_file::live_file(archive, &archive.store().state(session.key)?);
     Ok(match live {
         Some(live) if live.attached => SyncError::Unsupported(format!(
-            "nothing is to be restored: {} is there",
+            "there is nothing to restore: {} is there",
             live.path.display()
         )),
         _ => SyncError::Unsupported(
-            "nothing is to be restored: no agent's file of this session was deleted".to_owned(),
+            "there is nothing to restore: no agent's file of this session was deleted".to_owned(),
         ),
     })
 }

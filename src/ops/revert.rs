@@ -20,7 +20,11 @@ pub fn revert(
     message: Option<&str>,
 ) -> Result<Reverted, OpsError> {
     if message.is_some_and(|message| message.trim().is_empty()) {
-        return Err(SyncError::Invalid { line: None, why: "the note is empty".to_owned() }.into());
+        return Err(SyncError::Invalid {
+            line: None,
+            why: "the note is empty; leave -m out to go back without one".to_owned(),
+        }
+        .into());
     }
     let words = message.map(from_later);
     let note = words.as_deref().map(|words| Note { words, workspace });

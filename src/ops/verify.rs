@@ -226,7 +226,7 @@ impl Check<'_> {
             let mut named = Vec::new();
             for n in entries.iter().take(NAMED) {
                 let entry = store.entries(self.session.key, n.alone())?.pop();
-                named.extend(entry.map(|entry| format!("{:.12}", entry.id)));
+                named.extend(entry.map(|entry| format!("{:.8}", entry.id)));
             }
             let more = match entries.len().saturating_sub(named.len()) {
                 0 => String::new(),

@@ -5,7 +5,10 @@
 //!
 //! A session is the beginning of its id, behind its format and a colon where two formats share the id, or its title.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use crate::{
     json::Raw,
@@ -21,6 +24,8 @@ const LISTED: usize = 8;
 const SHORT: usize = 8;
 /// From this many digits on, as ids are shown, a number may be the beginning of an entry's id.
 const DIGITS: usize = 8;
+/// All digits of an id.
+const LONGEST: usize = 64;
 
 /// The target of a selector: an entry, and the position from which it is seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -247,11 +252,15 @@ fn find_base(store: &dyn Store, session: &Session, wanted: &str) -> Result<Targe
             Ok(Target { position: place(store, session, *entry)?, checkpoint: None, branch: None })
         }
         many => {
-            let mut matches = Vec::new();
+            let mut ids = Vec::new();
             for &n in many.iter().take(LISTED) {
-                let entry = store.entries(session.key, n.alone())?;
-                matches.extend(entry.iter().map(|entry| format!("{:.12}", entry.id)));
+                ids.extend(store.entries(session.key, n.alone())?.iter().map(|entry| entry.id));
             }
+            let short = |digits: usize| ids.iter().map(move |id| format!("{id:.digits$}"));
+            let differ =
+                |digits: &usize| short(*digits).collect::<BTreeSet<_>>().len() == ids.len();
+            let digits = (DIGITS..LONGEST).find(differ).unwrap_or(LONGEST);
+            let matches = short(digits).collect();
             Err(SessionError::AmbiguousEntry { wanted: wanted.to_owned(), matches })
         }
     }

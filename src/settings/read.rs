@@ -92,7 +92,7 @@ pub enum SettingsError {
         problem: String,
     },
     /// A value does not fit its key.
-    #[error("{file}, line {line}: {key} cannot be this: {problem}")]
+    #[error("{file}, line {line}: {key} cannot be {problem}")]
     Value {
         /// The file.
         file: String,
@@ -234,8 +234,27 @@ fn wrong(file: &File<'_>, error: &toml::de::Error, keys: &[Key]) -> SettingsErro
     let around = |key: &&Key| key.at <= at && at < key.end.max(key.at + 1);
     let key = keys.iter().filter(around).max_by_key(|key| (key.path.len(), key.at));
     let key = key.map(|key| key.path.join(".")).unwrap_or_default();
-    let problem = error.message().to_owned();
+    let problem = in_words(error.message(), &key);
     SettingsError::Value { file: file.name.to_owned(), line: line_of(file, at), key, problem }
+}
+
+/// Returns in a person's words which value a key cannot have, and what it is.
+fn in_words(message: &str, key: &str) -> String {
+    let told = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
+    let Some((found, expected)) = told.and_then(|told| told.split_once(", expected ")) else {
+        return format!("this: {message}");
+    };
+    let value = found.split_once(' ').map_or(found, |(_, value)| value).trim_matches('`');
+    let expected = match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0 on".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => format!("a section, [{key}]"),
+        section if section.starts_with("struct ") => format!("a section, [{key}]"),
+        other => other.to_owned(),
+    };
+    format!("{value}: it is {expected}")
 }
 
 /// The file that documents every key.
@@ -480,16 +499,13 @@ mod tests {
         };
         check(
             "[window]\nwarn = 1\nblock = \"x\"\n",
-            "config.toml, line 3: window.block cannot be this: invalid type: string \"x\", expected u64",
+            "config.toml, line 3: window.block cannot be \"x\": it is a whole number from 0 on",
         );
         check(
             "[models.m]\nwindow = -1\n",
-            "config.toml, line 2: models.m.window cannot be this: invalid value: integer `-1`, expected u64",
+            "config.toml, line 2: models.m.window cannot be -1: it is a whole number from 0 on",
         );
-        check(
-            "window = 3\n",
-            "config.toml, line 1: window cannot be this: invalid type: integer `3`, expected struct Window",
-        );
+        check("window = 3\n", "config.toml, line 1: window cannot be 3: it is a section, [window]");
         assert!(matches!(read(&["[window\n"]), Err(SettingsError::Syntax { line: 1, .. })));
     }
 }

@@ -49,7 +49,7 @@ fn the_window_and_the_model_that_a_file_names_are_used_unless_something_else_is_
     assert_eq!(context(&["--model", "gpt-4o"]), of(128_000, "model", "gpt-4o"));
     assert_eq!(context(&["--window", "50000"]), of(50_000, "asked", "gpt-new"));
     let words = env.run(&["context", THREAD]).success().stdout;
-    assert!(words.contains("of a window of 258400 (the session's file, gpt-new)"), "{words}");
+    assert!(words.contains("of a window of 258,400 (the session's file, gpt-new)"), "{words}");
     let status = env.run(&["status", THREAD]).success().stdout;
     assert!(status.contains("tokens of 258,400;"), "{status}");
     assert!(status.contains("by the session's file, gpt-new"), "{status}");

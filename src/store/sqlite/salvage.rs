@@ -186,7 +186,7 @@ impl Salvage {
     /// Completes the fresh store and returns what is lost.
     pub fn finish(mut self) -> Result<Vec<Loss>, StoreError> {
         for wanted in std::mem::take(&mut self.wanted).into_values().flatten() {
-            let item = format!("the line of entry {:.12}", wanted.id);
+            let item = format!("the line of entry {:.8}", wanted.id);
             self.lose(wanted.session, item);
             self.copy_record(wanted.session, wanted.entry)?;
         }

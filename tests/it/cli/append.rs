@@ -34,6 +34,7 @@ fn a_message_a_call_its_result_and_a_note_are_appended() {
     assert_snapshot!(env.run(&unknown), @r#"
     ------- stderr -------
     error: no call on the current path has the id "c3"
+    hint: how it is used: undertext append --help
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["append", "--note", "All tests pass"]).masked(), @"
@@ -48,8 +49,8 @@ fn text_and_input_are_kept_to_the_last_byte() {
     let session = conversation(&env);
     let odd = "a\u{0}\u{1b}[31m\u{7f}\u{9b}\u{202e}\r\n\t\"\\ 👩‍👩‍👧 \u{10ffff}\n";
     let long = odd.repeat(10_000_000 / odd.len());
-    for text in [odd, &long, ""] {
-        env.run_with_stdin(&["append", "-"], text.as_bytes()).success();
+    for (role, text) in [("user", odd), ("user", &long), ("assistant", "")] {
+        env.run_with_stdin(&["append", "--role", role, "-"], text.as_bytes()).success();
         assert!(last(&env, &session)["message"]["content"] == text, "{} bytes", text.len());
     }
     let input = "{\"n\":12345678901234567890123,\n \"n\":1.0}";
@@ -84,11 +85,11 @@ fn records_are_one_operation_and_an_invalid_one_writes_nothing() {
     let many: Vec<String> = (0..1000).map(|n| record(&format!("turn {n}"))).collect();
     assert_snapshot!(env.run_with_stdin(&["append"], many.join("\n").as_bytes()).masked(), @"
     Session entry-id  Why does the build fail?  (native)
-    1000 entries, entry-id to entry-id
+    1,000 entries, entry-id to entry-id
     ------- stderr -------
     Checkpoints 2 to 1001 stand before the turns
     ");
-    assert_snapshot!(env.run(&["operations", "-n", "1"]), @"6  2001-02-03 04:05  append  1000 entries on main");
+    assert_snapshot!(env.run(&["operations", "-n", "1"]), @"6  2001-02-03 04:05  append  1,000 entries on main");
     assert_snapshot!(env.run(&["append"]), @r"
     ------- stderr -------
     There were no records, and nothing is appended
@@ -124,29 +125,28 @@ fn a_record_that_is_there_already_changes_nothing() {
 fn wrong_uses_are_explained() {
     let env = TestEnv::new();
     conversation(&env);
-    assert_snapshot!(env.run(&["append", "--call", "Read"]), @r"
+    assert_snapshot!(env.run(&["append", "--call", "Read"]), @"
     ------- stderr -------
-    error: the following required arguments were not provided:
-      --input <JSON>
-
-    Usage: undertext append --call <NAME> --input <JSON> [TEXT] [SESSION]
+    error: this needs --input <JSON> too
     hint: how it is used: undertext append --help
     [exit status: 2]
     ");
-    assert_snapshot!(env.run(&["append", "--call", "Read", "--input", "{"]), @r"
+    assert_snapshot!(env.run(&["append", "--call", "Read", "--input", "{"]), @"
     ------- stderr -------
     error: the tool's input is not JSON: EOF while parsing an object at line 1 column 1
+    hint: how it is used: undertext append --help
     [exit status: 2]
     ");
-    assert_snapshot!(env.run_with_stdin(&["append", "-"], b"caf\xe9"), @r"
+    assert_snapshot!(env.run_with_stdin(&["append", "-"], b"caf\xe9"), @"
     ------- stderr -------
-    error: the text on stdin is not UTF-8 at byte 3
+    error: the text on stdin is not UTF-8 at byte 3, and nothing is appended
+    hint: how it is used: undertext append --help
     [exit status: 2]
     ");
-    assert_snapshot!(env.run(&["append", "--jsonl", "no-such.jsonl"]), @r"
+    assert_snapshot!(env.run(&["append", "--jsonl", "no-such.jsonl"]), @"
     ------- stderr -------
-    error: cannot read no-such.jsonl
-    caused by: No such file or directory (os error 2)
+    error: cannot read no-such.jsonl: there is no such file or folder
+    hint: how it is used: undertext append --help
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["append", "text", "-s", "../../etc'; DROP TABLE entry;--\x1b"]), @r"

@@ -66,23 +66,26 @@ fn names_and_places_that_cannot_be_are_refused() {
     assert_snapshot!(env.run(&["branch", "../up"]), @r#"
     ------- stderr -------
     error: a branch cannot be called "../up": white space, control characters and @ ~ : / \ are not allowed
+    hint: a name such as second-try will do: undertext branch --help
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["branch", "cafe"]), @r#"
     ------- stderr -------
     error: a branch cannot be called "cafe": it reads like an id
+    hint: a name such as second-try will do: undertext branch --help
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["branch", "far", "HEAD~99"]), @r#"
     ------- stderr -------
     error: no entry matches "HEAD~99"
+    hint: HEAD has fewer entries before it, or is no place
     hint: list the entries with their ids: undertext log
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["switch", "mian"]), @r#"
     ------- stderr -------
     error: no branch is called "mian"
-    hint: there is main
+    hint: there is main; list them: undertext branch
     [exit status: 2]
     "#);
 }
@@ -93,9 +96,9 @@ fn a_branch_that_is_hidden_is_in_no_list_and_keeps_what_it_led_to() {
     conversation(&env);
     let whole = env.run(&["log", "--json"]).success().stdout;
     env.run(&["revert", "1"]).success();
-    assert_snapshot!(env.run(&["branch", "--hide", "main.1"]), @"
-    Session e572dff8  Why does the build fail?  (native)
-    main.1, which ends at b03ee632, is hidden
+    assert_snapshot!(env.run(&["branch", "--hide", "main.1"]).masked(), @"
+    Session entry-id  Why does the build fail?  (native)
+    main.1, which ends at entry-id, is hidden
     ------- stderr -------
     hint: to undo: undertext undo
     ");
@@ -110,7 +113,7 @@ fn a_branch_that_is_hidden_is_in_no_list_and_keeps_what_it_led_to() {
     assert_snapshot!(env.run(&["branch", "--hide", "main.1"]), @r#"
     ------- stderr -------
     error: no branch is called "main.1"
-    hint: there is main
+    hint: there is main; list them: undertext branch
     [exit status: 2]
     "#);
     // Its end is found by its id, and its name is free.

@@ -44,8 +44,8 @@ fn an_undone_number_is_hidden_and_never_given_again() {
     assert_snapshot!(env.run(&["revert", "2"]), @r#"
     ------- stderr -------
     error: no checkpoint matches "2"
-    hint: the nearest are 0 (Why does the build fail?), 1 (Then mend it.)
-    hint: list all of them: undertext checkpoints
+    hint: the nearest are @0 "Why does the build fail?", @1 "Then mend it."
+    hint: list the checkpoints: undertext checkpoints
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["checkpoint", "-q"]), @"Checkpoint 3");

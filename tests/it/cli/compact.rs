@@ -54,14 +54,14 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     summaries carried on   0     0 tokens
     system prompt          0     0 tokens
     The extract names 5 of 5 requests
-    The context has about 4322 tokens of 32000; auto-compacts at 24,000 (19,678 to go)
+    The context has about 4,322 tokens of 32,000; auto-compacts at 24,000 (19,678 to go)
     ------- stderr -------
     Nothing is changed
     ");
     assert_snapshot!(env.run(&["compact", "--keep", "3"]).masked(), @"
     Session entry-id  0 all work and no play all work and no play all wor…  (native)
     Compacted main: summarised 17 messages, kept 3 messages
-    About 4322 tokens are 2325 now, of a window of 32000
+    About 4,322 tokens are 2,325 now, of a window of 32,000
     ------- stderr -------
     hint: to see what a model would be sent: undertext context
     hint: to undo: undertext undo
@@ -164,7 +164,7 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
     assert_snapshot!(done, @"
     Session entry-id  0 all work and no play all work and no play all wor…  (native)
     Compacted main: summarised 14 messages, kept 6 messages
-    About 4322 tokens are 1730 now, of a window of 32000
+    About 4,322 tokens are 1,730 now, of a window of 32,000
     ------- stderr -------
     warning: no summary could be had: dies: refused: exit code 7:
     Statistics and the last requests stand for it
@@ -217,23 +217,23 @@ fn an_endpoint_writes_the_summary_and_its_key_is_kept_nowhere() {
 #[test]
 fn a_session_that_a_provider_refused_is_recovered() {
     let env = talked(60);
-    assert_snapshot!(env.run(&["recover"]), @r"
+    assert_snapshot!(env.run(&["recover"]), @"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
-    It fits: about 12962 tokens of 32000, and nothing is changed
+    It fits: about 12,962 tokens of 32,000, and nothing is changed
     ------- stderr -------
     hint: if a provider refused it, pass its words with --error: undertext recover --help
     ");
     let said = "prompt is too long: 30000 tokens > 16000 maximum";
-    assert_snapshot!(env.run(&["recover", "--error", said]), @r"
+    assert_snapshot!(env.run(&["recover", "--error", said]), @"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
-    About 12962 tokens are 4527 now, of a window of 16000
+    About 12,962 tokens are 4,527 now, of a window of 16,000
     This took operation 3
     ------- stderr -------
     hint: to undo the last one: undertext undo
     ");
     assert_snapshot!(env.run(&["recover", "--error", "Rate limit reached"]), @"
     ------- stderr -------
-    error: that does not read like an overflow
+    error: the words of --error do not read like an overflow
     hint: the provider asks for a pause; the session fits
     hint: to shrink it all the same: undertext recover --error 'Rate limit reached' --insist
     [exit status: 2]
@@ -242,8 +242,8 @@ fn a_session_that_a_provider_refused_is_recovered() {
     assert!(named.contains("--insist -s e572dff8"), "{named}");
     assert_snapshot!(env.run(&["recover", "--window", "8000"]), @"
     ------- stderr -------
-    error: a window of 8000 tokens is too small for session e572dff8-2304-400b-856a-555ac3a4558d: 16000 is the least
-    hint: set a window of at least 16000 tokens, or take a model that has one
+    error: a window of 8000 tokens is too small: 16000 is the least
+    hint: name another one with --window, or set window.block in config.toml; every key, explained: undertext context --settings
     [exit status: 2]
     ");
     env.run(&["verify"]).success();
@@ -268,11 +268,11 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
         "tools",
         r#"case "$(cat)" in *'"list"'*) echo '{"tools":[{"name":"add","description":"Adds.","schema":{"type":"object"}}]}';; *) echo '{"output":"3"}';; esac"#,
     );
-    assert_snapshot!(env.run(&["turn", "What is 1 + 2?", "--tools", &tools]), @r"
+    assert_snapshot!(env.run(&["turn", "What is 1 + 2?", "--tools", &tools]), @"
     Session e572dff8  What is 1 + 2?  (native)
     It is 3.
     ------- stderr -------
-    2 requests, 1 call; the context has about 21 tokens of 32000
+    2 requests, 1 call; the context has about 21 tokens of 32,000
     ");
     assert_eq!(server.asked()[0].body["tools"][0]["function"]["name"], "add");
     let log = env.run(&["log"]).success().stdout;

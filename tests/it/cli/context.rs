@@ -15,7 +15,7 @@ fn a_person_sees_each_message_and_what_was_done() {
     user       5dc4d20a  merged  27  55.1%  █░░░░░░░░░░░░░░░░░░░  Ann wants a clock that chimes the hours. The movement is designed.
     assistant  2d77fc52  said    20  40.8%  █░░░░░░░░░░░░░░░░░░░  Roman numerals, with IIII instead of IV, as clockmakers do.
 
-    2 messages, 49 tokens (estimate): 0% of a window of 32000 (default, no model known)
+    2 messages, 49 tokens (estimate): 0% of a window of 32,000 (default, no model known)
     Auto-compacts at 24,000 (23,951 to go)
     1 of 2 turns stay
     limit  dropped  3  it is older than the newest turn: dd44b48d 4b20ea40 06d61b5e
@@ -63,13 +63,13 @@ fn an_entry_is_explained() {
 fn a_small_window_is_refused_and_a_tight_one_warned_of() {
     let env = with_examples();
     let with = |window| env.run(&["context", "native-rewind.jsonl", "-q", "--window", window]);
-    assert_snapshot!(with("15999"), @r"
+    assert_snapshot!(with("15999"), @"
     ------- stderr -------
-    error: a window of 15999 tokens is too small; 16000 are the least
+    error: a window of 15999 tokens is too small: 16000 is the least
     hint: name another one with --window, or set window.block in config.toml; every key, explained: undertext context --settings
     [exit status: 2]
     ");
-    assert_snapshot!(with("16000").stderr, @"warning: a window of 16000 tokens is tight; 32000 are enough");
+    assert_snapshot!(with("16000").stderr, @"warning: a window of 16,000 tokens is tight; 32,000 are enough");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn settings_are_the_users_and_the_stores() {
     settings(".local/share/undertext", "[limits]\nturns = \"ten\"\n");
     assert_snapshot!(env.run(&["context", "native-tools.jsonl"]), @r#"
     ------- stderr -------
-    error: $HOME/.local/share/undertext/config.toml, line 2: limits.turns cannot be this: invalid type: string "ten", expected usize
+    error: $HOME/.local/share/undertext/config.toml, line 2: limits.turns cannot be "ten": it is a whole number from 0 on
     hint: every key, explained: undertext context --settings
     [exit status: 2]
     "#);
@@ -141,7 +141,7 @@ fn an_empty_session_is_sent_as_nothing() {
     let env = TestEnv::new();
     env.run(&["new", "-q"]).success();
     assert_snapshot!(env.run(&["context"]), @"
-    0 messages, 2 tokens (estimate): 0% of a window of 32000 (default, no model known)
+    0 messages, 2 tokens (estimate): 0% of a window of 32,000 (default, no model known)
     Auto-compacts at 24,000 (23,998 to go)
     ------- stderr -------
     A model would be sent nothing
@@ -159,13 +159,13 @@ fn results_are_cut_for_one_request_and_stay_in_the_session() {
     let whole = env.run(&["context"]).success().stdout;
     let cut = env.run(&["context", "--max-tool-result", "3000"]).success().stdout;
     assert!(cut.contains("it has more than 3000 characters"), "{cut}");
-    assert!(cut.contains("3 messages, 781 tokens") && whole.contains("3 messages, 47"), "{whole}");
-    assert_snapshot!(env.run(&["context", "--max-tool-result", "0"]), @r"
+    assert!(cut.contains("3 messages, 781 tokens") && whole.contains("3 messages, 4,7"), "{whole}");
+    assert_snapshot!(env.run(&["context", "--max-tool-result", "0"]), @r#"
     ------- stderr -------
-    error: invalid value '0' for '--max-tool-result <N>': it must be a whole number from 1 on
+    error: --max-tool-result <N> cannot be "0": it must be a whole number from 1 on
     hint: how it is used: undertext context --help
     [exit status: 2]
-    ");
+    "#);
     let shown = env.run(&["show", "HEAD"]).success().stdout;
     assert!(shown.contains("\n3999"));
 }

@@ -88,15 +88,12 @@ fn what_is_hidden_is_read_in_parts() {
     99:99: some "words" of a tool
     "#);
     assert_snapshot!(show(&["--hidden", "--grep", "nowhere"]), @"[exit status: 1]");
-    assert_snapshot!(show(&["--grep", "("]), @r"
+    assert_snapshot!(show(&["--grep", "("]), @r#"
     ------- stderr -------
-    error: invalid value '(' for '--grep <PATTERN>': regex parse error:
-        (
-        ^
-    error: unclosed group
+    error: --grep <PATTERN> cannot be "(": it is no regular expression: unclosed group
     hint: how it is used: undertext show --help
     [exit status: 2]
-    ");
+    "#);
     let told = json(&show(&["--hidden", "--json", "--lines", "1"]).success().stdout);
     assert_eq!(told["text"], "104: some \"words\" of a tool\n");
     assert_eq!((told["shown"].as_u64(), told["hidden"].as_u64()), (Some(2776), Some(252)));
@@ -171,9 +168,9 @@ fn oversized_results_are_cut_in_place_and_undo_restores_them() {
     env.run(&["verify"]).success();
     assert!(live(&env, &id).len() < 40_000);
 
-    assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]), @r"
+    assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]), @"
     Session e572dff8  Look.  (native)
-    Nothing is oversized: no result on the context has more than 20000 characters
+    Nothing is oversized: no result on the context has more than 20,000 characters
     ");
     env.run(&["append", "-q", "Go on."]).success();
     env.run(&["undo"]).success();
@@ -214,20 +211,20 @@ fn a_limit_that_is_no_limit_is_refused_or_explained() {
         let refused = env.run(&["truncate", "--window", window]);
         assert!(refused.to_string().ends_with("[exit status: 2]\n"), "{refused}");
     }
-    assert_snapshot!(env.run(&["truncate", "--window", "18446744073709551615"]), @r"
+    assert_snapshot!(env.run(&["truncate", "--window", "18446744073709551615"]), @"
     Session e572dff8  Look.  (native)
-    Nothing is oversized: no result on the context has more than 400000 characters
+    Nothing is oversized: no result on the context has more than 400,000 characters
     ");
-    assert_snapshot!(env.run(&["truncate", "--max-chars", "1999"]), @r"
+    assert_snapshot!(env.run(&["truncate", "--max-chars", "1999"]), @"
     ------- stderr -------
-    error: a limit of 1999 characters is too small
-    hint: of each result at least 2000 characters are kept; nothing is changed
+    error: a limit of 1,999 characters is too small: 2,000 is the least; nothing is changed
+    hint: see which results are long: undertext truncate --dry-run
     [exit status: 2]
     ");
-    assert_snapshot!(env.run(&["truncate", "--window", "1000"]), @r"
+    assert_snapshot!(env.run(&["truncate", "--window", "1000"]), @"
     ------- stderr -------
-    error: a limit of 1200 characters is too small
-    hint: of each result at least 2000 characters are kept; nothing is changed
+    error: a window of 1,000 tokens is too small: a result keeps at least 2,000 characters
+    hint: see the window of the session's model: undertext context
     [exit status: 2]
     ");
 }

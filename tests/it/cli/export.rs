@@ -57,8 +57,8 @@ fn a_compressed_file_comes_back_as_it_lay_on_the_disk() {
     ");
     assert_snapshot!(env.run(&["export", "4b6f", "--file", "no.jsonl"]), @"
     ------- stderr -------
-    error: no.jsonl is the name of no file of the session, or of several
-    hint: there is $HOME/project/clock.jsonl.zst
+    error: the session has no file no.jsonl, or several of that name
+    hint: there is clock.jsonl.zst; list them: undertext export --list -s 4b6f0c9e
     [exit status: 2]
     ");
 }
@@ -84,14 +84,14 @@ fn a_file_is_never_replaced_unasked() {
     assert_eq!(fs::read_dir(stored.env.project()).unwrap().count(), 1, "nothing else is left");
     assert_snapshot!(stored.run(&["export", "-o", "."]), @"
     ------- stderr -------
-    error: $HOME/project/. is no file
+    error: $HOME/project/. is a folder; name a file in it
     [exit status: 2]
     ");
     assert_snapshot!(stored.run(&["export", "-o", "no/such/folder"]), @"
     ------- stderr -------
-    error: cannot write $HOME/project/no/such/folder
-    caused by: No such file or directory (os error 2)
-    [exit status: 3]
+    error: cannot write $HOME/project/no/such/folder: there is no such file or folder
+    hint: name a path in a folder that is there
+    [exit status: 2]
     ");
 }
 
@@ -110,7 +110,7 @@ fn every_state_of_the_file_can_be_written() {
     assert_snapshot!(stored.run(&["export", "--generation", "3"]), @"
     ------- stderr -------
     error: there is no generation 3
-    hint: there are 1 to 2
+    hint: there are 1 to 2; list them: undertext export --list
     [exit status: 2]
     ");
 }

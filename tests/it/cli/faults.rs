@@ -199,11 +199,12 @@ fn a_store_that_is_none_is_refused() {
     let env = TestEnv::new();
     fs::create_dir(env.project().join("store")).unwrap();
     fs::write(env.project().join("store/store.db"), "not a database").unwrap();
-    assert_snapshot!(env.run(&["--store", "store", "new"]), @r"
+    assert_snapshot!(env.run(&["--store", "store", "new"]), @"
     ------- stderr -------
     Store: ~/project/store
     error: $HOME/project/store/store.db is not an undertext store
-    hint: name another folder with --store
+    hint: look at its folder: undertext doctor --store store
+    hint: or name another folder with --store
     [exit status: 2]
     ");
     assert_eq!(fs::read_dir(env.project().join("store")).unwrap().count(), 1);

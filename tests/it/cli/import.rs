@@ -122,11 +122,11 @@ fn what_holds_no_session_is_left_out_with_a_reason() {
     warning: skipped $HOME/project/in/odd\x1b[2J: it holds no session of a known format
     ");
     assert_snapshot!(env.run(&["import", "in/notes.txt", "no\x1bwhere"]), @r"
-    0 files read, 0 unchanged: 0 sessions (0 new), 0 new entries, 0 B
     ------- stderr -------
     warning: skipped $HOME/project/in/notes.txt: it holds no session of a known format
     warning: skipped $HOME/project/no\x1bwhere: cannot read it: No such file or directory (os error 2)
     error: no session file could be read
+    hint: list the session files of your agents: undertext import --dry-run
     [exit status: 3]
     ");
     let summary = env.run(&["import", "--json", "-q", "in"]).success().stdout;
@@ -224,7 +224,7 @@ fn files_of_agents_that_are_not_read_yet_are_named_once_and_left_alone() {
     fs::write(folder.join("wd_boat_0123456789ab/session_1/state.json"), "{\n}").unwrap();
     fs::write(folder.join("opencode.db"), "SQLite format 3\0").unwrap();
     assert_snapshot!(env.run(&["import", "in"]), @"
-    0 files read, 0 unchanged: 0 sessions (0 new), 0 new entries, 0 B
+    No session was found there
     ------- stderr -------
     2 files of Copilot CLI, which undertext does not read yet
     2 files of kimi-code, which undertext does not read yet

@@ -160,8 +160,8 @@ fn a_target_is_where_the_conversation_ends() {
     assert_snapshot!(at("@9"), @r#"
     ------- stderr -------
     error: no checkpoint matches "9"
-    hint: the nearest are 3 (The hours, please.), 4 (How often does it need winding?), 5 (Then draw the dial.)
-    hint: list all of them: undertext checkpoints -s native-rewind.jsonl
+    hint: the nearest are @3 "The hours, please.", @4 "How often does it need winding?", @5 "Then draw the dial."
+    hint: list the checkpoints: undertext checkpoints -s native-rewind.jsonl
     [exit status: 2]
     "#);
 }
@@ -246,7 +246,7 @@ fn what_is_no_session_is_an_error() {
     assert_snapshot!(env.run(&["log", "notes.txt"]), @"
     ------- stderr -------
     error: $HOME/project/notes.txt holds no session of a known format
-    hint: session files are JSONL files that an agent wrote
+    hint: list the session files of your agents: undertext import --dry-run
     [exit status: 2]
     ");
 }

@@ -5,6 +5,7 @@ mod attach;
 mod audit;
 mod backup;
 mod branch;
+mod calls;
 mod checkpoint;
 mod claude;
 mod compact;

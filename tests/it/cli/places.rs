@@ -84,14 +84,14 @@ fn an_empty_note_is_refused() {
     let env = TestEnv::new();
     conversation(&env);
     let before = env.run(&["operations", "--json"]).success().stdout;
-    assert_snapshot!(env.run(&["revert", "1", "-m", ""]), @r"
+    assert_snapshot!(env.run(&["revert", "1", "-m", ""]), @"
     ------- stderr -------
-    error: the note is empty
+    error: the note is empty; leave -m out to go back without one
     [exit status: 2]
     ");
-    assert_snapshot!(env.run(&["checkpoint", "-m", " \n"]), @r"
+    assert_snapshot!(env.run(&["checkpoint", "-m", " \n"]), @"
     ------- stderr -------
-    error: the note is empty
+    error: the note is empty; leave -m out to mark the place without one
     [exit status: 2]
     ");
     assert_eq!(env.run(&["operations", "--json"]).success().stdout, before);
@@ -229,14 +229,16 @@ fn words_that_can_be_read_in_two_ways_are_refused_with_both() {
         env.run(&["show", place, "-s", session]).success();
     }
     assert!(refused.to_string().ends_with("[exit status: 2]\n"), "{refused}");
-    assert_snapshot!(env.run(&["revert", "nowhere", "one", "-s", "two"]), @r"
+    assert_snapshot!(env.run(&["revert", "nowhere", "one", "-s", "two"]), @"
     ------- stderr -------
-    error: -s names two, and a word is too many
+    error: two sessions are named: one, and two with -s
+    hint: list the sessions: undertext sessions
     [exit status: 2]
     ");
-    assert_snapshot!(env.run(&["log", "one", "-s", "two"]), @r"
+    assert_snapshot!(env.run(&["log", "one", "-s", "two"]), @"
     ------- stderr -------
-    error: two sessions are named: one and two
+    error: two sessions are named: one, and two with -s
+    hint: list the sessions: undertext sessions
     [exit status: 2]
     ");
     let short = &sessions[0][..8];

@@ -53,15 +53,15 @@ fn a_checkpoint_that_is_not_there_changes_nothing() {
     assert_snapshot!(env.run(&["revert", "7"]), @r#"
     ------- stderr -------
     error: no checkpoint matches "7"
-    hint: the nearest are 0 (Why does the build fail?), 1 (Then mend it.)
-    hint: list all of them: undertext checkpoints
+    hint: the nearest are @0 "Why does the build fail?", @1 "Then mend it."
+    hint: list the checkpoints: undertext checkpoints
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["revert", "-1"]), @r#"
     ------- stderr -------
     error: no checkpoint matches "-1"
-    hint: the nearest are 0 (Why does the build fail?), 1 (Then mend it.)
-    hint: list all of them: undertext checkpoints
+    hint: the nearest are @0 "Why does the build fail?", @1 "Then mend it."
+    hint: list the checkpoints: undertext checkpoints
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["revert", "1; DROP TABLE entry"]), @r#"

@@ -83,10 +83,9 @@ fn records_and_exports_are_files() {
     let env = TestEnv::new();
     let session = conversation(&env);
     pipe(&env.project().join("pipe"));
-    assert_snapshot!(env.run(&["append", "--jsonl", "pipe", "-s", &session]), @r"
+    assert_snapshot!(env.run(&["append", "--jsonl", "pipe", "-s", &session]), @"
     ------- stderr -------
-    error: cannot read pipe
-    caused by: it is a pipe, not a file
+    error: cannot read pipe: it is a pipe, not a file
     hint: what a program prints is read from stdin: undertext append --jsonl - -s e572dff8
     [exit status: 2]
     ");

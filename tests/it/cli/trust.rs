@@ -194,6 +194,7 @@ fn what_is_no_store_is_not_trusted() {
     assert_snapshot!(env.run(&["trust", "."]), @"
     ------- stderr -------
     error: $HOME/project/.undertext cannot be trusted: it holds no store
+    hint: list the stores that you trust: undertext trust --list
     hint: make a store in this folder: undertext new --here
     [exit status: 2]
     ");

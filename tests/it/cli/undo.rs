@@ -90,16 +90,16 @@ fn undo_takes_in_first_what_another_program_appended() {
 fn what_cannot_be_undone_is_refused() {
     let env = TestEnv::new();
     conversation(&env);
-    assert_snapshot!(env.run(&["undo", "1"]), @r"
+    assert_snapshot!(env.run(&["undo", "1"]), @"
     ------- stderr -------
     error: operation 1 cannot be undone: it began the session
-    hint: list them: undertext operations
+    hint: list the operations: undertext operations
     [exit status: 2]
     ");
-    assert_snapshot!(env.run(&["undo", "99"]), @r"
+    assert_snapshot!(env.run(&["undo", "99"]), @"
     ------- stderr -------
     error: there is no operation 99
-    hint: list them: undertext operations
+    hint: list the operations: undertext operations
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["undo", "-1"]), @r"
@@ -108,9 +108,10 @@ fn what_cannot_be_undone_is_refused() {
     hint: list the operations: undertext operations
     [exit status: 2]
     ");
-    assert_snapshot!(env.run(&["redo"]), @r"
+    assert_snapshot!(env.run(&["redo"]), @"
     ------- stderr -------
     error: there is nothing to redo
+    hint: list the operations: undertext operations
     [exit status: 2]
     ");
 }

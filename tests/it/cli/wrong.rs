@@ -1,128 +1,189 @@
-//! Wrong calls: what is typed, the exit code, and what the answer must say.
+//! Wrong calls: lines that a person types by mistake, each in a shell, with its exit code and its whole answer.
+//!
+//! The calls stand in groups, each on a machine of its own; all answers stand in one snapshot.
 
+use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
 
-use super::conversation;
+use insta::assert_snapshot;
+use rusqlite::Connection;
+
+use super::calls::{GROUPS, Group, Machine};
+use super::{conversation, json, pipe, store};
 use crate::env::TestEnv;
 
-/// What is typed, the exit code, and words of the answer.
-type Call = (&'static [&'static str], i32, &'static str);
+/// An answer has at most this many lines: what is wrong, and two or three next steps.
+const LONGEST: usize = 4;
 
-const NUMBER: &str = "it must be a whole number from 0 on";
-const COUNT: &str = "it must be a whole number from 1 on";
+fn make(machine: Machine) -> TestEnv {
+    match machine {
+        Machine::Project => project(),
+        Machine::Twins => twins(),
+        Machine::Bare => TestEnv::new(),
+        Machine::Newer => newer(),
+        Machine::Foreign => foreign(),
+        Machine::Unset => unset(),
+    }
+}
 
-const CALLS: [Call; 78] = [
-    // Words that are no command.
-    (&["search"], 2, "there is no command \"search\""),
-    (&["revrt"], 2, "there is no command \"revrt\""),
-    (&["Log"], 2, "perhaps you mean: undertext help log"),
-    (&["help", "nosuch"], 2, "there is no command \"nosuch\""),
-    (&["help", "log", "more"], 2, "there is no command \"log more\""),
-    (&["--nosuch"], 2, "unexpected argument '--nosuch'"),
-    (&["--store"], 2, "a value is required for '--store <DIR>'"),
-    (&["--color", "blue", "log"], 2, "invalid value 'blue'"),
-    (&["completions", "tcsh"], 2, "invalid value 'tcsh'"),
-    // Numbers.
-    (&["log", "-n", "abc"], 2, NUMBER),
-    (&["log", "-n", "-5"], 2, NUMBER),
-    (&["log", "-n", "1.5"], 2, NUMBER),
-    (&["log", "-n", ""], 2, NUMBER),
-    (&["log", "-n"], 2, "a value is required for '-n <N>'"),
-    (&["log", "-n", "99999999999999999999999"], 2, NUMBER),
-    (&["operations", "-n", "abc"], 2, NUMBER),
-    (&["operations", "-n", "-1"], 2, NUMBER),
-    (&["sessions", "-n", "many"], 2, NUMBER),
-    (&["sessions", "-n", "-1"], 2, NUMBER),
-    (&["sessions", "--since", "someday"], 2, "it is an age such as 7d, a day such as yesterday"),
-    (&["export", "--generation", "x"], 2, NUMBER),
-    (&["export", "--generation", "99"], 2, "there is no generation 99"),
-    (&["truncate", "--max-chars", "abc"], 2, COUNT),
-    (&["truncate", "--window", "0"], 2, COUNT),
-    (&["truncate", "--window", "-1"], 2, COUNT),
-    (&["context", "--turns", "0"], 2, COUNT),
-    (&["context", "--turns", "-3"], 2, COUNT),
-    (&["context", "--max-tokens", "lots"], 2, COUNT),
-    (&["context", "--window", "lots"], 2, NUMBER),
-    (&["compact", "--window", "-9"], 2, NUMBER),
-    (&["compact", "--keep", "some"], 2, "neither a number of messages nor a share"),
-    (&["append", "x", "--max-chars", "-1"], 2, COUNT),
-    // Operations.
-    (&["undo", "abc"], 2, "abc is neither an operation nor a session"),
-    (&["undo", "-1"], 2, "-1 is neither an operation nor a session"),
-    (&["undo", "99"], 2, "there is no operation 99"),
-    (&["undo", "1"], 2, "it began the session"),
-    (&["undo", "1", "2"], 2, "cannot tell a session from the rest"),
-    (&["redo"], 2, "there is nothing to redo"),
-    // Places.
-    (&["revert"], 2, "<PLACE>"),
-    (&["revert", "99"], 2, "no checkpoint matches \"99\""),
-    (&["revert", "@99"], 2, "no checkpoint matches \"99\""),
-    (&["revert", "-1"], 2, "no checkpoint matches \"-1\""),
-    (&["revert", "12345678901234"], 2, "no entry matches \"12345678901234\""),
-    (&["revert", "nosuch"], 2, "no entry matches \"nosuch\""),
-    (&["revert", ""], 2, "no entry matches \"\""),
-    (&["revert", "HEAD~99"], 2, "no entry matches \"HEAD~99\""),
-    (&["revert", "HEAD~x"], 2, "no entry matches \"HEAD~x\""),
-    (&["revert", "1", "-m", ""], 2, "the note is empty"),
-    (&["revert", "1", "2"], 2, "cannot tell a session from the rest"),
-    (&["revert", "1", "nosuch"], 2, "no session matches \"nosuch\""),
-    (&["revert", "1", "2", "3"], 2, "unexpected argument '3'"),
-    (&["checkpoint", "-m", ""], 2, "the note is empty"),
-    (&["show", "nosuch"], 2, "no entry matches \"nosuch\""),
-    (&["show", "9999999"], 2, "checkpoint 9999999 is typed @9999999"),
-    (&["show", "HEAD", "nosuch"], 2, "no session matches \"nosuch\""),
-    (&["show", "HEAD", "--lines", "x"], 2, "lines are numbers"),
-    (&["log", "--at", "nosuch"], 2, "no entry matches \"nosuch\""),
-    (&["diff", "nosuch", "HEAD"], 2, "no entry matches \"nosuch\""),
-    (&["diff", "HEAD", "HEAD", "nosuch"], 2, "no session matches \"nosuch\""),
-    (&["switch", "nosuch"], 2, "no branch is called \"nosuch\""),
-    (&["switch", "@1"], 2, "to go back there on the current branch: undertext revert @1"),
-    (&["branch", "main"], 2, "go to it: undertext switch main"),
-    (&["branch", "a b"], 2, "white space"),
-    (&["branch", "bad-cafe"], 2, "it reads like an id"),
-    (&["branch", "new", "nosuch"], 2, "no entry matches \"nosuch\""),
-    // Sessions and files.
-    (&["log", "nosuch"], 2, "no session matches \"nosuch\""),
-    (&["log", ""], 2, "no session matches \"\""),
-    (&["log", "x", "-s", "y"], 2, "two sessions are named: x and y"),
-    (&["log", "/no/such/file.jsonl"], 2, "there is no file /no/such/file.jsonl"),
-    (&["clear", "/no/such/file.jsonl"], 2, "there is no file /no/such/file.jsonl"),
-    (&["log", "nowhere.jsonl"], 2, "there is no file nowhere.jsonl"),
-    (&["log", "."], 2, ". is a folder, and not a session"),
-    (&["clear", "."], 2, ". is a folder, and not a session"),
-    (&["log", "folder"], 2, "take in the session files in it: undertext import "),
-    (&["log", "notes.txt"], 2, "holds no session of a known format"),
-    (&["clear", "notes.txt"], 2, "holds no session of a known format"),
-    // Results.
-    (
-        &["append", "--result", "nosuch", "text"],
-        2,
-        "no call on the current path has the id \"nosuch\"",
-    ),
-    (&["append", "--result", "call", "text"], 0, ""),
-];
+/// Returns a machine with a session in a project, one of Claude Code, and files that are none.
+fn project() -> TestEnv {
+    let env = TestEnv::new();
+    claude(&env, "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40");
+    conversation(&env);
+    for args in [
+        ["revert", "-q", "1"].as_slice(),
+        &["append", "-q", "What about tests?"],
+        &["append", "-q", "--call", "Read", "--input", "{}", "--id", "call"],
+    ] {
+        env.run(args).success();
+    }
+    let project = env.project();
+    fs::create_dir(project.join("folder")).unwrap();
+    pipe(&project.join("pipe"));
+    for (name, bytes) in [
+        ("notes.txt", b"Nothing.\n".as_slice()),
+        ("empty.jsonl", b""),
+        ("binary.jsonl", b"\x00\xff\xfe\n\x80"),
+        ("broken.jsonl", b"{\"type\":\"user\", broken\n"),
+    ] {
+        fs::write(project.join(name), bytes).unwrap();
+    }
+    env
+}
+
+/// Takes in a session of Claude Code, under an id.
+fn claude(env: &TestEnv, id: &str) {
+    let folder = env.home().join(".claude/projects/-garden");
+    fs::create_dir_all(&folder).unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    let text = fs::read_to_string(example).unwrap();
+    let text = text.replace("7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40", id);
+    fs::write(folder.join(format!("{id}.jsonl")), text).unwrap();
+    env.run(&["import", "-q"]).success();
+}
+
+/// Returns a machine with two sessions whose ids begin alike, of one title.
+fn twins() -> TestEnv {
+    let env = TestEnv::new();
+    claude(&env, "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40");
+    claude(&env, "7c2a51de-1111-4e6f-8a53-0d1f6b7e2c40");
+    env
+}
+
+fn newer() -> TestEnv {
+    let env = project();
+    crate::fixture::settle(&store(&env));
+    let database = Connection::open(store(&env).join("store.db")).unwrap();
+    database.pragma_update(None, "user_version", 99_000).unwrap();
+    env
+}
+
+fn foreign() -> TestEnv {
+    let env = TestEnv::new();
+    fs::create_dir_all(store(&env)).unwrap();
+    fs::write(store(&env).join("store.db"), "no store".repeat(1000)).unwrap();
+    env
+}
+
+fn unset() -> TestEnv {
+    let env = project();
+    let folder = env.home().join(".config/undertext");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), "[window]\nblock = 3\ndefault = \"big\"\n").unwrap();
+    env
+}
+
+/// Types a line.
+fn type_line(env: &TestEnv, line: &str) -> Output {
+    env.shell("sh", line).stdin(Stdio::null()).output().unwrap()
+}
+
+/// Returns what is in the store and in the project.
+fn contents(env: &TestEnv) -> (String, usize) {
+    let held = env.run(&["operations", "--all", "-n", "0", "--json"]).stdout;
+    (held, fs::read_dir(env.project()).unwrap().count())
+}
+
+/// Returns what an answer says, with the home as it is called.
+fn shown(env: &TestEnv, bytes: &[u8]) -> String {
+    let home = env.home().canonicalize().unwrap();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    text.replace(home.to_str().unwrap(), "$HOME")
+}
+
+/// Returns a text in which what stands between two others is left out.
+fn masked(text: &str, before: &str, behind: &str) -> String {
+    let Some((head, rest)) = text.split_once(before) else { return text.to_owned() };
+    let (_, tail) = rest.split_once(behind).unwrap();
+    format!("{head}{before}..{behind}{tail}")
+}
 
 #[test]
-fn a_wrong_call_is_refused_in_plain_words_and_changes_nothing() {
-    let env = TestEnv::new();
-    conversation(&env);
-    let call = ["append", "-q", "--call", "Read", "--input", "{}", "--id", "call"];
-    env.run(&call).success();
-    fs::create_dir(env.project().join("folder")).unwrap();
-    fs::write(env.project().join("notes.txt"), "Nothing.\n").unwrap();
-    let operations = || env.run(&["operations", "--json"]).success().stdout;
-    for (args, code, words) in CALLS {
-        let before = operations();
-        let said = env.run(args).to_string();
-        let exit = if code == 0 { String::new() } else { format!("[exit status: {code}]\n") };
-        assert!(said.ends_with(&exit), "{args:?}: {said}");
-        assert!(said.contains(words), "{args:?}: {said}");
-        // None of what the parser of arguments would say by itself.
-        for foreign in
-            ["invalid digit", "to pass '", "try '--help'", "tip:", "unrecognized", "out of range"]
-        {
-            assert!(!said.contains(foreign), "{args:?}: {said}");
+fn a_wrong_call_is_answered_in_plain_words_with_a_next_step_and_changes_nothing() {
+    let mut all = String::new();
+    for Group { title, machine, exit, calls } in GROUPS {
+        let env = make(machine);
+        writeln!(all, "# {title}: exit code {exit}\n").unwrap();
+        let before = contents(&env);
+        for call in calls {
+            let output = type_line(&env, call);
+            let error = shown(&env, &output.stderr);
+            let said = shown(&env, &output.stdout) + &error;
+            assert_eq!(output.status.code(), Some(exit), "{call}: {said}");
+            // The id of an entry covers the path of the home folder, and each change of the store has a version.
+            let said = masked(&said, "HEAD (", ")");
+            let said = masked(&said, "knows versions up to ", "\n");
+            writeln!(all, "$ {call}\n{said}").unwrap();
+            check_words(call, exit, &error);
+            if exit != 0 {
+                check_json(&env, call, exit, &error);
+            }
         }
-        assert!(code == 0 || operations() == before, "{args:?} changed something: {said}");
+        assert_eq!(contents(&env), before, "{title}: something is changed");
     }
+    assert_snapshot!("calls", all);
+}
+
+/// Holds that an answer is short, in no words of another program, and says what to type next.
+fn check_words(call: &str, exit: i32, error: &str) {
+    for foreign in [
+        "invalid digit",
+        "to pass '",
+        "try '--help'",
+        "tip:",
+        "unrecognized",
+        "out of range",
+        "os error",
+        "caused by",
+        "Usage:",
+        "struct ",
+        "u64",
+    ] {
+        assert!(!error.contains(foreign), "{call}: {error}");
+    }
+    if exit != 0 {
+        let lines = error.lines().skip_while(|line| !line.starts_with("error: ")).count();
+        assert!((1..=LONGEST).contains(&lines), "{call}: {error}");
+        let has_next = error.contains("\nhint: ") || error.contains("; ");
+        assert!(has_next, "{call} says no next step: {error}");
+    }
+}
+
+/// Holds that a program is told the same as one object.
+fn check_json(env: &TestEnv, call: &str, exit: i32, error: &str) {
+    let output = type_line(env, &call.replacen("undertext", "undertext --json", 1));
+    assert_eq!(output.status.code(), Some(exit), "{call} --json");
+    let told = shown(env, &output.stderr);
+    let objects: Vec<&str> = told.lines().filter(|line| line.starts_with('{')).collect();
+    let [object] = objects.as_slice() else { panic!("{call} --json: {told}") };
+    let object = json(object);
+    assert_eq!((&object["type"], object["exit"].as_i64()), (&"error".into(), Some(exit.into())));
+    let first = object["error"].as_str().unwrap();
+    assert!(error.contains(&format!("error: {first}")), "{call} --json: {told}");
+    let hints = error.lines().filter(|line| line.starts_with("hint: ")).count();
+    assert_eq!(object["hints"].as_array().unwrap().len(), hints, "{call} --json: {told}");
+    assert!(!told.contains("hint: ") && !told.contains("error: "), "{call} --json: {told}");
 }
