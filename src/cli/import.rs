@@ -101,13 +101,23 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut archive = context.open_writer()?;
     let mut sessions = Vec::new();
     let output = &mut context.output;
+    let again = args.paths.iter().fold(Line::new("import"), Line::with);
+    let again = output.spell(&if args.detached { again.flag("detached") } else { again });
+    let kept = |n| {
+        let sessions = counted(n, "session is", "sessions are");
+        format!("Interrupted: {sessions} taken in and kept; to go on from there: {again}")
+    };
+    output.keep(&kept(0));
     let summary = ops::import(&mut archive, &paths, &attach, &mut |step| match step {
         Step::Reading { done, total, bytes, of, .. } => {
             let (total, of) = (Some(total), Some(of));
             output.progress(Progress { label: "importing", done, total, bytes, of });
         }
         Step::Skipped(skipped) => left_out.tell(output, &skipped),
-        Step::Imported(imported) => sessions.push(imported),
+        Step::Imported(imported) => {
+            sessions.push(imported);
+            output.keep(&kept(sessions.len() as u64));
+        }
     })?;
     for imported in &sessions {
         context.tell(&imported.notices);

@@ -34,6 +34,7 @@ mod graph;
 mod help;
 mod hint;
 mod import;
+mod kept;
 mod kind;
 mod landing;
 mod log;

@@ -18,6 +18,7 @@ use undertext::report::{Hint, Line};
 use super::env::Env;
 use super::error::CommandError;
 use super::hint::Naming;
+use super::kept::Kept;
 use crate::render::style::{Label, Styles};
 use crate::render::{json, safe, units};
 
@@ -50,6 +51,7 @@ pub(crate) struct Output {
     columns: usize,
     data_is_terminal: bool,
     progress: Option<Drawing>,
+    kept: Option<Kept>,
 }
 
 /// How far long work has come.
@@ -105,6 +107,7 @@ impl Output {
             columns: env.columns.unwrap_or(UNKNOWN_WIDTH),
             data_is_terminal: env.terminal.stdout,
             progress: (env.terminal.stderr && !manners.quiet).then(Drawing::default),
+            kept: None,
         }
     }
 
@@ -240,9 +243,17 @@ impl Output {
             Some(Drawing { begun: Some(begun), last: Some(Instant::now()), shown: true });
     }
 
+    /// Says what of the work is kept if a signal ends this program from now on, where a person sees it.
+    pub(crate) fn keep(&mut self, words: &str) {
+        if self.progress.is_some() {
+            self.kept.get_or_insert_with(Kept::watch).tell(&safe::line(words));
+        }
+    }
+
     /// Writes the buffered data, waits for the pager, and prints the talk that was held back for it.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.clear_progress();
+        self.kept = None;
         let mut written = self.data.flush();
         if let Pager::Running(child) = &mut self.pager {
             // The pager goes on until its input is closed.
@@ -357,6 +368,7 @@ mod tests {
                 columns: 20,
                 data_is_terminal: true,
                 progress: (!quiet).then(Drawing::default),
+                kept: None,
             }
         }
 

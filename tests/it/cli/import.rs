@@ -1,11 +1,16 @@
 //! `import`: what is taken in, what is left out, and what is said of it.
 
+use std::fmt::Write as _;
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::fs::symlink;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Stdio;
 
 use insta::assert_snapshot;
+use rustix::process::{Pid, Signal, kill_process};
 
-use super::{json, with_examples};
+use super::{json, screens, with_examples};
 use crate::env::TestEnv;
 
 /// A session of Claude Code: a turn, an answer, and whatever else.
@@ -235,4 +240,56 @@ fn files_of_agents_that_are_not_read_yet_are_named_once_and_left_alone() {
     error: $HOME/project/in/one is a file of Copilot CLI, which undertext does not read yet
     [exit status: 2]
     ");
+}
+
+/// How long the session is that is being read as ctrl-C comes.
+const LONG: usize = 100_000;
+
+#[test]
+fn ctrl_c_says_what_is_kept_and_how_to_go_on() {
+    let env = TestEnv::new();
+    claude(&env, "files/a.jsonl", "");
+    env.run(&["import", "-q", "../files"]).success();
+    claude(&env, "files/a.jsonl", "{\"type\":\"mode\"}\n");
+    let mut rest = String::new();
+    for n in 3..LONG {
+        let parent = n - 1;
+        writeln!(
+            rest,
+            "{{\"parentUuid\":\"u{parent}\",\"sessionId\":\"boat\",\"type\":\"user\",\
+             \"message\":{{\"role\":\"user\",\"content\":\"Part {n}\"}},\"uuid\":\"u{n}\"}}"
+        )
+        .unwrap();
+    }
+    claude(&env, "files/b.jsonl", &rest);
+    let long = env.home().join("files/b.jsonl");
+    let text = fs::read_to_string(&long).unwrap().replace("\"boat\"", "\"long\"");
+    fs::write(&long, text).unwrap();
+
+    let (mut host, terminal) = screens::terminal();
+    let mut command = env.command();
+    command.args(["import", "../files"]).stdin(Stdio::null());
+    command.stdout(terminal.try_clone().unwrap()).stderr(terminal);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let (mut said, mut buffer, mut is_sent) = (String::new(), [0; 4096], false);
+    while let Ok(n @ 1..) = host.read(&mut buffer) {
+        said.push_str(&String::from_utf8_lossy(&buffer[..n]));
+        if said.contains("importing 1/2") && !is_sent {
+            let pid = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+            kill_process(pid, Signal::INT).unwrap();
+            is_sent = true;
+        }
+    }
+    // A shell calls this end 130.
+    assert_eq!(child.wait().unwrap().signal(), Some(2), "{said}");
+    let told = said.replace("\r\n", "\n");
+    let told = told.trim_end().rsplit('\n').next().unwrap();
+    assert_eq!(
+        told,
+        "Interrupted: 1 session is taken in and kept; to go on from there: undertext import ../files"
+    );
+    env.run(&["verify"]).success();
+    let rest = env.run(&["import", "../files"]).success();
+    assert!(rest.stdout.starts_with("1 file read, 1 unchanged: 1 session"), "{rest}");
 }

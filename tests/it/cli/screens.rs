@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -51,13 +52,19 @@ fn machine() -> TestEnv {
     env
 }
 
-/// Returns what a command shows on a terminal.
-fn shown(env: &TestEnv, args: &[&str], columns: usize, colour: &str) -> String {
+/// Returns the two ends of a terminal: what a person sees, and what a program writes to.
+pub(super) fn terminal() -> (File, OwnedFd) {
     let host = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&host).unwrap();
     unlockpt(&host).unwrap();
     let name = ptsname(&host, Vec::new()).unwrap();
     let terminal = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    (File::from(host), terminal)
+}
+
+/// Returns what a command shows on a terminal.
+fn shown(env: &TestEnv, args: &[&str], columns: usize, colour: &str) -> String {
+    let (mut host, terminal) = terminal();
     let mut command = env.command();
     command
         .args(args)
@@ -72,7 +79,6 @@ fn shown(env: &TestEnv, args: &[&str], columns: usize, colour: &str) -> String {
     drop(command);
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
-    let mut host = File::from(host);
     while let Ok(n @ 1..) = host.read(&mut buffer) {
         bytes.extend_from_slice(&buffer[..n]);
     }
