@@ -169,6 +169,8 @@ pub mod dag;
 pub mod disk;
 pub mod json;
 pub mod live;
+#[cfg(test)]
+mod messages;
 pub mod model;
 pub mod ops;
 #[cfg(feature = "models")]

@@ -204,9 +204,10 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
         let words = |kind: &str, n: u64| match kind {
             "mended" => (true, counted(n, "link", "links")),
             "glued" => (true, counted(n, "joined line", "joined lines")),
-            "opaque" => {
-                (false, counted(n, "line that is no JSON object", "lines that are no JSON objects"))
-            }
+            "opaque" => (
+                false,
+                counted(n, "line that is not a JSON object", "lines that are not JSON objects"),
+            ),
             "torn" => (
                 false,
                 counted(n, "file that ends within a record", "files that end within a record"),

@@ -149,7 +149,7 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str, &[&str]); 14] = [
         "files stay as they are; how it differs from git",
         &["help", "revert"],
     ),
-    ("revert", &["--abort", "--continue", "--skip"], "to take back a change", &["help", "undo"]),
+    ("revert", &["--abort", "--continue", "--skip"], "to undo a change", &["help", "undo"]),
     (
         "diff",
         &["--staged", "--cached", "--name-only", "--name-status"],
@@ -259,7 +259,7 @@ fn words(answer: &clap::Error, name: &str, usage: &str) -> String {
         }
         ErrorKind::TooManyValues => format!("{first} takes no value, and {value:?} is one"),
         ErrorKind::WrongNumberOfValues => format!("a value is missing: {first}"),
-        ErrorKind::InvalidUtf8 => "an argument is no text (UTF-8)".to_owned(),
+        ErrorKind::InvalidUtf8 => "an argument is not text (UTF-8)".to_owned(),
         _ => {
             let text = answer.render().to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text);

@@ -82,7 +82,7 @@ fn pattern(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| {
         let told = error.to_string();
         let last = told.lines().last().unwrap_or_default();
-        format!("it is no regular expression: {}", last.strip_prefix("error: ").unwrap_or(last))
+        format!("it is not a regular expression: {}", last.strip_prefix("error: ").unwrap_or(last))
     })
 }
 

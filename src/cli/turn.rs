@@ -201,7 +201,10 @@ impl Tools {
             return Err(format!("{code}: {}", done.errors.trim()));
         }
         let answer: Result<Value, _> = serde_json::from_slice(&done.output);
-        answer.ok().filter(Value::is_object).ok_or_else(|| "it printed no JSON object".to_owned())
+        answer
+            .ok()
+            .filter(Value::is_object)
+            .ok_or_else(|| "it did not print a JSON object".to_owned())
     }
 
     /// Asks the command which tools it has.
@@ -229,7 +232,7 @@ impl Tools {
     fn answer(&self, call: &Call) -> Answer {
         let failed = |why: String| Answer { output: String::new(), error: Some(why) };
         let input = RawValue::from_string(call.input.clone());
-        let Ok(input) = input else { return failed("the arguments are no JSON".to_owned()) };
+        let Ok(input) = input else { return failed("the arguments are not JSON".to_owned()) };
         let asked = json!({ "type": "call", "id": call.id, "name": call.name, "input": input });
         match self.ask(&asked.to_string()) {
             Ok(answer) => {

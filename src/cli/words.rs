@@ -250,7 +250,7 @@ impl Context {
 
 /// Returns a word that must be text.
 pub(crate) fn text(word: &OsStr) -> Result<&str, CommandError> {
-    word.to_str().ok_or_else(|| CommandError::user(anyhow!("{} is no text", word.display())))
+    word.to_str().ok_or_else(|| CommandError::user(anyhow!("{} is not text", word.display())))
 }
 
 /// Returns whether a word can be a place, and no session.

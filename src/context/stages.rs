@@ -120,7 +120,7 @@ pub enum Flaw {
     #[error("is a refusal")]
     Refuses,
     /// It is no shorter than the messages that it would replace.
-    #[error("has {tokens} tokens, what it would replace has {replaced}")]
+    #[error("has {tokens} tokens, and the messages that it would replace have {replaced}")]
     TooLong {
         /// Its length.
         tokens: u64,

@@ -52,7 +52,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::NoFile(kind) => write!(f, "it is {kind}, not a file"),
             Self::Link => write!(f, "it is a link, not a file"),
-            Self::MadeUp => write!(f, "the system makes it up: it is no file on a disk"),
+            Self::MadeUp => write!(f, "the system makes it up, and no disk holds it"),
             Self::TooLong(cap) => write!(f, "it is longer than {cap} bytes"),
         }
     }

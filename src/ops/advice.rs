@@ -66,7 +66,8 @@ impl OpsError {
             Self::BadName { .. } => {
                 vec![Line::new("branch").flag("help").to("a name such as second-try will do")]
             }
-            Self::Model(_) => Vec::new(),
+            Self::Model(error) if error.fault.is_transient() => vec!["try again later".into()],
+            Self::Model(_) => vec![Hint::settings("what a provider is sent stands in config.toml")],
         }
     }
 }
@@ -141,7 +142,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
                 .flag("list")
                 .to("list the states that can be written to a file of their own"),
         ],
-        E::NoFormat(_) => {
+        E::NoFormat(_) | E::UnreadAgent { .. } => {
             vec![Line::new("import").flag("dry-run").to("list the session files of your agents")]
         }
         E::Nothing("undo" | "redo") => vec![Line::about("operations").to("list the operations")],
@@ -158,6 +159,12 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
                 .option("session", session)
                 .flag("off")
                 .to("or leave it alone from now on"),
+        ],
+        E::Denied { session, .. } => vec![
+            Line::new("attach")
+                .option("session", session)
+                .flag("off")
+                .to("leave the file alone from now on"),
         ],
         E::Foreign { owner, .. } => vec![
             format!("run this as {owner}, without sudo").into(),
@@ -179,7 +186,7 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
         E::Forgotten { .. } => {
             vec![
                 Line::new("doctor").to("read what that means and what can be done"),
-                Line::new("doctor").flag("fix").to("take back what live files still hold of it"),
+                Line::new("doctor").flag("fix").to("take in what live files still hold of it"),
             ]
         }
         E::Old { .. } => vec![
@@ -197,7 +204,11 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
         E::ReadOnly { .. } => vec!["reading commands still work".into()],
         E::Full => vec![full()],
         E::Corrupt { .. } => damage(),
-        E::Busy | E::Conflict => vec!["try again".into()],
+        E::Busy | E::Conflict | E::Replaced { .. } | E::Unsure { .. } => vec!["try again".into()],
+        E::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => vec![full()],
+        E::Io { .. } | E::Database(_) => {
+            vec![Line::new("doctor").to("look at the folder of the store")]
+        }
         _ => Vec::new(),
     }
 }
@@ -265,7 +276,7 @@ fn misspelling(wanted: &str) -> Option<String> {
     } else if base.is_empty() {
         Some("before ~ stands a place, as in HEAD~2".to_owned())
     } else if is_number(back) {
-        Some(format!("{base} has fewer entries before it, or is no place"))
+        Some(format!("{base} has fewer entries before it, or is not there"))
     } else {
         Some("behind ~ stands how many entries to go back, as in HEAD~2".to_owned())
     }

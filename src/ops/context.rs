@@ -133,7 +133,7 @@ pub fn explain(
     } else if let Some(change) = changes.last() {
         format!("{}: {}", change.step.as_str(), change.why)
     } else if matches!(kind, Kind::Meta | Kind::Opaque) {
-        "it is no part of the conversation".to_owned()
+        "it does not belong to the conversation".to_owned()
     } else if !context.path.contains(&entry) {
         "it is not on the way to the head: another branch has it, or none".to_owned()
     } else if !context.sent.contains(&entry) && kind == Kind::Boundary {

@@ -90,7 +90,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         Ok(Some((witnessed, newest))) => ail(
             &database,
             &format!(
-                "it has lost what it held: store.witness saw change {witnessed} of it, and it holds {newest}. If there is a newer \
+                "it has lost changes: store.witness saw {witnessed}, and it has {newest} now. If there is a newer \
                  one, put it back, with its -wal file; else its live files may hold what it lost"
             ),
             Cure::Mend,

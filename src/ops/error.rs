@@ -116,7 +116,7 @@ pub enum OpsError {
     #[error("there is nothing to go on from: the model has answered")]
     NothingAsked,
     /// The session went elsewhere while something was prepared for it.
-    #[error("the session was taken elsewhere meanwhile, and nothing is changed")]
+    #[error("another command moved the session meanwhile; nothing is changed")]
     Overtaken,
 }
 

@@ -411,7 +411,7 @@ impl Check<'_> {
             let what = if attached {
                 "the agent's file is gone; the next change goes on without it"
             } else {
-                "the live file is missing; the next change writes it anew"
+                "the live file is missing; the next change writes it again"
             };
             self.find(Severity::Note, &item, what);
             return Ok(());
@@ -438,7 +438,7 @@ impl Check<'_> {
                 self.verified.files += 1;
                 self.damage(
                     &item,
-                    "the live file is not what was left there, though its length and time are",
+                    "the live file was changed, though its length and time are the same",
                 );
             }
         }

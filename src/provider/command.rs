@@ -63,7 +63,7 @@ impl Command {
             return Err(fail(refusal(None, &said, None)));
         }
         let text = String::from_utf8(done.output).ok().filter(|text| !text.contains('\0'));
-        text.ok_or_else(|| fail(Fault::BadAnswer { said: "it printed what is no text".to_owned() }))
+        text.ok_or_else(|| fail(Fault::BadAnswer { said: "its output is not text".to_owned() }))
     }
 }
 

@@ -305,10 +305,10 @@ impl Http {
         if host.is_none()
             || !matches!(uri.as_ref().and_then(Uri::scheme_str), Some("http" | "https"))
         {
-            return fail("its address is none: it must begin with http:// or https://");
+            return fail("its address must begin with http:// or https://");
         }
         let proxy = endpoint.network.proxy.as_deref().map(ureq::Proxy::new).transpose();
-        let Ok(proxy) = proxy else { return fail("the proxy's address is none") };
+        let Ok(proxy) = proxy else { return fail("the proxy's address cannot be read") };
         let mut tls = TlsConfig::builder();
         if let Some(pem) = &endpoint.network.roots {
             let items = parse_pem(pem.as_bytes()).filter_map(Result::ok);

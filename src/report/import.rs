@@ -109,10 +109,10 @@ impl Quirk {
     /// Returns it in words.
     pub fn words(self) -> &'static str {
         match self {
-            Self::Opaque => "no JSON object",
+            Self::Opaque => "not a JSON object",
             Self::Glued => "a record behind another on one line",
             Self::Torn => "the file ends within a record",
-            Self::Rewritten => "no extension of what was read before",
+            Self::Rewritten => "rewritten: it does not begin with what was read before",
             Self::Repeated => REPEATED,
             Self::Unkept => "only its content is kept, not its compressed form",
             Self::Mended(what) => what,

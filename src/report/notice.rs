@@ -102,22 +102,22 @@ impl fmt::Display for Notice {
                 write!(f, "an interrupted change of {} is carried out", path.display())
             }
             Self::Restored { path } => {
-                write!(f, "{} was missing and is written anew", path.display())
+                write!(f, "{} was missing and is written again", path.display())
             }
             Self::SetAside { aside, branch, .. } => write!(
                 f,
-                "another program rewrote the live file; what it wrote is kept as {} and as branch {branch}",
+                "another program rewrote the live file; its version is kept as {} and as branch {branch}",
                 aside.display()
             ),
             Self::Followed { path, entries, left, .. } => {
                 let noun = if *entries == 1 { "new entry" } else { "new entries" };
                 write!(
                     f,
-                    "{} was rewritten; its state is followed, {entries} {noun}",
+                    "{} was rewritten; the session follows it, with {entries} {noun}",
                     path.display()
                 )?;
                 left.as_ref()
-                    .map_or(Ok(()), |left| write!(f, "; what stood there is branch {left}"))
+                    .map_or(Ok(()), |left| write!(f, "; the old end is kept as branch {left}"))
             }
             Self::Joined { entries, branch } => {
                 let noun = if *entries == 1 { "entry" } else { "entries" };
@@ -128,7 +128,7 @@ impl fmt::Display for Notice {
             }
             Self::Unsettled { why } => write!(
                 f,
-                "the change is made, but the store could not be put in order: {why}; it is tried again later"
+                "the change is made, but the store could not be put in order: {why}; the next change tries again"
             ),
             Self::Elsewhere => f.write_str(
                 "the session's file lies on another computer or in another account; only the store is changed",
@@ -139,8 +139,8 @@ impl fmt::Display for Notice {
             }
             Self::Late { aside, entries, branch } => {
                 let noun = if *entries == 1 { "entry" } else { "entries" };
-                write!(f, "{entries} {noun} came late to {}", aside.display())?;
-                branch.as_ref().map_or(Ok(()), |branch| write!(f, " and joined branch {branch}"))
+                write!(f, "another program wrote {entries} {noun} to {}, which had been set aside", aside.display())?;
+                branch.as_ref().map_or(Ok(()), |branch| write!(f, "; branch {branch} has them now"))
             }
         }
     }

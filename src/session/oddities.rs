@@ -45,7 +45,7 @@ pub(crate) fn oddities(
         view = view.moved(Position { generation, head: None, horizon });
         for (place, entry) in PlaceNumber::FIRST.onwards().zip(view.sequence()?) {
             if view.record(entry)?.kind == Kind::Opaque {
-                found.entry("no JSON object").or_default().insert(entry);
+                found.entry("not a JSON object").or_default().insert(entry);
             } else if view.is_glued(place)? {
                 found.entry("a record behind another on one line").or_default().insert(entry);
             }

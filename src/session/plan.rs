@@ -105,7 +105,7 @@ pub(crate) fn obstacle(
     } else if operation.n == OperationNumber::FIRST {
         Some("it began the session")
     } else if operation.undoes().is_some() {
-        Some("it took another one back; redo takes back the newest undo")
+        Some("it undid another one; redo undoes the newest undo")
     } else if operation.command.takes_in() {
         Some("it only took in what another program wrote")
     } else {

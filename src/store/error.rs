@@ -51,9 +51,7 @@ pub enum StoreError {
         operation: OperationNumber,
     },
     /// The store has lost operations that it had, or an older copy lies in its place.
-    #[error(
-        "the store at {path} has lost what it held: it had come to change {witnessed}, and holds {newest}"
-    )]
+    #[error("the store at {path} has lost changes: it had {witnessed}, and has {newest} now")]
     Forgotten {
         /// Where the store is.
         path: PathBuf,

@@ -45,7 +45,7 @@ pub enum SyncError {
         source: std::io::Error,
     },
     /// The store has lost an operation that a live file was stamped by, so that nothing is written until a person has chosen.
-    #[error("the store has forgotten a change: {path} is ahead of it")]
+    #[error("the store has lost a change: {path} is ahead of it")]
     Ahead {
         /// The live file.
         path: PathBuf,

@@ -168,7 +168,7 @@ impl Replay {
         let record = head.map(|head| change.ahead(position, &growth).record(head)).transpose()?;
         let format = change.before.format;
         if record.is_none_or(|record| record.n < first || !format.replaces_all(&record)) {
-            let why = "it would not go on from a context that is said anew".to_owned();
+            let why = "it would not go on from a context that is written again".to_owned();
             return Err(SyncError::OutOfReach { path: live.path.clone(), why });
         }
         let length = growth.length();

@@ -89,7 +89,7 @@ pub enum Why {
     #[error("it is a link, which is not followed; name what it leads to")]
     Link,
     /// It lies where the system shows itself as files.
-    #[error("the system makes it up: it is no file on a disk")]
+    #[error("the system makes it up, and no disk holds it")]
     MadeUp,
     /// Too many files and folders were met: the rest is not looked at.
     #[error("more than {MOST} files and folders were met; name a smaller folder")]
@@ -101,7 +101,7 @@ pub enum Why {
     #[error("it is the store")]
     Store,
     /// It lies next to a session and holds none.
-    #[error("it is kept beside a session by {0}, and is left alone")]
+    #[error("{0} keeps it next to a session; it is left alone")]
     Beside(&'static str),
     /// It is of an agent whose files are not read yet.
     #[error("it is a file of {0}, which undertext does not read yet")]

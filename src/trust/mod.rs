@@ -91,7 +91,7 @@ impl fmt::Display for Strange {
             Self::Replaced => f.write_str("it is not the store that you trusted there"),
             Self::Empty => f.write_str("it holds no store"),
             Self::Link(part) => write!(f, "{} is a link", name(part)),
-            Self::Odd(part) => write!(f, "{} is no part of a store", name(part)),
+            Self::Odd(part) => write!(f, "{} does not belong in a store", name(part)),
             Self::Foreign(part) => write!(f, "{} belongs to another user", name(part)),
             Self::Open => f.write_str("other users can reach what is in it"),
             Self::Unreadable(why) => write!(f, "it cannot be looked at: {why}"),

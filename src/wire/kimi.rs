@@ -210,7 +210,7 @@ impl Layout for Kimi {
             [] => json!({}),
             index => serde_json::from_slice(index).map_err(|error| Invalid(error.to_string()))?,
         };
-        let fields = index.as_object_mut().ok_or_else(|| invalid("it is no JSON object"))?;
+        let fields = index.as_object_mut().ok_or_else(|| invalid("it is not a JSON object"))?;
         let folders = fields.entry("work_dirs").or_insert_with(|| json!([]));
         let folders = folders.as_array_mut().ok_or_else(|| invalid("work_dirs is no list"))?;
         let is_its = |path: &str| hash_of(path) == hash;

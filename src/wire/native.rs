@@ -405,7 +405,7 @@ fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
     let Some(kind) = text(record, "type") else { return invalid("it has no type") };
     let Some((_, role)) = TYPES.iter().find(|(name, _)| *name == kind) else {
         let names = TYPES.map(|(name, _)| name).join(", ");
-        return Err(Invalid(format!("its type is {kind:?}, which is none of {names}")));
+        return Err(Invalid(format!("its type is {kind:?}, and it must be one of {names}")));
     };
     for key in ["uuid", "sessionId", "timestamp", "cwd", "gitBranch", "version", "subtype"] {
         if record.get(key).is_some_and(|value| value.text().is_none_or(|text| text.is_empty())) {

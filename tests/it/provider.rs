@@ -450,8 +450,8 @@ fn a_command_that_fails_is_an_error_that_says_how() {
     );
     check("echo 'rate limit' >&2; exit 1", "too many requests");
     check("kill -9 $$", "it died of signal 9");
-    check(r"printf '\000\001'", "it printed what is no text");
-    check(r"printf '\377\376'", "it printed what is no text");
+    check(r"printf '\000\001'", "its output is not text");
+    check(r"printf '\377\376'", "its output is not text");
     let mut endless = command("yes");
     endless.task.max_bytes = 1_000;
     let error = endless.summarize(&summary()).unwrap_err();

@@ -70,7 +70,7 @@ fn records_are_one_operation_and_an_invalid_one_writes_nothing() {
     let wrong = [record("one"), String::new(), r#"{"type":"usr"}"#.to_owned()].join("\n");
     assert_snapshot!(env.run_with_stdin(&["append"], wrong.as_bytes()), @r#"
     ------- stderr -------
-    error: line 3: its type is "usr", which is none of user, assistant, tool_use, tool_result, system
+    error: line 3: its type is "usr", and it must be one of user, assistant, tool_use, tool_result, system
     hint: nothing is written; mend the line and try again
     [exit status: 2]
     "#);

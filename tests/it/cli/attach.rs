@@ -278,11 +278,11 @@ fn a_file_that_was_rewritten_or_is_gone_is_told() {
         claude_record(8, 1, "assistant", "Or a raft?"),
     ];
     fs::write(&kept.file, other.concat()).unwrap();
-    assert_snapshot!(kept.env.run(&["checkpoint", "-s", "6b0a"]), @r"
+    assert_snapshot!(kept.env.run(&["checkpoint", "-s", "6b0a"]), @"
     Session 6b0a1c52  Build a boat.  (claude)
     Checkpoint 2
     ------- stderr -------
-    warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl was rewritten; its state is followed, 1 new entry; what stood there is branch main.2
+    warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl was rewritten; the session follows it, with 1 new entry; the old end is kept as branch main.2
     hint: to come back to it: undertext revert 2 -s 6b0a1c52
     ");
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Or a raft?");

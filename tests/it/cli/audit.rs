@@ -28,19 +28,19 @@ fn what_is_odd_in_a_file_is_a_note_as_the_import_named_it() {
     ];
     std::fs::write(env.project().join("odd.jsonl"), lines.join("\n") + "\n").unwrap();
     assert_snapshot!(env.run(&["import", "-v", "odd.jsonl"]), @"
-    $HOME/project/odd.jsonl:2: no JSON object
+    $HOME/project/odd.jsonl:2: not a JSON object
     $HOME/project/odd.jsonl:2: a record behind another on one line
     $HOME/project/odd.jsonl:1: its parent is not in the file
     $HOME/project/odd.jsonl:3: a record of the same name stands before it
     1 file read, 0 unchanged: 1 session (1 new), 5 new entries, 676 B
     Repaired: 1 joined line, 1 link
-    Noted: 1 line that is no JSON object, 1 repeated record
+    Noted: 1 line that is not a JSON object, 1 repeated record
     ");
     assert_snapshot!(env.run(&["verify"]), @"
     note: odd: entry 19ff0a0e: a record behind another on one line
     note: odd: entry 9998193e: a record of the same name stands before it
     note: odd: entry 4e4648f3: its parent is not in the file
-    note: odd: entry f286ae32: no JSON object
+    note: odd: entry f286ae32: not a JSON object
     Verified 1 session, 1 operation, 5 entries: no damage found
     ");
 }
@@ -72,11 +72,11 @@ fn damage_is_told_from_notes() {
     note: e572dff8-2304-400b-856a-555ac3a4558d: $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1: it was set aside and has grown since; the next change takes that in
     Verified 1 session, 6 operations, 4 entries: no damage found
     ");
-    assert_snapshot!(env.run(&["checkpoint"]), @r"
+    assert_snapshot!(env.run(&["checkpoint"]), @"
     Session e572dff8  Why does the build fail?  (native)
     Checkpoint 2
     ------- stderr -------
-    warning: 1 entry came late to $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1 and joined branch main.1
+    warning: another program wrote 1 entry to $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1, which had been set aside; branch main.1 has them now
     hint: to come back to it: undertext revert 2
     ");
     assert_snapshot!(env.run(&["verify"]), @"Verified 1 session, 8 operations, 5 entries: no damage found");

@@ -78,7 +78,7 @@ fn names_and_places_that_cannot_be_are_refused() {
     assert_snapshot!(env.run(&["branch", "far", "HEAD~99"]), @r#"
     ------- stderr -------
     error: no entry matches "HEAD~99"
-    hint: HEAD has fewer entries before it, or is no place
+    hint: HEAD has fewer entries before it, or is not there
     hint: list the entries with their ids: undertext log
     [exit status: 2]
     "#);

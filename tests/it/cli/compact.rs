@@ -300,6 +300,7 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     assert_snapshot!(env.run(&["turn", "Hello"]), @"
     ------- stderr -------
     error: m-1 at 127.0.0.1: refused with 401: no such key
+    hint: what a provider is sent stands in config.toml; every key, explained: undertext context --settings
     hint: what was said is kept; to go on from it: undertext turn
     [exit status: 3]
     ");

@@ -90,7 +90,7 @@ fn what_is_hidden_is_read_in_parts() {
     assert_snapshot!(show(&["--hidden", "--grep", "nowhere"]), @"[exit status: 1]");
     assert_snapshot!(show(&["--grep", "("]), @r#"
     ------- stderr -------
-    error: --grep <PATTERN> cannot be "(": it is no regular expression: unclosed group
+    error: --grep <PATTERN> cannot be "(": it is not a regular expression: unclosed group
     hint: how it is used: undertext show --help
     [exit status: 2]
     "#);

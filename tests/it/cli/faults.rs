@@ -167,11 +167,11 @@ fn a_store_that_has_forgotten_is_noticed_and_not_changed() {
         let _ = fs::remove_file(folder.join(format!("store.db{end}")));
     }
     fs::copy(env.home().join("older.db"), folder.join("store.db")).unwrap();
-    assert_snapshot!(env.run(&["append", "text"]), @r"
+    assert_snapshot!(env.run(&["append", "text"]), @"
     ------- stderr -------
-    error: the store at $HOME/.local/share/undertext/store.db has lost what it held: it had come to change 6, and holds 5
+    error: the store at $HOME/.local/share/undertext/store.db has lost changes: it had 6, and has 5 now
     hint: read what that means and what can be done: undertext doctor
-    hint: take back what live files still hold of it: undertext doctor --fix
+    hint: take in what live files still hold of it: undertext doctor --fix
     [exit status: 3]
     ");
     assert_snapshot!(env.run(&["verify"]), @r"
@@ -182,8 +182,8 @@ fn a_store_that_has_forgotten_is_noticed_and_not_changed() {
     hint: to mend what can be mended: undertext doctor --fix
     [exit status: 1]
     ");
-    assert_snapshot!(env.run(&["doctor"]), @r"
-    $HOME/.local/share/undertext/store.db: it has lost what it held: store.witness saw change 6 of it, and it holds 5. If there is a newer one, put it back, with its -wal file; else its live files may hold what it lost
+    assert_snapshot!(env.run(&["doctor"]), @"
+    $HOME/.local/share/undertext/store.db: it has lost changes: store.witness saw 6, and it has 5 now. If there is a newer one, put it back, with its -wal file; else its live files may hold what it lost
     ------- stderr -------
     hint: to mend what can be mended: undertext doctor --fix
     [exit status: 1]

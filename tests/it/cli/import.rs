@@ -33,7 +33,7 @@ fn a_folder_is_taken_in_once_and_read_on_when_it_grows() {
     let env = with_examples();
     assert_snapshot!(env.run(&["import", "."]), @"
     2 files read, 0 unchanged: 2 sessions (2 new), 27 new entries, 9.8 kB
-    Noted: 1 line that is no JSON object
+    Noted: 1 line that is not a JSON object
     ");
     assert_snapshot!(env.run(&["import", "."]), @"0 files read, 2 unchanged: 0 sessions (0 new), 0 new entries, 0 B");
     let path = env.project().join("native-rewind.jsonl");
@@ -43,20 +43,20 @@ fn a_folder_is_taken_in_once_and_read_on_when_it_grows() {
 
     fs::write(&path, [&whole[..], b"no record\n{\"torn\":"].concat()).unwrap();
     assert_snapshot!(env.run(&["import", ".", "-v"]), @"
-    $HOME/project/native-rewind.jsonl:16: no JSON object
+    $HOME/project/native-rewind.jsonl:16: not a JSON object
     $HOME/project/native-rewind.jsonl:17: the file ends within a record
     1 file read, 1 unchanged: 1 session (0 new), 1 new entry, 18 B
-    Noted: 1 line that is no JSON object, 1 file that ends within a record
+    Noted: 1 line that is not a JSON object, 1 file that ends within a record
     ");
     fs::write(&path, &whole[1..]).unwrap();
     assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
-    $HOME/project/native-rewind.jsonl: no extension of what was read before
+    $HOME/project/native-rewind.jsonl: rewritten: it does not begin with what was read before
     1 file read, 0 unchanged: 1 session (0 new), 1 new entry, 5.0 kB
-    Noted: 1 line that is no JSON object, 1 file that was rewritten
+    Noted: 1 line that is not a JSON object, 1 file that was rewritten
     ");
     fs::write(&path, &whole).unwrap();
     assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
-    $HOME/project/native-rewind.jsonl: no extension of what was read before
+    $HOME/project/native-rewind.jsonl: rewritten: it does not begin with what was read before
     1 file read, 0 unchanged: 1 session (0 new), 0 new entries, 5.0 kB
     Noted: 1 file that was rewritten
     ");
@@ -238,6 +238,7 @@ fn files_of_agents_that_are_not_read_yet_are_named_once_and_left_alone() {
     assert_snapshot!(env.run(&["log", "in/one"]), @"
     ------- stderr -------
     error: $HOME/project/in/one is a file of Copilot CLI, which undertext does not read yet
+    hint: list the session files of your agents: undertext import --dry-run
     [exit status: 2]
     ");
 }

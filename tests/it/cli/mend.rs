@@ -233,7 +233,7 @@ fn without_a_witness_the_stamp_of_the_live_file_tells() {
     assert!(verified.to_string().contains("has forgotten"), "{verified}");
     let refused = home.run(&["append", "-q", "-s", &home.own, "And more."]);
     assert_eq!(refused.code(), Some(3), "{refused}");
-    assert!(refused.stderr.contains("has forgotten"), "{refused}");
+    assert!(refused.stderr.contains("has lost a change"), "{refused}");
     home.run(&["doctor", "--fix"]).success();
     assert_eq!(home.said(), said);
 }
@@ -246,7 +246,7 @@ fn a_database_that_is_gone_is_not_begun_anew() {
     fs::remove_file(home.database()).unwrap();
     let refused = home.run(&["new"]);
     assert_eq!(refused.code(), Some(3), "{refused}");
-    assert!(refused.stderr.contains("has lost what it held"), "{refused}");
+    assert!(refused.stderr.contains("has lost changes"), "{refused}");
     let fixed = home.run(&["doctor", "--fix"]);
     assert_eq!(fixed.code(), Some(1), "{fixed}");
     assert!(fixed.stdout.contains("came back"), "{fixed}");
@@ -429,7 +429,7 @@ fn assert_named(home: &Home) {
     ] {
         let refused = home.run(command);
         assert_eq!(refused.code(), Some(3), "{command:?}: {refused}");
-        assert!(refused.stderr.contains("has lost what it held"), "{command:?}: {refused}");
+        assert!(refused.stderr.contains("has lost changes"), "{command:?}: {refused}");
         assert!(refused.stderr.contains("doctor --fix"), "{command:?}: {refused}");
     }
     for command in ["verify", "doctor"] {

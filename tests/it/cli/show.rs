@@ -82,7 +82,7 @@ fn an_entry_that_is_not_there_is_an_error() {
     assert_snapshot!(env.run(&["show", "HEAD~99", "-s", "native-tools.jsonl"]), @r#"
     ------- stderr -------
     error: no entry matches "HEAD~99"
-    hint: HEAD has fewer entries before it, or is no place
+    hint: HEAD has fewer entries before it, or is not there
     hint: list the entries with their ids: undertext log -s native-tools.jsonl
     [exit status: 2]
     "#);
