@@ -110,7 +110,7 @@ fn a_word_that_is_no_command_never_suggests_a_change() {
 
 #[test]
 fn the_version_is_data() {
-    assert_snapshot!(TestEnv::new().run(&["--version"]), @"undertext 0.1.0");
+    assert_snapshot!(TestEnv::new().run(&["--version"]), @"undertext 0.2.0");
 }
 
 #[test]

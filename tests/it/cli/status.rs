@@ -57,7 +57,7 @@ fn layers_tell_what_a_session_knows() {
     assert_snapshot!(stored.run(&["status", "--layers"]), @"
     system
       os         linux
-      undertext  0.1.0
+      undertext  0.2.0
       folder     $HOME/project
 
     session
