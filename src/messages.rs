@@ -92,7 +92,7 @@ fn store(text: &mut String) {
         E::Conflict => [E::Conflict],
         E::Refused(_) => [E::Refused(told("a line is missing"))],
         E::Corrupt { .. } => [E::corrupt("segment 3", "its hash is another one")],
-        E::Newer { .. } => [E::Newer { path: at(), found: 3000, known: 2003 }],
+        E::Newer { .. } => [E::Newer { path: at(), found: 3, known: 2 }],
         E::Old { .. } => [E::Old { path: at(), found: 1002 }],
         E::NewerFacts { .. } => [E::NewerFacts { operation: SEVEN }],
         E::Forgotten { .. } => [E::Forgotten { path: at(), witnessed: 7, newest: 5 }],

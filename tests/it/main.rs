@@ -19,6 +19,7 @@ mod faults;
 mod fixture;
 mod forks;
 mod format;
+mod frozen;
 mod gate;
 mod graph;
 mod guards;

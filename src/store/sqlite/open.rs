@@ -24,9 +24,9 @@ use crate::{
     store::StoreError,
 };
 
-/// The version of the schema, kept as `user_version`: 1000 times the version that is to be released next, and how many
-/// changes it has seen; once it is released, the bare number.
-pub const FORMAT_VERSION: i64 = 2004;
+/// The version of the schema, kept as `user_version`. One that is developed has 1000 times the number under which it will be
+/// released, and how many changes it has seen.
+pub const FORMAT_VERSION: i64 = 2;
 /// How a store comes to be of this version: each step's number is the version behind it. A store whose version is none of
 /// these was never released, or is newer.
 const STEPS: [(i64, &str); 1] = [(FORMAT_VERSION, include_str!("../../../schema.sql"))];
