@@ -373,7 +373,8 @@ impl Context {
 
 /// Returns whether a word is a number such as those of checkpoints and operations, too short for the beginning of an id.
 fn is_small_number(word: &str) -> bool {
-    (1..4).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_digit())
+    let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
+    (1..4).contains(&word.len()) && is_number && (word == "0" || !word.starts_with('0'))
 }
 
 /// Returns whether something is there; what may not be looked at is not taken for absent.
