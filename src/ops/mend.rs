@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{
     ops::{
         OpsError,
-        verify::{DATABASE, SESSION, verify_store},
+        verify::{DATABASE, SESSION, SESSIONS, verify_store},
     },
     report::{Finding, Mended, Severity},
     store::{Access, StoreError},
@@ -71,7 +71,7 @@ struct Damage {
 fn damage(root: &Path, told: &mut dyn FnMut(&Finding)) -> Result<Damage, OpsError> {
     let mut damage = Damage::default();
     let mut tell = |finding: &Finding| {
-        let is_unread = finding.item == DATABASE || finding.item == SESSION;
+        let is_unread = [DATABASE, SESSIONS, SESSION].contains(&finding.item.as_str());
         match finding.severity {
             Severity::Damage if is_unread => damage.unread += 1,
             Severity::Damage => damage.found += 1,

@@ -12,7 +12,7 @@ use crate::{
     ops::OpsError,
     report::{Finding, Severity, Verified},
     session::{Session, oddities, rows},
-    store::{StoreError, whole_lines},
+    store::{Fault, StoreError, whole_lines},
     sync::{
         self, Archive, RotatedState, SyncError,
         live_file::{self, LiveFile, live_file},
@@ -24,6 +24,8 @@ use crate::{
 pub(crate) const DATABASE: &str = "store.db";
 /// What a finding is about that shows that the store has lost operations.
 const WITNESS: &str = "store.witness";
+/// What a finding is about that keeps all sessions from being read.
+pub(crate) const SESSIONS: &str = "the list of sessions";
 /// What a finding is about that keeps a session from being read.
 pub(crate) const SESSION: &str = "session";
 /// How many entries a note names.
@@ -36,7 +38,7 @@ const LINES: usize = 1024;
 /// How many operations are.
 const OPERATIONS: u64 = 256;
 
-/// Verifies one session or all, and the store's bytes.
+/// Verifies one session, or all of them and the whole store.
 pub fn verify(
     archive: &Archive,
     only: Option<&Session>,
@@ -93,16 +95,21 @@ fn look(
         report(&finding);
     };
     let mut faults = Vec::new();
-    let checked = archive.store().check(&mut |fault| {
-        faults.push((fault.session, fault.item, fault.problem));
-    });
+    let mut gather = |fault: Fault| faults.push((fault.session, fault.item, fault.problem));
+    let checked = match only {
+        Some(session) => archive.store().check_session(session.key, &mut gather),
+        None => archive.store().check(&mut gather),
+    };
     match checked.map_err(OpsError::from) {
         Err(error) if is_damage(&error) => {
             faults.push((None, DATABASE.to_owned(), chain(&error)));
         }
         checked => failed = checked.err(),
     }
-    let names = archive.store().names().unwrap_or_default();
+    let names = match only {
+        Some(session) => vec![(session.key, session.name.clone())],
+        None => archive.store().names().unwrap_or_default(),
+    };
     let has_forgotten = faults.iter().any(|(_, item, _)| item == WITNESS);
     for (key, item, problem) in faults {
         let name = names.iter().find(|(known, _)| Some(*known) == key);
@@ -115,7 +122,7 @@ fn look(
         match archive.every().map_err(OpsError::from) {
             Ok(sessions) => sessions,
             Err(error) if is_damage(&error) => {
-                let (item, problem) = ("the list of sessions".to_owned(), chain(&error));
+                let (item, problem) = (SESSIONS.to_owned(), chain(&error));
                 let finding = Finding { severity: Severity::Damage, session: None, item, problem };
                 tell(finding, &mut verified);
                 Vec::new()

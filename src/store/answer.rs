@@ -3,6 +3,20 @@
 //! Such a store has `look`, which asks the two as they are at one moment, and three answers of its own: `own_id`,
 //! `seen` and `check_all`.
 
+use crate::store::{ByteStore, Fault, SessionKey, StoreError};
+
+/// Checks the bytes of one session, or of all.
+pub(super) fn check(
+    store: &dyn ByteStore,
+    only: Option<SessionKey>,
+    report: &mut dyn FnMut(Fault),
+) -> Result<(), StoreError> {
+    match only {
+        Some(session) => store.check_session(session, report),
+        None => store.check(report),
+    }
+}
+
 /// Answers one question.
 macro_rules! answer {
     ($store:ident, id) => {
@@ -12,7 +26,10 @@ macro_rules! answer {
         $store.seen($path)
     };
     ($store:ident, check, $report:ident) => {
-        $store.check_all($report)
+        $store.check_all(None, $report)
+    };
+    ($store:ident, check_session, $session:ident, $report:ident) => {
+        $store.check_all(Some($session), $report)
     };
     ($store:ident, $question:ident $(, $argument:ident)*) => {
         $store.look(|laid| laid.$question($($argument),*))
@@ -51,6 +68,7 @@ macro_rules! answer_by_look {
             fn lengths(session: SessionKey, range: Range<EntryNumber>) -> Vec<u64>;
             fn kept(session: SessionKey, operation: OperationNumber, at: u64) -> Vec<u8>;
             fn check(report: &mut dyn FnMut(Fault)) -> ();
+            fn check_session(session: SessionKey, report: &mut dyn FnMut(Fault)) -> ();
             fn sizes() -> Sizes;
         });
         $crate::store::answer::answers!(CacheStore for $store {

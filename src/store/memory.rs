@@ -18,9 +18,9 @@ use crate::{
         State, StoreId, Tie,
     },
     store::{
-        ByteStore, CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Listed,
-        Reading, SessionFilter, SessionKey, Sighting, Sizes, Store, StoreError, Transaction,
-        answer::answer_by_look,
+        CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Listed, Reading,
+        SessionFilter, SessionKey, Sighting, Sizes, Store, StoreError, Transaction,
+        answer::{answer_by_look, check},
         overlay::{
             Overlay,
             laid::{KnownOf, Laid},
@@ -85,8 +85,12 @@ impl MemoryStore {
         Ok(self.id)
     }
 
-    fn check_all(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
-        self.look(|laid| laid.check(report))
+    fn check_all(
+        &self,
+        only: Option<SessionKey>,
+        report: &mut dyn FnMut(Fault),
+    ) -> Result<(), StoreError> {
+        self.look(|laid| check(laid, only, report))
     }
 
     fn seen(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {

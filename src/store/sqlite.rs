@@ -64,9 +64,9 @@ use crate::{
         SessionName, State, StoreId, Tie,
     },
     store::{
-        ByteStore, CacheStore, Cursor, FactStore, Fault, Listed, SessionFilter, SessionKey,
-        Sighting, Sizes, Store, StoreError, Transaction,
-        answer::answer_by_look,
+        CacheStore, Cursor, FactStore, Fault, Listed, SessionFilter, SessionKey, Sighting, Sizes,
+        Store, StoreError, Transaction,
+        answer::{answer_by_look, check},
         overlay::{Overlay, laid::Laid},
     },
 };
@@ -207,17 +207,21 @@ impl SqliteStore {
     }
 
     /// Checks the tables even where the journal cannot be read.
-    fn check_all(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
+    fn check_all(
+        &self,
+        only: Option<SessionKey>,
+        report: &mut dyn FnMut(Fault),
+    ) -> Result<(), StoreError> {
         self.check_witness(report)?;
         let _look = self.begin_look()?;
         match self.refresh() {
             Ok(()) => {
                 let over = &self.journal.borrow().overlay;
-                Laid { beneath: Some(&self.tables), over }.check(report)
+                check(&Laid { beneath: Some(&self.tables), over }, only, report)
             }
             Err(StoreError::Corrupt { item, problem }) => {
                 report(Fault { session: None, item, problem });
-                self.tables.check(report)
+                check(&self.tables, only, report)
             }
             Err(error) => Err(error),
         }

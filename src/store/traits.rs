@@ -107,6 +107,14 @@ pub trait ByteStore {
     /// Reports every fault of the bytes and of the store's own structure, and never stops at the first.
     fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError>;
 
+    /// Reports every fault of the bytes that a session has, and of the store's own structure, without a look at the bytes
+    /// of others.
+    fn check_session(
+        &self,
+        session: SessionKey,
+        report: &mut dyn FnMut(Fault),
+    ) -> Result<(), StoreError>;
+
     /// Returns how much the store takes up.
     fn sizes(&self) -> Result<Sizes, StoreError>;
 }

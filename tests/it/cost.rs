@@ -186,6 +186,10 @@ fn a_page_of_many_sessions_is_read_as_one_of_few() {
             ops::find_session(archive.store(), None, Path::new(folder)).unwrap();
         }
     });
+    check("the check of a session", &|archive| {
+        let verified = ops::verify(archive, Some(&named(archive, 7)), &mut |_| {}).unwrap();
+        assert_eq!((verified.sessions, verified.entries, verified.damaged), (1, 2, 0));
+    });
     check("the newest sessions", &|archive| {
         let page = SessionFilter { limit: Some(20), ..SessionFilter::default() };
         let listed = archive.sessions(&page).unwrap();

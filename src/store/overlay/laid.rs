@@ -47,6 +47,27 @@ impl Laid<'_> {
         self.beneath.map_or_else(|| Ok(T::default()), ask)
     }
 
+    /// Reports the entries of a sheet whose lines are not those of their ids.
+    fn check_sheet(
+        &self,
+        session: SessionKey,
+        sheet: &Sheet,
+        report: &mut dyn FnMut(Fault),
+    ) -> Result<(), StoreError> {
+        for (entry, line) in &sheet.entries {
+            let link = match entry.link {
+                Some(n) => self.entries(session, n.alone())?.first().map(|entry| entry.id),
+                None => None,
+            };
+            if EntryId::of(link, LineId::of(line)) != entry.id {
+                let problem = "its line is not the one that its id was made of".into();
+                let item = format!("entry {}", entry.n);
+                report(Fault { session: Some(session), item, problem });
+            }
+        }
+        Ok(())
+    }
+
     /// Asks the store beneath about a session, if that has anything of it.
     fn beneath_of<T: Default>(
         &self,
@@ -316,22 +337,16 @@ impl ByteStore for Laid<'_> {
 
     fn check(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
         self.beneath(|store| store.check(report))?;
-        for (key, sheet) in &self.over.sheets {
-            for (entry, line) in &sheet.entries {
-                let link = match entry.link {
-                    Some(n) => self.entries(*key, n.alone())?.first().map(|entry| entry.id),
-                    None => None,
-                };
-                if EntryId::of(link, LineId::of(line)) != entry.id {
-                    report(Fault {
-                        session: Some(*key),
-                        item: format!("entry {}", entry.n),
-                        problem: "its line is not the one that its id was made of".into(),
-                    });
-                }
-            }
-        }
-        Ok(())
+        self.over.sheets.iter().try_for_each(|(key, sheet)| self.check_sheet(*key, sheet, report))
+    }
+
+    fn check_session(
+        &self,
+        session: SessionKey,
+        report: &mut dyn FnMut(Fault),
+    ) -> Result<(), StoreError> {
+        self.beneath_of(session, |store| store.check_session(session, report))?;
+        self.sheet(session).map_or(Ok(()), |sheet| self.check_sheet(session, sheet, report))
     }
 
     fn sizes(&self) -> Result<Sizes, StoreError> {

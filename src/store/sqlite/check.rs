@@ -78,11 +78,7 @@ pub(super) fn check(
             fault("store.db", &problem);
         }
     }
-    for (name, problem) in open::altered(db)? {
-        fault(&name, problem);
-    }
-    cards(db, report)?;
-    words(db, report)?;
+    structure(db, None, report)?;
     let spans = spans(db, bytes, report)?;
     // Each half has its own look at the file; a database that cannot be opened twice is read by one alone.
     let path = path.filter(|_| spans.len() >= FEW);
@@ -114,13 +110,32 @@ pub(super) fn check(
     Ok(())
 }
 
+/// Reports what was altered of the schema, and faults of the rows of one session, or of all, that no line is checked by.
+pub(super) fn structure(
+    db: &Connection,
+    only: Option<SessionKey>,
+    report: &mut dyn FnMut(Fault),
+) -> Result<(), StoreError> {
+    for (item, problem) in open::altered(db)? {
+        report(Fault { session: None, item, problem: problem.to_owned() });
+    }
+    let only = only.map(|session| session.0);
+    cards(db, only, report)?;
+    words(db, only, report)
+}
+
 /// Reports cards with the names of other sessions, and files that are not found where their sessions have them. A
 /// session's other derived rows are rebuilt and compared by a caller that knows its format.
-fn cards(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
-    let mut query = db.prepare(
+fn cards(
+    db: &Connection,
+    only: Option<i64>,
+    report: &mut dyn FnMut(Fault),
+) -> Result<(), StoreError> {
+    let mut query = db.prepare(&format!(
         "SELECT key, card.format = session.format AND card.id = session.id, state
-         FROM session LEFT JOIN card ON card.session = key",
-    )?;
+         FROM session LEFT JOIN card ON card.session = key {}",
+        only.map_or(String::new(), |session| format!("WHERE key = {session}"))
+    ))?;
     let mut there =
         db.prepare("SELECT 1 FROM place WHERE place = ? AND session = ? AND file = ?")?;
     let (mut places, mut is_known) = (0, true);
@@ -145,6 +160,10 @@ fn cards(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreErro
             }
         }
     }
+    if only.is_some() {
+        // The places of one session are not found without those of all.
+        return Ok(());
+    }
     let count: i64 = db.query_row("SELECT count(*) FROM place", [], |row| row.get(0))?;
     if is_known && count > places {
         let problem = format!("there are {count}, and the sessions have {places}");
@@ -154,8 +173,15 @@ fn cards(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreErro
 }
 
 /// Reports words of persons that their digests do not cover. Missing words were taken out.
-fn words(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
-    let mut query = db.prepare("SELECT session, operation, digest, salt, text FROM words")?;
+fn words(
+    db: &Connection,
+    only: Option<i64>,
+    report: &mut dyn FnMut(Fault),
+) -> Result<(), StoreError> {
+    let mut query = db.prepare(&format!(
+        "SELECT session, operation, digest, salt, text FROM words {}",
+        only.map_or(String::new(), |session| format!("WHERE session = {session}"))
+    ))?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let salt = row.get(3)?;

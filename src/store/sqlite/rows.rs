@@ -25,6 +25,8 @@ use crate::{
     store::{ByteStore, Cursor, FactStore, Fault, SessionKey, Sizes, StoreError},
 };
 
+/// How many lines of a session are checked together.
+const LINES: usize = 1024;
 /// How many sessions are remembered by their names.
 const NAMES: usize = 1 << 12;
 
@@ -401,6 +403,44 @@ impl ByteStore for Tables {
             // No data at hand is taken for data on the disk.
             check::check(&self.db, &Bytes::default(), Some(&self.path), report)
         }
+    }
+
+    fn check_session(
+        &self,
+        session: SessionKey,
+        report: &mut dyn FnMut(Fault),
+    ) -> Result<(), StoreError> {
+        check::structure(&self.db, Some(session), report)?;
+        let mut tell = |error: StoreError| match error {
+            StoreError::Corrupt { item, problem } => {
+                report(Fault { session: Some(session), item, problem });
+                Ok(())
+            }
+            error => Err(error),
+        };
+        // No data at hand is taken for data on the disk, but for rows that are not committed.
+        let fresh = RefCell::default();
+        let bytes = if self.is_writing.get() { &self.bytes } else { &fresh }.borrow();
+        let end: u64 = first(
+            &self.db,
+            "SELECT ifnull(max(n), 0) FROM entry WHERE session = ?",
+            [session.0],
+            |row| row.get(0),
+        )?
+        .unwrap_or(0);
+        let all = EntryNumber::FIRST..EntryNumber::FIRST.plus(end);
+        for batch in EntryNumber::batches(all, LINES) {
+            let entries: Vec<EntryNumber> = EntryNumber::each(batch).collect();
+            let mut damaged = Vec::new();
+            bytes.lines(&self.db, session, &entries, &mut |_, line| damaged.extend(line.err()))?;
+            damaged.into_iter().try_for_each(&mut tell)?;
+        }
+        let sql = "SELECT operation, n FROM kept WHERE session = ? ORDER BY operation, n";
+        let kept = collect(&self.db, sql, [session.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for (operation, n) in kept {
+            self.kept(session, operation, n).map(drop).or_else(&mut tell)?;
+        }
+        Ok(())
     }
 
     fn sizes(&self) -> Result<Sizes, StoreError> {
