@@ -261,4 +261,9 @@ pub(crate) fn size(_: &Arguments) {
         percent(stored(&store), raw),
         bytes(raw) / 1e6
     );
+    let (took, _) = run(own(), &store, &["store", "pack"], &[]);
+    println!(
+        "                 {:.1}% (limit 19)   packed in {took:?}",
+        percent(stored(&store), raw)
+    );
 }

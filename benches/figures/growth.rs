@@ -14,7 +14,8 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    Arguments, LONG, PerProgram, compare_programs, folder, own, plain::Agent, text, timed,
+    Arguments, LONG, PerProgram, compare, compare_programs, folder, limited, own, plain::Agent,
+    text, timed,
 };
 
 const FEW_SESSIONS: usize = 1_000;
@@ -48,17 +49,45 @@ fn taken_in<'a>(write: impl Fn(&Path) + 'a) -> PerProgram<'a, PathBuf> {
     })
 }
 
+/// Stores of so many sessions of Claude Code.
+fn of_sessions(count: usize) -> PerProgram<'static, PathBuf> {
+    taken_in(move |sessions| {
+        for seed in 0..count as u64 {
+            let (session, records) = Agent::Claude.records(seed, 6);
+            Agent::Claude.write(sessions, &session, &records);
+        }
+    })
+}
+
+/// What a shell is offered for a word of a line, as it is pressed on, among many sessions against few.
+pub(crate) fn complete(_: &Arguments) {
+    let (mut few, mut many) = (of_sessions(FEW_SESSIONS), of_sessions(MANY_SESSIONS));
+    let (few, many) = (few.of(own()).clone(), many.of(own()).clone());
+    let (session, _) = Agent::Claude.records(7, 0);
+    let offered = |store: &Path, word: &str| {
+        let mut command = Command::new(own());
+        command.args(["--", "undertext", "--store"]).arg(store).args(["log", word]);
+        command.env("UNDERTEXT_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "4");
+        let mut offered = Vec::new();
+        let took = timed(|| offered = command.output().unwrap().stdout);
+        assert!(!offered.is_empty());
+        took
+    };
+    for (name, word) in [("complete-id", &session[..session.len() - 1]), ("complete-any", "")] {
+        limited(name, Duration::from_millis(20), 51, None, |_| offered(&many, word));
+        compare(
+            name,
+            1.5,
+            51,
+            ("a session among 10,000", || offered(&many, word)),
+            ("among 1,000", || offered(&few, word)),
+        );
+    }
+}
+
 /// `sessions -n 50` of many sessions of Claude Code against few.
 pub(crate) fn lists(_: &Arguments) {
-    let stores = |count: usize| {
-        taken_in(move |sessions| {
-            for seed in 0..count as u64 {
-                let (session, records) = Agent::Claude.records(seed, 6);
-                Agent::Claude.write(sessions, &session, &records);
-            }
-        })
-    };
-    let (mut few, mut many) = (stores(FEW_SESSIONS), stores(MANY_SESSIONS));
+    let (mut few, mut many) = (of_sessions(FEW_SESSIONS), of_sessions(MANY_SESSIONS));
     let list = ["sessions", "-n", "50"];
     compare_programs(
         "lists",

@@ -62,7 +62,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 28] = [
+    let figures: [(&str, &str, Figure); 29] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -87,6 +87,7 @@ fn main() {
         ("compact", "compact-check", compact::check),
         ("compact", "turn", compact::turn),
         ("growth", "lists", growth::lists),
+        ("growth", "complete", growth::complete),
         ("growth", "log", growth::log),
         ("growth", "status", growth::status),
         ("growth", "late", growth::late),
