@@ -87,10 +87,10 @@ fn write(
         let last = words.last().cloned().unwrap_or_default();
         return shell.write_complete(&mut fit(command, &last), words, folder, out);
     }
-    let Line { words, at, begun, is_quoted } = Line::read(&words, index(env));
+    let Line { words, at, is_quoted } = Line::read(&words, index(env));
     let word = words.get(at).cloned().unwrap_or_default();
     let found = engine::complete(&mut fit(command, &word), words, at, folder)?;
-    let values = found.iter().filter_map(|candidate| candidate.get_value().to_str()?.get(begun..));
+    let values = found.iter().filter_map(|candidate| candidate.get_value().to_str());
     let values: Vec<String> = values.filter_map(|value| insertable(value, is_quoted)).collect();
     out.extend_from_slice(values.join(BASH_MARK).as_bytes());
     Ok(())
@@ -106,13 +106,12 @@ fn words(env: &Env) -> Vec<OsString> {
     env.args.iter().skip_while(|arg| *arg != "--").skip(1).cloned().collect()
 }
 
-/// A line of bash: its words without what quotes them, the sign of a checkpoint and its number as one.
+/// A line of bash: its words without what quotes them, the sign of a checkpoint and its number as one. Bash takes the sign
+/// for a word of its own, and yet hands it over again with a number that is being typed.
 struct Line {
     words: Vec<OsString>,
     /// Which word is being typed.
     at: usize,
-    /// How many bytes of it stand in what bash takes for a word before it.
-    begun: usize,
     /// Whether a quote is open.
     is_quoted: bool,
 }
@@ -122,18 +121,17 @@ impl Line {
         let index = index.unwrap_or(typed.len().saturating_sub(1));
         let is_quoted =
             typed.get(index).is_some_and(|word| quote(&word.to_string_lossy()).is_some());
-        let (mut words, mut at, mut begun) = (Vec::<OsString>::new(), index, 0);
+        let (mut words, mut at) = (Vec::<OsString>::new(), index);
         for (n, word) in typed.iter().enumerate() {
             match words.last_mut() {
                 Some(sign) if sign == "@" => {
-                    sign.push(unquoted(word));
+                    sign.push(unquoted(word).trim_start_matches('@'));
                     at -= usize::from(n <= index);
-                    begun += usize::from(n == index);
                 }
                 _ => words.push(unquoted(word).into()),
             }
         }
-        Self { words, at, begun, is_quoted }
+        Self { words, at, is_quoted }
     }
 }
 
@@ -147,9 +145,9 @@ fn insertable(text: &str, is_quoted: bool) -> Option<String> {
     Some(text.chars().flat_map(quoted).collect())
 }
 
-/// Returns whether a character means nothing to any shell.
+/// Returns whether a character runs nothing and ends no word in any shell.
 fn is_plain(c: char) -> bool {
-    c.is_alphanumeric() || "-_./@+=,".contains(c)
+    c.is_alphanumeric() || "-_./@+=,~".contains(c)
 }
 
 /// Returns the quote that a word begins with.

@@ -11,7 +11,10 @@ fn in_bash(env: &TestEnv, words: &[&str], then: &str) -> (Vec<String>, String) {
     let script = r#"
         source <(undertext completions bash)
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
-        _clap_complete_undertext undertext "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+        word=${COMP_WORDS[COMP_CWORD]}; before=${COMP_WORDS[COMP_CWORD - 1]}
+        # A sign at which bash breaks words stands in the word that it completes, too.
+        if [[ $before == @ ]]; then word=$before$word; fi
+        _clap_complete_undertext undertext "$word" "$before"
         for reply in "${COMPREPLY[@]}"; do printf '%s\n' "$reply"; done
     "#;
     let mut bash = env.shell("bash", &format!("{script}\n{then}"));
@@ -50,8 +53,9 @@ fn bash_is_offered_what_the_store_holds() {
     assert_offered(&env, &["undertext", "switch", ""], &["main", "main.1"]);
     assert_offered(&env, &["undertext", "branch", "--hide", ""], &["main", "main.1"]);
     // Bash takes the sign of a checkpoint for a word of its own.
-    assert_offered(&env, &["undertext", "revert", "@", ""], &["1", "0"]);
-    assert_offered(&env, &["undertext", "revert", "@", "1"], &["1"]);
+    assert_offered(&env, &["undertext", "revert", "@"], &["@1", "@0"]);
+    assert_offered(&env, &["undertext", "revert", "@", "1"], &["@1"]);
+    assert_offered(&env, &["undertext", "revert", "-s", &session, "@", "0"], &["@0"]);
     assert_offered(&env, &["undertext", "sessions", "--agent", "c"], &["claude", "codex"]);
     assert_offered(&env, &["undertext", "revert", "--dr"], &["--dry-run"]);
     fs::write(env.project().join("it's a file.jsonl"), "").unwrap();
