@@ -236,10 +236,15 @@ fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Parses the arguments, and returns them with the name of the command.
+/// Parses the arguments, and returns them with the name of the command. Help is laid out only when it is asked for.
 fn parse(args: &[OsString], columns: Option<usize>) -> Result<(Cli, String), clap::Error> {
-    let mut command = help::lay_out(command(), columns, false);
-    let mut matches = command.try_get_matches_from_mut(args)?;
+    let mut command = command();
+    let mut matches = match command.try_get_matches_from_mut(args) {
+        Err(answer) if answer.kind() == ErrorKind::DisplayHelp => {
+            help::lay_out(self::command(), columns, false).try_get_matches_from_mut(args)?
+        }
+        matches => matches?,
+    };
     let verb = matches.subcommand_name().unwrap_or_default().to_owned();
     let cli =
         Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))?;
