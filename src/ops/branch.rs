@@ -2,7 +2,7 @@
 
 use crate::{
     model::{Command, Kind, Message, Position, State},
-    ops::{OpsError, landing::landing},
+    ops::{OpsError, landing::landing, note::said_from_later},
     report::{Branched, ListedBranch, Switched},
     session::{
         Session, Target,
@@ -36,7 +36,11 @@ pub fn branches(archive: &Archive, session: &Session) -> Result<Vec<ListedBranch
             .and_then(|(line, _)| line.time)
             .or(last.last().and_then(|line| line.time));
         let first = |text: String| text.trim().lines().next().unwrap_or_default().to_owned();
-        let words = said.map(|(_, text)| words(&text).unwrap_or_else(|| first(text)));
+        let opening = session.format.traits().note_opening;
+        let words = said.map(|(_, text)| match said_from_later(&text, opening) {
+            Some(later) => first(later.to_owned()),
+            None => words(&text).unwrap_or_else(|| first(text)),
+        });
         Ok(ListedBranch {
             branch: branch.clone(),
             entry,

@@ -292,10 +292,8 @@ impl Facts {
             let uuid = record.and_then(|record| session.format.envelope(record).name);
             let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
             let text = messages.first().map(Message::text).unwrap_or_default();
-            // An agent may wrap a message that it is given.
             let opening = session.format.traits().note_opening;
-            let unwrapped = text.strip_prefix(opening).unwrap_or(&text);
-            let later = note::said_from_later(unwrapped).map(str::to_owned);
+            let later = note::said_from_later(&text, opening).map(str::to_owned);
             let later = later.or_else(|| session.format.mail(record?));
             let words = match &later {
                 Some(later) => first_line(later),

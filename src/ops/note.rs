@@ -16,8 +16,9 @@ pub(super) fn from_later(message: &str) -> String {
     )
 }
 
-/// Returns the message in a note from later.
-pub(super) fn said_from_later(note: &str) -> Option<&str> {
+/// Returns the message in a note from later; an agent may begin what it is given with an opening of its own.
+pub(super) fn said_from_later<'n>(note: &'n str, opening: &str) -> Option<&'n str> {
+    let note = note.strip_prefix(opening).unwrap_or(note);
     let (_, said) = note.strip_prefix(NOTE)?.split_once("\n\n")?;
     Some(said.rsplit_once(ADVICE).map_or(said, |(said, _)| said))
 }
@@ -29,7 +30,10 @@ mod tests {
     #[test]
     fn a_note_from_later_gives_its_message_back() {
         let message = "The parser is done.\n\nSee `src/parse.rs`.";
-        assert_eq!(said_from_later(&from_later(message)), Some(message));
-        assert_eq!(said_from_later(message), None);
+        assert_eq!(said_from_later(&from_later(message), ""), Some(message));
+        let opened = format!("<system>{}", from_later(message));
+        assert_eq!(said_from_later(&opened, "<system>"), Some(message));
+        assert_eq!(said_from_later(&opened, ""), None);
+        assert_eq!(said_from_later(message, ""), None);
     }
 }

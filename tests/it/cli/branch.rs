@@ -127,6 +127,16 @@ fn a_branch_that_is_hidden_is_in_no_list_and_keeps_what_it_led_to() {
 }
 
 #[test]
+fn a_branch_that_ends_with_a_note_is_listed_by_what_it_says() {
+    let env = TestEnv::new();
+    conversation(&env);
+    env.run(&["revert", "1", "-m", "Look at the linker first."]).success();
+    let listed = env.run(&["branch"]).success().stdout;
+    let main = listed.lines().find(|line| line.starts_with('*')).unwrap();
+    assert!(main.ends_with("  Look at the linker first."), "{listed}");
+}
+
+#[test]
 fn a_branch_gets_another_name_and_its_old_one_back() {
     let env = TestEnv::new();
     let session = conversation(&env);
