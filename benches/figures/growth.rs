@@ -49,7 +49,7 @@ fn taken_in<'a>(write: impl Fn(&Path) + 'a) -> PerProgram<'a, PathBuf> {
     })
 }
 
-/// Stores of so many sessions of Claude Code.
+/// Returns stores that hold this number of Claude Code's sessions each.
 fn of_sessions(count: usize) -> PerProgram<'static, PathBuf> {
     taken_in(move |sessions| {
         for seed in 0..count as u64 {

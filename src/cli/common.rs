@@ -41,7 +41,7 @@ pub(crate) fn count<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, S
     number.ok_or_else(|| "it must be a whole number from 1 on".to_owned())
 }
 
-/// Returns a limit of so many characters of a result, if it is not too small.
+/// Returns the limit of a result's characters, if it is not too small.
 pub(crate) fn limit(chars: usize) -> Result<Limit, CommandError> {
     if chars < KEPT {
         let chars = counted(chars as u64, "character", "characters");

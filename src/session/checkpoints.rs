@@ -156,7 +156,7 @@ pub fn standing_at(
         {
             return Ok(Some(n));
         }
-        let places = Places::since(store, session, first)?;
+        let places = Places::gathered(session, replays.clone(), given.clone());
         for (place, &entry) in path.iter().enumerate().rev() {
             // A note that was left on the way back stands behind the place.
             if view.record(entry)?.kind == Kind::Note {
@@ -169,7 +169,7 @@ pub fn standing_at(
                 }
             }
             if let Some(found) = places.before(&view, entry)? {
-                // An agent that counts anew in another file says nothing of this one.
+                // An agent that counts from 0 again in another file says nothing of this one.
                 let is_here = found.own.is_none() || found.place.generation == position.generation;
                 return Ok(is_here.then_some(found.n));
             }
@@ -284,12 +284,16 @@ impl Places {
         session: &Session,
         entry: EntryNumber,
     ) -> Result<Self, SessionError> {
-        let (mut before, mut behind) =
-            (BTreeMap::new(), BTreeMap::<EntryNumber, Vec<Checkpoint>>::new());
         let replays = Replays::of(store, session)?;
         // Entries that were written again have larger numbers than when they were met.
         let entry = if replays.is_empty() { entry } else { EntryNumber::FIRST };
-        for checkpoint in since(store, session, entry)? {
+        Ok(Self::gathered(session, replays, since(store, session, entry)?))
+    }
+
+    fn gathered(session: &Session, replays: Replays, checkpoints: Vec<Checkpoint>) -> Self {
+        let (mut before, mut behind) =
+            (BTreeMap::new(), BTreeMap::<EntryNumber, Vec<Checkpoint>>::new());
+        for checkpoint in checkpoints {
             match (checkpoint.before, checkpoint.place.head) {
                 (Some(turn), _) => {
                     before.insert(turn, checkpoint);
@@ -298,7 +302,7 @@ impl Places {
                 (None, None) => {}
             }
         }
-        Ok(Self { before, behind, has_markers: session.format.traits().has_checkpoints, replays })
+        Self { before, behind, has_markers: session.format.traits().has_checkpoints, replays }
     }
 
     /// Returns the checkpoint that stands before an entry.

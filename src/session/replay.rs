@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The replays of a session that are not undone.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Replays {
     /// The entry that each entry stands in the place of.
     origins: BTreeMap<EntryNumber, EntryNumber>,

@@ -124,6 +124,11 @@ pub(super) fn structure(
     words(db, only, report)
 }
 
+/// Returns the condition that narrows a query to a session, if it is about one: an index serves it.
+fn of(column: &str, only: Option<i64>) -> String {
+    only.map_or(String::new(), |session| format!("WHERE {column} = {session}"))
+}
+
 /// Reports cards with the names of other sessions, and files that are not found where their sessions have them. A
 /// session's other derived rows are rebuilt and compared by a caller that knows its format.
 fn cards(
@@ -134,7 +139,7 @@ fn cards(
     let mut query = db.prepare(&format!(
         "SELECT key, card.format = session.format AND card.id = session.id, state
          FROM session LEFT JOIN card ON card.session = key {}",
-        only.map_or(String::new(), |session| format!("WHERE key = {session}"))
+        of("key", only)
     ))?;
     let mut there =
         db.prepare("SELECT 1 FROM place WHERE place = ? AND session = ? AND file = ?")?;
@@ -180,7 +185,7 @@ fn words(
 ) -> Result<(), StoreError> {
     let mut query = db.prepare(&format!(
         "SELECT session, operation, digest, salt, text FROM words {}",
-        only.map_or(String::new(), |session| format!("WHERE session = {session}"))
+        of("session", only)
     ))?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {

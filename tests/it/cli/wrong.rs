@@ -28,7 +28,7 @@ fn make(machine: Machine) -> TestEnv {
     }
 }
 
-/// Returns a machine with a session in a project, one of Claude Code, and files that are none.
+/// Returns a machine with a session in a project, one of Claude Code, and files that hold no session.
 fn project() -> TestEnv {
     let env = TestEnv::new();
     claude(&env, "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40");
