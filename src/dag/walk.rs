@@ -13,7 +13,8 @@ pub struct Chain<N> {
 
 /// Follows single parents from `start` until there is none, `limit` nodes at most.
 ///
-/// Nodes usually have smaller parents; only where a step goes up can a cycle close, so only such nodes are remembered.
+/// Nodes usually have smaller parents; only where a step goes up can a cycle close, so only such nodes are remembered. Behind
+/// such a step the walk goes on past the limit, as a cycle tells how the last nodes are read.
 pub fn ancestors<N: Copy + Ord, E>(
     start: N,
     limit: usize,
@@ -23,7 +24,7 @@ pub fn ancestors<N: Copy + Ord, E>(
     let mut rises = BTreeSet::new();
     let mut next = Some(start);
     while let Some(node) = next {
-        if nodes.len() >= limit {
+        if nodes.len() >= limit && rises.is_empty() {
             break;
         }
         nodes.push(node);
@@ -31,9 +32,12 @@ pub fn ancestors<N: Copy + Ord, E>(
         if next.is_some_and(|next| next >= node) && !rises.insert(node) {
             let first = nodes.iter().position(|&earlier| earlier == node).unwrap_or(0);
             nodes.truncate(nodes.len() - 1);
-            return Ok(close(nodes, first));
+            let mut chain = close(nodes, first);
+            chain.nodes.truncate(limit);
+            return Ok(chain);
         }
     }
+    nodes.truncate(limit);
     Ok(Chain { nodes, cycle: None })
 }
 
@@ -84,6 +88,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_limit_takes_the_first_nodes_of_the_walk(
+            parents in proptest::collection::vec(proptest::option::of(0usize..12), 12),
+            start in 0usize..12,
+            limit in 0usize..14,
+        ) {
+            let parent = |node: usize| Ok::<_, Infallible>(parents[node]);
+            let part = ancestors(start, limit, parent).unwrap();
+            let whole = walk(&parents, start);
+            prop_assert_eq!(&part.nodes[..], &whole.nodes[..limit.min(whole.nodes.len())]);
+        }
+
         #[test]
         fn every_walk_ends_and_visits_no_node_twice(
             parents in proptest::collection::vec(proptest::option::of(0usize..12), 12),

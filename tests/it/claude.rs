@@ -217,6 +217,16 @@ fn a_path_crosses_boundaries_and_holds_each_entry_once() {
 }
 
 #[test]
+fn kept_messages_that_follow_each_other_in_a_circle_end_the_walk() {
+    let mut records = compacted(&kept(&[3, 4]));
+    records[2] = user(3, 4, "two");
+    let graph = FileGraph::read(&Claude, file(&records).as_bytes());
+    let path = Claude.path(&graph, number(8), usize::MAX).unwrap();
+    assert_eq!(path.entries, [5, 6, 3, 4, 7, 8]);
+    assert_eq!(path.repairs.len(), 1);
+}
+
+#[test]
 fn a_missing_parent_is_mended_by_what_was_written_just_before() {
     let late = |seconds, milli| with(answer(4, 99, "x2"), &[("timestamp", at(seconds, milli))]);
     let three = || base()[..3].to_vec();

@@ -230,6 +230,7 @@ impl<'g> Walk<'g> {
     pub(super) fn step(&mut self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         self.seen.insert(entry);
         let mut at = entry;
+        let mut passed = 0;
         loop {
             let Some(parent) = self.parent(at)? else { return Ok(None) };
             if !self.seen.contains(&parent) {
@@ -237,8 +238,10 @@ impl<'g> Walk<'g> {
             }
             // Kept messages have been visited under the summary; the old conversation goes on above.
             let kept = self.ground.kept.as_ref().filter(|_| self.is_crossed);
-            if parent != at && kept.is_some_and(|kept| kept.order.contains_key(&parent)) {
+            let is_kept = |kept: &Kept| kept.order.contains_key(&parent) && passed < kept.order.len();
+            if parent != at && kept.is_some_and(is_kept) {
                 at = parent;
+                passed += 1;
                 continue;
             }
             self.repairs.push(Repair { entry, what: "its parents form a cycle" });
