@@ -73,7 +73,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _};
+use clap::{ArgMatches, Args as _, ColorChoice, CommandFactory as _, FromArgMatches as _};
 
 pub(crate) use base::Context;
 use env::Env;
@@ -136,87 +136,103 @@ struct Global {
     quiet: bool,
 }
 
-#[derive(Debug, clap::Subcommand)]
-enum Command {
-    Append(append::Args),
-    Attach(attach::Args),
-    Audit(audit::Args),
-    Branch(branch::Args),
-    Checkpoint(checkpoint::Args),
-    Checkpoints(checkpoints::Args),
-    Clear(clear::Args),
-    Compact(compact::Args),
-    Completions(completions::Args),
-    Context(context::Args),
-    Diff(diff::Args),
-    Doctor(doctor::Args),
-    Export(export::Args),
-    Graph(graph::Args),
-    Help(help::Args),
-    Import(import::Args),
-    Log(log::Args),
-    Man(man::Args),
-    New(new::Args),
-    Operations(operations::Args),
-    Recover(recover::Args),
-    Redo(redo::Args),
-    Restore(restore::Args),
-    Resume(resume::Args),
-    Revert(revert::Args),
-    Rotations(rotations::Args),
-    Sessions(sessions::Args),
-    Show(show::Args),
-    Status(status::Args),
-    Store(backup::Args),
-    Switch(switch::Args),
-    Truncate(truncate::Args),
-    Trust(trust::Args),
-    Turn(turn::Args),
-    Undo(undo::Args),
-    Verify(verify::Args),
+/// Makes [`Command`] of its variants, the module of each, and the word that a person types.
+macro_rules! commands {
+    ($($variant:ident $module:ident $word:literal,)+) => {
+        /// What the process is asked for.
+        #[derive(Debug)]
+        enum Command {
+            $($variant($module::Args),)+
+        }
+
+        impl Command {
+            fn run(&self, context: &mut Context) -> Result<Exit, CommandError> {
+                match self {
+                    $(Self::$variant(args) => $module::run(context, args),)+
+                }
+            }
+
+            /// Describes the command of a word alone.
+            fn describe(word: &str) -> Option<clap::Command> {
+                match word {
+                    $($word => Some($module::Args::augment_args(clap::Command::new($word))),)+
+                    _ => None,
+                }
+            }
+        }
+
+        impl clap::Subcommand for Command {
+            fn augment_subcommands(all: clap::Command) -> clap::Command {
+                all.subcommands([$($word,)+].into_iter().filter_map(Self::describe))
+            }
+
+            fn augment_subcommands_for_update(all: clap::Command) -> clap::Command {
+                Self::augment_subcommands(all)
+            }
+
+            fn has_subcommand(word: &str) -> bool {
+                [$($word,)+].contains(&word)
+            }
+        }
+
+        impl clap::FromArgMatches for Command {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+                Self::from_arg_matches_mut(&mut matches.clone())
+            }
+
+            fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, clap::Error> {
+                let (word, mut matches) = matches.remove_subcommand().unwrap_or_default();
+                match word.as_str() {
+                    $($word => $module::Args::from_arg_matches_mut(&mut matches).map(Self::$variant),)+
+                    _ => Err(clap::Error::new(ErrorKind::MissingSubcommand)),
+                }
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+                *self = Self::from_arg_matches(matches)?;
+                Ok(())
+            }
+        }
+    };
 }
 
-impl Command {
-    fn run(&self, context: &mut Context) -> Result<Exit, CommandError> {
-        match self {
-            Self::Append(args) => append::run(context, args),
-            Self::Attach(args) => attach::run(context, args),
-            Self::Audit(args) => audit::run(context, args),
-            Self::Branch(args) => branch::run(context, args),
-            Self::Checkpoint(args) => checkpoint::run(context, args),
-            Self::Checkpoints(args) => checkpoints::run(context, args),
-            Self::Clear(args) => clear::run(context, args),
-            Self::Compact(args) => compact::run(context, args),
-            Self::Completions(args) => completions::run(context, args),
-            Self::Context(args) => context::run(context, args),
-            Self::Diff(args) => diff::run(context, args),
-            Self::Doctor(args) => doctor::run(context, args),
-            Self::Export(args) => export::run(context, args),
-            Self::Graph(args) => graph::run(context, args),
-            Self::Help(args) => help::run(context, args),
-            Self::Import(args) => import::run(context, args),
-            Self::Log(args) => log::run(context, args),
-            Self::Man(args) => man::run(context, args),
-            Self::New(args) => new::run(context, args),
-            Self::Operations(args) => operations::run(context, args),
-            Self::Recover(args) => recover::run(context, args),
-            Self::Redo(args) => redo::run(context, args),
-            Self::Restore(args) => restore::run(context, args),
-            Self::Resume(args) => resume::run(context, args),
-            Self::Revert(args) => revert::run(context, args),
-            Self::Rotations(args) => rotations::run(context, args),
-            Self::Sessions(args) => sessions::run(context, args),
-            Self::Show(args) => show::run(context, args),
-            Self::Status(args) => status::run(context, args),
-            Self::Store(args) => backup::run(context, args),
-            Self::Switch(args) => switch::run(context, args),
-            Self::Truncate(args) => truncate::run(context, args),
-            Self::Trust(args) => trust::run(context, args),
-            Self::Turn(args) => turn::run(context, args),
-            Self::Undo(args) => undo::run(context, args),
-            Self::Verify(args) => verify::run(context, args),
-        }
-    }
+commands! {
+    Append append "append",
+    Attach attach "attach",
+    Audit audit "audit",
+    Branch branch "branch",
+    Checkpoint checkpoint "checkpoint",
+    Checkpoints checkpoints "checkpoints",
+    Clear clear "clear",
+    Compact compact "compact",
+    Completions completions "completions",
+    Context context "context",
+    Diff diff "diff",
+    Doctor doctor "doctor",
+    Export export "export",
+    Graph graph "graph",
+    Help help "help",
+    Import import "import",
+    Log log "log",
+    Man man "man",
+    New new "new",
+    Operations operations "operations",
+    Recover recover "recover",
+    Redo redo "redo",
+    Restore restore "restore",
+    Resume resume "resume",
+    Revert revert "revert",
+    Rotations rotations "rotations",
+    Sessions sessions "sessions",
+    Show show "show",
+    Status status "status",
+    Store backup "store",
+    Switch switch "switch",
+    Truncate truncate "truncate",
+    Trust trust "trust",
+    Turn turn "turn",
+    Undo undo "undo",
+    Verify verify "verify",
 }
 
 /// Runs the command that the process was asked for.
@@ -238,6 +254,10 @@ fn command() -> clap::Command {
 
 /// Parses the arguments, and returns them with the name of the command. Help is laid out only when it is asked for.
 fn parse(args: &[OsString], columns: Option<usize>) -> Result<(Cli, String), clap::Error> {
+    // The other commands are described only if they are needed to say what is wrong.
+    if let Some(parsed) = parse_alone(args) {
+        return Ok(parsed);
+    }
     let mut command = command();
     let mut matches = match command.try_get_matches_from_mut(args) {
         Err(answer) if answer.kind() == ErrorKind::DisplayHelp => {
@@ -249,6 +269,16 @@ fn parse(args: &[OsString], columns: Option<usize>) -> Result<(Cli, String), cla
     let cli =
         Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))?;
     Ok((cli, verb))
+}
+
+/// Parses the arguments of a command that is the first word, if they are right.
+fn parse_alone(args: &[OsString]) -> Option<(Cli, String)> {
+    let verb = args.get(1)?.to_str()?;
+    let command = clap::Command::new(NAME).subcommand(Command::describe(verb)?);
+    let mut matches = Global::augment_args(command).try_get_matches_from(args).ok()?;
+    let global = Global::from_arg_matches_mut(&mut matches).ok()?;
+    let command = Command::from_arg_matches_mut(&mut matches).ok()?;
+    Some((Cli { global, command: Some(command) }, verb.to_owned()))
 }
 
 fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
