@@ -123,7 +123,7 @@ fn context(
     view: &View<'_>,
     path: &[EntryNumber],
 ) -> Result<Vec<Item>, OpsError> {
-    let sent = session.format.context(view, path)?;
+    let sent = session.format.context(view, path)?.entries;
     items(session, view, &sent, &Replays::default())
 }
 

@@ -466,7 +466,7 @@ impl Writing<'_> {
         view: &dyn Graph,
         path: &[EntryNumber],
     ) -> Result<(), OpsError> {
-        let sent = before.format.context(view, path)?;
+        let sent = before.format.context(view, path)?.entries;
         let known = &self.found.material.sent;
         let Some(more) = sent.strip_prefix(known.as_slice()) else {
             return Err(OpsError::Overtaken);

@@ -23,7 +23,7 @@ pub fn counts(
     let tip = archive.store().state(session.key)?;
     let Some(position) = tip.position() else { return Ok(Vec::new()) };
     let view = View::new(archive.store(), session, position, tip.growth().cloned());
-    let sent = session.format.context(&view, &view.path(usize::MAX)?.entries)?;
+    let sent = view.sending()?.sent;
     let mut known = kept(archive, session, encoding, &sent)?;
     let unknown: Vec<EntryNumber> =
         sent.iter().copied().filter(|entry| !known.contains_key(entry)).collect();

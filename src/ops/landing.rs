@@ -8,7 +8,7 @@ use crate::{
     model::{Block, CheckpointNumber, EntryNumber, Message, Position},
     ops::OpsError,
     report::{Kept, Landing, TouchedFile, Turn},
-    session::{Session, View, checkpoints::Places, derive, messages, replay::Replays},
+    session::{Session, View, checkpoints::Places, derive, ends::ends, messages, replay::Replays},
     sync::{Archive, resume},
 };
 
@@ -37,11 +37,8 @@ fn look(
     let mut landing = Landing { resume, dry_run: archive.is_preview(), ..Landing::default() };
     let replays = Replays::of(store, session)?;
     let view = |at: Position| View::new(store, session, at, None);
-    let new = to.map(&view);
-    let new_path = new.as_ref().map_or(Ok(Vec::new()), path)?;
-    if let Some(new) = &new {
-        landing.at = newest_turn(archive, session, new, &new_path)?;
-    }
+    let new = view(to.unwrap_or_default());
+    landing.at = newest_turn(archive, session, &new)?;
     if let Some(n) = back {
         let held = store.checkpoints(session.key, n.alone())?.pop();
         let turn = held.and_then(|(_, checkpoint)| checkpoint.before);
@@ -49,8 +46,9 @@ fn look(
         landing.before = turn.map(|words| Turn { checkpoint: n, words });
     }
     let Some(old) = from.filter(|from| Some(*from) != to).map(view) else { return Ok(landing) };
+    let [new_path, old_path] = ends(&new, &old)?;
     let stays: BTreeSet<EntryNumber> = new_path.iter().map(|entry| replays.first(*entry)).collect();
-    let left = path(&old)?.into_iter().filter(|entry| !stays.contains(&replays.first(*entry)));
+    let left = old_path.into_iter().filter(|entry| !stays.contains(&replays.first(*entry)));
     let left: Vec<EntryNumber> = left.collect();
     if let Some(first) = left.iter().min() {
         let places = Places::since(store, session, *first)?;
@@ -70,21 +68,17 @@ fn look(
     Ok(landing)
 }
 
-fn path(view: &View<'_>) -> Result<Vec<EntryNumber>, OpsError> {
-    Ok(view.path(usize::MAX)?.entries)
-}
-
-/// Returns the newest turn on a path.
+/// Returns the newest turn on a view's path.
 fn newest_turn(
     archive: &Archive,
     session: &Session,
     view: &View<'_>,
-    path: &[EntryNumber],
 ) -> Result<Option<Turn>, OpsError> {
-    // Twice as much is looked at each time, so that a short turn costs little and a long one not much more than itself.
-    let (mut rest, mut size) = (path, 64);
-    while !rest.is_empty() {
-        let (before, looked) = rest.split_at(rest.len().saturating_sub(size));
+    // More and more is looked at, so that a short turn costs little and a long one not much more than itself.
+    let (mut size, mut known) = (64, 0);
+    loop {
+        let path = view.path(size)?.entries;
+        let looked = path.get(..path.len() - known).unwrap_or_default();
         let first = looked.iter().min().copied().unwrap_or_default();
         let places = Places::since(archive.store(), session, first)?;
         for &entry in looked.iter().rev() {
@@ -93,9 +87,11 @@ fn newest_turn(
                 return Ok(Some(Turn { checkpoint: checkpoint.n, words }));
             }
         }
-        (rest, size) = (before, size * 2);
+        if path.len() < size {
+            return Ok(None);
+        }
+        (known, size) = (path.len(), size * 4);
     }
-    Ok(None)
 }
 
 /// Returns the first words of an entry; one that cannot be read has none.

@@ -166,7 +166,7 @@ pub(super) fn measure(
     } else {
         let at = found.path.iter().rposition(|entry| *entry == answer.entry);
         let path = found.path.get(..at.map_or(found.path.len(), |at| at + 1)).unwrap_or_default();
-        let then = session.format.context(view, path)?;
+        let then = session.format.context(view, path)?.entries;
         let replays =
             Replays::since(archive, session, then.iter().copied().min().unwrap_or_default())?;
         let mut then = items(session, view, &then, &replays)?;

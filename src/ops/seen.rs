@@ -175,7 +175,7 @@ pub(super) fn seen(
     if let Some(view) = view {
         found.path = view.path(limit)?.entries;
         told(view, &mut found)?;
-        found.sent = session.format.context(view, &found.path)?;
+        found.sent = session.format.context(view, &found.path)?.entries;
         let first = found.sent.iter().chain(&found.path).min();
         found.replays = Replays::since(archive, session, first.copied().unwrap_or_default())?;
         found.items = items(session, view, &found.sent, &found.replays)?;

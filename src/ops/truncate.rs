@@ -10,7 +10,9 @@ use crate::{
     ops::{OpsError, shorten},
     report::{Oversized, Truncated},
     session::{
-        Session, SessionError, View, origins,
+        Session, SessionError, View,
+        ends::Sending,
+        origins,
         plan::{Plan, Steps, branch_text},
         tools::{self, CALL_WITHIN},
     },
@@ -121,7 +123,7 @@ fn restate(
 ) -> Result<Vec<Vec<u8>>, OpsError> {
     let mut lines = Vec::new();
     if let Some(view) = before.view(from) {
-        for entry in before.format.context(&view, &before.path(from)?)? {
+        for entry in view.sending()?.sent {
             lines.push(match cuts.get(&entry) {
                 Some(cut) => cut.line.clone(),
                 None => view.line(entry)?,
@@ -143,10 +145,9 @@ fn find(
     view: &View<'_>,
     limit: Limit,
 ) -> Result<Vec<Found>, OpsError> {
-    let path = view.path(usize::MAX)?.entries;
-    let context = session.format.context(view, &path)?;
+    let Sending { path, sent } = view.sending()?;
     let mut found = Vec::new();
-    for range in EntryNumber::ranges(context, 1) {
+    for range in EntryNumber::ranges(sent, 1) {
         let lengths = store.lengths(session.key, range.clone())?;
         for (n, length) in EntryNumber::each(range).zip(lengths) {
             // A character takes a byte or more.

@@ -8,6 +8,7 @@ pub(crate) mod content;
 mod damage;
 pub(crate) mod derive;
 pub(crate) mod elsewhere;
+pub(crate) mod ends;
 mod error;
 mod growth;
 pub(crate) mod ids;

@@ -225,6 +225,11 @@ impl<'a> View<'a> {
         Ok(ids)
     }
 
+    /// Returns whether some entry begins on the physical line of the one before.
+    pub(super) fn has_glued(&self) -> Result<bool, StoreError> {
+        Ok(!self.places()?.glued.is_empty())
+    }
+
     /// Returns the path to the head.
     pub fn path(&self, limit: usize) -> Result<Path, SessionError> {
         match self.position.head {
@@ -233,7 +238,7 @@ impl<'a> View<'a> {
         }
     }
 
-    fn twins(&self) -> Result<&BTreeSet<NameTag>, StoreError> {
+    pub(super) fn twins(&self) -> Result<&BTreeSet<NameTag>, StoreError> {
         if self.twins.get().is_none() {
             let held = self.key.map_or(Ok(Vec::new()), |key| self.store.twins(key))?;
             let fresh = self.pending.iter().flat_map(|pending| pending.twins.iter().copied());
@@ -310,13 +315,27 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Returns the entries within the horizon whose records have this tag, each behind its place, in order.
-    fn tagged(&self, tag: NameTag) -> Result<Vec<(PlaceNumber, EntryNumber)>, Failure> {
+    /// Returns the entries of the session whose records have this tag.
+    pub(super) fn entries_of(&self, tag: NameTag) -> Result<Vec<EntryNumber>, StoreError> {
         let held = self.key.map(|key| self.store.named(key, tag, tag)).transpose()?;
         let mut entries = held.unwrap_or_default();
         entries.extend(self.pending.iter().flat_map(|pending| pending.named(tag)));
+        Ok(entries)
+    }
+
+    /// Returns whether the entries within the horizon whose records have this tag have names of their own.
+    pub(super) fn has_namesakes_apart(&self, tag: NameTag) -> Result<bool, SessionError> {
+        let count = self.tagged(tag)?.len();
+        Ok(match self.bearers_of(tag)? {
+            Bearers::Alike(_) => count < 2,
+            Bearers::Apart(last) => last.len() == count,
+        })
+    }
+
+    /// Returns the entries within the horizon whose records have this tag, each behind its place, in order.
+    pub(super) fn tagged(&self, tag: NameTag) -> Result<Vec<(PlaceNumber, EntryNumber)>, Failure> {
         let mut tagged = Vec::new();
-        for entry in entries {
+        for entry in self.entries_of(tag)? {
             tagged.extend(self.place(entry)?.map(|place| (place, entry)));
         }
         tagged.sort_unstable();

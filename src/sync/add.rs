@@ -154,8 +154,9 @@ fn bring(
     let setting = change.before.setting_in_folder(&Workspace::default(), name)?;
     let to = added.last().copied();
     let path = [change.path(from)?, added.to_vec()].concat();
-    let back = Back { from: head, to, path: &path, note: None };
     let view = change.ahead(Position { head, horizon: growth.entries, ..from }, growth);
+    let stood = view.path(usize::MAX)?.entries;
+    let back = Back { from: head, to, stood: &stood, path: &path, note: None };
     let lines = change.before.format.branch(&view, &back, &setting)?.unwrap_or_default();
     let more: Vec<u8> =
         lines.into_iter().flat_map(|line| [line, b"\n".to_vec()].concat()).collect();

@@ -93,11 +93,12 @@ impl Compaction {
         let position = Position { generation: growth.generation, head, horizon: growth.entries };
         let view = change.ahead(position, growth);
         let format = change.before.format;
-        let Some(head) = head else { return Err(refused("the agent would resume nothing")) };
-        let path = format.path(&view, head, usize::MAX)?.entries;
+        if head.is_none() {
+            return Err(refused("the agent would resume nothing"));
+        }
         let mut summary = None;
         let mut found = 0;
-        for entry in format.context(&view, &path)? {
+        for entry in view.sending()?.sent {
             let line = view.line(entry)?;
             let messages = Raw::object(&line).map(|record| format.messages(record));
             for message in messages.unwrap_or_default() {

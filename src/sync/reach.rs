@@ -17,13 +17,13 @@ use crate::{
     model::{
         EntryId, EntryNumber, Gaps, GenerationNumber, Kind, PlaceNumber, Position, Run, Running,
     },
-    session::{Growth, View, content},
+    session::{Growth, View, content, ends::ends},
     sync::{
         SyncError, Workspace,
         change::Change,
         goal::Goal,
         live_file::LiveFile,
-        resume::{Context, Note, reads},
+        resume::{Note, reads},
         segment,
         setting::line_start,
     },
@@ -74,19 +74,18 @@ fn reach(
     let Some(live) = change.before.attached() else {
         return succeed(change, target, note);
     };
-    let wanted = Context::of(change, &change.look(target), target)?;
     let rotates = change.before.format.traits().is_rotatable;
-    if let Some(reached) = segment(change, &live, target, note, &wanted)? {
+    if let Some(reached) = segment(change, &live, target, note)? {
         return Ok(reached);
     }
     if !(change.before.archive.manner.rotate && rotates)
-        && let Some(reached) = append(change, &live, target, note, &wanted)?
+        && let Some(reached) = append(change, &live, target, note)?
     {
         return Ok(reached);
     }
     if rotates {
         for way in [Way::Generation, Way::Closed, Way::Path] {
-            if let Some(reached) = rotate(change, &live, target, note, way, Some(&wanted))? {
+            if let Some(reached) = rotate(change, &live, target, note, way, true)? {
                 return Ok(reached);
             }
         }
@@ -109,9 +108,9 @@ fn succeed(
         };
     let way = if resumes { Way::Generation } else { Way::Path };
     let reached = if let Some(live) = live {
-        rotate(change, &live, target, note, way, None)?
+        rotate(change, &live, target, note, way, false)?
     } else {
-        let successor = successor(change, target, note, way, None)?;
+        let successor = successor(change, target, note, way, false)?;
         successor.map(|successor| {
             let reached = successor.reached(None, None);
             change.grown(successor.growth);
@@ -127,21 +126,21 @@ fn segment(
     live: &LiveFile,
     target: Position,
     note: Option<Note<'_>>,
-    wanted: &Context,
 ) -> Result<Option<Reached>, SyncError> {
     let home = change.before.format.home(&live.path);
     let Some(from) = change.position().filter(|_| home.is_some()) else { return Ok(None) };
-    let path = change.path(target)?;
+    let [stood, path] = ends(&change.look(from), &change.look(target))?;
     // The way to where the agent stands is to go on in its file.
-    if change.path(from)? == path {
+    if stood == path {
         return Ok(None);
     }
     let setting = setting(change, None, note)?;
-    let back =
-        Back { from: from.head, to: target.head, path: &path, note: note.map(|note| note.words) };
-    let begun = segment::begin(change, live, &back, (wanted, note), &setting)?;
+    let words = note.map(|note| note.words);
+    let whole = change.path(target)?;
+    let back = Back { from: from.head, to: target.head, stood: &stood, path: &whole, note: words };
+    let begun = segment::begin(change, live, &back, (target, note), &setting)?;
     let Some((position, file)) = begun else { return Ok(None) };
-    let dropped = left(change, from, &path)?;
+    let dropped = left(&stood, &path);
     let written = Some(file);
     Ok(Some(Reached { position, entry: None, has_note: false, dropped, aside: None, written }))
 }
@@ -153,22 +152,22 @@ fn append(
     live: &LiveFile,
     target: Position,
     note: Option<Note<'_>>,
-    wanted: &Context,
 ) -> Result<Option<Reached>, SyncError> {
     let Some(from) = change.position() else { return Ok(None) };
-    let path = change.path(target)?;
+    let paths = ends(&change.look(from), &change.look(target))?;
     let mut position = None;
-    if let Some(lines) = way_back(change, from, target.head, &path, note)? {
-        position = say(change, from, &lines, wanted, note)?;
+    if let Some(lines) = way_back(change, from, target.head, &paths, note)? {
+        position = say(change, from, &lines, target, note)?;
     }
     if position.is_none()
         && !change.before.format.traits().is_rotatable
-        && let Some(lines) = whole(change, wanted, note)?
+        && let Some(lines) = whole(change, target, note)?
     {
-        position = say(change, from, &lines, wanted, note)?;
+        position = say(change, from, &lines, target, note)?;
     }
     let Some(position) = position else { return Ok(None) };
-    let dropped = left(change, from, &path)?;
+    let [stood, path] = &paths;
+    let dropped = left(stood, path);
     let written = Some(live.path.clone());
     Ok(Some(Reached { position, entry: None, has_note: false, dropped, aside: None, written }))
 }
@@ -178,7 +177,7 @@ fn say(
     change: &mut Change<'_>,
     from: Position,
     lines: &[Vec<u8>],
-    wanted: &Context,
+    wanted: Position,
     note: Option<Note<'_>>,
 ) -> Result<Option<Position>, SyncError> {
     let mut growth = change.growth(from.generation)?;
@@ -199,14 +198,15 @@ fn say(
     Ok(position)
 }
 
-/// Returns the lines that put a context in the place of all that the live file holds.
+/// Returns the lines that put the context of a position in the place of all that the live file holds.
 fn whole(
     change: &mut Change<'_>,
-    wanted: &Context,
+    wanted: Position,
     note: Option<Note<'_>>,
 ) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
-    let view = change.look(wanted.position);
-    let lines = wanted.entries.iter().map(|entry| Ok(view.line(*entry)?));
+    let view = change.look(wanted);
+    let sent = view.sending()?.sent;
+    let lines = sent.iter().map(|entry| Ok(view.line(*entry)?));
     let lines = lines.collect::<Result<Vec<_>, SyncError>>()?;
     let setting = setting(change, None, note)?;
     let whole = change.before.format.whole_context(&lines, note.map(|note| note.words), &setting);
@@ -223,23 +223,23 @@ fn setting(
     change.before.setting_in_folder(note.map_or(&nowhere, |note| note.workspace), parent)
 }
 
-/// Returns how many entries on the way to a position are not on another path.
-fn left(change: &Change<'_>, from: Position, path: &[EntryNumber]) -> Result<u64, SyncError> {
+/// Returns how many entries of one path are not on another.
+fn left(stood: &[EntryNumber], path: &[EntryNumber]) -> u64 {
     let stays: BTreeSet<EntryNumber> = path.iter().copied().collect();
-    Ok(change.path(from)?.iter().filter(|entry| !stays.contains(entry)).count() as u64)
+    stood.iter().filter(|entry| !stays.contains(entry)).count() as u64
 }
 
-/// Returns the lines that take the agent from one position to an entry.
+/// Returns the lines that take the agent from one position to an entry, given the ends of the paths to both.
 fn way_back(
     change: &mut Change<'_>,
     from: Position,
     to: Option<EntryNumber>,
-    path: &[EntryNumber],
+    [stood, path]: &[Vec<EntryNumber>; 2],
     note: Option<Note<'_>>,
 ) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
     let parent = to.map(|to| change.before.record_name(to)).transpose()?.flatten();
     let setting = setting(change, parent, note)?;
-    let back = Back { from: from.head, to, path, note: note.map(|note| note.words) };
+    let back = Back { from: from.head, to, stood, path, note: note.map(|note| note.words) };
     Ok(change.before.format.branch(&change.look(from), &back, &setting)?)
 }
 
@@ -249,8 +249,8 @@ pub(crate) fn way_to(
     from: Position,
     to: Option<EntryNumber>,
 ) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
-    let path = change.path(Position { head: to, ..from })?;
-    way_back(change, from, to, &path, None)
+    let paths = ends(&change.look(from), &change.look(Position { head: to, ..from }))?;
+    way_back(change, from, to, &paths, None)
 }
 
 /// Lets a growth begin with the entries that a position sees.
@@ -293,13 +293,13 @@ impl Successor {
     }
 }
 
-/// Puts together a successor; returns `None` if an agent would not read the wanted context there.
+/// Puts together a successor; returns `None` if an agent reads it that would not read the wanted context there.
 fn successor(
     change: &mut Change<'_>,
     target: Position,
     note: Option<Note<'_>>,
     way: Way,
-    wanted: Option<&Context>,
+    is_read: bool,
 ) -> Result<Option<Successor>, SyncError> {
     let target = behind_opening(change, target)?;
     let runs = match change.view(target) {
@@ -312,16 +312,21 @@ fn successor(
     let mut growth = change.generation(file);
     place(change, &mut growth, &runs)?;
     growth.end(tail.clone());
-    let from = change.position();
-    let dropped = from.map_or(Ok(0), |from| left(change, from, &change.path(target)?))?;
+    let dropped = match change.position() {
+        Some(from) => {
+            let [stood, path] = ends(&change.look(from), &change.look(target))?;
+            left(&stood, &path)
+        }
+        None => 0,
+    };
     let length = growth.length();
     let mut more = line_start(&growth);
     let begins = more.len();
     if way == Way::Closed {
-        let path = change.path(target)?;
         let head = change.view(target).map(|view| change.before.format.head(&view)).transpose()?;
         let from = Position { head: head.flatten(), ..target };
-        let Some(lines) = way_back(change, from, target.head, &path, note)? else {
+        let paths = ends(&change.look(from), &change.look(target))?;
+        let Some(lines) = way_back(change, from, target.head, &paths, note)? else {
             change.forget();
             return Ok(None);
         };
@@ -343,8 +348,8 @@ fn successor(
     change.read_bytes(&mut growth, &more)?;
     let head = if more.is_empty() { target.head } else { growth.last.map(|(n, _)| n) };
     let mut position = Position { generation: growth.generation, head, horizon: growth.entries };
-    if let Some(wanted) = wanted {
-        if let Some(found) = reads(change, &growth, wanted, note)? {
+    if is_read {
+        if let Some(found) = reads(change, &growth, target, note)? {
             position = found;
         } else {
             change.forget();
@@ -361,10 +366,10 @@ fn rotate(
     target: Position,
     note: Option<Note<'_>>,
     way: Way,
-    wanted: Option<&Context>,
+    is_read: bool,
 ) -> Result<Option<Reached>, SyncError> {
     let from = change.before.state.generation();
-    let Some(successor) = successor(change, target, note, way, wanted)? else { return Ok(None) };
+    let Some(successor) = successor(change, target, note, way, is_read)? else { return Ok(None) };
     let path = &live.path;
     let io = |source| SyncError::Io { path: path.clone(), source };
     let old = change.before.writable_file(live)?;

@@ -201,9 +201,7 @@ fn is_same(
     entries: &BTreeMap<EntryNumber, EntryNumber>,
 ) -> Result<bool, SyncError> {
     let context = |position: Position| -> Result<Vec<EntryNumber>, SyncError> {
-        let view = change.look(position);
-        let path = change.path(position)?;
-        Ok(change.before.format.context(&view, &path)?)
+        Ok(change.look(position).sending()?.sent)
     };
     if change.before.format.head(&change.look(position))? != position.head {
         return Ok(false);

@@ -4,10 +4,10 @@
 
 use crate::{
     json::Raw,
-    model::{Block, EntryId, EntryNumber, Position, Role},
-    session::{Growth, View},
+    model::{Block, EntryNumber, Position, Role},
+    session::{Growth, View, ends::ends},
     sync::{SyncError, Workspace, change::Change},
-    wire::{Format, Graph},
+    wire::{Format, Graph as _},
 };
 
 /// A note that is said where the live file is brought.
@@ -15,32 +15,6 @@ use crate::{
 pub(crate) struct Note<'a> {
     pub(crate) words: &'a str,
     pub(crate) workspace: &'a Workspace,
-}
-
-/// The context that an agent would send at a position.
-pub(crate) struct Context {
-    pub(crate) position: Position,
-    pub(crate) entries: Vec<EntryNumber>,
-    /// The id that each line has by itself.
-    lines: Vec<EntryId>,
-}
-
-impl Context {
-    /// Returns the context at a position of a view.
-    pub(crate) fn of(
-        change: &Change<'_>,
-        view: &View<'_>,
-        position: Position,
-    ) -> Result<Self, SyncError> {
-        let entries = match position.head {
-            Some(head) => {
-                let path = change.before.format.path(view, head, usize::MAX)?.entries;
-                change.before.format.context(view, &path)?
-            }
-            None => Vec::new(),
-        };
-        Ok(Self { position, lines: view.alone(&entries)?, entries })
-    }
 }
 
 /// Returns the messages of entries, whatever their records look like.
@@ -58,30 +32,269 @@ fn says(
     Ok(said)
 }
 
-/// Returns where an agent stands that resumes a growth, if it reads the context that is wanted, and a note behind it.
+/// Returns where an agent stands that resumes a growth, if it reads the context of a position, and a note behind it.
 pub(crate) fn reads(
     change: &Change<'_>,
     growth: &Growth,
-    wanted: &Context,
+    wanted: Position,
     note: Option<Note<'_>>,
 ) -> Result<Option<Position>, SyncError> {
+    let format = change.before.format;
     let head = change.head(growth)?;
     let position = Position { generation: growth.generation, head, horizon: growth.entries };
-    let view = change.ahead(position, growth);
-    let mut found = Context::of(change, &view, position)?;
+    let (there, here) = (change.look(wanted), change.ahead(position, growth));
+    let [path_there, path_here] = ends(&there, &here)?;
+    let (wanted, found) =
+        (format.context(&there, &path_there)?, format.context(&here, &path_here)?);
+    let (wanted, mut found) = if wanted.is_whole == found.is_whole {
+        (wanted.entries, found.entries)
+    } else {
+        (there.sending()?.sent, here.sending()?.sent)
+    };
     if let Some(note) = note {
-        found.lines.pop();
-        let last = found.entries.pop();
-        let said = says(change.before.format, &view, &last.into_iter().collect::<Vec<_>>())?;
+        let last = found.pop();
+        let said = says(format, &here, &last.into_iter().collect::<Vec<_>>())?;
         let is_note =
             |block: &Block| matches!(block, Block::Text(text) if text.contains(note.words));
         if !said.iter().any(|(_, blocks)| blocks.iter().any(is_note)) {
             return Ok(None);
         }
     }
-    if found.lines == wanted.lines {
-        return Ok(Some(position));
+    let is_same = there.alone(&wanted)? == here.alone(&found)?
+        || says(format, &there, &wanted)? == says(format, &here, &found)?;
+    Ok(is_same.then_some(position))
+}
+
+#[cfg(test)]
+#[expect(clippy::indexing_slicing, reason = "a test stops at the first surprise")]
+#[expect(clippy::disallowed_methods, reason = "a test reads what it wrote itself")]
+mod tests {
+    use std::{fmt::Write as _, fs};
+
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use crate::{
+        model::{EntryNumber, GenerationNumber, Position},
+        session::{Session, View, ends::ends_within},
+        sync::{Archive, Machine, import},
+    };
+
+    /// A record: what it is, how many records behind it stands the one that it follows, and a number more.
+    type Made = (u8, i8, u8);
+
+    fn record() -> impl Strategy<Value = Made> {
+        let back = prop_oneof![20 => Just(1i8), 3 => 2i8..6, 1 => -3i8..1, 1 => Just(i8::MAX)];
+        (0u8..24, back, any::<u8>())
     }
-    let there = says(change.before.format, &change.look(wanted.position), &wanted.entries)?;
-    Ok((says(change.before.format, &view, &found.entries)? == there).then_some(position))
+
+    fn name(n: i64) -> String {
+        format!("00000000-0000-4000-8000-{n:012}")
+    }
+
+    fn line(format: &str, n: usize, before: &[Made], (what, back, more): Made) -> Value {
+        let n = i64::try_from(n).unwrap();
+        // Now and then a name is said twice, and a time is an old one.
+        let own = if more == 7 { n / 2 } else { n };
+        let parent = n - i64::from(back);
+        let parent = if parent < 0 || back == i8::MAX && more % 2 == 0 {
+            Value::Null
+        } else {
+            json!(name(parent))
+        };
+        let parent = if back == i8::MAX && more % 2 == 1 { json!(name(999)) } else { parent };
+        let seconds = if more == 9 { n / 2 } else { n };
+        let time = format!("2001-02-03T04:{:02}:{:02}.000Z", seconds / 60, seconds % 60);
+        let far = name(n - i64::from(more % 8));
+        let near = name(n + 1);
+        let text = format!("words {n}");
+        match format {
+            "claude" => {
+                let mut record = json!({ "parentUuid": parent, "isSidechain": false, "userType": "external", "cwd": "/w",
+                    "sessionId": "s", "version": "2.1.0", "uuid": name(own), "timestamp": time });
+                let role = if what < 10 { "user" } else { "assistant" };
+                record["type"] = json!(role);
+                record["message"] = json!({ "role": role, "content": text });
+                match what {
+                    0 => record["isSidechain"] = json!(true),
+                    1..6 => {
+                        record["message"]["content"] =
+                            json!([{ "type": "tool_result", "tool_use_id": "t", "content": text }]);
+                    }
+                    10..16 => {
+                        record["message"]["id"] = {
+                            // No message of the model lies on both sides of a boundary.
+                            let boundaries = before.iter().filter(|made| made.0 == 21).count();
+                            json!(format!("m{}-{boundaries}", n / 3))
+                        }
+                    }
+                    20 => {
+                        return json!({ "type": "last-prompt", "leafUuid": far, "sessionId": "s" });
+                    }
+                    21 => {
+                        record["type"] = json!("system");
+                        record["subtype"] = json!("compact_boundary");
+                        record["logicalParentUuid"] = parent;
+                        if more % 3 == 0 {
+                            let (head, tail) = (far, name(n - 1));
+                            record["compactMetadata"] = json!({ "preservedSegment": {
+                                "anchorUuid": near, "headUuid": head, "tailUuid": tail } });
+                        }
+                    }
+                    22 | 23 => {
+                        record["type"] = json!("system");
+                        record["subtype"] = json!("local_command");
+                    }
+                    _ => {}
+                }
+                record
+            }
+            "pi" => match what {
+                0 => {
+                    json!({ "type": "context_edit", "id": name(own), "parentId": parent, "timestamp": time, "targetId": far })
+                }
+                1 => {
+                    json!({ "type": "compaction", "id": name(own), "parentId": parent, "timestamp": time,
+                    "summary": text, "firstKeptEntryId": far, "tokensBefore": 7 })
+                }
+                _ => {
+                    let role = if what < 12 { "user" } else { "assistant" };
+                    json!({ "type": "message", "id": name(own), "parentId": parent, "timestamp": time,
+                        "message": { "role": role, "content": [{ "type": "text", "text": text }], "timestamp": n } })
+                }
+            },
+            _ => {
+                let said = |class: &str, payload: Value| json!({ "timestamp": time, "type": class, "payload": payload });
+                let role = if what < 14 { "user" } else { "assistant" };
+                let kind = if what < 14 { "input_text" } else { "output_text" };
+                let message = json!({ "type": "message", "role": role, "content": [{ "type": kind, "text": text }] });
+                match what {
+                    0..4 => said(
+                        "event_msg",
+                        json!({ "type": "task_started", "turn_id": name(n), "model_context_window": 9 }),
+                    ),
+                    4 => said(
+                        "event_msg",
+                        json!({ "type": "thread_rolled_back", "num_turns": more % 3 }),
+                    ),
+                    5 => said(
+                        "compacted",
+                        json!({ "message": text, "replacement_history": [message] }),
+                    ),
+                    6 => said("compacted", json!({ "message": text })),
+                    7 => said("turn_context", json!({ "cwd": "/w", "model": "m" })),
+                    _ => said("response_item", message),
+                }
+            }
+        }
+    }
+
+    /// Takes in a session of a format.
+    fn archive(format: &str, made: &[Made]) -> (Archive, Session) {
+        let opening = match format {
+            "claude" => None,
+            "pi" => Some(
+                json!({ "type": "session", "version": 3, "id": "s", "timestamp": "2001-02-03T04:00:00.000Z", "cwd": "/w" }),
+            ),
+            _ => Some(
+                json!({ "timestamp": "2001-02-03T04:00:00.000Z", "type": "session_meta", "payload": {
+                "id": name(0), "timestamp": "2001-02-03T04:00:00.000Z", "cwd": "/w", "originator": "x", "cli_version": "0.169.0" } }),
+            ),
+        };
+        let mut bytes = String::new();
+        let lines = made.iter().enumerate().map(|(n, one)| line(format, n, &made[..n], *one));
+        for line in opening.into_iter().chain(lines) {
+            writeln!(bytes, "{line}").unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(format!("{}.jsonl", name(0)));
+        fs::write(&path, bytes).unwrap();
+        let mut archive = Archive::in_memory(Box::new(Machine));
+        import(&mut archive, &[path], &[], &mut |_| ()).unwrap();
+        let session = archive.every().unwrap().remove(0);
+        (archive, session)
+    }
+
+    /// What is told of a path by its last entries, and by all of it.
+    fn told(view: &View<'_>, end: &[EntryNumber]) -> (Vec<EntryNumber>, Option<Vec<EntryNumber>>) {
+        let whole = view.path(usize::MAX).unwrap().entries;
+        let before = whole.strip_suffix(end).expect("the end of a path is its end").to_vec();
+        let sent = view.format().context(view, &whole).unwrap().entries;
+        let last = view.format().context(view, end).unwrap();
+        let sent = sent.strip_suffix(&*last.entries).expect("what is sent of the end is sent last");
+        assert!(!last.is_whole || sent.is_empty());
+        (before, (!last.is_whole).then(|| sent.to_vec()))
+    }
+
+    /// Compares the ends of pairs of paths with the whole paths, and returns how many were shorter.
+    fn compare(format: &str, made: &[Made], pairs: &[[(u8, u8); 2]]) -> usize {
+        let (archive, session) = archive(format, made);
+        let count = archive.store().state(session.key).unwrap().next_entry().get() - 1;
+        let mut shorter = 0;
+        for pair in pairs {
+            let views = pair.map(|(head, horizon)| {
+                let horizon = count - u64::from(horizon) % count.min(8);
+                let head = EntryNumber::new(
+                    1 + (count - 1).saturating_sub(u64::from(head) % 16).min(horizon - 1),
+                );
+                let position =
+                    Position { generation: GenerationNumber::FIRST, head: Some(head), horizon };
+                View::new(archive.store(), &session, position, None)
+            });
+            let [one, other] = &views;
+            let found = ends_within(4, one, other).unwrap();
+            let whole = one.path(usize::MAX).unwrap().entries;
+            shorter += usize::from(found[0].len() < whole.len());
+            let (before, sent) = told(one, &found[0]);
+            let (other_before, other_sent) = told(other, &found[1]);
+            assert_eq!(before, other_before, "{pair:?}");
+            if let (Some(sent), Some(other_sent)) = (sent, other_sent) {
+                assert_eq!(sent, other_sent, "{pair:?}");
+            }
+            let sending = one.sending_within(2).unwrap();
+            assert_eq!(sending.sent, one.format().context(one, &whole).unwrap().entries);
+        }
+        shorter
+    }
+
+    fn pairs() -> impl Strategy<Value = Vec<[(u8, u8); 2]>> {
+        prop::collection::vec([(any::<u8>(), any::<u8>()), (any::<u8>(), any::<u8>())], 1..6)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_ends_of_paths_of_claude_code_tell_what_the_whole_paths_do(
+            made in prop::collection::vec(record(), 1..60), pairs in pairs(),
+        ) {
+            compare("claude", &made, &pairs);
+        }
+
+        #[test]
+        fn the_ends_of_paths_of_pi_tell_what_the_whole_paths_do(
+            made in prop::collection::vec(record(), 1..60), pairs in pairs(),
+        ) {
+            compare("pi", &made, &pairs);
+        }
+
+        #[test]
+        fn the_ends_of_paths_of_codex_tell_what_the_whole_paths_do(
+            made in prop::collection::vec(record(), 1..60), pairs in pairs(),
+        ) {
+            compare("codex", &made, &pairs);
+        }
+    }
+
+    #[test]
+    fn the_ends_of_plain_paths_are_short() {
+        let made: Vec<Made> = (0..400).map(|n| (if n % 2 == 0 { 8 } else { 18 }, 1, 0)).collect();
+        for format in ["claude", "pi", "codex"] {
+            assert_eq!(
+                compare(format, &made, &[[(0, 0), (4, 0)], [(9, 1), (2, 3)]]),
+                2,
+                "{format}"
+            );
+        }
+    }
 }

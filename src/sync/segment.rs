@@ -32,7 +32,7 @@ use crate::{
         follow::Step,
         gone::{is_gone, newest},
         live_file::{LiveFile, length_of},
-        resume::{Context, Note, reads},
+        resume::{Note, reads},
         sources,
     },
     wire::{Back, Failure, FileName, Format, Graph as _, Held, Onward, Segment, Setting},
@@ -47,7 +47,7 @@ pub(crate) fn begin(
     change: &mut Change<'_>,
     live: &LiveFile,
     back: &Back<'_>,
-    (wanted, note): (&Context, Option<Note<'_>>),
+    (wanted, note): (Position, Option<Note<'_>>),
     setting: &Setting,
 ) -> Result<Option<(Position, PathBuf)>, SyncError> {
     let format = change.before.format;
@@ -56,7 +56,7 @@ pub(crate) fn begin(
     if index.as_ref().is_none_or(|index| index.file(&change.before.name.id).is_err()) {
         return Ok(None);
     }
-    let Some(segment) = write(change, live, back, wanted.position, setting)? else {
+    let Some(segment) = write(change, live, back, wanted, setting)? else {
         return Ok(None);
     };
     let Some(path) = next_file(change, live, setting.time) else { return Ok(None) };

@@ -34,6 +34,7 @@ mod chain;
 mod leaves;
 mod read;
 mod sent;
+mod settled;
 mod side;
 mod ties;
 mod write;
@@ -43,8 +44,8 @@ use crate::{
     model::{EntryNumber, Kind, Message, Record, Tie},
     wire::{
         Answers, Back, Cleanup, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, Identify,
-        Interface, Invalid, Layout, Nearby, Path, Paths, Read, Setting, Telling, Titled, Told,
-        Traits, Walk, Write,
+        Interface, Invalid, Layout, Nearby, Path, Paths, Read, Sent, Setting, Telling, Titled,
+        Told, Traits, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{self, text},
         layout::resuming,
@@ -195,12 +196,16 @@ impl Walk for Claude {
         Ok(Box::new(move |head, limit| paths.path(head, limit)))
     }
 
-    fn context(
+    fn context(&self, graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
+        chain::context(graph, path)
+    }
+
+    fn settled(
         &self,
         graph: &dyn Graph,
-        path: &[EntryNumber],
+        last: &[EntryNumber],
     ) -> Result<Vec<EntryNumber>, Failure> {
-        chain::context(graph, path)
+        settled::settled(graph, last)
     }
 
     fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {

@@ -70,7 +70,7 @@ use crate::{
     wire::{
         Answers, Back, Base, Draft, Earlier, Envelope, Failure, FileName, Files, Folder, Framed,
         Graph, How, Identify, Interface, Invalid, Layout, Link, Nearby, Onward, Path, Paths, Read,
-        Segment, Setting, Shelf, Telling, Told, Traits, Unanswered, Walk, Write,
+        Segment, Sent, Setting, Shelf, Telling, Told, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{moment, string, text},
         layout::resuming,
@@ -347,12 +347,16 @@ impl Walk for Codex {
         walk::start(graph, path)
     }
 
-    fn context(
+    fn context(&self, graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
+        walk::context(graph, path)
+    }
+
+    fn settled(
         &self,
         graph: &dyn Graph,
-        path: &[EntryNumber],
+        last: &[EntryNumber],
     ) -> Result<Vec<EntryNumber>, Failure> {
-        walk::context(graph, path)
+        walk::settled(graph, last)
     }
 
     fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {

@@ -34,13 +34,15 @@ use crate::{
     },
     wire::{
         Answer, Answers, Departure, Draft, Envelope, Failure, Files, Folder, Graph, Identify,
-        Invalid, Layout, Link, Path, Piece, Read, Setting, Telling, Told, Traits, Walk, Write,
+        Invalid, Layout, Link, Path, Piece, Read, Sent, Setting, Telling, Told, Traits, Walk,
+        Write,
         answers::parts,
         compaction::{Compaction, Lines, Said},
         fields::{line, other, shown, string, text},
         identify::tie_of_sub_agent,
         layout::resuming,
         unread::is_beside_kimi_code,
+        walk::settled_up_to,
     },
 };
 
@@ -317,11 +319,7 @@ impl Walk for Kimi {
         Ok(Path { entries, repairs: Vec::new() })
     }
 
-    fn context(
-        &self,
-        graph: &dyn Graph,
-        path: &[EntryNumber],
-    ) -> Result<Vec<EntryNumber>, Failure> {
+    fn context(&self, graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
         let mut context = Vec::new();
         let mut prompt = None;
         for &entry in path {
@@ -332,7 +330,17 @@ impl Walk for Kimi {
                 context.push(entry);
             }
         }
-        Ok(prompt.into_iter().chain(context).collect())
+        let entries = prompt.into_iter().chain(context).collect();
+        Ok(Sent { entries, is_whole: false })
+    }
+
+    fn settled(
+        &self,
+        graph: &dyn Graph,
+        last: &[EntryNumber],
+    ) -> Result<Vec<EntryNumber>, Failure> {
+        // Of several prompts the last one is sent.
+        settled_up_to(last, |entry| Ok(graph.record(entry)?.hint.first() == Some(&PROMPT)))
     }
 
     fn leaves(&self, _graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {

@@ -50,5 +50,5 @@ pub use native::Native;
 pub use pi::Pi;
 pub use read::{Envelope, Link, Read, Scene, Telling, Titled, Told};
 pub use traits::{Cleanup, Folder, Interface, Lock, Nearby, Traits, Unanswered};
-pub use walk::{Departure, Path, Paths, Repair, Walk, added};
+pub use walk::{Departure, Path, Paths, Repair, Sent, Walk, added};
 pub use write::{Back, Draft, Framed, Held, Invalid, Onward, Segment, Setting, Speaker, Write};

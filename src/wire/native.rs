@@ -21,11 +21,12 @@ use crate::{
     model::{Block, EntryNumber, Kind, Message, NameTag, Parent, Role, Stop, Thinking, Timestamp},
     wire::{
         Answer, Answers, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, How, Identify,
-        Invalid, Layout, Link, Path, Piece, Read, Repair, Setting, Told, Traits, Walk, Write,
+        Invalid, Layout, Link, Path, Piece, Read, Repair, Sent, Setting, Told, Traits, Walk, Write,
         answers::{parts, strings},
         anthropic,
         compaction::{Compaction, Lines},
         fields::{self, moment, shown, string, text},
+        walk::settled_up_to,
     },
 };
 
@@ -153,7 +154,7 @@ impl Walk for Native {
         let chain = dag::ancestors(head, limit, |entry| graph.parent(entry))?;
         let mut repairs = Vec::new();
         if let Some(&first) = chain.nodes.last() {
-            if chain.cycle.is_some() {
+            if chain.cycle.is_some() && chain.nodes.len() < limit {
                 repairs.push(Repair { entry: first, what: "its parents form a cycle" });
             } else if graph.record(first)?.parent == Parent::Missing
                 && graph.parent(first)?.is_none()
@@ -166,11 +167,7 @@ impl Walk for Native {
         Ok(Path { entries, repairs })
     }
 
-    fn context(
-        &self,
-        graph: &dyn Graph,
-        path: &[EntryNumber],
-    ) -> Result<Vec<EntryNumber>, Failure> {
+    fn context(&self, graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
         let mut boundary = None;
         for (place, &entry) in path.iter().enumerate().rev() {
             if graph.record(entry)?.kind == Kind::Boundary {
@@ -178,19 +175,31 @@ impl Walk for Native {
                 break;
             }
         }
-        let Some(boundary) = boundary else { return Ok(path.to_vec()) };
+        let all = || Ok(Sent { entries: path.to_vec(), is_whole: false });
+        let Some(boundary) = boundary else { return all() };
         let (before, after) = path.split_at(boundary);
-        let Some(&at) = after.first() else { return Ok(path.to_vec()) };
+        let Some(&at) = after.first() else { return all() };
         let kept = kept(&graph.line(at)?);
-        let mut context = after.get(1..2).unwrap_or_default().to_vec();
+        let mut entries = after.get(1..2).unwrap_or_default().to_vec();
+        let summary = entries.len();
         for &entry in before {
             let name = graph.record(entry)?.name;
             if name.is_some_and(|name| kept.contains(&name)) {
-                context.push(entry);
+                entries.push(entry);
             }
         }
-        context.extend_from_slice(after.get(2..).unwrap_or_default());
-        Ok(context)
+        let is_whole = entries.len() - summary == kept.len();
+        entries.extend_from_slice(after.get(2..).unwrap_or_default());
+        Ok(Sent { entries, is_whole })
+    }
+
+    fn settled(
+        &self,
+        graph: &dyn Graph,
+        last: &[EntryNumber],
+    ) -> Result<Vec<EntryNumber>, Failure> {
+        // A boundary keeps messages before it.
+        settled_up_to(last, |entry| Ok(graph.record(entry)?.kind == Kind::Boundary))
     }
 
     fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {

@@ -26,7 +26,8 @@ use crate::{
     model::{EntryNumber, LineId, Message, Record, Tie, TieKind},
     wire::{
         Answers, Back, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, Identify, Invalid,
-        Layout, Lock, Nearby, Path, Read, Scene, Setting, Told, Traits, Unanswered, Walk, Write,
+        Layout, Lock, Nearby, Path, Read, Scene, Sent, Setting, Told, Traits, Unanswered, Walk,
+        Write,
         compaction::{Compaction, Lines},
         fields::{line, text},
     },
@@ -168,12 +169,16 @@ impl Walk for Pi {
         walk::path(graph, head, limit)
     }
 
-    fn context(
+    fn context(&self, graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
+        walk::context(graph, path)
+    }
+
+    fn settled(
         &self,
         graph: &dyn Graph,
-        path: &[EntryNumber],
+        last: &[EntryNumber],
     ) -> Result<Vec<EntryNumber>, Failure> {
-        walk::context(graph, path)
+        walk::settled(graph, last)
     }
 
     fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {

@@ -24,9 +24,19 @@ pub trait Walk {
         Ok(Box::new(move |head, limit| self.path(graph, head, limit)))
     }
 
-    /// Returns the entries of a path that the agent would send: after a compaction summary, kept part, and the rest.
-    fn context(&self, graph: &dyn Graph, path: &[EntryNumber])
-    -> Result<Vec<EntryNumber>, Failure>;
+    /// Returns the entries of a path, or of its last ones, that the agent would send: after a compaction summary, kept part,
+    /// and the rest.
+    fn context(&self, graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure>;
+
+    /// Returns those of the last entries of a path that are settled: the path before one, and what is sent of that, follow
+    /// from the file up to there, as long as names mean the same, and nothing behind bears on them.
+    fn settled(
+        &self,
+        _graph: &dyn Graph,
+        _last: &[EntryNumber],
+    ) -> Result<Vec<EntryNumber>, Failure> {
+        Ok(Vec::new())
+    }
 
     /// Returns the last entry of a path that its agent sends though all turns are taken back; `None` if nothing stays.
     fn start(
@@ -79,8 +89,33 @@ pub struct Path {
     pub repairs: Vec<Repair>,
 }
 
+/// The entries of a path that an agent sends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// The entries, as they are sent.
+    pub entries: Vec<EntryNumber>,
+    /// Whether nothing is sent of what stands before the part of the path that was looked at.
+    pub is_whole: bool,
+}
+
 /// Finds the paths of one graph: to a head, and of many entries the last ones.
 pub type Paths<'g> = Box<dyn FnMut(EntryNumber, usize) -> Result<Path, Failure> + 'g>;
+
+/// Returns those of the last entries of a path from which on there is none that bears on what stands before it.
+pub(super) fn settled_up_to(
+    last: &[EntryNumber],
+    mut bears: impl FnMut(EntryNumber) -> Result<bool, Failure>,
+) -> Result<Vec<EntryNumber>, Failure> {
+    let mut settled = Vec::new();
+    for &entry in last.iter().rev() {
+        if bears(entry)? {
+            break;
+        }
+        settled.push(entry);
+    }
+    settled.reverse();
+    Ok(settled)
+}
 
 /// Returns the entries that a head's path adds to the known ones: from its last known one on. They are then known.
 ///

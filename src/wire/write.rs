@@ -162,7 +162,9 @@ pub struct Back<'a> {
     pub from: Option<EntryNumber>,
     /// The entry behind which it is to go on; None is the beginning.
     pub to: Option<EntryNumber>,
-    /// The path to that entry, which may lie in another generation.
+    /// The path on which it stands, or its last entries.
+    pub stood: &'a [EntryNumber],
+    /// The path to that entry, which may lie in another generation, or its last entries, from the same on as those.
     pub path: &'a [EntryNumber],
     /// The note that it is to be told.
     pub note: Option<&'a str>,

@@ -819,7 +819,7 @@ fn read_in_any_format(bytes: &[u8]) {
         let Some(head) = format.head(&file).unwrap() else { continue };
         let path = format.path(&file, head, usize::MAX).unwrap().entries;
         assert_eq!(path.last(), Some(&head));
-        let context = format.context(&file, &path).unwrap();
+        let context = format.context(&file, &path).unwrap().entries;
         assert!(context.iter().all(|entry| path.contains(entry)));
         file.words(&context);
         for leaf in format.leaves(&file).unwrap() {

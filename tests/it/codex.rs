@@ -46,7 +46,7 @@ pub(crate) fn sent(archive: &Archive, session: &Session) -> String {
     };
     let view = view(archive, session);
     let path = position.head.map(|head| session.format.path(&view, head, usize::MAX).unwrap());
-    let sent = session.format.context(&view, &path.unwrap_or_default().entries).unwrap();
+    let sent = session.format.context(&view, &path.unwrap_or_default().entries).unwrap().entries;
     let said = sent.iter().flat_map(|&n| ops::messages(archive.store(), session, n).unwrap());
     words(said)
 }

@@ -269,7 +269,7 @@ fn outline(archive: &Archive, session: &Session) -> Vec<String> {
     let position = archive.store().state(session.key).unwrap().position().unwrap();
     let view = View::new(archive.store(), session, position, None);
     let path = view.path(usize::MAX).unwrap().entries;
-    let context = session.format.context(&view, &path).unwrap();
+    let context = session.format.context(&view, &path).unwrap().entries;
     let mut outline = Vec::new();
     for entry in context {
         for message in ops::messages(archive.store(), session, entry).unwrap() {

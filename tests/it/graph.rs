@@ -126,7 +126,8 @@ impl FileGraph {
         setting: &Setting,
     ) -> Option<Vec<Vec<u8>>> {
         let path = to.map(|to| self.path(to)).unwrap_or_default();
-        let back = Back { from: self.head(), to, path: &path, note };
+        let stood = self.head().map(|head| self.path(head)).unwrap_or_default();
+        let back = Back { from: self.head(), to, stood: &stood, path: &path, note };
         let lines = self.format.branch(self, &back, setting).unwrap();
         // To say something again, it must be read.
         self.has_read_lines.set(false);
@@ -136,7 +137,7 @@ impl FileGraph {
     /// Returns what the agent would send.
     pub(crate) fn context(&self) -> Vec<EntryNumber> {
         let path = self.head().map(|head| self.path(head)).unwrap_or_default();
-        self.without_lines(self.format.context(self, &path))
+        self.without_lines(self.format.context(self, &path).map(|sent| sent.entries))
     }
 
     /// Returns where the conversation was left.

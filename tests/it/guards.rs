@@ -18,7 +18,7 @@ use undertext::{
     store::{Access, SessionFilter, StoreError},
     wire::{
         Answers, Draft, Envelope, Failure, Files, Graph, Identify, Invalid, Layout, Native,
-        Path as Steps, Read, Setting, Traits, Walk, Write,
+        Path as Steps, Read, Sent, Setting, Traits, Walk, Write,
         compaction::{Compaction, Lines},
     },
 };
@@ -240,17 +240,13 @@ impl Walk for Deaf {
         Native.path(graph, head, limit)
     }
 
-    fn context(
-        &self,
-        graph: &dyn Graph,
-        path: &[EntryNumber],
-    ) -> Result<Vec<EntryNumber>, Failure> {
+    fn context(&self, graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
         let is_deaf = !self.is_behind || graph.boundary(graph.end())?.is_some();
-        let mut sent = Vec::new();
-        for entry in Native.context(graph, path)? {
+        let mut sent = Sent::default();
+        for entry in Native.context(graph, path)?.entries {
             let line = graph.line(entry)?;
             if !(is_deaf && String::from_utf8_lossy(&line).contains(self.word)) {
-                sent.push(entry);
+                sent.entries.push(entry);
             }
         }
         Ok(sent)

@@ -215,7 +215,7 @@ pub(crate) fn compare(
 ) -> (Compared, usize) {
     let head = format.head(graph).unwrap();
     let path = head.map(|head| format.path(graph, head, usize::MAX).unwrap()).unwrap_or_default();
-    let context = format.context(graph, &path.entries).unwrap();
+    let context = format.context(graph, &path.entries).unwrap().entries;
     (compare(graph, &context, truth), path.repairs.len())
 }
 

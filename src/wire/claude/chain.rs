@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     model::{EntryNumber, Kind, NameTag, Parent, PlaceNumber, Record, Timestamp},
-    wire::{Failure, Graph, Path, Repair},
+    wire::{Failure, Graph, Path, Repair, Sent},
 };
 
 /// A larger file is not read whole: entries before the last boundary do not exist, unless they are kept.
@@ -154,23 +154,23 @@ impl<'g> Paths<'g> {
 }
 
 /// Returns the entries of a path that are sent: the messages behind the last boundary.
-pub(super) fn context(
-    graph: &dyn Graph,
-    path: &[EntryNumber],
-) -> Result<Vec<EntryNumber>, Failure> {
-    let mut context = Vec::new();
+pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
+    let mut sent = Sent::default();
     for &entry in path.iter().rev() {
         let record = graph.record(entry)?;
         if record.kind == Kind::Boundary {
+            // What follows a head that a boundary keeps may stand above the boundary.
+            let head = path.last().map_or(Ok(None), |head| graph.place(*head))?;
+            sent.is_whole = graph.place(entry)? <= head;
             break;
         }
         let hint = Hint::of(&record);
         if is_message(record.kind) && !hint.has(Hint::UNSENT) || hint.has(Hint::SENT) {
-            context.push(entry);
+            sent.entries.push(entry);
         }
     }
-    context.reverse();
-    Ok(context)
+    sent.entries.reverse();
+    Ok(sent)
 }
 
 struct Pin {
@@ -238,8 +238,9 @@ impl<'g> Walk<'g> {
             }
             // Kept messages have been visited under the summary; the old conversation goes on above.
             let kept = self.ground.kept.as_ref().filter(|_| self.is_crossed);
-            let is_kept = |kept: &Kept| kept.order.contains_key(&parent) && passed < kept.order.len();
-            if parent != at && kept.is_some_and(is_kept) {
+            if parent != at
+                && kept.is_some_and(|kept| kept.holds(parent) && passed < kept.order.len())
+            {
                 at = parent;
                 passed += 1;
                 continue;
@@ -328,7 +329,7 @@ impl<'g> Walk<'g> {
             return Ok(false);
         }
         let boundary = match &self.ground.kept {
-            Some(kept) if kept.order.contains_key(&entry) => None,
+            Some(kept) if kept.holds(entry) => None,
             Some(kept) => Some(kept.boundary),
             None if self.graph.bytes()? > READ_WHOLE => newest_boundary(self.graph)?,
             None => None,
@@ -347,7 +348,7 @@ impl<'g> Walk<'g> {
                 return Ok(true);
             }
             let kept = self.ground.kept.as_ref();
-            let is_kept = kept.is_some_and(|kept| kept.order.contains_key(&entry));
+            let is_kept = kept.is_some_and(|kept| kept.holds(entry));
             if !is_kept && self.graph.place(entry)? < end {
                 return Ok(false);
             }
@@ -359,12 +360,12 @@ impl<'g> Walk<'g> {
 
 /// The messages before the newest boundary that it keeps.
 #[derive(Debug)]
-struct Kept {
+pub(super) struct Kept {
     boundary: EntryNumber,
     /// The place of the boundary.
     place: PlaceNumber,
     /// The entry that the first of them follows: the summary.
-    anchor: EntryNumber,
+    pub(super) anchor: EntryNumber,
     /// Each with the one before it.
     order: BTreeMap<EntryNumber, EntryNumber>,
     last: EntryNumber,
@@ -372,7 +373,7 @@ struct Kept {
 
 impl Kept {
     /// Returns nothing if the newest boundary keeps nothing, or if an entry that it names is missing.
-    fn find(graph: &dyn Graph) -> Result<Option<Self>, Failure> {
+    pub(super) fn find(graph: &dyn Graph) -> Result<Option<Self>, Failure> {
         let Some(boundary) = newest_boundary(graph)? else { return Ok(None) };
         let Some(place) = graph.place(boundary)? else { return Ok(None) };
         let hint = Hint::of(&graph.record(boundary)?);
@@ -400,6 +401,16 @@ impl Kept {
         Ok((!is_empty).then_some(Self { boundary, place, anchor, order, last }))
     }
 
+    /// Returns how many they are.
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Returns whether a message is one of them.
+    pub(super) fn holds(&self, entry: EntryNumber) -> bool {
+        self.order.contains_key(&entry)
+    }
+
     /// Returns the entry that an entry follows if that is not the one that it names.
     fn parent(
         &self,
@@ -414,8 +425,8 @@ impl Kept {
         if named == self.anchor {
             return Ok(Some(self.last));
         }
-        let is_dropped = graph.place(named)?.is_some_and(|place| place < self.place)
-            && !self.order.contains_key(&named);
+        let is_dropped =
+            graph.place(named)?.is_some_and(|place| place < self.place) && !self.holds(named);
         let is_behind = is_dropped && graph.place(entry)?.is_some_and(|place| place > self.place);
         let is_main = is_behind && !Hint::of(&graph.record(entry)?).has(Hint::SIDE);
         Ok(is_main.then_some(self.last))
@@ -442,7 +453,7 @@ fn between(
     Ok(None)
 }
 
-fn newest_boundary(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
+pub(super) fn newest_boundary(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
     let mut before = graph.end();
     while let Some((place, boundary)) = graph.boundary(before)? {
         if !Hint::of(&graph.record(boundary)?).has(Hint::SIDE) {

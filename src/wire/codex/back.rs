@@ -14,7 +14,6 @@ use serde_json::json;
 use super::{
     hint::{BASE, OPENS, ROLLBACK, TURN, hint, is_conversation, prepares},
     read::{Part, SUMMARY_PREFIX, history, item_message, part},
-    walk,
     write::{self, Lines},
 };
 use crate::{
@@ -34,11 +33,7 @@ pub(super) fn lines(
     back: &Back<'_>,
     setting: &Setting,
 ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
-    let stood = match back.from {
-        Some(from) => walk::path(graph, from, usize::MAX, walk::head(graph)?)?.entries,
-        None => Vec::new(),
-    };
-    let Some((turns, again)) = forth(&said(graph, &stood)?, &said(graph, back.path)?) else {
+    let Some((turns, again)) = forth(&said(graph, back.stood)?, &said(graph, back.path)?) else {
         return Ok(None);
     };
     let mut lines = Lines::behind(setting);

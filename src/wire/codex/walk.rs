@@ -9,7 +9,7 @@ use super::hint::{
 };
 use crate::{
     model::{EntryNumber, Kind, PlaceNumber, Record},
-    wire::{Before, Failure, Graph, Path},
+    wire::{Before, Failure, Graph, Path, Sent},
 };
 
 /// How much of the user's messages a compaction without a history keeps, in tokens.
@@ -33,12 +33,7 @@ pub(super) fn path(
     limit: usize,
     resumed: Option<EntryNumber>,
 ) -> Result<Path, Failure> {
-    let (graph, end) = if resumed == Some(head) {
-        (graph, graph.end())
-    } else {
-        let Some((graph, place)) = standing(graph, head)? else { return Ok(Path::default()) };
-        (graph, place.next())
-    };
+    let Some((graph, end)) = before(graph, head, resumed)? else { return Ok(Path::default()) };
     let (mut left, mut is_met) = (limit, false);
     let seen = replay(graph, end, |one| {
         is_met |= one.entry == head;
@@ -69,17 +64,15 @@ pub(super) fn start(
 }
 
 /// Returns the entries of a path that Codex sends.
-pub(super) fn context(
-    graph: &dyn Graph,
-    path: &[EntryNumber],
-) -> Result<Vec<EntryNumber>, Failure> {
+pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
     let mut context: Vec<Record> = Vec::new();
+    let mut is_whole = false;
     for &entry in path.iter().rev() {
         let record = graph.record(entry)?;
         if is_conversation(record.kind) {
-            let is_base = hint(&record).0 & BASE != 0;
+            is_whole = hint(&record).0 & BASE != 0;
             context.push(record);
-            if is_base {
+            if is_whole {
                 break;
             }
         }
@@ -92,7 +85,35 @@ pub(super) fn context(
         }
         sent.push(record);
     }
-    Ok(sent.into_iter().map(|record| record.n).collect())
+    Ok(Sent { entries: sent.into_iter().map(|record| record.n).collect(), is_whole })
+}
+
+/// Returns those of the last entries of a path that are settled: turns from which on nothing is to be dropped, unless a
+/// compaction without a history behind them keeps some of the messages before them.
+pub(super) fn settled(
+    graph: &dyn Graph,
+    last: &[EntryNumber],
+) -> Result<Vec<EntryNumber>, Failure> {
+    let (Some(&first), Some(&end)) = (last.first(), last.last()) else { return Ok(Vec::new()) };
+    let Some((graph, end)) = before(graph, end, head(graph)?)? else { return Ok(Vec::new()) };
+    let seen = replay(graph, end, |one| one.entry == first)?;
+    let mut last = last.iter().rev().peekable();
+    let mut settled = Vec::new();
+    // Whether a compaction behind this place keeps messages, and none behind it has a history.
+    let mut keeps = None;
+    for one in seen.iter().filter(|one| !one.dropped) {
+        if last.next_if_eq(&&one.entry).is_none() {
+            continue;
+        }
+        if one.is_firm && keeps != Some(true) {
+            settled.push(one.entry);
+        }
+        if one.kind == Kind::Boundary && keeps != Some(false) {
+            keeps = Some(hint(&graph.record(one.entry)?).0 & BASE == 0);
+        }
+    }
+    settled.reverse();
+    Ok(settled)
 }
 
 /// Returns the last entry of each stretch that a rollback dropped.
@@ -102,6 +123,18 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
         seen.iter().filter(|seen| seen.dropped && seen.ends).map(|seen| seen.entry).collect();
     leaves.reverse();
     Ok(leaves)
+}
+
+/// Returns the file, and the place in it before which the records lie that tell the path to a head.
+fn before(
+    graph: &dyn Graph,
+    head: EntryNumber,
+    resumed: Option<EntryNumber>,
+) -> Result<Option<(&dyn Graph, PlaceNumber)>, Failure> {
+    if resumed == Some(head) {
+        return Ok(Some((graph, graph.end())));
+    }
+    Ok(standing(graph, head)?.map(|(graph, place)| (graph, place.next())))
 }
 
 /// Returns the file of a session in which an entry stands, of those that lead to the end of a graph, and its place there.
@@ -127,6 +160,8 @@ struct Seen {
     dropped: bool,
     /// Whether it is the last of the conversation before a rollback.
     ends: bool,
+    /// Whether it is a turn that stays, and no rollback behind it drops anything before it.
+    is_firm: bool,
 }
 
 /// The records before a place, the last one first, on through all files that lead there.
@@ -246,7 +281,8 @@ fn replay(
         }
         let is_leaf = ends && is_conversation(kind);
         ends &= !is_leaf;
-        let one = Seen { entry, kind, dropped, ends: is_leaf };
+        let is_firm = is_turn && !dropped && (pending, tasks) == (0, 0);
+        let one = Seen { entry, kind, dropped, ends: is_leaf, is_firm };
         let is_enough = !dropped && enough(&one);
         seen.push(one);
         if is_turn {

@@ -8,7 +8,7 @@ use super::read::{CHAINED, EDIT, HEADER, INDEX, REMOVES, SENT, V1, hint};
 use crate::{
     dag,
     model::{EntryNumber, Kind, NameTag, Parent, PlaceNumber, Record},
-    wire::{Failure, Graph, Path, Repair},
+    wire::{Failure, Graph, Path, Repair, Sent},
 };
 
 /// Returns the entry at which pi would go on: the last one that is no header.
@@ -24,7 +24,9 @@ pub(super) fn path(graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result
     let mut repairs = Vec::new();
     if let (Some(back), Some(&entry)) = (chain.cycle, chain.nodes.last()) {
         let what = if back == entry { "it is its own parent" } else { "its parents form a cycle" };
-        repairs.push(Repair { entry, what });
+        if chain.nodes.len() < limit {
+            repairs.push(Repair { entry, what });
+        }
         // Edges to smaller numbers only cannot close a cycle.
         chain = dag::ancestors(head, limit, |entry| {
             Ok::<_, Failure>(match graph.record(entry)?.parent {
@@ -44,10 +46,7 @@ pub(super) fn path(graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result
 }
 
 /// Returns the entries of a path that pi sends.
-pub(super) fn context(
-    graph: &dyn Graph,
-    path: &[EntryNumber],
-) -> Result<Vec<EntryNumber>, Failure> {
+pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
     let records = path.iter().map(|&entry| graph.record(entry)).collect::<Result<Vec<_>, _>>()?;
     let mut edits = BTreeMap::new();
     for record in &records {
@@ -63,15 +62,54 @@ pub(super) fn context(
     };
     let boundary = records.iter().rposition(|record| record.kind == Kind::Boundary);
     let (before, after) = records.split_at(boundary.unwrap_or(0));
-    let mut context = Vec::new();
+    let mut sent = Sent::default();
     if let Some(boundary) = after.first().filter(|_| boundary.is_some()) {
-        context.push(boundary.n);
+        sent.entries.push(boundary.n);
         let first = first_kept(graph, boundary)?;
-        let start = before.iter().position(|record| first.is(record)).unwrap_or(before.len());
-        context.extend(before.iter().skip(start).filter(is_sent).map(|record| record.n));
+        let start = before.iter().position(|record| first.is(record));
+        // What stands behind the compaction itself is not kept by it.
+        let is_nowhere = matches!(first, FirstKept::Nothing) || after.iter().any(|r| first.is(r));
+        sent.is_whole = start.is_some() || is_nowhere;
+        let kept = before.iter().skip(start.unwrap_or(before.len()));
+        sent.entries.extend(kept.filter(is_sent).map(|record| record.n));
     }
-    context.extend(after.iter().filter(is_sent).map(|record| record.n));
-    Ok(context)
+    sent.entries.extend(after.iter().filter(is_sent).map(|record| record.n));
+    Ok(sent)
+}
+
+/// Returns those of the last entries of a path from which on no edit and no compaction reaches before them.
+pub(super) fn settled(
+    graph: &dyn Graph,
+    last: &[EntryNumber],
+) -> Result<Vec<EntryNumber>, Failure> {
+    let mut settled = Vec::new();
+    let mut is_compacted = false;
+    // The records from here on reach to this place among the last entries.
+    let mut reached = last.len();
+    for (at, &entry) in last.iter().enumerate().rev() {
+        let record = graph.record(entry)?;
+        let target = match hint(&record) {
+            (flags, Some(target)) if flags & EDIT != 0 => graph.named(NameTag::new(target))?,
+            _ if record.kind == Kind::Boundary && !is_compacted => {
+                is_compacted = true;
+                match first_kept(graph, &record)? {
+                    FirstKept::Named(name) => graph.named(name)?,
+                    FirstKept::Entry(entry) => Some(entry),
+                    FirstKept::Nothing => None,
+                }
+            }
+            _ => None,
+        };
+        if let Some(target) = target {
+            let Some(found) = last.iter().position(|entry| *entry == target) else { break };
+            reached = reached.min(found);
+        }
+        if at <= reached {
+            settled.push(entry);
+        }
+    }
+    settled.reverse();
+    Ok(settled)
 }
 
 /// Returns the last entries of the conversation that nothing follows and no path reaches.
@@ -134,7 +172,9 @@ impl FirstKept {
 fn first_kept(graph: &dyn Graph, boundary: &Record) -> Result<FirstKept, Failure> {
     let (flags, Some(number)) = hint(boundary) else { return Ok(FirstKept::Nothing) };
     if flags & INDEX == 0 {
-        return Ok(FirstKept::Named(NameTag::new(number)));
+        let name = NameTag::new(number);
+        let is_there = graph.named(name)?.is_some();
+        return Ok(if is_there { FirstKept::Named(name) } else { FirstKept::Nothing });
     }
     let mut left = number;
     for place in graph.end().earlier() {

@@ -1,0 +1,70 @@
+//! What of a path is settled: before such an entry nothing changes, whatever is written behind it.
+//!
+//! ```text
+//! file   u1 a1 u2 a2 u3(after a1) a3       path of a3   u1 a1 u3 a3
+//!        u3 is not settled: a2 could be an answer that belongs to it; u1 is: all behind it follows it
+//! ```
+
+use std::collections::BTreeMap;
+
+use super::chain::{Kept, newest_boundary};
+use crate::{
+    model::{EntryNumber, Kind, PlaceNumber},
+    wire::{Failure, Graph},
+};
+
+/// Returns those of the last entries of a path that are settled: turns behind the newest boundary, and the boundary itself, if
+/// no record behind them in the file follows one before them.
+pub(super) fn settled(
+    graph: &dyn Graph,
+    last: &[EntryNumber],
+) -> Result<Vec<EntryNumber>, Failure> {
+    let boundary = newest_boundary(graph)?;
+    let kept = Kept::find(graph)?;
+    let is_kept = |entry: EntryNumber| kept.as_ref().is_some_and(|kept| kept.holds(entry));
+    let behind = boundary.map_or(Ok(None), |boundary| graph.place(boundary))?;
+    let mut behind = behind.unwrap_or(PlaceNumber::FIRST);
+    // Kept messages are passed over above the boundary only where the path came by them.
+    if let Some(kept) = &kept
+        && last.iter().filter(|entry| kept.holds(**entry)).count() < kept.len()
+    {
+        behind = graph.place(kept.anchor)?.map_or(graph.end(), PlaceNumber::next);
+    }
+    // Entries of the path that come behind one must stand behind it in the file too.
+    let mut candidates = BTreeMap::new();
+    let mut least = graph.end();
+    for &entry in last.iter().rev() {
+        let Some(place) = graph.place(entry)? else { return Ok(Vec::new()) };
+        let is_turn = graph.record(entry)?.kind == Kind::User && !is_kept(entry);
+        // Where all entries before it stand in the file, no parent is missing for which another would be found.
+        let holds_all = entry.get() == place.get() + 1;
+        let is_behind = place < least && place >= behind && holds_all;
+        if is_behind && (is_turn || boundary == Some(entry)) {
+            candidates.insert(place, entry);
+        }
+        if !is_kept(entry) {
+            least = least.min(place);
+        }
+    }
+    let Some(&first) = candidates.keys().next() else { return Ok(Vec::new()) };
+    let mut settled = Vec::new();
+    // The first place that a record from here on follows, kept messages apart.
+    let (mut least, mut least_kept) = (graph.end(), graph.end());
+    for place in PlaceNumber::each(first..graph.end()).rev() {
+        let Some(entry) = graph.at(place)? else { continue };
+        if candidates.get(&place) == Some(&entry) {
+            let is_boundary = boundary == Some(entry);
+            if least >= place && (is_boundary || least_kept >= place) {
+                settled.push(entry);
+            }
+        }
+        if let Some(parent) = graph.parent(entry)?
+            && let Some(above) = graph.place(parent)?
+        {
+            let least = if is_kept(parent) { &mut least_kept } else { &mut least };
+            *least = (*least).min(above);
+        }
+    }
+    settled.reverse();
+    Ok(settled)
+}
