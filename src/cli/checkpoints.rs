@@ -47,10 +47,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, right, left, left, left, left]);
     let mut damaged = Vec::new();
-    for shown in ops::newest_checkpoints(archive.store(), &session, wanted)? {
+    ops::each_checkpoint(archive.store(), &session, wanted, |shown| {
         damaged.extend(shown.damaged());
         if context.answer(&shown)? {
-            continue;
+            return Ok(());
         }
         let checkpoint = &shown.checkpoint;
         let note = checkpoint.note.as_ref().map(Text::to_text);
@@ -70,7 +70,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             Cell::new(Label::Time, &time),
             Cell::new(label, common::first_line(words)),
         ]);
-    }
+        Ok::<_, CommandError>(())
+    })?;
     context.show(&table)?;
     context.tell_damaged(&damaged)
 }

@@ -1,5 +1,6 @@
 //! `export`: writes a session's file, byte for byte, or its conversation as a document.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -7,14 +8,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use undertext::disk::{self, Refusal};
 use undertext::model::GenerationNumber;
-use undertext::ops::{self, Archive, Session};
+use undertext::ops::{self, Archive, Conversation, Session};
 use undertext::report::{Exported, Line};
 
 use super::Context;
 use super::common::first_line;
 use super::error::{CommandError, Exit, Kind, of_path};
 use super::words::About;
-use crate::render::markdown::{self, Front};
+use crate::render::answers::Pairs;
+use crate::render::markdown::{Document, Front};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::{safe, units};
@@ -140,7 +142,7 @@ fn document(
     args: &Args,
     (archive, session): (&Archive, &Session),
 ) -> Result<Exit, CommandError> {
-    let log = ops::log(archive.store(), session, None, usize::MAX)?;
+    let found = ops::conversation(archive.store(), session, None, usize::MAX)?;
     let card = archive.store().card(session.key)?;
     let title = card.title.as_deref().map(first_line).filter(|title| !title.is_empty());
     let front = Front {
@@ -150,19 +152,64 @@ fn document(
         folder: card.folder.as_deref(),
         zone: context.env.zone,
     };
-    let mut text = Vec::new();
-    markdown::write(&mut text, front, &log.lines)?;
+    let damaged = || found.as_ref().map_or_else(|| Ok(Vec::new()), Conversation::damaged);
     let Some(out) = &args.out else {
         context.output.page()?;
-        context.output.write_all(&text)?;
-        return context.tell_damaged(&log.damaged);
+        write_document(&mut context.output, front, found.as_ref())?;
+        return context.tell_damaged(&damaged()?);
     };
     let path = context.env.current_dir.join(out);
-    write_file(&path, args.force, &mut |file| Ok(file.write_all(&text)?))?;
-    let bytes = text.len() as u64;
+    let mut bytes = 0;
+    write_file(&path, args.force, &mut |file| {
+        let mut file = Counted { file, bytes: 0 };
+        write_document(&mut file, front, found.as_ref())?;
+        bytes = file.bytes;
+        Ok(())
+    })?;
     context.answer(&Exported { session: &session.name.id, path: out, bytes })?;
     context.output.note(&format!("Wrote {} to {}", units::size(bytes), safe::path(out)));
-    context.tell_damaged(&log.damaged)
+    context.tell_damaged(&damaged()?)
+}
+
+/// Writes a conversation as a document: its calls and results are paired first, then its words are written.
+fn write_document(
+    out: &mut dyn Write,
+    front: Front<'_>,
+    conversation: Option<&Conversation<'_>>,
+) -> Result<(), CommandError> {
+    let mut document = Document::begin(out, front)?;
+    if let Some(conversation) = conversation {
+        let mut pairs = Pairs::default();
+        conversation.each(|lines| {
+            for line in lines {
+                pairs.see(line, &BTreeMap::new());
+            }
+            Ok::<_, CommandError>(())
+        })?;
+        conversation.each(|lines| {
+            let results = conversation.read(&pairs.wanted(lines))?;
+            Ok::<_, CommandError>(document.add(out, lines, &pairs.answers(&results))?)
+        })?;
+    }
+    Ok(document.end(out)?)
+}
+
+/// A file whose bytes are counted as they are written.
+struct Counted<'f> {
+    file: &'f mut dyn Write,
+    bytes: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(part)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// Names the damaged entries for which a file was not written.

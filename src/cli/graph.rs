@@ -7,7 +7,7 @@ use super::Context;
 use super::common;
 use super::error::{CommandError, Exit};
 use super::words::About;
-use crate::render::graph::{self, Look};
+use crate::render::graph::{Look, Rows};
 
 /// Show branches, checkpoints, boundaries, and what was left without a name
 #[derive(Debug, clap::Args)]
@@ -52,26 +52,30 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(args.about.wanted()?)?;
-    let graph = ops::graph(&archive, &session, args.all)?;
+    let graph = ops::drawing(&archive, &session, args.all)?;
     for branch in &graph.empty {
         context.answer(&EmptyBranch { branch, is_current: *branch == graph.current })?;
     }
-    if context.answer_all(&graph.nodes)? {
+    if context.json {
+        graph.each(|node| context.answer(&node).map(|_| ()))?;
         context.answer_all(&graph.kin)?;
-        return context.tell_damaged(&graph.damaged);
+        return context.tell_damaged(&graph.damaged()?);
     }
     context.output.page()?;
     let now = context.env.ambient().now();
-    let age = |time| context.env.zone.age(now, time);
+    let zone = context.env.zone;
+    let age = |time| zone.age(now, time);
     let look = Look {
         styles: context.output.styles(),
         columns: context.output.width(),
         agent: session.format.name(),
         age: &age,
     };
-    graph::write(&mut context.output, &graph, look)?;
+    let mut rows = Rows::of(&graph, look)?;
+    rows.empty(&mut context.output)?;
+    graph.each(|node| Ok::<_, CommandError>(rows.row(&mut context.output, &node)?))?;
     if let Some(kin) = &graph.kin {
         context.say(&common::kin_words(kin))?;
     }
-    context.tell_damaged(&graph.damaged)
+    context.tell_damaged(&graph.damaged()?)
 }

@@ -2,13 +2,15 @@
 
 use std::collections::BinaryHeap;
 
+use super::Few;
+
 /// Nodes and the edges to their parents, without a cycle.
 #[derive(Debug)]
 pub struct Web<N> {
     /// The nodes, in the order of their numbers.
     pub nodes: Vec<N>,
     /// The parents of each, as indices.
-    pub parents: Vec<Vec<usize>>,
+    pub parents: Vec<Few>,
     /// How many children each has.
     pub children: Vec<usize>,
     /// The indices, each before its parents.
@@ -23,7 +25,7 @@ impl<N: Copy + Ord> Web<N> {
         edges.sort_unstable();
         edges.dedup();
         let mut web = Self {
-            parents: vec![Vec::new(); nodes.len()],
+            parents: vec![Few::default(); nodes.len()],
             children: vec![0; nodes.len()],
             order: Vec::with_capacity(nodes.len()),
             nodes,
@@ -55,7 +57,7 @@ impl<N: Copy + Ord> Web<N> {
             }
             place[index] = Some(self.order.len());
             self.order.push(index);
-            for &parent in &self.parents[index] {
+            for &parent in self.parents[index].iter() {
                 left[parent] = left[parent].saturating_sub(1);
                 if left[parent] == 0 {
                     ready.push(parent);
@@ -63,11 +65,13 @@ impl<N: Copy + Ord> Web<N> {
             }
         }
         for (index, parents) in self.parents.iter_mut().enumerate() {
-            parents.retain(|&parent| {
-                let goes_back = place[parent] <= place[index];
-                self.children[parent] -= usize::from(goes_back);
-                !goes_back
-            });
+            let goes_back = |parent: usize| place[parent] <= place[index];
+            for &parent in parents.iter().filter(|parent| goes_back(**parent)) {
+                self.children[parent] -= 1;
+            }
+            if parents.iter().any(|parent| goes_back(*parent)) {
+                *parents = parents.iter().copied().filter(|parent| !goes_back(*parent)).collect();
+            }
         }
     }
 }
@@ -81,6 +85,10 @@ mod tests {
         web.order.iter().map(|&index| web.nodes[index]).collect()
     }
 
+    fn parents(web: &Web<u64>) -> Vec<Vec<usize>> {
+        web.parents.iter().map(|parents| parents.to_vec()).collect()
+    }
+
     #[test]
     fn children_come_before_their_parents_and_the_newest_first() {
         assert_eq!(order(&[1, 2, 3, 4], &[(2, 1), (3, 1), (4, 2)]), [4, 3, 2, 1]);
@@ -92,7 +100,7 @@ mod tests {
     fn a_cycle_between_generations_is_cut() {
         let web = Web::new(vec![1, 2, 3], vec![(2, 1), (1, 2), (3, 2)]);
         assert_eq!(web.order, [2, 1, 0]);
-        assert_eq!(web.parents, [vec![], vec![0], vec![1]]);
+        assert_eq!(parents(&web), [vec![], vec![0], vec![1]]);
         assert_eq!(web.children, [1, 1, 0]);
     }
 
@@ -100,6 +108,6 @@ mod tests {
     fn a_cycle_alone_has_a_beginning() {
         let web = Web::new(vec![1, 2], vec![(2, 1), (1, 2)]);
         assert_eq!(web.order, [1, 0]);
-        assert_eq!(web.parents, [vec![], vec![0]]);
+        assert_eq!(parents(&web), [vec![], vec![0]]);
     }
 }

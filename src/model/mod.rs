@@ -1,11 +1,12 @@
 //! Values: the vocabulary of the store. No I/O, no clock, no SQL.
 //!
-//! Read in this order: `number`, `id` (what a hash covers), [`mod@line`] (how bytes become lines), `fact` (the lasting facts),
+//! Read in this order: `number` (and `entries`, sets of one), `id` (what a hash covers), [`mod@line`] (how bytes become lines), `fact` (the lasting facts),
 //! `command`, `text` and `operation` (how a command puts its facts on record), `tagged` and `varint` (the encoding),
 //! `state` (a session's state, folded from its operations), `record` (the values from a line), `message` (its words).
 
 mod command;
 mod cut;
+mod entries;
 mod fact;
 mod id;
 pub mod line;
@@ -21,6 +22,7 @@ mod varint;
 
 pub use command::Command;
 pub use cut::{Cut, Resized};
+pub use entries::EntrySet;
 pub use fact::{
     Base, Bulk, Checkpoint, Container, CutOff, Cutting, Entry, Facts, File, Gaps, Generation, Move,
     Named, Origin, Pending, Place, Position, Rotation, Run, SessionName, Sidecar, Step, Tombstone,

@@ -17,15 +17,15 @@ use crate::{
     dag::{Web, unreached},
     json::Raw,
     model::{
-        Block, Command, EntryId, EntryNumber, GenerationNumber, Kind, Message, OperationNumber,
-        PlaceNumber, Position, Run,
+        Block, CheckpointNumber, Command, EntryId, EntryNumber, EntrySet, GenerationNumber, Kind,
+        Message, OperationNumber, PlaceNumber, Position, Run,
     },
     ops::{OpsError, note},
     report::{GraphNode, GraphView},
     session::{
-        Damages, Session, SessionError, View,
-        checkpoints::{self, Places},
-        derive, kin,
+        Damaged, Damages, Kin, Session, SessionError, View,
+        checkpoints::{self, Given, Places},
+        derive, entry_ids, kin,
         replay::Replays,
         stretches::{Stretch, is_aside, stretches},
         tools,
@@ -36,11 +36,67 @@ use crate::{
 
 /// How many characters of an entry are its first words.
 const WORDS: usize = 120;
-/// How many ids are read at a time.
-const BATCH: usize = 1024;
+/// How many nodes are read at a time.
+const BATCH: usize = 256;
+
+/// A session as a graph, whose nodes are read as they are handed over.
+pub struct Drawing<'a> {
+    archive: &'a Archive,
+    session: &'a Session,
+    view: View<'a>,
+    damages: Damages,
+    places: Places,
+    stretches: Vec<Stretch>,
+    /// The branches that stand at an entry.
+    heads: BTreeMap<EntryNumber, Vec<String>>,
+    left: BTreeMap<EntryNumber, Departure>,
+    asides: EntrySet,
+    /// The current branch.
+    pub current: String,
+    /// The checkpoint at which it stands, or in whose turn.
+    pub at: Option<CheckpointNumber>,
+    /// The newest checkpoint that stands at a node.
+    pub newest: Option<CheckpointNumber>,
+    /// The branches that stand before the first entry.
+    pub empty: Vec<String>,
+    /// The branches that show the state before an operation wrote it again.
+    pub before: BTreeMap<String, OperationNumber>,
+    /// The session that it was made of.
+    pub kin: Option<Kin>,
+}
+
+/// What stands at a node of a graph before its entries are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Outlined<'d> {
+    /// Its place in the list, from 0.
+    pub node: usize,
+    /// The nodes that it follows, by their places in the list.
+    pub parents: &'d [usize],
+    /// The checkpoint that stands before it.
+    pub checkpoint: Option<CheckpointNumber>,
+    /// Whether a conversation of the session's own begins with it.
+    pub is_root: bool,
+}
 
 /// Returns the graph of a session, condensed to turns or with `all` entries.
 pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphView, OpsError> {
+    let drawing = drawing(archive, session, all)?;
+    let mut nodes = Vec::new();
+    drawing.each(|node| {
+        nodes.push(node);
+        Ok::<_, OpsError>(())
+    })?;
+    let damaged = drawing.damaged()?;
+    let Drawing { current, at, empty, before, kin, .. } = drawing;
+    Ok(GraphView { nodes, current, at, empty, before, kin, damaged })
+}
+
+/// Returns the same as a drawing, which holds none of its words: for a session that may be long.
+pub fn drawing<'a>(
+    archive: &'a Archive,
+    session: &'a Session,
+    all: bool,
+) -> Result<Drawing<'a>, OpsError> {
     let state = archive.store().state(session.key)?;
     let current = state.current().to_owned();
     let mut heads: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
@@ -52,40 +108,110 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             None => empty.push(name.clone()),
         }
     }
-    let places = Places::since(archive.store(), session, EntryNumber::FIRST)?;
     let replays = Replays::of(archive.store(), session)?;
     let before: BTreeMap<String, OperationNumber> = branches
         .iter()
         .filter_map(|(name, at)| Some((name.clone(), replays.operation(*at)?)))
         .collect();
     let damages = Damages::gathered();
-    let mut states = States::of(archive, session, &damages)?;
+    let states = States::of(archive, session, &damages)?;
     let start = Position::default();
     let view = View::new(archive.store(), session, start, None).gathering(&damages);
     let (web, asides, view) = gather(archive, session, view, branches, &states, &replays, all)?;
-    let known: BTreeSet<EntryNumber> = web.nodes.iter().copied().collect();
+    let is_known = |entry: EntryNumber| web.nodes.binary_search(&entry).is_ok();
     let mut heads_now: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
     for (head, names) in heads {
-        heads_now.entry(replays.last(head, &known)).or_default().extend(names);
+        heads_now.entry(replays.last(head, is_known)).or_default().extend(names);
     }
     let mut heads = heads_now;
     for names in heads.values_mut() {
         names.sort();
     }
+    let left = states.left;
+    let places = Places::since(archive.store(), session, EntryNumber::FIRST)?;
     let ends = |entry: EntryNumber| {
-        heads.contains_key(&entry)
-            || !places.behind(entry).is_empty()
-            || states.left.contains_key(&entry)
+        heads.contains_key(&entry) || !places.behind(entry).is_empty() || left.contains_key(&entry)
     };
-    let stretches = stretches(&web, &view, &replays, all, ends)?;
-    let mut facts = Facts::read(archive, session, &stretches, &damages)?;
-    let nodes = stretches.into_iter().enumerate().map(|(node, stretch)| {
-        let Stretch { said: first, last, entries, cut, cleared, parents, is_leaf, .. } = stretch;
-        let branches = heads.get(&last).cloned().unwrap_or_default();
-        let record = view.record(first)?;
-        let checkpoint = places.before(&view, first)?;
+    let stretches = stretches(web, &view, &replays, all, ends)?;
+    let at = checkpoints::standing_at(archive.store(), session)?;
+    let kin = kin(archive.store(), session)?;
+    let mut drawing = Drawing {
+        archive,
+        session,
+        view,
+        damages,
+        places,
+        stretches,
+        heads,
+        left,
+        asides,
+        current,
+        at,
+        newest: None,
+        empty,
+        before,
+        kin,
+    };
+    let mut newest = None;
+    for stretch in &drawing.stretches {
+        let marks = drawing.places.behind(stretch.last).iter().map(|mark| mark.n).max();
+        newest = newest.max(marks).max(drawing.before(stretch.said)?.map(|given| given.n));
+    }
+    drawing.newest = newest;
+    Ok(drawing)
+}
+
+impl Drawing<'_> {
+    /// Returns the outlines of the nodes, each before its parents, the newest first.
+    pub fn outline(&self) -> impl Iterator<Item = Result<Outlined<'_>, OpsError>> {
+        self.stretches.iter().enumerate().map(|(node, Stretch { said, parents, .. })| {
+            let checkpoint = self.before(*said)?.map(|given| given.n);
+            let is_sub_agent = || {
+                Ok::<_, OpsError>(self.session.format.is_of_sub_agent(&self.view.record(*said)?))
+            };
+            let is_root = parents.is_empty() && !self.asides.contains(*said) && !is_sub_agent()?;
+            Ok(Outlined { node, parents, checkpoint, is_root })
+        })
+    }
+
+    /// Hands over the nodes in the order of their outlines; a few of them are read at a time.
+    pub fn each<E: From<OpsError>>(
+        &self,
+        mut each: impl FnMut(GraphNode) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (batch, stretches) in self.stretches.chunks(BATCH).enumerate() {
+            let mut facts = Facts::read(self.archive, self.session, stretches, &self.damages)?;
+            for (n, stretch) in stretches.iter().enumerate() {
+                each(self.node(batch * BATCH + n, stretch, &mut facts)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the damaged entries that were met so far.
+    pub fn damaged(&self) -> Result<Vec<Damaged>, OpsError> {
+        Ok(self.damages.met(self.archive.store(), self.session)?)
+    }
+
+    /// Returns the checkpoint that stands before an entry.
+    fn before(&self, entry: EntryNumber) -> Result<Option<Given<'_>>, OpsError> {
+        Ok(self.places.before(&self.view, entry)?)
+    }
+
+    fn node(
+        &self,
+        node: usize,
+        stretch: &Stretch,
+        facts: &mut Facts,
+    ) -> Result<GraphNode, OpsError> {
+        let &Stretch { said: first, last, entries, cut, cleared, is_leaf, .. } = stretch;
+        let branches = self.heads.get(&last).cloned().unwrap_or_default();
+        let record = self.view.record(first)?;
+        let checkpoint = self.before(first)?;
+        let own = checkpoint.and_then(|found| checkpoints::own_selector(self.session, found.own?));
         let said = facts.said.remove(&first).unwrap_or_default();
-        let is_sub_agent = session.format.is_of_sub_agent(&record);
+        let is_sub_agent = self.session.format.is_of_sub_agent(&record);
+        let is_apart = self.asides.contains(first);
         Ok(GraphNode {
             node,
             id: facts.id(first)?,
@@ -94,33 +220,28 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
             kind: record.kind,
             time: record.time,
             words: said.words,
-            damage: damages.of(first),
+            damage: self.damages.of(first),
             is_from_later: record.kind == Kind::Note && said.is_from_later,
             entries,
             cut,
             cleared,
             tokens: said.tokens,
-            parents,
+            parents: stretch.parents.to_vec(),
             checkpoint: checkpoint.map(|checkpoint| checkpoint.n),
-            own: checkpoint.and_then(|found| checkpoints::own_selector(session, found)),
-            marks: places.behind(last).to_vec(),
-            left: states.left.remove(&last),
-            is_head: branches.contains(&current),
-            is_aside: asides.contains(&first),
+            own,
+            marks: self.places.behind(last).to_vec(),
+            left: self.left.get(&last).cloned(),
+            is_head: branches.contains(&self.current),
+            is_aside: is_apart,
             is_unnamed: is_leaf
                 && branches.is_empty()
                 && !is_sub_agent
                 && !is_aside(record.kind)
-                && !asides.contains(&first),
+                && !is_apart,
             is_sub_agent,
             branches,
         })
-    });
-    let nodes = nodes.collect::<Result<_, OpsError>>()?;
-    let damaged = damages.met(archive.store(), session)?;
-    let at = checkpoints::standing_at(archive.store(), session)?;
-    let kin = kin(archive.store(), session)?;
-    Ok(GraphView { nodes, current, at, empty, before, kin, damaged })
+    }
 }
 
 /// The states of files that were taken in, and how the agent left those that it set aside.
@@ -175,7 +296,7 @@ fn gather<'a>(
     states: &States,
     replays: &Replays,
     all: bool,
-) -> Result<(Web<EntryNumber>, BTreeSet<EntryNumber>, View<'a>), OpsError> {
+) -> Result<(Web<EntryNumber>, EntrySet, View<'a>), OpsError> {
     let mut paths: Vec<Vec<EntryNumber>> = Vec::new();
     let mut whole = BTreeSet::new();
     let mut generations: BTreeMap<GenerationNumber, Vec<Position>> = BTreeMap::new();
@@ -185,7 +306,7 @@ fn gather<'a>(
     for (generation, positions) in generations {
         let runs = archive.store().runs(session.key, generation, 0)?;
         let horizon = runs.last().map_or(0, Run::end);
-        let mut known = BTreeSet::new();
+        let mut known = EntrySet::default();
         // Entries behind a horizon can lead elsewhere, so only paths with the same one share.
         for position in positions.iter().filter(|position| position.horizon != horizon) {
             view = view.moved(*position);
@@ -203,38 +324,38 @@ fn gather<'a>(
         }
     }
     // Other states of files add the entries to which no path has come yet.
-    let mut known: BTreeSet<EntryNumber> = paths.iter().flatten().copied().collect();
+    let mut known: EntrySet = paths.iter().flatten().copied().collect();
     for end in states.ends.iter().filter(|end| !whole.contains(&end.generation)) {
         view = view.moved(*end);
         let mut found = session.format.paths(&view)?;
         let head = session.format.head(&view)?;
         for leaf in head.into_iter().chain(session.format.leaves(&view)?) {
-            if !known.contains(&leaf) {
+            if !known.contains(leaf) {
                 paths.push(wire::added(&mut found, leaf, &mut known)?);
             }
         }
     }
-    let mut asides = BTreeSet::new();
+    let mut asides = EntrySet::default();
     if all {
         for end in &states.ends {
             view = view.moved(*end);
             let mut met = Vec::new();
             for entry in view.sequence()? {
-                if !known.contains(&entry) && is_message(&view, session, entry)? {
+                if !known.contains(entry) && is_message(&view, session, entry)? {
                     known.insert(entry);
                     met.push(entry);
                 }
             }
-            paths.extend(unreached(&met, &mut known, |entry| view.parent(entry))?);
-            known.extend(&met);
+            let is_known = |entry| known.contains(entry);
+            paths.extend(unreached(&met, is_known, |entry| view.parent(entry))?);
             asides.extend(met);
         }
     }
     // A record that was written again is one node, whichever of its entries a path comes to.
     if !replays.is_empty() {
-        let among: BTreeSet<EntryNumber> = paths.iter().flatten().copied().collect();
+        let among: EntrySet = paths.iter().flatten().copied().collect();
         for entry in paths.iter_mut().flatten() {
-            *entry = replays.last(*entry, &among);
+            *entry = replays.last(*entry, |entry| among.contains(entry));
         }
     }
     let pairs = paths.iter().flat_map(|path| path.iter().zip(path.iter().skip(1)));
@@ -242,11 +363,11 @@ fn gather<'a>(
         pairs.map(|(above, entry)| (*entry, *above)).collect();
     for &first in paths.iter().filter_map(|path| path.first()) {
         let caller = session.format.caller(&view, first)?;
-        edges.extend(caller.filter(|caller| known.contains(caller)).map(|caller| (first, caller)));
+        edges.extend(caller.filter(|caller| known.contains(*caller)).map(|caller| (first, caller)));
     }
-    let followed: BTreeSet<EntryNumber> = states.followed.iter().map(|(entry, _)| *entry).collect();
-    edges.retain(|(child, _)| !followed.contains(child));
-    edges.extend(states.followed.iter().filter(|(child, _)| known.contains(child)));
+    let followed: EntrySet = states.followed.iter().map(|(entry, _)| *entry).collect();
+    edges.retain(|(child, _)| !followed.contains(*child));
+    edges.extend(states.followed.iter().filter(|(child, _)| known.contains(*child)));
     Ok((Web::new(paths.concat(), edges), asides, view))
 }
 
@@ -273,19 +394,9 @@ impl Facts {
     ) -> Result<Self, OpsError> {
         let mut firsts: Vec<EntryNumber> = stretches.iter().map(|stretch| stretch.said).collect();
         firsts.sort_unstable();
-        let mut wanted: Vec<EntryNumber> = stretches.iter().map(|stretch| stretch.last).collect();
-        wanted.extend_from_slice(&firsts);
-        wanted.sort_unstable();
-        wanted.dedup();
-        let mut ids = BTreeMap::new();
-        for batch in wanted.chunks(BATCH) {
-            let (Some(first), Some(last)) = (batch.first(), batch.last()) else { continue };
-            for entry in archive.store().entries(session.key, *first..last.next())? {
-                if batch.binary_search(&entry.n).is_ok() {
-                    ids.insert(entry.n, entry.id);
-                }
-            }
-        }
+        let lasts = stretches.iter().map(|stretch| stretch.last);
+        let wanted: EntrySet = lasts.chain(firsts.iter().copied()).collect();
+        let ids = entry_ids(archive.store(), session, &wanted)?;
         let mut said = BTreeMap::new();
         damages.lines(archive.store(), session.key, &firsts, &mut |n, line| {
             let record = Raw::object(&line);

@@ -68,7 +68,7 @@ pub use diff::diff;
 pub use doctor::{Place, doctor, forgetful, place_of, treat};
 pub use error::OpsError;
 pub use gate::{Gate, Snapshot, Ticket, Waited};
-pub use graph::graph;
+pub use graph::{Drawing, Outlined, drawing, graph};
 pub use handle::Handle;
 pub use layers::{layers, session_key};
 pub use list::{Order, list};
@@ -100,10 +100,10 @@ pub use crate::{
         Summary, Surroundings, Truncated, Turned, Undone, Verified,
     },
     session::{
-        Bond, Damaged, Elsewhere, Gap, Kin, Line, Log, Reader, RecentCall, Renewed, Session,
-        SessionError, Shown, SubAgent, Target, View, checkpoints, entry_ids, find_entry,
-        find_place, find_session, kin, log, log_all, messages, newest_checkpoints, short_name,
-        standing_at, words,
+        Bond, Conversation, Damaged, Elsewhere, Gap, Kin, Line, Log, Reader, RecentCall, Renewed,
+        Session, SessionError, Shown, SubAgent, Target, View, checkpoints, conversation,
+        each_checkpoint, entry_ids, find_entry, find_place, find_session, kin, log, log_all,
+        messages, newest_checkpoints, short_name, standing_at, words,
     },
     sync::{
         AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Machine, Manner, Notice,

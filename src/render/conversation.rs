@@ -23,7 +23,7 @@ use undertext::model::{Block, EntryId, Image, Kind, Message, Text, Thinking, Tim
 use undertext::ops::Line;
 use undertext::wire::{Earlier, How};
 
-use super::answers::{Answers, blocks, is_own, is_plain};
+use super::answers::{Answers, Pairs, blocks, is_own, is_plain};
 use super::call::{self, Said, Worth};
 use super::style::{Label, Styles};
 use super::time::Zone;
@@ -85,13 +85,16 @@ pub(crate) fn write(
     beneath: &BTreeMap<EntryId, Vec<String>>,
     manner: Manner<'_>,
 ) -> io::Result<()> {
-    let answers = if manner.every { Answers::default() } else { Answers::of(lines, beneath) };
-    Teller::new(out, manner, INDENT, answers).tell(lines, beneath)
+    let mut pairs = Pairs::default();
+    for line in lines.iter().filter(|_| !manner.every) {
+        pairs.see(line, beneath);
+    }
+    Teller::new(out, manner, INDENT, pairs.answers(lines)).tell(lines, beneath)
 }
 
 /// Writes the words, calls and results of one entry, without a head.
 pub(crate) fn body(out: &mut dyn Write, line: &Line, manner: Manner<'_>) -> io::Result<()> {
-    Teller::new(out, manner, 0, Answers::default()).body(line)
+    Teller::new(out, manner, 0, Pairs::default().answers(&[])).body(line)
 }
 
 /// Returns the words of an entry, whole and without any mark: the text whose lines `show --lines` counts.
@@ -181,7 +184,7 @@ impl<'a> Teller<'a> {
         beneath: &BTreeMap<EntryId, Vec<String>>,
     ) -> io::Result<()> {
         for (at, line) in lines.iter().enumerate() {
-            if self.answers.lines.contains(&line.id) {
+            if self.answers.lines.contains(line.n) {
                 self.voice = Voice::Tool;
                 continue;
             }

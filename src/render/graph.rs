@@ -2,12 +2,12 @@
 //!
 //! `◉` is the place of the current branch, `◆` a boundary, `○` any other node.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use renderdag::{Ancestor, GraphRowRenderer, Renderer as _};
 use undertext::model::{CheckpointNumber, Kind, Timestamp};
-use undertext::ops::{GraphNode, GraphView};
+use undertext::ops::{Drawing, GraphNode, OpsError, Outlined};
 use undertext::wire::Departure;
 
 use super::style::{Label, Styles};
@@ -32,52 +32,89 @@ pub(crate) struct Look<'a> {
     pub(crate) age: &'a dyn Fn(Timestamp) -> String,
 }
 
-/// Writes the graph of a session.
-pub(crate) fn write(out: &mut dyn Write, graph: &GraphView, look: Look<'_>) -> io::Result<()> {
-    let styles = look.styles;
-    let width = look.columns.unwrap_or(WIDTH);
-    for branch in &graph.empty {
-        let is_head = *branch == graph.current;
-        let mut parts = vec![(Label::Dim, "nothing yet".to_owned())];
-        parts.extend(names(std::slice::from_ref(branch), is_head.then_some(graph)));
-        writeln!(out, "{}  {}", glyph(Kind::Meta, is_head, styles), join(&parts, styles))?;
+/// A graph as it is drawn, row by row.
+pub(crate) struct Rows<'a> {
+    graph: &'a Drawing<'a>,
+    look: Look<'a>,
+    width: usize,
+    /// Whether a number is shown at each node.
+    numbered: Vec<bool>,
+    /// The first node of the conversation.
+    first: Option<usize>,
+    /// The nodes with which a conversation begins.
+    roots: BTreeSet<usize>,
+    renderer: BoxDrawing,
+}
+
+type BoxDrawing = renderdag::BoxDrawingRenderer<usize, GraphRowRenderer<usize>>;
+
+impl<'a> Rows<'a> {
+    /// Begins to draw a graph.
+    pub(crate) fn of(graph: &'a Drawing<'a>, look: Look<'a>) -> Result<Self, OpsError> {
+        let mut numbers = Vec::new();
+        let mut roots = BTreeSet::new();
+        for outlined in graph.outline() {
+            let Outlined { node, parents, checkpoint, is_root } = outlined?;
+            numbers.extend(checkpoint.map(|n| (n, node, parents)));
+            roots.extend(is_root.then_some(node));
+        }
+        Ok(Self {
+            graph,
+            look,
+            width: look.columns.unwrap_or(WIDTH),
+            numbered: numbered(numbers),
+            first: roots.last().copied(),
+            roots,
+            renderer: GraphRowRenderer::new().output().with_min_row_height(0).build_box_drawing(),
+        })
     }
-    let numbered = numbered(&graph.nodes);
-    let is_root =
-        |node: &&GraphNode| node.parents.is_empty() && !node.is_sub_agent && !node.is_aside;
-    let first = graph.nodes.iter().rfind(is_root).map(|node| node.node);
-    let mut renderer = GraphRowRenderer::new().output().with_min_row_height(0).build_box_drawing();
-    for (n, node) in graph.nodes.iter().enumerate() {
+
+    /// Writes the branches that stand before the first entry.
+    pub(crate) fn empty(&self, out: &mut dyn Write) -> io::Result<()> {
+        let (graph, styles) = (self.graph, self.look.styles);
+        for branch in &graph.empty {
+            let is_head = *branch == graph.current;
+            let mut parts = vec![(Label::Dim, "nothing yet".to_owned())];
+            parts.extend(names(std::slice::from_ref(branch), is_head.then_some(graph)));
+            writeln!(out, "{}  {}", glyph(Kind::Meta, is_head, styles), join(&parts, styles))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the row of a node, the one behind that of the node before it.
+    pub(crate) fn row(&mut self, out: &mut dyn Write, node: &GraphNode) -> io::Result<()> {
+        let styles = self.look.styles;
         let parents: Vec<_> = node.parents.iter().copied().map(Ancestor::Parent).collect();
-        let edges = renderer.width(Some(&n), Some(&parents));
-        let room = width.saturating_sub(usize::try_from(edges).unwrap_or(usize::MAX) + 1);
-        let has_number = numbered.contains(&node.node);
-        let mut text = message(node, graph, look, has_number, room);
-        if is_root(&node) && first != Some(node.node) {
+        let edges = self.renderer.width(Some(&node.node), Some(&parents));
+        let room = self.width.saturating_sub(usize::try_from(edges).unwrap_or(usize::MAX) + 1);
+        let has_number = self.numbered.get(node.node).copied().unwrap_or_default();
+        let mut text = message(node, self.graph, self.look, has_number, room);
+        if self.roots.contains(&node.node) && self.first != Some(node.node) {
             text.push('\n');
             text.push_str(&styles.paint(Label::Dim, &safe::clip(STARTS_OVER, room)));
         }
-        let row = renderer.next_row(n, parents, glyph(node.kind, node.is_head, styles), text);
+        let glyph = glyph(node.kind, node.is_head, styles);
         // Rows of edges may end in spaces.
-        for line in row.lines() {
+        for line in self.renderer.next_row(node.node, parents, glyph, text).lines() {
             writeln!(out, "{}", line.trim_end())?;
         }
+        Ok(())
     }
-    Ok(())
 }
 
-/// Returns the nodes at which numbers are shown, each once: where it was given first, and of several arms there the newest.
-fn numbered(nodes: &[GraphNode]) -> BTreeSet<usize> {
-    let numbers = nodes.iter().filter_map(|node| Some((node.checkpoint?, node)));
-    let oldest: BTreeMap<CheckpointNumber, &GraphNode> = numbers.collect();
-    let mut newest: BTreeMap<CheckpointNumber, usize> = BTreeMap::new();
-    for node in nodes {
-        let arm = node.checkpoint.and_then(|n| Some((n, oldest.get(&n)?)));
-        if let Some((n, _)) = arm.filter(|(_, oldest)| oldest.parents == node.parents) {
-            newest.entry(n).or_insert(node.node);
+/// Returns at which nodes numbers are shown, each once: where it was given first, and of several arms there the newest.
+fn numbered(mut numbers: Vec<(CheckpointNumber, usize, &[usize])>) -> Vec<bool> {
+    numbers.sort_unstable_by_key(|(n, node, _)| (*n, *node));
+    let mut numbered = Vec::new();
+    for of_one in numbers.chunk_by(|(one, ..), (other, ..)| one == other) {
+        let oldest = of_one.last().map(|(.., parents)| *parents);
+        let arm = of_one.iter().find(|(.., parents)| Some(*parents) == oldest);
+        if let Some((_, node, _)) = arm {
+            numbered.resize(numbered.len().max(node + 1), false);
+            numbered[*node] = true;
         }
     }
-    newest.into_values().collect()
+    numbered
 }
 
 fn glyph(kind: Kind, is_head: bool, styles: Styles) -> String {
@@ -100,7 +137,7 @@ fn departure(left: &Departure, agent: &str) -> String {
 
 fn message(
     node: &GraphNode,
-    graph: &GraphView,
+    graph: &Drawing<'_>,
     look: Look<'_>,
     has_number: bool,
     room: usize,
@@ -197,14 +234,12 @@ fn message(
 }
 
 /// Returns the names that stand at a node; where the session stands, with the turn unless it is the newest.
-fn names(branches: &[String], here: Option<&GraphView>) -> Vec<(Label, String)> {
+fn names(branches: &[String], here: Option<&Drawing<'_>>) -> Vec<(Label, String)> {
     let mut names: Vec<_> =
         branches.iter().map(|name| (Label::Branch, format!("[{}]", safe::line(name)))).collect();
     if let Some(graph) = here {
-        let marks = graph.nodes.iter().flat_map(|node| &node.marks).map(|mark| mark.n);
-        let newest = graph.nodes.iter().filter_map(|node| node.checkpoint).chain(marks).max();
         names.push((Label::Head, "HEAD".to_owned()));
-        if let (Some(at), Some(newest)) = (graph.at, newest)
+        if let (Some(at), Some(newest)) = (graph.at, graph.newest)
             && at < newest
         {
             names.push((Label::Head, format!("@{at} of {newest}")));

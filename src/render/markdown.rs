@@ -13,7 +13,6 @@
 //!
 //! Invariant: no text of a conversation can pass for a heading of the document, end a fence, or bring HTML.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use undertext::model::{Block, Kind, Message};
@@ -36,43 +35,67 @@ pub(crate) struct Front<'a> {
     pub(crate) zone: Zone,
 }
 
-/// Writes a conversation as a document.
-pub(crate) fn write(out: &mut dyn Write, front: Front<'_>, lines: &[Line]) -> io::Result<()> {
-    writeln!(out, "# {}\n", escaped(&safe::line(front.title)))?;
-    writeln!(out, "Session {} of {}", span(front.session), span(front.agent))?;
-    if let Some(folder) = front.folder {
-        writeln!(out, "in {}", span(folder))?;
+/// A document while it is written.
+pub(crate) struct Document<'a> {
+    front: Front<'a>,
+    /// How many records of the agent's own were left out.
+    own: u64,
+    /// Whose words the last ones are.
+    speaks: Option<Kind>,
+}
+
+impl<'a> Document<'a> {
+    /// Begins a document.
+    pub(crate) fn begin(out: &mut dyn Write, front: Front<'a>) -> io::Result<Self> {
+        writeln!(out, "# {}\n", escaped(&safe::line(front.title)))?;
+        writeln!(out, "Session {} of {}", span(front.session), span(front.agent))?;
+        if let Some(folder) = front.folder {
+            writeln!(out, "in {}", span(folder))?;
+        }
+        Ok(Self { front, own: 0, speaks: None })
     }
-    let answers = Answers::of(lines, &BTreeMap::new());
-    let mut own = 0_u64;
-    let mut speaks = None;
-    for line in lines.iter().filter(|line| !answers.lines.contains(&line.id)) {
-        if is_own(line) || line.kind == Kind::System {
-            own += 1;
-            continue;
+
+    /// Writes entries of the conversation, behind those before them.
+    pub(crate) fn add(
+        &mut self,
+        out: &mut dyn Write,
+        lines: &[Line],
+        answers: &Answers<'_>,
+    ) -> io::Result<()> {
+        let front = self.front;
+        for line in lines.iter().filter(|line| !answers.lines.contains(line.n)) {
+            if is_own(line) || line.kind == Kind::System {
+                self.own += 1;
+                continue;
+            }
+            // Results that stand alone belong to the model's turn.
+            let kind = if line.kind == Kind::Result { Kind::Assistant } else { line.kind };
+            if self.speaks != Some(kind) || kind != Kind::Assistant {
+                let number = line.checkpoint.map(|n| format!("@{n} ")).unwrap_or_default();
+                let time = line.time.map(|time| format!(", {}", front.zone.show(time)));
+                writeln!(out, "\n## {number}{}{}", kind.as_str(), time.unwrap_or_default())?;
+                self.speaks = Some(kind);
+            }
+            if let Some(damage) = &line.damage {
+                writeln!(out, "\n**damaged**: {}", escaped(&safe::line(damage)))?;
+            }
+            // A boundary may hold the whole history again.
+            let is_again = line.kind == Kind::Boundary && line.messages.len() > 1;
+            let is_shown = |message: &&Message| !is_again || message.is_summary;
+            for block in line.messages.iter().filter(is_shown).flat_map(Message::parts) {
+                part(out, front, line, block, answers)?;
+            }
         }
-        // Results that stand alone belong to the model's turn.
-        let kind = if line.kind == Kind::Result { Kind::Assistant } else { line.kind };
-        if speaks != Some(kind) || kind != Kind::Assistant {
-            let number = line.checkpoint.map(|n| format!("@{n} ")).unwrap_or_default();
-            let time = line.time.map(|time| format!(", {}", front.zone.show(time)));
-            writeln!(out, "\n## {number}{}{}", kind.as_str(), time.unwrap_or_default())?;
-            speaks = Some(kind);
-        }
-        if let Some(damage) = &line.damage {
-            writeln!(out, "\n**damaged**: {}", escaped(&safe::line(damage)))?;
-        }
-        // A boundary may hold the whole history again.
-        let is_again = line.kind == Kind::Boundary && line.messages.len() > 1;
-        let is_shown = |message: &&Message| !is_again || message.is_summary;
-        for block in line.messages.iter().filter(is_shown).flat_map(Message::parts) {
-            part(out, front, line, block, &answers)?;
-        }
+        Ok(())
     }
-    match own {
-        0 => Ok(()),
-        1 => writeln!(out, "\n*1 record of the agent's own is left out.*"),
-        n => writeln!(out, "\n*{n} records of the agent's own are left out.*"),
+
+    /// Ends the document.
+    pub(crate) fn end(self, out: &mut dyn Write) -> io::Result<()> {
+        match self.own {
+            0 => Ok(()),
+            1 => writeln!(out, "\n*1 record of the agent's own is left out.*"),
+            n => writeln!(out, "\n*{n} records of the agent's own are left out.*"),
+        }
     }
 }
 

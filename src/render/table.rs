@@ -2,7 +2,6 @@
 //!
 //! Invariant: cells are made safe as they are built, so a table cannot carry a control character.
 
-use std::array;
 use std::io::{self, Write};
 
 use super::safe;
@@ -19,7 +18,11 @@ const LEAST_LAST: usize = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Table<const N: usize> {
     columns: [Align; N],
-    rows: Vec<[Cell; N]>,
+    /// The width of each column's widest text.
+    widths: [usize; N],
+    /// The texts of all cells, each with a line end behind it, which none of them holds.
+    texts: String,
+    labels: Vec<[Label; N]>,
     /// Lines of their own, each behind so many rows.
     notes: Vec<(usize, Cell)>,
 }
@@ -48,17 +51,28 @@ impl Cell {
 impl<const N: usize> Table<N> {
     /// Returns a table without rows.
     pub(crate) fn new(columns: [Align; N]) -> Self {
-        Self { columns, rows: Vec::new(), notes: Vec::new() }
+        Self {
+            columns,
+            widths: [0; N],
+            texts: String::new(),
+            labels: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: [Cell; N]) {
-        self.rows.push(cells);
+        for (width, cell) in self.widths.iter_mut().zip(&cells) {
+            *width = safe::width(&cell.text).max(*width);
+            self.texts.push_str(&cell.text);
+            self.texts.push('\n');
+        }
+        self.labels.push(cells.map(|cell| cell.label));
     }
 
     /// Adds a line below the last row, which belongs to it.
     pub(crate) fn note(&mut self, label: Label, text: &str) {
-        self.notes.push((self.rows.len(), Cell::new(label, text)));
+        self.notes.push((self.labels.len(), Cell::new(label, text)));
     }
 
     /// Writes the rows; where there is a `terminal` width, the last column is clipped to it.
@@ -69,13 +83,14 @@ impl<const N: usize> Table<N> {
         terminal: Option<usize>,
     ) -> io::Result<()> {
         let widths = self.widths(terminal);
-        for (n, row) in (1..).zip(&self.rows) {
+        let mut texts = self.texts.split('\n');
+        for (n, row) in (1..).zip(&self.labels) {
             // Ends at the last cell that has text, so that no line ends in spaces.
             let mut padding = String::new();
-            let cells = row.iter().zip(self.columns).zip(widths);
+            let cells = row.iter().zip(texts.by_ref()).zip(self.columns).zip(widths);
             // A column that nothing stands in takes no room.
-            for ((cell, align), width) in cells.filter(|(_, width)| *width > 0) {
-                let text = safe::clip(&cell.text, width);
+            for (((label, text), align), width) in cells.filter(|(_, width)| *width > 0) {
+                let text = safe::clip(text, width);
                 let room = " ".repeat(width.saturating_sub(safe::width(&text)));
                 let (before, after) = match align {
                     Align::Left => ("", room.as_str()),
@@ -83,7 +98,7 @@ impl<const N: usize> Table<N> {
                 };
                 padding.push_str(before);
                 if !text.is_empty() {
-                    write!(out, "{padding}{}", styles.paint(cell.label, &text))?;
+                    write!(out, "{padding}{}", styles.paint(*label, &text))?;
                     padding.clear();
                 }
                 padding.push_str(after);
@@ -99,9 +114,7 @@ impl<const N: usize> Table<N> {
     }
 
     fn widths(&self, terminal: Option<usize>) -> [usize; N] {
-        let mut widths = array::from_fn(|column| {
-            self.rows.iter().map(|row| safe::width(&row[column].text)).max().unwrap_or(0)
-        });
+        let mut widths = self.widths;
         if let (Some(terminal), Some((last, others))) = (terminal, widths.split_last_mut()) {
             let others = others.iter().filter(|width| **width > 0);
             let taken: usize = others.map(|width| width + GAP.len()).sum();

@@ -90,19 +90,32 @@ pub(crate) fn since(
     session: &Session,
     entry: EntryNumber,
 ) -> Result<Vec<Checkpoint>, SessionError> {
+    let mut found = Vec::new();
+    each_since(store, session, entry, &mut |checkpoint| found.push(checkpoint))?;
+    found.sort_by_key(|checkpoint| checkpoint.n);
+    Ok(found)
+}
+
+/// Hands over the same, in no order.
+fn each_since(
+    store: &dyn Store,
+    session: &Session,
+    entry: EntryNumber,
+    each: &mut dyn FnMut(Checkpoint),
+) -> Result<(), SessionError> {
     // An agent's own record may stand far before the entries that share it.
     let entry = if session.format.traits().has_checkpoints { EntryNumber::FIRST } else { entry };
     let mut end = store.state(session.key)?.next_checkpoint();
-    let mut found = Vec::new();
     while end > CheckpointNumber::FIRST {
         let start = end.minus(BATCH);
         let batch = standing(store, session, start..end)?;
         let passed = batch.iter().any(|(_, c)| c.before.is_some_and(|turn| turn < entry));
-        found.extend(batch.into_iter().map(|(_, checkpoint)| checkpoint));
+        for (_, checkpoint) in batch {
+            each(checkpoint);
+        }
         end = if passed { CheckpointNumber::FIRST } else { start };
     }
-    found.sort_by_key(|checkpoint| checkpoint.n);
-    Ok(found)
+    Ok(())
 }
 
 /// Returns the checkpoints that are not undone, in order.
@@ -116,16 +129,44 @@ pub fn newest_checkpoints(
     session: &Session,
     wanted: usize,
 ) -> Result<Vec<Shown>, SessionError> {
-    let mut end = store.state(session.key)?.next_checkpoint();
-    let mut given = Vec::new();
-    while end > CheckpointNumber::FIRST && given.len() < wanted {
-        let start = end.minus(BATCH);
-        given.extend(standing(store, session, start..end)?.into_iter().rev());
-        end = start;
+    let mut newest = Vec::new();
+    each_checkpoint(store, session, wanted, |shown| {
+        newest.push(shown);
+        Ok::<_, SessionError>(())
+    })?;
+    Ok(newest)
+}
+
+/// Hands over the newest checkpoints that are not undone, as many as are wanted, in order; a few of them are read at a time.
+pub fn each_checkpoint<E: From<SessionError>>(
+    store: &dyn Store,
+    session: &Session,
+    wanted: usize,
+    mut each: impl FnMut(Shown) -> Result<(), E>,
+) -> Result<(), E> {
+    let read = |range| standing(store, session, range);
+    let end = store.state(session.key).map_err(SessionError::from)?.next_checkpoint();
+    let mut start = CheckpointNumber::FIRST;
+    if wanted < usize::MAX {
+        let mut left = wanted;
+        start = end;
+        while start > CheckpointNumber::FIRST && left > 0 {
+            let batch = read(start.minus(BATCH)..start)?;
+            start = match batch.len().checked_sub(left).and_then(|before| batch.get(before)) {
+                Some((_, first)) => first.n,
+                None => start.minus(BATCH),
+            };
+            left = left.saturating_sub(batch.len());
+        }
     }
-    given.truncate(wanted);
-    given.reverse();
-    shown(store, session, given)
+    while start < end {
+        let next = start.plus(BATCH).min(end);
+        for shown in shown(store, session, read(start..next)?)? {
+            each(shown)?;
+        }
+        start = next;
+    }
+    Ok(())
 }
 
 /// Returns the checkpoint at which the current branch stands: the first one put on its place, or the one before its last turn.
@@ -156,7 +197,10 @@ pub fn standing_at(
         {
             return Ok(Some(n));
         }
-        let places = Places::gathered(session, replays.clone(), given.clone());
+        let places = Places::of(session, replays.clone(), |each| {
+            given.iter().cloned().for_each(each);
+            Ok(())
+        })?;
         for (place, &entry) in path.iter().enumerate().rev() {
             // A note that was left on the way back stands behind the place.
             if view.record(entry)?.kind == Kind::Note {
@@ -170,7 +214,8 @@ pub fn standing_at(
             }
             if let Some(found) = places.before(&view, entry)? {
                 // An agent that counts from 0 again in another file says nothing of this one.
-                let is_here = found.own.is_none() || found.place.generation == position.generation;
+                let is_here =
+                    found.own.is_none_or(|own| own.place.generation == position.generation);
                 return Ok(is_here.then_some(found.n));
             }
         }
@@ -269,9 +314,21 @@ pub(crate) fn marker(
     Ok(None)
 }
 
+/// A checkpoint that stands before an entry.
+#[derive(Clone, Copy)]
+pub(crate) struct Given<'p> {
+    /// Its number.
+    pub(crate) n: CheckpointNumber,
+    /// All of it, if the agent set it itself.
+    pub(crate) own: Option<&'p Checkpoint>,
+}
+
 /// The checkpoints of a session, by the entries next to them.
 pub(crate) struct Places {
-    before: BTreeMap<EntryNumber, Checkpoint>,
+    /// Those before turns, by the turns: of several the newest comes last.
+    before: Vec<(EntryNumber, CheckpointNumber)>,
+    /// Those of them that an agent set.
+    own: BTreeMap<CheckpointNumber, Checkpoint>,
     behind: BTreeMap<EntryNumber, Vec<Checkpoint>>,
     has_markers: bool,
     replays: Replays,
@@ -287,22 +344,32 @@ impl Places {
         let replays = Replays::of(store, session)?;
         // Entries that were written again have larger numbers than when they were met.
         let entry = if replays.is_empty() { entry } else { EntryNumber::FIRST };
-        Ok(Self::gathered(session, replays, since(store, session, entry)?))
+        Self::of(session, replays, |each| each_since(store, session, entry, each))
     }
 
-    fn gathered(session: &Session, replays: Replays, checkpoints: Vec<Checkpoint>) -> Self {
-        let (mut before, mut behind) =
-            (BTreeMap::new(), BTreeMap::<EntryNumber, Vec<Checkpoint>>::new());
-        for checkpoint in checkpoints {
-            match (checkpoint.before, checkpoint.place.head) {
-                (Some(turn), _) => {
-                    before.insert(turn, checkpoint);
-                }
-                (None, Some(head)) => behind.entry(head).or_default().push(checkpoint),
-                (None, None) => {}
+    /// Gathers the checkpoints that are handed over.
+    fn of(
+        session: &Session,
+        replays: Replays,
+        checkpoints: impl FnOnce(&mut dyn FnMut(Checkpoint)) -> Result<(), SessionError>,
+    ) -> Result<Self, SessionError> {
+        let mut before = Vec::new();
+        let mut own = BTreeMap::new();
+        let mut behind: BTreeMap<EntryNumber, Vec<Checkpoint>> = BTreeMap::new();
+        checkpoints(&mut |checkpoint| match (checkpoint.before, checkpoint.place.head) {
+            (Some(turn), _) => {
+                before.push((turn, checkpoint.n));
+                own.extend(checkpoint.own.is_some().then_some((checkpoint.n, checkpoint)));
             }
+            (None, Some(head)) => behind.entry(head).or_default().push(checkpoint),
+            (None, None) => {}
+        })?;
+        before.sort_unstable();
+        for behind in behind.values_mut() {
+            behind.sort_by_key(|checkpoint| checkpoint.n);
         }
-        Self { before, behind, has_markers: session.format.traits().has_checkpoints, replays }
+        let has_markers = session.format.traits().has_checkpoints;
+        Ok(Self { before, own, behind, has_markers, replays })
     }
 
     /// Returns the checkpoint that stands before an entry.
@@ -310,8 +377,14 @@ impl Places {
         &self,
         graph: &dyn Graph,
         entry: EntryNumber,
-    ) -> Result<Option<&Checkpoint>, Failure> {
-        let met = |entry: EntryNumber| self.before.get(&self.replays.first(entry));
+    ) -> Result<Option<Given<'_>>, Failure> {
+        let met = |entry: EntryNumber| {
+            let turn = self.replays.first(entry);
+            let until = self.before.partition_point(|(before, _)| *before <= turn);
+            let last = until.checked_sub(1).and_then(|last| self.before.get(last));
+            let (_, n) = last.filter(|(before, _)| *before == turn)?;
+            Some(Given { n: *n, own: self.own.get(n) })
+        };
         if let Some(found) = met(entry) {
             return Ok(Some(found));
         }

@@ -1,9 +1,9 @@
 //! Ids: which entry a number stands for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::{
-    model::{EntryId, EntryNumber},
+    model::{EntryId, EntryNumber, EntrySet},
     session::{Session, SessionError},
     store::Store,
 };
@@ -26,10 +26,10 @@ pub(crate) fn entry_id(
 pub fn entry_ids(
     store: &dyn Store,
     session: &Session,
-    wanted: &BTreeSet<EntryNumber>,
+    wanted: &EntrySet,
 ) -> Result<BTreeMap<EntryNumber, EntryId>, SessionError> {
     let mut ids = BTreeMap::new();
-    for range in EntryNumber::ranges(wanted.iter().copied(), NEAR) {
+    for range in EntryNumber::ranges(wanted.iter(), NEAR) {
         let entries = store.entries(session.key, range)?;
         ids.extend(entries.into_iter().map(|entry| (entry.n, entry.id)));
     }

@@ -1,11 +1,12 @@
 //! Lines: the entries of a conversation, with the checkpoints before and behind them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::{
     json::Raw,
     model::{
-        Block, Checkpoint, CheckpointNumber, CutOff, EntryId, EntryNumber, Kind, Message, Timestamp,
+        Block, Checkpoint, CheckpointNumber, CutOff, EntryId, EntryNumber, EntrySet, Kind, Message,
+        Timestamp,
     },
     session::{
         Damaged, Damages, Session, SessionError, Target, View,
@@ -15,6 +16,9 @@ use crate::{
     store::{Store, whole_lines},
     wire::{Earlier, Graph, Repair},
 };
+
+/// How many entries of a long conversation are read at a time.
+const BATCH: usize = 256;
 
 /// How many tool calls the layers of a session show.
 const RECENT_CALLS: usize = 10;
@@ -77,6 +81,47 @@ pub struct Log {
     pub damaged: Vec<Damaged>,
 }
 
+/// A conversation that may be long: its entries are known, and read as they are asked for.
+pub struct Conversation<'a> {
+    store: &'a dyn Store,
+    session: &'a Session,
+    view: View<'a>,
+    places: Option<Places>,
+    entries: Vec<EntryNumber>,
+    repairs: Vec<Repair>,
+}
+
+impl Conversation<'_> {
+    /// Hands over the entries, the first one first, some of them at a time.
+    pub fn each<E: From<SessionError>>(
+        &self,
+        mut each: impl FnMut(&[Line]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for entries in self.entries.chunks(BATCH) {
+            each(&self.read(entries)?)?;
+        }
+        Ok(())
+    }
+
+    /// Reads some of the entries.
+    pub fn read(&self, entries: &[EntryNumber]) -> Result<Vec<Line>, SessionError> {
+        lines_between(self.store, self.session, &self.view, self.places.as_ref(), entries)
+    }
+
+    /// Returns the damaged entries that were met so far.
+    pub fn damaged(&self) -> Result<Vec<Damaged>, SessionError> {
+        self.view.damages().met(self.store, self.session)
+    }
+
+    /// Reads all of it.
+    fn log(self) -> Result<Log, SessionError> {
+        let lines = self.read(&self.entries)?;
+        let path: Vec<_> = lines.iter().map(|line| (line.n, line.id)).collect();
+        let sub_agents = inner::sub_agents(self.store, self.session, &self.view, &path)?;
+        Ok(Log { lines, sub_agents, damaged: self.damaged()?, repairs: self.repairs })
+    }
+}
+
 /// Returns the conversation up to a target, or up to the head of the current branch; of many entries the last `limit`.
 pub fn log(
     store: &dyn Store,
@@ -84,7 +129,18 @@ pub fn log(
     target: Option<&Target>,
     limit: usize,
 ) -> Result<Log, SessionError> {
-    let Some(view) = view(store, session, target)? else { return Ok(Log::default()) };
+    conversation(store, session, target, limit)?
+        .map_or_else(|| Ok(Log::default()), Conversation::log)
+}
+
+/// Returns the same without its words; none if there is no branch.
+pub fn conversation<'a>(
+    store: &'a dyn Store,
+    session: &'a Session,
+    target: Option<&Target>,
+    limit: usize,
+) -> Result<Option<Conversation<'a>>, SessionError> {
+    let Some(view) = view(store, session, target)? else { return Ok(None) };
     let mut asked = limit;
     loop {
         let path = view.path(asked)?;
@@ -97,7 +153,7 @@ pub fn log(
         }
         if is_whole || entries.len() >= limit {
             entries.drain(..entries.len().saturating_sub(limit));
-            return read(store, session, &view, &entries, path.repairs);
+            return Ok(Some(spoken(store, session, view, entries, path.repairs)?));
         }
         asked = asked.saturating_mul(2);
     }
@@ -112,12 +168,12 @@ pub fn log_all(
 ) -> Result<Log, SessionError> {
     let Some(view) = view(store, session, target)? else { return Ok(Log::default()) };
     let path = view.path(limit)?;
-    let on_path: BTreeSet<EntryNumber> = path.entries.iter().copied().collect();
+    let on_path: EntrySet = path.entries.iter().copied().collect();
     // An entry off the conversation stands behind the entry of the path that it follows in the file.
     let mut asides: BTreeMap<Option<EntryNumber>, Vec<EntryNumber>> = BTreeMap::new();
     let mut before = None;
     for entry in view.lineage()? {
-        if on_path.contains(&entry) {
+        if on_path.contains(entry) {
             before = Some(entry);
         } else if is_aside(view.record(entry)?.kind) {
             asides.entry(before).or_default().push(entry);
@@ -130,21 +186,29 @@ pub fn log_all(
         entries.extend(asides.remove(&Some(entry)).unwrap_or_default());
     }
     entries.drain(..entries.len().saturating_sub(limit));
-    read(store, session, &view, &entries, path.repairs)
+    spoken(store, session, view, entries, path.repairs)?.log()
 }
 
-/// Reads the entries of a log.
-fn read(
+/// Returns the conversation of these entries.
+fn spoken<'a>(
+    store: &'a dyn Store,
+    session: &'a Session,
+    view: View<'a>,
+    entries: Vec<EntryNumber>,
+    repairs: Vec<Repair>,
+) -> Result<Conversation<'a>, SessionError> {
+    let places = places(store, session, &entries)?;
+    Ok(Conversation { store, session, view, places, entries, repairs })
+}
+
+/// Returns the checkpoints next to entries.
+fn places(
     store: &dyn Store,
     session: &Session,
-    view: &View<'_>,
     entries: &[EntryNumber],
-    repairs: Vec<Repair>,
-) -> Result<Log, SessionError> {
-    let lines = lines(store, session, view, entries)?;
-    let path: Vec<_> = lines.iter().map(|line| (line.n, line.id)).collect();
-    let sub_agents = inner::sub_agents(store, session, view, &path)?;
-    Ok(Log { lines, sub_agents, repairs, damaged: view.damages().met(store, session)? })
+) -> Result<Option<Places>, SessionError> {
+    let first = entries.iter().min();
+    first.map(|first| Places::since(store, session, *first)).transpose()
 }
 
 /// Returns whether records of a kind are not part of the conversation.
@@ -171,17 +235,26 @@ pub(crate) fn lines(
     view: &View<'_>,
     entries: &[EntryNumber],
 ) -> Result<Vec<Line>, SessionError> {
-    let first = entries.iter().min();
-    let places = first.map(|first| Places::since(store, session, *first)).transpose()?;
+    lines_between(store, session, view, places(store, session, entries)?.as_ref(), entries)
+}
+
+/// Does the same with the checkpoints at hand that stand next to them.
+fn lines_between(
+    store: &dyn Store,
+    session: &Session,
+    view: &View<'_>,
+    places: Option<&Places>,
+    entries: &[EntryNumber],
+) -> Result<Vec<Line>, SessionError> {
     let mut ids: BTreeMap<EntryNumber, EntryId> = BTreeMap::new();
     for range in EntryNumber::ranges(entries.iter().copied(), 1) {
         ids.extend(store.entries(session.key, range)?.into_iter().map(|entry| (entry.n, entry.id)));
     }
-    let wanted: BTreeSet<EntryNumber> = entries.iter().copied().collect();
+    let wanted: EntrySet = entries.iter().copied().collect();
     let mut cuts: BTreeMap<EntryNumber, Vec<CutOff>> = BTreeMap::new();
-    if let (Some(first), Some(last)) = (wanted.first(), wanted.last()) {
+    if let (Some(first), Some(last)) = (entries.iter().min(), entries.iter().max()) {
         for (_, origin) in store.origins(session.key, *first..last.next())? {
-            let cut = origin.cut.filter(|_| wanted.contains(&origin.entry));
+            let cut = origin.cut.filter(|_| wanted.contains(origin.entry));
             cuts.extend(cut.map(|cut| (origin.entry, cut.texts)));
         }
     }
@@ -210,10 +283,10 @@ pub(crate) fn lines(
         if line.damage.is_some() {
             line.time = record.time;
         }
-        if let Some(places) = &places {
+        if let Some(places) = places {
             let before = places.before(view, line.n)?;
             line.checkpoint = before.map(|checkpoint| checkpoint.n);
-            line.own = before.and_then(|found| checkpoints::own_selector(session, found));
+            line.own = before.and_then(|found| checkpoints::own_selector(session, found.own?));
             line.marks = places.behind(line.n).to_vec();
         }
     }

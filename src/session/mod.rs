@@ -31,7 +31,7 @@ pub(crate) mod tools;
 mod view;
 
 pub(crate) use checkpoints::marker;
-pub use checkpoints::{Shown, checkpoints, newest_checkpoints, standing_at};
+pub use checkpoints::{Shown, checkpoints, each_checkpoint, newest_checkpoints, standing_at};
 pub use damage::Damaged;
 pub(crate) use damage::Damages;
 pub(crate) use derive::Deriver;
@@ -42,7 +42,7 @@ pub(crate) use growth::Growth;
 pub use ids::entry_ids;
 pub use inner::SubAgent;
 pub use kin::{Bond, Kin, kin};
-pub use lines::{Line, Log, RecentCall, log, log_all, messages};
+pub use lines::{Conversation, Line, Log, RecentCall, conversation, log, log_all, messages};
 pub(crate) use oddities::REPEATED;
 pub use reader::{Reader, Renewed};
 pub use select::{Target, find_entry, find_place, find_session, short_name};

@@ -70,8 +70,12 @@ impl Replays {
     }
 
     /// Returns the last of some entries that stands in the place of this one, or itself.
-    pub(crate) fn last(&self, entry: EntryNumber, among: &BTreeSet<EntryNumber>) -> EntryNumber {
-        end(&self.successors, entry, |entry| among.contains(&entry))
+    pub(crate) fn last(
+        &self,
+        entry: EntryNumber,
+        among: impl Fn(EntryNumber) -> bool,
+    ) -> EntryNumber {
+        end(&self.successors, entry, among)
     }
 
     /// Returns the operation that wrote a position again elsewhere.

@@ -1,7 +1,7 @@
 //! Stretches: the entries of a graph that are shown as one node, because nothing parts them.
 
 use crate::{
-    dag::Web,
+    dag::{Few, Web},
     model::{EntryNumber, Kind},
     session::{SessionError, View, replay::Replays},
     wire::Graph,
@@ -16,7 +16,7 @@ pub(crate) struct Stretch {
     pub(crate) cut: u64,
     /// How many times the agent cleared older answers of tools there.
     pub(crate) cleared: u64,
-    pub(crate) parents: Vec<usize>,
+    pub(crate) parents: Few,
     pub(crate) is_leaf: bool,
     /// Whether it tells the model nothing.
     pub(crate) is_bare: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Stretch {
 
 /// Returns the stretches of a web, in which the entries behind a turn are part of it.
 pub(crate) fn stretches(
-    web: &Web<EntryNumber>,
+    web: Web<EntryNumber>,
     view: &View<'_>,
     replays: &Replays,
     all: bool,
@@ -42,9 +42,9 @@ pub(crate) fn stretches(
         let is_end = |index: usize| ends(web.nodes[index]);
         // A record that tells nothing, behind an end, goes with it and does not become the end of the stretch.
         let trails = |parent: usize| is_aside(kind) && is_end(parent) && !is_end(index);
-        let before = match web.parents[index].as_slice() {
-            [parent] if !begins && web.children[*parent] == 1 => {
-                Some(*parent).filter(|parent| !is_end(*parent) || trails(*parent))
+        let before = match *web.parents[index] {
+            [parent] if !begins && web.children[parent] == 1 => {
+                Some(parent).filter(|parent| !is_end(*parent) || trails(*parent))
             }
             _ => None,
         };
@@ -78,39 +78,52 @@ pub(crate) fn stretches(
     }
     fold_bare(&mut stretches, &mut owner, &ends);
     // A stretch stands where its last entry does, so that the newest end is on top.
-    let mut place = vec![None; stretches.len()];
+    let mut place = vec![FOLDED; stretches.len()];
     let mut taken = 0;
     for &index in &web.order {
-        if place[owner[index]].is_none() {
-            place[owner[index]] = Some(taken);
+        if place[owner[index]] == FOLDED {
+            place[owner[index]] = taken;
             taken += 1;
         }
     }
+    drop((web, owner));
     for stretch in &mut stretches {
-        stretch.parents = stretch.parents.iter().filter_map(|&parent| place[parent]).collect();
-        stretch.parents.sort_unstable();
-        stretch.parents.dedup();
+        let mut parents: Vec<usize> = stretch.parents.iter().map(|&parent| place[parent]).collect();
+        parents.retain(|parent| *parent != FOLDED);
+        parents.sort_unstable();
+        parents.dedup();
+        stretch.parents = parents.into_iter().collect();
     }
-    let placed = place.into_iter().zip(stretches);
-    let mut placed: Vec<_> = placed.filter(|(place, _)| place.is_some()).collect();
-    placed.sort_by_key(|(place, _)| *place);
-    Ok(placed.into_iter().map(|(_, stretch)| stretch).collect())
+    let mut places = place.iter();
+    stretches.retain(|_| places.next().is_some_and(|place| *place != FOLDED));
+    place.retain(|place| *place != FOLDED);
+    for n in 0..stretches.len() {
+        while place[n] != n {
+            let there = place[n];
+            stretches.swap(n, there);
+            place.swap(n, there);
+        }
+    }
+    Ok(stretches)
 }
+
+/// The place of a stretch that was folded into another one.
+const FOLDED: usize = usize::MAX;
 
 /// Folds a bare stretch that leads to one stretch only into that one; each stretch stands behind its parents.
 fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(EntryNumber) -> bool) {
     let mut children = vec![0usize; stretches.len()];
-    for &parent in stretches.iter().flat_map(|stretch| &stretch.parents) {
+    for &parent in stretches.iter().flat_map(|stretch| stretch.parents.iter()) {
         children[parent] += 1;
     }
     let mut into: Vec<usize> = (0..stretches.len()).collect();
     for n in 0..stretches.len() {
         let mut parents = Vec::new();
-        for parent in std::mem::take(&mut stretches[n].parents) {
+        for parent in std::mem::take(&mut stretches[n].parents).iter().copied() {
             let folded = &mut stretches[parent];
             if children[parent] == 1 && folded.is_bare && !ends(folded.last) {
                 let (entries, cleared) = (folded.entries, folded.cleared);
-                parents.append(&mut folded.parents);
+                parents.extend_from_slice(&std::mem::take(&mut folded.parents));
                 stretches[n].entries += entries;
                 stretches[n].cleared += cleared;
                 into[parent] = n;
@@ -118,7 +131,7 @@ fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(Entr
                 parents.push(parent);
             }
         }
-        stretches[n].parents = parents;
+        stretches[n].parents = parents.into_iter().collect();
     }
     // A stretch that is folded into another one goes where that one goes.
     for n in (0..into.len()).rev() {
@@ -184,7 +197,7 @@ mod tests {
             for n in (0..before.len()).filter(|n| owner[*n] == *n) {
                 let within: Vec<usize> = (0..before.len()).filter(|m| owner[*m] == n).collect();
                 prop_assert_eq!(after[n].entries, within.len() as u64);
-                let above = within.iter().flat_map(|m| &before[*m].parents);
+                let above = within.iter().flat_map(|m| before[*m].parents.iter());
                 let above: BTreeSet<usize> = above.copied().filter(|m| owner[*m] != n).collect();
                 prop_assert_eq!(after[n].parents.iter().copied().collect::<BTreeSet<_>>(), above);
             }
@@ -194,13 +207,13 @@ mod tests {
     fn many_bare_stretches_are_folded_in_one_pass() {
         // A root, and 100,000 bare stretches behind it that all lead to the last one.
         let count = 100_000;
-        let bare = |parents| Stretch {
+        let bare = |parents: Vec<usize>| Stretch {
             said: EntryNumber::default(),
             last: EntryNumber::default(),
             entries: 1,
             cut: 0,
             cleared: 0,
-            parents,
+            parents: parents.into_iter().collect(),
             is_leaf: false,
             is_bare: true,
         };

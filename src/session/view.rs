@@ -22,7 +22,7 @@ use crate::{
 /// How many records are read at a time.
 const CHUNK: u64 = 256;
 /// How many times that are kept at hand: a path goes on near to where it was.
-const CHUNKS: usize = 2048;
+const CHUNKS: usize = 1024;
 
 /// The rows that a change has gathered and not committed yet.
 pub(crate) struct Pending<'a> {

@@ -1,9 +1,7 @@
 //! Walking: the head at which an agent resumes, the paths to it, the part that it sends, and its departures.
 
-use std::collections::BTreeSet;
-
 use crate::{
-    model::{EntryNumber, Record},
+    model::{EntryNumber, EntrySet, Record},
     wire::{Failure, Graph},
 };
 
@@ -123,13 +121,13 @@ pub(super) fn settled_up_to(
 pub fn added(
     paths: &mut Paths<'_>,
     head: EntryNumber,
-    known: &mut BTreeSet<EntryNumber>,
+    known: &mut EntrySet,
 ) -> Result<Vec<EntryNumber>, Failure> {
     // Behind a known head an unknown entry may still hang.
-    let mut limit = if known.contains(&head) { 1 } else { STEP };
+    let mut limit = if known.contains(head) { 1 } else { STEP };
     let (mut path, from) = loop {
         let path = paths(head, limit)?.entries;
-        match path.iter().rposition(|entry| known.contains(entry)) {
+        match path.iter().rposition(|entry| known.contains(*entry)) {
             None if path.len() >= limit => limit = limit.saturating_mul(4).max(STEP),
             from => break (path, from.unwrap_or(0)),
         }

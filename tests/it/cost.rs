@@ -3,7 +3,6 @@
 
 use std::{
     cell::Cell,
-    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -14,7 +13,7 @@ use tempfile::TempDir;
 use undertext::{
     context::{Shape, cut::Limit, history::Limits, tokens::Counting, window::Windows},
     json::Raw,
-    model::{EntryNumber, NameTag, PlaceNumber, Record, SessionName},
+    model::{EntryNumber, EntrySet, NameTag, PlaceNumber, Record, SessionName},
     ops::{self, Archive, Asked, Bound, Machine, Session},
     store::{Access, SessionFilter},
     wire::{self, Claude, Codex, Failure, Format, Graph, Native, Pi, Read as _, Walk as _},
@@ -260,13 +259,13 @@ impl Graph for Counted<'_> {
 fn asked_for_paths(format: &'static dyn Format, lines: &[String]) -> (u64, usize) {
     let graph = FileGraph::read(format, (lines.join("\n") + "\n").as_bytes());
     let counted = Counted { graph: &graph, asked: Cell::new(0) };
-    let mut known = BTreeSet::new();
+    let mut known = EntrySet::default();
     let mut paths = format.paths(&counted).unwrap();
     let head = format.head(&counted).unwrap();
     for leaf in head.into_iter().chain(format.leaves(&counted).unwrap()) {
         wire::added(&mut paths, leaf, &mut known).unwrap();
     }
-    (counted.asked.get(), known.len())
+    (counted.asked.get(), known.iter().count())
 }
 
 #[test]
@@ -494,12 +493,12 @@ fn paths_that_share_what_they_read_add_what_whole_paths_add() {
         let graph = FileGraph::read(&Claude, file.as_bytes());
         let head = Claude.head(&graph).unwrap();
         let mut paths = Claude.paths(&graph).unwrap();
-        let (mut known, mut expected_known) = (BTreeSet::new(), BTreeSet::new());
+        let (mut known, mut expected_known) = (EntrySet::default(), EntrySet::default());
         for leaf in head.into_iter().chain(Claude.leaves(&graph).unwrap()) {
             let added = wire::added(&mut paths, leaf, &mut known).unwrap();
             let whole = graph.path(leaf);
             assert_eq!(paths(leaf, usize::MAX).unwrap().entries, whole, "{file}");
-            let from = whole.iter().rposition(|entry| expected_known.contains(entry));
+            let from = whole.iter().rposition(|entry| expected_known.contains(*entry));
             let expected = &whole[from.unwrap_or(0)..];
             expected_known.extend(expected);
             // One entry alone adds nothing but itself.

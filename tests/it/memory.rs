@@ -112,3 +112,39 @@ fn a_short_line_costs_little_more_than_its_id_and_its_place() {
         assert!(each <= 400, "{each} bytes for each line {line:?}");
     }
 }
+
+#[test]
+fn an_entry_costs_little_to_draw_to_list_and_to_write_as_a_document() {
+    let Some(proc) = needs::proc() else { return };
+    let counts = [20_000, 60_000];
+    let folder = tempfile::tempdir().unwrap();
+    let peaks = counts.map(|count| {
+        let file = folder.path().join(format!("{count}.jsonl"));
+        let store = folder.path().join(count.to_string());
+        let said = |n: usize| {
+            let role = if n.is_multiple_of(2) { "user" } else { "assistant" };
+            let parent = if n == 0 { "null".to_owned() } else { format!("\"u{}\"", n - 1) };
+            let words = "words of a message that nobody will read ".repeat(4);
+            format!(
+                "{{\"parentUuid\":{parent},\"isSidechain\":false,\"userType\":\"external\",\"sessionId\":\"{SESSION}\",\
+                 \"type\":\"{role}\",\"message\":{{\"role\":\"{role}\",\"id\":\"m{n}\",\"content\":\"{words}{n}\"}},\
+                 \"uuid\":\"u{n}\",\"timestamp\":\"2026-01-01T00:00:00.000Z\"}}\n"
+            )
+        };
+        fs::write(&file, (0..count).map(said).collect::<String>()).unwrap();
+        peak(proc, &store, &["import", file.to_str().unwrap()]);
+        let asked: [&[&str]; 4] = [
+            &["graph", SESSION],
+            &["checkpoints", SESSION],
+            &["export", SESSION],
+            &["export", SESSION, "--as", "markdown"],
+        ];
+        asked.map(|args| peak(proc, &store, args))
+    });
+    let limits = [("graph", 700), ("checkpoints", 450), ("export", 300), ("markdown", 600)];
+    for (n, (command, limit)) in limits.into_iter().enumerate() {
+        let each = peaks[1][n].saturating_sub(peaks[0][n]) / (counts[1] - counts[0]);
+        println!("{command}: {each} bytes an entry");
+        assert!(each <= limit, "{command} had {each} bytes for each entry");
+    }
+}

@@ -5,12 +5,12 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, BinaryHeap},
+    collections::{BTreeMap, BinaryHeap},
 };
 
 use super::read::{Hint, is_message};
 use crate::{
-    model::{EntryNumber, Kind, NameTag, PlaceNumber, Record},
+    model::{EntryNumber, EntrySet, Kind, NameTag, PlaceNumber, Record},
     wire::{Failure, Graph},
 };
 
@@ -19,10 +19,10 @@ pub(super) struct Index<'g> {
     graph: &'g dyn Graph,
     /// Entries from this place on were read.
     from: PlaceNumber,
-    /// The blocks of each message, and the results of its calls, each behind its place, the last one first.
-    blocks: BTreeMap<NameTag, Vec<(PlaceNumber, EntryNumber)>>,
-    results: BTreeMap<NameTag, Vec<(PlaceNumber, EntryNumber)>>,
-    /// The followers of an entry that are no messages, in the same order.
+    /// The blocks of each message, and the results of its calls, by their places.
+    blocks: BTreeMap<(NameTag, PlaceNumber), EntryNumber>,
+    results: BTreeMap<(NameTag, PlaceNumber), EntryNumber>,
+    /// The followers of an entry that are no messages, the last one first.
     followers: BTreeMap<EntryNumber, Vec<Follower>>,
 }
 
@@ -84,7 +84,7 @@ impl<'g> Index<'g> {
             };
             if let Some((group, message)) = of_message {
                 if let Some(message) = message {
-                    group.entry(message).or_default().push((place, entry));
+                    group.insert((message, place), entry);
                 }
             } else if matches!(record.kind, Kind::System | Kind::Meta)
                 && let Some(parent) = self.graph.parent(entry)?
@@ -105,7 +105,7 @@ impl<'g> Index<'g> {
         head: EntryNumber,
         is_part: bool,
     ) -> Result<Beside, Failure> {
-        let on_chain: BTreeSet<EntryNumber> = chain.iter().copied().collect();
+        let on_chain: EntrySet = chain.iter().copied().collect();
         let mut anchors = BTreeMap::new();
         let mut from = if is_part { self.graph.end() } else { PlaceNumber::FIRST };
         for &entry in chain {
@@ -117,12 +117,10 @@ impl<'g> Index<'g> {
         self.reach(from)?;
         let mut found = BTreeMap::new();
         for (message, anchor) in anchors {
-            let apart = |group: &BTreeMap<NameTag, Vec<(PlaceNumber, EntryNumber)>>| {
-                let placed = group.get(&message).into_iter().flatten().rev().copied();
-                let is_apart = |(place, entry): &(PlaceNumber, EntryNumber)| {
-                    *place >= from && !on_chain.contains(entry)
-                };
-                placed.filter(is_apart).collect::<Vec<_>>()
+            let apart = |group: &BTreeMap<(NameTag, PlaceNumber), EntryNumber>| {
+                let placed = group.range((message, from)..(message, self.graph.end()));
+                let placed = placed.map(|((_, place), entry)| (*place, *entry));
+                placed.filter(|(_, entry)| !on_chain.contains(*entry)).collect::<Vec<_>>()
             };
             let apart = Apart { blocks: apart(&self.blocks), results: apart(&self.results) };
             if !apart.blocks.is_empty() || !apart.results.is_empty() {
@@ -137,13 +135,13 @@ impl<'g> Index<'g> {
         &self,
         from: PlaceNumber,
         head: EntryNumber,
-        on_chain: &BTreeSet<EntryNumber>,
+        on_chain: &EntrySet,
     ) -> Result<Vec<EntryNumber>, Failure> {
         let is_side = Hint::of(&self.graph.record(head)?).has(Hint::SIDE);
         let behind = |entry: EntryNumber, least: PlaceNumber| {
             let followers = self.followers.get(&entry).into_iter().flatten();
             let is_next = move |(place, entry, side): &&Follower| {
-                *place >= least && *side == is_side && !on_chain.contains(entry)
+                *place >= least && *side == is_side && !on_chain.contains(*entry)
             };
             followers.filter(is_next).map(|(place, entry, _)| Reverse((*place, *entry)))
         };
@@ -259,6 +257,8 @@ pub(super) fn is_last(
 #[cfg(test)]
 #[expect(clippy::indexing_slicing, reason = "a test stops at the first surprise")]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;

@@ -8,18 +8,14 @@
 //!
 //! Invariant: a walk visits an entry once, so it ends; nothing recurses, and mended parents are found in sorted sets.
 
-use std::{
-    cell::OnceCell,
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-};
+use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
 
 use super::{
     beside::{Index, is_last, join, message},
     read::{Hint, is_message},
 };
 use crate::{
-    model::{EntryNumber, Kind, NameTag, Parent, PlaceNumber, Record, Timestamp},
+    model::{EntryNumber, EntrySet, Kind, NameTag, Parent, PlaceNumber, Record, Timestamp},
     wire::{Failure, Graph, Path, Repair, Sent},
 };
 
@@ -144,9 +140,9 @@ impl<'g> Paths<'g> {
         let mut entries = join(self.graph, beside.insert(self.graph, entries)?)?;
         entries.drain(..entries.len().saturating_sub(limit));
         if !apart.is_empty() {
-            let shown: BTreeSet<EntryNumber> = entries.iter().copied().collect();
+            let shown: EntrySet = entries.iter().copied().collect();
             let what = "side record, not on the resumed path";
-            let apart = apart.into_iter().filter(|entry| shown.contains(entry));
+            let apart = apart.into_iter().filter(|entry| shown.contains(*entry));
             repairs.extend(apart.map(|entry| Repair { entry, what }));
         }
         Ok(Path { entries, repairs })
@@ -207,7 +203,7 @@ impl Ground {
 pub(super) struct Walk<'g> {
     graph: &'g dyn Graph,
     ground: Rc<Ground>,
-    seen: BTreeSet<EntryNumber>,
+    seen: EntrySet,
     /// Whether the walk has crossed the newest boundary.
     is_crossed: bool,
     /// Of links by time that were seen, each with the first of those before it that were seen too.
@@ -222,7 +218,7 @@ impl<'g> Walk<'g> {
     }
 
     fn over(graph: &'g dyn Graph, ground: Rc<Ground>) -> Self {
-        let (seen, passed) = (BTreeSet::new(), BTreeMap::new());
+        let (seen, passed) = (EntrySet::default(), BTreeMap::new());
         Self { graph, ground, seen, is_crossed: false, passed, repairs: Vec::new() }
     }
 
@@ -233,7 +229,7 @@ impl<'g> Walk<'g> {
         let mut passed = 0;
         loop {
             let Some(parent) = self.parent(at)? else { return Ok(None) };
-            if !self.seen.contains(&parent) {
+            if !self.seen.contains(parent) {
                 return Ok(Some(parent));
             }
             // Kept messages have been visited under the summary; the old conversation goes on above.
@@ -282,7 +278,7 @@ impl<'g> Walk<'g> {
         for place in place.earlier().rev() {
             let Some(entry) = self.graph.at(place)? else { continue };
             let hint = Hint::of(&self.graph.record(entry)?);
-            if hint.has(Hint::CHAIN) && !hint.has(Hint::SIDE) && !self.seen.contains(&entry) {
+            if hint.has(Hint::CHAIN) && !hint.has(Hint::SIDE) && !self.seen.contains(entry) {
                 self.repairs
                     .push(Repair { entry: boundary, what: "its parent is not in the file" });
                 return Ok(Some(entry));
@@ -308,7 +304,7 @@ impl<'g> Walk<'g> {
         while let Some(last) = end.checked_sub(1).filter(|last| *last >= from) {
             if let Some(&(.., entry)) = times.get(last)
                 && !self.passed.contains_key(&last)
-                && !self.seen.contains(&entry)
+                && !self.seen.contains(entry)
             {
                 found = Some(entry);
                 break;
@@ -440,7 +436,7 @@ fn between(
     last: EntryNumber,
 ) -> Result<Option<Vec<EntryNumber>>, Failure> {
     let mut entries = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut seen = EntrySet::default();
     let mut at = Some(last);
     while let Some(entry) = at.filter(|entry| seen.insert(*entry)) {
         entries.push(entry);

@@ -4,7 +4,7 @@
 //! of a message, copies with the same time, and the talk of a command next to its made-up answer are not, and
 //! neither are errors of the interface. A conversation before a `/clear` is no rewind, but nothing else reaches it: its end is a leaf too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{cell::OnceCell, collections::BTreeSet};
 
 use super::{
     beside,
@@ -12,19 +12,20 @@ use super::{
     read::{self, Hint},
 };
 use crate::{
-    model::{EntryNumber, Kind, NameTag, Timestamp},
+    model::{EntryNumber, EntrySet, Kind, NameTag, Timestamp},
     wire::{Failure, Graph},
 };
 
 /// Returns the last entry of each stretch that no resume reaches, in order.
 pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
-    let mut reached = BTreeSet::new();
+    let mut reached = EntrySet::default();
     if let Some(head) = chain::head(graph)? {
         reached.extend(chain::Paths::new(graph)?.path(head, usize::MAX)?.entries);
     }
     let mut messages = Vec::new();
-    let mut blocks: BTreeMap<NameTag, Vec<EntryNumber>> = BTreeMap::new();
-    let mut results: BTreeMap<EntryNumber, Vec<EntryNumber>> = BTreeMap::new();
+    // The blocks of each message, and the results behind each entry.
+    let mut blocks: BTreeSet<(NameTag, EntryNumber)> = BTreeSet::new();
+    let mut results: BTreeSet<(EntryNumber, EntryNumber)> = BTreeSet::new();
     for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
         let record = graph.record(entry)?;
@@ -34,38 +35,34 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
         }
         messages.push(entry);
         if let Some(message) = beside::message(&record) {
-            blocks.entry(message).or_default().push(entry);
+            blocks.insert((message, entry));
         } else if record.kind == Kind::Result
             && let Some(call) = graph.parent(entry)?
         {
-            results.entry(call).or_default().push(entry);
+            results.insert((call, entry));
         }
     }
-    let mut twins = BTreeSet::new();
-    for &entry in &messages {
-        if reached.contains(&entry) {
-            twins.insert((graph.parent(entry)?, graph.record(entry)?.time));
-        }
-    }
+    let twins =
+        Twins { graph, resumed: reached.clone(), messages: &messages, found: OnceCell::new() };
     let mut leaves = Vec::new();
     let mut walk = Walk::new(graph)?;
     for &leaf in messages.iter().rev() {
         let mut stretch = Vec::new();
         let mut at = Some(leaf);
-        while let Some(entry) = at.filter(|entry| !reached.contains(entry)) {
+        while let Some(entry) = at.filter(|entry| !reached.contains(*entry)) {
             stretch.push(entry);
             at = walk.step(entry)?;
         }
         let forks = at.is_some();
-        if !stretch.is_empty() && (!forks || !is_technical(graph, &stretch, &twins)?) {
+        if !stretch.is_empty() && (!forks || !is_technical(&twins, &stretch)?) {
             leaves.push(leaf);
         }
         for entry in stretch {
             reached.insert(entry);
             let Some(message) = beside::message(&graph.record(entry)?) else { continue };
-            for block in blocks.remove(&message).unwrap_or_default() {
+            for block in taken(&mut blocks, message) {
                 reached.insert(block);
-                reached.extend(results.remove(&block).unwrap_or_default());
+                reached.extend(taken(&mut results, block));
             }
         }
     }
@@ -73,19 +70,51 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
     Ok(leaves)
 }
 
+/// Takes out what stands behind a key.
+fn taken<K: Copy + Ord>(of: &mut BTreeSet<(K, EntryNumber)>, key: K) -> Vec<EntryNumber> {
+    let all = (key, EntryNumber::ALL.start)..=(key, EntryNumber::ALL.end);
+    let found: Vec<EntryNumber> = of.range(all).map(|(_, entry)| *entry).collect();
+    for &entry in &found {
+        of.remove(&(key, entry));
+    }
+    found
+}
+
+/// What the messages that a resume reaches follow, and when they were written: once a stretch may be a copy of one.
+struct Twins<'g> {
+    graph: &'g dyn Graph,
+    /// The entries that a resume reaches.
+    resumed: EntrySet,
+    messages: &'g [EntryNumber],
+    found: OnceCell<Vec<(Option<EntryNumber>, Option<Timestamp>)>>,
+}
+
+impl Twins<'_> {
+    /// Returns whether a message that a resume reaches stands where an entry does, and has its time.
+    fn has(&self, entry: EntryNumber) -> Result<bool, Failure> {
+        let twin = |entry| -> Result<_, Failure> {
+            Ok((self.graph.parent(entry)?, self.graph.record(entry)?.time))
+        };
+        if self.found.get().is_none() {
+            let resumed = self.messages.iter().filter(|entry| self.resumed.contains(**entry));
+            let mut found = resumed.map(|entry| twin(*entry)).collect::<Result<Vec<_>, _>>()?;
+            found.sort_unstable();
+            let _ = self.found.set(found);
+        }
+        let wanted = twin(entry)?;
+        Ok(self.found.get().is_some_and(|found| found.binary_search(&wanted).is_ok()))
+    }
+}
+
 /// Returns whether a stretch that forks off is no branch: a command's talk, or a copy of the entries next to it.
-fn is_technical(
-    graph: &dyn Graph,
-    stretch: &[EntryNumber],
-    twins: &BTreeSet<(Option<EntryNumber>, Option<Timestamp>)>,
-) -> Result<bool, Failure> {
+fn is_technical(twins: &Twins<'_>, stretch: &[EntryNumber]) -> Result<bool, Failure> {
     if let &[entry] = stretch
-        && twins.contains(&(graph.parent(entry)?, graph.record(entry)?.time))
+        && twins.has(entry)?
     {
         return Ok(true);
     }
     for &entry in stretch {
-        let record = graph.record(entry)?;
+        let record = twins.graph.record(entry)?;
         let hint = Hint::of(&record);
         let is_silent = hint.has(Hint::LOCAL) || hint.has(Hint::UNSENT);
         if read::is_message(record.kind) && !is_silent {

@@ -65,13 +65,13 @@ pub(super) fn start(
 
 /// Returns the entries of a path that Codex sends.
 pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
-    let mut context: Vec<Record> = Vec::new();
+    let mut context: Vec<EntryNumber> = Vec::new();
     let mut is_whole = false;
     for &entry in path.iter().rev() {
         let record = graph.record(entry)?;
         if is_conversation(record.kind) {
+            context.push(entry);
             is_whole = hint(&record).0 & BASE != 0;
-            context.push(record);
             if is_whole {
                 break;
             }
@@ -79,13 +79,14 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
     }
     context.reverse();
     let mut sent = Vec::new();
-    for record in context {
+    for entry in context {
+        let record = graph.record(entry)?;
         if record.kind == Kind::Boundary && hint(&record).0 & BASE == 0 {
-            sent = kept(sent);
+            sent = kept(graph, sent)?;
         }
-        sent.push(record);
+        sent.push(entry);
     }
-    Ok(Sent { entries: sent.into_iter().map(|record| record.n).collect(), is_whole })
+    Ok(Sent { entries: sent, is_whole })
 }
 
 /// Returns those of the last entries of a path that are settled: turns from which on nothing is to be dropped, unless a
@@ -310,20 +311,21 @@ fn replay(
 }
 
 /// Returns the records that a compaction without a history keeps: the newest of the user's messages.
-fn kept(sent: Vec<Record>) -> Vec<Record> {
+fn kept(graph: &dyn Graph, sent: Vec<EntryNumber>) -> Result<Vec<EntryNumber>, Failure> {
     let mut left = KEPT_TOKENS;
     let mut kept = Vec::new();
-    for record in sent.into_iter().rev() {
+    for entry in sent.into_iter().rev() {
+        let record = graph.record(entry)?;
         let (flags, tokens) = hint(&record);
         let is_users =
             record.kind == Kind::User || record.kind == Kind::Boundary && flags & SUMMARY == 0;
         if flags & BASE != 0 {
-            kept.push(record);
+            kept.push(entry);
         } else if is_users && left > 0 {
             left = left.saturating_sub(tokens);
-            kept.push(record);
+            kept.push(entry);
         }
     }
     kept.reverse();
-    kept
+    Ok(kept)
 }

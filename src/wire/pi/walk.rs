@@ -2,12 +2,12 @@
 //!
 //! Invariant: a walk ends, whatever the parents say; where they form a cycle each name means the entry before it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::read::{CHAINED, EDIT, HEADER, INDEX, REMOVES, SENT, V1, hint};
 use crate::{
     dag,
-    model::{EntryNumber, Kind, NameTag, Parent, PlaceNumber, Record},
+    model::{EntryNumber, EntrySet, Kind, NameTag, Parent, PlaceNumber, Record},
     wire::{Failure, Graph, Path, Repair, Sent},
 };
 
@@ -47,33 +47,44 @@ pub(super) fn path(graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result
 
 /// Returns the entries of a path that pi sends.
 pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
-    let records = path.iter().map(|&entry| graph.record(entry)).collect::<Result<Vec<_>, _>>()?;
     let mut edits = BTreeMap::new();
-    for record in &records {
-        if let (flags, Some(target)) = hint(record)
+    let mut boundary = None;
+    for (at, &entry) in path.iter().enumerate() {
+        let record = graph.record(entry)?;
+        if record.kind == Kind::Boundary {
+            boundary = Some(at);
+        }
+        if let (flags, Some(target)) = hint(&record)
             && flags & EDIT != 0
         {
             edits.insert(NameTag::new(target), flags & REMOVES != 0);
         }
     }
-    let is_sent = |record: &&Record| {
+    let is_sent = |record: &Record| {
         let is_removed = record.name.and_then(|name| edits.get(&name)).copied().unwrap_or(false);
         hint(record).0 & SENT != 0 && !is_removed
     };
-    let boundary = records.iter().rposition(|record| record.kind == Kind::Boundary);
-    let (before, after) = records.split_at(boundary.unwrap_or(0));
+    let (before, after) = path.split_at(boundary.unwrap_or(0));
     let mut sent = Sent::default();
-    if let Some(boundary) = after.first().filter(|_| boundary.is_some()) {
-        sent.entries.push(boundary.n);
-        let first = first_kept(graph, boundary)?;
-        let start = before.iter().position(|record| first.is(record));
-        // What stands behind the compaction itself is not kept by it.
-        let is_nowhere = matches!(first, FirstKept::Nothing) || after.iter().any(|r| first.is(r));
-        sent.is_whole = start.is_some() || is_nowhere;
-        let kept = before.iter().skip(start.unwrap_or(before.len()));
-        sent.entries.extend(kept.filter(is_sent).map(|record| record.n));
+    let mut first = None;
+    if let Some(&boundary) = after.first().filter(|_| boundary.is_some()) {
+        sent.entries.push(boundary);
+        let kept = first.insert(first_kept(graph, &graph.record(boundary)?)?);
+        sent.is_whole = matches!(kept, FirstKept::Nothing);
+        let mut is_kept = false;
+        for &entry in before {
+            let record = graph.record(entry)?;
+            is_kept |= kept.is(&record);
+            sent.entries.extend((is_kept && is_sent(&record)).then_some(entry));
+        }
+        sent.is_whole |= is_kept;
     }
-    sent.entries.extend(after.iter().filter(is_sent).map(|record| record.n));
+    for &entry in after {
+        let record = graph.record(entry)?;
+        // What stands behind a compaction is not kept by it.
+        sent.is_whole |= first.as_ref().is_some_and(|first| first.is(&record));
+        sent.entries.extend(is_sent(&record).then_some(entry));
+    }
     Ok(sent)
 }
 
@@ -115,8 +126,8 @@ pub(super) fn settled(
 /// Returns the last entries of the conversation that nothing follows and no path reaches.
 pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
     let chaining = chaining(graph)?;
-    let mut leaves = BTreeSet::new();
-    let mut continued = BTreeSet::new();
+    let mut leaves = EntrySet::default();
+    let mut continued = EntrySet::default();
     let mut passed: BTreeMap<EntryNumber, Option<EntryNumber>> = BTreeMap::new();
     for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
@@ -146,10 +157,10 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
     }
     if let Some(head) = head(graph)? {
         for entry in path(graph, head, usize::MAX)?.entries {
-            leaves.remove(&entry);
+            leaves.remove(entry);
         }
     }
-    Ok(leaves.difference(&continued).copied().collect())
+    Ok(leaves.iter().filter(|entry| !continued.contains(*entry)).collect())
 }
 
 /// The entry from which on a compaction keeps the entries above it.
