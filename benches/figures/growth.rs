@@ -1,8 +1,7 @@
 //! Figures of what must not grow with what lies beside it, each as a process: a command on much against the same on little.
 //!
 //! Sizes: 10,000 sessions are what several agents leave behind in some years, 100,000 entries the longest session that
-//! was seen, and 20,000 parents behind their children what a file holds whose lines were sorted the wrong way; nothing
-//! nests 1,000,000 deep by itself.
+//! was seen, 1,000,000 what no agent has written yet; no agent bends a session into a bad shape or nests 1,000,000 deep.
 
 use std::{
     fs,
@@ -11,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     Arguments, LONG, PerProgram, compare, compare_programs, folder, limited, own, plain::Agent,
@@ -22,7 +21,7 @@ const FEW_SESSIONS: usize = 1_000;
 const MANY_SESSIONS: usize = 10_000;
 const FEW_ENTRIES: usize = 1_000;
 const MANY_ENTRIES: usize = 100_000;
-const LATE: usize = 20_000;
+const MOST_ENTRIES: usize = 1_000_000;
 const DEPTH: usize = 1_000_000;
 
 /// Runs a program over a store and returns how long that took; what takes too long is ended.
@@ -128,23 +127,78 @@ pub(crate) fn status(_: &Arguments) {
     of_lengths("status", &["status"]);
 }
 
-/// The graph of a session whose parents stand behind their children, against that of the same records in order.
-pub(crate) fn late(_: &Arguments) {
+/// Bends the records of a session, given the fields that name a record and the one that it follows.
+type Bend = fn(&mut [Value], [&str; 2]);
+
+/// Shapes that no agent writes, and that a file can have.
+const SHAPES: [(&str, Bend); 4] = [
+    ("late", |records, _| records.reverse()),
+    ("wide", |records, [name, parent]| {
+        let first = records[0][name].clone();
+        records[1..].iter_mut().for_each(|record| record[parent] = first.clone());
+    }),
+    ("circle", |records, [name, parent]| {
+        records[0][parent] = records.last().unwrap()[name].clone();
+    }),
+    ("one-name", |records, [name, parent]| {
+        let first = records[0][name].clone();
+        for record in records {
+            (record[name], record[parent]) = (first.clone(), first.clone());
+        }
+    }),
+];
+
+/// Commands on a session in a bad shape, against the same on its records as they came.
+pub(crate) fn shapes(_: &Arguments) {
     for agent in [Agent::Claude, Agent::Pi] {
-        let (session, records) = agent.records(1, LATE);
-        let mut reversed = records.clone();
+        let (session, records) = agent.records(1, MANY_ENTRIES);
         let heading = usize::from(agent != Agent::Claude);
-        reversed[heading..].reverse();
-        let mut in_order = taken_in(|sessions| agent.write(sessions, &session, &records));
-        let mut late = taken_in(|sessions| agent.write(sessions, &session, &reversed));
-        let graph = |program: &Path, store: &Path| run(program, store, &["graph", &session]);
-        compare_programs(
-            &format!("late-{}", agent.name()),
-            3.0,
-            9,
-            ("graph of 20,000 late parents", |program| graph(program, late.of(program))),
-            ("in order", || graph(own(), in_order.of(own()))),
-        );
+        let mut plain = taken_in(|sessions| agent.write(sessions, &session, &records));
+        for (shape, bend) in SHAPES {
+            let mut bent = records.clone();
+            bend(&mut bent[heading..], agent.names());
+            let mut bent = taken_in(|sessions| agent.write(sessions, &session, &bent));
+            for command in ["graph", "log", "context", "status"] {
+                compare_programs(
+                    &format!("{shape}-{command}-{}", agent.name()),
+                    3.0,
+                    3,
+                    ("of 100,000 entries", |program| {
+                        run(program, bent.of(program), &[command, &session])
+                    }),
+                    ("in order", || run(own(), plain.of(own()), &[command, &session])),
+                );
+            }
+        }
+    }
+}
+
+/// Commands on a session of 1,000,000 entries against the same on one of 1,000 that ends alike, behind a compaction.
+pub(crate) fn long(_: &Arguments) {
+    const BEHIND: usize = 20;
+    let commands: [(&str, &[&str]); 7] = [
+        ("log-1", &["log", "-n", "1"]),
+        ("log-500", &["log", "-n", "500"]),
+        ("status", &["status"]),
+        ("show", &["show", "HEAD"]),
+        ("context", &["context"]),
+        ("checkpoints", &["checkpoints", "-n", "20"]),
+        ("append", &["append", "some words"]),
+    ];
+    for agent in Agent::ALL {
+        let stores = |count| taken_in(move |sessions| agent.write_long(sessions, 1, count, BEHIND));
+        let (mut few, mut many) = (stores(FEW_ENTRIES), stores(MOST_ENTRIES));
+        let (session, _) = agent.records(1, 0);
+        for (name, args) in commands {
+            let args: Vec<&str> = args.iter().copied().chain([session.as_str()]).collect();
+            compare_programs(
+                &format!("long-{name}-{}", agent.name()),
+                1.5,
+                21,
+                ("of 1,000,000 entries", |program| run(program, many.of(program), &args)),
+                ("of 1,000", || run(own(), few.of(own()), &args)),
+            );
+        }
     }
 }
 

@@ -62,7 +62,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 29] = [
+    let figures: [(&str, &str, Figure); 30] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -90,7 +90,8 @@ fn main() {
         ("growth", "complete", growth::complete),
         ("growth", "log", growth::log),
         ("growth", "status", growth::status),
-        ("growth", "late", growth::late),
+        ("growth", "shapes", growth::shapes),
+        ("growth", "long", growth::long),
         ("growth", "deep", growth::deep),
     ];
     for (group, name, figure) in figures {

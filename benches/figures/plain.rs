@@ -36,20 +36,77 @@ impl Agent {
 
     /// Returns so many records of a session, the last of which is an answer or tells what it took.
     pub(crate) fn records(self, seed: u64, count: usize) -> (String, Vec<Value>) {
+        let mut records = Vec::with_capacity(count);
+        let session = self.each(seed, count, None, |record| records.push(record));
+        (session, records)
+    }
+
+    /// Hands over the records of a session, of which so many at the end stand behind a compaction, and returns its id.
+    fn each(
+        self,
+        seed: u64,
+        count: usize,
+        behind: Option<usize>,
+        mut each: impl FnMut(Value),
+    ) -> String {
         let mut chance = Chance::new(seed);
         let session = chance.uuid();
-        let mut records = Vec::with_capacity(count);
-        if self != Self::Claude {
-            records.push(self.heading(&session));
+        let heading = usize::from(self != Self::Claude);
+        if heading > 0 {
+            each(self.heading(&session));
         }
-        let mut last = None;
-        while records.len() < count {
-            let n = records.len();
-            let name = chance.uuid();
-            records.push(self.message(&session, n, last.as_deref(), &name));
+        let mut last: Option<String> = None;
+        for n in heading..count {
+            let mut name = chance.uuid();
+            if behind == Some(count - n) {
+                for record in self.compaction(&session, n, last.as_deref().unwrap(), &name) {
+                    each(record);
+                }
+                last = Some(std::mem::replace(&mut name, chance.uuid()));
+            }
+            each(self.message(&session, n, last.as_deref(), &name));
             last = Some(name);
         }
-        (session, records)
+        session
+    }
+
+    /// Returns the records of a compaction, the last of which has this name.
+    fn compaction(self, session: &str, n: usize, parent: &str, name: &str) -> Vec<Value> {
+        let words = text(n, 400);
+        match self {
+            Self::Claude => {
+                let boundary = format!("{}-boundary", &name[..8]);
+                let common = json!({
+                    "isSidechain": false, "userType": "external", "cwd": "/srv/project", "sessionId": session,
+                    "version": "2.1.20", "gitBranch": "main", "timestamp": time(n),
+                });
+                let with = |fields: Value| {
+                    let mut record = common.clone();
+                    record.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+                    record
+                };
+                vec![
+                    with(json!({
+                        "type": "system", "subtype": "compact_boundary", "content": "Conversation compacted",
+                        "parentUuid": null, "logicalParentUuid": parent, "uuid": boundary,
+                        "compactMetadata": { "trigger": "manual", "preTokens": 20_000 },
+                    })),
+                    with(json!({
+                        "type": "user", "isCompactSummary": true, "parentUuid": boundary, "uuid": name,
+                        "message": { "role": "user", "content": words },
+                    })),
+                ]
+            }
+            Self::Codex => {
+                vec![
+                    json!({ "timestamp": time(n), "type": "compacted", "payload": { "message": words } }),
+                ]
+            }
+            Self::Pi => vec![json!({
+                "type": "compaction", "id": name, "parentId": parent, "timestamp": time(n), "summary": words,
+                "firstKeptEntryId": parent, "tokensBefore": 20_000,
+            })],
+        }
     }
 
     fn heading(self, session: &str) -> Value {
@@ -118,17 +175,37 @@ impl Agent {
 
     /// Writes records into a folder, in a file of the name that the agent gives it.
     pub(crate) fn write(self, folder: &Path, session: &str, records: &[Value]) {
+        let mut file = self.file(folder, session);
+        for record in records {
+            writeln!(file, "{record}").unwrap();
+        }
+        file.flush().unwrap();
+    }
+
+    /// Writes a session of so many records, of which so many stand behind a compaction, and holds none of them.
+    pub(crate) fn write_long(self, folder: &Path, seed: u64, count: usize, behind: usize) {
+        let (session, _) = self.records(seed, 0);
+        let mut file = self.file(folder, &session);
+        self.each(seed, count, Some(behind), |record| writeln!(file, "{record}").unwrap());
+        file.flush().unwrap();
+    }
+
+    fn file(self, folder: &Path, session: &str) -> BufWriter<fs::File> {
         fs::create_dir_all(folder).unwrap();
         let name = match self {
             Self::Claude => format!("{session}.jsonl"),
             Self::Codex => format!("rollout-2025-06-15T15-06-40-{session}.jsonl"),
             Self::Pi => format!("2025-06-15T15-06-40-000Z_{session}.jsonl"),
         };
-        let mut file = BufWriter::new(fs::File::create(folder.join(name)).unwrap());
-        for record in records {
-            writeln!(file, "{record}").unwrap();
+        BufWriter::new(fs::File::create(folder.join(name)).unwrap())
+    }
+
+    /// Returns the fields of a record that name it, and the one that it follows.
+    pub(crate) fn names(self) -> [&'static str; 2] {
+        match self {
+            Self::Claude => ["uuid", "parentUuid"],
+            Self::Codex | Self::Pi => ["id", "parentId"],
         }
-        file.flush().unwrap();
     }
 }
 

@@ -71,7 +71,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let (archive, session) = context.look(args.about.wanted()?)?;
         let bound = bound(args, &settings, &archive, &session)?;
         let results = ops::oversized(&archive, &session, bound)?;
-        let cached = ops::cached(&archive, &session, &asked(args, &settings), &results)?;
+        let cached = ops::cached(&archive, &session, &asked(args, &settings), || {
+            Ok(results.first().map(|result| result.entry))
+        })?;
         show(context, &results)?;
         if let Some(cached) = cached {
             warn(context, cached);
@@ -91,8 +93,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(context.manner(args.force, false));
     let bound = bound(args, &settings, &archive, &session)?;
-    let found = ops::oversized(&archive, &session, bound)?;
-    let cached = ops::cached(&archive, &session, &asked(args, &settings), &found)?;
+    let cached = ops::cached(&archive, &session, &asked(args, &settings), || {
+        Ok(ops::oversized(&archive, &session, bound)?.first().map(|result| result.entry))
+    })?;
     if let Some(cached) = cached {
         warn(context, cached);
         if args.when_cold {

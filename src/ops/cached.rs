@@ -5,9 +5,9 @@
 use crate::{
     context::measure::Measured,
     json::Raw,
-    model::{IdPrefix, Timestamp},
+    model::{EntryId, IdPrefix, Timestamp},
     ops::{OpsError, material::material, measuring::NEWEST, request::measured, seen::Asked},
-    report::{Cached, Oversized},
+    report::Cached,
     session::{Damages, Session},
     sync::Archive,
 };
@@ -16,21 +16,21 @@ use crate::{
 /// least of others.
 const KEPT: u64 = 300;
 
-/// Returns how much of the cached part of a session stands behind the first of these results, if the provider may still
-/// have it.
+/// Returns how much of the cached part of a session stands behind the first result that is cut, if the provider may still
+/// have it; which one that is, is asked only then.
 pub fn cached(
     archive: &Archive,
     session: &Session,
     asked: &Asked,
-    cut: &[Oversized],
+    cut: impl FnOnce() -> Result<Option<EntryId>, OpsError>,
 ) -> Result<Option<Cached>, OpsError> {
-    let Some(first) = cut.first() else { return Ok(None) };
     // How much fits plays no part.
     let asked = &Asked { window: Some(u64::MAX), ..asked.clone() };
     let Some((held, until)) = warm(archive, session, asked)? else { return Ok(None) };
+    let Some(first) = cut()? else { return Ok(None) };
     let found = material(archive, session, None, asked, usize::MAX, &Damages::gathered())?;
     let Measured { tokens: all, .. } = measured(archive, session, asked, &found);
-    let prefix = IdPrefix::parse(&first.entry.to_string());
+    let prefix = IdPrefix::parse(&first.to_string());
     let numbers = prefix.map(|prefix| archive.store().find(session.key, &prefix)).transpose()?;
     let numbers = numbers.unwrap_or_default();
     let at = found.items.iter().position(|i| i.entry().is_some_and(|n| numbers.contains(&n)));

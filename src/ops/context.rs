@@ -13,7 +13,7 @@ use crate::{
         material::material,
         measuring,
         request::{is_all, request},
-        seen::{Asked, Material, seen},
+        seen::{self, Asked, Material},
     },
     report::{Context, Explained, Fullness},
     session::{Damages, Session, SessionError, Target, View},
@@ -104,7 +104,7 @@ pub fn window(archive: &Archive, session: &Session, asked: &Asked) -> Result<Win
     let tip = archive.store().state(session.key)?;
     let view =
         tip.position().map(|at| View::new(archive.store(), session, at, tip.growth().cloned()));
-    Ok(seen(archive, session, view.as_ref(), asked, usize::MAX)?.window)
+    seen::window(archive, session, view.as_ref(), asked)
 }
 
 /// Returns why an entry is, or is not, in a context.

@@ -18,7 +18,7 @@ use crate::{
     ops::{OpsError, answered},
     session::{Session, View},
     sync::Archive,
-    wire::{Telling, Told},
+    wire::{Graph, Telling, Told},
 };
 
 /// How a context is asked for.
@@ -157,6 +157,59 @@ pub(super) fn seen(
     asked: &Asked,
     limit: usize,
 ) -> Result<Material, OpsError> {
+    let mut found = led(session, view, asked, limit)?;
+    if let Some(view) = view {
+        let first = found.sent.iter().chain(&found.path).min();
+        found.replays = Replays::since(archive, session, first.copied().unwrap_or_default())?;
+        found.items = items(session, view, &found.sent, &found.replays)?;
+    }
+    let answered = found.items.iter().rev().find_map(|item| by(&item.message));
+    resolve(archive, session, view, asked, answered, &mut found)?;
+    Ok(found)
+}
+
+/// Returns the window in which a view's head is, without reading what was said but by models.
+pub(super) fn window(
+    archive: &Archive,
+    session: &Session,
+    view: Option<&View<'_>>,
+    asked: &Asked,
+) -> Result<Window, OpsError> {
+    /// How many entries are read at a time.
+    const BATCH: usize = 64;
+    let mut found = led(session, view, asked, usize::MAX)?;
+    let mut answered = None;
+    for entries in found.sent.rchunks(BATCH) {
+        let Some(view) = view.filter(|_| answered.is_none()) else { break };
+        let mut said = Vec::with_capacity(entries.len());
+        for &entry in entries {
+            if !matches!(view.record(entry)?.kind, Kind::User | Kind::Note | Kind::Result) {
+                said.push(entry);
+            }
+        }
+        view.damages().lines(view.store(), session.key, &said, &mut |_, line| {
+            let messages = Raw::object(&line).map(|record| session.format.sent(record));
+            let last = messages.iter().flatten().rev().find_map(by);
+            answered = last.or_else(|| answered.take());
+        })?;
+    }
+    resolve(archive, session, view, asked, answered, &mut found)?;
+    Ok(found.window)
+}
+
+/// Returns the model that a message says gave it as an answer.
+fn by(message: &Message) -> Option<String> {
+    let is_answer = message.role == Role::Assistant;
+    message.model.clone().filter(|name| is_answer && !name.starts_with('<'))
+}
+
+/// Finds the last `limit` entries that a view leads to, and what they tell of their model.
+fn led(
+    session: &Session,
+    view: Option<&View<'_>>,
+    asked: &Asked,
+    limit: usize,
+) -> Result<Material, OpsError> {
     let mut found = Material {
         model: None,
         told: Told::default(),
@@ -176,12 +229,19 @@ pub(super) fn seen(
         found.path = view.path(limit)?.entries;
         told(view, &mut found)?;
         found.sent = session.format.context(view, &found.path)?.entries;
-        let first = found.sent.iter().chain(&found.path).min();
-        found.replays = Replays::since(archive, session, first.copied().unwrap_or_default())?;
-        found.items = items(session, view, &found.sent, &found.replays)?;
     }
-    let named = |message: &Message| message.model.clone().filter(|name| !name.starts_with('<'));
-    let answered = found.items.iter().rev().find_map(|item| named(&item.message));
+    Ok(found)
+}
+
+/// Resolves model and window, given which model answered last.
+fn resolve(
+    archive: &Archive,
+    session: &Session,
+    view: Option<&View<'_>>,
+    asked: &Asked,
+    answered: Option<String>,
+    found: &mut Material,
+) -> Result<(), OpsError> {
     let told = &found.told;
     found.window = asked.resolve(told, answered.as_deref(), None);
     found.model = asked.model.clone().or(answered).or_else(|| told.model.clone());
@@ -189,7 +249,7 @@ pub(super) fn seen(
         let largest = answered::largest(archive, session, view, found.model.as_deref())?;
         found.window = asked.resolve(told, found.model.as_deref(), largest);
     }
-    Ok(found)
+    Ok(())
 }
 
 impl Asked {
@@ -205,7 +265,6 @@ impl Asked {
 
 /// Reads what the records of a path, and those that stand right behind it, say last of the model that they are for.
 fn told(view: &View<'_>, found: &mut Material) -> Result<(), OpsError> {
-    use crate::wire::Graph as _;
     /// After this many silent records the search ends.
     const ASKED: usize = 64;
     let (mut models, mut figures) = (ASKED, ASKED);
@@ -257,7 +316,6 @@ pub(super) fn items(
     entries: &[EntryNumber],
     replays: &Replays,
 ) -> Result<Vec<Item>, OpsError> {
-    use crate::wire::Graph as _;
     let mut items: Vec<Item> = Vec::with_capacity(entries.len());
     view.damages().lines(view.store(), session.key, entries, &mut |entry, line| {
         let record = Raw::object(&line);

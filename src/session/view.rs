@@ -293,6 +293,27 @@ impl<'a> View<'a> {
         Ok(if held.is_empty() { None } else { self.store.boundary(self.key()?, held)? })
     }
 
+    /// Hands over the lines of these entries, in this order: of a damaged one, over which the reader goes on, none of its bytes.
+    fn each_line(
+        &self,
+        entries: &[EntryNumber],
+        each: &mut dyn FnMut(EntryNumber, Vec<u8>),
+    ) -> Result<(), Failure> {
+        let first = self.pending.as_ref().map_or(EntryNumber::ALL.end, |pending| pending.first);
+        for alike in entries.chunk_by(|one, other| (*one < first) == (*other < first)) {
+            if alike.first().is_some_and(|entry| *entry < first) {
+                self.damages.each_line(self.store, self.key()?, alike, &mut |entry, line| {
+                    each(entry, line.unwrap_or_default());
+                })?;
+            } else {
+                for &entry in alike {
+                    each(entry, self.line(entry)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the name of the record that an entry says it follows.
     fn followed(&self, entry: EntryNumber) -> Result<Option<String>, Failure> {
         let line = self.line(entry)?;
@@ -348,12 +369,12 @@ impl<'a> View<'a> {
             return Ok(Bearers::Alike(tagged.first().map(|(_, entry)| *entry)));
         }
         // Equal tags are no proof of equal names.
+        let entries: Vec<EntryNumber> = tagged.into_iter().map(|(_, entry)| entry).collect();
         let mut last = BTreeMap::new();
-        for (_, entry) in tagged {
-            let line = self.line(entry)?;
+        self.each_line(&entries, &mut |entry, line| {
             let name = Raw::object(&line).and_then(|raw| self.format.envelope(raw).name);
             last.insert(name.unwrap_or_default(), entry);
-        }
+        })?;
         Ok(if last.len() > 1 {
             Bearers::Apart(last)
         } else {

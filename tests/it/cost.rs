@@ -292,6 +292,16 @@ fn the_paths_of_a_file_take_questions_in_proportion_to_it() {
         let at = |n: u64| record(format, 1, n, Some(n + 1_000_000));
         (2..=count).map(|n| at(n).to_string().replace(&time(n), &time(2))).collect()
     };
+    // Each follows the one before it, and the first one the last one.
+    let circle: Shape = |format, count| {
+        let before = |n: u64| if n > 1 { n - 1 } else { count };
+        (1..=count).map(|n| record(format, 1, n, Some(before(n))).to_string()).collect()
+    };
+    let one_name: Shape = |format, count| {
+        let line =
+            |n: u64| record(format, 1, 2, Some(2)).to_string().replace("words of", &n.to_string());
+        (0..count).map(line).collect()
+    };
     // A message whose blocks and their results hang beside each other.
     let parallel: Shape = |format, count| {
         let mut lines = lines(format, 1, 3);
@@ -311,6 +321,8 @@ fn the_paths_of_a_file_take_questions_in_proportion_to_it() {
         ("fan", fan),
         ("repeated", repeated),
         ("orphans", orphans),
+        ("circle", circle),
+        ("one name", one_name),
         ("parallel", parallel),
     ] {
         for format in formats {
@@ -408,6 +420,7 @@ fn fullness_is_what_the_whole_context_says() {
         let whole = ops::context(&archive, &session, None, &asked()).unwrap();
         let found = ops::fullness(&archive, &session, &asked()).unwrap();
         assert_eq!(found.window, whole.window);
+        assert_eq!(ops::window(&archive, &session, &asked()).unwrap(), whole.window);
         if found.is_least {
             assert!(found.tokens > found.window.tokens && whole.tokens() >= found.tokens);
             told[0] += 1;

@@ -114,6 +114,10 @@ impl<'g> Index<'g> {
             }
             from = from.min(self.graph.place(entry)?.unwrap_or(from));
         }
+        // To a chain without a message only what follows its head belongs, and that stands behind it.
+        if anchors.is_empty() {
+            from = self.graph.place(head)?.unwrap_or(from);
+        }
         self.reach(from)?;
         let mut found = BTreeMap::new();
         for (message, anchor) in anchors {
