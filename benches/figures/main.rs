@@ -70,7 +70,7 @@ fn main() {
         ("native", "revert", native::revert),
         ("native", "sessions", native::sessions),
         ("native", "verify-ids", native::verify_ids),
-        ("native", "verify-bytes", native::verify_bytes),
+        ("native", "verify", native::verify),
         ("agents", "import", agents::import),
         ("agents", "unchanged", agents::unchanged),
         ("agents", "path", agents::path),

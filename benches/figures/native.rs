@@ -19,7 +19,7 @@ use undertext::{
 
 use crate::{
     Arguments, Made, PerProgram, begin, compare, compare_programs, filled, folder, message, open,
-    own, said, talks, text, timed,
+    own, plain::Agent, said, talks, text, timed,
 };
 
 fn raw_append(file: &mut File, line: &[u8]) -> Duration {
@@ -205,10 +205,30 @@ pub(crate) fn verify_ids(_: &Arguments) {
     compare("verify-ids", 6.0, 7, ("ids and running hashes", ours), ("a loop in memory", other));
 }
 
-pub(crate) fn verify_bytes(_: &Arguments) {
+pub(crate) fn verify(_: &Arguments) {
     let mut talks = talks(40_000, 3000);
-    let made = talks.of(own());
-    let content = std::fs::read(made.live()).unwrap();
+    let live = talks.of(own()).live();
+    verified("", &live, |program| {
+        let made = talks.of(program);
+        (made.store.clone(), made.session.clone())
+    });
+    let (session, records) = Agent::Claude.records(1, 200_000);
+    let folder = folder();
+    Agent::Claude.write(folder.path(), &session, &records);
+    drop(records);
+    let mut stores = PerProgram::new(|program, store| -> PathBuf {
+        let mut command = Command::new(program);
+        command.args(["-q", "--store"]).arg(store).arg("import").arg(folder.path());
+        assert!(command.stdout(Stdio::null()).status().unwrap().success());
+        store.to_owned()
+    });
+    let file = folder.path().join(format!("{session}.jsonl"));
+    verified("-claude", &file, |program| (stores.of(program).clone(), session.clone()));
+}
+
+/// Measures what it takes to verify a store with one session, which came from a file; each program has a store of its own.
+fn verified(what: &str, file: &Path, mut store_of: impl FnMut(&Path) -> (PathBuf, String)) {
+    let content = std::fs::read(file).unwrap();
     let packed = zstd::bulk::compress(&content, 3).unwrap();
     let other = || {
         timed(|| {
@@ -218,16 +238,23 @@ pub(crate) fn verify_bytes(_: &Arguments) {
             }
         })
     };
+    let (store, session) = store_of(own());
     {
-        let archive = open(&made.store);
+        let archive = open(&store);
         let ours = || timed(|| archive.store().check(&mut |fault| panic!("{fault:?}")).unwrap());
-        compare("verify-bytes", 1.5, 7, ("the store's bytes", ours), ("zstd -d and hash", other));
+        let name = format!("verify-bytes{what}");
+        compare(&name, 1.2, 7, ("the store's bytes", ours), ("unpack, hash each line", other));
     }
+    let run = |program: &Path, store: &Path, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(["-q", "--store"]).arg(store).args(args).stdout(Stdio::null());
+        timed(|| assert!(command.status().unwrap().success()))
+    };
     compare_programs(
-        "verify",
-        4.0,
+        &format!("verify{what}"),
+        1.5,
         7,
-        ("verify, a process", |program| talks.of(program).run(&["verify"])),
-        ("zstd -d and hash", other),
+        ("verify, a process", |program| run(program, &store_of(program).0, &["verify"])),
+        ("store rebuild", || run(own(), &store, &["store", "rebuild", &session])),
     );
 }

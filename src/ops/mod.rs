@@ -44,6 +44,7 @@ mod request;
 mod restore;
 mod revert;
 mod seen;
+mod several;
 mod shorten;
 mod stats;
 mod truncate;

@@ -1,4 +1,11 @@
 //! Verifying: everything that a hash vouches for is computed again; nothing stops at the first fault.
+//!
+//! ```text
+//! pieces     the bytes | of session 1: derived rows, oddities, facts | of session 2: ...
+//! told       the faults of the bytes, then those of each session and its files
+//! ```
+//!
+//! Threads share the pieces, and what is told does not show it.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +13,13 @@ use crate::{
     disk::{self, Links, Refusal},
     live,
     model::{
-        Bulk, CheckpointNumber, Command, EntryId, EntryNumber, OperationId, OperationNumber,
-        Origin, Running, State,
+        Bulk, CheckpointNumber, Command, EntryNumber, OperationId, OperationNumber, Origin,
+        Running, State,
     },
-    ops::OpsError,
+    ops::{OpsError, several::in_order},
     report::{Finding, Severity, Verified},
     session::{Session, oddities, rows},
-    store::{Fault, StoreError, whole_lines},
+    store::{Fault, Store, StoreError, whole_lines},
     sync::{
         self, Archive, RotatedState, SyncError,
         live_file::{self, LiveFile, live_file},
@@ -32,7 +39,7 @@ pub(crate) const SESSION: &str = "session";
 const NAMED: usize = 8;
 
 /// How many entries are looked at together.
-const BATCH: usize = 1 << 16;
+const BATCH: usize = 1 << 12;
 /// How many lines are.
 const LINES: usize = 1024;
 /// How many operations are.
@@ -44,7 +51,7 @@ pub fn verify(
     only: Option<&Session>,
     report: &mut dyn FnMut(&Finding),
 ) -> Result<Verified, OpsError> {
-    let (mut verified, failed) = look(archive, only, report, check_session);
+    let (mut verified, failed) = look(archive, only, report, true);
     if let Some(error) = failed {
         return Err(error);
     }
@@ -67,7 +74,7 @@ pub fn verify(
 
 /// Verifies the store, without the files of its sessions.
 pub(crate) fn verify_store(archive: &Archive, report: &mut dyn FnMut(&Finding)) -> Verified {
-    look(archive, None, report, |check| check.store().map(|_| ())).0
+    look(archive, None, report, false).0
 }
 
 /// Returns whether an error says that what was read is not what was written, and not that the machine failed to read it.
@@ -79,11 +86,51 @@ fn is_damage(error: &OpsError) -> bool {
     )
 }
 
+/// What a piece of the work has found.
+enum Piece {
+    Bytes(Vec<Fault>, Result<(), StoreError>),
+    Derived(Seen, Result<bool, OpsError>),
+    Odd(Seen, Result<(), OpsError>),
+    Facts(Seen, Result<Box<State>, OpsError>),
+}
+
+/// How many pieces a session is.
+const PIECES: usize = 3;
+
+/// Does a piece of the work: the first one is the bytes, and three more are each session.
+fn piece(store: &dyn Store, only: Option<&Session>, sessions: &[Session], n: usize) -> Piece {
+    let Some(session) = n.checked_sub(1).and_then(|n| sessions.get(n / PIECES)) else {
+        let mut faults = Vec::new();
+        let mut gather = |fault| faults.push(fault);
+        let checked = match only {
+            Some(session) => store.check_session(session.key, &mut gather),
+            None => store.check(&mut gather),
+        };
+        return Piece::Bytes(faults, checked);
+    };
+    let mut check = Check::new(store, session);
+    // The longest piece of a session comes first, so that no thread is left alone with it.
+    match n % PIECES {
+        1 => {
+            let is_readable = check.derived();
+            Piece::Derived(check.seen, is_readable)
+        }
+        2 => {
+            let looked = check.oddities();
+            Piece::Odd(check.seen, looked)
+        }
+        _ => {
+            let state = check.facts();
+            Piece::Facts(check.seen, state.map(Box::new))
+        }
+    }
+}
+
 fn look(
     archive: &Archive,
     only: Option<&Session>,
     report: &mut dyn FnMut(&Finding),
-    at: fn(&mut Check<'_>) -> Result<(), OpsError>,
+    with_files: bool,
 ) -> (Verified, Option<OpsError>) {
     let mut verified = Verified::default();
     let mut failed = None;
@@ -94,76 +141,93 @@ fn look(
         }
         report(&finding);
     };
-    let mut faults = Vec::new();
-    let mut gather = |fault: Fault| faults.push((fault.session, fault.item, fault.problem));
-    let checked = match only {
-        Some(session) => archive.store().check_session(session.key, &mut gather),
-        None => archive.store().check(&mut gather),
-    };
-    match checked.map_err(OpsError::from) {
-        Err(error) if is_damage(&error) => {
-            faults.push((None, DATABASE.to_owned(), chain(&error)));
-        }
-        checked => failed = checked.err(),
-    }
     let names = match only {
         Some(session) => vec![(session.key, session.name.clone())],
         None => archive.store().names().unwrap_or_default(),
     };
-    let has_forgotten = faults.iter().any(|(_, item, _)| item == WITNESS);
-    for (key, item, problem) in faults {
-        let name = names.iter().find(|(known, _)| Some(*known) == key);
-        let session = name.map(|(_, name)| name.id.clone());
-        tell(Finding { severity: Severity::Damage, session, item, problem }, &mut verified);
-    }
-    let sessions = if let Some(session) = only {
-        vec![session.clone()]
-    } else {
-        match archive.every().map_err(OpsError::from) {
-            Ok(sessions) => sessions,
-            Err(error) if is_damage(&error) => {
-                let (item, problem) = (SESSIONS.to_owned(), chain(&error));
-                let finding = Finding { severity: Severity::Damage, session: None, item, problem };
-                tell(finding, &mut verified);
-                Vec::new()
-            }
-            Err(error) => {
-                failed = failed.or(Some(error));
-                Vec::new()
-            }
-        }
+    let (sessions, unread) = match only {
+        Some(session) => (vec![session.clone()], None),
+        None => match archive.every().map_err(OpsError::from) {
+            Ok(sessions) => (sessions, None),
+            Err(error) => (Vec::new(), Some(error)),
+        },
     };
-    for session in sessions {
-        verified.sessions += 1;
-        let mut check = Check {
-            archive,
-            session: &session,
-            findings: Vec::new(),
-            verified: &mut verified,
-            has_forgotten,
-        };
-        match at(&mut check) {
-            Err(error) if is_damage(&error) => check.damage(SESSION, &chain(&error)),
-            checked => failed = failed.or(checked.err()),
+    let work = |store: &dyn Store, n: usize| piece(store, only, &sessions, n);
+    let (mut has_forgotten, mut unread) = (false, unread);
+    let mut told = sessions.iter();
+    let (mut derived, mut odd) = (None, None);
+    in_order(archive.store(), 1 + PIECES * sessions.len(), &work, &mut |piece| match piece {
+        Piece::Bytes(faults, checked) => {
+            let whole = |item: &str, error| Finding {
+                severity: Severity::Damage,
+                session: None,
+                item: item.to_owned(),
+                problem: chain(&error),
+            };
+            has_forgotten = faults.iter().any(|fault| fault.item == WITNESS);
+            for Fault { session, item, problem } in faults {
+                let name = names.iter().find(|(known, _)| Some(*known) == session);
+                let session = name.map(|(_, name)| name.id.clone());
+                let severity = Severity::Damage;
+                tell(Finding { severity, session, item, problem }, &mut verified);
+            }
+            let checked = checked.map_err(OpsError::from).err();
+            for (item, error) in [(DATABASE, checked), (SESSIONS, unread.take())] {
+                match error {
+                    Some(error) if is_damage(&error) => tell(whole(item, error), &mut verified),
+                    error => failed = failed.take().or(error),
+                }
+            }
         }
-        let findings = check.findings;
-        for finding in findings {
-            tell(finding, &mut verified);
+        Piece::Derived(seen, is_readable) => derived = Some((seen, is_readable)),
+        Piece::Odd(seen, looked) => odd = Some((seen, looked)),
+        Piece::Facts(mut whole, state) => {
+            let before = derived.take().zip(odd.take());
+            let (Some(session), Some((derived, odd))) = (told.next(), before) else { return };
+            verified.sessions += 1;
+            let checked = state.and_then(|state| {
+                whole.add(derived.0);
+                // What cannot be read is not odd.
+                if !derived.1? {
+                    return Ok(());
+                }
+                whole.add(odd.0);
+                odd.1?;
+                if !with_files {
+                    return Ok(());
+                }
+                let mut check = Check::new(archive.store(), session);
+                let checked = check.files(archive, &state, has_forgotten);
+                whole.add(check.seen);
+                checked
+            });
+            match checked {
+                Err(error) if is_damage(&error) => {
+                    whole.damage(session, SESSION, &chain(&error));
+                }
+                checked => failed = failed.take().or(checked.err()),
+            }
+            let Verified { operations, entries, outdated, files, .. } = whole.verified;
+            verified.operations += operations;
+            verified.entries += entries;
+            verified.outdated += outdated;
+            verified.files += files;
+            for finding in whole.findings {
+                tell(finding, &mut verified);
+            }
         }
-    }
+    });
     (verified, failed)
 }
 
 /// Returns whether the ids and the running hashes of a session are right, by its own lines.
 pub fn verify_ids(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
-    let mut verified = Verified::default();
-    let (findings, verified) = (Vec::new(), &mut verified);
-    let mut check = Check { archive, session, findings, verified, has_forgotten: false };
+    let mut check = Check::new(archive.store(), session);
     let state = archive.store().state(session.key)?;
-    let ids = check.entries(&state)?;
-    check.generations(&ids, &state)?;
-    let are_right = check.findings.is_empty();
-    let all = EntryNumber::FIRST..EntryNumber::FIRST.plus(ids.len() as u64);
+    check.entries(&state)?;
+    check.generations(&state)?;
+    let are_right = check.seen.findings.is_empty();
+    let all = EntryNumber::FIRST..state.next_entry();
     for batch in EntryNumber::batches(all, LINES) {
         let entries: Vec<EntryNumber> = EntryNumber::each(batch).collect();
         // A store checks each line that it hands over against its entry's id.
@@ -184,56 +248,68 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Checks a session and its files.
-fn check_session(check: &mut Check<'_>) -> Result<(), OpsError> {
-    match check.store()? {
-        Some(state) => check.files(&state),
-        None => Ok(()),
-    }
-}
-
-struct Check<'a> {
-    archive: &'a Archive,
-    session: &'a Session,
+/// What is found of a session, and how much of it was looked at.
+#[derive(Default)]
+struct Seen {
     findings: Vec<Finding>,
-    verified: &'a mut Verified,
-    /// Whether its witness says that the store has lost operations.
-    has_forgotten: bool,
+    verified: Verified,
 }
 
-impl Check<'_> {
-    fn find(&mut self, severity: Severity, item: &str, problem: &str) {
+impl Seen {
+    fn find(&mut self, session: &Session, severity: Severity, item: &str, problem: &str) {
         self.findings.push(Finding {
             severity,
-            session: Some(self.session.name.id.clone()),
+            session: Some(session.name.id.clone()),
             item: item.to_owned(),
             problem: problem.to_owned(),
         });
     }
 
-    fn damage(&mut self, item: &str, problem: &str) {
-        self.find(Severity::Damage, item, problem);
+    fn damage(&mut self, session: &Session, item: &str, problem: &str) {
+        self.find(session, Severity::Damage, item, problem);
     }
 
-    /// Checks what the store holds of the session, and returns its state if it can be read by its derived rows.
-    fn store(&mut self) -> Result<Option<State>, OpsError> {
-        // The state by the facts, because the state by the derived rows is to be verified too.
-        let state = rows::fold(self.archive.store(), self.session, &mut |_| {})?;
-        let ids = self.entries(&state)?;
+    /// Adds what was found behind this.
+    fn add(&mut self, other: Self) {
+        self.findings.extend(other.findings);
+        self.verified.outdated += other.verified.outdated;
+        self.verified.files += other.verified.files;
+    }
+}
+
+/// Checks one session.
+struct Check<'a> {
+    store: &'a dyn Store,
+    session: &'a Session,
+    seen: Seen,
+}
+
+impl<'a> Check<'a> {
+    fn new(store: &'a dyn Store, session: &'a Session) -> Self {
+        Self { store, session, seen: Seen::default() }
+    }
+
+    fn find(&mut self, severity: Severity, item: &str, problem: &str) {
+        self.seen.find(self.session, severity, item, problem);
+    }
+
+    fn damage(&mut self, item: &str, problem: &str) {
+        self.seen.damage(self.session, item, problem);
+    }
+
+    /// Checks the facts of the session, and returns its state by them.
+    fn facts(&mut self) -> Result<State, OpsError> {
+        // The state by the derived rows is to be verified too.
+        let state = rows::fold(self.store, self.session, &mut |_| {})?;
+        self.entries(&state)?;
         self.operations()?;
-        self.generations(&ids, &state)?;
-        // Nothing that a long session has much of is held beside the rest of it.
-        drop(ids);
-        if !self.derived()? {
-            return Ok(None);
-        }
-        self.oddities()?;
-        Ok(Some(state))
+        self.generations(&state)?;
+        Ok(state)
     }
 
     /// Notes what is odd, once for each kind.
     fn oddities(&mut self) -> Result<(), OpsError> {
-        let store = self.archive.store();
+        let store = self.store;
         for (what, entries) in oddities::oddities(store, self.session)? {
             let mut named = Vec::new();
             for n in entries.iter().take(NAMED) {
@@ -250,11 +326,9 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Returns every entry's id. The check of the bytes compares it with its line.
-    fn entries(&mut self, state: &State) -> Result<Vec<EntryId>, OpsError> {
-        let (store, key) = (self.archive.store(), self.session.key);
-        let total = state.entries();
-        let mut ids: Vec<EntryId> = Vec::with_capacity(usize::try_from(total).unwrap_or(0));
+    /// Looks whether all entries are there. The check of the bytes compares their ids with their lines.
+    fn entries(&mut self, state: &State) -> Result<(), OpsError> {
+        let (store, key) = (self.store, self.session.key);
         for range in EntryNumber::batches(EntryNumber::FIRST..state.next_entry(), BATCH) {
             let entries = store.entries(key, range.clone())?;
             if entries.len() as u64 != range.end.since(range.start) {
@@ -262,17 +336,16 @@ impl Check<'_> {
                     &format!("entries {} to {}", range.start, range.end.minus(1)),
                     "some are not there",
                 );
-                return Ok(ids);
+                return Ok(());
             }
-            ids.extend(entries.iter().map(|entry| entry.id));
         }
-        self.verified.entries += total;
-        Ok(ids)
+        self.seen.verified.entries += state.entries();
+        Ok(())
     }
 
     /// Recomputes the chain of operations, and what their records name.
     fn operations(&mut self) -> Result<(), OpsError> {
-        let (store, key) = (self.archive.store(), self.session.key);
+        let (store, key) = (self.store, self.session.key);
         let own = store.id()?;
         let (mut before, mut is_lost): (Option<OperationId>, bool) = (None, false);
         let (mut next, mut first) = (OperationNumber::FIRST, EntryNumber::FIRST);
@@ -322,7 +395,7 @@ impl Check<'_> {
                     self.damage(&item, "its facts are not those that its record names");
                 }
                 (before, next, first) = (Some(operation.hash), n.next(), operation.added().end);
-                self.verified.operations += 1;
+                self.seen.verified.operations += 1;
             }
         }
         for n in origins.into_keys() {
@@ -332,8 +405,8 @@ impl Check<'_> {
     }
 
     /// Recomputes the running hash of every generation.
-    fn generations(&mut self, ids: &[EntryId], state: &State) -> Result<(), OpsError> {
-        let (store, key) = (self.archive.store(), self.session.key);
+    fn generations(&mut self, state: &State) -> Result<(), OpsError> {
+        let (store, key) = (self.store, self.session.key);
         for generation in state.next_generation().earlier() {
             let item = format!("generation {generation}");
             let (mut running, mut place) = (Running::EMPTY, 0);
@@ -341,13 +414,20 @@ impl Check<'_> {
                 if run.start != place {
                     self.damage(&item, "a run does not follow the one before it");
                 }
-                let from = run.first.index().unwrap_or(0);
-                let entries = ids.get(from..).unwrap_or_default();
-                let separators = run.gaps.iter(run.start, run.count);
+                let mut separators = run.gaps.iter(run.start, run.count);
                 let mut placed = 0;
-                for (id, separator) in entries.iter().zip(separators) {
-                    running = running.then(separator, *id);
-                    placed += 1;
+                for range in EntryNumber::batches(run.entries(), BATCH) {
+                    let (first, end) = (range.start, range.end);
+                    let entries = store.entries(key, range)?;
+                    // Behind one that is not there none is placed.
+                    let there = first.onwards().zip(&entries).take_while(|(n, e)| e.n == *n);
+                    for ((_, entry), separator) in there.zip(separators.by_ref()) {
+                        running = running.then(separator, entry.id);
+                        placed += 1;
+                    }
+                    if run.first.plus(placed) < end {
+                        break;
+                    }
                 }
                 place = run.end();
                 if placed != run.count || running != run.running {
@@ -364,23 +444,27 @@ impl Check<'_> {
 
     /// Compares the derived rows with those that the facts give, and returns whether the session can be read by them.
     fn derived(&mut self) -> Result<bool, OpsError> {
-        let wanted = rows::digest(&rows::derived(self.archive.store(), self.session)?);
-        let kept = rows::read_stored(self.archive.store(), self.session)?;
-        if kept.as_ref().map(rows::digest) != Some(wanted) {
-            self.verified.outdated += 1;
+        let compared = rows::compared(self.store, self.session)?;
+        if compared.kept != Some(compared.wanted) {
+            self.seen.verified.outdated += 1;
             self.damage("derived rows", "they are not those of the facts");
         }
-        Ok(kept.is_some())
+        Ok(compared.kept.is_some())
     }
 
     /// Compares the live file and those that were set aside.
-    fn files(&mut self, tip: &State) -> Result<(), OpsError> {
-        for rotated in rotations::rotations(self.archive, self.session)? {
+    fn files(
+        &mut self,
+        archive: &Archive,
+        tip: &State,
+        has_forgotten: bool,
+    ) -> Result<(), OpsError> {
+        for rotated in rotations::rotations(archive, self.session)? {
             let item = rotated.path.display().to_string();
             match rotated.state {
                 RotatedState::Whole => {}
                 RotatedState::Changed => {
-                    self.verified.files += 1;
+                    self.seen.verified.files += 1;
                     self.damage(
                         &item,
                         "it was set aside and has been changed since; the store holds what it was",
@@ -405,13 +489,13 @@ impl Check<'_> {
                 }
             }
         }
-        let live = live_file(self.archive, tip);
+        let live = live_file(archive, tip);
         let Some(LiveFile { path, attached, .. }) = live else { return Ok(()) };
         let item = path.display().to_string();
         let io = |source| SyncError::Io { path: path.clone(), source };
         let seen = live::look(&path).map_err(io)?;
         let is_longer = seen.is_some_and(|seen| seen.length != live_file::expected(tip));
-        if self.has_forgotten && is_longer {
+        if has_forgotten && is_longer {
             self.damage(&item, "it is ahead of the store, which has forgotten what it held");
             return Ok(());
         }
@@ -439,7 +523,7 @@ impl Check<'_> {
             opened => opened.map_err(io)?,
         };
         if rotations::running_hash(file)? != (running, tail) {
-            let behind = live_file::is_behind(self.archive, tip)?;
+            let behind = live_file::is_behind(archive, tip)?;
             if behind || attached {
                 self.find(
                     Severity::Note,
@@ -447,7 +531,7 @@ impl Check<'_> {
                     "another program changed the live file; the next change takes it in",
                 );
             } else {
-                self.verified.files += 1;
+                self.seen.verified.files += 1;
                 self.damage(
                     &item,
                     "the live file was changed, though its length and time are the same",

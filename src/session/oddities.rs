@@ -35,7 +35,7 @@ pub(crate) fn oddities(
     let mut found: BTreeMap<&'static str, BTreeSet<EntryNumber>> = BTreeMap::new();
     let nowhere = Position::default();
     let mut view = View::new(store, session, nowhere, None);
-    let mut newest = BTreeMap::new();
+    let (mut newest, mut walked) = (BTreeMap::new(), Vec::new());
     for (_, held) in store.state(session.key)?.generations {
         newest.insert(held.file, held.n);
     }
@@ -57,9 +57,14 @@ pub(crate) fn oddities(
             for repair in session.format.path(&view, head, usize::MAX)?.repairs {
                 found.entry(repair.what).or_default().insert(repair.entry);
             }
+            walked.push(Position { generation, head: Some(head), horizon });
         }
     }
     for (_, position) in store.state(session.key)?.branches {
+        if walked.contains(&position) {
+            continue;
+        }
+        walked.push(position);
         view = view.moved(position);
         for repair in view.path(usize::MAX)?.repairs {
             found.entry(repair.what).or_default().insert(repair.entry);

@@ -41,11 +41,22 @@ fn adopted(
 
 /// Computes the derived rows of a session from its facts and bytes.
 pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, SessionError> {
+    let mut records = Vec::new();
+    let rest = derive(store, session, &mut |record| records.push(record))?;
+    Ok(Derived { records, ..rest })
+}
+
+/// Hands over the records that the facts and bytes of a session give, in order, and returns its other derived rows.
+fn derive(
+    store: &dyn Store,
+    session: &Session,
+    each: &mut dyn FnMut(Record),
+) -> Result<Derived, SessionError> {
     let mut card = Card::default();
     let state = fold(store, session, &mut |operation| {
         derive::see_operation(&mut card, operation, session.format);
     })?;
-    let before = befores(store, session, state.entries())?;
+    let befores = Befores::of(store, session, &state)?;
     let adopted = adopted(store, session, &state)?;
     let is_own = |n: EntryNumber| !adopted.iter().any(|entries| entries.contains(&n));
     let mut deriver = Deriver::default();
@@ -72,14 +83,14 @@ pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, S
                 record.map_or_else(Envelope::opaque, |record| session.format.envelope(record));
             let (kind, time) = (envelope.kind, envelope.time);
             derive::see_entry(&mut card, kind, time, record, session.format, is_own(n));
-            let previous = n.index().and_then(|index| before.get(index).copied().flatten());
-            let added = deriver.add(n, envelope, previous, None);
+            let added = deriver.add(n, envelope, befores.before(n), None);
             failed = failed.take().or(added.err());
             let titled = deriver.records.last().and_then(|record| session.format.titles(record));
             let has = |name| Ok(deriver.named(name, None)?.is_some());
             let seen = titled.map(|titled| titles.see(titled, record, session.format, has));
             failed = failed.take().or(seen.and_then(Result::err));
         })?;
+        deriver.records.drain(..).for_each(&mut *each);
     }
     if let Some((_, title)) = titles.best {
         card.title = Some(title);
@@ -87,7 +98,7 @@ pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, S
     match failed {
         Some(error) => Err(error),
         None => Ok(Derived {
-            records: deriver.records,
+            records: Vec::new(),
             twins: deriver.twins.into_iter().collect(),
             ties: ties(store, session, &state)?,
             card,
@@ -160,52 +171,85 @@ fn ties(
     Ok(ties)
 }
 
-/// Returns, for each entry, the entry before it in the file in which it was met first.
-fn befores(
-    store: &dyn Store,
-    session: &Session,
-    entries: u64,
-) -> Result<Vec<Option<EntryNumber>>, SessionError> {
-    let mut before = vec![None; usize::try_from(entries).unwrap_or(0)];
-    let mut met = vec![false; before.len()];
-    let runs = store.growths(session.key, OperationNumber::ALL)?;
-    let mut last: BTreeMap<GenerationNumber, EntryNumber> = BTreeMap::new();
-    for (_, run) in &runs {
-        for entry in EntryNumber::each(run.entries()) {
-            let index = entry.index().unwrap_or(usize::MAX);
-            let previous = last.insert(run.generation, entry);
-            if let (Some(before), Some(met)) = (before.get_mut(index), met.get_mut(index))
-                && !*met
-            {
-                (*before, *met) = (previous, true);
-            }
-        }
-    }
-    // An entry in no generation knows the one before it by its link alone.
-    for (index, _) in met.iter().enumerate().filter(|(_, met)| !**met) {
-        let n = EntryNumber::FIRST.plus(index as u64);
-        let entry = store.entries(session.key, n.alone())?;
-        if let (Some(before), [entry]) = (before.get_mut(index), entry.as_slice()) {
-            *before = entry.link;
-        }
-    }
-    Ok(before)
+/// For each entry, the entry before it in the file in which it was met first.
+struct Befores {
+    /// Those of which that is not the entry with the number before its own.
+    others: BTreeMap<EntryNumber, Option<EntryNumber>>,
 }
 
-/// Returns the derived rows as the store holds them, unless they are damaged.
-pub(crate) fn read_stored(
+impl Befores {
+    fn of(store: &dyn Store, session: &Session, state: &State) -> Result<Self, SessionError> {
+        let mut others = BTreeMap::new();
+        let mut met = vec![false; usize::try_from(state.entries()).unwrap_or(0)];
+        let mut last: BTreeMap<GenerationNumber, EntryNumber> = BTreeMap::new();
+        for (_, run) in store.growths(session.key, OperationNumber::ALL)? {
+            let Some(end) = run.last() else { continue };
+            let mut before = last.insert(run.generation, end);
+            for entry in EntryNumber::each(run.entries()) {
+                let previous = before.replace(entry);
+                let index = entry.index().unwrap_or(usize::MAX);
+                if let Some(met) = met.get_mut(index)
+                    && !std::mem::replace(met, true)
+                    && previous.is_none_or(|previous| previous.next() != entry)
+                {
+                    others.insert(entry, previous);
+                }
+            }
+        }
+        // An entry in no generation knows the one before it by its link alone.
+        for (index, _) in met.iter().enumerate().filter(|(_, met)| !**met) {
+            let n = EntryNumber::FIRST.plus(index as u64);
+            if let [entry] = store.entries(session.key, n.alone())?.as_slice() {
+                others.insert(n, entry.link);
+            }
+        }
+        Ok(Self { others })
+    }
+
+    fn before(&self, entry: EntryNumber) -> Option<EntryNumber> {
+        let next = || (entry > EntryNumber::FIRST).then(|| entry.minus(1));
+        self.others.get(&entry).copied().unwrap_or_else(next)
+    }
+}
+
+/// How the derived rows that a store holds compare with those that the facts and bytes give.
+pub(crate) struct Compared {
+    /// The digest of those that they give.
+    pub(crate) wanted: Hash,
+    /// The digest of those that the store holds, unless they are damaged.
+    pub(crate) kept: Option<Hash>,
+}
+
+/// Compares the derived rows of a session with those that its facts and bytes give, of which only a part is at hand.
+pub(crate) fn compared(store: &dyn Store, session: &Session) -> Result<Compared, SessionError> {
+    let mut wanted = Digester::default();
+    let rest = derive(store, session, &mut |record| wanted.see(&record))?;
+    let kept = kept(store, session, &rest.state)?;
+    Ok(Compared { wanted: wanted.finish(&rest), kept })
+}
+
+/// Returns the digest of the derived rows that a store holds of a session with this state, unless they are damaged.
+pub(crate) fn kept(
     store: &dyn Store,
     session: &Session,
-) -> Result<Option<Derived>, SessionError> {
+    state: &State,
+) -> Result<Option<Hash>, SessionError> {
     let key = session.key;
     let read = || {
-        Ok(Derived {
-            records: store.records(key, EntryNumber::ALL)?,
+        let mut digester = Digester::default();
+        let entries = EntryNumber::batches(EntryNumber::FIRST..state.next_entry(), BATCH);
+        // Those behind the last entry are of none.
+        let behind = state.next_entry()..EntryNumber::ALL.end;
+        for range in entries.chain([behind]) {
+            store.records(key, range)?.iter().for_each(|record| digester.see(record));
+        }
+        Ok(digester.finish(&Derived {
+            records: Vec::new(),
             twins: store.twins(key)?,
             ties: store.ties(key)?,
             card: store.card(key)?,
             state: store.state(key)?,
-        })
+        }))
     };
     match read() {
         Err(StoreError::Corrupt { .. }) => Ok(None),
@@ -213,49 +257,77 @@ pub(crate) fn read_stored(
     }
 }
 
+/// A digest of derived rows.
+pub(crate) type Hash = [u8; 32];
+
 /// Returns the digest of derived rows.
-pub(crate) fn digest(derived: &Derived) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new();
-    let number = |hasher: &mut blake3::Hasher, value: Option<u64>| {
-        hasher.update(&[u8::from(value.is_some())]).update(&value.unwrap_or(0).to_le_bytes());
-    };
-    for record in &derived.records {
+pub(crate) fn digest(derived: &Derived) -> Hash {
+    let mut digester = Digester::default();
+    derived.records.iter().for_each(|record| digester.see(record));
+    digester.finish(derived)
+}
+
+/// Makes the digest of derived rows, of which the records come one after the other.
+#[derive(Default)]
+struct Digester {
+    hasher: blake3::Hasher,
+    /// What the hasher is to see next.
+    bytes: Vec<u8>,
+}
+
+/// How many bytes the hasher sees together.
+const TOGETHER: usize = 1 << 14;
+
+impl Digester {
+    fn see(&mut self, record: &Record) {
         let Record { n, kind, name, parent, time, hint } = record;
-        hasher.update(&n.get().to_le_bytes()).update(&[kind.code()]);
-        number(&mut hasher, name.map(NameTag::get));
-        number(
-            &mut hasher,
-            match parent {
-                Parent::Root => None,
-                Parent::Missing => Some(0),
-                Parent::Entry(n) => Some(n.get()),
-            },
-        );
-        number(&mut hasher, time.map(|time| time.0.cast_unsigned()));
-        hasher.update(&(hint.len() as u64).to_le_bytes()).update(hint);
-    }
-    for twin in &derived.twins {
-        hasher.update(&twin.get().to_le_bytes());
-    }
-    let mut bytes = |bytes: &[u8]| {
-        hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
-    };
-    for (generation, ties) in &derived.ties {
-        bytes(&generation.get().to_le_bytes());
-        for tie in ties {
-            bytes(&[tie.kind.code()]);
-            bytes(tie.other.as_bytes());
+        let parent = match parent {
+            Parent::Root => None,
+            Parent::Missing => Some(0),
+            Parent::Entry(n) => Some(n.get()),
+        };
+        let time = time.map(|time| time.0.cast_unsigned());
+        self.bytes.extend(n.get().to_le_bytes());
+        self.bytes.push(kind.code());
+        for value in [name.map(NameTag::get), parent, time] {
+            self.bytes.push(u8::from(value.is_some()));
+            self.bytes.extend(value.unwrap_or(0).to_le_bytes());
+        }
+        self.bytes.extend((hint.len() as u64).to_le_bytes());
+        self.bytes.extend(hint);
+        if self.bytes.len() >= TOGETHER {
+            self.hasher.update(&self.bytes);
+            self.bytes.clear();
         }
     }
-    let Card { title, folder, started, active, turns, hidden } = &derived.card;
-    for text in [title, folder] {
-        bytes(&[u8::from(text.is_some())]);
-        bytes(text.as_deref().unwrap_or_default().as_bytes());
+
+    /// Returns the digest, with all that is no record.
+    fn finish(mut self, derived: &Derived) -> Hash {
+        let hasher = &mut self.hasher;
+        hasher.update(&self.bytes);
+        for twin in &derived.twins {
+            hasher.update(&twin.get().to_le_bytes());
+        }
+        let mut bytes = |bytes: &[u8]| {
+            hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+        };
+        for (generation, ties) in &derived.ties {
+            bytes(&generation.get().to_le_bytes());
+            for tie in ties {
+                bytes(&[tie.kind.code()]);
+                bytes(tie.other.as_bytes());
+            }
+        }
+        let Card { title, folder, started, active, turns, hidden } = &derived.card;
+        for text in [title, folder] {
+            bytes(&[u8::from(text.is_some())]);
+            bytes(text.as_deref().unwrap_or_default().as_bytes());
+        }
+        bytes(&started.0.to_le_bytes());
+        bytes(&active.0.to_le_bytes());
+        bytes(&turns.to_le_bytes());
+        bytes(&[u8::from(*hidden)]);
+        bytes(&derived.state.to_bytes());
+        *self.hasher.finalize().as_bytes()
     }
-    bytes(&started.0.to_le_bytes());
-    bytes(&active.0.to_le_bytes());
-    bytes(&turns.to_le_bytes());
-    bytes(&[u8::from(*hidden)]);
-    bytes(&derived.state.to_bytes());
-    *hasher.finalize().as_bytes()
 }

@@ -115,6 +115,11 @@ impl Store for MemoryStore {
         self.beneath.as_ref().map_or(Ok(false), |beneath| beneath.is_stale())
     }
 
+    fn reader(&self) -> Option<Box<dyn Store>> {
+        let beneath = self.beneath.as_ref().filter(|_| self.held().overlay.is_empty());
+        beneath.and_then(|beneath| beneath.reader())
+    }
+
     fn pack(&self, _: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError> {
         // Nothing lies packed in memory, and nothing beneath is changed.
         Ok(0)

@@ -56,6 +56,11 @@ pub(super) struct Overlay {
 }
 
 impl Overlay {
+    /// Returns whether nothing is laid over anything.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sheets.is_empty()
+    }
+
     /// Takes in a commit that was checked; `seq` is the operation's number in the store.
     ///
     /// `state` and `card` are those before it, of a session that came up only now.

@@ -9,11 +9,10 @@
 //!
 //! What is where: `sqlite/open.rs` finds, makes and refuses files; `sqlite/write.rs` is the transaction, `sqlite/journal.rs`
 //! the form of its rows; `sqlite/query.rs` runs queries, by which `sqlite/rows.rs` reads facts and `sqlite/derived.rs`
-//! derived rows; `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows;
-//! `sqlite/bytes.rs` keeps lines, `sqlite/body.rs` writes them down, `sqlite/pack.rs` packs them, `sqlite/repack.rs` again and
-//! smaller, `sqlite/check.rs` checks
-//! them; `sqlite/copy.rs` copies the database; `sqlite/witness.rs` says next to the database how far it had come. `sqlite/salvage.rs`
-//! copies what a damaged store still holds. This file puts them together.
+//! derived rows; `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows; `sqlite/bytes.rs` keeps lines, which
+//! `sqlite/held.rs` finds by their entries, `sqlite/body.rs` writes them down, `sqlite/pack.rs` packs them, `sqlite/repack.rs`
+//! again and smaller, `sqlite/check.rs` checks them; `sqlite/copy.rs` copies the database; `sqlite/witness.rs` says next to
+//! the database how far it had come. `sqlite/salvage.rs` copies what a damaged store still holds. This file puts them together.
 //!
 //! Invariant: a transaction is one step with one sync. The work behind it (settling, packing, emptying the WAL) may
 //! fail without harm and is done again later; after a sync that failed nothing more is written.
@@ -25,6 +24,7 @@ mod bytes;
 mod check;
 mod copy;
 mod derived;
+mod held;
 mod journal;
 mod list;
 mod long;
@@ -115,8 +115,17 @@ struct Journal {
 impl SqliteStore {
     /// Opens the store in a file; with [`Access::Write`] it is made if it is not there.
     pub fn open(path: &Path, access: Access) -> Result<Self, StoreError> {
-        let opened = open::open(path, access)?;
-        let store = Self {
+        let store = Self::over(open::open(path, access)?, path, access);
+        if access != Access::Read
+            && let Some((witnessed, newest)) = store.forgotten()?
+        {
+            return Err(StoreError::Forgotten { path: path.to_owned(), witnessed, newest });
+        }
+        Ok(store)
+    }
+
+    fn over(opened: open::Opened, path: &Path, access: Access) -> Self {
+        Self {
             tables: Tables::new(opened.db, opened.id, path),
             journal: RefCell::default(),
             witness: RefCell::new(WitnessFile::new(witness::path_of(path))),
@@ -126,13 +135,7 @@ impl SqliteStore {
             wal_pages: opened.wal_pages,
             limits: (JOURNAL_ROWS, JOURNAL_BYTES),
             failed: Cell::new(false),
-        };
-        if access != Access::Read
-            && let Some((witnessed, newest)) = store.forgotten()?
-        {
-            return Err(StoreError::Forgotten { path: path.to_owned(), witnessed, newest });
         }
-        Ok(store)
     }
 
     /// Returns how far the store had come, and how far it has, if it lost operations, or has others in their place.
@@ -358,6 +361,14 @@ impl Store for SqliteStore {
 
     fn is_stale(&self) -> Result<bool, StoreError> {
         Ok(self.tables.rules()? < RULES_VERSION)
+    }
+
+    fn reader(&self) -> Option<Box<dyn Store>> {
+        // Only this connection can see rows that are not committed.
+        let is_one_of_several =
+            !self.tables.is_writing.get() && !bytes::has_long_lines(self.db()).unwrap_or(true);
+        let opened = is_one_of_several.then(|| open::to_read_on(&self.path).ok()).flatten()?;
+        Some(Box::new(Self::over(opened, &self.path, Access::Read)))
     }
 
     fn pack(&self, each: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError> {

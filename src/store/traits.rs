@@ -194,6 +194,10 @@ pub trait Store: Reading + Send {
     /// Returns whether derived rows were made under older rules than this program's; those of newer rules are left alone.
     fn is_stale(&self) -> Result<bool, StoreError>;
 
+    /// Returns another look at the same store, with which another thread reads; nothing if this is the only one, or if its
+    /// lines are so long that only one is to be at hand.
+    fn reader(&self) -> Option<Box<dyn Store>>;
+
     /// Keeps all lines in as little room as it can, while other programs go on; tells how many lines of how many are done,
     /// and returns how many parts are damaged and stay as they are.
     fn pack(&self, each: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError>;

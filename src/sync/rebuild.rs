@@ -12,7 +12,7 @@ use crate::{
 pub(crate) fn rebuild(store: &dyn Store, session: &Session) -> Result<Rebuilt, SyncError> {
     let derived = rows::derived(store, session)?;
     let wanted = rows::digest(&derived);
-    let equal = rows::read_stored(store, session)?.as_ref().map(rows::digest) == Some(wanted);
+    let equal = rows::kept(store, session, &derived.state)? == Some(wanted);
     if !equal {
         let mut writing = store.begin()?;
         writing.derive(session.key, &derived)?;

@@ -23,8 +23,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
     body::{self, Parts, Place},
+    held::{Held, held},
     pack::{Packing, REST, SEGMENT, Segment, Unpacker, last_packed},
-    query::hash,
 };
 use crate::{
     model::{EntryId, EntryNumber, LineId, take_varint},
@@ -39,6 +39,10 @@ const OPEN_SEGMENTS: usize = 12;
 const OPEN_SIZES: usize = 256;
 /// How often, in lines, an appending program looks whether there is a segment's worth to pack.
 const PACK_EVERY: i64 = 64;
+/// How many bytes a long line has; a segment that has as many holds one.
+const LONG: usize = 4 * SEGMENT;
+/// How many entries are looked up together.
+const TOGETHER: usize = 1024;
 /// How many lines, and how many strings, are remembered by their whole hash.
 const KNOWN: usize = 1 << 20;
 
@@ -322,33 +326,24 @@ impl Bytes {
         entries: &[EntryNumber],
         each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError> {
-        let mut find = db.prepare_cached(
-            "SELECT e.id, k.id, e.line FROM entry e
-             LEFT JOIN entry k ON k.session = e.session AND k.n = e.n - e.link
-             WHERE e.session = ? AND e.n = ?",
-        )?;
-        for &n in entries {
-            let row = find
-                .query_row(params![session.0, i64::try_from(n.get()).unwrap_or(i64::MAX)], |row| {
-                    let link: Option<[u8; 32]> = row.get(1)?;
-                    Ok((EntryId::new(hash(row, 0)?), link.map(EntryId::new), row.get(2)?))
-                })
-                .optional();
-            let line = row.map_err(StoreError::from).and_then(|row| self.line_of(db, n, row));
-            match line {
-                Ok(_) | Err(StoreError::Corrupt { .. }) => each(n, line),
-                Err(error) => return Err(error),
+        for entries in entries.chunks(TOGETHER) {
+            for (&n, row) in entries.iter().zip(held(db, session, entries)) {
+                let line = row.and_then(|row| self.line_of(db, n, row));
+                match line {
+                    Ok(_) | Err(StoreError::Corrupt { .. }) => each(n, line),
+                    Err(error) => return Err(error),
+                }
             }
         }
         Ok(())
     }
 
-    /// Returns the line of an entry by its row: the entry's id, that of the entry it is linked to, and the line's number.
+    /// Returns the line of an entry by its row.
     fn line_of(
         &self,
         db: &Connection,
         n: EntryNumber,
-        row: Option<(EntryId, Option<EntryId>, i64)>,
+        row: Option<Held>,
     ) -> Result<Vec<u8>, StoreError> {
         let torn = |problem: &str| StoreError::corrupt(format!("entry {n}"), problem);
         let (id, link, key) = row.ok_or_else(|| torn("it has no line"))?;
@@ -565,6 +560,14 @@ pub(super) fn sizes(db: &Connection) -> Result<Sizes, StoreError> {
                                 FROM pragma_page_count) * (SELECT page_size FROM pragma_page_size)",
         )?,
     })
+}
+
+/// Returns whether there are lines of which several threads should not have one each at hand.
+pub(super) fn has_long_lines(db: &Connection) -> Result<bool, StoreError> {
+    let mut find = db.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM segment WHERE size >= ?1) OR EXISTS (SELECT 1 FROM fresh WHERE size >= ?1)",
+    )?;
+    Ok(find.query_row([i64::try_from(LONG).unwrap_or(i64::MAX)], |row| row.get(0))?)
 }
 
 /// Returns the number of the newest line, 0 if there is none.

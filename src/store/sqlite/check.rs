@@ -2,17 +2,20 @@
 //! hold it; every string that can be referred to is hashed.
 //!
 //! ```text
-//! segments  |------- one thread -------|------- another -------| fresh
+//! segments  |------- one thread -------|------- another -------| fresh      a thread for each core
 //! windows   |---------|---------|------|---------|---------|-------|   the hashes of a window's lines are at hand
 //! entries   of all sessions, those whose line lies in the window
 //! ```
 //!
 //! Invariant: it never stops at the first fault, and the window bounds its memory.
+//! Invariant: the faults and their order do not depend on the number of threads.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    num::NonZero,
     ops::Range,
     path::Path,
+    thread,
 };
 
 use rusqlite::{Connection, OptionalExtension, ffi, params};
@@ -21,8 +24,7 @@ use super::{
     add::OWN,
     body::{Parts, Place},
     bytes::{Bytes, LOST},
-    long,
-    open::{self, Access},
+    long, open,
     query::hash,
 };
 use crate::{
@@ -30,10 +32,12 @@ use crate::{
     store::{Fault, SessionKey, StoreError},
 };
 
-/// How many lines' hashes are at hand, and some more.
-const WINDOW: i64 = 1 << 20;
-/// How many segments one thread checks alone.
-const FEW: usize = 2;
+/// How many lines' hashes are at hand, of all threads together, and some more.
+const WINDOW: i64 = 1 << 19;
+/// How many threads check at most.
+const THREADS: usize = 8;
+/// How many bytes of lines are worth a thread.
+const WORTH: i64 = 1 << 20;
 
 /// A segment as its numbers tell it.
 #[derive(Clone, Copy)]
@@ -56,16 +60,70 @@ fn is_unread(problem: &str) -> bool {
 
 /// Reports every fault of the database itself, and every line, entry, string and kept file that has changed.
 ///
-/// Where a path is given, a second connection checks a half.
+/// Where a path is given, other connections check the lines meanwhile.
 pub(super) fn check(
     db: &Connection,
     bytes: &Bytes,
     path: Option<&Path>,
     report: &mut dyn FnMut(Fault),
 ) -> Result<(), StoreError> {
-    let mut fault = |item: &str, problem: &str| {
-        report(Fault { session: None, item: item.to_owned(), problem: problem.to_owned() });
+    let mut gaps = Vec::new();
+    let spans = spans(db, bytes, &mut |fault| gaps.push(fault));
+    let parts = match &spans {
+        Ok(spans) => parts(spans, thread::available_parallelism().map_or(1, NonZero::get)),
+        Err(_) => Vec::new(),
     };
+    let window = WINDOW / i64::try_from(parts.len().max(1)).unwrap_or(1);
+    // Each thread has its own look at the file; a database that cannot be opened so often is read by one alone.
+    let opened = path.filter(|_| parts.len() > 1).and_then(|path| {
+        let each = parts.iter().map(|held| Ok((held.clone(), open::to_read_on(path)?)));
+        each.collect::<Result<Vec<_>, StoreError>>().ok()
+    });
+    thread::scope(|scope| {
+        let begin = |(held, opened): (Range<i64>, open::Opened)| {
+            scope.spawn(move || {
+                // Others may have packed lines meanwhile that came behind the last part.
+                let bytes = Bytes::default();
+                match self::spans(&opened.db, &bytes, &mut |_| {}) {
+                    Ok(mut spans) => {
+                        spans.retain(|span| held.contains(&span.first));
+                        Part::check(&opened.db, &bytes, &spans, window, held)
+                    }
+                    Err(error) => (Vec::new(), Err(error)),
+                }
+            })
+        };
+        let threads: Option<Vec<_>> = opened.map(|opened| opened.into_iter().map(begin).collect());
+        integrity(db, report)?;
+        structure(db, None, report)?;
+        gaps.into_iter().for_each(&mut *report);
+        let spans = spans?;
+        let failed = |_| (Vec::new(), Err(StoreError::corrupt("store.db", "its check failed")));
+        let checked = match threads {
+            None => vec![Part::check(db, bytes, &spans, window, i64::MIN..i64::MAX)],
+            Some(threads) => {
+                threads.into_iter().map(|part| part.join().unwrap_or_else(failed)).collect()
+            }
+        };
+        for (faults, checked) in checked {
+            faults.into_iter().for_each(&mut *report);
+            checked?;
+        }
+        Ok(())
+    })
+}
+
+/// Reports every fault that SQLite finds in the database.
+fn integrity(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
+    // It goes from one page to any other.
+    let cache: i64 = db.query_row("PRAGMA cache_size", [], |row| row.get(0))?;
+    db.execute_batch("PRAGMA cache_size = -16000")?;
+    let checked = integrity_of(db, report);
+    db.execute_batch(&format!("PRAGMA cache_size = {cache}"))?;
+    checked
+}
+
+fn integrity_of(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
     let mut integrity = db.prepare("PRAGMA integrity_check")?;
     let mut rows = integrity.query([])?;
     while let Some(row) = rows.next()? {
@@ -75,37 +133,8 @@ pub(super) fn check(
             return Err(StoreError::Io { path: "store.db".into(), source });
         }
         if problem != "ok" {
-            fault("store.db", &problem);
+            report(Fault { session: None, item: "store.db".to_owned(), problem });
         }
-    }
-    structure(db, None, report)?;
-    let spans = spans(db, bytes, report)?;
-    // Each half has its own look at the file; a database that cannot be opened twice is read by one alone.
-    let path = path.filter(|_| spans.len() >= FEW);
-    let halves = match path.and_then(|path| open::open(path, Access::Read).ok()) {
-        None => vec![Part::check(db, bytes, &spans, true, i64::MIN..i64::MAX)],
-        Some(other) => std::thread::scope(|scope| {
-            let (first, second) = spans.split_at(middle(&spans));
-            let border = second.first().map_or(i64::MAX, |span| span.first);
-            let second = scope.spawn(move || {
-                // Others may have packed lines meanwhile that came after the border.
-                let bytes = Bytes::default();
-                match self::spans(&other.db, &bytes, &mut |_| {}) {
-                    Ok(mut spans) => {
-                        spans.retain(|span| span.first >= border);
-                        Part::check(&other.db, &bytes, &spans, true, border..i64::MAX)
-                    }
-                    Err(error) => (Vec::new(), Err(error)),
-                }
-            });
-            let first = Part::check(db, bytes, first, false, i64::MIN..border);
-            let failed = |_| (Vec::new(), Err(StoreError::corrupt("store.db", "its check failed")));
-            vec![first, second.join().unwrap_or_else(failed)]
-        }),
-    };
-    for (faults, checked) in halves {
-        faults.into_iter().for_each(&mut *report);
-        checked?;
     }
     Ok(())
 }
@@ -238,21 +267,30 @@ fn spans(
     Ok(spans)
 }
 
-/// Returns how many segments hold about half of the bytes.
-fn middle(spans: &[Span]) -> usize {
-    let half = spans.iter().fold(0, |sum: i64, span| sum.saturating_add(span.size)) / 2;
-    let mut before: i64 = 0;
-    let first = spans.iter().take_while(|span| {
+/// Returns parts of all numbers of lines, of about as many bytes each, one for each core that is worth it.
+fn parts(spans: &[Span], cores: usize) -> Vec<Range<i64>> {
+    let whole = spans.iter().fold(0, |sum: i64, span| sum.saturating_add(span.size));
+    let count = i64::try_from(cores.min(THREADS)).unwrap_or(1).min(whole / WORTH).max(1);
+    let mut parts = Vec::new();
+    let (mut from, mut before) = (i64::MIN, 0_i64);
+    for span in spans {
+        let done = i64::try_from(parts.len() + 1).unwrap_or(i64::MAX);
+        if done < count && before >= whole / count * done {
+            parts.push(from..span.first);
+            from = span.first;
+        }
         before = before.saturating_add(span.size);
-        before <= half
-    });
-    first.count()
+    }
+    parts.push(from..i64::MAX);
+    parts
 }
 
 /// A part of the lines, as one thread checks it.
 struct Part<'a> {
     db: &'a Connection,
     bytes: &'a Bytes,
+    /// How many lines' hashes are at hand.
+    window: i64,
     faults: Vec<Fault>,
 }
 
@@ -292,39 +330,35 @@ struct Text {
 }
 
 impl Part<'_> {
-    /// Checks the lines of segments, those of fresh rows too if it is asked to, and the entries whose line has one of the
+    /// Checks the lines of segments, those of fresh rows too in the last part, and the entries whose line has one of the
     /// numbers that are held by these.
     fn check(
         db: &Connection,
         bytes: &Bytes,
         spans: &[Span],
-        fresh: bool,
+        window: i64,
         held: Range<i64>,
     ) -> (Vec<Fault>, Result<(), StoreError>) {
-        let mut part = Part { db, bytes, faults: Vec::new() };
-        let checked = part.windows(spans, fresh, held);
+        let mut part = Part { db, bytes, window, faults: Vec::new() };
+        let checked = part.windows(spans, held);
         (part.faults, checked)
     }
 
-    fn windows(
-        &mut self,
-        mut spans: &[Span],
-        fresh: bool,
-        mut held: Range<i64>,
-    ) -> Result<(), StoreError> {
+    fn windows(&mut self, mut spans: &[Span], mut held: Range<i64>) -> Result<(), StoreError> {
         let whole = held.end;
         let mut sessions: Option<Vec<(i64, Range<i64>)>> = None;
         loop {
             let mut lines: i64 = 0;
             let fits = spans.iter().take_while(|span| {
-                let fits = lines < WINDOW;
+                let fits = lines < self.window;
                 lines = lines.saturating_add(span.count);
                 fits
             });
             let (now, later) = spans.split_at(fits.count());
             let is_last = later.is_empty();
             held.end = later.first().map_or(whole, |span| span.first);
-            let mut window = self.read(now, fresh && is_last, &held)?;
+            let fresh = is_last && whole == i64::MAX;
+            let mut window = self.read(now, fresh, &held)?;
             if is_last && sessions.is_none() {
                 self.entries(&mut window, None, &held)?;
             } else {

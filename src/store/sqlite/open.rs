@@ -116,6 +116,13 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Opened, StoreError> {
     Ok(Opened { id: own_id(&db)?, db, wal_pages })
 }
 
+/// Opens a store's file once more, for a thread that reads what lies together.
+pub(super) fn to_read_on(path: &Path) -> Result<Opened, StoreError> {
+    let opened = open(path, Access::Read)?;
+    opened.db.execute_batch("PRAGMA cache_size = -2000")?;
+    Ok(opened)
+}
+
 /// Returns the number that was drawn when the store was made.
 fn own_id(db: &Connection) -> Result<StoreId, StoreError> {
     Ok(StoreId::new(db.query_row("SELECT id FROM store WHERE key = 1", [], |row| row.get(0))?))

@@ -448,6 +448,10 @@ impl Store for Ledger {
         Ok(false)
     }
 
+    fn reader(&self) -> Option<Box<dyn Store>> {
+        None
+    }
+
     fn pack(&self, _: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError> {
         Ok(0)
     }
