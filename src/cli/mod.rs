@@ -274,7 +274,8 @@ fn parse(args: &[OsString], columns: Option<usize>) -> Result<(Cli, String), cla
 /// Parses the arguments of a command that is the first word, if they are right.
 fn parse_alone(args: &[OsString]) -> Option<(Cli, String)> {
     let verb = args.get(1)?.to_str()?;
-    let command = clap::Command::new(NAME).subcommand(Command::describe(verb)?);
+    let command = clap::Command::new(NAME).disable_help_subcommand(true);
+    let command = command.subcommand(Command::describe(verb)?);
     let mut matches = Global::augment_args(command).try_get_matches_from(args).ok()?;
     let global = Global::from_arg_matches_mut(&mut matches).ok()?;
     let command = Command::from_arg_matches_mut(&mut matches).ok()?;
