@@ -18,6 +18,7 @@
 )]
 
 mod agents;
+mod back;
 mod compact;
 mod context;
 mod cut;
@@ -92,6 +93,7 @@ fn main() {
         ("growth", "status", growth::status),
         ("growth", "shapes", growth::shapes),
         ("growth", "long", growth::long),
+        ("growth", "back", back::back),
         ("growth", "deep", growth::deep),
     ];
     for (group, name, figure) in figures {

@@ -98,9 +98,9 @@ impl Agent {
                 ]
             }
             Self::Codex => {
-                vec![
-                    json!({ "timestamp": time(n), "type": "compacted", "payload": { "message": words } }),
-                ]
+                vec![json!({ "timestamp": time(n), "type": "compacted", "payload": {
+                        "message": "", "replacement_history": [said("user", "input_text", &words)],
+                    } })]
             }
             Self::Pi => vec![json!({
                 "type": "compaction", "id": name, "parentId": parent, "timestamp": time(n), "summary": words,
@@ -149,10 +149,12 @@ impl Agent {
                 })
             }
             Self::Codex => {
-                let (kind, payload) = match n % 4 {
-                    1 => ("response_item", said("user", "input_text", &text(n, 400))),
-                    2 => ("response_item", said("assistant", "output_text", &text(n, 400))),
-                    3 => ("turn_context", json!({ "cwd": "/srv/project", "model": "gpt-5-codex" })),
+                let turn = format!("turn-{}", n / 5);
+                let (kind, payload) = match n % 5 {
+                    1 => ("event_msg", json!({ "type": "task_started", "turn_id": turn })),
+                    2 => ("turn_context", json!({ "cwd": "/srv/project", "model": "gpt-5-codex" })),
+                    3 => ("response_item", said("user", "input_text", &text(n, 400))),
+                    4 => ("response_item", said("assistant", "output_text", &text(n, 400))),
                     _ => ("event_msg", token_count(read)),
                 };
                 json!({ "timestamp": time(n), "type": kind, "payload": payload })
@@ -198,6 +200,15 @@ impl Agent {
             Self::Pi => format!("2025-06-15T15-06-40-000Z_{session}.jsonl"),
         };
         BufWriter::new(fs::File::create(folder.join(name)).unwrap())
+    }
+
+    /// Returns the folder in a home in which the agent keeps these sessions.
+    pub(crate) fn folder(self) -> &'static str {
+        match self {
+            Self::Claude => ".claude/projects/-srv-project",
+            Self::Codex => ".codex/sessions/2025/06/15",
+            Self::Pi => ".pi/agent/sessions/--srv-project--",
+        }
     }
 
     /// Returns the fields of a record that name it, and the one that it follows.

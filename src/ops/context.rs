@@ -92,6 +92,7 @@ fn prepared(
         measured,
         reported: measure.reported,
         beside: measure.beside,
+        at: at(archive, session, position)?,
         path,
         sent,
         fresh,
@@ -105,6 +106,30 @@ pub fn window(archive: &Archive, session: &Session, asked: &Asked) -> Result<Win
     let view =
         tip.position().map(|at| View::new(archive.store(), session, at, tip.growth().cloned()));
     seen::window(archive, session, view.as_ref(), asked)
+}
+
+/// Returns a position, or where the current branch stands.
+fn at(
+    archive: &Archive,
+    session: &Session,
+    position: Option<Position>,
+) -> Result<Option<Position>, OpsError> {
+    if position.is_some() {
+        return Ok(position);
+    }
+    Ok(archive.store().state(session.key)?.position())
+}
+
+/// Returns whether an entry is on the way to the head of a context.
+fn is_on_way(
+    archive: &Archive,
+    session: &Session,
+    context: &Context,
+    entry: EntryNumber,
+) -> Result<bool, OpsError> {
+    let Some(at) = context.at else { return Ok(false) };
+    let view = View::new(archive.store(), session, at, None).gathering(&Damages::gathered());
+    Ok(view.path(usize::MAX)?.entries.contains(&entry))
 }
 
 /// Returns why an entry is, or is not, in a context.
@@ -134,7 +159,7 @@ pub fn explain(
         format!("{}: {}", change.step.as_str(), change.why)
     } else if matches!(kind, Kind::Meta | Kind::Opaque) {
         "it does not belong to the conversation".to_owned()
-    } else if !context.path.contains(&entry) {
+    } else if !is_on_way(archive, session, context, entry)? {
         "it is not on the way to the head: another branch has it, or none".to_owned()
     } else if !context.sent.contains(&entry) && kind == Kind::Boundary {
         "it only says that the history was compacted".to_owned()

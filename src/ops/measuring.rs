@@ -9,7 +9,7 @@ use crate::{
         tokens::{self, Counting},
     },
     json::Raw,
-    model::{EntryNumber, Kind, Role, Usage},
+    model::{EntryNumber, Kind, PlaceNumber, Role, Usage},
     ops::{
         OpsError,
         counted::count,
@@ -198,8 +198,13 @@ fn figures(items: &[Item], answer: &Answer, beside: u64, replays: &Replays) -> [
 
 /// Returns how many tokens the system prompt and the tools take that records of a path hold, where they are no messages.
 fn beside(view: &View<'_>, path: &[EntryNumber], counting: Counting) -> Result<u64, OpsError> {
+    let mut openings = Vec::new();
+    view.climb(&mut |view| {
+        openings.extend(view.at(PlaceNumber::FIRST)?.filter(|first| !path.contains(first)));
+        Ok(())
+    })?;
     let mut candidates = Vec::new();
-    for &entry in path {
+    for &entry in openings.iter().rev().chain(path) {
         if view.format().tells(&view.record(entry)?) == Some(Telling::Setup) {
             candidates.push(entry);
         }

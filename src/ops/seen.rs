@@ -149,7 +149,7 @@ pub(super) struct Answer {
     pub(super) is_standing: bool,
 }
 
-/// Reads the messages of the last `limit` entries that a view leads to; nothing is counted.
+/// Reads the messages of the last `limit` entries that a view leads to, or all that are sent; nothing is counted.
 pub(super) fn seen(
     archive: &Archive,
     session: &Session,
@@ -203,7 +203,10 @@ fn by(message: &Message) -> Option<String> {
     message.model.clone().filter(|name| is_answer && !name.starts_with('<'))
 }
 
-/// Finds the last `limit` entries that a view leads to, and what they tell of their model.
+/// How many more entries of a path are read than hold what is sent.
+const MORE: usize = 1024;
+
+/// Finds the last `limit` entries that a view leads to, or as many as hold all that is sent, and what they tell of their model.
 fn led(
     session: &Session,
     view: Option<&View<'_>>,
@@ -226,9 +229,16 @@ fn led(
         fresh: Vec::new(),
     };
     if let Some(view) = view {
-        found.path = view.path(limit)?.entries;
+        if limit == usize::MAX {
+            let sending = view.sending()?;
+            // What was said before a compaction may still tell how large its context was.
+            let more = sending.path.len().saturating_mul(2).saturating_add(MORE);
+            (found.path, found.sent) = (view.path(more)?.entries, sending.sent);
+        } else {
+            found.path = view.path(limit)?.entries;
+            found.sent = session.format.context(view, &found.path)?.entries;
+        }
         told(view, &mut found)?;
-        found.sent = session.format.context(view, &found.path)?.entries;
     }
     Ok(found)
 }

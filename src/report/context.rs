@@ -9,7 +9,7 @@ use crate::{
         tokens::Counting,
         window::Window,
     },
-    model::{EntryId, EntryNumber},
+    model::{EntryId, EntryNumber, Position},
     session::{Damaged, Session},
     wire::Told,
 };
@@ -37,7 +37,9 @@ pub struct Context {
     pub beside: u64,
     /// How many pictures are sent, and how many bytes they have in the session.
     pub pictures: (u64, u64),
-    /// The entries that led to the head.
+    /// Where the head stands.
+    pub at: Option<Position>,
+    /// The last entries that led to it, as many as hold all that is sent.
     pub path: Vec<EntryNumber>,
     /// Those of them that the agent would send.
     pub sent: Vec<EntryNumber>,
