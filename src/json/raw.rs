@@ -77,8 +77,11 @@ impl<'a> Raw<'a> {
     pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Self>; N] {
         let mut values = [None; N];
         for (raw, value) in self.fields() {
-            for (slot, _) in values.iter_mut().zip(keys).filter(|(_, key)| same(raw, key)) {
-                *slot = Some(value);
+            let said = said(raw);
+            for (slot, key) in values.iter_mut().zip(keys) {
+                if *said == *key.as_bytes() {
+                    *slot = Some(value);
+                }
             }
         }
         values
@@ -236,5 +239,14 @@ fn quoted(bytes: &[u8], start: usize) -> usize {
 
 /// Whether the bytes between a key's quotes are this key.
 pub(super) fn same(raw: &[u8], key: &str) -> bool {
-    if memchr(b'\\', raw).is_none() { raw == key.as_bytes() } else { decode(raw) == key }
+    *said(raw) == *key.as_bytes()
+}
+
+/// Returns what the bytes between a key's quotes say.
+fn said(raw: &[u8]) -> Cow<'_, [u8]> {
+    if memchr(b'\\', raw).is_none() {
+        Cow::Borrowed(raw)
+    } else {
+        Cow::Owned(decode(raw).into_owned().into_bytes())
+    }
 }
