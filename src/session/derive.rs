@@ -16,10 +16,15 @@ use crate::{
 /// How many characters of the first turn a title has at most.
 const TITLE: usize = 120;
 
+/// How many names of a session that is taken in by parts are at hand.
+const KNOWN: usize = 1 << 18;
+
 /// Derives records in the order of their numbers.
 #[derive(Default)]
 pub(crate) struct Deriver {
     names: BTreeMap<NameTag, EntryNumber>,
+    /// Whether these are all names of the session, so that no store is asked.
+    is_all: bool,
     /// The last answer of the store.
     asked: Option<(NameTag, Option<EntryNumber>)>,
     pub(crate) records: Vec<Record>,
@@ -27,6 +32,13 @@ pub(crate) struct Deriver {
 }
 
 impl Deriver {
+    /// Begins behind the records that were derived here; `is_all` if the session had no others.
+    pub(crate) fn behind(self, is_all: bool) -> Self {
+        let is_all = (is_all || self.is_all) && self.names.len() < KNOWN;
+        let names = if is_all { self.names } else { BTreeMap::new() };
+        Self { names, is_all, ..Self::default() }
+    }
+
     /// Returns the entry of a name among the records derived here, else among those that a store holds.
     pub(crate) fn named(
         &mut self,
@@ -39,7 +51,7 @@ impl Deriver {
         if let Some((_, answer)) = self.asked.filter(|(asked, _)| *asked == tag) {
             return Ok(answer);
         }
-        let Some((store, session)) = held else { return Ok(None) };
+        let Some((store, session)) = held.filter(|_| !self.is_all) else { return Ok(None) };
         let answer = store.named(session, tag, tag)?.last().copied();
         self.asked = Some((tag, answer));
         Ok(answer)

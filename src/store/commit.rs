@@ -15,11 +15,13 @@ use crate::{
 
 /// A line to be kept, in the order of the facts' entries.
 ///
-/// Invariant: the id is that of the bytes.
+/// Invariant: the ids are those of the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewLine {
     pub(super) bytes: Vec<u8>,
     pub(super) id: LineId,
+    /// The id of an entry that covers it alone.
+    pub(super) alone: EntryId,
     pub(super) texts: Vec<Range<usize>>,
     /// The hashes of the texts, once they were asked for.
     pub(super) text_ids: Vec<[u8; 32]>,
@@ -39,7 +41,9 @@ pub(super) struct Whole {
 impl NewLine {
     /// Makes a line of its bytes and of where its long strings lie in them.
     pub fn new(bytes: Vec<u8>, texts: Vec<Range<usize>>) -> Self {
-        Self { id: LineId::of(&bytes), bytes, texts, text_ids: Vec::new(), wholes: Vec::new() }
+        let id = LineId::of(&bytes);
+        let alone = EntryId::of(None, id);
+        Self { bytes, id, alone, texts, text_ids: Vec::new(), wholes: Vec::new() }
     }
 
     /// Hashes the long strings, which a store that keeps them once asks for.
@@ -84,6 +88,11 @@ impl NewLine {
     /// Returns the id.
     pub fn id(&self) -> LineId {
         self.id
+    }
+
+    /// Returns the id of an entry that holds the line and is linked to another, or to none.
+    pub fn entry_id(&self, link: Option<EntryId>) -> EntryId {
+        link.map_or(self.alone, |link| EntryId::of(Some(link), self.id))
     }
 }
 
@@ -269,9 +278,7 @@ impl Commit {
                     None => known.entry(at)?,
                 },
             };
-            if entry.link.is_some() != before.is_some()
-                || entry.id != EntryId::of(before, line.id())
-            {
+            if entry.link.is_some() != before.is_some() || entry.id != line.entry_id(before) {
                 return Err(refused("an entry's id is not that of its line"));
             }
             if known.holds(&entry.id)? {

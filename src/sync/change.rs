@@ -68,7 +68,7 @@ pub(crate) trait Gathering {
     /// Adds an operation.
     fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError>;
 
-    /// Makes durable the operations that were added so far, and begins again.
+    /// Makes durable the operations that were added so far, and begins again, once they are many.
     fn renew(&mut self) -> Result<(), StoreError>;
 }
 
@@ -338,7 +338,7 @@ impl<'a> Change<'a> {
         new: Scanned,
     ) -> Result<EntryNumber, SyncError> {
         let link = growth.last.filter(|_| !new.is_named);
-        let id = EntryId::of(link.map(|(_, id)| id), new.line.id());
+        let id = new.line.entry_id(link.map(|(_, id)| id));
         let length = new.line.bytes().len() as u64;
         // No entry is linked to the newest one yet.
         let is_new = link.is_some_and(|(last, _)| last.next() == self.next_entry());

@@ -7,22 +7,30 @@ use crate::{
     sync::{Archive, SyncError, change::Gathering},
 };
 
+/// How many bytes of lines are worth a sync.
+const MANY: u64 = 64 << 20;
+
 /// The transaction in which new sessions are gathered, if one is open.
 pub(crate) struct Together<'a> {
     archive: &'a Archive,
     writing: Option<Box<dyn Transaction + 'a>>,
+    /// How many bytes the lines of its changes have.
+    bytes: u64,
     /// The archive's lock, while it is open.
     lock: Option<File>,
 }
 
 impl Gathering for Together<'_> {
     fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
+        self.bytes += commit.lines.iter().map(|line| line.bytes().len() as u64).sum::<u64>();
         self.writing.as_mut().ok_or(StoreError::Conflict)?.add(commit)
     }
 
     fn renew(&mut self) -> Result<(), StoreError> {
-        self.commit()?;
-        self.writing = Some(self.archive.store.begin()?);
+        if self.bytes >= MANY {
+            self.commit()?;
+            self.writing = Some(self.archive.store.begin()?);
+        }
         Ok(())
     }
 }
@@ -30,7 +38,7 @@ impl Gathering for Together<'_> {
 impl<'a> Together<'a> {
     /// Returns one that is not open.
     pub(crate) fn new(archive: &'a Archive) -> Self {
-        Self { archive, writing: None, lock: None }
+        Self { archive, writing: None, bytes: 0, lock: None }
     }
 
     /// Locks the archive and opens a transaction.
@@ -54,11 +62,12 @@ impl<'a> Together<'a> {
 
     /// Takes back the added changes that are not durable.
     pub(crate) fn undo(&mut self) {
-        self.writing = None;
+        (self.writing, self.bytes) = (None, 0);
         self.lock = None;
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
+        self.bytes = 0;
         self.writing.take().map_or(Ok(()), |writing| writing.commit().map(drop))
     }
 }

@@ -188,7 +188,7 @@ fn take_line(from: &mut In<'_>, hashes: bool) -> Option<NewLine> {
         return None;
     }
     let id = if hashes { LineId::of(&bytes) } else { LineId::default() };
-    Some(NewLine { bytes, id, texts, text_ids: Vec::new(), wholes })
+    Some(NewLine { alone: EntryId::of(None, id), bytes, id, texts, text_ids: Vec::new(), wholes })
 }
 
 fn put_record(out: &mut Out, record: &Record) {

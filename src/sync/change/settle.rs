@@ -73,8 +73,11 @@ impl Change<'_> {
         let ties = self.ties()?;
         let operation = self.seal(command)?;
         let n = operation.n;
-        let deriver = std::mem::take(&mut self.deriver);
-        let card = self.card(&operation, &deriver.records)?;
+        let mut deriver = std::mem::take(&mut self.deriver);
+        let (records, twins) =
+            (std::mem::take(&mut deriver.records), std::mem::take(&mut deriver.twins));
+        let card = self.card(&operation, &records)?;
+        self.deriver = deriver.behind(self.before.session.is_none());
         let commit = Commit {
             session: self.before.name.clone(),
             expected: self.before.state.hash(),
@@ -82,8 +85,8 @@ impl Change<'_> {
             bulk: std::mem::take(&mut self.bulk),
             lines: std::mem::take(&mut self.lines),
             kept: std::mem::take(&mut self.kept),
-            records: deriver.records,
-            twins: deriver.twins.into_iter().collect(),
+            records,
+            twins: twins.into_iter().collect(),
             ties,
             card: Some(card),
         };
