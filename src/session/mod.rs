@@ -19,6 +19,7 @@ pub(crate) mod lines;
 pub(crate) mod listing;
 pub(crate) mod oddities;
 pub(crate) mod origins;
+mod places;
 pub(crate) mod plan;
 mod reader;
 pub(crate) mod replay;

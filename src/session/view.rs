@@ -14,7 +14,7 @@ use crate::{
         Bulk, EntryId, EntryNumber, Facts, GenerationNumber, Kind, LineId, NameTag, Parent,
         PlaceNumber, Position, Record, Run,
     },
-    session::{Damages, Session, SessionError, content, elsewhere::Begins},
+    session::{Damages, Session, SessionError, content, elsewhere::Begins, places::Places},
     store::{NewLine, SessionKey, Store, StoreError},
     wire::{Before, Failure, Format, Graph, Link, Path},
 };
@@ -227,7 +227,7 @@ impl<'a> View<'a> {
 
     /// Returns whether some entry begins on the physical line of the one before.
     pub(super) fn has_glued(&self) -> Result<bool, StoreError> {
-        Ok(!self.places()?.glued.is_empty())
+        Ok(self.places()?.has_glued())
     }
 
     /// Returns the path to the head.
@@ -247,11 +247,18 @@ impl<'a> View<'a> {
         self.twins.get().ok_or_else(|| StoreError::Refused("no twins".into()))
     }
 
-    /// Returns the entry that has the name of this one here: where several have it, the last one in this generation.
-    pub(crate) fn bearer(&self, entry: EntryNumber) -> Result<EntryNumber, SessionError> {
-        match self.record(entry)?.name {
-            Some(name) if self.twins()?.contains(&name) => Ok(self.named(name)?.unwrap_or(entry)),
-            _ => Ok(entry),
+    /// Returns the entry that has the name of this one here: where several have it, the last one in this generation. Given is
+    /// the newest of them, which is the last one where entries stand in the order of their numbers.
+    pub(crate) fn bearer(&self, newest: EntryNumber) -> Result<EntryNumber, SessionError> {
+        let rises = |pair: &[Run]| matches!(pair, [one, next] if one.entries().end <= next.first);
+        match self.record(newest)?.name {
+            Some(name) if self.twins()?.contains(&name) => {
+                if self.place(newest)?.is_some() && self.runs()?.windows(2).all(rises) {
+                    return Ok(newest);
+                }
+                Ok(self.named(name)?.unwrap_or(newest))
+            }
+            _ => Ok(newest),
         }
     }
 
@@ -389,59 +396,6 @@ enum Bearers {
     Alike(Option<EntryNumber>),
     /// They have several.
     Apart(BTreeMap<String, EntryNumber>),
-}
-
-/// Where the entries of a generation stand, and how.
-struct Places {
-    /// Stretches that do not overlap, by their first entry: the entry behind the last, and the place of the first.
-    last: BTreeMap<EntryNumber, (EntryNumber, PlaceNumber)>,
-    /// The places that begin on the physical line of the one before, in order.
-    glued: Vec<Range<PlaceNumber>>,
-}
-
-impl Places {
-    fn of(runs: &[Run]) -> Self {
-        let mut last = BTreeMap::new();
-        let mut glued = Vec::new();
-        for run in runs.iter().rev() {
-            let end = run.entries().end;
-            // The later place in the file counts; only the part of the run that has none is added.
-            let taken = last.range(..run.first).next_back();
-            let mut from = taken.map_or(run.first, |(_, &(behind, _))| run.first.max(behind));
-            let taken: Vec<(EntryNumber, EntryNumber)> = last
-                .range(run.first..end)
-                .map(|(&first, &(behind, _)): (&EntryNumber, &(EntryNumber, PlaceNumber))| {
-                    (first, behind)
-                })
-                .collect();
-            for (first, behind) in taken.into_iter().chain([(end, end)]) {
-                if from < first {
-                    last.insert(from, (first, PlaceNumber::new(run.start + from.since(run.first))));
-                }
-                from = from.max(behind);
-            }
-        }
-        for run in runs {
-            let mut place = PlaceNumber::new(run.start);
-            for (count, separator) in &run.gaps.0 {
-                if !separator.contains(&b'\n') {
-                    glued.push(place.max(PlaceNumber::new(1))..place.plus(*count));
-                }
-                place = place.plus(*count);
-            }
-        }
-        Self { last, glued }
-    }
-
-    fn place(&self, entry: EntryNumber) -> Option<PlaceNumber> {
-        let (first, (behind, place)) = self.last.range(..=entry).next_back()?;
-        (entry < *behind).then(|| place.plus(entry.since(*first)))
-    }
-
-    fn is_glued(&self, place: PlaceNumber) -> bool {
-        let after = self.glued.partition_point(|range| range.start <= place);
-        after.checked_sub(1).and_then(|i| self.glued.get(i)).is_some_and(|at| at.contains(&place))
-    }
 }
 
 /// Returns whether a run has only usual separators behind its first entry, so that a longer run may hold it.
