@@ -81,6 +81,9 @@ pub(crate) fn truncate(_: &Arguments) {
             })
         }),
     );
+    within_programs("truncate", Duration::from_millis(70), 7, |program| {
+        copied(stores.of(program), &copy).run(&["truncate"])
+    });
     let whole = stores.of(own());
     copied(whole, &copy).run(&["truncate"]);
     let before = open(&whole.store).store().sizes().unwrap();

@@ -25,7 +25,7 @@ const MOST_ENTRIES: usize = 1_000_000;
 const DEPTH: usize = 1_000_000;
 
 /// Runs a program over a store and returns how long that took; what takes too long is ended.
-fn run(program: &Path, store: &Path, args: &[&str]) -> Duration {
+pub(crate) fn run(program: &Path, store: &Path, args: &[&str]) -> Duration {
     let mut command = Command::new("timeout");
     command.arg(LONG.as_secs().to_string()).arg(program).args(["-q", "--store"]).arg(store);
     command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
@@ -49,7 +49,7 @@ fn taken_in<'a>(write: impl Fn(&Path) + 'a) -> PerProgram<'a, PathBuf> {
 }
 
 /// Returns stores that hold this number of Claude Code's sessions each.
-fn of_sessions(count: usize) -> PerProgram<'static, PathBuf> {
+pub(crate) fn of_sessions(count: usize) -> PerProgram<'static, PathBuf> {
     taken_in(move |sessions| {
         for seed in 0..count as u64 {
             let (session, records) = Agent::Claude.records(seed, 6);
@@ -199,6 +199,35 @@ pub(crate) fn long(_: &Arguments) {
                 ("of 1,000", || run(own(), few.of(own()), &args)),
             );
         }
+    }
+}
+
+/// Commands on a session of 100,000 entries against what a person would use instead on its file.
+pub(crate) fn peers(_: &Arguments) {
+    let agent = Agent::Claude;
+    let (session, records) = agent.records(1, MANY_ENTRIES);
+    let mut stores = taken_in(|sessions| agent.write(sessions, &session, &records));
+    let file = stores.of(own()).with_file_name("sessions").join(format!("{session}.jsonl"));
+    let commands: [(&str, f64, &[&str], &[&str]); 4] = [
+        ("log-tail", 6.0, &["log", "-n", "500"], &["tail", "-n", "500"]),
+        ("export-cat", 40.0, &["export"], &["cat"]),
+        ("graph-jq", 1.0, &["graph"], &["jq", "-c", "."]),
+        ("context-jq", 1.5, &["context"], &["jq", "-c", "."]),
+    ];
+    for (name, limit, args, peer) in commands {
+        let args: Vec<&str> = args.iter().copied().chain([session.as_str()]).collect();
+        let other = || {
+            let mut command = Command::new(peer[0]);
+            command.args(&peer[1..]).arg(&file).stdout(Stdio::null());
+            timed(|| assert!(command.status().unwrap().success()))
+        };
+        compare_programs(
+            name,
+            limit,
+            9,
+            ("of 100,000 entries", |program| run(program, stores.of(program), &args)),
+            (&peer.join(" "), other),
+        );
     }
 }
 

@@ -63,7 +63,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 30] = [
+    let figures: [(&str, &str, Figure); 32] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -94,6 +94,7 @@ fn main() {
         ("growth", "shapes", growth::shapes),
         ("growth", "long", growth::long),
         ("growth", "back", back::back),
+        ("growth", "peers", growth::peers),
         ("growth", "deep", growth::deep),
     ];
     for (group, name, figure) in figures {

@@ -18,8 +18,11 @@ use undertext::{
 };
 
 use crate::{
-    Arguments, Made, PerProgram, begin, compare, compare_programs, filled, folder, message, open,
-    own, plain::Agent, said, talks, text, timed,
+    Arguments, PerProgram, begin, compare, compare_programs, filled, folder,
+    growth::{of_sessions, run},
+    message, open, own,
+    plain::Agent,
+    talks, text, timed,
 };
 
 fn raw_append(file: &mut File, line: &[u8]) -> Duration {
@@ -166,20 +169,10 @@ pub(crate) fn sessions(_: &Arguments) {
     }
     drop(stream);
     assert!(import.wait().unwrap().success());
-    let mut stores = PerProgram::new(|program, store| -> PathBuf {
-        for seed in 0..5000 {
-            Made::begin(program, store).append(&[], said(seed * 2..seed * 2 + 1, 200));
-        }
-        store.to_owned()
-    });
-    let ours = |program: &Path| {
-        let mut command = Command::new(program);
-        command.args(["-q", "--store"]).arg(stores.of(program)).args(["sessions", "-n", "50"]);
-        command.stdout(Stdio::null());
-        timed(|| assert!(command.status().unwrap().success()))
-    };
+    let mut stores = of_sessions(5000);
+    let ours = |program: &Path| run(program, stores.of(program), &["sessions", "-n", "50"]);
     let other = || timed(|| assert!(git(&["log", "-50", "main"]).status().unwrap().success()));
-    compare_programs("sessions", 0.8, 101, ("50 of 5,000", ours), ("git log -50", other));
+    compare_programs("sessions", 1.2, 101, ("50 of 5,000", ours), ("git log -50", other));
 }
 
 pub(crate) fn verify_ids(_: &Arguments) {
