@@ -107,7 +107,7 @@ pub(crate) fn import(arguments: &Arguments) {
         };
         compare_programs(
             "import",
-            0.15,
+            0.16,
             3,
             ("all", &mut ours),
             ("git fast-import of the lines", git),
@@ -235,7 +235,7 @@ pub(crate) fn forks(_: &Arguments) {
     }
     let grown = stored(&store) - before;
     println!(
-        "forks            {:.1}% (limit 10)   ten forks grow the store by {:.1} MB, copies have {:.1} MB",
+        "forks            {:.1}% (limit 4)   ten forks grow the store by {:.1} MB, copies have {:.1} MB",
         percent(grown, copies),
         bytes(grown) / 1e6,
         bytes(copies) / 1e6
@@ -257,7 +257,7 @@ pub(crate) fn size(_: &Arguments) {
     let (took, _) = run(own(), &store, &["import"], &parts);
     let raw: u64 = parts.iter().map(|part| size_of(part)).sum();
     println!(
-        "size             {:.1}% (limit 20.5)   {:.1} MB of real sessions, taken in in {took:?}",
+        "size             {:.1}% (limit 20)   {:.1} MB of real sessions, taken in in {took:?}",
         percent(stored(&store), raw),
         bytes(raw) / 1e6
     );

@@ -39,6 +39,9 @@ impl Home {
     }
 }
 
+/// What is done before a command and behind it.
+type Around<'a> = [&'a dyn Fn(&Home); 2];
+
 /// `revert`, `undo`, `redo` and `truncate --dry-run` on 1,000,000 entries against 1,000.
 pub(crate) fn back(_: &Arguments) {
     let folder = folder();
@@ -59,7 +62,7 @@ pub(crate) fn back(_: &Arguments) {
             home.run(&["undo", &session]);
         };
         // What a command needs before it, and what brings the session back to where it was.
-        let commands: [(&str, &[&str], [&dyn Fn(&Home); 2]); 4] = [
+        let commands: [(&str, &[&str], Around<'_>); 4] = [
             ("revert", &revert, [nothing, undo]),
             ("undo", &["undo", &session], [reverted, nothing]),
             ("redo", &["redo", &session], [undone, undo]),

@@ -98,7 +98,7 @@ pub(crate) fn process(_: &Arguments) {
     };
     compare_programs(
         "process",
-        2.0,
+        2.3,
         30,
         ("undertext append", |program| ours(program)),
         ("printf >> file; sync -d file", other),

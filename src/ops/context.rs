@@ -31,7 +31,7 @@ pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<F
     let mut limit = measuring::NEWEST;
     loop {
         let found = self::prepared(archive, session, None, asked, limit, &Damages::gathered())?;
-        let is_whole = found.path.len() < limit;
+        let is_whole = found.is_whole;
         let Measured { tokens, word } = found.measured;
         let is_least = !is_whole && word != Word::Reported;
         // Where a file names its model, it tells the window too.
@@ -80,7 +80,7 @@ fn prepared(
     let items = std::mem::take(&mut found.items);
     let prepared = request(archive, session, asked, &found, items);
     let measured = found.measure.of(prepared.tokens(), is_all(asked, &prepared));
-    let Material { model, told, window, counting, path, sent, measure, fresh, .. } = found;
+    let Material { model, told, window, counting, sent, is_whole, measure, fresh, .. } = found;
     Ok(Context {
         shape: asked.shape,
         model,
@@ -93,8 +93,8 @@ fn prepared(
         reported: measure.reported,
         beside: measure.beside,
         at: at(archive, session, position)?,
-        path,
         sent,
+        is_whole,
         fresh,
         damaged: damages.met(archive.store(), session)?,
     })

@@ -44,8 +44,7 @@ pub(super) fn material(
     found.fresh = count(archive, session, &mut found.items, found.counting)?;
     if let Some(view) = &view {
         found.answer = measuring::newest(archive, session, view, &found)?;
-        let is_whole = found.path.len() < limit;
-        found.measure = measuring::measure(archive, session, view, &mut found, is_whole)?;
+        found.measure = measuring::measure(archive, session, view, &mut found)?;
     }
     Ok(found)
 }

@@ -140,8 +140,8 @@ pub(super) fn measure(
     session: &Session,
     view: &View<'_>,
     found: &mut Material,
-    is_whole: bool,
 ) -> Result<Measure, OpsError> {
+    let is_whole = found.is_whole;
     let beside = if is_whole { beside(view, &found.path, found.counting)? } else { 0 };
     let mut measure = Measure { beside, ..Measure::default() };
     let Some(answer) = found.answer else { return Ok(measure) };

@@ -55,10 +55,12 @@ pub(super) struct Material {
     pub(super) counting: Counting,
     /// The messages, counted.
     pub(super) items: Vec<Item>,
-    /// The entries that led to the head.
+    /// The last entries that led to the head.
     pub(super) path: Vec<EntryNumber>,
     /// Those of them that the agent would send.
     pub(super) sent: Vec<EntryNumber>,
+    /// Whether it would send nothing else.
+    pub(super) is_whole: bool,
     /// The entries that stand for others.
     pub(super) replays: Replays,
     /// The usage of the newest answer where a record of its own tells it, that record, and when it was written.
@@ -157,7 +159,7 @@ pub(super) fn seen(
     asked: &Asked,
     limit: usize,
 ) -> Result<Material, OpsError> {
-    let mut found = led(session, view, asked, limit)?;
+    let mut found = led(view, asked, limit)?;
     if let Some(view) = view {
         let first = found.sent.iter().chain(&found.path).min();
         found.replays = Replays::since(archive, session, first.copied().unwrap_or_default())?;
@@ -177,7 +179,7 @@ pub(super) fn window(
 ) -> Result<Window, OpsError> {
     /// How many entries are read at a time.
     const BATCH: usize = 64;
-    let mut found = led(session, view, asked, usize::MAX)?;
+    let mut found = led(view, asked, usize::MAX)?;
     let mut answered = None;
     for entries in found.sent.rchunks(BATCH) {
         let Some(view) = view.filter(|_| answered.is_none()) else { break };
@@ -207,12 +209,7 @@ fn by(message: &Message) -> Option<String> {
 const MORE: usize = 1024;
 
 /// Finds the last `limit` entries that a view leads to, or as many as hold all that is sent, and what they tell of their model.
-fn led(
-    session: &Session,
-    view: Option<&View<'_>>,
-    asked: &Asked,
-    limit: usize,
-) -> Result<Material, OpsError> {
+fn led(view: Option<&View<'_>>, asked: &Asked, limit: usize) -> Result<Material, OpsError> {
     let mut found = Material {
         model: None,
         told: Told::default(),
@@ -221,6 +218,7 @@ fn led(
         items: Vec::new(),
         path: Vec::new(),
         sent: Vec::new(),
+        is_whole: true,
         replays: Replays::default(),
         used: None,
         used_at: None,
@@ -229,14 +227,13 @@ fn led(
         fresh: Vec::new(),
     };
     if let Some(view) = view {
-        if limit == usize::MAX {
-            let sending = view.sending()?;
-            // What was said before a compaction may still tell how large its context was.
-            let more = sending.path.len().saturating_mul(2).saturating_add(MORE);
-            (found.path, found.sent) = (view.path(more)?.entries, sending.sent);
-        } else {
-            found.path = view.path(limit)?.entries;
-            found.sent = session.format.context(view, &found.path)?.entries;
+        let is_all = limit == usize::MAX;
+        let sending = if is_all { view.sending()? } else { view.sending_of(limit)? };
+        (found.path, found.sent, found.is_whole) = (sending.path, sending.sent, sending.is_whole);
+        // What was said before a compaction may still tell how large its context was.
+        if found.is_whole {
+            let more = found.path.len().saturating_mul(2).saturating_add(MORE);
+            found.path = view.path(more)?.entries;
         }
         told(view, &mut found)?;
     }

@@ -145,7 +145,7 @@ fn find(
     view: &View<'_>,
     limit: Limit,
 ) -> Result<Vec<Found>, OpsError> {
-    let Sending { path, sent } = view.sending()?;
+    let Sending { path, sent, .. } = view.sending()?;
     let mut found = Vec::new();
     for range in EntryNumber::ranges(sent, 1) {
         let lengths = store.lengths(session.key, range.clone())?;

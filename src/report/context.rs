@@ -39,10 +39,10 @@ pub struct Context {
     pub pictures: (u64, u64),
     /// Where the head stands.
     pub at: Option<Position>,
-    /// The last entries that led to it, as many as hold all that is sent.
-    pub path: Vec<EntryNumber>,
-    /// Those of them that the agent would send.
+    /// The entries that the agent would send, of those that were looked at.
     pub sent: Vec<EntryNumber>,
+    /// Whether these are all of them.
+    pub is_whole: bool,
     /// The counts made for the first time: for each entry the tokens of its messages.
     pub fresh: Vec<(EntryNumber, Vec<u64>)>,
     /// The damaged entries, which are left out.

@@ -24,12 +24,14 @@ const TWINS: usize = 4096;
 const NEAR: u64 = 1024;
 
 /// The last entries of a path, and what is sent of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sending {
-    /// As many of the path as hold all that is sent.
+    /// As many of the path as were looked at.
     pub(crate) path: Vec<EntryNumber>,
     /// What is sent.
     pub(crate) sent: Vec<EntryNumber>,
+    /// Whether nothing else is sent.
+    pub(crate) is_whole: bool,
 }
 
 impl View<'_> {
@@ -42,13 +44,21 @@ impl View<'_> {
     pub(crate) fn sending_within(&self, limit: usize) -> Result<Sending, SessionError> {
         let mut limit = limit;
         loop {
-            let path = self.path(limit)?.entries;
-            let sent = self.format.context(self, &path)?;
-            if path.len() < limit || sent.is_whole && self.is_orderly_from(self.first(&path)?)? {
-                return Ok(Sending { path, sent: sent.entries });
+            let sending = self.sending_of(limit)?;
+            if sending.is_whole {
+                return Ok(sending);
             }
-            limit = if sent.is_whole { usize::MAX } else { limit.saturating_mul(MORE) };
+            limit = limit.saturating_mul(MORE);
         }
+    }
+
+    /// Returns what the agent would send of the last entries of the path.
+    pub(crate) fn sending_of(&self, limit: usize) -> Result<Sending, SessionError> {
+        let path = self.path(limit)?.entries;
+        let sent = self.format.context(self, &path)?;
+        let is_whole =
+            path.len() < limit || sent.is_whole && self.is_orderly_from(self.first(&path)?)?;
+        Ok(Sending { path, sent: sent.entries, is_whole })
     }
 }
 
