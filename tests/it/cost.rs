@@ -168,6 +168,45 @@ fn the_end_of_a_long_session_is_read_as_that_of_a_short_one() {
 }
 
 #[test]
+fn a_change_of_a_long_session_reads_as_little_as_of_a_short_one() {
+    for format in [&Claude as &dyn Format, &Pi] {
+        let kept = [1_500, 9_000].map(|count| {
+            let folder = TempDir::new().unwrap();
+            let (store, sessions) = (folder.path().join("store"), folder.path().join("sessions"));
+            fs::create_dir(&sessions).unwrap();
+            write(&sessions, 1, &lines(format, 1, count));
+            let mut archive = fixture::open(&store, 1);
+            let folders = [sessions];
+            ops::import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
+            drop(archive);
+            let db = Connection::open(store.join("store.db")).unwrap();
+            db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+            (store, folder)
+        });
+        let check = |what: &str, change: &dyn Fn(&mut Archive, &Session)| {
+            let [few, many] = [&kept[0], &kept[1]].map(|(store, _)| {
+                let watch = Faults::none(store);
+                let mut archive = fixture::open(store, 2);
+                let session = named(&archive, 1);
+                change(&mut archive, &session);
+                watch.reads()
+            });
+            assert!(many <= few + 24, "{} {what}: {few} pages, then {many}", format.name());
+        };
+        let nowhere = ops::workspace(Path::new("/"));
+        check("revert, undo and redo", &|archive, session| {
+            let reverted = ops::revert(archive, session, &nowhere, "HEAD~8", None).unwrap();
+            assert!(reverted.landing.kept.is_some());
+            ops::undo(archive, session, None).unwrap();
+            ops::redo(archive, session).unwrap();
+        });
+        check("revert with a note", &|archive, session| {
+            ops::revert(archive, session, &nowhere, "HEAD~8", Some("a note")).unwrap();
+        });
+    }
+}
+
+#[test]
 fn a_page_of_many_sessions_is_read_as_one_of_few() {
     let [few, many] = [150, 1_500].map(|sessions| stored(&Claude, sessions, 2));
     let check = |what: &str, ask: &dyn Fn(&Archive)| {
