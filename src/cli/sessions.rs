@@ -19,6 +19,8 @@ use crate::render::{moment, safe};
 const DIGITS: usize = 8;
 /// From this width on, the columns have whole words above them.
 const WIDE: usize = 100;
+/// Up to how many sessions that are not listed are counted.
+const COUNTED: usize = 100;
 
 /// List the sessions, the newest first
 ///
@@ -160,11 +162,14 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         return Ok(Exit::Yes);
     }
     context.show_sessions(&sessions, now, args.verbose)?;
-    if limit.is_some_and(|limit| sessions.len() >= limit) {
-        let all = archive.sessions(&SessionFilter { limit: None, ..filter })?.len();
-        if let more @ 1.. = all.saturating_sub(sessions.len()) {
+    if let Some(limit) = limit.filter(|limit| sessions.len() >= *limit) {
+        let limit = Some(limit.saturating_add(COUNTED));
+        let found = archive.sessions(&SessionFilter { limit, ..filter })?.len();
+        let more = found.saturating_sub(sessions.len());
+        let least = if more < COUNTED { "" } else { "at least " };
+        if more > 0 {
             let line = Line::new("sessions").option("number", "0");
-            context.output.hint(line.to(format!("{more} more; list all")));
+            context.output.hint(line.to(format!("{least}{more} more; list all")));
         }
     }
     if sessions.iter().any(|listed| listed.gone) {
