@@ -15,8 +15,9 @@ use crate::{
     wire::Graph as _,
 };
 
-/// How many of the last entries are looked at first, and how many times as many each next time.
+/// How many of the last entries are looked at first.
 const LOOKED: usize = 64;
+/// How many times as many are looked at each next time.
 const MORE: usize = 4;
 /// Up to how many tags of several names are looked up, before whole paths are read instead.
 const TWINS: usize = 4096;

@@ -1,8 +1,8 @@
 //! What of a path is settled: before such an entry nothing changes, whatever is written behind it.
 //!
 //! ```text
-//! file   u1 a1 u2 a2 u3(after a1) a3       path of a3   u1 a1 u3 a3
-//!        u3 is not settled: a2 could be an answer that belongs to it; u1 is: all behind it follows it
+//! file   u1 a1 u2 a2 u3 (after a1) a3
+//!        u2 is not settled: u3, which stands behind it, follows a1, which stands before it; u1 and u3 are
 //! ```
 
 use std::collections::BTreeMap;
