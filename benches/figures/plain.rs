@@ -41,7 +41,7 @@ impl Agent {
         (session, records)
     }
 
-    /// Hands over the records of a session, of which so many at the end stand behind a compaction, and returns its id.
+    /// Hands over `count` records of a session, the last `behind` of them after a compaction, and returns its id.
     fn each(
         self,
         seed: u64,
@@ -184,7 +184,7 @@ impl Agent {
         file.flush().unwrap();
     }
 
-    /// Writes a session of so many records, of which so many stand behind a compaction, and holds none of them.
+    /// Writes a session of `count` records, the last `behind` of them after a compaction, without holding them in memory.
     pub(crate) fn write_long(self, folder: &Path, seed: u64, count: usize, behind: usize) {
         let (session, _) = self.records(seed, 0);
         let mut file = self.file(folder, &session);

@@ -42,7 +42,7 @@ impl EntrySet {
         self.words.get(&at).is_some_and(|word| word & bit != 0)
     }
 
-    /// Returns whether there is none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }

@@ -41,7 +41,7 @@ impl View<'_> {
         self.sending_within(LOOKED)
     }
 
-    /// Returns the same; so many of the last entries are looked at first.
+    /// Returns the same; `limit` of the last entries are looked at first.
     pub(crate) fn sending_within(&self, limit: usize) -> Result<Sending, SessionError> {
         let mut limit = limit;
         loop {
@@ -72,7 +72,7 @@ pub(crate) fn ends(
     ends_within(LOOKED, one, other)
 }
 
-/// Returns the same; so many of the last entries are looked at first.
+/// Returns the same; `limit` of the last entries are looked at first.
 pub(crate) fn ends_within(
     limit: usize,
     one: &View<'_>,
