@@ -271,12 +271,14 @@ fn parse(args: &[OsString], columns: Option<usize>) -> Result<(Cli, String), cla
     Ok((cli, verb))
 }
 
-/// Parses the arguments of a command that is the first word, if they are right.
+/// Parses the arguments with the command that they name first, and no other, if they are right.
+///
+/// What is right with one command is right with all of them: any other word in the place of a command is refused.
 fn parse_alone(args: &[OsString]) -> Option<(Cli, String)> {
-    let verb = args.get(1)?.to_str()?;
-    let command = clap::Command::new(NAME).disable_help_subcommand(true);
-    let command = command.subcommand(Command::describe(verb)?);
-    let mut matches = Global::augment_args(command).try_get_matches_from(args).ok()?;
+    let mut words = args.iter().skip(1).filter_map(|word| word.to_str());
+    let (verb, command) = words.find_map(|word| Some((word, Command::describe(word)?)))?;
+    let all = clap::Command::new(NAME).disable_help_subcommand(true).subcommand(command);
+    let mut matches = Global::augment_args(all).try_get_matches_from(args).ok()?;
     let global = Global::from_arg_matches_mut(&mut matches).ok()?;
     let command = Command::from_arg_matches_mut(&mut matches).ok()?;
     Some((Cli { global, command: Some(command) }, verb.to_owned()))
