@@ -77,8 +77,10 @@ use witness::WitnessFile;
 const WAL_PAGES: i32 = 4000;
 /// The same for a program that ends after one command: the next one has to read them all.
 const WAL_PAGES_BRIEF: i32 = 256;
-/// How many operations the journal holds before they are settled.
+/// How many operations the journal holds before they are settled, for a program that stays open.
 const JOURNAL_ROWS: u64 = 64;
+/// The same for a program that ends after one command: the next one has to read them all.
+const JOURNAL_ROWS_BRIEF: u64 = 16;
 /// How many bytes of them.
 const JOURNAL_BYTES: u64 = 1 << 20;
 
@@ -125,6 +127,7 @@ impl SqliteStore {
     }
 
     fn over(opened: open::Opened, path: &Path, access: Access) -> Self {
+        let is_brief = access == Access::Brief;
         Self {
             tables: Tables::new(opened.db, opened.id, path),
             journal: RefCell::default(),
@@ -133,7 +136,7 @@ impl SqliteStore {
             file: file_at(path),
             access,
             wal_pages: opened.wal_pages,
-            limits: (JOURNAL_ROWS, JOURNAL_BYTES),
+            limits: (if is_brief { JOURNAL_ROWS_BRIEF } else { JOURNAL_ROWS }, JOURNAL_BYTES),
             failed: Cell::new(false),
         }
     }
@@ -266,10 +269,10 @@ impl SqliteStore {
         Ok(Look(Some(db)))
     }
 
-    /// Reads the journal if another connection has written since it was read.
+    /// Reads the journal if another connection has written since it was read, and this one may see it.
     fn refresh(&self) -> Result<(), StoreError> {
         let known = self.journal.borrow().version;
-        if known.is_some() && self.tables.is_writing.get() {
+        if known.is_some() && (self.access == Access::Read || self.tables.is_writing.get()) {
             return Ok(());
         }
         let version =

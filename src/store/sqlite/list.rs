@@ -134,19 +134,23 @@ fn beginning(db: &Connection, prefix: &str) -> Result<Vec<i64>, StoreError> {
 
 /// Returns the sessions of a format that have a tie, in the order of their names.
 ///
-/// The sign keeps the planner from walking all sessions of the format: it is to start at the tie.
+/// The sign keeps the planner from walking all sessions of the format: it is to start at the tie. They are few: to put them
+/// in order here costs less than to let SQLite make room for many.
 pub(super) fn tied(
     db: &Connection,
     format: &str,
     tie: &Tie,
 ) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
     let mut query = db.prepare_cached(
-        "SELECT DISTINCT key, format, id FROM tie JOIN session ON key = session
-         WHERE other = ? AND kind = ? AND +format = ? ORDER BY format, id",
+        "SELECT key, format, id FROM tie JOIN session ON key = session
+         WHERE other = ? AND kind = ? AND +format = ?",
     )?;
     let found = query.query_map(params![tie.other, tie.kind.code(), format], |row| {
         let name = SessionName { format: row.get(1)?, id: row.get(2)? };
         Ok((SessionKey(row.get(0)?), name))
     })?;
-    Ok(found.collect::<Result<_, _>>()?)
+    let mut found: Vec<_> = found.collect::<Result<_, _>>()?;
+    found.sort_by(|(_, a), (_, b)| a.cmp(b));
+    found.dedup();
+    Ok(found)
 }
