@@ -38,7 +38,14 @@ pub fn place_of(raw: &[u8], at: usize) -> usize {
     while decoded < at {
         let Some(rest) = raw.get(place..).filter(|rest| !rest.is_empty()) else { break };
         let end = memchr(b'\\', rest).unwrap_or(rest.len());
-        for chunk in rest.get(..end).unwrap_or_default().utf8_chunks() {
+        let plain = rest.get(..end).unwrap_or_default();
+        let sound = std::str::from_utf8(plain).map_or_else(|at| at.valid_up_to(), str::len);
+        let passed = sound.min(at - decoded);
+        (place, decoded) = (place + passed, decoded + passed);
+        if decoded >= at {
+            return place;
+        }
+        for chunk in plain.get(sound..).unwrap_or_default().utf8_chunks() {
             let valid = chunk.valid().len().min(at - decoded);
             (place, decoded) = (place + valid, decoded + valid);
             if decoded < at && !chunk.invalid().is_empty() {

@@ -39,7 +39,6 @@ pub struct Bound {
 struct Found {
     oversized: Oversized,
     n: EntryNumber,
-    first: EntryNumber,
     shortened: Shortened,
 }
 
@@ -52,8 +51,9 @@ pub fn oversized(
     let tip = archive.store().state(session.key)?;
     let Some(position) = tip.position() else { return Ok(Vec::new()) };
     let view = View::new(archive.store(), session, position, tip.growth().cloned());
-    let found = find(archive.store(), session, &view, bound.limit)?;
-    Ok(found.into_iter().map(|one| one.oversized).collect())
+    let mut all = Vec::new();
+    find(archive.store(), session, &view, bound.limit, &mut |found, _| all.push(found.oversized))?;
+    Ok(all)
 }
 
 /// Cuts the results on the current context that are over a limit; their old records stay under them.
@@ -81,20 +81,20 @@ fn plan(
     let (Some(from), Some(session)) = (before.position(), &before.session) else {
         return Ok((truncated, None));
     };
-    let found = match before.view(from) {
-        Some(view) => find(before.store(), session, &view, bound.limit)?,
-        None => Vec::new(),
-    };
-    if found.is_empty() {
+    let mut cuts = BTreeMap::new();
+    if let Some(view) = before.view(from) {
+        let mut cut = |Found { oversized, n, shortened }: Found, whole: &[u8]| {
+            let (tool, tokens) = (oversized.tool.clone(), oversized.tokens);
+            let cutting = shorten::cutting(tool, &shortened.cuts, tokens);
+            cuts.insert(n, Cut::new(shortened.line, whole, cutting));
+            truncated.results.push(oversized);
+        };
+        find(before.store(), session, &view, bound.limit, &mut cut)?;
+    }
+    if cuts.is_empty() {
         return Ok((truncated, None));
     }
     truncated.saved = before.growth(from.generation)?.length();
-    let mut cuts = BTreeMap::new();
-    for Found { oversized, n, first, shortened } in found {
-        let cutting = shorten::cutting(oversized.tool.clone(), &shortened.cuts, oversized.tokens);
-        cuts.insert(n, Cut { line: shortened.line, first, cutting });
-        truncated.results.push(oversized);
-    }
     let restated = match before.attached() {
         Some(live) if !before.format.traits().is_rotatable => {
             Some(restate(before, &live, from, &cuts)?)
@@ -125,7 +125,7 @@ fn restate(
     if let Some(view) = before.view(from) {
         for entry in view.sending()?.sent {
             lines.push(match cuts.get(&entry) {
-                Some(cut) => cut.line.clone(),
+                Some(cut) => cut.line().to_owned(),
                 None => view.line(entry)?,
             });
         }
@@ -138,25 +138,28 @@ fn restate(
     Ok(lines.ok_or_else(|| SyncError::OutOfReach { path: live.path.clone(), why })?)
 }
 
-/// Finds the results over a limit in the context of a view's head.
+/// Finds the results over a limit in the context of a view's head, and hands over each with the whole line.
 fn find(
     store: &dyn Store,
     session: &Session,
     view: &View<'_>,
     limit: Limit,
-) -> Result<Vec<Found>, OpsError> {
+    each: &mut dyn FnMut(Found, &[u8]),
+) -> Result<(), OpsError> {
     let Sending { path, sent, .. } = view.sending()?;
-    let mut found = Vec::new();
     for range in EntryNumber::ranges(sent, 1) {
         let lengths = store.lengths(session.key, range.clone())?;
         for (n, length) in EntryNumber::each(range).zip(lengths) {
             // A character takes a byte or more.
-            if length > limit.chars() as u64 && may_answer(view.record(n)?.kind) {
-                found.extend(look(store, session, (view, &path), n, limit)?);
+            if length > limit.chars() as u64
+                && may_answer(view.record(n)?.kind)
+                && let Some((found, whole)) = look(store, session, (view, &path), n, limit)?
+            {
+                each(found, &whole);
             }
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Returns whether a record of a kind can hold a tool's answer.
@@ -164,14 +167,14 @@ fn may_answer(kind: Kind) -> bool {
     matches!(kind, Kind::Result | Kind::Note | Kind::User | Kind::Boundary)
 }
 
-/// Looks whether an entry is over a limit.
+/// Looks whether an entry is over a limit; returns it with the whole line.
 fn look(
     store: &dyn Store,
     session: &Session,
     (view, path): (&View<'_>, &[EntryNumber]),
     n: EntryNumber,
     limit: Limit,
-) -> Result<Option<Found>, OpsError> {
+) -> Result<Option<(Found, Vec<u8>)>, OpsError> {
     let first = origins::first(store, session, n)?;
     let id = |n: EntryNumber| {
         let found = store.entries(session.key, n.alone())?;
@@ -180,17 +183,17 @@ fn look(
     let origin = id(first)?;
     let shorten =
         |line: &[u8]| shorten::shorten(&session.name.id, session.format, line, origin, limit);
-    let mut own = Vec::new();
-    whole_lines(store, session.key, &[n], &mut |_, line| own = line)?;
-    let Some(mut found) = shorten(&own) else { return Ok(None) };
+    let mut whole = Vec::new();
+    whole_lines(store, session.key, &[n], &mut |_, line| whole = line)?;
+    let Some(mut found) = shorten(&whole) else { return Ok(None) };
     // A result that was cut already is cut again from the whole, so that each cut text is a beginning of it.
     if first != n {
-        let mut whole = Vec::new();
+        let own = std::mem::take(&mut whole);
         whole_lines(store, session.key, &[first], &mut |_, line| whole = line)?;
-        let Some(anew) = shorten(&whole).filter(|(anew, _)| anew.line != own) else {
+        let Some(again) = shorten(&whole).filter(|(again, _)| again.line != own) else {
             return Ok(None);
         };
-        found = anew;
+        found = again;
     }
     let (shortened, sizes) = found;
     let call = shortened.cuts.first().map(|cut| cut.call.as_str()).unwrap_or_default();
@@ -206,5 +209,5 @@ fn look(
         chars: sizes.chars,
         tokens: sizes.tokens,
     };
-    Ok(Some(Found { oversized, n, first, shortened }))
+    Ok(Some((Found { oversized, n, shortened }, whole)))
 }

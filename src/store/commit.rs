@@ -8,7 +8,8 @@ use std::{
 use crate::{
     model::{
         Bulk, Card, Digest, EntryId, EntryNumber, GenerationNumber, LineId, NameTag, Operation,
-        OperationId, Parent, Record, Run, SessionName, State, StoreId, Tie, line::TEXT_MIN,
+        OperationId, Parent, Record, Run, SessionName, State, StoreId, Tie,
+        line::{Line, TEXT_MIN},
     },
     store::StoreError,
 };
@@ -31,11 +32,29 @@ pub struct NewLine {
 
 /// A string whose beginning another one holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Whole {
+pub struct Whole {
     pub(super) hash: [u8; 32],
     pub(super) size: usize,
     /// How many bytes both begin with.
     pub(super) common: usize,
+}
+
+impl Whole {
+    /// Returns, for each long string of a line, the one of another line from which it was cut, if it was.
+    pub fn each(line: &Line<'_>, whole: &Line<'_>) -> Vec<Option<Self>> {
+        let (Some(own), Some(of)) = (&line.shape, &whole.shape) else { return Vec::new() };
+        if own.texts.len() != of.texts.len() {
+            return Vec::new();
+        }
+        let pair = |(own, of): (&Range<usize>, &Range<usize>)| {
+            let (cut, whole) = (line.bytes.get(own.clone())?, whole.bytes.get(of.clone())?);
+            let common = cut.iter().zip(whole).take_while(|(a, b)| a == b).count();
+            let is_cut = common >= TEXT_MIN && cut != whole;
+            let hash = || *blake3::hash(whole).as_bytes();
+            is_cut.then(|| Self { hash: hash(), size: whole.len(), common })
+        };
+        own.texts.iter().zip(&of.texts).map(pair).collect()
+    }
 }
 
 impl NewLine {
@@ -55,24 +74,11 @@ impl NewLine {
         }
     }
 
-    /// Says from which line this one was made by cutting strings, so that their beginnings need not be kept again.
-    pub fn cut_from(&mut self, whole: &[u8], texts: &[Range<usize>]) {
-        if texts.len() != self.texts.len() {
-            return;
+    /// Says from which strings those of this line were cut, so that their beginnings need not be kept again.
+    pub fn cut_from(&mut self, wholes: Vec<Option<Whole>>) {
+        if wholes.len() == self.texts.len() {
+            self.wholes = wholes;
         }
-        let pair = |(own, whole): (Option<&[u8]>, Option<&[u8]>)| {
-            let (own, whole) = (own?, whole?);
-            let common = own.iter().zip(whole).take_while(|(a, b)| a == b).count();
-            let is_cut = common >= TEXT_MIN && own != whole;
-            is_cut.then(|| Whole {
-                hash: *blake3::hash(whole).as_bytes(),
-                size: whole.len(),
-                common,
-            })
-        };
-        let own = self.texts.iter().map(|text| self.bytes.get(text.clone()));
-        let wholes = texts.iter().map(|text| whole.get(text.clone()));
-        self.wholes = own.zip(wholes).map(pair).collect();
     }
 
     /// Returns the bytes.

@@ -25,7 +25,7 @@ mod sqlite;
 mod traits;
 mod values;
 
-pub use commit::{Commit, Known, NewLine};
+pub use commit::{Commit, Known, NewLine, Whole};
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use sqlite::{

@@ -371,7 +371,9 @@ impl Store for SqliteStore {
         let is_one_of_several =
             !self.tables.is_writing.get() && !bytes::has_long_lines(self.db()).unwrap_or(true);
         let opened = is_one_of_several.then(|| open::to_read_on(&self.path).ok()).flatten()?;
-        Some(Box::new(Self::over(opened, &self.path, Access::Read)))
+        let mut reader = Self::over(opened, &self.path, Access::Read);
+        reader.tables.bytes.get_mut().share();
+        Some(Box::new(reader))
     }
 
     fn pack(&self, each: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError> {

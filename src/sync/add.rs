@@ -7,6 +7,7 @@ use crate::{
     json::Raw,
     model::{CheckpointNumber, Cutting, EntryId, EntryNumber, Kind, Position, line},
     session::Growth,
+    store::Whole,
     sync::{
         SyncError, Workspace, change::Change, file::is_subsequence, goal::Goal,
         live_file::LiveFile, setting::line_start,
@@ -71,7 +72,9 @@ impl Goal for Add {
             bytes.append(&mut part);
             let entry = growth.last.unwrap_or_default();
             if let (Some(origin), Some((whole, cut))) = (origin, whole) {
-                change.replace(entry.0, origin, &whole)?;
+                let line = line::split(&record.line, false, false).next();
+                let wholes = line.map(|line| Whole::each(&line, &whole)).unwrap_or_default();
+                change.replace(entry.0, origin, wholes)?;
                 change.cut(entry.0, cut);
             }
             entries.push(entry);

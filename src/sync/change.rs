@@ -26,7 +26,7 @@ use crate::{
         Deriver, Growth, Pending, Session, View, marker,
         plan::{Steps, branch_text, free_name, given},
     },
-    store::{Commit, NewLine, SessionKey, StoreError, Transaction},
+    store::{Commit, NewLine, SessionKey, StoreError, Transaction, Whole},
     sync::{Archive, Notice, SyncError, follow::Follow, scan::Scanned, standing::Standing},
     wire::{
         Envelope, Format, Graph,
@@ -397,18 +397,17 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Says that an entry stands in the place of another, and that its line was cut from this one.
+    /// Says that an entry stands in the place of another, and from which strings those of its line were cut.
     pub(crate) fn replace(
         &mut self,
         entry: EntryNumber,
         origin: EntryNumber,
-        whole: &Line<'_>,
+        wholes: Vec<Option<Whole>>,
     ) -> Result<(), SyncError> {
         self.stand_for(entry, origin)?;
         let fresh = entry.index_from(self.before.state.next_entry());
-        if let (Some(line), Some(shape)) = (fresh.and_then(|i| self.lines.get_mut(i)), &whole.shape)
-        {
-            line.cut_from(whole.bytes, &shape.texts);
+        if let Some(line) = fresh.and_then(|i| self.lines.get_mut(i)) {
+            line.cut_from(wholes);
         }
         Ok(())
     }

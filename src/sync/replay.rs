@@ -15,6 +15,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use crate::{
     live::{Fresh, WritableFile},
     model::{Cutting, EntryNumber, Position, line},
+    store::Whole,
     sync::{SyncError, change::Change, goal::Goal, live_file::LiveFile, setting::line_start},
     wire::Graph,
 };
@@ -34,12 +35,10 @@ pub(crate) struct Replay {
 
 /// A line in the place of a longer one.
 pub(crate) struct Cut {
-    /// The line.
-    pub(crate) line: Vec<u8>,
-    /// The entry that holds all of it.
-    pub(crate) first: EntryNumber,
-    /// The cutting.
-    pub(crate) cutting: Cutting,
+    line: Vec<u8>,
+    /// The strings of the longer one from which its own were cut.
+    wholes: Vec<Option<Whole>>,
+    cutting: Cutting,
 }
 
 /// A branch that was written again.
@@ -179,6 +178,17 @@ impl Replay {
 }
 
 impl Cut {
+    /// Makes a cut of the line that comes of it and the whole one.
+    pub(crate) fn new(line: Vec<u8>, whole: &[u8], cutting: Cutting) -> Self {
+        let wholes = Whole::each(&line_of(&line, b""), &line_of(whole, b""));
+        Self { line, wholes, cutting }
+    }
+
+    /// Returns the line.
+    pub(crate) fn line(&self) -> &[u8] {
+        &self.line
+    }
+
     /// Says that a new entry, which has the cut line, stands in the place of an old one.
     fn stand_in(
         &self,
@@ -186,8 +196,7 @@ impl Cut {
         new: EntryNumber,
         old: EntryNumber,
     ) -> Result<(), SyncError> {
-        let whole = change.before.line(self.first)?;
-        change.replace(new, old, &line_of(&whole, b""))?;
+        change.replace(new, old, self.wholes.clone())?;
         change.cut(new, self.cutting.clone());
         Ok(())
     }

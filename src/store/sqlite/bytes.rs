@@ -33,8 +33,10 @@ use crate::{
 
 /// The number of a line that was damaged and found nowhere.
 pub(super) const LOST: i64 = 0;
-/// How many opened segments are kept at hand.
-const OPEN_SEGMENTS: usize = 12;
+/// How many bytes of opened segments are kept at hand: all of most sessions.
+const OPEN: usize = 24 << 20;
+/// The same for one connection of several that read together.
+const OPEN_EACH: usize = 8 << 20;
 /// Of how many segments the lengths of lines are kept at hand.
 const OPEN_SIZES: usize = 256;
 /// How often, in lines, an appending program looks whether there is a segment's worth to pack.
@@ -78,6 +80,8 @@ pub(super) struct Bytes {
     unpacker: RefCell<Unpacker>,
     /// A line that is known to lie in a segment, as all before it do.
     packed: Cell<i64>,
+    /// Whether other connections read together with this one.
+    is_one_of_several: bool,
 }
 
 /// The lengths of a segment's lines.
@@ -123,6 +127,11 @@ fn sound<T>(answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
 }
 
 impl Bytes {
+    /// Takes up less memory, because other connections read together with this one.
+    pub(super) fn share(&mut self) {
+        self.is_one_of_several = true;
+    }
+
     /// Forgets the additions of a transaction that failed.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
@@ -454,7 +463,13 @@ impl Bytes {
         let segment = Arc::new(Segment::read(row, &mut self.unpacker.borrow_mut())?);
         self.packed.set(self.packed.get().max(segment.end() - 1));
         open.insert(0, Arc::clone(&segment));
-        open.truncate(OPEN_SEGMENTS);
+        let room = if self.is_one_of_several { OPEN_EACH } else { OPEN };
+        let mut room = room.max(segment.data.len());
+        open.retain(|segment| {
+            let fits = room.checked_sub(segment.data.len());
+            room = fits.unwrap_or(0);
+            fits.is_some()
+        });
         Ok(segment)
     }
 

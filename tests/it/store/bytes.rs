@@ -5,7 +5,7 @@ use std::fs;
 use crate::fixture::{number, numbers};
 use undertext::{
     model::{EntryNumber, line},
-    store::{Access, ByteStore, SessionKey, Store, whole_lines},
+    store::{Access, ByteStore, SessionKey, Store, Whole, whole_lines},
 };
 
 use super::{
@@ -21,7 +21,10 @@ fn a_cut_line_is_kept_as_the_beginning_of_the_one_that_it_was_cut_from() {
         .map(|c| if matches!(c, '"' | '\\') { ' ' } else { c })
         .collect();
     let whole = record(&noise);
-    let shape = line::split(&whole, false, false).next().unwrap().shape.unwrap();
+    let wholes = |cut: &[u8], whole: &[u8]| {
+        let line = |bytes| line::split(bytes, false, false).next().unwrap();
+        Whole::each(&line(cut), &line(whole))
+    };
     let cut = record(&(noise[..40_000].to_owned() + "[cut]"));
     over_each(|store| {
         let mut writer = Writer::new(store, "s");
@@ -30,15 +33,15 @@ fn a_cut_line_is_kept_as_the_beginning_of_the_one_that_it_was_cut_from() {
         commit(store, writer.next(std::slice::from_ref(&whole), |_| {})).unwrap();
         let before = store.sizes().unwrap().kept;
         let mut next = writer.next(std::slice::from_ref(&cut), |_| {});
-        next.lines[0].cut_from(&whole, &shape.texts);
+        next.lines[0].cut_from(wholes(&cut, &whole));
         commit(store, next).unwrap();
         let other = whole.iter().map(|&byte| if byte == b'!' { b'~' } else { byte }).collect();
         let again = [&cut[..cut.len() - 1], br#","c":1}"#].concat();
         let mut next = writer.next(&[other, again.clone()], |_| {});
         // What is said of a line and is not true changes nothing.
-        next.lines[0].cut_from(&record("other"), &shape.texts);
-        next.lines[0].cut_from(&whole, &shape.texts[..1]);
-        next.lines[1].cut_from(&whole, &shape.texts);
+        next.lines[0].cut_from(wholes(&cut, &whole));
+        next.lines[0].cut_from(wholes(&cut, &whole)[..1].to_vec());
+        next.lines[1].cut_from(wholes(&again, &whole));
         commit(store, next).unwrap();
         let mut lines = Vec::new();
         whole_lines(store, key, &[number(3), number(4), number(6)], &mut |_, line| {
