@@ -1,4 +1,4 @@
--- The tables of an undertext store, version 2.
+-- The tables of an undertext store, version 3.
 --
 -- Part 1 holds facts: they belong to an operation, and triggers refuse every update, delete and replacement.
 -- Part 2 holds bytes: lines, which may be packed differently, but never become others.
@@ -260,6 +260,14 @@ CREATE TABLE card (
 CREATE INDEX card_active ON card (active);
 CREATE INDEX card_folder ON card (folder, active);
 CREATE INDEX card_title ON card (title) WHERE title IS NOT NULL;
+
+-- How much is held of an agent's sessions, without what waits in the journal. Since version 3.
+CREATE TABLE total (
+  format   TEXT PRIMARY KEY,
+  sessions INTEGER NOT NULL,
+  entries  INTEGER NOT NULL,
+  bytes    INTEGER NOT NULL                          -- of their lines, as they arrived
+) STRICT, WITHOUT ROWID;
 
 -- A cache: a file as it was when all of it was in the store, so that an unchanged one is not read again.
 CREATE TABLE sighting (

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use undertext::model::SessionName;
 use undertext::ops::{
-    self, Archive, Elsewhere, Notice, Place, Session, SessionError, Waiting, Workspace,
+    self, Archive, Elsewhere, Notice, Place, Session, SessionError, SyncError, Waiting, Workspace,
 };
 use undertext::report::{Hint, Line};
 use undertext::store::{Access, StoreError};
@@ -88,7 +88,10 @@ impl Context {
     /// Lays over the store what a session's live file holds beyond it; returns whether it holds more.
     pub(crate) fn follow(&mut self, archive: &Archive, session: &Session) -> bool {
         // A live file that cannot be read hinders no reading of the store.
-        ops::follow(archive, session).unwrap_or_else(|error| {
+        let tip = archive.store().state(session.key);
+        let followed = tip.map_err(SyncError::from);
+        let followed = followed.and_then(|tip| ops::follow(archive, session, &tip));
+        followed.unwrap_or_else(|error| {
             let words = "the live file holds what the store has not, and cannot be followed";
             self.output.warn(&format!("{words}: {error}; the store is shown"));
             true

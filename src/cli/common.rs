@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use undertext::context::cut::{KEPT, Limit};
 use undertext::model::EntryId;
 use undertext::ops::{self, Archive, Kin, Manner, Session};
-use undertext::report::{Changed, Line, Report};
+use undertext::report::{Changed, Line, Listing, Report};
 use undertext::wire;
 
 use super::Context;
@@ -96,6 +96,12 @@ impl Moving {
         archive.set_manner(self.writing.manner(context));
         Ok((archive, session))
     }
+}
+
+/// Returns in words how many more sessions there are than a list shows.
+pub(crate) fn up_to(more: usize) -> String {
+    let least = if more < Listing::COUNTED { "" } else { "at least " };
+    format!("{least}{more}")
 }
 
 /// Returns an entry's id as people are shown it, or `start`.

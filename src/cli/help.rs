@@ -15,7 +15,7 @@ use undertext::store::{SessionFilter, Within};
 use super::error::{CommandError, Exit};
 use super::misuse::explain_misuse;
 use super::output::Output;
-use super::{Context, NAME};
+use super::{Context, NAME, common};
 use crate::render::safe;
 
 /// The group of the commands that scripts and agents type.
@@ -107,7 +107,7 @@ pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
     };
     let (filter, folder) = nearest(context, &archive)?;
     let shown = SessionFilter { limit: Some(SHOWN), ..filter.clone() };
-    let Listing { sessions, damaged } = ops::list(&archive, &shown, Order::Newest)?;
+    let Listing { sessions, damaged, more } = ops::list(&archive, &shown, Order::Newest)?;
     if context.answer_all(&sessions)? {
         return context.tell_damaged_sessions(&damaged);
     }
@@ -120,7 +120,6 @@ pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
     let now = context.env.ambient().now();
     context.show_sessions(&sessions, now, false)?;
     writeln!(context.output)?;
-    let more = archive.sessions(&filter)?.len().saturating_sub(sessions.len());
     let mut steps = Vec::new();
     if more > 0 {
         let line = Line::new("sessions");
@@ -129,7 +128,7 @@ pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
             Some(folder) => line.option("folder", folder),
             None => line,
         };
-        steps.push((line, format!("list {more} more")));
+        steps.push((line, format!("list {} more", common::up_to(more))));
     }
     // Without a name, a command takes the newest session of this folder, or of one above it.
     let newest = sessions.first().map(|listed| &listed.name);

@@ -39,6 +39,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let sessions = archive.every()?;
         (archive, sessions)
     };
+    let is_all = args.about.wanted()?.is_none();
     let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);
     for session in sessions {
         let rebuilt = ops::rebuild(&mut archive, &session)?;
@@ -53,6 +54,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             Cell::new(Label::Plain, &counted(rebuilt.records, "record", "records")),
             Cell::new(Label::Dim, &format!("{:.DIGITS$}", rebuilt.digest)),
         ]);
+    }
+    if is_all {
+        ops::sum_up(&mut archive)?;
     }
     context.show(&table)?;
     Ok(Exit::Yes)

@@ -19,8 +19,6 @@ use crate::render::{moment, safe};
 const DIGITS: usize = 8;
 /// From this width on, the columns have whole words above them.
 const WIDE: usize = 100;
-/// Up to how many sessions that are not listed are counted.
-const COUNTED: usize = 100;
 
 /// List the sessions, the newest first
 ///
@@ -145,7 +143,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         ..SessionFilter::default()
     };
     let order = if args.tree { Order::Tree } else { Order::Newest };
-    let Listing { sessions, damaged } = ops::list(&archive, &filter, order)?;
+    let Listing { sessions, damaged, more } = ops::list(&archive, &filter, order)?;
     if context.answer_all(&sessions)? {
         return context.tell_damaged_sessions(&damaged);
     }
@@ -162,15 +160,9 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         return Ok(Exit::Yes);
     }
     context.show_sessions(&sessions, now, args.verbose)?;
-    if let Some(limit) = limit.filter(|limit| sessions.len() >= *limit) {
-        let limit = Some(limit.saturating_add(COUNTED));
-        let found = archive.sessions(&SessionFilter { limit, ..filter })?.len();
-        let more = found.saturating_sub(sessions.len());
-        let least = if more < COUNTED { "" } else { "at least " };
-        if more > 0 {
-            let line = Line::new("sessions").option("number", "0");
-            context.output.hint(line.to(format!("{least}{more} more; list all")));
-        }
+    if more > 0 {
+        let line = Line::new("sessions").option("number", "0");
+        context.output.hint(line.to(format!("{} more; list all", common::up_to(more))));
     }
     if sessions.iter().any(|listed| listed.gone) {
         let restore = Line::new("restore").flag("all").flag("dry-run");

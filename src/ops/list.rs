@@ -26,7 +26,11 @@ pub enum Order {
 /// Returns the sessions that a filter lets through, the newest first, each with the session that it was made of. Those that
 /// cannot be read are named next to them.
 pub fn list(archive: &Archive, filter: &SessionFilter, order: Order) -> Result<Listing, OpsError> {
-    let found = listing::listed(archive.store(), filter)?;
+    let room = filter.limit.map(|limit| limit.saturating_add(Listing::COUNTED));
+    let asked = SessionFilter { limit: room, ..filter.clone() };
+    let mut found = listing::listed(archive.store(), &asked)?;
+    let more = found.listed.len().saturating_sub(filter.limit.unwrap_or(usize::MAX));
+    found.listed.truncate(found.listed.len() - more);
     let mut damaged: Vec<DamagedSession> = Vec::new();
     let mut damage = |name: SessionName, error: OpsError| match error {
         OpsError::Store(error @ StoreError::Corrupt { .. }) => {
@@ -49,7 +53,7 @@ pub fn list(archive: &Archive, filter: &SessionFilter, order: Order) -> Result<L
         }
     }
     sessions.sort_by_key(|listed| Reverse(listed.card.active));
-    Ok(Listing { sessions: below_parents(sessions, order), damaged })
+    Ok(Listing { sessions: below_parents(sessions, order), damaged, more })
 }
 
 /// Returns a session of which only its card is known.
@@ -70,10 +74,11 @@ fn bare(Listed { name, card, .. }: Listed) -> ListedSession {
 fn known(archive: &Archive, listed: &Listed) -> Result<ListedSession, OpsError> {
     let (store, bare) = (archive.store(), bare(listed.clone()));
     let Some(session) = archive.session(&listed.name)? else { return Ok(bare) };
+    let (mut state, mut card) = (store.state(session.key)?, bare.card);
     // A live file that cannot be followed is as the store has it.
-    let followed = follow(archive, &session).unwrap_or(false);
-    let card = if followed { store.card(session.key)? } else { bare.card };
-    let state = store.state(session.key)?;
+    if follow(archive, &session, &state).unwrap_or(false) {
+        (state, card) = (store.state(session.key)?, store.card(session.key)?);
+    }
     let works_for_it = Tie { kind: TieKind::SubAgent, other: session.name.id.clone() };
     Ok(ListedSession {
         card,

@@ -81,7 +81,7 @@ pub use read::{
     elsewhere, export, export_container, export_whole, generation_of, is_behind, left_for, show,
     status,
 };
-pub use rebuild::{rebuild, rebuild_all};
+pub use rebuild::{rebuild, sum_up};
 pub use recover::recover;
 pub use restore::{lost, lost_file, restore};
 pub use revert::{clear, revert};

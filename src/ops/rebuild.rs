@@ -11,7 +11,7 @@ pub fn rebuild(archive: &mut Archive, session: &Session) -> Result<Rebuilt, OpsE
     Ok(sync::exclusively(archive, |store| rows::rebuild(store, session))?)
 }
 
-/// Makes the derived rows of all sessions again, such as those that an older version of the program has left.
-pub fn rebuild_all(archive: &mut Archive) -> Result<(), OpsError> {
-    Ok(sync::exclusively(archive, rows::rebuild_all)?)
+/// Makes the sums over all sessions again, once the derived rows of each are made again.
+pub fn sum_up(archive: &mut Archive) -> Result<(), OpsError> {
+    Ok(sync::exclusively(archive, rows::freshen)?)
 }

@@ -1,13 +1,11 @@
 //! Counting: the content of an archive, and the space that it takes.
 
-use std::collections::BTreeMap;
-
 use crate::{
     model::EntryNumber,
     ops::OpsError,
     report::{SessionStats, Stats},
     session::{Session, checkpoints},
-    store::SessionKey,
+    store::{SessionKey, Total},
     sync::{Archive, generations},
 };
 
@@ -16,16 +14,15 @@ const BATCH: usize = 1 << 16;
 
 /// Returns how much is held, by format.
 pub fn stats(archive: &Archive) -> Result<Vec<Stats>, OpsError> {
-    let mut formats: BTreeMap<String, Stats> = BTreeMap::new();
-    for (key, name) in archive.store().names()? {
-        let (entries, bytes) = count(archive, key)?;
-        let format = || Stats { agent: name.format.clone(), ..Stats::default() };
-        let stats = formats.entry(name.format.clone()).or_insert_with(format);
-        stats.sessions += 1;
-        stats.entries += entries;
-        stats.bytes += bytes;
-    }
-    Ok(formats.into_values().collect())
+    let totals = archive.store().totals()?.into_iter();
+    Ok(totals
+        .map(|Total { format, sessions, entries, bytes }| Stats {
+            agent: format,
+            sessions,
+            entries,
+            bytes,
+        })
+        .collect())
 }
 
 /// Returns how much is held of one session.

@@ -211,4 +211,11 @@ pub struct Listing {
     pub sessions: Vec<ListedSession>,
     /// Those that cannot, whether or not they belong in the list.
     pub damaged: Vec<DamagedSession>,
+    /// How many more there are, counted up to [`Self::COUNTED`].
+    pub more: usize,
+}
+
+impl Listing {
+    /// Up to how many sessions that are not listed are counted.
+    pub const COUNTED: usize = 100;
 }

@@ -70,6 +70,7 @@ macro_rules! answer_by_look {
             fn check(report: &mut dyn FnMut(Fault)) -> ();
             fn check_session(session: SessionKey, report: &mut dyn FnMut(Fault)) -> ();
             fn sizes() -> Sizes;
+            fn totals() -> Vec<Total>;
         });
         $crate::store::answer::answers!(CacheStore for $store {
             fn state(session: SessionKey) -> State;

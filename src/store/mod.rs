@@ -34,5 +34,6 @@ pub use sqlite::{
 };
 pub use traits::{ByteStore, CacheStore, FactStore, Reading, Store, Transaction, whole_lines};
 pub use values::{
-    Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sighting, Sizes, Within,
+    Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sighting, Sizes, Total,
+    Within,
 };

@@ -34,6 +34,7 @@ mod query;
 mod repack;
 mod rows;
 mod salvage;
+mod totals;
 mod witness;
 mod write;
 
@@ -65,7 +66,7 @@ use crate::{
     },
     store::{
         CacheStore, Cursor, FactStore, Fault, Listed, SessionFilter, SessionKey, Sighting, Sizes,
-        Store, StoreError, Transaction,
+        Store, StoreError, Total, Transaction,
         answer::{answer_by_look, check},
         overlay::{Overlay, laid::Laid},
     },

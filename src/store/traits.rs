@@ -10,7 +10,7 @@ use crate::{
     },
     store::{
         Commit, Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sighting,
-        Sizes, StoreError,
+        Sizes, StoreError, Total,
     },
 };
 
@@ -117,6 +117,9 @@ pub trait ByteStore {
 
     /// Returns how much the store takes up.
     fn sizes(&self) -> Result<Sizes, StoreError>;
+
+    /// Returns how much is held of the sessions of each format, by its name.
+    fn totals(&self) -> Result<Vec<Total>, StoreError>;
 }
 
 /// The rows and caches that can be rebuilt from facts and bytes.
@@ -212,7 +215,7 @@ pub trait Transaction {
     /// Replaces all derived rows of a session.
     fn derive(&mut self, session: SessionKey, derived: &Derived) -> Result<(), StoreError>;
 
-    /// Says that all derived rows are made under this program's rules now.
+    /// Says that the derived rows of all sessions are made under this program's rules now, and makes the sums over them again.
     fn freshened(&mut self) -> Result<(), StoreError>;
 
     /// Keeps sightings, each in the place of an earlier one of its path.

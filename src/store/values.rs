@@ -140,6 +140,19 @@ pub struct Sizes {
     pub stored: u64,
 }
 
+/// How much is held of the sessions of a format.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Total {
+    /// The format's name.
+    pub format: String,
+    /// How many sessions.
+    pub sessions: u64,
+    /// How many entries they have.
+    pub entries: u64,
+    /// The bytes of the entries' lines as they arrived.
+    pub bytes: u64,
+}
+
 /// A file as it was when all of it was in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {

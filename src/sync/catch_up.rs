@@ -73,10 +73,9 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
     Ok(notices)
 }
 
-/// Lays over the store what a session's live file holds beyond it, in a preview; returns whether it holds more.
-pub fn follow(archive: &Archive, session: &Session) -> Result<bool, SyncError> {
-    let tip = archive.store.state(session.key)?;
-    if !archive.is_preview || !live_file::is_behind(archive, &tip)? {
+/// Lays over the store what a session's live file holds beyond its newest state, in a preview; returns whether it holds more.
+pub fn follow(archive: &Archive, session: &Session, tip: &State) -> Result<bool, SyncError> {
+    if !archive.is_preview || !live_file::is_behind(archive, tip)? {
         return Ok(false);
     }
     catch_up(archive, session)?;

@@ -34,6 +34,11 @@ pub(crate) fn rebuild_all(store: &dyn Store) -> Result<(), SyncError> {
             rebuild(store, &session)?;
         }
     }
+    freshen(store)
+}
+
+/// Says that the derived rows of all sessions are made again, and sums them up.
+pub(crate) fn freshen(store: &dyn Store) -> Result<(), SyncError> {
     let mut writing = store.begin()?;
     writing.freshened()?;
     writing.commit()?;

@@ -90,7 +90,14 @@ fn a_store_of_every_released_version_is_whole_and_goes_on() {
         let native = env.run(&["sessions", "--agent", "native", "--json"]).success().stdout;
         let native: Value = serde_json::from_str(native.trim()).unwrap();
         let native = native["session"].as_str().unwrap();
+        let entries = || {
+            let told = env.run(&["store", "stats", "--json"]).success().stdout;
+            let told = told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            told.filter_map(|told| told["entries"].as_u64()).sum::<u64>()
+        };
+        let held = entries();
         env.run(&["append", "-q", "-s", native, "And on."]).success();
+        assert_eq!(entries(), held + 1, "what an older version did not sum up");
         env.run(&["revert", "1", "-s", native]).success();
         env.run(&["undo", "-s", native]).success();
         env.run(&["store", "pack"]).success();

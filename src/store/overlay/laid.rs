@@ -13,7 +13,7 @@ use crate::{
     },
     store::{
         ByteStore, CacheStore, Cursor, FactStore, Fault, Known, Listed, Reading, SessionFilter,
-        SessionKey, Sighting, Sizes, StoreError,
+        SessionKey, Sighting, Sizes, StoreError, Total,
     },
 };
 
@@ -318,6 +318,21 @@ impl ByteStore for Laid<'_> {
                 found.extend(late.map(|(_, line)| line.len() as u64));
             },
         )
+    }
+
+    fn totals(&self) -> Result<Vec<Total>, StoreError> {
+        let beneath = self.beneath(|store| store.totals())?.into_iter();
+        let mut totals: BTreeMap<String, Total> =
+            beneath.map(|total| (total.format.clone(), total)).collect();
+        for sheet in self.over.sheets.values() {
+            let format = sheet.name.format.clone();
+            let none = Total { format: format.clone(), ..Total::default() };
+            let total = totals.entry(format).or_insert(none);
+            total.sessions += u64::from(sheet.first == OperationNumber::FIRST);
+            total.entries += sheet.entries.len() as u64;
+            total.bytes += sheet.entries.iter().map(|(_, line)| line.len() as u64).sum::<u64>();
+        }
+        Ok(totals.into_values().collect())
     }
 
     fn kept(

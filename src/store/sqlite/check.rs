@@ -26,6 +26,7 @@ use super::{
     bytes::{Bytes, LOST},
     long, open,
     query::hash,
+    totals,
 };
 use crate::{
     model::{Digest, EntryId, LineId, Operation, OperationId, OperationNumber, Tagged},
@@ -96,6 +97,10 @@ pub(super) fn check(
         let threads: Option<Vec<_>> = opened.map(|opened| opened.into_iter().map(begin).collect());
         integrity(db, report)?;
         structure(db, None, report)?;
+        if totals::are_kept(db)? && totals::kept(db)? != totals::count(db, bytes)? {
+            let problem = "they are not what counting the sessions gives".to_owned();
+            report(Fault { session: None, item: "the totals".to_owned(), problem });
+        }
         gaps.into_iter().for_each(&mut *report);
         let spans = spans?;
         let failed = |_| (Vec::new(), Err(StoreError::corrupt("store.db", "its check failed")));

@@ -10,6 +10,7 @@ use super::{
     add, list, long,
     query::{bounds, collect, damaged, first, unknown},
     rows::Tables,
+    totals,
 };
 use crate::{
     model::{
@@ -124,7 +125,7 @@ impl Tables {
 
     pub(super) fn set_rules(&self, version: i64) -> Result<(), StoreError> {
         self.db.prepare_cached("UPDATE rules SET version = ?")?.execute([version])?;
-        Ok(())
+        totals::sum_up(&self.db, &self.bytes.borrow())
     }
 }
 

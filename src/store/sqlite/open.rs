@@ -17,7 +17,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use super::witness;
+use super::{bytes::Bytes, totals, witness};
 use crate::{
     disk::{self, Links},
     model::StoreId,
@@ -26,10 +26,12 @@ use crate::{
 
 /// The version of the schema, kept as `user_version`. One that is developed has 1000 times the number under which it will be
 /// released, and how many changes it has seen.
-pub const FORMAT_VERSION: i64 = 2;
-/// How a store comes to be of this version: each step's number is the version behind it. A store whose version is none of
-/// these was never released, or is newer.
-const STEPS: [(i64, &str); 1] = [(FORMAT_VERSION, include_str!("../../../schema.sql"))];
+pub const FORMAT_VERSION: i64 = 3;
+/// The schema of this version.
+const SCHEMA: &str = include_str!("../../../schema.sql");
+/// The versions that were released, each with the tables that it brought. A store whose version is none of these was never
+/// released, or is newer. All of them are read as they are.
+const RELEASED: [(i64, &[&str]); 2] = [(2, &[]), (FORMAT_VERSION, &["total"])];
 /// The version of the rules by which derived rows are made.
 pub const RULES_VERSION: i64 = 7;
 /// Marks a file as a store: "uTXT".
@@ -132,11 +134,9 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let look = |db: Connection| {
         configure(&db)?;
-        match version(&db, path)? {
-            0 => return Err(StoreError::Absent { path: path.to_owned() }),
-            FORMAT_VERSION => {}
-            // The next writer brings it to this version.
-            found => return Err(StoreError::Old { path: path.to_owned(), found }),
+        // The next writer brings an older one to this version.
+        if version(&db, path)? == 0 {
+            return Err(StoreError::Absent { path: path.to_owned() });
         }
         db.execute_batch("BEGIN; SELECT version FROM rules")?;
         Ok(db)
@@ -191,29 +191,44 @@ fn configure(db: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Brings a store to this version, step by step, from whichever it has; an empty file becomes a new store.
+/// Brings a store to this version from whichever it has; an empty file becomes a new store.
 fn make(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     // Another program may have made it meanwhile.
     let found = version(&transaction, path)?;
-    let done = STEPS.iter().position(|(number, _)| *number == found).map_or(0, |at| at + 1);
-    for (number, sql) in STEPS.iter().skip(done) {
-        transaction.execute_batch(sql)?;
-        transaction.execute_batch(&format!("PRAGMA user_version = {number}"))?;
-    }
     if found == 0 {
+        transaction.execute_batch(SCHEMA)?;
         transaction.execute("INSERT INTO rules (version) VALUES (?)", [RULES_VERSION])?;
         transaction.execute(
             "INSERT INTO store (key, id) VALUES (1, ?)",
             [uuid::Uuid::new_v4().into_bytes()],
         )?;
         transaction.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}"))?;
+    } else if found < FORMAT_VERSION {
+        for table in younger(found) {
+            transaction.execute_batch(definition(table))?;
+        }
+        totals::sum_up(&transaction, &Bytes::default())?;
     }
+    transaction.execute_batch(&format!("PRAGMA user_version = {FORMAT_VERSION}"))?;
     transaction.commit()?;
     // The header is now where the next program looks for it without opening a database.
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     Ok(())
+}
+
+/// Returns the tables that a version has not.
+fn younger(version: i64) -> impl Iterator<Item = &'static str> {
+    let later = RELEASED.into_iter().filter(move |(number, _)| *number > version);
+    later.flat_map(|(_, tables)| tables.iter().copied())
+}
+
+/// Returns the statement of the schema that makes a table.
+fn definition(table: &str) -> &'static str {
+    let begin = SCHEMA.find(&format!("CREATE TABLE {table} (")).unwrap_or(SCHEMA.len());
+    let rest = SCHEMA.get(begin..).unwrap_or_default();
+    rest.split_once(";\n").map_or(rest, |(statement, _)| statement)
 }
 
 /// Returns the tables, indexes and triggers that are missing or changed, and triggers that this program did not make:
@@ -225,10 +240,11 @@ pub(super) fn altered(db: &Connection) -> Result<Vec<(String, &'static str)>, St
         query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
     };
     let made = Connection::open_in_memory()?;
-    for (_, sql) in STEPS {
-        made.execute_batch(sql)?;
+    made.execute_batch(SCHEMA)?;
+    let (mut made, found) = (parts(&made)?, parts(db)?);
+    for table in younger(db.query_row("PRAGMA user_version", [], |row| row.get(0))?) {
+        made.remove(&format!("table {table}"));
     }
-    let (made, found) = (parts(&made)?, parts(db)?);
     let compare = |(name, sql): (&String, &String)| match found.get(name) {
         None => Some((name.clone(), "it is not there")),
         Some(other) if other != sql => Some((name.clone(), "it was changed")),
@@ -287,7 +303,7 @@ fn refuse_version(
         return Err(StoreError::Foreign { path: path.to_owned() });
     }
     let (path, found) = (path.to_owned(), version);
-    if found == 0 || STEPS.iter().any(|(number, _)| *number == found) {
+    if found == 0 || RELEASED.iter().any(|(number, _)| *number == found) {
         Ok(())
     } else if order(found) > order(FORMAT_VERSION) {
         Err(StoreError::Newer { path, found, known: FORMAT_VERSION })

@@ -15,6 +15,7 @@ use super::{
     bytes::{self, Bytes},
     check, journal, long,
     query::{bounds, collect, damaged, first, hash, tagged, unknown},
+    totals,
 };
 use crate::{
     model::{
@@ -22,7 +23,7 @@ use crate::{
         GenerationNumber, IdPrefix, Operation, OperationId, OperationNumber, Origin, Position, Run,
         Running, SessionName, State, StoreId, Text, Words,
     },
-    store::{ByteStore, Cursor, FactStore, Fault, SessionKey, Sizes, StoreError},
+    store::{ByteStore, Cursor, FactStore, Fault, SessionKey, Sizes, StoreError, Total},
 };
 
 /// How many lines of a session are checked together.
@@ -445,6 +446,10 @@ impl ByteStore for Tables {
 
     fn sizes(&self) -> Result<Sizes, StoreError> {
         bytes::sizes(&self.db)
+    }
+
+    fn totals(&self) -> Result<Vec<Total>, StoreError> {
+        totals::read(&self.db, &self.bytes.borrow())
     }
 }
 

@@ -26,6 +26,7 @@ use super::{
     bytes::Bytes,
     journal,
     open::{Access, PATIENCE},
+    totals,
 };
 use crate::{
     model::{Card, Entry, EntryId, EntryNumber, IdPrefix, Record, State},
@@ -105,6 +106,12 @@ impl SqliteStore {
         let Some((last, _)) = rows.last() else { return Ok(()) };
         let last = *last;
         let mut standing: BTreeMap<SessionKey, (State, Card)> = BTreeMap::new();
+        let mut grown: BTreeMap<SessionKey, (u64, u64)> = BTreeMap::new();
+        for (_, row) in &rows {
+            let (entries, bytes) = grown.entry(row.session).or_default();
+            let (more, of_them) = size_of(&row.commit);
+            (*entries, *bytes) = (*entries + more, *bytes + of_them);
+        }
         let mut lines = Vec::with_capacity(rows.len());
         {
             let mut bytes = self.bytes()?;
@@ -137,6 +144,9 @@ impl SqliteStore {
         for (session, standing) in &standing {
             self.tables.stand(*session, standing)?;
         }
+        for (session, size) in grown {
+            totals::add(db, session, false, size)?;
+        }
         db.prepare_cached("DELETE FROM journal WHERE seq <= ?")?.execute([last])?;
         let mut journal = self.journal_mut()?;
         (journal.overlay, journal.rows, journal.bytes) = (Overlay::default(), 0, 0);
@@ -156,6 +166,7 @@ impl SqliteStore {
             Some(key) => (key, self.tables.standing(key)?.1),
             None => (add::add_session(db, &commit.session)?, Card::default()),
         };
+        totals::add(db, key, session.is_none(), size_of(&commit))?;
         let lines = place(db, &mut *self.bytes()?, &mut commit)?;
         add::add_facts(db, &[placed(key, seq, &commit, lines)])?;
         add::add_records(db, &[(key, &commit.records)])?;
@@ -300,6 +311,12 @@ impl SqliteStore {
             let _ = self.witness.borrow_mut().write(&witness);
         }
     }
+}
+
+/// Returns how many entries a commit brings, and how many bytes their lines have.
+fn size_of(commit: &Commit) -> (u64, u64) {
+    let bytes = commit.lines.iter().map(|line| line.bytes().len() as u64).sum();
+    (commit.lines.len() as u64, bytes)
 }
 
 /// Takes the lines and the kept files out of a commit, and returns the numbers under which they are kept.

@@ -309,3 +309,21 @@ fn a_store_that_has_forgotten_its_newest_operations_is_behind_its_witness() {
     std::fs::copy(old.witness(), folder.witness()).unwrap();
     assert_eq!(folder.write().forgotten().unwrap(), None);
 }
+
+#[test]
+fn totals_that_are_not_what_counting_gives_are_said_to_be_and_made_again() {
+    let folder = Folder::new(0, 0);
+    let _ = begun(&folder, "s", 3);
+    let (store, db) = (folder.write(), folder.sql());
+    assert_whole(&store);
+    for change in ["UPDATE total SET bytes = bytes + 1", "DELETE FROM total"] {
+        db.execute_batch(change).unwrap();
+        let mut faults = Vec::new();
+        store.check(&mut |fault| faults.push(fault.item)).unwrap();
+        assert_eq!(faults, ["the totals"], "{change}");
+        let mut writing = store.begin().unwrap();
+        writing.freshened().unwrap();
+        writing.commit().unwrap();
+        assert_whole(&store);
+    }
+}

@@ -3,7 +3,7 @@
 //! A store of another make is tried like the others: by a [`Lab`] of its own among those of [`labs`].
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -18,7 +18,7 @@ use undertext::{
     },
     store::{
         Access, Commit, Fault, MemoryStore, SessionFilter, SessionKey, SqliteStore, Store,
-        StoreError, Within, whole_lines,
+        StoreError, Total, Within, whole_lines,
     },
 };
 
@@ -228,12 +228,25 @@ pub(crate) fn line_of(store: &dyn Store, key: SessionKey, n: u64) -> Vec<u8> {
     line(store, key, n).unwrap()
 }
 
-/// Asserts that a check finds nothing.
+/// Asserts that a check finds nothing, and that the totals are what counting gives.
 #[track_caller]
 pub(crate) fn assert_whole(store: &dyn Store) {
     let mut faults: Vec<Fault> = Vec::new();
     store.check(&mut |fault| faults.push(fault)).unwrap();
     assert_eq!(faults, []);
+    let mut counted: BTreeMap<String, Total> = BTreeMap::new();
+    for (key, name) in store.names().unwrap() {
+        let entries = store.state(key).unwrap().entries();
+        let lengths = store.lengths(key, numbers::<EntryNumber>(0..u64::MAX)).unwrap();
+        let total = counted.entry(name.format.clone()).or_default();
+        *total = Total {
+            format: name.format,
+            sessions: total.sessions + 1,
+            entries: total.entries + entries,
+            bytes: total.bytes + lengths.iter().sum::<u64>(),
+        };
+    }
+    assert_eq!(store.totals().unwrap(), counted.into_values().collect::<Vec<_>>());
 }
 
 /// Asserts that two lists of answers are equal, by the first that is not, from where it differs.

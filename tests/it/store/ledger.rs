@@ -18,7 +18,7 @@ use undertext::{
     },
     store::{
         ByteStore, CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Known, Listed,
-        SessionFilter, SessionKey, Sighting, Sizes, Store, StoreError, Transaction, Within,
+        SessionFilter, SessionKey, Sighting, Sizes, Store, StoreError, Total, Transaction, Within,
     },
 };
 
@@ -293,6 +293,19 @@ impl ByteStore for Ledger {
         let raw = lines.clone().map(|line| line.bytes().len() as u64).sum();
         let lines = lines.count() as u64;
         Ok(Sizes { lines, raw, kept: raw, texts: 0, stored: raw })
+    }
+
+    fn totals(&self) -> Result<Vec<Total>, StoreError> {
+        let mut totals: BTreeMap<String, Total> = BTreeMap::new();
+        for (key, name) in self.names()? {
+            let lengths = self.lengths(key, EntryNumber::FIRST..EntryNumber::new(u64::MAX))?;
+            let total = totals.entry(name.format.clone()).or_default();
+            total.format = name.format;
+            total.sessions += 1;
+            total.entries += lengths.len() as u64;
+            total.bytes += lengths.iter().sum::<u64>();
+        }
+        Ok(totals.into_values().collect())
     }
 }
 

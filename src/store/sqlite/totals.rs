@@ -1,0 +1,88 @@
+//! Totals: how much is held of each agent's sessions, summed up as operations reach the tables.
+//!
+//! Invariant: a total is what counting all sessions gives, so that it can be made again at any time.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, params};
+
+use super::{bytes::Bytes, query::collect};
+use crate::store::{SessionKey, StoreError, Total};
+
+/// Adds what an operation, or several, brought to a session.
+pub(super) fn add(
+    db: &Connection,
+    session: SessionKey,
+    is_new: bool,
+    (entries, bytes): (u64, u64),
+) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "INSERT INTO total (format, sessions, entries, bytes)
+         SELECT format, ?2, ?3, ?4 FROM session WHERE key = ?1
+         ON CONFLICT (format) DO UPDATE SET sessions = sessions + excluded.sessions,
+           entries = entries + excluded.entries, bytes = bytes + excluded.bytes",
+    )?
+    .execute(params![session.0, is_new, entries, bytes])?;
+    Ok(())
+}
+
+/// Returns the totals by format; a store that has none is counted.
+pub(super) fn read(db: &Connection, bytes: &Bytes) -> Result<Vec<Total>, StoreError> {
+    if are_kept(db)? { kept(db) } else { count(db, bytes) }
+}
+
+/// Returns whether the store keeps totals, as versions from 3 on do.
+pub(super) fn are_kept(db: &Connection) -> Result<bool, StoreError> {
+    Ok(db.table_exists(None, "total")?)
+}
+
+/// Returns the totals that are kept, by format.
+pub(super) fn kept(db: &Connection) -> Result<Vec<Total>, StoreError> {
+    let sql = "SELECT format, sessions, entries, bytes FROM total ORDER BY format";
+    collect(db, sql, [], |row| {
+        Ok(Total {
+            format: row.get(0)?,
+            sessions: row.get(1)?,
+            entries: row.get(2)?,
+            bytes: row.get(3)?,
+        })
+    })
+}
+
+/// Counts all sessions. A line that is damaged or lost has no bytes.
+pub(super) fn count(db: &Connection, bytes: &Bytes) -> Result<Vec<Total>, StoreError> {
+    let mut totals: BTreeMap<String, Total> = BTreeMap::new();
+    let mut formats = BTreeMap::new();
+    let mut sessions = db.prepare("SELECT key, format FROM session")?;
+    let mut rows = sessions.query([])?;
+    while let Some(row) = rows.next()? {
+        let (key, format): (i64, String) = (row.get(0)?, row.get(1)?);
+        let total = totals.entry(format.clone()).or_default();
+        total.format.clone_from(&format);
+        total.sessions += 1;
+        formats.insert(key, format);
+    }
+    let mut entries = db.prepare("SELECT session, line FROM entry ORDER BY session, n")?;
+    let mut rows = entries.query([])?;
+    while let Some(row) = rows.next()? {
+        let format = formats.get(&row.get::<_, i64>(0)?);
+        let Some(total) = format.and_then(|format| totals.get_mut(format)) else { continue };
+        total.entries += 1;
+        total.bytes += match bytes.size_of(db, row.get(1)?) {
+            Err(StoreError::Corrupt { .. }) => 0,
+            size => size?,
+        };
+    }
+    Ok(totals.into_values().collect())
+}
+
+/// Puts what counting gives in the place of the totals.
+pub(super) fn sum_up(db: &Connection, bytes: &Bytes) -> Result<(), StoreError> {
+    let counted = count(db, bytes)?;
+    db.execute("DELETE FROM total", [])?;
+    let mut add = db.prepare_cached("INSERT INTO total VALUES (?, ?, ?, ?)")?;
+    for Total { format, sessions, entries, bytes } in counted {
+        add.execute(params![format, sessions, entries, bytes])?;
+    }
+    Ok(())
+}
