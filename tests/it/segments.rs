@@ -223,6 +223,31 @@ fn a_file_outside_of_codexs_folders_is_appended_to() {
 }
 
 #[test]
+fn going_back_and_forth_by_appending_says_each_time_as_much_again() {
+    let mut rollout = thread(&["one"]);
+    let usage = json!({ "type": "token_count", "info": null });
+    rollout.event(usage.clone());
+    rollout.turn("two");
+    rollout.event(usage);
+    let home = Home::new();
+    let file = home.codex().with_file_name(format!("rollout-2026-08-01T10-00-00-{THREAD}.jsonl"));
+    fs::write(&file, &rollout.bytes).unwrap();
+    let mut archive = crate::fixture::open(&home.0.path().join("store"), 5);
+    let session = ops::take_up(&mut archive, &file).unwrap().0;
+    let lines = || fs::read_to_string(&file).unwrap().lines().count();
+    let mut more = Vec::new();
+    for _ in 0..5 {
+        let before = lines();
+        ops::revert(&mut archive, &session, &Workspace::default(), "1", None).unwrap();
+        assert_eq!(peeked(&file).0, "rules | one | to one");
+        ops::undo(&mut archive, &session, None).unwrap();
+        assert_eq!(peeked(&file).0, OF_TWO);
+        more.push(lines() - before);
+    }
+    assert!(more.windows(2).all(|pair| pair[0] == pair[1]), "{more:?}");
+}
+
+#[test]
 fn an_index_that_cannot_be_read_leaves_the_old_way() {
     let rollout = thread(&["one", "two"]);
     let mut followed = Followed::new(&rollout, None);

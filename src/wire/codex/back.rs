@@ -14,6 +14,7 @@ use serde_json::json;
 use super::{
     hint::{BASE, OPENS, ROLLBACK, TURN, hint, is_conversation, prepares},
     read::{Part, SUMMARY_PREFIX, history, item_message, part},
+    walk,
     write::{self, Lines},
 };
 use crate::{
@@ -33,7 +34,9 @@ pub(super) fn lines(
     back: &Back<'_>,
     setting: &Setting,
 ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
-    let Some((turns, again)) = forth(&said(graph, back.stood)?, &said(graph, back.path)?) else {
+    // What stands behind the head, and is not part of the conversation, is there already.
+    let stood = [back.stood, &walk::behind(graph, back.from)?].concat();
+    let Some((turns, again)) = forth(&said(graph, &stood)?, &said(graph, back.path)?) else {
         return Ok(None);
     };
     let mut lines = Lines::behind(setting);

@@ -47,6 +47,21 @@ pub(super) fn path(
     Ok(Path { entries, repairs: Vec::new() })
 }
 
+/// Returns the entries behind the place where Codex would resume, if it is this one, that no rollback dropped.
+pub(super) fn behind(
+    graph: &dyn Graph,
+    resumed: Option<EntryNumber>,
+) -> Result<Vec<EntryNumber>, Failure> {
+    let Some(resumed) = head(graph)?.filter(|head| resumed == Some(*head)) else {
+        return Ok(Vec::new());
+    };
+    let seen = replay(graph, graph.end(), |one| one.entry == resumed)?;
+    let kept = seen.into_iter().filter(|seen| !seen.dropped).map(|seen| seen.entry);
+    let mut entries: Vec<EntryNumber> = kept.take_while(|entry| *entry != resumed).collect();
+    entries.reverse();
+    Ok(entries)
+}
+
 /// Returns the last entry that stays when all turns of a path are dropped: the last of the conversation before the first.
 pub(super) fn start(
     graph: &dyn Graph,
