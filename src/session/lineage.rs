@@ -210,6 +210,9 @@ impl View<'_> {
         if runs.last().is_none_or(|run| run.bytes + (run.tail.len() as u64) < bytes) {
             return Ok(None);
         }
+        if bytes == 0 {
+            return Ok(Some(0));
+        }
         let within = runs.iter().rfind(|run| run.bytes <= bytes).map_or(0, crate::model::Run::end);
         let Some(run) = runs.iter().find(|run| run.bytes > bytes) else { return Ok(Some(within)) };
         let gaps: Vec<u64> =

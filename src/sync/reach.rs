@@ -136,8 +136,7 @@ fn segment(
     }
     let setting = setting(change, None, note)?;
     let words = note.map(|note| note.words);
-    let whole = change.path(target)?;
-    let back = Back { from: from.head, to: target.head, stood: &stood, path: &whole, note: words };
+    let back = Back { from: from.head, to: target.head, stood: &stood, path: &path, note: words };
     let begun = segment::begin(change, live, &back, (target, note), &setting)?;
     let Some((position, file)) = begun else { return Ok(None) };
     let dropped = left(&stood, &path);

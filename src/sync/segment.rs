@@ -135,23 +135,25 @@ fn write(
     let index = format.home(&live.path).map(Index::of);
     let horizon = change.before.growth(target.generation)?.entries;
     let view = change.look(Position { horizon, ..target });
-    let mut files = Vec::new();
-    view.climb(&mut |view| {
-        files.push(held(change, index.as_ref(), live, view)?);
-        Ok(())
-    })?;
-    files.reverse();
-    let last = files.len().saturating_sub(1);
-    let offset = |file: usize, place: PlaceNumber| -> Result<u64, Failure> {
-        let (mut n, mut found) = (last, 0);
+    let path = || Ok(change.path(target)?);
+    let files = || -> Result<Vec<Held>, Failure> {
+        let mut files = Vec::new();
         view.climb(&mut |view| {
-            if n == file {
-                found = view.end_of(place.get())? + 1;
-            }
-            n = n.wrapping_sub(1);
+            files.push(held(change, index.as_ref(), live, view)?);
             Ok(())
         })?;
-        Ok(found)
+        files.reverse();
+        Ok(files)
+    };
+    let offset = |file: usize, place: PlaceNumber| -> Result<u64, Failure> {
+        let mut ends = Vec::new();
+        view.climb(&mut |view| {
+            ends.push(view.position());
+            Ok(())
+        })?;
+        let position = ends.iter().rev().nth(file);
+        let end = position.map(|position| view.base(*position).end_of(place.get())).transpose()?;
+        Ok(end.map_or(0, |end| end + 1))
     };
     let stands = Position { horizon: u64::MAX, ..change.position().unwrap_or_default() };
     let stands = change.look(stands);
@@ -159,7 +161,14 @@ fn write(
         Some(first) => stands.line(first)?,
         None => Vec::new(),
     };
-    let onward = Onward { graph: &view, back, opening: &opening, files: &files, offset: &offset };
+    let onward = Onward {
+        graph: &view,
+        back,
+        opening: &opening,
+        path: &path,
+        files: &files,
+        offset: &offset,
+    };
     Ok(format.segment(&onward, setting)?)
 }
 

@@ -178,8 +178,10 @@ pub struct Onward<'a> {
     pub back: &'a Back<'a>,
     /// The record that opens the session's live file.
     pub opening: &'a [u8],
-    /// The files that lead there, the first one first.
-    pub files: &'a [Held],
+    /// Returns the whole path to the entry behind which it is to go on.
+    pub path: &'a dyn Fn() -> Result<Vec<EntryNumber>, Failure>,
+    /// Returns the files that lead there, the first one first.
+    pub files: &'a dyn Fn() -> Result<Vec<Held>, Failure>,
     /// Returns where in a file, told by its number in that list, the records before a place end.
     pub offset: &'a dyn Fn(usize, PlaceNumber) -> Result<u64, Failure>,
 }

@@ -55,6 +55,10 @@ fn record(format: &dyn Format, session: u64, n: u64, parent: Option<u64>) -> Val
             "timestamp": time(n), "type": "session_meta",
             "payload": { "id": id, "timestamp": time(n), "cwd": "/w", "originator": "o", "cli_version": "1" },
         }),
+        "codex" if n % 8 == 2 => json!({
+            "timestamp": time(n), "type": "event_msg",
+            "payload": { "type": "task_started", "turn_id": uuid(session, n) },
+        }),
         "codex" => {
             let class = if is_answer { "output_text" } else { "input_text" };
             let content = json!([{ "type": class, "text": words }]);
@@ -169,7 +173,7 @@ fn the_end_of_a_long_session_is_read_as_that_of_a_short_one() {
 
 #[test]
 fn a_change_of_a_long_session_reads_as_little_as_of_a_short_one() {
-    for format in [&Claude as &dyn Format, &Pi] {
+    for format in AGENTS {
         let kept = [1_500, 9_000].map(|count| {
             let folder = TempDir::new().unwrap();
             let (store, sessions) = (folder.path().join("store"), folder.path().join("sessions"));

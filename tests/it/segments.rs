@@ -9,7 +9,7 @@ use undertext::ops::{self, Archive, Manner, OpsError, Session, SyncError, Worksp
 
 use crate::{
     codex::{import, live, peeked, sent},
-    fixture::damage,
+    fixture::{Dice, damage},
     rollout::{Home, Rollout, SECOND, THREAD, index, indexed, later},
 };
 
@@ -309,4 +309,85 @@ fn a_session_follows_codex_to_the_file_that_its_index_names() {
     // What was left stays: by the session, as branches.
     let branches = ops::branches(&followed.archive, &followed.session).unwrap();
     assert!(branches.len() >= 2, "{branches:?}");
+}
+
+/// Returns a thread of tasks and turns in which anything may be missing, with an event of some type behind its first record.
+fn wild(dice: &mut Dice, event: &str) -> Rollout {
+    let mut rollout = Rollout { bytes: String::new(), next: 0, has_ordinals: true };
+    rollout.meta(THREAD, &json!({}));
+    rollout.event(json!({ "type": event, "num_turns": 0 }));
+    for n in 0..2 + dice.below(7) {
+        let words = format!("words {n}");
+        if dice.below(6) > 0 {
+            rollout.event(json!({ "type": "task_started", "turn_id": words }));
+        }
+        if dice.below(3) > 0 {
+            rollout.line("turn_context", json!({ "cwd": "/w" }));
+        }
+        if dice.below(5) == 0 {
+            rollout.item("developer", "rules");
+        }
+        if dice.below(8) == 0 {
+            rollout.bytes += "no record\n";
+        }
+        if dice.below(8) > 0 {
+            rollout.item("user", &words);
+            if dice.below(2) == 0 {
+                rollout.event(json!({ "type": "item_completed", "turn_id": words }));
+            }
+        }
+        if dice.below(4) > 0 {
+            rollout.item("assistant", &format!("to {words}"));
+        }
+        if dice.below(9) == 0 {
+            let item = json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "all" }] });
+            rollout.line("compacted", json!({ "message": "", "replacement_history": [item] }));
+        }
+        if dice.below(4) > 0 {
+            rollout.event(json!({ "type": "task_complete", "turn_id": words }));
+        }
+    }
+    rollout
+}
+
+#[test]
+fn a_thread_without_a_rollback_goes_on_as_one_whose_rollback_drops_nothing() {
+    // A rollback has its whole path read; the other event has the same length, and says nothing.
+    let events = ["thread_rolled_back", "thread_looked_back"];
+    let (mut based, mut again) = (0, 0);
+    for seed in 1..=60 {
+        let [rolled, plain] = events.map(|event| {
+            let mut dice = Dice(seed);
+            let rollout = wild(&mut dice, event);
+            let length = rollout.end().1;
+            let listed = match dice.below(4) {
+                0 => None,
+                1 => Some(dice.below(length)),
+                _ => Some(length),
+            };
+            let mut followed = Followed::new(&rollout, listed);
+            let checkpoints = ops::checkpoints(followed.archive.store(), &followed.session);
+            let count = checkpoints.unwrap().len() as u64;
+            let mut told = Vec::new();
+            for _ in 0..3 {
+                let to = dice.below(count.max(1)).to_string();
+                let note = (dice.below(3) == 0).then_some("a note");
+                let done = followed.revert(&to, note).is_ok();
+                if done && dice.below(2) == 0 {
+                    followed.undo();
+                }
+                let kinds = followed.kinds();
+                let kinds = kinds.into_iter().filter(|kind| !events.contains(&kind.as_str()));
+                let base = followed.base().map(|(_, bytes)| bytes);
+                let sent = sent(&followed.archive, &followed.session);
+                told.push((done, base, kinds.collect::<Vec<_>>(), sent));
+            }
+            told
+        });
+        based += plain.iter().filter(|(done, base, ..)| *done && base.is_some()).count();
+        again +=
+            plain.iter().filter(|(_, base, kinds, _)| base.is_none() && kinds.len() > 2).count();
+        assert_eq!(plain, rolled, "{seed}");
+    }
+    assert!(based > 20 && again > 20, "{based} {again}");
 }

@@ -27,7 +27,7 @@ use crate::{
     json::{self, Raw},
     model::{EntryNumber, Kind, PlaceNumber, Record},
     wire::{
-        Before, Failure, Invalid, Onward, Segment, Setting,
+        Before, Failure, Graph, Held, Invalid, Onward, Segment, Setting,
         fields::{line, text},
     },
 };
@@ -89,9 +89,6 @@ fn opening(first: &[u8], base: Option<&Onto>, setting: &Setting) -> Option<Vec<u
 
 /// A record of the files that lead to a place.
 struct Link {
-    /// The number of its file, the first one's being 0.
-    file: usize,
-    place: PlaceNumber,
     record: Record,
     is_on_path: bool,
 }
@@ -110,16 +107,39 @@ impl Link {
     }
 }
 
-/// The records of the files that lead to a place, the first one first.
+/// A file that leads to a place.
+struct File<'a> {
+    graph: &'a dyn Graph,
+    /// The number of its first record.
+    first: usize,
+    held: Held,
+}
+
+impl File<'_> {
+    fn count(&self) -> usize {
+        number(self.graph.end())
+    }
+}
+
+/// Which records are on the path.
+enum OnPath {
+    /// All up to the one of this number, for nothing was ever rolled back.
+    UpTo(Option<usize>),
+    These(BTreeSet<EntryNumber>),
+}
+
+/// The records of the files that lead to a place, numbered from the first one on, and read only as far as they are asked for.
 struct Chain<'a> {
     onward: &'a Onward<'a>,
-    links: Vec<Link>,
+    /// The files, the first one first.
+    files: Vec<File<'a>>,
+    path: OnPath,
 }
 
 impl<'a> Chain<'a> {
-    /// Reads the records; None if some of them cannot be.
+    /// Finds the records; None if some of them cannot be read.
     fn of(onward: &'a Onward<'a>) -> Result<Option<Self>, Failure> {
-        let mut files = vec![onward.graph];
+        let mut graphs = vec![onward.graph];
         let mut graph = onward.graph;
         loop {
             match graph.before()? {
@@ -127,74 +147,159 @@ impl<'a> Chain<'a> {
                 Before::Nothing => break,
                 Before::Unread => return Ok(None),
             }
-            files.push(graph);
+            graphs.push(graph);
         }
-        let path: BTreeSet<EntryNumber> = onward.back.path.iter().copied().collect();
-        let mut links = Vec::new();
-        for (file, graph) in files.into_iter().rev().enumerate() {
-            for place in graph.end().earlier() {
-                if let Some(entry) = graph.at(place)? {
-                    let record = graph.record(entry)?;
-                    links.push(Link { file, place, record, is_on_path: path.contains(&entry) });
+        let mut files = Vec::new();
+        let mut first = 0;
+        for (graph, held) in graphs.into_iter().rev().zip((onward.files)()?) {
+            files.push(File { graph, first, held });
+            first += number(graph.end());
+        }
+        let mut chain = Self { onward, files, path: OnPath::UpTo(None) };
+        chain.path = if chain.has_rollback()? {
+            OnPath::These((onward.path)()?.into_iter().collect())
+        } else {
+            OnPath::UpTo(chain.number_of_head()?)
+        };
+        Ok(Some(chain))
+    }
+
+    /// Returns whether anything was ever rolled back.
+    fn has_rollback(&self) -> Result<bool, Failure> {
+        for file in self.files.iter().rev() {
+            for place in file.graph.end().earlier().rev() {
+                if let Some(entry) = file.graph.at(place)?
+                    && hint(&file.graph.record(entry)?).0 & ROLLBACK != 0
+                {
+                    return Ok(true);
                 }
             }
         }
-        Ok(Some(Self { onward, links }))
+        Ok(false)
+    }
+
+    /// Returns the number of the record at which the path ends, where nothing was rolled back.
+    fn number_of_head(&self) -> Result<Option<usize>, Failure> {
+        let Some(head) = self.onward.back.to else { return Ok(None) };
+        for file in self.files.iter().rev() {
+            if let Some(place) = file.graph.place(head)? {
+                let is_record = file.graph.record(head)?.kind != Kind::Opaque;
+                return Ok(is_record.then_some(file.first + number(place)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns behind which number there is none.
+    fn end(&self) -> usize {
+        self.files.last().map_or(0, |file| file.first + file.count())
+    }
+
+    /// Returns the file in which the record of a number stands, and its place there.
+    fn place(&self, n: usize) -> Option<(usize, &File<'a>, PlaceNumber)> {
+        let file = self.files.partition_point(|file| file.first <= n).checked_sub(1)?;
+        let of = self.files.get(file)?;
+        Some((file, of, PlaceNumber::new((n - of.first) as u64)))
+    }
+
+    /// Returns the record of a number.
+    fn link(&self, n: usize) -> Result<Option<Link>, Failure> {
+        let Some((_, file, place)) = self.place(n) else { return Ok(None) };
+        let Some(entry) = file.graph.at(place)? else { return Ok(None) };
+        let record = file.graph.record(entry)?;
+        let is_on_path = match &self.path {
+            OnPath::UpTo(head) => Some(n) <= *head && record.kind != Kind::Opaque,
+            OnPath::These(entries) => entries.contains(&entry),
+        };
+        Ok(Some(Link { record, is_on_path }))
+    }
+
+    /// Returns the first number, of some in their order, whose record is so.
+    fn find(
+        &self,
+        mut among: impl Iterator<Item = usize>,
+        is_so: impl Fn(usize, &Link) -> bool,
+    ) -> Result<Option<usize>, Failure> {
+        let found = among.find_map(|n| match self.link(n) {
+            Ok(link) => link.is_some_and(|link| is_so(n, &link)).then_some(Ok(n)),
+            Err(failure) => Some(Err(failure)),
+        });
+        found.transpose()
+    }
+
+    /// Returns the number of the record at which the path ends.
+    fn head(&self) -> Result<Option<usize>, Failure> {
+        match &self.path {
+            OnPath::UpTo(head) => Ok(*head),
+            OnPath::These(entries) if entries.is_empty() => Ok(None),
+            OnPath::These(_) => self.find((0..self.end()).rev(), |_, link| link.is_on_path),
+        }
     }
 
     /// Returns behind how many records the base ends, if there is one, and the entries that are said again behind it.
     fn part(&self) -> Result<(Option<usize>, Vec<EntryNumber>), Failure> {
         // Nothing of a thread comes before its first record.
-        let opens = self.links.first().is_some_and(|link| link.has(OPENS));
-        let head = self.links.iter().rposition(|link| link.is_on_path);
-        let behind = head.map_or(usize::from(opens), |head| head + 1);
+        let opens = self.link(0)?.is_some_and(|link| link.has(OPENS));
+        let behind = self.head()?.map_or(usize::from(opens), |head| head + 1);
         let stop = self.turn_end(behind)?;
-        let stays = |n: usize, link: &Link| {
-            link.is_on_path || n >= behind || n == 0 && opens || link.record.kind == Kind::Opaque
+        let held = stop.min(self.held());
+        let goes = |n: usize, link: &Link| {
+            let stays = link.is_on_path || n >= behind || n == 0 && opens;
+            !stays && link.record.kind != Kind::Opaque
         };
-        let known = self.links.iter().take(stop.min(self.held()));
-        let end = known.enumerate().take_while(|(n, link)| stays(*n, link)).count();
-        let open = self.open_task(end)?.filter(|task| end < stop || !self.has_turn(*task, end));
-        let mut end = open.unwrap_or(end);
-        while end > 1 && self.links.get(end - 1).is_some_and(|link| link.has(OPENS)) {
+        let end = match self.path {
+            OnPath::UpTo(_) => held,
+            OnPath::These(_) => self.find(0..held, goes)?.unwrap_or(held),
+        };
+        let open = self.open_task(end)?.filter(|(_, has_turn)| end < stop || !has_turn);
+        let mut end = open.map_or(end, |(task, _)| task);
+        while end > 1 && self.link(end - 1)?.is_some_and(|link| link.has(OPENS)) {
             end -= 1;
         }
-        let unfinished = self.open_task(stop)?.filter(|task| !self.has_turn(*task, stop));
+        let unfinished = self.open_task(stop)?;
+        let unfinished = unfinished.filter(|(_, has_turn)| !has_turn).map(|(task, _)| task);
         // Of a task in which nothing is said yet, nothing is.
-        let is_silent = |task: &usize| {
-            let task = self.links.get(*task..stop).unwrap_or_default();
-            !task.iter().any(|link| link.is_on_path && link.is_conversation())
+        let stop = match unfinished {
+            Some(task) => {
+                let said =
+                    self.find(task..stop, |_, link| link.is_on_path && link.is_conversation());
+                if said?.is_some() { stop } else { task }
+            }
+            None => stop,
         };
-        let stop = unfinished.filter(is_silent).unwrap_or(stop);
-        let again = self.links.iter().enumerate().take(stop).skip(end).filter(|(n, link)| {
-            (link.is_on_path || *n >= behind)
+        let mut again = Vec::new();
+        for n in end..stop {
+            if let Some(link) = self.link(n)?
+                && (link.is_on_path || n >= behind)
                 && !link.has(OPENS | ROLLBACK)
-                && unfinished != Some(*n)
-        });
-        let again = again.map(|(_, link)| link.record.n).collect();
+                && unfinished != Some(n)
+            {
+                again.push(link.record.n);
+            }
+        }
         Ok(((end > 0).then_some(end), again))
     }
 
     /// Returns the end of the turn in which the record before a place stands: behind the event that completes it, if nothing
     /// is said before that, or else behind the event of the user's message.
     fn turn_end(&self, from: usize) -> Result<usize, Failure> {
-        let ahead = self.links.iter().enumerate().skip(from);
-        let events = ahead.take_while(|(_, link)| {
-            !link.is_conversation() && !link.starts() && !link.has(OPENS | ROLLBACK)
-        });
-        for (n, link) in events {
-            if self.completes(link)? {
+        for n in from..self.end() {
+            let Some(link) = self.link(n)? else { break };
+            if link.is_conversation() || link.starts() || link.has(OPENS | ROLLBACK) {
+                break;
+            }
+            if self.completes(&link)? {
                 return Ok(n + 1);
             }
         }
-        let next = self.links.get(from).filter(|_| self.is_users(from));
-        let is_its = next.map(|link| self.event(link)).transpose()?.flatten();
+        let next = if self.is_users(from)? { self.link(from)? } else { None };
+        let is_its = next.map(|link| self.event(&link)).transpose()?.flatten();
         Ok(from + usize::from(is_its.as_deref() == Some("item_completed")))
     }
 
-    fn is_users(&self, behind: usize) -> bool {
-        let before = behind.checked_sub(1).and_then(|n| self.links.get(n));
-        before.is_some_and(|link| matches!(link.record.kind, Kind::User | Kind::Note))
+    fn is_users(&self, behind: usize) -> Result<bool, Failure> {
+        let before = behind.checked_sub(1).map(|n| self.link(n)).transpose()?.flatten();
+        Ok(before.is_some_and(|link| matches!(link.record.kind, Kind::User | Kind::Note)))
     }
 
     /// Returns the name of an event.
@@ -215,48 +320,48 @@ impl<'a> Chain<'a> {
         Ok(matches!(event.as_deref(), Some("task_complete" | "turn_complete" | "turn_aborted")))
     }
 
-    /// Returns where the task starts that is not complete at an end.
-    fn open_task(&self, end: usize) -> Result<Option<usize>, Failure> {
-        let before = self.links.get(..end).unwrap_or_default();
-        let Some(start) = before.iter().rposition(Link::starts) else { return Ok(None) };
-        for link in before.iter().skip(start + 1) {
-            if self.completes(link)? {
+    /// Returns where the task starts that is not complete at an end, and whether a turn stands in it.
+    fn open_task(&self, end: usize) -> Result<Option<(usize, bool)>, Failure> {
+        let Some(start) = self.find((0..end).rev(), |_, link| link.starts())? else {
+            return Ok(None);
+        };
+        let mut has_turn = false;
+        for n in start..end {
+            let Some(link) = self.link(n)? else { break };
+            if n > start && self.completes(&link)? {
                 return Ok(None);
             }
+            has_turn |= is_turn(&link.record);
         }
-        Ok(Some(start))
-    }
-
-    fn has_turn(&self, from: usize, to: usize) -> bool {
-        let task = self.links.get(from..to).unwrap_or_default();
-        task.iter().any(|link| is_turn(&link.record))
+        Ok(Some((start, has_turn)))
     }
 
     /// Returns how many records Codex has read into its list, from the first one on.
     fn held(&self) -> usize {
-        let is_held = |link: &&Link| {
-            let file = self.onward.files.get(link.file);
-            file.is_some_and(|file| link.place < file.held)
-        };
-        self.links.iter().take_while(is_held).count()
+        let is_held = |file: &&File<'_>| number(file.held.held) >= file.count();
+        let cut = self.files.iter().find(|file| !is_held(file));
+        cut.map_or(self.end(), |file| file.first + number(file.held.held))
     }
 
     /// Returns the base that ends behind so many records.
     fn base(&self, end: usize) -> Result<Onto, Failure> {
-        let before = self.links.get(..end).unwrap_or_default();
-        let (mut ordinal, mut file, mut bytes) = (0, String::new(), 0);
-        if let Some(last) = before.last() {
-            let of = self.onward.files.get(last.file);
-            file = of.map(|of| of.id.clone()).unwrap_or_default();
-            bytes = (self.onward.offset)(last.file, last.place.next())?;
+        let (mut ordinal, mut id, mut bytes) = (0, String::new(), 0);
+        if let Some((file, of, last)) = end.checked_sub(1).and_then(|last| self.place(last)) {
+            id.clone_from(&of.held.id);
+            bytes = (self.onward.offset)(file, last.next())?;
         }
-        for link in before.iter().rev() {
+        for n in (0..end).rev() {
+            let Some(link) = self.link(n)? else { continue };
             let line = self.onward.graph.line(link.record.n)?;
             if let Some(last) = write::ordinal(&line) {
                 ordinal = last.saturating_add(1);
                 break;
             }
         }
-        Ok(Onto { file, ordinal, bytes })
+        Ok(Onto { file: id, ordinal, bytes })
     }
+}
+
+fn number(place: PlaceNumber) -> usize {
+    usize::try_from(place.get()).unwrap_or(usize::MAX)
 }
