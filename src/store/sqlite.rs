@@ -10,8 +10,9 @@
 //! What is where: `sqlite/open.rs` finds, makes and refuses files; `sqlite/write.rs` is the transaction, `sqlite/journal.rs`
 //! the form of its rows; `sqlite/query.rs` runs queries, by which `sqlite/rows.rs` reads facts and `sqlite/derived.rs`
 //! derived rows; `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows; `sqlite/bytes.rs` keeps lines, which
-//! `sqlite/held.rs` finds by their entries, `sqlite/body.rs` writes them down, `sqlite/pack.rs` packs them, `sqlite/repack.rs`
-//! again and smaller, `sqlite/check.rs` checks them; `sqlite/copy.rs` copies the database; `sqlite/witness.rs` says next to
+//! `sqlite/held.rs` finds by their entries and `sqlite/known.rs` has by heart; `sqlite/body.rs` writes them down, some as
+//! `sqlite/difference.rs` has them, `sqlite/pack.rs` packs them, `sqlite/repack.rs` again and smaller, `sqlite/lengths.rs`
+//! has their lengths, `sqlite/check.rs` checks them; `sqlite/copy.rs` copies the database; `sqlite/witness.rs` says next to
 //! the database how far it had come. `sqlite/salvage.rs` copies what a damaged store still holds. This file puts them together.
 //!
 //! Invariant: a transaction is one step with one sync. The work behind it (settling, packing, emptying the WAL) may
@@ -24,8 +25,11 @@ mod bytes;
 mod check;
 mod copy;
 mod derived;
+mod difference;
 mod held;
 mod journal;
+mod known;
+mod lengths;
 mod list;
 mod long;
 mod open;
@@ -370,7 +374,7 @@ impl Store for SqliteStore {
     fn reader(&self) -> Option<Box<dyn Store>> {
         // Only this connection can see rows that are not committed.
         let is_one_of_several =
-            !self.tables.is_writing.get() && !bytes::has_long_lines(self.db()).unwrap_or(true);
+            !self.tables.is_writing.get() && !lengths::has_long_lines(self.db()).unwrap_or(true);
         let opened = is_one_of_several.then(|| open::to_read_on(&self.path).ok()).flatten()?;
         let mut reader = Self::over(opened, &self.path, Access::Read);
         reader.tables.bytes.get_mut().share();

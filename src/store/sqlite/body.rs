@@ -1,4 +1,5 @@
-//! Bodies: how a line is written down, with the strings that were met before left out.
+//! Bodies: how a line is written down, with what was met before left out: strings, and what it shares with a line that
+//! is nearly the same (`sqlite/difference.rs`).
 //!
 //! ```text
 //! line as it arrived   {"message":"<long string A>","toolUseResult":"<long string A>"}
@@ -38,6 +39,21 @@ impl<'a> Parts<'a> {
             references.push((gap, Place { line, at, size }));
         }
         Some(Self { references, literal: body })
+    }
+
+    /// Returns where the bytes of the line stand, in order; the body is that of line `own`.
+    pub(super) fn places(&self, own: i64) -> Option<Vec<Place>> {
+        let mut places = Vec::with_capacity(2 * self.references.len() + 1);
+        let mut at = 0;
+        for (gap, place) in &self.references {
+            let line = if place.line == 0 { own } else { place.line };
+            let size = *gap as u64;
+            places.extend([Place { line: own, at, size }, Place { line, ..*place }]);
+            at += size;
+        }
+        let size = (self.literal.len() as u64).checked_sub(at)?;
+        places.push(Place { line: own, at, size });
+        Some(places)
     }
 
     /// Returns the bytes at a place in this body.

@@ -14,7 +14,6 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::BTreeMap,
     ops::Range,
     sync::Arc,
 };
@@ -23,12 +22,15 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
     body::{self, Parts, Place},
+    difference::{self, Guess, Other},
     held::{Held, held},
-    pack::{Packing, REST, SEGMENT, Segment, Unpacker, last_packed},
+    known::Known,
+    lengths::Lengths,
+    pack::{LONG, Packing, REST, SEGMENT, Segment, Unpacker, last_line},
 };
 use crate::{
-    model::{EntryId, EntryNumber, LineId, take_varint},
-    store::{NewLine, SessionKey, Sizes, StoreError, commit::Whole},
+    model::{EntryId, EntryNumber, LineId},
+    store::{NewLine, SessionKey, StoreError, commit::Whole},
 };
 
 /// The number of a line that was damaged and found nowhere.
@@ -37,38 +39,21 @@ pub(super) const LOST: i64 = 0;
 const OPEN: usize = 24 << 20;
 /// The same for one connection of several that read together.
 const OPEN_EACH: usize = 8 << 20;
-/// Of how many segments the lengths of lines are kept at hand.
-const OPEN_SIZES: usize = 256;
 /// How often, in lines, an appending program looks whether there is a segment's worth to pack.
 const PACK_EVERY: i64 = 64;
-/// How many bytes a long line has; a segment that has as many holds one.
-const LONG: usize = 4 * SEGMENT;
 /// How many entries are looked up together.
 const TOGETHER: usize = 1024;
-/// How many lines, and how many strings, are remembered by their whole hash.
-const KNOWN: usize = 1 << 20;
-
-/// A hash as numbers, which are compared faster than its bytes.
-type Words = [u64; 4];
-
-fn words(hash: &[u8; 32]) -> Words {
-    let mut words = [0; 4];
-    for (word, bytes) in words.iter_mut().zip(hash.as_chunks().0) {
-        *word = u64::from_be_bytes(*bytes);
-    }
-    words
-}
 
 /// The state of one connection: lines on their way into the store, and caches; none of that shows in any answer.
 #[derive(Default)]
 pub(super) struct Bytes {
     /// The strings, and the lines, that this connection has added.
-    texts: BTreeMap<Words, Place>,
-    lines: BTreeMap<Words, i64>,
-    /// Whether these are every line and every string of the store.
-    is_all: bool,
+    known: Known,
     /// The next line's number, while a transaction adds lines.
     next: Option<i64>,
+    /// The first line that the present operation adds, and where lines may stand that are nearly its own.
+    begun: i64,
+    guess: Guess,
     /// How many bytes the transaction has added to rows of their own.
     inline: usize,
     /// The lines of a transaction that is large.
@@ -76,18 +61,12 @@ pub(super) struct Bytes {
     /// Whether there may be a segment's worth to pack.
     is_due: bool,
     open: RefCell<Vec<Arc<Segment>>>,
-    sizes: RefCell<Vec<Arc<LineSizes>>>,
+    lengths: Lengths,
     unpacker: RefCell<Unpacker>,
     /// A line that is known to lie in a segment, as all before it do.
     packed: Cell<i64>,
     /// Whether other connections read together with this one.
     is_one_of_several: bool,
-}
-
-/// The lengths of a segment's lines.
-struct LineSizes {
-    first: i64,
-    sizes: Vec<u64>,
 }
 
 /// The body of a line, wherever it lies, and the line's length.
@@ -141,15 +120,21 @@ impl Bytes {
     pub(super) fn settle(&mut self, db: &Connection) -> Result<(), StoreError> {
         self.next = None;
         self.inline = 0;
+        self.guess = Guess::default();
         if let Some(packing) = self.packing.take() {
             self.is_due = false;
             packing.finish(db)
         } else {
             // Remembering lines pays off only where many come together.
-            self.lines.clear();
-            self.is_all = false;
+            self.known.forget_lines();
             Ok(())
         }
+    }
+
+    /// Says that the lines to come are of another operation than those before.
+    pub(super) fn begin_operation(&mut self, db: &Connection) -> Result<(), StoreError> {
+        self.begun = self.next(db)?;
+        Ok(())
     }
 
     /// Adds a line if it is not there yet, and returns its number.
@@ -163,6 +148,9 @@ impl Bytes {
     ) -> Result<i64, StoreError> {
         let key = self.next(db)?;
         if let Some(found) = self.find_line(db, &line, id)? {
+            if self.guess.lines(self.begun).contains(&found) {
+                self.guess.found(found);
+            }
             return Ok(found);
         }
         let hash = *line.id.as_bytes();
@@ -179,11 +167,7 @@ impl Bytes {
             db.prepare_cached("INSERT INTO tag (tag, line) VALUES (?, ?)")?
                 .execute(params![hash.get(..6), key])?;
         }
-        if self.lines.len() >= KNOWN {
-            self.lines.clear();
-            self.is_all = false;
-        }
-        self.lines.insert(words(&hash), key);
+        self.known.add_line(&hash, key);
         self.is_due |= key % PACK_EVERY == 0;
         self.next = Some(key + 1);
         Ok(key)
@@ -195,11 +179,7 @@ impl Bytes {
             return Ok(next);
         }
         let last = last_line(db)?;
-        // A store that begins empty holds only lines that are remembered from here on, unless other programs add lines.
-        if last == 0 {
-            (self.texts, self.lines, self.is_all) = (BTreeMap::new(), BTreeMap::new(), true);
-        }
-        self.is_all &= i64::try_from(self.lines.len()) == Ok(last);
+        self.known.begin(last);
         self.next = Some(last + 1);
         Ok(last + 1)
     }
@@ -221,9 +201,9 @@ impl Bytes {
         id: Option<&EntryId>,
     ) -> Result<Option<i64>, StoreError> {
         let hash = line.id.as_bytes();
-        let known = self.lines.get(&words(hash));
-        if known.is_some() || self.is_all {
-            return Ok(known.copied());
+        let known = self.known.line(hash);
+        if known.is_some() || self.known.is_all() {
+            return Ok(known);
         }
         let (sql, key) = match id {
             Some(id) => (
@@ -259,17 +239,33 @@ impl Bytes {
         key: i64,
         mut line: NewLine,
     ) -> Result<Vec<u8>, StoreError> {
+        if let Some(body) = self.expected(db, &line)? {
+            return Ok(body);
+        }
         line.hash_texts();
+        let first = match (line.texts.first(), line.text_ids.first()) {
+            (Some(text), Some(whole)) => self.place_of(db, whole, line.bytes.get(text.clone()))?,
+            _ => None,
+        };
+        // Where a fork's first long string stands, there its line may stand too.
+        if let Some(place) = first.filter(|place| place.line < self.begun)
+            && self.guess.is_shared(key, place.line)
+            && let Some(body) = self.difference(db, &line, place.line)?
+        {
+            return Ok(body);
+        }
+        let mut first = Some(first);
         let mut references = Vec::new();
         // The spans that the body leaves out, and how many literal bytes precede the next one.
         let mut cuts = Vec::new();
         let (mut literal, mut gap, mut rest) = (0, 0, 0);
         let wholes = line.wholes.iter().copied().chain(std::iter::repeat(None));
         for ((text, whole), cut_from) in line.texts.iter().zip(&line.text_ids).zip(wholes) {
+            let first = first.take();
             let Some(bytes) = line.bytes.get(text.clone()) else { continue };
-            let place = match self.texts.get(&words(whole)) {
-                None if !self.is_all => self.find_text(db, whole, bytes.len(), bytes)?,
-                known => known.copied(),
+            let place = match first {
+                Some(place) => place,
+                None => self.place_of(db, whole, Some(bytes))?,
             };
             literal += text.start - rest;
             gap += text.start - rest;
@@ -293,14 +289,67 @@ impl Bytes {
                 gap += bytes.len();
                 db.prepare_cached("INSERT INTO text (tag, line, at, size) VALUES (?, ?, ?, ?)")?
                     .execute(params![whole.get(..6), key, place.at, place.size])?;
-                if self.texts.len() >= KNOWN {
-                    self.texts.clear();
-                    self.is_all = false;
-                }
-                self.texts.insert(words(whole), place);
+                self.known.add_text(whole, place);
             }
         }
         Ok(body::write(&references, &line.bytes, &cuts))
+    }
+
+    /// Writes a line as its difference from one that it is expected to be near to.
+    fn expected(&mut self, db: &Connection, line: &NewLine) -> Result<Option<Vec<u8>>, StoreError> {
+        let expected = self.guess.lines(self.begun);
+        if !expected.is_empty() {
+            for other in expected {
+                if let Some(body) = self.difference(db, line, other)? {
+                    return Ok(Some(body));
+                }
+            }
+            self.guess.missed();
+        }
+        Ok(None)
+    }
+
+    /// Writes a line as its difference from another one, if they differ little.
+    fn difference(
+        &mut self,
+        db: &Connection,
+        line: &NewLine,
+        other: i64,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let size = line.bytes.len() as u64;
+        let is_near = |of: u64| difference::may_be_near(size, of);
+        if line.bytes.len() >= LONG || !sound(self.size_of(db, other))?.is_some_and(is_near) {
+            return Ok(None);
+        }
+        let Some(found) = sound(self.other(db, other))? else { return Ok(None) };
+        let body = difference::write(&line.bytes, &found);
+        if body.is_some() {
+            self.guess.found(other);
+        }
+        Ok(body)
+    }
+
+    /// Returns a line with the places at which its bytes stand.
+    fn other(&self, db: &Connection, key: i64) -> Result<Other, StoreError> {
+        let body = self.body(db, key)?;
+        let places = Parts::read(body.bytes()).and_then(|parts| parts.places(key));
+        let places = places.ok_or_else(|| torn(key, "its body cannot be read"))?;
+        Ok(Other { bytes: self.decode(db, key, &body)?, places })
+    }
+
+    /// Returns where a string stands that was met before.
+    fn place_of(
+        &self,
+        db: &Connection,
+        whole: &[u8; 32],
+        bytes: Option<&[u8]>,
+    ) -> Result<Option<Place>, StoreError> {
+        match (self.known.text(whole), bytes) {
+            (None, Some(bytes)) if !self.known.is_all() => {
+                self.find_text(db, whole, bytes.len(), bytes)
+            }
+            (known, _) => Ok(known),
+        }
     }
 
     /// Looks for a string of this hash and length, of which these bytes are all or the beginning, and returns their place;
@@ -446,7 +495,7 @@ impl Bytes {
     /// Returns the segment in which a line lies that lies in one.
     pub(super) fn segment(&self, db: &Connection, line: i64) -> Result<Arc<Segment>, StoreError> {
         let mut open = self.open.borrow_mut();
-        let holds = |segment: &Arc<Segment>| lies_in(line, segment.first, segment.lines.len());
+        let holds = |segment: &Arc<Segment>| (segment.first..segment.end()).contains(&line);
         if let Some(at) = open.iter().position(holds) {
             if at > 0 {
                 let segment = open.remove(at);
@@ -475,17 +524,8 @@ impl Bytes {
 
     /// Returns the length of a line, without a look at its body.
     pub(super) fn size_of(&self, db: &Connection, line: i64) -> Result<u64, StoreError> {
-        let mut open = self.sizes.borrow_mut();
-        let size = |sizes: &LineSizes| {
-            let index = usize::try_from(line - sizes.first).unwrap_or(usize::MAX);
-            sizes.sizes.get(index).copied().ok_or_else(|| torn(line, "it lies in no segment"))
-        };
-        if let Some(at) = open.iter().position(|s| lies_in(line, s.first, s.sizes.len())) {
-            if at > 0 {
-                let known = open.remove(at);
-                open.insert(0, known);
-            }
-            return size(&open[0]);
+        if let Some(size) = self.lengths.at_hand(line) {
+            return Ok(size);
         }
         if line > self.packed.get() {
             if let Some((_, size)) = self.packing.as_ref().and_then(|packing| packing.get(line)) {
@@ -496,18 +536,8 @@ impl Bytes {
                 return Ok(size);
             }
         }
-        let mut find = db.prepare_cached(
-            "SELECT key, sizes FROM segment WHERE key <= ? ORDER BY key DESC LIMIT 1",
-        )?;
-        let mut rows = find.query([line])?;
-        let row = rows.next()?.ok_or_else(|| torn(line, "it lies in no segment"))?;
-        let known = Arc::new(LineSizes {
-            first: row.get(0)?,
-            sizes: varints(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?),
-        });
-        open.insert(0, Arc::clone(&known));
-        open.truncate(OPEN_SIZES);
-        size(&known)
+        let size = self.lengths.find(db, line)?;
+        size.ok_or_else(|| torn(line, "it lies in no segment"))
     }
 
     /// Returns the lines that lie in no segment yet.
@@ -540,56 +570,5 @@ impl Bytes {
             return Ok(());
         }
         Packing::begin(db)?.finish(db)
-    }
-}
-
-/// Returns whether a line is one of `count` lines from `first` on.
-fn lies_in(line: i64, first: i64, count: usize) -> bool {
-    line >= first && line - first < i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-/// Reads numbers to the end.
-fn varints(mut bytes: &[u8]) -> Vec<u64> {
-    std::iter::from_fn(|| take_varint(&mut bytes)).collect()
-}
-
-/// Returns how much the bytes take up.
-pub(super) fn sizes(db: &Connection) -> Result<Sizes, StoreError> {
-    let number = |sql| db.query_row(sql, [], |row| row.get::<_, u64>(0));
-    let mut raw = number("SELECT ifnull(sum(size), 0) FROM fresh")?;
-    let mut query = db.prepare_cached("SELECT sizes FROM segment")?;
-    let mut rows = query.query([])?;
-    while let Some(row) = rows.next()? {
-        raw += varints(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)
-            .into_iter()
-            .fold(0, u64::saturating_add);
-    }
-    Ok(Sizes {
-        lines: u64::try_from(last_line(db)?).unwrap_or(0),
-        raw,
-        kept: number("SELECT ifnull(sum(length(body)), 0) FROM segment")?
-            + number("SELECT ifnull(sum(length(body)), 0) FROM fresh")?,
-        texts: number("SELECT count(*) FROM text")?,
-        stored: number(
-            "SELECT (SELECT page_count - (SELECT freelist_count FROM pragma_freelist_count)
-                                FROM pragma_page_count) * (SELECT page_size FROM pragma_page_size)",
-        )?,
-    })
-}
-
-/// Returns whether there are lines of which several threads should not have one each at hand.
-pub(super) fn has_long_lines(db: &Connection) -> Result<bool, StoreError> {
-    let mut find = db.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM segment WHERE size >= ?1) OR EXISTS (SELECT 1 FROM fresh WHERE size >= ?1)",
-    )?;
-    Ok(find.query_row([i64::try_from(LONG).unwrap_or(i64::MAX)], |row| row.get(0))?)
-}
-
-/// Returns the number of the newest line, 0 if there is none.
-pub(super) fn last_line(db: &Connection) -> Result<i64, StoreError> {
-    let mut last = db.prepare_cached("SELECT key FROM fresh ORDER BY key DESC LIMIT 1")?;
-    match last.query_row([], |row| row.get(0)).optional()? {
-        Some(last) => Ok(last),
-        None => last_packed(db),
     }
 }

@@ -31,6 +31,10 @@ use crate::{
 pub(super) const SEGMENT: usize = 1 << 20;
 /// How many bytes of bodies are worth a segment of their own at the end of a transaction.
 pub(super) const REST: usize = SEGMENT / 4;
+/// How many bodies are, however short they are: a row of its own takes up more than a difference.
+const REST_LINES: usize = 512;
+/// How many bytes a long line has; a segment that has as many holds one.
+pub(super) const LONG: usize = 4 * SEGMENT;
 /// How many bytes of bodies may wait to be compressed by another thread.
 const WAITING: usize = 16 << 20;
 /// Level 1 leaves a twentieth more bytes; from here on each level costs more time than it saves bytes.
@@ -156,7 +160,7 @@ impl Bodies {
     }
 
     fn add(&mut self, size: u64, body: Vec<u8>) {
-        if body.len() >= 4 * SEGMENT && self.data.is_empty() {
+        if body.len() >= LONG && self.data.is_empty() {
             // A long line is not copied once more.
             self.data = body;
         } else {
@@ -199,7 +203,7 @@ impl Compressor {
             put_varint(&mut sizes, size);
         }
         let size = self.segment.len() + bodies.data.len();
-        let body = if size > 4 * SEGMENT {
+        let body = if size > LONG {
             // A stream, because all of it in one piece would be a long line once more.
             let mut encoder = zstd::Encoder::new(Vec::new(), self.level)?;
             encoder.set_pledged_src_size(Some(size as u64))?;
@@ -301,7 +305,7 @@ impl Packing {
         size: u64,
         body: Vec<u8>,
     ) -> Result<(), StoreError> {
-        if body.len() >= 4 * SEGMENT {
+        if body.len() >= LONG {
             self.write(db)?;
         }
         if key != self.bodies.end() {
@@ -357,14 +361,15 @@ impl Packing {
     }
 
     fn keep_room(&mut self, bodies: Bodies) {
-        if bodies.data.capacity() <= 4 * SEGMENT {
+        if bodies.data.capacity() <= LONG {
             self.room.push(bodies.data);
         }
     }
 
     /// Waits for the segments being compressed, and packs the rest too where it is worth a segment.
     pub(super) fn finish(mut self, db: &Connection) -> Result<(), StoreError> {
-        if self.is_large || self.bodies.data.len() >= REST {
+        let Bodies { ends, data, .. } = &self.bodies;
+        if self.is_large || data.len() >= REST || ends.len() >= REST_LINES {
             // One more segment is sooner made here than by a thread that would have to begin.
             self.is_large = true;
             self.write(db)?;
@@ -437,4 +442,13 @@ pub(super) fn last_packed(db: &Connection) -> Result<i64, StoreError> {
     let mut last =
         db.prepare_cached("SELECT key + count - 1 FROM segment ORDER BY key DESC LIMIT 1")?;
     Ok(last.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
+}
+
+/// Returns the number of the newest line, 0 if there is none.
+pub(super) fn last_line(db: &Connection) -> Result<i64, StoreError> {
+    let mut last = db.prepare_cached("SELECT key FROM fresh ORDER BY key DESC LIMIT 1")?;
+    match last.query_row([], |row| row.get(0)).optional()? {
+        Some(last) => Ok(last),
+        None => last_packed(db),
+    }
 }

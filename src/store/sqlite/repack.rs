@@ -11,7 +11,7 @@ use rusqlite::{Connection, params};
 use super::{
     SqliteStore,
     open::PATIENCE,
-    pack::{Bodies, Compressor, Packing, SEGMENT, Segment, Unpacker, last_packed},
+    pack::{Bodies, Compressor, LONG, Packing, SEGMENT, Segment, Unpacker, last_packed},
 };
 use crate::store::StoreError;
 
@@ -141,7 +141,7 @@ impl<'a> Repacking<'a> {
     fn join(&mut self, segment: Segment, stored: usize) -> Result<(), StoreError> {
         let size: usize = self.group.iter().map(|segment| segment.data.len()).sum();
         let end = self.group.last().map(Segment::end);
-        if size >= SEGMENT || segment.data.len() >= 4 * SEGMENT || end != Some(segment.first) {
+        if size >= SEGMENT || segment.data.len() >= LONG || end != Some(segment.first) {
             self.pack()?;
         }
         self.group.push(segment);

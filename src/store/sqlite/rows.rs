@@ -12,8 +12,8 @@ use rusqlite::{Connection, Row, params};
 
 use super::{
     add::OWN,
-    bytes::{self, Bytes},
-    check, journal, long,
+    bytes::Bytes,
+    check, journal, lengths, long,
     query::{bounds, collect, damaged, first, hash, tagged, unknown},
     totals,
 };
@@ -445,7 +445,7 @@ impl ByteStore for Tables {
     }
 
     fn sizes(&self) -> Result<Sizes, StoreError> {
-        bytes::sizes(&self.db)
+        lengths::sizes(&self.db)
     }
 
     fn totals(&self) -> Result<Vec<Total>, StoreError> {

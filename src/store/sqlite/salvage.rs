@@ -322,7 +322,11 @@ impl Salvage {
         let mut held = BTreeSet::new();
         let bytes = Bytes::default();
         let mut last: Option<(i64, LineId, i64)> = None;
+        let mut session = None;
         for (wanted, old) in all {
+            if session.replace(wanted.session) != Some(wanted.session) {
+                self.fresh.bytes.borrow_mut().begin_operation(self.db())?;
+            }
             let is_of = |line: LineId| EntryId::of(wanted.link, line) == wanted.id;
             let number = match last.filter(|(at, id, _)| *at == old && is_of(*id)) {
                 Some((_, _, number)) => number,

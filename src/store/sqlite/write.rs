@@ -325,6 +325,7 @@ pub(super) fn place(
     bytes: &mut Bytes,
     commit: &mut Commit,
 ) -> Result<(Vec<i64>, Vec<i64>), StoreError> {
+    bytes.begin_operation(db)?;
     let entries = commit.bulk.entries.iter().zip(commit.lines.drain(..));
     let add = |(entry, line): (&Entry, NewLine)| {
         bytes.add(db, line, entry.link.is_none().then_some(&entry.id))

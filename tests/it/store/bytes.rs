@@ -1,11 +1,11 @@
 //! Bytes: every line comes back as it came, however it is kept; what occurs again is kept once.
 
-use std::fs;
+use std::{collections::BTreeSet, fs};
 
 use crate::fixture::{number, numbers};
 use undertext::{
     model::{EntryNumber, line},
-    store::{Access, ByteStore, SessionKey, Store, Whole, whole_lines},
+    store::{Access, ByteStore, Salvage, SessionKey, SqliteStore, Store, Whole, whole_lines},
 };
 
 use super::{
@@ -301,5 +301,117 @@ fn equal_lines_in_two_sessions_are_kept_once() {
         // What settles them has 40 lines of its own, and two that are there already.
         assert_eq!(store.sizes().unwrap().lines, 2 + 5 + 2 + 40, "{}", folder.name());
         assert_whole(&store);
+    }
+}
+
+/// Returns the lines of a session, as a fork repeats them: the session's name is all that differs.
+fn lines_of(session: &str, count: usize) -> Vec<Vec<u8>> {
+    let noise = |n: usize, length: usize| -> String {
+        let mut state = n as u64 + 1;
+        let next = |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            char::from(b'a' + u8::try_from((state >> 33) % 26).unwrap())
+        };
+        (0..length).map(next).collect()
+    };
+    let line = |n: usize| {
+        let (name, text, end) = (noise(n, 36), noise(n + 7000, 150 + 90 * (n % 5)), noise(n, 99));
+        format!(
+            r#"{{"uuid":"{name}","sessionId":"{session}","a":["{text}","{text}"],"end":"{end}"}}"#
+        )
+        .into_bytes()
+    };
+    (0..count).map(line).collect()
+}
+
+#[test]
+fn a_fork_of_a_fork_takes_up_what_differs_in_it() {
+    for folder in folders() {
+        let mut kept = Vec::new();
+        let mut held = Vec::new();
+        for id in ["one", "the second session", "three"] {
+            // A new connection knows no strings by heart.
+            let store = folder.write();
+            let mut writer = Writer::new(&store, id);
+            commit(&store, writer.begin()).unwrap();
+            // A fork may leave lines out, and have some of its own.
+            let mut lines = lines_of(id, 900);
+            if id == "three" {
+                lines.drain(300..302);
+                lines.splice(500..500, lines_of("own", 920).split_off(900));
+            }
+            let key = commit(&store, writer.next(&lines, |_| {})).unwrap();
+            held.push((key, lines));
+            kept.push(store.sizes().unwrap().kept);
+        }
+        let [first, second, third] = kept[..] else { panic!() };
+        let most = first / 8;
+        assert!(second - first < most && third - second < most, "{}: {kept:?}", folder.name());
+        let store = folder.write();
+        let all_come_back = |store: &dyn Store| {
+            for (key, lines) in &held {
+                assert_all(store, *key, std::slice::from_ref(lines));
+            }
+        };
+        all_come_back(&store);
+        store.pack(&mut |_, _| {}).unwrap();
+        assert!(store.sizes().unwrap().kept <= third);
+        all_come_back(&folder.read());
+        // What is copied from a damaged store is written down alike.
+        let fresh = folder.path().with_file_name("fresh.db");
+        Salvage::begin(&folder.path(), &fresh).unwrap().finish().unwrap();
+        let salvaged = SqliteStore::open(&fresh, Access::Write).unwrap();
+        assert!(salvaged.sizes().unwrap().kept < third + most, "{}", folder.name());
+    }
+}
+
+#[test]
+fn a_fork_of_what_is_damaged_is_kept_whole() {
+    for damage in [
+        "UPDATE segment SET body = zeroblob(length(body)) WHERE key < 500",
+        "DELETE FROM segment WHERE key < 500",
+    ] {
+        let folder = Folder::new(0, 0);
+        let add = |id: &str, session: &str| {
+            let store = folder.write();
+            let mut writer = Writer::new(&store, id);
+            commit(&store, writer.begin()).unwrap();
+            let lines = lines_of(session, 900);
+            (commit(&store, writer.next(&lines, |_| {})).unwrap(), lines)
+        };
+        let [(source, _), (fork, lines)] = ["source", "fork"].map(|id| add(id, id));
+        folder.sql().execute_batch(damage).unwrap();
+        let store = folder.read();
+        let mut faulty = BTreeSet::new();
+        store.check(&mut |fault| faulty.extend(fault.session)).unwrap();
+        assert_eq!(faulty.into_iter().collect::<Vec<_>>(), [source, fork], "{damage}");
+        let numbers: Vec<EntryNumber> = EntryNumber::each(numbers(3..3 + 900)).collect();
+        let (mut read, mut lost) = (0, 0);
+        store
+            .lines(fork, &numbers, &mut |n, line| match line {
+                Ok(line) => {
+                    assert_eq!(line, lines[n.index().unwrap() - 2]);
+                    read += 1;
+                }
+                Err(_) => lost += 1,
+            })
+            .unwrap();
+        assert!(read > 0 && lost > 0, "{damage}: {read} read, {lost} lost");
+        // The same lines in another session are kept once more where they are lost, and are then referred to.
+        let (again, lines) = add("again", "fork");
+        let (other, others) = add("other", "other");
+        let store = folder.read();
+        for (key, lines) in [(again, lines), (other, others)] {
+            let mut at = 0;
+            whole_lines(&store, key, &numbers, &mut |_, line| {
+                assert!(line == lines[at]);
+                at += 1;
+            })
+            .unwrap();
+            assert_eq!(at, 900);
+        }
+        let mut faulty = BTreeSet::new();
+        store.check(&mut |fault| faulty.extend(fault.session)).unwrap();
+        assert_eq!(faulty.into_iter().collect::<Vec<_>>(), [source, fork], "{damage}");
     }
 }
