@@ -120,20 +120,27 @@ impl Bytes {
     pub(super) fn settle(&mut self, db: &Connection) -> Result<(), StoreError> {
         self.next = None;
         self.inline = 0;
-        self.guess = Guess::default();
         if let Some(packing) = self.packing.take() {
             self.is_due = false;
             packing.finish(db)
         } else {
-            // Remembering lines pays off only where many come together.
+            // Remembering lines, and expecting them, pays off only where many come together.
             self.known.forget_lines();
+            self.guess = Guess::default();
             Ok(())
         }
     }
 
-    /// Says that the lines to come are of another operation than those before.
-    pub(super) fn begin_operation(&mut self, db: &Connection) -> Result<(), StoreError> {
+    /// Says that the lines to come are of another operation than those before; the first one may be near to this line.
+    pub(super) fn begin_operation(
+        &mut self,
+        db: &Connection,
+        near: Option<i64>,
+    ) -> Result<(), StoreError> {
         self.begun = self.next(db)?;
+        if let Some(line) = near {
+            self.guess.expect(line);
+        }
         Ok(())
     }
 
@@ -318,7 +325,12 @@ impl Bytes {
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let size = line.bytes.len() as u64;
         let is_near = |of: u64| difference::may_be_near(size, of);
-        if line.bytes.len() >= LONG || !sound(self.size_of(db, other))?.is_some_and(is_near) {
+        // Lines that are about to be packed together take up little there, and help to pack those that follow.
+        let is_together = self.packing.as_ref().is_some_and(|packing| packing.gathers(other));
+        if is_together || line.bytes.len() >= LONG {
+            return Ok(None);
+        }
+        if !sound(self.size_of(db, other))?.is_some_and(is_near) {
             return Ok(None);
         }
         let Some(found) = sound(self.other(db, other))? else { return Ok(None) };

@@ -133,9 +133,14 @@ impl Guess {
         before.is_some_and(|before| before.abs_diff(distance) < NEAR.unsigned_abs())
     }
 
+    /// Expects the next line to be near to this one.
+    pub(super) fn expect(&mut self, line: i64) {
+        (self.next, self.missed) = (Some(line), 0);
+    }
+
     /// Notes the line to which the last one was near, or equal.
     pub(super) fn found(&mut self, line: i64) {
-        (self.next, self.missed) = (Some(line.saturating_add(1)), 0);
+        self.expect(line.saturating_add(1));
     }
 
     /// Notes that the last line was near to none.

@@ -323,6 +323,11 @@ impl Packing {
         full.map_or(&self.bodies, |bodies| bodies).get(key)
     }
 
+    /// Returns whether a line is one of those that the next one is packed with.
+    pub(super) fn gathers(&self, line: i64) -> bool {
+        (self.bodies.first..self.bodies.end()).contains(&line)
+    }
+
     /// Returns the lines that are on their way.
     pub(super) fn lines(&self) -> Range<i64> {
         self.full.front().map_or(self.bodies.first, |bodies| bodies.first)..self.bodies.end()

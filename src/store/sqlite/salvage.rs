@@ -325,7 +325,7 @@ impl Salvage {
         let mut session = None;
         for (wanted, old) in all {
             if session.replace(wanted.session) != Some(wanted.session) {
-                self.fresh.bytes.borrow_mut().begin_operation(self.db())?;
+                self.fresh.bytes.borrow_mut().begin_operation(self.db(), None)?;
             }
             let is_of = |line: LineId| EntryId::of(wanted.link, line) == wanted.id;
             let number = match last.filter(|(at, id, _)| *at == old && is_of(*id)) {

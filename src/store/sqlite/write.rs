@@ -26,10 +26,11 @@ use super::{
     bytes::Bytes,
     journal,
     open::{Access, PATIENCE},
+    query::first,
     totals,
 };
 use crate::{
-    model::{Card, Entry, EntryId, EntryNumber, IdPrefix, Record, State},
+    model::{Card, Entry, EntryId, EntryNumber, IdPrefix, Record, State, Tie, TieKind},
     store::{
         CacheStore, Commit, Committed, Derived, FactStore, Known, NewLine, SessionKey, Sighting,
         StoreError, Transaction,
@@ -325,7 +326,7 @@ pub(super) fn place(
     bytes: &mut Bytes,
     commit: &mut Commit,
 ) -> Result<(Vec<i64>, Vec<i64>), StoreError> {
-    bytes.begin_operation(db)?;
+    bytes.begin_operation(db, repeated(db, commit)?)?;
     let entries = commit.bulk.entries.iter().zip(commit.lines.drain(..));
     let add = |(entry, line): (&Entry, NewLine)| {
         bytes.add(db, line, entry.link.is_none().then_some(&entry.id))
@@ -334,6 +335,33 @@ pub(super) fn place(
     let kept =
         commit.kept.drain(..).map(|kept| bytes.add(db, NewLine::new(kept, Vec::new()), None));
     Ok((lines, kept.collect::<Result<_, _>>()?))
+}
+
+/// Returns the first line of the session that a new one may repeat: the one of which it says that it is a fork, or one that
+/// begins as it does.
+fn repeated(db: &Connection, commit: &Commit) -> Result<Option<i64>, StoreError> {
+    let is_new = commit.operation.first == EntryNumber::FIRST;
+    let ties = commit.ties.iter().filter(|_| is_new).flat_map(|(_, ties)| ties);
+    for Tie { kind, other } in ties {
+        let session: Option<i64> = match kind {
+            TieKind::Fork => {
+                let sql = "SELECT key FROM session WHERE format = ? AND id = ?";
+                first(db, sql, [&commit.session.format, other], |row| row.get(0))?
+            }
+            TieKind::Beginning => {
+                let sql = "SELECT session FROM tie WHERE other = ? AND kind = ? LIMIT 1";
+                first(db, sql, params![other, kind.code()], |row| row.get(0))?
+            }
+            TieKind::SubAgent | TieKind::Continuation => None,
+        };
+        let Some(session) = session else { continue };
+        let sql = "SELECT line FROM entry WHERE session = ? AND n = 1";
+        let line = first(db, sql, [session], |row| row.get(0))?;
+        if line.is_some() {
+            return Ok(line);
+        }
+    }
+    Ok(None)
 }
 
 pub(super) fn placed(

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs};
 
 use crate::fixture::{number, numbers};
 use undertext::{
-    model::{EntryNumber, line},
+    model::{EntryNumber, Generation, Tie, TieKind, line},
     store::{Access, ByteStore, Salvage, SessionKey, SqliteStore, Store, Whole, whole_lines},
 };
 
@@ -413,5 +413,42 @@ fn a_fork_of_what_is_damaged_is_kept_whole() {
         let mut faulty = BTreeSet::new();
         store.check(&mut |fault| faulty.extend(fault.session)).unwrap();
         assert_eq!(faulty.into_iter().collect::<Vec<_>>(), [source, fork], "{damage}");
+    }
+}
+
+#[test]
+fn a_fork_without_long_strings_is_found_by_what_it_says_of_itself() {
+    let lines = |session: &str| -> Vec<Vec<u8>> {
+        let mixed = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        let line = |n| format!(r#"{{"a":{},"of":"{session}","b":{}}}"#, mixed(n), mixed(n + 9000));
+        (1..=900).map(|n| line(n).into_bytes()).collect()
+    };
+    let tie = |kind, other: &str| Tie { kind, other: other.to_owned() };
+    let beginning = tie(TieKind::Beginning, "as both begin");
+    let sessions = [
+        ("one", vec![beginning.clone()]),
+        ("two", vec![tie(TieKind::Fork, "one")]),
+        ("three", vec![tie(TieKind::Fork, "elsewhere"), beginning]),
+        ("four", Vec::new()),
+    ];
+    for folder in folders() {
+        let mut kept = vec![0];
+        for (id, ties) in sessions.clone() {
+            let store = folder.write();
+            let mut writer = Writer::new(&store, id);
+            let mut first = writer.next(&lines(id), |brought| {
+                brought.facts.generations.push(Generation { n: number(1), file: None });
+            });
+            first.ties = vec![(number(1), ties)];
+            let key = commit(&store, first).unwrap();
+            store.pack(&mut |_, _| {}).unwrap();
+            kept.push(store.sizes().unwrap().kept);
+            assert_eq!(line_of(&store, key, 900), lines(id)[899]);
+            assert_whole(&store);
+        }
+        let grown: Vec<u64> = kept.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let [one, two, three, four] = grown[..] else { panic!() };
+        let most = one / 4;
+        assert!(two < most && three < most && four > most, "{}: {grown:?}", folder.name());
     }
 }
