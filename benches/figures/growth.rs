@@ -1,7 +1,8 @@
 //! Figures of what must not grow with what lies beside it, each as a process: a command on much against the same on little.
 //!
-//! Sizes: 10,000 sessions are what several agents leave behind in some years, 100,000 entries the longest session that
-//! was seen, 1,000,000 what no agent has written yet; no agent bends a session into a bad shape or nests 1,000,000 deep.
+//! Sizes: 10,000 sessions are what several agents leave behind in some years, 100,000 more than anyone has; 100,000 entries
+//! are the longest session that was seen, 1,000,000 what no agent has written yet; no agent bends a session into a bad shape
+//! or nests 1,000,000 deep.
 
 use std::{
     fs,
@@ -18,7 +19,7 @@ use crate::{
 };
 
 const FEW_SESSIONS: usize = 1_000;
-const MANY_SESSIONS: usize = 10_000;
+const MANY_SESSIONS: usize = 100_000;
 const FEW_ENTRIES: usize = 1_000;
 const MANY_ENTRIES: usize = 100_000;
 const MOST_ENTRIES: usize = 1_000_000;
@@ -58,11 +59,27 @@ pub(crate) fn of_sessions(count: usize) -> PerProgram<'static, PathBuf> {
     })
 }
 
-/// What a shell is offered for a word of a line, as it is pressed on, among many sessions against few.
-pub(crate) fn complete(_: &Arguments) {
+/// Commands that look at few of many sessions of Claude Code, and what a shell is offered for a word as it is pressed on,
+/// against the same among few.
+pub(crate) fn lists(_: &Arguments) {
     let (mut few, mut many) = (of_sessions(FEW_SESSIONS), of_sessions(MANY_SESSIONS));
-    let (few, many) = (few.of(own()).clone(), many.of(own()).clone());
     let (session, _) = Agent::Claude.records(7, 0);
+    let rows: [(&str, &[&str]); 4] = [
+        ("lists", &["sessions", "-n", "50"]),
+        ("lists-id", &["log", &session, "-n", "1"]),
+        ("lists-status", &["status", &session[..8]]),
+        ("lists-stats", &["store", "stats"]),
+    ];
+    for (name, args) in rows {
+        compare_programs(
+            name,
+            1.5,
+            51,
+            ("of 100,000 sessions", |program| run(program, many.of(program), args)),
+            ("of 1,000", || run(own(), few.of(own()), args)),
+        );
+    }
+    let (few, many) = (few.of(own()).clone(), many.of(own()).clone());
     let offered = |store: &Path, word: &str| {
         let mut command = Command::new(own());
         command.args(["--", "undertext", "--store"]).arg(store).args(["log", word]);
@@ -78,23 +95,10 @@ pub(crate) fn complete(_: &Arguments) {
             name,
             1.5,
             51,
-            ("a session among 10,000", || offered(&many, word)),
+            ("a session among 100,000", || offered(&many, word)),
             ("among 1,000", || offered(&few, word)),
         );
     }
-}
-
-/// `sessions -n 50` of many sessions of Claude Code against few.
-pub(crate) fn lists(_: &Arguments) {
-    let (mut few, mut many) = (of_sessions(FEW_SESSIONS), of_sessions(MANY_SESSIONS));
-    let list = ["sessions", "-n", "50"];
-    compare_programs(
-        "lists",
-        1.6,
-        51,
-        ("50 of 10,000 sessions", |program| run(program, many.of(program), &list)),
-        ("of 1,000", || run(own(), few.of(own()), &list)),
-    );
 }
 
 /// A command on the only session of a store, which is long, against the same on a short one.

@@ -63,7 +63,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 32] = [
+    let figures: [(&str, &str, Figure); 31] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -88,7 +88,6 @@ fn main() {
         ("compact", "compact-check", compact::check),
         ("compact", "turn", compact::turn),
         ("growth", "lists", growth::lists),
-        ("growth", "complete", growth::complete),
         ("growth", "log", growth::log),
         ("growth", "status", growth::status),
         ("growth", "shapes", growth::shapes),

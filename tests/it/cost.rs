@@ -215,7 +215,8 @@ fn a_page_of_many_sessions_is_read_as_one_of_few() {
     let [few, many] = [150, 1_500].map(|sessions| stored(&Claude, sessions, 2));
     let check = |what: &str, ask: &dyn Fn(&Archive)| {
         let [few, many] = [&few, &many].map(|store| reads(store, ask));
-        assert!(many <= few + 24, "{what}: {few} pages, then {many}");
+        // A segment that is full has more pages than one of few sessions.
+        assert!(many <= few + 40, "{what}: {few} pages, then {many}");
     };
     check("a session by its id", &|archive| {
         assert_eq!(named(archive, 7).name.id, uuid(7, 0));
