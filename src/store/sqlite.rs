@@ -133,8 +133,12 @@ impl SqliteStore {
 
     fn over(opened: open::Opened, path: &Path, access: Access) -> Self {
         let is_brief = access == Access::Brief;
+        let mut tables = Tables::new(opened.db, opened.id, path);
+        if access != Access::Read {
+            tables.bytes.get_mut().expect_writes();
+        }
         Self {
-            tables: Tables::new(opened.db, opened.id, path),
+            tables,
             journal: RefCell::default(),
             witness: RefCell::new(WitnessFile::new(witness::path_of(path))),
             path: path.to_owned(),
@@ -376,9 +380,7 @@ impl Store for SqliteStore {
         let is_one_of_several =
             !self.tables.is_writing.get() && !lengths::has_long_lines(self.db()).unwrap_or(true);
         let opened = is_one_of_several.then(|| open::to_read_on(&self.path).ok()).flatten()?;
-        let mut reader = Self::over(opened, &self.path, Access::Read);
-        reader.tables.bytes.get_mut().share();
-        Some(Box::new(reader))
+        Some(Box::new(Self::over(opened, &self.path, Access::Read)))
     }
 
     fn pack(&self, each: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError> {

@@ -35,10 +35,10 @@ use crate::{
 
 /// The number of a line that was damaged and found nowhere.
 pub(super) const LOST: i64 = 0;
-/// How many bytes of opened segments are kept at hand: all of most sessions.
-const OPEN: usize = 24 << 20;
-/// The same for one connection of several that read together.
-const OPEN_EACH: usize = 8 << 20;
+/// How many bytes of opened segments are kept at hand.
+const OPEN: usize = 12 << 20;
+/// The same for a connection that writes, which reads again what it changes: all of most sessions.
+const OPEN_TO_WRITE: usize = 2 * OPEN;
 /// How often, in lines, an appending program looks whether there is a segment's worth to pack.
 const PACK_EVERY: i64 = 64;
 /// How many entries are looked up together.
@@ -65,8 +65,8 @@ pub(super) struct Bytes {
     unpacker: RefCell<Unpacker>,
     /// A line that is known to lie in a segment, as all before it do.
     packed: Cell<i64>,
-    /// Whether other connections read together with this one.
-    is_one_of_several: bool,
+    /// Whether this is a connection that writes.
+    is_to_write: bool,
 }
 
 /// The body of a line, wherever it lies, and the line's length.
@@ -106,9 +106,9 @@ fn sound<T>(answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
 }
 
 impl Bytes {
-    /// Takes up less memory, because other connections read together with this one.
-    pub(super) fn share(&mut self) {
-        self.is_one_of_several = true;
+    /// Keeps more at hand, for a connection that writes.
+    pub(super) fn expect_writes(&mut self) {
+        self.is_to_write = true;
     }
 
     /// Forgets the additions of a transaction that failed.
@@ -524,7 +524,7 @@ impl Bytes {
         let segment = Arc::new(Segment::read(row, &mut self.unpacker.borrow_mut())?);
         self.packed.set(self.packed.get().max(segment.end() - 1));
         open.insert(0, Arc::clone(&segment));
-        let room = if self.is_one_of_several { OPEN_EACH } else { OPEN };
+        let room = if self.is_to_write { OPEN_TO_WRITE } else { OPEN };
         let mut room = room.max(segment.data.len());
         open.retain(|segment| {
             let fits = room.checked_sub(segment.data.len());
