@@ -73,7 +73,8 @@ fn bare(Listed { name, card, .. }: Listed) -> ListedSession {
 /// Returns a session as it stands now, with all that lists show of it.
 fn known(archive: &Archive, listed: &Listed) -> Result<ListedSession, OpsError> {
     let (store, bare) = (archive.store(), bare(listed.clone()));
-    let Some(session) = archive.session(&listed.name)? else { return Ok(bare) };
+    // Of a format that only a newer version knows, the card is all that is known.
+    let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { return Ok(bare) };
     let (mut state, mut card) = (store.state(session.key)?, bare.card);
     // A live file that cannot be followed is as the store has it.
     if follow(archive, &session, &state).unwrap_or(false) {
