@@ -20,13 +20,15 @@ use super::words::About;
 use super::{Context, complete, models};
 use crate::render::moment::Since;
 use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Align, Cell, Columns, Table};
 use crate::render::units::grouped;
 
 /// The width of the bar that shows how full the window is.
 const BAR: u64 = 20;
 /// How many entries are named where more had the same treatment.
 const NAMED: usize = 3;
+/// Of how many messages the ids are looked up together.
+const TOLD: usize = 4096;
 
 /// Show what a model would be sent, and why
 ///
@@ -234,8 +236,21 @@ fn keep_counts(context: &mut Context, archive: Archive, session: &Session, found
     }
 }
 
+/// Returns the ids of entries, of which few are asked for at a time.
+fn ids<'a>(
+    archive: &Archive,
+    session: &Session,
+    entries: impl Iterator<Item = &'a EntryNumber>,
+) -> Result<BTreeMap<EntryNumber, EntryId>, CommandError> {
+    Ok(ops::entry_ids(archive.store(), session, &entries.copied().collect())?)
+}
+
 fn named(ids: &BTreeMap<EntryNumber, EntryId>, entries: &[EntryNumber]) -> Vec<EntryId> {
     entries.iter().filter_map(|entry| ids.get(entry)).copied().collect()
+}
+
+fn short(ids: &BTreeMap<EntryNumber, EntryId>, entry: EntryNumber) -> String {
+    ids.get(&entry).map_or("?".to_owned(), |id| format!("{id:.8}"))
 }
 
 fn tell_programs(
@@ -245,19 +260,53 @@ fn tell_programs(
 ) -> Result<(), CommandError> {
     context.answer(sent)?;
     let prepared = &sent.found.prepared;
-    let of_items = prepared.items.iter().flat_map(|item| &item.entries);
-    let of_changes = prepared.changes.iter().flat_map(|change| &change.entries);
-    let entries = of_items.chain(of_changes).copied().collect();
-    let ids = ops::entry_ids(archive.store(), sent.session, &entries)?;
-    let mut total = 0;
-    for (n, item) in prepared.items.iter().enumerate() {
-        total += item.tokens.unwrap_or(0);
-        let entries = named(&ids, &item.entries);
-        context.answer(&SentMessage { n, item, entries, total })?;
+    let (mut n, mut total) = (0, 0);
+    for items in prepared.items.chunks(TOLD) {
+        let ids = ids(archive, sent.session, items.iter().flat_map(|item| &item.entries))?;
+        for item in items {
+            total += item.tokens.unwrap_or(0);
+            let entries = named(&ids, &item.entries);
+            context.answer(&SentMessage { n, item, entries, total })?;
+            n += 1;
+        }
     }
-    for change in &prepared.changes {
-        let entries = named(&ids, &change.entries);
-        context.answer(&Treatment { change, entries })?;
+    for changes in prepared.changes.chunks(TOLD) {
+        let ids = ids(archive, sent.session, changes.iter().flat_map(|change| &change.entries))?;
+        for change in changes {
+            let entries = named(&ids, &change.entries);
+            context.answer(&Treatment { change, entries })?;
+        }
+    }
+    Ok(())
+}
+
+/// Hands over a row for each message of a request, with the share of it that each takes.
+fn each_row(
+    archive: &Archive,
+    sent: &Sent<'_>,
+    each: &mut dyn FnMut(&[Cell; 7]) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let found = sent.found;
+    let window = found.window.tokens.max(1);
+    let mut total = 0;
+    let all = found.tokens().max(1);
+    for items in found.prepared.items.chunks(TOLD) {
+        let ids = ids(archive, sent.session, items.iter().filter_map(|item| item.entries.first()))?;
+        for item in items {
+            let tokens = item.tokens.unwrap_or(0);
+            total += tokens;
+            let share = tokens.saturating_mul(1000) / all;
+            let id = item.entry().map(|entry| short(&ids, entry)).unwrap_or_default();
+            each(&[
+                Cell::new(role_label(item), item.message.role.as_str()),
+                Cell::new(Label::Id, &id),
+                Cell::new(origin_label(item.origin), item.origin.as_str()),
+                Cell::new(Label::Plain, &tokens.to_string()),
+                Cell::new(Label::Dim, &format!("{}.{}%", share / 10, share % 10)),
+                Cell::new(bar_label(total, window), &bar(total, window)),
+                Cell::new(Label::Plain, &first_words(item)),
+            ])?;
+        }
     }
     Ok(())
 }
@@ -267,45 +316,20 @@ fn tell_people(
     archive: &Archive,
     sent: &Sent<'_>,
 ) -> Result<(), CommandError> {
-    let found = sent.found;
+    let prepared = &sent.found.prepared;
     context.output.page()?;
-    let prepared = &found.prepared;
-    let of_items = prepared.items.iter().filter_map(Item::entry);
-    let of_changes = prepared.changes.iter().flat_map(|change| &change.entries).copied();
-    let entries = of_items.chain(of_changes).collect();
-    let ids = ops::entry_ids(archive.store(), sent.session, &entries)?;
-    let short =
-        |entry: EntryNumber| ids.get(&entry).map_or("?".to_owned(), |id| format!("{id:.8}"));
     if prepared.items.is_empty() {
         context.output.note("A model would be sent nothing");
     }
-    let window = found.window.tokens.max(1);
-    let mut table = Table::new([
-        Align::Left,
-        Align::Left,
-        Align::Left,
-        Align::Right,
-        Align::Right,
-        Align::Left,
-        Align::Left,
-    ]);
-    let mut total = 0;
-    let all = found.tokens().max(1);
-    for item in &prepared.items {
-        let tokens = item.tokens.unwrap_or(0);
-        total += tokens;
-        let share = tokens.saturating_mul(1000) / all;
-        table.row([
-            Cell::new(role_label(item), item.message.role.as_str()),
-            Cell::new(Label::Id, &item.entry().map(short).unwrap_or_default()),
-            Cell::new(origin_label(item.origin), item.origin.as_str()),
-            Cell::new(Label::Plain, &tokens.to_string()),
-            Cell::new(Label::Dim, &format!("{}.{}%", share / 10, share % 10)),
-            Cell::new(bar_label(total, window), &bar(total, window)),
-            Cell::new(Label::Plain, &first_words(item)),
-        ]);
-    }
-    context.show(&table)?;
+    let [left, right] = [Align::Left, Align::Right];
+    let mut columns = Columns::new([left, left, left, right, right, left, left]);
+    each_row(archive, sent, &mut |cells| {
+        columns.measure(cells);
+        Ok(())
+    })?;
+    let (styles, width) = (context.output.styles(), context.output.width());
+    let columns = columns.within(width);
+    each_row(archive, sent, &mut |cells| Ok(columns.row(&mut context.output, styles, cells)?))?;
     if !prepared.items.is_empty() {
         writeln!(context.output)?;
     }
@@ -316,10 +340,11 @@ fn tell_people(
         let key = (change.step, change.act, change.why.as_str());
         alike.entry(key).or_default().extend(change.entries.first());
     }
+    let ids = ids(archive, sent.session, alike.values().flat_map(|of| of.iter().take(NAMED)))?;
     let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);
     for ((step, act, why), entries) in alike {
         let mut shown: Vec<String> =
-            entries.iter().take(NAMED).map(|&entry| short(entry)).collect();
+            entries.iter().take(NAMED).map(|&entry| short(&ids, entry)).collect();
         if entries.len() > NAMED {
             shown.push("...".to_owned());
         }

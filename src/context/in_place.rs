@@ -210,7 +210,7 @@ fn replaced(item: Item, has_answer: bool) -> Item {
         time: item.message.time,
         ..Message::new(Role::User, vec![Block::Text(words.to_owned())])
     };
-    Item { message, ..item }
+    Item { message: Box::new(message), ..item }
 }
 
 const LATE: &str = "its call is not in the answer right before it, or has another result";

@@ -5,8 +5,8 @@ use crate::model::{EntryNumber, Message, Timestamp};
 /// A message on its way to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// The message itself.
-    pub message: Message,
+    /// The message itself, which does not move with its item.
+    pub message: Box<Message>,
     /// The entries of the session whose words it holds, in order; empty if nobody said it.
     pub entries: Vec<EntryNumber>,
     /// Where it comes from.
@@ -21,12 +21,13 @@ impl Item {
     /// Returns a message of an entry.
     pub fn said(message: Message, entry: EntryNumber) -> Self {
         let origin = if message.is_summary { Origin::Summary } else { Origin::Said };
+        let message = Box::new(message);
         Self { message, entries: vec![entry], origin, begins_turn: false, tokens: None }
     }
 
     /// Returns a message that nobody said.
     pub fn synthetic(message: Message) -> Self {
-        let origin = Origin::Synthetic;
+        let (message, origin) = (Box::new(message), Origin::Synthetic);
         Self { message, entries: Vec::new(), origin, begins_turn: false, tokens: None }
     }
 

@@ -57,4 +57,4 @@ pub use as_sent::{Missing, as_sent};
 pub use change::{Act, Change, Step};
 pub use item::{Item, Origin};
 pub use prepare::{Plan, Prepared, count, prepare};
-pub use shape::{Shape, request};
+pub use shape::{Request, Shape, request};

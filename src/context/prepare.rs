@@ -66,10 +66,12 @@ pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> 
     count(&mut items, counting);
     let missing = counting.message(&pairing::missing());
     let (items, limited) = history::limit(items, &limits, shape, missing, &mut changes);
-    let order: BTreeMap<EntryNumber, usize> =
-        items.iter().enumerate().filter_map(|(at, item)| Some((item.entry()?, at))).collect();
+    let order = is_agents.then(|| {
+        let entries = items.iter().enumerate();
+        entries.filter_map(|(at, item)| Some((item.entry()?, at))).collect()
+    });
     let (mut items, mut repaired) = pairing::repair(items, &mut changes);
-    if is_agents {
+    if let Some(order) = order {
         put_back(&mut items, &order);
     }
     repaired.duplicates += left.duplicates;
@@ -93,7 +95,7 @@ fn put_back(items: &mut [Item], order: &BTreeMap<EntryNumber, usize>) {
 /// Counts the items that are not counted yet.
 pub fn count(items: &mut [Item], counting: Counting) {
     let uncounted: Vec<&Message> =
-        items.iter().filter(|item| item.tokens.is_none()).map(|item| &item.message).collect();
+        items.iter().filter(|item| item.tokens.is_none()).map(|item| &*item.message).collect();
     let mut counts = counting.messages(&uncounted).into_iter();
     for item in items.iter_mut().filter(|item| item.tokens.is_none()) {
         item.tokens = counts.next();

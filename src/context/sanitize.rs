@@ -95,14 +95,14 @@ pub(super) fn split(item: Item) -> Vec<Item> {
     let blocks = std::mem::take(&mut message.blocks);
     // Only an answer of a model keeps the model's own fields.
     let part = |role, blocks, begins_turn, tokens| Item {
-        message: match role {
-            Role::Assistant => Message { blocks, ..message.clone() },
+        message: Box::new(match role {
+            Role::Assistant => Message { blocks, ..(*message).clone() },
             role => Message {
                 time: message.time,
                 is_summary: message.is_summary && role != Role::Tool,
                 ..Message::new(role, blocks)
             },
-        },
+        }),
         entries: entries.clone(),
         origin,
         begins_turn,
@@ -136,13 +136,12 @@ impl Hygiene {
         let blocks = std::mem::take(&mut item.message.blocks);
         let message = &mut item.message;
         let is_ours = self.is_ours(message);
-        for block in blocks {
-            let kept = match message.role {
-                Role::Tool => Some(self.result(block, notes)),
-                role => self.block(block, role, is_ours, notes),
-            };
-            message.blocks.extend(kept);
-        }
+        // What is left takes the room that there was.
+        let blocks = blocks.into_iter().filter_map(|block| match message.role {
+            Role::Tool => Some(self.result(block, notes)),
+            role => self.block(block, role, is_ours, notes),
+        });
+        message.blocks = blocks.collect();
         if message.role == Role::Assistant && !message.blocks.is_empty() {
             let says = |block: &Block| !matches!(block, Block::Thinking(_));
             match message.blocks.iter().rposition(says) {

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{
     Value, json,
     value::{RawValue, to_raw_value},
@@ -55,43 +55,68 @@ impl Shape {
     }
 }
 
-/// Returns a prepared request as JSON.
-pub fn request(items: &[Item], shape: Shape) -> Box<RawValue> {
-    let messages = items.iter().map(|item| &item.message);
-    match shape {
-        Shape::Messages | Shape::Agent => {
-            object(&[("messages", list(messages.map(|message| plain(message, message.role))))])
-        }
-        Shape::Anthropic => {
-            let (system, rest): (Vec<_>, Vec<_>) =
-                messages.partition(|message| message.role == Role::System);
-            let system = list(system.iter().flat_map(|message| &message.blocks).map(anthropic));
-            let rest = rest.into_iter().map(|message| match message.role {
-                Role::Assistant => plain(message, Role::Assistant),
-                _ => plain(message, Role::User),
-            });
-            object(&[("system", system), ("messages", list(rest))])
-        }
-        Shape::Openai => object(&[("messages", list(messages.flat_map(openai)))]),
-        Shape::Gemini => {
-            let (system, rest): (Vec<_>, Vec<_>) =
-                messages.partition(|message| message.role == Role::System);
-            let tools = tools(rest.iter().copied());
-            let parts = |blocks: &[Block]| list(blocks.iter().map(|block| gemini(block, &tools)));
-            let system: Vec<Block> =
-                system.iter().flat_map(|message| message.blocks.clone()).collect();
-            let contents = rest.iter().map(|message| {
-                let role = if message.role == Role::Assistant { "model" } else { "user" };
-                object(&[("role", raw(&role)), ("parts", parts(&message.blocks))])
-            });
-            let contents = list(contents);
-            let mut fields = Vec::new();
-            if !system.is_empty() {
-                fields.push(("systemInstruction", object(&[("parts", parts(&system))])));
+/// A prepared request, which is made into JSON message by message as it is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    items: &'a [Item],
+    shape: Shape,
+}
+
+/// Returns a prepared request, to be written as JSON.
+pub fn request(items: &[Item], shape: Shape) -> Request<'_> {
+    Request { items, shape }
+}
+
+impl Serialize for Request<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let messages = self.items.iter().map(|item| &*item.message);
+        let is_system = |message: &&Message| message.role == Role::System;
+        let (system, rest) =
+            (messages.clone().filter(is_system), messages.clone().filter(|one| !is_system(one)));
+        let mut fields = serializer.serialize_map(None)?;
+        match self.shape {
+            Shape::Messages | Shape::Agent => {
+                let messages = messages.map(|message| plain(message, message.role));
+                fields.serialize_entry("messages", &Each(messages))?;
             }
-            fields.push(("contents", contents));
-            object(&fields)
+            Shape::Anthropic => {
+                let system = system.flat_map(|message| &message.blocks).map(anthropic);
+                fields.serialize_entry("system", &Each(system))?;
+                let rest = rest.map(|message| match message.role {
+                    Role::Assistant => plain(message, Role::Assistant),
+                    _ => plain(message, Role::User),
+                });
+                fields.serialize_entry("messages", &Each(rest))?;
+            }
+            Shape::Openai => {
+                fields.serialize_entry("messages", &Each(messages.flat_map(openai)))?;
+            }
+            Shape::Gemini => {
+                let tools = tools(rest.clone());
+                let part = |block| gemini(block, &tools);
+                let parts = system.flat_map(|message| &message.blocks).map(part);
+                if parts.clone().next().is_some() {
+                    let parts = object(&[("parts", list(parts))]);
+                    fields.serialize_entry("systemInstruction", &parts)?;
+                }
+                let contents = rest.map(|message| {
+                    let role = if message.role == Role::Assistant { "model" } else { "user" };
+                    let parts = list(message.blocks.iter().map(part));
+                    object(&[("role", raw(&role)), ("parts", parts)])
+                });
+                fields.serialize_entry("contents", &Each(contents))?;
+            }
         }
+        fields.end()
+    }
+}
+
+/// A list whose values are made as they are written.
+struct Each<I>(I);
+
+impl<I: Iterator<Item: Serialize> + Clone> Serialize for Each<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.clone())
     }
 }
 

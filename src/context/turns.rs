@@ -142,6 +142,7 @@ fn merge(before: &mut Item, item: Item, why: &str, changes: &mut Vec<Change>) {
 /// Makes two messages one: the blocks of both, and the later word for fields that exist only once.
 pub(super) fn absorb(before: &mut Item, item: Item) {
     let Item { message, entries, begins_turn, tokens, .. } = item;
+    let message = *message;
     before.tokens = tokens::merged(before.tokens, tokens);
     before.begins_turn |= begins_turn;
     // Parts of one message name the same entries.

@@ -227,11 +227,11 @@ fn led(view: Option<&View<'_>>, asked: &Asked, limit: usize) -> Result<Material,
         fresh: Vec::new(),
     };
     if let Some(view) = view {
-        let is_all = limit == usize::MAX;
-        let sending = if is_all { view.sending()? } else { view.sending_of(limit)? };
+        let is_limited = limit < usize::MAX;
+        let sending = if is_limited { view.sending_of(limit)? } else { view.sending()? };
         (found.path, found.sent, found.is_whole) = (sending.path, sending.sent, sending.is_whole);
         // What was said before a compaction may still tell how large its context was.
-        if found.is_whole {
+        if found.is_whole && !sending.is_all {
             let more = found.path.len().saturating_mul(2).saturating_add(MORE);
             found.path = view.path(more)?.entries;
         }
@@ -328,7 +328,9 @@ pub(super) fn items(
         let record = Raw::object(&line);
         let messages = record.map(|record| session.format.sent(record)).unwrap_or_default();
         let is_history = messages.len() > 1;
-        items.extend(messages.into_iter().map(|message| {
+        items.extend(messages.into_iter().map(|mut message| {
+            // There may be a million of them.
+            message.blocks.shrink_to_fit();
             let mut item = Item::said(message, entry);
             if is_history && item.origin == Origin::Said {
                 item.origin = Origin::Kept;

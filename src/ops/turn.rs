@@ -198,7 +198,7 @@ fn request(context: &Context) -> (String, Vec<Message>) {
     let begun = items.iter().take_while(|item| item.message.role == Role::System).count();
     let (system, rest) = items.split_at(begun);
     let system: Vec<String> = system.iter().map(|item| item.message.text()).collect();
-    (system.join("\n\n"), rest.iter().map(|item| item.message.clone()).collect())
+    (system.join("\n\n"), rest.iter().map(|item| (*item.message).clone()).collect())
 }
 
 fn calls(message: &Message) -> Vec<Call> {

@@ -17,14 +17,20 @@ const LEAST_LAST: usize = 16;
 /// Rows of `N` cells; the number of columns is part of the type, so no row can be ragged.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<const N: usize> {
-    columns: [Align; N],
-    /// The width of each column's widest text.
-    widths: [usize; N],
+    columns: Columns<N>,
     /// The texts of all cells, each with a line end behind it, which none of them holds.
     texts: String,
     labels: Vec<[Label; N]>,
     /// Lines of their own, each behind so many rows.
     notes: Vec<(usize, Cell)>,
+}
+
+/// Columns whose rows nobody holds: each row is measured, and then all are made again to be written.
+#[derive(Clone, Debug)]
+pub(crate) struct Columns<const N: usize> {
+    sides: [Align; N],
+    /// The width of each column's widest text.
+    widths: [usize; N],
 }
 
 /// The side of its column that a cell keeps to.
@@ -48,22 +54,81 @@ impl Cell {
     }
 }
 
+impl<const N: usize> Columns<N> {
+    /// Returns columns of no width.
+    pub(crate) fn new(sides: [Align; N]) -> Self {
+        Self { sides, widths: [0; N] }
+    }
+
+    /// Makes room for a row.
+    pub(crate) fn measure(&mut self, cells: &[Cell; N]) {
+        for (width, cell) in self.widths.iter_mut().zip(cells) {
+            *width = safe::width(&cell.text).max(*width);
+        }
+    }
+
+    /// Clips the last column to a `terminal` width, if there is one.
+    pub(crate) fn within(&self, terminal: Option<usize>) -> Self {
+        let mut columns = self.clone();
+        if let (Some(terminal), Some((last, others))) = (terminal, columns.widths.split_last_mut())
+        {
+            let others = others.iter().filter(|width| **width > 0);
+            let taken: usize = others.map(|width| width + GAP.len()).sum();
+            *last = (*last).min(terminal.saturating_sub(taken).max(LEAST_LAST));
+        }
+        columns
+    }
+
+    /// Writes a row.
+    pub(crate) fn row(
+        &self,
+        out: &mut dyn Write,
+        styles: Styles,
+        cells: &[Cell; N],
+    ) -> io::Result<()> {
+        self.write(out, styles, cells.iter().map(|cell| (cell.label, cell.text.as_str())))
+    }
+
+    fn write<'a>(
+        &self,
+        out: &mut dyn Write,
+        styles: Styles,
+        cells: impl Iterator<Item = (Label, &'a str)>,
+    ) -> io::Result<()> {
+        // Ends at the last cell that has text, so that no line ends in spaces.
+        let mut padding = String::new();
+        let cells = cells.zip(self.sides).zip(self.widths);
+        // A column that nothing stands in takes no room.
+        for (((label, text), side), width) in cells.filter(|(_, width)| *width > 0) {
+            let text = safe::clip(text, width);
+            let room = " ".repeat(width.saturating_sub(safe::width(&text)));
+            let (before, after) = match side {
+                Align::Left => ("", room.as_str()),
+                Align::Right => (room.as_str(), ""),
+            };
+            padding.push_str(before);
+            if !text.is_empty() {
+                write!(out, "{padding}{}", styles.paint(label, &text))?;
+                padding.clear();
+            }
+            padding.push_str(after);
+            padding.push_str(GAP);
+        }
+        writeln!(out)
+    }
+}
+
 impl<const N: usize> Table<N> {
     /// Returns a table without rows.
-    pub(crate) fn new(columns: [Align; N]) -> Self {
-        Self {
-            columns,
-            widths: [0; N],
-            texts: String::new(),
-            labels: Vec::new(),
-            notes: Vec::new(),
-        }
+    pub(crate) fn new(sides: [Align; N]) -> Self {
+        let columns = Columns::new(sides);
+        Self { columns, texts: String::new(), labels: Vec::new(), notes: Vec::new() }
     }
 
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: [Cell; N]) {
-        for (width, cell) in self.widths.iter_mut().zip(&cells) {
-            *width = safe::width(&cell.text).max(*width);
+        self.columns.measure(&cells);
+        for cell in &cells {
             self.texts.push_str(&cell.text);
             self.texts.push('\n');
         }
@@ -82,45 +147,16 @@ impl<const N: usize> Table<N> {
         styles: Styles,
         terminal: Option<usize>,
     ) -> io::Result<()> {
-        let widths = self.widths(terminal);
+        let columns = self.columns.within(terminal);
         let mut texts = self.texts.split('\n');
         for (n, row) in (1..).zip(&self.labels) {
-            // Ends at the last cell that has text, so that no line ends in spaces.
-            let mut padding = String::new();
-            let cells = row.iter().zip(texts.by_ref()).zip(self.columns).zip(widths);
-            // A column that nothing stands in takes no room.
-            for (((label, text), align), width) in cells.filter(|(_, width)| *width > 0) {
-                let text = safe::clip(text, width);
-                let room = " ".repeat(width.saturating_sub(safe::width(&text)));
-                let (before, after) = match align {
-                    Align::Left => ("", room.as_str()),
-                    Align::Right => (room.as_str(), ""),
-                };
-                padding.push_str(before);
-                if !text.is_empty() {
-                    write!(out, "{padding}{}", styles.paint(*label, &text))?;
-                    padding.clear();
-                }
-                padding.push_str(after);
-                padding.push_str(GAP);
-            }
-            writeln!(out)?;
+            columns.write(out, styles, row.iter().copied().zip(texts.by_ref()))?;
             for (_, note) in self.notes.iter().filter(|(behind, _)| *behind == n) {
                 let room = terminal.map_or(usize::MAX, |width| width.saturating_sub(NOTE.len()));
                 writeln!(out, "{NOTE}{}", styles.paint(note.label, &safe::clip(&note.text, room)))?;
             }
         }
         Ok(())
-    }
-
-    fn widths(&self, terminal: Option<usize>) -> [usize; N] {
-        let mut widths = self.widths;
-        if let (Some(terminal), Some((last, others))) = (terminal, widths.split_last_mut()) {
-            let others = others.iter().filter(|width| **width > 0);
-            let taken: usize = others.map(|width| width + GAP.len()).sum();
-            *last = (*last).min(terminal.saturating_sub(taken).max(LEAST_LAST));
-        }
-        widths
     }
 }
 

@@ -29,6 +29,8 @@ const NEAR: u64 = 1024;
 pub(crate) struct Sending {
     /// As many of the path as were looked at.
     pub(crate) path: Vec<EntryNumber>,
+    /// Whether that is all of it.
+    pub(crate) is_all: bool,
     /// What is sent.
     pub(crate) sent: Vec<EntryNumber>,
     /// Whether nothing else is sent.
@@ -57,9 +59,9 @@ impl View<'_> {
     pub(crate) fn sending_of(&self, limit: usize) -> Result<Sending, SessionError> {
         let path = self.path(limit)?.entries;
         let sent = self.format.context(self, &path)?;
-        let is_whole =
-            path.len() < limit || sent.is_whole && self.is_orderly_from(self.first(&path)?)?;
-        Ok(Sending { path, sent: sent.entries, is_whole })
+        let is_all = path.len() < limit;
+        let is_whole = is_all || sent.is_whole && self.is_orderly_from(self.first(&path)?)?;
+        Ok(Sending { path, is_all, sent: sent.entries, is_whole })
     }
 }
 

@@ -16,6 +16,11 @@ use undertext::{
 
 use crate::{fixture, fixture::number, needs, resume::peek};
 
+/// Returns a request as it is written.
+fn told(request: &context::Request<'_>) -> String {
+    serde_json::to_string(request).unwrap()
+}
+
 /// Returns the first rule of a provider that a request breaks.
 fn broken_rule(request: &Value, shape: Shape) -> Option<String> {
     match shape {
@@ -289,13 +294,13 @@ fn checked(items: &[Item], shape: Shape, limits: Limits) -> Prepared {
     let plan = plan(shape, limits);
     let prepared = context::prepare(items.to_vec(), &plan, None);
     let request = context::request(&prepared.items, shape);
-    let request: Value = serde_json::from_str(request.get()).unwrap();
+    let request: Value = serde_json::from_str(&told(&request)).unwrap();
     if let Some(broken) = broken_rule(&request, shape) {
         panic!("{shape:?}: {broken}\n{items:#?}\n{:#?}", prepared.items);
     }
     let strict = context::prepare(items.to_vec(), &Plan { in_place: true, ..plan }, None);
     let request = context::request(&strict.items, shape);
-    let request: Value = serde_json::from_str(request.get()).unwrap();
+    let request: Value = serde_json::from_str(&told(&request)).unwrap();
     assert_eq!(broken_rule(&request, shape), None, "{shape:?}, in place\n{items:#?}");
     if !prepared.limited.exceeds {
         assert!(
@@ -609,7 +614,7 @@ fn what_an_agent_sends_stands_as_it_is_whatever_a_provider_would_take() {
     for in_place in [true, false] {
         let plan = Plan { in_place, ..plan(Shape::Agent, Limits::default()) };
         let prepared = context::prepare(items(said.clone()), &plan, None);
-        let sent: Vec<Message> = prepared.items.into_iter().map(|item| item.message).collect();
+        let sent: Vec<Message> = prepared.items.into_iter().map(|item| *item.message).collect();
         assert_eq!(sent, said, "{:?}", prepared.changes);
     }
 }
@@ -619,7 +624,7 @@ fn arguments_are_sent_digit_for_digit() {
     let prepared =
         checked(&items([user("q"), model(vec![call("a")])]), Shape::Anthropic, Limits::default());
     let request = context::request(&prepared.items, Shape::Anthropic);
-    assert!(request.get().contains(r#""input":{"n":12345678901234567890123}"#));
+    assert!(told(&request).contains(r#""input":{"n":12345678901234567890123}"#));
 }
 
 #[test]
@@ -757,7 +762,7 @@ fn every_real_session_becomes_a_request_that_a_provider_takes() {
                 asked.limits = limits;
                 let found = ops::context(&archive, &session, None, &asked).unwrap();
                 let request = context::request(&found.prepared.items, shape);
-                let request: Value = serde_json::from_str(request.get()).unwrap();
+                let request: Value = serde_json::from_str(&told(&request)).unwrap();
                 let broken = broken_rule(&request, shape);
                 assert_eq!(broken, None, "{} {shape:?}", path.display());
                 let again =
@@ -771,7 +776,7 @@ fn every_real_session_becomes_a_request_that_a_provider_takes() {
                 assert_eq!(cut.prepared.items.len(), found.prepared.items.len());
                 assert!(cut.tokens() <= found.tokens());
                 let request = context::request(&cut.prepared.items, shape);
-                let request: Value = serde_json::from_str(request.get()).unwrap();
+                let request: Value = serde_json::from_str(&told(&request)).unwrap();
                 assert_eq!(broken_rule(&request, shape), None, "{} {shape:?}", path.display());
             }
         }
