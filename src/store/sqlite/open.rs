@@ -29,7 +29,7 @@ use crate::{
 pub const FORMAT_VERSION: i64 = 3;
 /// The schema of this version.
 const SCHEMA: &str = include_str!("../../../schema.sql");
-/// The versions that were released, each with the tables that it brought. A store whose version is none of these was never
+/// The versions that were released, each with the tables that it brought. A store of any other version was never
 /// released, or is newer. All of them are read as they are.
 const RELEASED: [(i64, &[&str]); 2] = [(2, &[]), (FORMAT_VERSION, &["total"])];
 /// The version of the rules by which derived rows are made.

@@ -449,7 +449,7 @@ pub(super) fn last_packed(db: &Connection) -> Result<i64, StoreError> {
     Ok(last.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
 }
 
-/// Returns the number of the newest line, 0 if there is none.
+/// Returns the number of the newest line, 0 of an empty store.
 pub(super) fn last_line(db: &Connection) -> Result<i64, StoreError> {
     let mut last = db.prepare_cached("SELECT key FROM fresh ORDER BY key DESC LIMIT 1")?;
     match last.query_row([], |row| row.get(0)).optional()? {

@@ -190,7 +190,7 @@ impl<'a> Chain<'a> {
         Ok(None)
     }
 
-    /// Returns behind which number there is none.
+    /// Returns the number behind the last record's.
     fn end(&self) -> usize {
         self.files.last().map_or(0, |file| file.first + file.count())
     }
