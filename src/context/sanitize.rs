@@ -136,7 +136,7 @@ impl Hygiene {
         let blocks = std::mem::take(&mut item.message.blocks);
         let message = &mut item.message;
         let is_ours = self.is_ours(message);
-        // What is left stays in the memory of all of them.
+        // The kept blocks are collected in the memory that they came in.
         let blocks = blocks.into_iter().filter_map(|block| match message.role {
             Role::Tool => Some(self.result(block, notes)),
             role => self.block(block, role, is_ours, notes),

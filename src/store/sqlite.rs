@@ -12,8 +12,9 @@
 //! derived rows; `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows; `sqlite/bytes.rs` keeps lines, which
 //! `sqlite/held.rs` finds by their entries and `sqlite/known.rs` has by heart; `sqlite/body.rs` writes them down, some as
 //! `sqlite/difference.rs` has them, `sqlite/pack.rs` packs them, `sqlite/repack.rs` again and smaller, `sqlite/lengths.rs`
-//! has their lengths, `sqlite/check.rs` checks them; `sqlite/copy.rs` copies the database; `sqlite/witness.rs` says next to
-//! the database how far it had come. `sqlite/salvage.rs` copies what a damaged store still holds. This file puts them together.
+//! has their lengths, `sqlite/check.rs` checks them; `sqlite/totals.rs` sums up how much is held; `sqlite/copy.rs` copies the
+//! database; `sqlite/witness.rs` says next to it how far it had come. `sqlite/salvage.rs` copies what a damaged store still
+//! holds. This file puts them together.
 //!
 //! Invariant: a transaction is one step with one sync. The work behind it (settling, packing, emptying the WAL) may
 //! fail without harm and is done again later; after a sync that failed nothing more is written.
