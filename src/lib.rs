@@ -102,9 +102,10 @@
 //! store     persistence: facts, bytes, caches           -> model disk
 //! live      files that an agent reads                   -> model json wire disk
 //! session   a session as it is read, and verbs' plans   -> model json dag wire store
+//! search    what was said in any session, by its words  -> model json store session
 //! report    what verbs answer, its JSON and hints       -> model wire context store session settings
 //! sync      files and store: all locks and transactions -> model json wire store session live disk report
-//! ops       verbs, a function each                      -> model json dag wire context store session sync live disk report
+//! ops       verbs, a function each                      -> model json dag wire context store session search sync live disk report
 //! render    what is shown (of the program)              -> the library
 //! cli       commands (of the program)                   -> the library, render
 //! ```
@@ -176,6 +177,7 @@ pub mod ops;
 #[cfg(feature = "models")]
 pub mod provider;
 pub mod report;
+mod search;
 mod session;
 pub mod settings;
 pub mod store;

@@ -22,7 +22,7 @@ use crate::render::safe;
 const PROGRAMS: &str = "For programs";
 /// The groups of the commands: a title, the commands that read, and those that may change something.
 const GROUPS: [(&str, &[&str], &[&str]); 7] = [
-    ("Look", &["sessions", "log", "graph", "show", "diff", "status", "help"], &[]),
+    ("Look", &["sessions", "log", "graph", "show", "diff", "search", "status", "help"], &[]),
     (
         "Go back",
         &["checkpoints", "resume"],

@@ -53,6 +53,7 @@ mod restore;
 mod resume;
 mod revert;
 mod rotations;
+mod search;
 mod sessions;
 mod settings;
 mod show;
@@ -223,6 +224,7 @@ commands! {
     Resume resume "resume",
     Revert revert "revert",
     Rotations rotations "rotations",
+    Search search "search",
     Sessions sessions "sessions",
     Show show "show",
     Status status "status",

@@ -43,6 +43,7 @@ mod recover;
 mod request;
 mod restore;
 mod revert;
+mod search;
 mod seen;
 mod several;
 mod shorten;
@@ -85,6 +86,7 @@ pub use rebuild::{rebuild, sum_up};
 pub use recover::recover;
 pub use restore::{lost, lost_file, restore};
 pub use revert::{clear, revert};
+pub use search::{Search, count, search};
 pub use seen::Asked;
 pub use stats::{stats, stats_of};
 pub use truncate::{Bound, oversized, truncate};
@@ -100,9 +102,10 @@ pub use crate::{
         Planned, Recovered, Replaced, Reverted, SessionStats, Severity, Side, Stats, Status,
         Summary, Surroundings, Truncated, Turned, Undone, Verified,
     },
+    search::{Case, Manner as Words, Pattern, Unfit},
     session::{
         Bond, Conversation, Damaged, Elsewhere, Gap, Kin, Line, Log, Reader, RecentCall, Renewed,
-        Session, SessionError, Shown, SubAgent, Target, View, checkpoints, conversation,
+        Session, SessionError, Shown, Stand, SubAgent, Target, View, checkpoints, conversation,
         each_checkpoint, entry_ids, find_entry, find_place, find_session, kin, log, log_all,
         messages, newest_checkpoints, short_name, standing_at, words,
     },

@@ -23,6 +23,7 @@ pub(crate) enum Label {
     Hint,
     Warning,
     Error,
+    Match,
     Added,
     Removed,
 }
@@ -49,7 +50,7 @@ impl Label {
             Self::User => Some("1;34"),
             Self::Assistant => Some("1;32"),
             Self::Note | Self::Warning => Some("1;33"),
-            Self::Error => Some("1;31"),
+            Self::Error | Self::Match => Some("1;31"),
             Self::Added => Some("32"),
             Self::Removed => Some("31"),
         }

@@ -27,6 +27,7 @@ pub(crate) mod rows;
 pub(crate) mod select;
 #[expect(clippy::module_inception, reason = "the room is named for what it is about")]
 mod session;
+pub(crate) mod stands;
 pub(crate) mod stretches;
 pub(crate) mod tools;
 mod view;
@@ -48,5 +49,6 @@ pub(crate) use oddities::REPEATED;
 pub use reader::{Reader, Renewed};
 pub use select::{Target, find_entry, find_place, find_session, short_name};
 pub use session::Session;
+pub use stands::Stand;
 pub(crate) use view::Pending;
 pub use view::View;

@@ -65,6 +65,7 @@ macro_rules! answer_by_look {
         });
         $crate::store::answer::answers!(ByteStore for $store {
             fn lines(session: SessionKey, entries: &[EntryNumber], each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>)) -> ();
+            fn sift(session: SessionKey, range: Range<EntryNumber>, sieve: &Sieve, each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>)) -> ();
             fn lengths(session: SessionKey, range: Range<EntryNumber>) -> Vec<u64>;
             fn kept(session: SessionKey, operation: OperationNumber, at: u64) -> Vec<u8>;
             fn check(report: &mut dyn FnMut(Fault)) -> ();

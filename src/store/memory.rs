@@ -19,7 +19,7 @@ use crate::{
     },
     store::{
         CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Listed, Reading,
-        SessionFilter, SessionKey, Sighting, Sizes, Store, StoreError, Total, Transaction,
+        SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total, Transaction,
         answer::{answer_by_look, check},
         overlay::{
             Overlay,

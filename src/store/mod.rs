@@ -21,6 +21,7 @@ mod commit;
 mod error;
 mod memory;
 mod overlay;
+mod sieve;
 mod sqlite;
 mod traits;
 mod values;
@@ -28,6 +29,7 @@ mod values;
 pub use commit::{Commit, Known, NewLine, Whole};
 pub use error::StoreError;
 pub use memory::MemoryStore;
+pub use sieve::Sieve;
 pub use sqlite::{
     Access, FORMAT_VERSION, Loss, RULES_VERSION, Salvage, SqliteStore, Tried, Unknown, Wanted,
     Witness, is_witnessed,

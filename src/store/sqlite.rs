@@ -34,11 +34,13 @@ mod lengths;
 mod list;
 mod long;
 mod open;
+mod opened;
 mod pack;
 mod query;
 mod repack;
 mod rows;
 mod salvage;
+mod sift;
 mod totals;
 mod witness;
 mod write;
@@ -70,8 +72,8 @@ use crate::{
         SessionName, State, StoreId, Tie,
     },
     store::{
-        CacheStore, Cursor, FactStore, Fault, Listed, SessionFilter, SessionKey, Sighting, Sizes,
-        Store, StoreError, Total, Transaction,
+        CacheStore, Cursor, FactStore, Fault, Listed, SessionFilter, SessionKey, Sieve, Sighting,
+        Sizes, Store, StoreError, Total, Transaction,
         answer::{answer_by_look, check},
         overlay::{Overlay, laid::Laid},
     },

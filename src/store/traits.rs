@@ -9,8 +9,8 @@ use crate::{
         State, StoreId, Tie,
     },
     store::{
-        Commit, Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sighting,
-        Sizes, StoreError, Total,
+        Commit, Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sieve,
+        Sighting, Sizes, StoreError, Total,
     },
 };
 
@@ -86,6 +86,16 @@ pub trait ByteStore {
         &self,
         session: SessionKey,
         entries: &[EntryNumber],
+        each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
+    ) -> Result<(), StoreError>;
+
+    /// Hands over the lines of the entries with these numbers that a sieve lets through, in order, each checked as by
+    /// [`ByteStore::lines`]; it may let through others too. In the place of each line that is damaged it hands over the error.
+    fn sift(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+        sieve: &Sieve,
         each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError>;
 

@@ -46,6 +46,7 @@ mod recovery;
 mod resume;
 mod rollout;
 mod round_trip;
+mod search;
 mod segments;
 mod sent;
 mod store;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use undertext::wire::{self, Traits};
 
 /// Folder, then the folders it may import: the table of the architecture, complete.
-const LAYERS: [(&str, &[&str]); 17] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("json", &[]),
     ("dag", &[]),
     ("model", &["json"]),
@@ -19,13 +19,14 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("provider", &["model", "context"]),
     ("live", &["model", "json", "wire", "disk"]),
     ("session", &["model", "json", "dag", "wire", "store"]),
+    ("search", &["model", "json", "store", "session"]),
     ("report", &["model", "wire", "context", "store", "session", "settings"]),
     ("sync", &["model", "json", "wire", "store", "session", "live", "disk", "report"]),
     (
         "ops",
         &[
-            "model", "json", "dag", "wire", "context", "store", "session", "sync", "live", "disk",
-            "report",
+            "model", "json", "dag", "wire", "context", "store", "session", "search", "sync",
+            "live", "disk", "report",
         ],
     ),
     // These two are the binary, which also imports the library, as `undertext::`.
@@ -34,12 +35,13 @@ const LAYERS: [(&str, &[&str]); 17] = [
 ];
 
 /// Crate, then the paths under `src` that may import it.
-const CRATES: [(&str, &[&str]); 9] = [
+const CRATES: [(&str, &[&str]); 10] = [
     ("anyhow", &["cli"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
-    ("regex", &["cli"]),
+    ("regex", &["cli", "search"]),
+    ("regex_syntax", &["search"]),
     ("rusqlite", &["live/index", "store/sqlite"]),
     ("terminal_size", &["cli"]),
     ("tiktoken", &["context/tokens"]),

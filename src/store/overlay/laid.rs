@@ -13,7 +13,7 @@ use crate::{
     },
     store::{
         ByteStore, CacheStore, Cursor, FactStore, Fault, Known, Listed, Reading, SessionFilter,
-        SessionKey, Sighting, Sizes, StoreError, Total,
+        SessionKey, Sieve, Sighting, Sizes, StoreError, Total,
     },
 };
 
@@ -300,6 +300,28 @@ impl ByteStore for Laid<'_> {
                 }
             }
             rest = more;
+        }
+        Ok(())
+    }
+
+    fn sift(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+        sieve: &Sieve,
+        each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
+    ) -> Result<(), StoreError> {
+        self.known(session)?;
+        let sheet = self.sheet(session);
+        let end = sheet.map_or(range.end, |sheet| range.end.min(sheet.first_entry));
+        if range.start < end {
+            let held = range.start..end;
+            self.beneath_of(session, |store| store.sift(session, held, sieve, each))?;
+        }
+        for (entry, line) in sheet.iter().flat_map(|sheet| &sheet.entries) {
+            if range.contains(&entry.n) && sieve.passes(line) {
+                each(entry.n, Ok(line.to_vec()));
+            }
         }
         Ok(())
     }

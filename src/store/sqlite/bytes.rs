@@ -26,7 +26,8 @@ use super::{
     held::{Held, held},
     known::Known,
     lengths::Lengths,
-    pack::{LONG, Packing, REST, SEGMENT, Segment, Unpacker, last_line},
+    opened::Opened,
+    pack::{LONG, Packing, REST, SEGMENT, Segment, last_line},
 };
 use crate::{
     model::{EntryId, EntryNumber, LineId},
@@ -35,10 +36,6 @@ use crate::{
 
 /// The number of a line that was damaged and found nowhere.
 pub(super) const LOST: i64 = 0;
-/// How many bytes of opened segments are kept at hand.
-const OPEN: usize = 12 << 20;
-/// The same for a connection that writes, which reads again what it changes: all of most sessions.
-const OPEN_TO_WRITE: usize = 2 * OPEN;
 /// How often, in lines, an appending program looks whether there is a segment's worth to pack.
 const PACK_EVERY: i64 = 64;
 /// How many entries are looked up together.
@@ -60,24 +57,29 @@ pub(super) struct Bytes {
     packing: Option<Packing>,
     /// Whether there may be a segment's worth to pack.
     is_due: bool,
-    open: RefCell<Vec<Arc<Segment>>>,
+    opened: RefCell<Opened>,
     lengths: Lengths,
-    unpacker: RefCell<Unpacker>,
     /// A line that is known to lie in a segment, as all before it do.
     packed: Cell<i64>,
-    /// Whether this is a connection that writes.
-    is_to_write: bool,
 }
 
 /// The body of a line, wherever it lies, and the line's length.
-enum Body<'a> {
+pub(super) enum Body<'a> {
     Inline(Vec<u8>, u64),
     OnItsWay(&'a [u8], u64),
     Packed(Arc<Segment>, Range<usize>, u64),
 }
 
 impl Body<'_> {
-    fn bytes(&self) -> &[u8] {
+    /// Returns the segment in which it lies, if it lies in one.
+    pub(super) fn segment(&self) -> Option<&Segment> {
+        match self {
+            Self::Packed(segment, ..) => Some(segment),
+            _ => None,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::Inline(bytes, _) => bytes,
             Self::OnItsWay(bytes, _) => bytes,
@@ -108,7 +110,7 @@ fn sound<T>(answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
 impl Bytes {
     /// Keeps more at hand, for a connection that writes.
     pub(super) fn expect_writes(&mut self) {
-        self.is_to_write = true;
+        self.opened.get_mut().keep_more();
     }
 
     /// Forgets the additions of a transaction that failed.
@@ -484,7 +486,7 @@ impl Bytes {
         }
     }
 
-    fn body(&self, db: &Connection, key: i64) -> Result<Body<'_>, StoreError> {
+    pub(super) fn body(&self, db: &Connection, key: i64) -> Result<Body<'_>, StoreError> {
         if key > self.packed.get() {
             if let Some((body, size)) = self.packing.as_ref().and_then(|packing| packing.get(key)) {
                 return Ok(Body::OnItsWay(body, size));
@@ -506,31 +508,8 @@ impl Bytes {
 
     /// Returns the segment in which a line lies that lies in one.
     pub(super) fn segment(&self, db: &Connection, line: i64) -> Result<Arc<Segment>, StoreError> {
-        let mut open = self.open.borrow_mut();
-        let holds = |segment: &Arc<Segment>| (segment.first..segment.end()).contains(&line);
-        if let Some(at) = open.iter().position(holds) {
-            if at > 0 {
-                let segment = open.remove(at);
-                open.insert(0, segment);
-            }
-            return Ok(Arc::clone(&open[0]));
-        }
-        let mut find = db.prepare_cached(&format!(
-            "SELECT {} FROM segment WHERE key <= ? ORDER BY key DESC LIMIT 1",
-            Segment::COLUMNS
-        ))?;
-        let mut rows = find.query([line])?;
-        let row = rows.next()?.ok_or_else(|| torn(line, "it lies in no segment"))?;
-        let segment = Arc::new(Segment::read(row, &mut self.unpacker.borrow_mut())?);
+        let segment = self.opened.borrow_mut().get(db, line)?;
         self.packed.set(self.packed.get().max(segment.end() - 1));
-        open.insert(0, Arc::clone(&segment));
-        let room = if self.is_to_write { OPEN_TO_WRITE } else { OPEN };
-        let mut room = room.max(segment.data.len());
-        open.retain(|segment| {
-            let fits = room.checked_sub(segment.data.len());
-            room = fits.unwrap_or(0);
-            fits.is_some()
-        });
         Ok(segment)
     }
 

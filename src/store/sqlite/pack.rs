@@ -64,8 +64,12 @@ impl Segment {
     /// The columns that [`Segment::read`] reads.
     pub(super) const COLUMNS: &str = "key, count, size, codec, sum, sizes, body";
 
-    /// Reads a segment from its row.
-    pub(super) fn read(row: &Row<'_>, unpacker: &mut Unpacker) -> Result<Self, StoreError> {
+    /// Reads a segment from its row, into room that an earlier one had.
+    pub(super) fn read(
+        row: &Row<'_>,
+        unpacker: &mut Unpacker,
+        room: Vec<u8>,
+    ) -> Result<Self, StoreError> {
         let (first, count, size, codec) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
         let torn = |problem: &str| StoreError::corrupt(format!("segment {first}"), problem);
         let blob = |column| row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from);
@@ -80,7 +84,8 @@ impl Segment {
             Some(unpacker) => unpacker,
             none => none.insert(zstd::bulk::Decompressor::new().map_err(failed)?),
         };
-        let mut data = Vec::new();
+        let mut data = room;
+        data.clear();
         // Decoding is bounded by the recorded length, whatever the frame claims.
         let room = usize::try_from(size).ok().filter(|&size| data.try_reserve_exact(size).is_ok());
         let room = room.ok_or_else(|| torn("its length is damaged"))?;

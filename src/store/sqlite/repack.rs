@@ -134,7 +134,7 @@ impl<'a> Repacking<'a> {
         let mut find = self.db.prepare_cached(&sql)?;
         let mut rows = find.query([key])?;
         let gone = || StoreError::corrupt(format!("segment {key}"), "it is not there");
-        Segment::read(rows.next()?.ok_or_else(gone)?, &mut self.unpacker)
+        Segment::read(rows.next()?.ok_or_else(gone)?, &mut self.unpacker, Vec::new())
     }
 
     /// Adds a segment to the group, if it follows and both are not too much for one, or begins the next group with it.

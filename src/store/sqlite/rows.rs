@@ -23,7 +23,7 @@ use crate::{
         GenerationNumber, IdPrefix, Operation, OperationId, OperationNumber, Origin, Position, Run,
         Running, SessionName, State, StoreId, Text, Words,
     },
-    store::{ByteStore, Cursor, FactStore, Fault, SessionKey, Sizes, StoreError, Total},
+    store::{ByteStore, Cursor, FactStore, Fault, SessionKey, Sieve, Sizes, StoreError, Total},
 };
 
 /// How many lines of a session are checked together.
@@ -352,6 +352,16 @@ impl ByteStore for Tables {
         each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError> {
         self.bytes.borrow().lines(&self.db, session, entries, each)
+    }
+
+    fn sift(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+        sieve: &Sieve,
+        each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
+    ) -> Result<(), StoreError> {
+        self.bytes.borrow().sift(&self.db, session, range, sieve, each)
     }
 
     fn lengths(

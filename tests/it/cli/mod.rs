@@ -27,6 +27,7 @@ mod preview;
 mod restore;
 mod revert;
 mod screens;
+mod search;
 mod sessions;
 mod show;
 mod so;

@@ -9,7 +9,7 @@ use undertext::{
 };
 
 use super::{
-    lab::{Folder, Lab, assert_whole, commit, count, folders, line_of, over_each, settle},
+    lab::{Folder, Lab, assert_whole, commit, count, folders, line_of, over_each, settle, sifted},
     writer::Writer,
 };
 
@@ -362,6 +362,44 @@ fn a_fork_of_a_fork_takes_up_what_differs_in_it() {
         Salvage::begin(&folder.path(), &fresh).unwrap().finish().unwrap();
         let salvaged = SqliteStore::open(&fresh, Access::Write).unwrap();
         assert!(salvaged.sizes().unwrap().kept < third + most, "{}", folder.name());
+    }
+}
+
+#[test]
+fn a_sieve_lets_through_every_line_that_holds_what_is_looked_for_however_it_is_written_down() {
+    for folder in folders() {
+        let mut held = Vec::new();
+        for id in ["one", "the second session"] {
+            let store = folder.write();
+            let mut writer = Writer::new(&store, id);
+            commit(&store, writer.begin()).unwrap();
+            let lines = lines_of(id, 300);
+            let key = commit(&store, writer.next(&lines, |_| {})).unwrap();
+            held.push((key, lines));
+        }
+        let store = folder.write();
+        let all = |pass: &str| {
+            for (key, lines) in &held {
+                for n in (0..300).step_by(23) {
+                    for (at, length) in [(3, 1), (20, 9), (60, 4), (71, 12), (90, 30), (150, 3)] {
+                        let needle = lines[n].get(at..at + length).unwrap_or(b"s").to_vec();
+                        if needle.contains(&b'"') {
+                            continue;
+                        }
+                        let holds =
+                            |line: &[u8]| line.windows(needle.len()).any(|part| part == needle);
+                        let expected = lines.iter().filter(|line| holds(line)).count();
+                        let found = sifted(&store, *key, EntryNumber::ALL, &needle);
+                        let own = found.into_iter().filter(|n| n.index().unwrap() > 1).count();
+                        let told = String::from_utf8_lossy(&needle);
+                        assert_eq!(own, expected, "{}, {pass}: {told:?}", folder.name());
+                    }
+                }
+            }
+        };
+        all("as they came");
+        store.pack(&mut |_, _| {}).unwrap();
+        all("packed");
     }
 }
 

@@ -5,6 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -17,7 +18,7 @@ use undertext::{
         SessionName, StoreId,
     },
     store::{
-        Access, Commit, Fault, MemoryStore, SessionFilter, SessionKey, SqliteStore, Store,
+        Access, Commit, Fault, MemoryStore, SessionFilter, SessionKey, Sieve, SqliteStore, Store,
         StoreError, Total, Within, whole_lines,
     },
 };
@@ -303,6 +304,9 @@ pub(crate) fn answers(store: &dyn Store, name: &SessionName) -> Vec<String> {
         told!(all, store.origins(key, numbers::<EntryNumber>(range.clone())));
         told!(all, store.boundary(key, numbers::<EntryNumber>(range.clone())));
         told!(all, store.lengths(key, numbers::<EntryNumber>(range.clone())));
+        for needle in [&b"again"[..], b"new-", b"x", b"nowhere"] {
+            all.push(format!("sifted: {:?}", sifted(store, key, numbers(range.clone()), needle)));
+        }
     }
     for generation in (0..state.generations.len() as u64 + 2).map(GenerationNumber::new) {
         for from in 0..total.min(12) + 2 {
@@ -342,6 +346,28 @@ pub(crate) fn answers(store: &dyn Store, name: &SessionName) -> Vec<String> {
         told!(all, store.named(key, low, high));
     }
     keyless(all)
+}
+
+/// Returns the lines that hold a needle among those that a sieve for it lets through.
+pub(crate) fn sifted(
+    store: &dyn Store,
+    key: SessionKey,
+    range: Range<EntryNumber>,
+    needle: &[u8],
+) -> Vec<EntryNumber> {
+    let needle = needle.to_vec();
+    let find = move |bytes: &[u8]| -> Option<Range<usize>> {
+        let at = bytes.windows(needle.len()).position(|window| window == needle)?;
+        Some(at..at + needle.len())
+    };
+    let mut found = Vec::new();
+    let sieve = Sieve::new([find.clone()]);
+    store
+        .sift(key, range, &sieve, &mut |n, line| {
+            found.extend(find(&line.unwrap()).is_some().then_some(n));
+        })
+        .unwrap();
+    found
 }
 
 /// Returns every answer that a store gives, as text.

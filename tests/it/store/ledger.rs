@@ -18,7 +18,8 @@ use undertext::{
     },
     store::{
         ByteStore, CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Known, Listed,
-        SessionFilter, SessionKey, Sighting, Sizes, Store, StoreError, Total, Transaction, Within,
+        SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total, Transaction,
+        Within,
     },
 };
 
@@ -253,6 +254,19 @@ impl ByteStore for Ledger {
             each(n, whole.map(|(_, line)| line.clone()).ok_or_else(|| damaged("a line")));
         }
         Ok(())
+    }
+
+    fn sift(
+        &self,
+        session: SessionKey,
+        range: Range<EntryNumber>,
+        sieve: &Sieve,
+        each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
+    ) -> Result<(), StoreError> {
+        let mut all = self.held().lines(session)?;
+        all.retain(|(entry, line)| range.contains(&entry.n) && sieve.passes(line));
+        let entries: Vec<EntryNumber> = all.iter().map(|(entry, _)| entry.n).collect();
+        self.lines(session, &entries, each)
     }
 
     fn lengths(

@@ -1,0 +1,330 @@
+//! `search`: what was said in any session, by its words.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use undertext::model::{Role, SessionName};
+use undertext::ops::{self, Archive, Case, Pattern, Search, Words};
+use undertext::report::{Counted, FoundLine, Hit, Line, Searched};
+use undertext::store::{SessionFilter, Within};
+
+use super::common::{self, counted};
+use super::error::{CommandError, Exit};
+use super::words::OneOrAll;
+use super::{Context, complete};
+use crate::render::style::Label;
+use crate::render::{moment, safe, search};
+
+/// How many texts a person is shown unless more are asked for.
+const SHOWN: usize = 20;
+
+/// Search what was said in all sessions: messages, calls of tools and their answers
+///
+/// Lines of texts are searched as they were said, the newest sessions first. Small letters match capital ones too, unless
+/// the pattern has a capital letter. A text that several sessions share, or that stands in one of them more than once, is
+/// found once. Each hit tells where it stands: on the current path, above a compaction, beneath a truncation, on another
+/// branch, undone, or left behind by the agent.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext search 'undefined symbol'
+  undertext search --here --since 7d linker
+  undertext search --role user -w roof -C 2
+  undertext search --tool Bash --regex 'rm -rf? /'
+  undertext search -l TODO                  the sessions that have it
+  undertext search roof 3f2a91c0            in one session
+
+Exit codes: 0 something was found, 1 nothing was
+
+JSON: one object a line that has a match, of all texts unless -n says of how many
+  {\"type\":\"hit\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"folder\":PATH or null,
+   \"parent\":ID of the session for which it works, if it is a sub-agent, or null, \"entry\":ID,
+   \"turn\":N of the checkpoint before its turn or null,
+   \"stands\":\"current\", \"compacted\", \"truncated\", \"branch\", \"undone\" or \"left\", \"branch\":NAME or null,
+   \"sub_agent\":BOOL, \"time\":TIME or null, \"role\":\"system\", \"user\", \"assistant\" or \"tool\", \"tool\":NAME or null,
+   \"line\":N in the text, from 1, \"text\":the line TEXT, \"matches\":[[start, end] in bytes of it],
+   \"before\":[TEXT], \"after\":[TEXT], \"places\":[{\"session\":ID, \"agent\":NAME, \"entry\":ID, \"turn\":N or null,
+   \"stands\":WORD, \"branch\":NAME or null, \"sub_agent\":BOOL} for each other place of the same text]}
+with -l or --count one object a session
+  {\"type\":\"count\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"lines\":N}
+and at the end
+  {\"type\":\"searched\", \"lines\":N that were found, \"more\":whether there may be more BOOL,
+   \"damaged\":N entries that could not be searched}")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
+pub(crate) struct Args {
+    /// The words that are looked for, as they stand
+    #[arg(allow_hyphen_values = true)]
+    pattern: String,
+
+    #[command(flatten)]
+    about: OneOrAll,
+
+    /// Find the words only where no letter, digit or underscore is next to them
+    #[arg(short, long, conflicts_with = "regex")]
+    word: bool,
+
+    /// Take the pattern as a regular expression
+    #[arg(long)]
+    regex: bool,
+
+    /// Find small letters for capital ones, and capital ones for small ones
+    #[arg(short, long)]
+    ignore_case: bool,
+
+    /// Tell capital letters from small ones
+    #[arg(long, conflicts_with = "ignore_case")]
+    case: bool,
+
+    /// Search only the sessions of this agent, by the name of its format
+    #[arg(long, value_name = "FORMAT", value_parser = common::format, add = complete::agents())]
+    agent: Option<String>,
+
+    /// Search only the sessions that work in this folder or below it
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+
+    /// Search only the sessions that work in the current folder or below it
+    #[arg(long, conflicts_with = "folder")]
+    here: bool,
+
+    /// Find only what was said since: 30m, 12h, 7d, 2w, today, yesterday, monday, or a day as 2026-11-01
+    #[arg(long, value_name = "TIME", value_parser = moment::Since::read, allow_hyphen_values = true)]
+    since: Option<moment::Since>,
+
+    /// Find only what was said before a moment, named as for --since
+    #[arg(long, value_name = "TIME", value_parser = moment::Since::read, allow_hyphen_values = true)]
+    until: Option<moment::Since>,
+
+    /// Find only what these said: user, assistant, tool or system; may be given more than once
+    #[arg(long, value_name = "ROLE", value_parser = role)]
+    role: Vec<Role>,
+
+    /// Find only what this tool was called with, or answered
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+
+    /// Find only what stands on this branch of a session
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+
+    /// Search hidden sessions too
+    #[arg(long)]
+    hidden: bool,
+
+    /// Show N lines around each line that is found
+    #[arg(short = 'C', long = "context", value_name = "N", default_value_t = 0, value_parser = common::number::<usize>, allow_negative_numbers = true)]
+    around: usize,
+
+    /// Show at most N texts, or sessions with -l or --count; 0 shows all [default: 20, and all in JSON]
+    #[arg(short, long = "number", value_name = "N", value_parser = common::number::<usize>, allow_negative_numbers = true)]
+    number: Option<usize>,
+
+    /// Show only the sessions in which something is found
+    #[arg(short, long)]
+    list: bool,
+
+    /// Show only how many lines are found in each session, and in all
+    #[arg(long, conflicts_with = "list")]
+    count: bool,
+
+    /// Show all lines that are found, each whole
+    #[arg(long)]
+    full: bool,
+}
+
+/// Reads who speaks.
+fn role(text: &str) -> Result<Role, String> {
+    let roles = [Role::User, Role::Assistant, Role::Tool, Role::System];
+    let found = roles.into_iter().find(|role| role.as_str() == text);
+    found.ok_or_else(|| "it is user, assistant, tool or system".to_owned())
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let pattern = args.pattern().map_err(CommandError::user)?;
+    let wanted = args.about.wanted()?;
+    let (archive, session) = match wanted {
+        Some(_) => {
+            let (archive, session) = context.find(wanted)?;
+            (archive, Some(session))
+        }
+        None => match context.open_reader() {
+            Err(error) if error.is_absence() => {
+                context.output.note("There is no store yet");
+                context.output.hints(error.into_hints());
+                return Ok(Exit::No);
+            }
+            other => (other?, None),
+        },
+    };
+    let here = args.here.then_some(Path::new("."));
+    let folder = here.or(args.folder.as_deref()).map(|folder| {
+        let folder = context.env.current_dir.join(folder);
+        fs::canonicalize(&folder).unwrap_or(folder).to_string_lossy().into_owned()
+    });
+    let now = context.env.ambient().now();
+    let moment = |at: moment::Since| at.at(context.env.zone, now);
+    let since = args.since.map(moment);
+    let is_for_people = !context.json && !args.list && !args.count;
+    let number = args.number.or(is_for_people.then_some(SHOWN));
+    let search = Search {
+        pattern,
+        sessions: SessionFilter {
+            format: args.agent.clone(),
+            folder: folder.map(Within::Below),
+            since,
+            hidden: args.hidden,
+            ..SessionFilter::default()
+        },
+        session,
+        branch: args.branch.clone(),
+        roles: args.role.clone(),
+        tool: args.tool.clone(),
+        since,
+        until: args.until.map(moment),
+        around: args.around,
+        limit: number.filter(|number| *number > 0),
+    };
+    if !context.json {
+        context.output.page()?;
+    }
+    let searched = if args.list || args.count {
+        ops::count(&archive, &search, |counted| tell_count(context, &archive, counted, args))?
+    } else {
+        let mut before = None;
+        ops::search(&archive, &search, |hit| tell(context, &archive, hit, args, &mut before))?
+    };
+    end(context, &searched, args, number)
+}
+
+impl Args {
+    fn pattern(&self) -> Result<Pattern, ops::Unfit> {
+        let manner = match (self.word, self.regex) {
+            (true, _) => Words::Word,
+            (_, true) => Words::Regex,
+            _ => Words::Literal,
+        };
+        let case = match (self.ignore_case, self.case) {
+            (true, _) => Case::Ignored,
+            (_, true) => Case::Told,
+            _ => Case::Smart,
+        };
+        Pattern::new(&self.pattern, manner, case)
+    }
+}
+
+/// Has further command lines name a session.
+fn name(context: &mut Context, archive: &Archive, name: &SessionName) -> Result<(), CommandError> {
+    // A file that is searched as it is was named so.
+    if archive.root().is_some()
+        && let Some(session) = archive.session(name)?
+    {
+        context.output.naming().session = Some(context.short_name(archive, &session)?.into());
+    }
+    Ok(())
+}
+
+/// Tells of a text in which something was found.
+fn tell(
+    context: &mut Context,
+    archive: &Archive,
+    hit: &Hit,
+    args: &Args,
+    before: &mut Option<SessionName>,
+) -> Result<(), CommandError> {
+    let Some(place) = hit.places.first() else { return Ok(()) };
+    if context.json {
+        for line in &hit.lines {
+            context.answer(&FoundLine { hit, line })?;
+        }
+        return Ok(());
+    }
+    let is_next = before.as_ref() != Some(&place.session);
+    if before.is_some() {
+        writeln!(context.output)?;
+    }
+    if is_next {
+        name(context, archive, &place.session)?;
+        let id: String = place.session.id.chars().take(8).collect();
+        let title = place.title.as_deref().unwrap_or("(no title)");
+        let folder = place.folder.as_deref().map(|folder| context.env.homely(Path::new(folder)));
+        let folder = folder.map(|folder| format!("  {folder}")).unwrap_or_default();
+        let styles = context.output.styles();
+        let (title, id) = (safe::line(title).into_owned(), safe::line(&id).into_owned());
+        let agent = &place.session.format;
+        let room = context.output.columns().saturating_sub(id.len() + agent.len() + 4);
+        writeln!(
+            context.output,
+            "{}  {}  {}",
+            styles.paint(Label::Id, &id),
+            styles.paint(Label::Dim, agent),
+            styles.paint(Label::Heading, &safe::clip(&format!("{title}{folder}"), room)),
+        )?;
+        *before = Some(place.session.clone());
+    }
+    let look = search::Look {
+        styles: context.output.styles(),
+        zone: context.env.zone,
+        width: context.output.width(),
+        full: args.full,
+    };
+    let command = context.output.spell(&place.show());
+    Ok(search::hit(&mut context.output, hit, &command, look)?)
+}
+
+/// Tells how many lines of a session were found.
+fn tell_count(
+    context: &mut Context,
+    archive: &Archive,
+    found: &Counted,
+    args: &Args,
+) -> Result<(), CommandError> {
+    if context.answer(found)? {
+        return Ok(());
+    }
+    let session = archive.session(&found.session)?;
+    let id = match session.filter(|_| archive.root().is_some()) {
+        Some(session) => context.short_name(archive, &session)?,
+        None => found.session.id.clone(),
+    };
+    let title = safe::line(found.title.as_deref().unwrap_or("(no title)")).into_owned();
+    let styles = context.output.styles();
+    let id = styles.paint(Label::Id, &safe::line(&id));
+    let agent = styles.paint(Label::Dim, &found.session.format);
+    if args.count {
+        Ok(writeln!(context.output, "{:>6}  {id}  {agent}  {title}", found.lines)?)
+    } else {
+        Ok(writeln!(context.output, "{id}  {agent}  {title}")?)
+    }
+}
+
+/// Tells how a search ended.
+fn end(
+    context: &mut Context,
+    searched: &Searched,
+    args: &Args,
+    number: Option<usize>,
+) -> Result<Exit, CommandError> {
+    let exit = if searched.lines > 0 { Exit::Yes } else { Exit::No };
+    if context.answer(searched)? {
+        return Ok(exit);
+    }
+    if searched.lines == 0 {
+        context.output.note("Nothing was found");
+    } else if args.count {
+        let lines = counted(searched.lines, "line", "lines");
+        context.output.note(&format!("{lines} in all"));
+    }
+    if searched.has_more {
+        let number = number.unwrap_or_default();
+        let what = if args.list || args.count { "sessions" } else { "texts" };
+        let line = Line::new("search").option("number", "0").with(&args.pattern);
+        context.output.hint(line.to(format!("these are the newest {number} {what}; show all")));
+    }
+    if searched.damaged > 0 {
+        let entries = counted(searched.damaged, "entry is", "entries are");
+        context.output.warn(&format!("{entries} damaged and could not be searched"));
+        context.output.hints(undertext::report::Report::hints(searched));
+    }
+    Ok(exit)
+}

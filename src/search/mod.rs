@@ -1,0 +1,18 @@
+//! Finding: what was said in any session, by its words.
+//!
+//! ```text
+//! pattern    what is looked for, line by line of a text as it was said
+//! needle     bytes that a record must have if such a line is in it, by which a store sieves its lines
+//! passages   the texts of a record
+//! scan       the records of a session that hold it
+//! ```
+//!
+//! Invariant: whatever leads to a record, the pattern is tried on its texts, so that no answer depends on the way.
+
+mod needle;
+mod passages;
+mod pattern;
+mod scan;
+
+pub use pattern::{Case, Manner, Pattern, Unfit};
+pub(crate) use scan::{Found, FoundLine, Seeker};

@@ -1,0 +1,198 @@
+//! Patterns: what is looked for in a line of a text.
+
+use std::ops::Range;
+
+use regex::{Regex, RegexBuilder};
+use regex_syntax::{
+    ParserBuilder,
+    ast::{self, Ast, ClassSetItem},
+    hir::Hir,
+};
+
+/// How the words of a pattern are meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Manner {
+    /// As they stand, wherever they stand.
+    #[default]
+    Literal,
+    /// As they stand, where no letter, digit or underscore is next to them.
+    Word,
+    /// As a regular expression.
+    Regex,
+}
+
+/// Whether capital letters tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Case {
+    /// If the pattern has one.
+    #[default]
+    Smart,
+    /// They do not.
+    Ignored,
+    /// They do.
+    Told,
+}
+
+/// Why nothing can be looked for by a pattern.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// It has no words.
+    #[error("the pattern is empty")]
+    Empty,
+    /// It has a line end.
+    #[error("the pattern has a line end, and texts are searched line by line")]
+    LineEnd,
+    /// It is no regular expression.
+    #[error("the pattern is no regular expression: {0}")]
+    Syntax(String),
+    /// To look for it would take more memory than it may.
+    #[error("the pattern is too large")]
+    TooLarge,
+}
+
+/// What is looked for in a line of a text.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    regex: Regex,
+    /// What each line with a match has, without the conditions on what is next to it.
+    hir: Hir,
+}
+
+/// How many bytes a pattern may take up.
+const LARGEST: usize = 16 << 20;
+
+impl Pattern {
+    /// Reads a pattern.
+    pub fn new(words: &str, manner: Manner, case: Case) -> Result<Self, Unfit> {
+        if words.is_empty() {
+            return Err(Unfit::Empty);
+        }
+        if manner != Manner::Regex && words.contains('\n') {
+            return Err(Unfit::LineEnd);
+        }
+        let source = match manner {
+            Manner::Literal | Manner::Word => regex_syntax::escape(words),
+            Manner::Regex => words.to_owned(),
+        };
+        let tells_case = match case {
+            Case::Told => true,
+            Case::Ignored => false,
+            Case::Smart => has_capital(&source)?,
+        };
+        let syntax = |error: &dyn std::fmt::Display| {
+            let told = error.to_string();
+            Unfit::Syntax(told.lines().next_back().unwrap_or_default().to_owned())
+        };
+        let parsed = ParserBuilder::new().case_insensitive(!tells_case).build().parse(&source);
+        let hir = parsed.map_err(|error| match error {
+            regex_syntax::Error::Parse(error) => syntax(error.kind()),
+            regex_syntax::Error::Translate(error) => syntax(error.kind()),
+            error => syntax(&error),
+        })?;
+        let bounded = match manner {
+            Manner::Word => format!(r"\b{{start-half}}(?:{source})\b{{end-half}}"),
+            Manner::Literal | Manner::Regex => source,
+        };
+        let mut builder = RegexBuilder::new(&bounded);
+        builder.case_insensitive(!tells_case).size_limit(LARGEST).dfa_size_limit(LARGEST);
+        let regex = builder.build().map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => Unfit::TooLarge,
+            error => syntax(&error),
+        })?;
+        Ok(Self { regex, hir })
+    }
+
+    /// Returns what each line with a match has.
+    pub(super) fn hir(&self) -> &Hir {
+        &self.hir
+    }
+
+    /// Returns whether some line of a text may have a match; a text in which none is found has no such line.
+    pub(super) fn may_match(&self, text: &str) -> bool {
+        // A condition on the ends of a line does not hold within a text.
+        self.hir.properties().look_set().contains_anchor() || self.regex.is_match(text)
+    }
+
+    /// Returns whether a line has a match.
+    pub(super) fn is_match(&self, line: &str) -> bool {
+        self.regex.is_match(line)
+    }
+
+    /// Returns where the matches of a line are, in bytes.
+    pub fn matches(&self, line: &str) -> Vec<Range<usize>> {
+        self.regex.find_iter(line).map(|found| found.range()).collect()
+    }
+}
+
+/// Returns whether an expression has a capital letter as such.
+fn has_capital(source: &str) -> Result<bool, Unfit> {
+    struct Capitals;
+
+    impl ast::Visitor for Capitals {
+        type Output = bool;
+        type Err = ();
+
+        fn finish(self) -> Result<bool, ()> {
+            Ok(false)
+        }
+
+        fn visit_pre(&mut self, ast: &Ast) -> Result<(), ()> {
+            match ast {
+                Ast::Literal(literal) if literal.c.is_uppercase() => Err(()),
+                _ => Ok(()),
+            }
+        }
+
+        fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), ()> {
+            let is_capital = match item {
+                ClassSetItem::Literal(literal) => literal.c.is_uppercase(),
+                ClassSetItem::Range(range) => range.start.c.is_uppercase(),
+                _ => false,
+            };
+            if is_capital { Err(()) } else { Ok(()) }
+        }
+    }
+
+    let parsed = ast::parse::Parser::new().parse(source);
+    let ast = parsed.map_err(|error| Unfit::Syntax(error.kind().to_string()))?;
+    Ok(ast::visit(&ast, Capitals).is_err())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(words: &str, manner: Manner, line: &str) -> bool {
+        Pattern::new(words, manner, Case::Smart).unwrap().is_match(line)
+    }
+
+    #[test]
+    fn words_are_meant_as_they_stand_or_as_an_expression() {
+        assert!(matches("a.c(", Manner::Literal, "x a.c( y"));
+        assert!(!matches("a.c", Manner::Literal, "abc"));
+        assert!(matches("a.c", Manner::Regex, "abc"));
+        assert!(matches("log", Manner::Word, "a log, written"));
+        assert!(!matches("log", Manner::Word, "logged"));
+        assert!(matches("->", Manner::Word, "a -> b"));
+        assert!(matches("日志", Manner::Literal, "读取日志文件"));
+    }
+
+    #[test]
+    fn a_capital_letter_tells_case() {
+        assert!(matches("error", Manner::Literal, "ERROR"));
+        assert!(!matches("Error", Manner::Literal, "ERROR"));
+        assert!(matches(r"\Serror\W", Manner::Regex, "xERROR "));
+        assert!(!matches(r"[A-Z]rror", Manner::Regex, "xerror"));
+        assert!(matches("éclair", Manner::Literal, "ÉCLAIR"));
+    }
+
+    #[test]
+    fn what_is_no_pattern_says_so() {
+        let unfit = |words: &str, manner| Pattern::new(words, manner, Case::Smart).unwrap_err();
+        assert_eq!(unfit("", Manner::Literal), Unfit::Empty);
+        assert_eq!(unfit("a\nb", Manner::Word), Unfit::LineEnd);
+        assert_eq!(unfit("((a{1000}){1000}){1000}", Manner::Regex), Unfit::TooLarge);
+        assert!(unfit("a(b", Manner::Regex).to_string().contains("unclosed group"));
+        assert!(unfit("*", Manner::Regex).to_string().contains("repetition operator"));
+    }
+}

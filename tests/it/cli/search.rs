@@ -1,0 +1,216 @@
+//! `search`: what was said is found wherever it stands, once, and each hit says how to see it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use insta::assert_snapshot;
+use undertext::wire::Speaker;
+
+use super::{Stored, conversation, json, with_examples};
+use crate::env::TestEnv;
+
+/// Returns where each line stands that a search finds, by the words of the line.
+fn stands(env: &TestEnv, args: &[&str]) -> Vec<(String, String)> {
+    let args = [&["search", "--json"], args].concat();
+    let told = env.run(&args).stdout;
+    let hits = told.lines().map(json).filter(|line| line["type"] == "hit");
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    hits.map(|hit| (text(&hit["text"]), text(&hit["stands"]) + &text(&hit["branch"]))).collect()
+}
+
+#[test]
+fn a_hit_says_where_it_stands_and_how_to_see_it() {
+    let Stored { env, archive, .. } = Stored::reverted();
+    drop(archive);
+    assert_snapshot!(env.run(&["search", "red"]).masked(), @r"
+    entry-id  native  Paint the boat.  ~/project
+    @0 user, 2001-02-03 04:05:18, on the current path
+      4  Red paint is sold out.
+      undertext show entry-id -s entry-id
+
+    @1 assistant, 2001-02-03 04:05:16, on branch main.1
+      1  Red it is.
+      undertext show entry-id -s entry-id
+
+    @1 user, 2001-02-03 04:05:14, on branch main.1
+      1  Red.
+      undertext show entry-id -s entry-id
+    ");
+    let told = env.run(&["search", "Red", "--role", "assistant", "--json"]).masked();
+    assert_snapshot!(told, @r#"
+    {"type":"hit","session":"00000001-0000-0000-0000-000000000000","agent":"native","title":"Paint the boat.","folder":"$HOME/project","parent":null,"entry":"entry-id","turn":1,"stands":"branch","branch":"main.1","sub_agent":false,"time":"2001-02-03T04:05:16.000Z","role":"assistant","tool":null,"line":1,"text":"Red it is.","matches":[[0,3]],"before":[],"after":[],"places":[]}
+    {"type":"searched","lines":1,"more":false,"damaged":0}
+    "#);
+    // What a hit says to type shows it.
+    let shown = env.run(&["search", "sold"]).success().stdout;
+    let typed = shown.lines().find_map(|line| line.trim().strip_prefix("undertext ")).unwrap();
+    let typed: Vec<&str> = typed.split(' ').collect();
+    assert!(env.run(&typed).success().stdout.contains("Red paint is sold out."));
+}
+
+#[test]
+fn what_was_undone_or_cut_or_is_above_a_compaction_is_found() {
+    let mut stored = Stored::new();
+    stored.say(Speaker::User, "Sow the beans.");
+    let Stored { env, archive, .. } = stored;
+    drop(archive);
+    env.run(&["append", "--role", "assistant", "The beans are sown."]).success();
+    env.run(&["undo"]).success();
+    let found = stands(&env, &["beans"]);
+    let expected = [("The beans are sown.", "undone"), ("Sow the beans.", "current")];
+    assert_eq!(found, expected.map(|(line, stands)| (line.to_owned(), stands.to_owned())));
+
+    let answer = (1..=400).map(|n| format!("{n}: bean\n")).collect::<Vec<_>>().concat();
+    env.run(&["append", "--call", "Count", "--input", "{}", "--id", "c"]).success();
+    env.run_with_stdin(&["append", "--result", "c", "-"], answer.as_bytes()).success();
+    env.run(&["truncate", "--max-chars", "2000"]).success();
+    let found = stands(&env, &["bean", "--tool", "Count"]);
+    let expected = |(at, line): (usize, &str)| {
+        let is_shown = found.iter().filter(|(found, _)| found == line).count() == 2;
+        is_shown || found.contains(&(line.to_owned(), "truncated".to_owned())) && at > 100
+    };
+    assert!(answer.lines().enumerate().all(expected), "{found:?}");
+
+    let garden = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    let found = stands(&env, &["beds", garden.to_str().unwrap()]);
+    assert!(found.iter().any(|(_, stands)| stands == "compacted"), "{found:?}");
+}
+
+#[test]
+fn what_forks_share_is_found_once_with_its_places() {
+    let env = TestEnv::new();
+    let garden = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    let text = fs::read_to_string(garden).unwrap();
+    let own = "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40";
+    assert!(text.contains(own));
+    for n in 1..=3 {
+        let fork = format!("{n}{}", &own[1..]);
+        let path = env.project().join(format!("{fork}.jsonl"));
+        fs::write(&path, text.replace(own, &fork)).unwrap();
+        env.run(&["import", "-q", path.to_str().unwrap()]).success();
+    }
+    let told = env.run(&["search", "--json", "Which beds"]).success().stdout;
+    let hits: Vec<_> = told.lines().map(json).filter(|line| line["type"] == "hit").collect();
+    assert_eq!(hits.len(), 1, "{told}");
+    assert_eq!(hits[0]["places"].as_array().unwrap().len(), 2);
+    assert!(env.run(&["search", "Which beds"]).success().stdout.contains("and 1 more"));
+    let counted = env.run(&["search", "--count", "Which beds"]).success();
+    assert_eq!(counted.stdout.lines().count(), 1, "{}", counted.stdout);
+}
+
+#[test]
+fn what_a_live_file_holds_beyond_the_store_is_found() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let live = super::live_path(&env, &session);
+    let grown = fs::read_to_string(&live).unwrap().replace("Done.", "It holds now.");
+    let last = grown.lines().last().unwrap().replacen("\"uuid\":\"", "\"uuid\":\"later-", 1);
+    let whole = fs::read_to_string(&live).unwrap() + &last + "\n";
+    fs::write(&live, whole).unwrap();
+    let found = stands(&env, &["it holds"]);
+    assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn filters_leave_what_is_asked_for() {
+    let env = with_examples();
+    env.run(&["import", "native-tools.jsonl", "native-rewind.jsonl"]).success();
+    let count = |args: &[&str]| stands(&env, &[&["-i", "the"], args].concat()).len();
+    let all = count(&[]);
+    let parts = ["user", "assistant", "tool", "system"].map(|role| count(&["--role", role]));
+    assert_eq!(parts.iter().sum::<usize>(), all);
+    assert!(parts[2] > 0 && parts[2] < all, "{parts:?}");
+    assert_eq!(count(&["--agent", "native"]), all);
+    assert_eq!(count(&["--agent", "pi"]), 0);
+    assert_eq!(count(&["--folder", "/nowhere"]), 0);
+    assert_eq!(count(&["--until", "1970-01-02"]), 0);
+    assert_eq!(count(&["--since", "1970-01-02"]), all);
+    assert_eq!(count(&["--tool", "no such tool"]), 0);
+    assert!(count(&["--branch", "main"]) <= all);
+    assert_eq!(count(&["-n", "0"]), all);
+    assert!(count(&["-n", "1"]) < all);
+}
+
+#[test]
+fn lines_around_a_match_are_shown_once() {
+    let env = TestEnv::new();
+    env.run(&["new"]).success();
+    env.run(&["append", "one\ntwo\nthree mark\nfour\nfive mark\nsix\nseven"]).success();
+    let told = env.run(&["search", "mark", "-C", "1"]).success().stdout;
+    let lines: Vec<&str> =
+        told.lines().filter(|line| line.trim_start().starts_with(char::is_numeric)).collect();
+    assert_eq!(lines, ["  2  two", "  3  three mark", "  4  four", "  5  five mark", "  6  six"]);
+}
+
+#[test]
+fn no_hit_acts_on_a_terminal() {
+    let env = TestEnv::new();
+    env.run(&["new"]).success();
+    env.run(&["append", "a \u{1b}[31m bell \u{7} and\r\n\u{202e}more"]).success();
+    let told = env.run(&["search", "bell", "--color", "never"]).success().stdout;
+    assert!(told.contains(r"a \x1b[31m bell \x07 and"), "{told}");
+    assert!(!told.contains(['\u{1b}', '\u{7}', '\r']));
+}
+
+#[test]
+fn what_is_no_pattern_or_finds_nothing_says_so() {
+    let env = TestEnv::new();
+    assert_snapshot!(env.run(&["search", "word"]), @r"
+    ------- stderr -------
+    There is no store yet
+    hint: take in the sessions of your agents: undertext import
+    hint: begin a session of undertext's own: undertext new
+    [exit status: 1]
+    ");
+    assert!(!super::store(&env).exists());
+    conversation(&env);
+    assert_snapshot!(env.run(&["search", "word"]), @r"
+    ------- stderr -------
+    Nothing was found
+    [exit status: 1]
+    ");
+    assert_snapshot!(env.run(&["search", ""]), @r"
+    ------- stderr -------
+    error: the pattern is empty
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["search", "a\nb"]), @r"
+    ------- stderr -------
+    error: the pattern has a line end, and texts are searched line by line
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["search", "--regex", "a(b"]), @r"
+    ------- stderr -------
+    error: the pattern is no regular expression: unclosed group
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["search", "--regex", "((a{999}){999}){999}"]), @r"
+    ------- stderr -------
+    error: the pattern is too large
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["search", "--role", "nobody", "word"]), @r#"
+    ------- stderr -------
+    error: --role <ROLE> cannot be "nobody": it is user, assistant, tool or system
+    hint: how it is used: undertext search --help
+    [exit status: 2]
+    "#);
+    assert_snapshot!(env.run(&["search", "-w", "--regex", "word"]), @r"
+    ------- stderr -------
+    error: --word and --regex exclude each other
+    hint: how it is used: undertext search --help
+    [exit status: 2]
+    ");
+    let long = "word ".repeat(20_000);
+    assert_eq!(env.run(&["search", &long]).code(), Some(1));
+    let bytes = OsStr::from_bytes(b"wo\xffrd");
+    let told = env.run(&[OsStr::new("search"), bytes]);
+    assert_snapshot!(told, @r"
+    ------- stderr -------
+    error: an argument is not text (UTF-8)
+    hint: how it is used: undertext search --help
+    [exit status: 2]
+    ");
+}

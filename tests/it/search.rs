@@ -1,0 +1,174 @@
+//! Finding against all that was said: each line that a pattern is in, and no other, whichever way leads there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use regex::Regex;
+use undertext::model::{Block, EntryNumber, Message};
+use undertext::ops::{self, Archive, Case, Machine, Pattern, Search, Words};
+use undertext::report::Hit;
+use undertext::store::{Access, SessionFilter};
+
+use crate::needs;
+
+/// A line as it was said: the session, the text's first bytes' place in it, and the line.
+type Said = (String, String);
+
+/// Returns every line of every text in an archive, with the session that has it, each as often as it was said.
+fn everything(archive: &Archive) -> Vec<Said> {
+    let mut said = Vec::new();
+    for session in archive.every().unwrap() {
+        let entries = archive.store().state(session.key).unwrap().next_entry();
+        for entry in EntryNumber::each(EntryNumber::FIRST..entries) {
+            for message in ops::messages(archive.store(), &session, entry).unwrap_or_default() {
+                for text in texts(&message) {
+                    let lines = text.strip_suffix('\n').unwrap_or(&text).split('\n');
+                    let of = |line: &str| (session.name.id.clone(), line.to_owned());
+                    said.extend(lines.filter(|_| !text.is_empty()).map(of));
+                }
+            }
+        }
+    }
+    said
+}
+
+fn texts(message: &Message) -> Vec<String> {
+    let mut texts = Vec::new();
+    for block in &message.blocks {
+        block_texts(block, &mut texts);
+    }
+    texts
+}
+
+fn block_texts(block: &Block, texts: &mut Vec<String>) {
+    match block {
+        Block::Text(text) => texts.push(text.clone()),
+        Block::Thinking(thinking) => texts.push(thinking.text.clone()),
+        Block::Call { name, input, .. } => {
+            texts.push(name.clone());
+            json_texts(input, texts);
+        }
+        Block::Result { blocks, .. } => blocks.iter().for_each(|block| block_texts(block, texts)),
+        Block::Other { json, .. } => json_texts(json, texts),
+        Block::Image(_) => {}
+    }
+}
+
+fn json_texts(json: &str, texts: &mut Vec<String>) {
+    fn walk(value: &serde_json::Value, texts: &mut Vec<String>) {
+        match value {
+            serde_json::Value::String(text) => texts.push(text.clone()),
+            serde_json::Value::Array(items) => items.iter().for_each(|item| walk(item, texts)),
+            serde_json::Value::Object(fields) => fields.values().for_each(|it| walk(it, texts)),
+            _ => {}
+        }
+    }
+    match serde_json::from_str(json) {
+        Ok(value) => walk(&value, texts),
+        Err(_) => texts.push(json.to_owned()),
+    }
+}
+
+/// Returns a search of everything.
+fn search_for(pattern: Pattern) -> Search {
+    Search {
+        pattern,
+        sessions: SessionFilter { hidden: true, ..SessionFilter::default() },
+        session: None,
+        branch: None,
+        roles: Vec::new(),
+        tool: None,
+        since: None,
+        until: None,
+        around: 0,
+        limit: None,
+    }
+}
+
+fn hits(archive: &Archive, pattern: Pattern) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    let searched = ops::search(archive, &search_for(pattern), |hit| {
+        hits.push(hit.clone());
+        Ok::<_, ops::OpsError>(())
+    });
+    assert!(!searched.unwrap().has_more);
+    hits
+}
+
+/// Counts the lines of hits by the session and the line, once for each place.
+fn counted(hits: &[Hit]) -> BTreeMap<Said, usize> {
+    let mut counted = BTreeMap::new();
+    for hit in hits {
+        for place in &hit.places {
+            for line in &hit.lines {
+                *counted.entry((place.session.id.clone(), line.line.clone())).or_default() += 1;
+            }
+        }
+    }
+    counted
+}
+
+/// Takes files into a store.
+fn imported(root: &Path, files: &[std::path::PathBuf]) -> Archive {
+    let mut archive = Archive::open(root, Access::Write, Box::new(Machine)).unwrap();
+    ops::import(&mut archive, files, &[], &mut |_| ()).unwrap();
+    archive
+}
+
+/// Draws words of texts: parts of lines that begin and end anywhere.
+fn drawn(said: &[Said], count: usize) -> Vec<String> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |most: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % most.max(1)
+    };
+    let mut words = Vec::new();
+    while words.len() < count {
+        let (_, line) = &said[below(said.len())];
+        let chars: Vec<char> = line.chars().collect();
+        let first = below(chars.len());
+        // One in three is of a script or a sign beyond ASCII, where the line has one.
+        let first = match chars.iter().skip(first).position(|c| !c.is_ascii()) {
+            Some(at) if words.len() % 3 == 0 => first + at,
+            _ => first,
+        };
+        let length = 1 + below(16);
+        let word: String = chars.iter().skip(first).take(length).collect();
+        if !word.is_empty() {
+            words.push(word);
+        }
+    }
+    words
+}
+
+#[test]
+fn every_line_that_has_a_pattern_is_found_and_no_other() {
+    let Some(corpus) = needs::corpus() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let archive = imported(folder.path(), &corpus.sessions());
+    let said = everything(&archive);
+    let count = if cfg!(debug_assertions) { 24 } else { 1000 };
+    let mut found = 0;
+    for (n, words) in drawn(&said, count).iter().enumerate() {
+        let manner = [Words::Literal, Words::Word, Words::Regex][n % 3];
+        let words = if manner == Words::Regex { regex::escape(words) } else { words.clone() };
+        let pattern = Pattern::new(&words, manner, Case::Smart).unwrap();
+        let source = match manner {
+            Words::Regex => words.clone(),
+            Words::Word => format!(r"\b{{start-half}}(?:{})\b{{end-half}}", regex::escape(&words)),
+            Words::Literal => regex::escape(&words),
+        };
+        let has_capital = words.chars().any(char::is_uppercase);
+        let source = if has_capital { source } else { format!("(?i){source}") };
+        let oracle = Regex::new(&source).unwrap();
+        let mut expected: BTreeMap<Said, usize> = BTreeMap::new();
+        for said in said.iter().filter(|(_, line)| oracle.is_match(line)) {
+            *expected.entry(said.clone()).or_default() += 1;
+        }
+        let counted = counted(&hits(&archive, pattern));
+        assert!(counted == expected, "{words:?}: {counted:#?}\n{expected:#?}");
+        found += counted.values().sum::<usize>();
+    }
+    assert!(found > count);
+}
