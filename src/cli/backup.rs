@@ -10,10 +10,10 @@ use super::archive::is_there;
 use super::common::{counted, shown};
 use super::error::{CommandError, Exit};
 use super::output::Progress;
-use super::{Context, pack, rebuild, stats};
+use super::{Context, index, pack, rebuild, stats};
 use crate::render::units;
 
-/// Copy the store, count what it holds, pack it, and rebuild its indexes
+/// Copy the store, count what it holds, index its words, pack it, and rebuild what is derived
 #[derive(Debug, clap::Args)]
 #[command(subcommand_required = true, disable_help_subcommand = true)]
 pub(crate) struct Args {
@@ -24,6 +24,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum StoreCommand {
     Backup(BackupArgs),
+    Index(index::Args),
     Pack(pack::Args),
     Rebuild(rebuild::Args),
     Stats(stats::Args),
@@ -52,6 +53,7 @@ struct BackupArgs {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     match &args.command {
         StoreCommand::Backup(args) => backup(context, args),
+        StoreCommand::Index(args) => index::run(context, args),
         StoreCommand::Pack(args) => pack::run(context, args),
         StoreCommand::Rebuild(args) => rebuild::run(context, args),
         StoreCommand::Stats(args) => stats::run(context, args),

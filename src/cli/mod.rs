@@ -34,6 +34,7 @@ mod graph;
 mod help;
 mod hint;
 mod import;
+mod index;
 mod kept;
 mod kind;
 mod landing;

@@ -194,7 +194,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let mut before = None;
         ops::search(&archive, &search, |hit| tell(context, &archive, hit, args, &mut before))?
     };
-    end(context, &searched, args, number)
+    let exit = end(context, &searched, args, number)?;
+    if archive.root().is_some() {
+        drop(archive);
+        context.output.flush()?;
+        context.index_a_little();
+    }
+    Ok(exit)
 }
 
 impl Args {

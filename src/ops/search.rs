@@ -11,14 +11,17 @@ use std::{
     cmp::Reverse,
     collections::BTreeMap,
     ops::Range,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use crate::{
     model::{EntryId, EntryNumber, EntrySet, Position, Role, TieKind, Timestamp},
     ops::{OpsError, several::in_order},
     report::{Counted, FoundPlace, Hit, HitLine, Searched},
-    search::{Found, FoundLine, Pattern, Seeker},
+    search::{Found, FoundLine, Index, Likely, Pattern, Question, Seeker},
     session::{
         Damages, Session, Stand, View, entry_ids, listing,
         stands::{Stands, stands},
@@ -30,6 +33,8 @@ use crate::{
 
 /// How many entries are searched together.
 const PIECE: usize = 2048;
+/// How many entries an index is asked about together, where it knows of many.
+const ASKED: usize = 512;
 
 /// What is searched for, and where.
 #[derive(Clone, Debug)]
@@ -56,19 +61,37 @@ pub struct Search {
     pub limit: Option<usize>,
 }
 
-/// A stretch of entries of a session of a group.
+/// A part of what is searched in a session of a group.
 struct Piece {
     group: usize,
     member: usize,
-    range: Range<EntryNumber>,
+    part: Part,
+}
+
+/// How a part of a session is searched.
+enum Part {
+    /// As a whole.
+    Range(Range<EntryNumber>),
+    /// Where the index of words says that something may be.
+    Likely(Vec<EntryNumber>),
+    /// The same among these, for which the index is asked then.
+    Asked(Range<EntryNumber>),
+}
+
+/// An index of words, and what it is asked.
+struct Asked {
+    index: Index,
+    question: Question,
 }
 
 /// A session that is searched.
 struct Member {
     session: Session,
     listed: Listed,
-    /// How many entries the store holds of it.
+    /// The first entry that the store does not hold.
     held: EntryNumber,
+    /// The first entry that the index of words does not have.
+    indexed: EntryNumber,
 }
 
 /// Searches, and hands over what is found.
@@ -80,7 +103,7 @@ pub fn search<E: From<OpsError>>(
     let mut searched = Searched::default();
     let limit = search.limit.unwrap_or(usize::MAX);
     let mut told = 0;
-    run::<E>(archive, search, &mut searched, &mut |mut hits: Vec<Hit>| {
+    run::<E>(archive, search, limit, &mut searched, &mut |mut hits: Vec<Hit>| {
         let more = hits.len() > limit - told;
         hits.truncate(limit - told);
         told += hits.len();
@@ -102,7 +125,7 @@ pub fn count<E: From<OpsError>>(
     let mut searched = Searched::default();
     let limit = search.limit.unwrap_or(usize::MAX);
     let mut told = 0;
-    run::<E>(archive, search, &mut searched, &mut |hits| {
+    run::<E>(archive, search, usize::MAX, &mut searched, &mut |hits| {
         let mut counts: Vec<Counted> = Vec::new();
         for hit in &hits {
             let Some(FoundPlace { session, title, .. }) = hit.places.first() else { continue };
@@ -140,9 +163,11 @@ struct Taken {
 /// Takes what was found in a group.
 type Take<'t, E> = dyn FnMut(Vec<Hit>) -> Result<Taken, E> + 't;
 
+/// Searches group by group; one that holds as many texts as are wanted at all is not searched to its end.
 fn run<E: From<OpsError>>(
     archive: &Archive,
     search: &Search,
+    texts: usize,
     searched: &mut Searched,
     take: &mut Take<'_, E>,
 ) -> Result<(), E> {
@@ -151,32 +176,40 @@ fn run<E: From<OpsError>>(
     (seeker.since, seeker.until, seeker.around) = (search.since, search.until, search.around);
     // Threads read what the store holds, and what live files hold beyond it is laid over it and searched here.
     let beneath = archive.store().reader();
-    let members = members(archive, search)?;
+    let asked = asked(archive, search);
+    let likely = asked.as_ref().map(|asked| {
+        let Asked { index, question } = asked;
+        // An index that cannot be read says nothing.
+        index.likely(question, search.limit.is_none() || search.session.is_some()).ok()
+    });
+    let (asked, likely) = match likely.flatten() {
+        Some(likely) => (asked, Some(likely)),
+        None => (None, None),
+    };
+    let members = members(archive, search, asked.as_ref().map(|asked| &asked.index))?;
     let groups = groups(archive.store(), members)?;
-    let mut pieces = Vec::new();
-    for (group, members) in groups.iter().enumerate() {
-        for (member, Member { held, .. }) in members.iter().enumerate() {
-            let ranges = EntryNumber::batches(EntryNumber::FIRST..*held, PIECE);
-            // The last piece of a group ends it, so each has one.
-            let ranges = ranges.chain([*held..*held]);
-            pieces.extend(ranges.map(|range| Piece { group, member, range }));
-        }
-    }
+    let pieces = pieces(&groups, likely);
+    let asked = Mutex::new(asked);
     let is_enough = AtomicBool::new(false);
     let work = |store: &dyn Store, n: usize| -> Result<_, StoreError> {
         let mut found = Vec::new();
-        let Some(Piece { group, member, range }) = pieces.get(n) else {
-            return Ok((found, Vec::new()));
-        };
+        let piece = pieces.get(n).filter(|_| !is_enough.load(Ordering::Relaxed));
+        let Some(Piece { group, member, part }) = piece else { return Ok((found, Vec::new())) };
         let session = groups.get(*group).and_then(|members| members.get(*member));
         let Some(Member { session, .. }) = session else { return Ok((found, Vec::new())) };
-        if range.is_empty() || is_enough.load(Ordering::Relaxed) {
-            return Ok((found, Vec::new()));
-        }
-        let damaged = seeker.scan(store, session, range.clone(), &mut |it| found.push(it))?;
+        let each = &mut |it| found.push(it);
+        let damaged = match part {
+            Part::Range(range) if range.is_empty() => Vec::new(),
+            Part::Range(range) => seeker.scan(store, session, range.clone(), each)?,
+            Part::Likely(entries) => seeker.try_each(store, session, entries, each)?,
+            Part::Asked(range) => match likely_of(&asked, session, range) {
+                Some(entries) => seeker.try_each(store, session, &entries, each)?,
+                None => seeker.scan(store, session, range.clone(), each)?,
+            },
+        };
         Ok((found, damaged))
     };
-    let (mut n, mut gathered, mut failed) = (0, Vec::new(), None);
+    let (mut n, mut due, mut gathered, mut failed) = (0, texts, Vec::new(), None);
     let store = beneath.as_deref().unwrap_or(archive.store());
     in_order(store, pieces.len(), &work, &mut |answer: Result<_, StoreError>| {
         let piece = pieces.get(n);
@@ -190,13 +223,19 @@ fn run<E: From<OpsError>>(
             Err(error) => failed = Some(OpsError::from(error).into()),
         }
         let is_last = pieces.get(n).is_none_or(|next| next.group != *group);
-        if !is_last || failed.is_some() || is_enough.load(Ordering::Relaxed) {
+        let members = groups.get(*group).map(Vec::as_slice).unwrap_or_default();
+        // What forks share has all of its places only when all of them were searched.
+        let may_do = members.len() == 1 && gathered.len() >= due;
+        if !(is_last || may_do) || failed.is_some() || is_enough.load(Ordering::Relaxed) {
             return;
         }
-        let found = std::mem::take(&mut gathered);
-        let members = groups.get(*group).map(Vec::as_slice).unwrap_or_default();
+        let found = if is_last { std::mem::take(&mut gathered) } else { gathered.clone() };
         let hits = grown(archive, &seeker, members, found, searched);
         let hits = hits.and_then(|found| hits_of(archive, search, members, found));
+        due = if is_last { texts } else { gathered.len().saturating_mul(2) };
+        if !is_last && hits.as_ref().is_ok_and(|hits| hits.len() < texts) {
+            return;
+        }
         let taken = hits.map_err(E::from);
         match taken.and_then(|hits| if hits.is_empty() { Ok(Taken::default()) } else { take(hits) })
         {
@@ -217,8 +256,59 @@ fn run<E: From<OpsError>>(
     failed.map_or(Ok(()), Err)
 }
 
+/// Opens the store's index of words, if it can tell of a pattern.
+fn asked(archive: &Archive, search: &Search) -> Option<Asked> {
+    let index = archive.root().and_then(|root| Index::open(root, archive.store()))?;
+    let question = index.question(&search.pattern).ok().flatten()?;
+    Some(Asked { index, question })
+}
+
+/// Asks an index about some entries of a session; nothing is known if it cannot be read.
+fn likely_of(
+    asked: &Mutex<Option<Asked>>,
+    session: &Session,
+    range: &Range<EntryNumber>,
+) -> Option<Vec<EntryNumber>> {
+    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+    let Asked { index, question } = asked.as_ref()?;
+    index.likely_of(question, session.key, range).ok()
+}
+
+/// Returns the parts of the work, those of a group behind each other, and those of a session from its newest entries on.
+fn pieces(groups: &[Vec<Member>], likely: Option<Likely>) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut likely = likely;
+    for (group, members) in groups.iter().enumerate() {
+        for (member, Member { session, held, indexed, .. }) in members.iter().enumerate() {
+            let from = if likely.is_some() { *indexed } else { EntryNumber::FIRST };
+            let ranges = EntryNumber::batches(from..*held, PIECE).map(Part::Range);
+            let mut parts: Vec<Part> = match &mut likely {
+                Some(Likely::All(all)) => {
+                    let mut likely = all.remove(&session.key).unwrap_or_default();
+                    likely.retain(|entry| entry < indexed);
+                    likely.chunks(PIECE).map(|chunk| Part::Likely(chunk.to_vec())).collect()
+                }
+                Some(Likely::Many) => {
+                    let indexed = EntryNumber::batches(EntryNumber::FIRST..*indexed, ASKED);
+                    indexed.map(Part::Asked).collect()
+                }
+                None => Vec::new(),
+            };
+            parts.extend(ranges);
+            // Each group has a piece, by which it ends.
+            parts.insert(0, Part::Range(*held..*held));
+            pieces.extend(parts.into_iter().rev().map(|part| Piece { group, member, part }));
+        }
+    }
+    pieces
+}
+
 /// Returns the sessions that are searched, the newest first; what their live files hold beyond the store is laid over it.
-fn members(archive: &Archive, search: &Search) -> Result<Vec<Member>, OpsError> {
+fn members(
+    archive: &Archive,
+    search: &Search,
+    index: Option<&Index>,
+) -> Result<Vec<Member>, OpsError> {
     let store = archive.store();
     let filter = SessionFilter { sub_agents: true, limit: None, ..search.sessions.clone() };
     let found = match &search.session {
@@ -234,11 +324,13 @@ fn members(archive: &Archive, search: &Search) -> Result<Vec<Member>, OpsError> 
         let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { continue };
         let state = store.state(session.key)?;
         let held = state.next_entry();
+        let indexed = index.map(|index| index.next(store, session.key, &state));
+        let indexed = indexed.transpose()?.unwrap_or_default().min(held);
         // A live file that cannot be followed is as the store has it.
         if follow(archive, &session, &state).unwrap_or(false) {
             listed.card = store.card(session.key)?;
         }
-        members.push(Member { session, listed, held });
+        members.push(Member { session, listed, held, indexed });
     }
     members.sort_by_key(|member| Reverse(member.listed.card.active));
     Ok(members)

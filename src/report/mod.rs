@@ -43,7 +43,7 @@ pub use notice::Notice;
 pub use place::{
     Branched, Cleared, ListedBranch, Marked, OperationView, Redone, Reverted, Switched, Undone,
 };
-pub use search::{Counted, FoundLine, FoundPlace, Hit, HitLine, Searched};
+pub use search::{Counted, FoundLine, FoundPlace, Hit, HitLine, Indexed, Searched};
 pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored};
 pub use shape::{Changed, Failed, Report};
 pub use status::{

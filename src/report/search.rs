@@ -96,6 +96,17 @@ pub struct Searched {
     pub damaged: u64,
 }
 
+/// What was added to an index of words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Indexed {
+    /// How many entries were looked at.
+    pub entries: u64,
+    /// Whether all are in it.
+    pub is_whole: bool,
+}
+
+report!(Indexed, "index", |it| { entries: it.entries, whole: it.is_whole });
+
 impl FoundPlace {
     /// Returns the command that shows the entry.
     pub fn show(&self) -> Line {

@@ -5,14 +5,19 @@
 //! needle     bytes that a record must have if such a line is in it, by which a store sieves its lines
 //! passages   the texts of a record
 //! scan       the records of a session that hold it
+//! words      what an index knows of a text, and can tell of a pattern
+//! index      a store's index of words, brought along and asked
 //! ```
 //!
 //! Invariant: whatever leads to a record, the pattern is tried on its texts, so that no answer depends on the way.
 
+mod index;
 mod needle;
 mod passages;
 mod pattern;
 mod scan;
+mod words;
 
+pub(crate) use index::{Index, Likely, Question, fits, words};
 pub use pattern::{Case, Manner, Pattern, Unfit};
 pub(crate) use scan::{Found, FoundLine, Seeker};

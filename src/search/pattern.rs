@@ -56,6 +56,7 @@ pub struct Pattern {
     regex: Regex,
     /// What each line with a match has, without the conditions on what is next to it.
     hir: Hir,
+    manner: Manner,
 }
 
 /// How many bytes a pattern may take up.
@@ -99,12 +100,17 @@ impl Pattern {
             regex::Error::CompiledTooBig(_) => Unfit::TooLarge,
             error => syntax(&error),
         })?;
-        Ok(Self { regex, hir })
+        Ok(Self { regex, hir, manner })
     }
 
     /// Returns what each line with a match has.
     pub(super) fn hir(&self) -> &Hir {
         &self.hir
+    }
+
+    /// Returns whether a match begins and ends with a word.
+    pub(super) fn is_of_words(&self) -> bool {
+        self.manner == Manner::Word
     }
 
     /// Returns whether some line of a text may have a match; a text in which none is found has no such line.

@@ -81,8 +81,24 @@ impl Seeker {
         Ok(damaged)
     }
 
+    /// Looks through these entries, and returns those that are damaged.
+    pub(crate) fn try_each(
+        &self,
+        store: &dyn Store,
+        session: &Session,
+        entries: &[EntryNumber],
+        each: &mut dyn FnMut(Found),
+    ) -> Result<Vec<EntryNumber>, StoreError> {
+        let mut damaged = Vec::new();
+        store.lines(session.key, entries, &mut |entry, line| match line {
+            Ok(line) => self.look(session, entry, &line, each),
+            Err(_) => damaged.push(entry),
+        })?;
+        Ok(damaged)
+    }
+
     /// Looks through a record.
-    pub(crate) fn look(
+    fn look(
         &self,
         session: &Session,
         entry: EntryNumber,

@@ -31,8 +31,8 @@ pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use sieve::Sieve;
 pub use sqlite::{
-    Access, FORMAT_VERSION, Loss, RULES_VERSION, Salvage, SqliteStore, Tried, Unknown, Wanted,
-    Witness, is_witnessed,
+    Access, FORMAT_VERSION, Loss, RULES_VERSION, Reach, Salvage, SqliteStore, Tried, Unknown,
+    Wanted, Witness, WordIndex, is_witnessed,
 };
 pub use traits::{ByteStore, CacheStore, FactStore, Reading, Store, Transaction, whole_lines};
 pub use values::{

@@ -43,6 +43,7 @@ mod salvage;
 mod sift;
 mod totals;
 mod witness;
+mod words;
 mod write;
 
 use std::{
@@ -64,6 +65,7 @@ use rusqlite::{Connection, ffi};
 pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
 pub use salvage::{Loss, Salvage, Tried, Unknown, Wanted};
 pub use witness::{Witness, is_witnessed};
+pub use words::{Reach, WordIndex};
 
 use crate::{
     model::{

@@ -146,9 +146,12 @@ fn drawn(said: &[Said], count: usize) -> Vec<String> {
 fn every_line_that_has_a_pattern_is_found_and_no_other() {
     let Some(corpus) = needs::corpus() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let archive = imported(folder.path(), &corpus.sessions());
+    let archive = imported(&folder.path().join("plain"), &corpus.sessions());
     let said = everything(&archive);
     let count = if cfg!(debug_assertions) { 24 } else { 1000 };
+    let indexed = imported(&folder.path().join("indexed"), &corpus.sessions());
+    let whole = ops::index(&indexed, &|_| false, &|| true, &mut |_, _| ()).unwrap();
+    assert!(whole.is_whole && whole.entries > 0);
     let mut found = 0;
     for (n, words) in drawn(&said, count).iter().enumerate() {
         let manner = [Words::Literal, Words::Word, Words::Regex][n % 3];
@@ -166,9 +169,11 @@ fn every_line_that_has_a_pattern_is_found_and_no_other() {
         for said in said.iter().filter(|(_, line)| oracle.is_match(line)) {
             *expected.entry(said.clone()).or_default() += 1;
         }
-        let counted = counted(&hits(&archive, pattern));
-        assert!(counted == expected, "{words:?}: {counted:#?}\n{expected:#?}");
-        found += counted.values().sum::<usize>();
+        for (way, archive) in [("without an index", &archive), ("with one", &indexed)] {
+            let counted = counted(&hits(archive, pattern.clone()));
+            assert!(counted == expected, "{way}, {words:?}: {counted:#?}\n{expected:#?}");
+        }
+        found += expected.values().sum::<usize>();
     }
     assert!(found > count);
 }

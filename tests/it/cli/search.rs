@@ -214,3 +214,134 @@ fn what_is_no_pattern_or_finds_nothing_says_so() {
     [exit status: 2]
     ");
 }
+
+/// Returns the index of a machine's store.
+fn index(env: &TestEnv) -> std::path::PathBuf {
+    super::store(env).join("search.db")
+}
+
+/// Breaks an index.
+type Breaking = fn(&Path);
+
+#[test]
+fn no_state_of_the_index_changes_what_is_found() {
+    let env = with_examples();
+    env.run(&["import", "native-tools.jsonl", "native-rewind.jsonl"]).success();
+    conversation(&env);
+    let words = ["the", "build", "steam", "ea", "e", "→", "missing", "nowhere at all"];
+    let found = || words.map(|word| stands(&env, &["-i", word, "-n", "0"]));
+    let expected = found();
+    assert!(expected.iter().take(4).all(|found| !found.is_empty()));
+    assert!(index(&env).is_file(), "a search makes the index");
+    assert_eq!(found(), expected);
+    assert_snapshot!(env.run(&["store", "index"]), @"The index has all that the store holds; 0 entries added");
+    assert_snapshot!(env.run(&["store", "index", "--json"]), @r#"{"type":"index","entries":0,"whole":true}"#);
+    let sql = |path: &Path, sql: &str| {
+        rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap();
+    };
+    let breakings: [(&str, Breaking); 9] = [
+        ("deleted", |index| fs::remove_file(index).unwrap()),
+        ("empty", |index| fs::write(index, b"").unwrap()),
+        ("no database", |index| {
+            fs::write(index, b"not what it was, and long enough to be read".repeat(300)).unwrap();
+        }),
+        ("half", |index| {
+            let bytes = fs::read(index).unwrap();
+            fs::write(index, &bytes[..bytes.len() / 2]).unwrap();
+        }),
+        ("torn", |index| {
+            let mut bytes = fs::read(index).unwrap();
+            bytes.iter_mut().skip(8192).for_each(|byte| *byte ^= 0x5a);
+            fs::write(index, bytes).unwrap();
+        }),
+        ("of another version", |index| {
+            let db = rusqlite::Connection::open(index).unwrap();
+            db.pragma_update(None, "user_version", 99).unwrap();
+        }),
+        ("of another store", |index| {
+            let db = rusqlite::Connection::open(index).unwrap();
+            db.execute("UPDATE store SET id = zeroblob(16)", []).unwrap();
+        }),
+        ("of another history", |index| {
+            let db = rusqlite::Connection::open(index).unwrap();
+            db.execute("UPDATE reach SET hash = zeroblob(32)", []).unwrap();
+        }),
+        ("without its tables", |index| {
+            let db = rusqlite::Connection::open(index).unwrap();
+            db.execute_batch("DROP TABLE lexicon; DROP TABLE words;").unwrap();
+        }),
+    ];
+    for (state, breaking) in breakings {
+        for end in ["-wal", "-shm"] {
+            let mut name = index(&env).into_os_string();
+            name.push(end);
+            let _ = fs::remove_file(name);
+        }
+        env.run(&["store", "index"]).success();
+        sql(&index(&env), "PRAGMA wal_checkpoint(TRUNCATE)");
+        breaking(&index(&env));
+        assert_eq!(found(), expected, "{state}");
+        let mended = env.run(&["store", "index", "--json"]).success().stdout;
+        assert_eq!(json(&mended)["whole"], true, "{state}");
+        assert_eq!(found(), expected, "{state}, and mended");
+    }
+    // A folder in its place, which no search clears away.
+    fs::remove_file(index(&env)).unwrap();
+    fs::create_dir(index(&env)).unwrap();
+    assert_eq!(found(), expected);
+    assert_eq!(env.run(&["store", "index"]).code(), Some(3));
+}
+
+#[test]
+fn an_index_that_is_being_written_hinders_no_search() {
+    let env = TestEnv::new();
+    conversation(&env);
+    env.run(&["store", "index"]).success();
+    let db = rusqlite::Connection::open(index(&env)).unwrap();
+    db.execute_batch("BEGIN IMMEDIATE; DELETE FROM lexicon;").unwrap();
+    env.run(&["append", "a word that is new"]).success();
+    assert_eq!(stands(&env, &["symbol"]).len(), 1);
+    assert_eq!(stands(&env, &["word that"]).len(), 1);
+    assert_snapshot!(env.run(&["store", "index"]), @"Another program adds to the index now");
+    db.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(json(&env.run(&["store", "index", "--json"]).stdout)["whole"], true);
+}
+
+#[test]
+fn what_came_after_the_index_in_another_history_is_found() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let before = env.home().join("before");
+    let copy = |from: &Path, to: &Path| crate::format::copy(from, to);
+    fs::create_dir(&before).unwrap();
+    copy(&super::store(&env), &before);
+    env.run(&["append", "the first history"]).success();
+    env.run(&["store", "index"]).success();
+    let kept = fs::read(index(&env)).unwrap();
+    let wal = fs::read(super::store(&env).join("search.db-wal")).unwrap_or_default();
+    fs::remove_dir_all(super::store(&env)).unwrap();
+    fs::create_dir(super::store(&env)).unwrap();
+    copy(&before, &super::store(&env));
+    fs::write(index(&env), kept).unwrap();
+    fs::write(super::store(&env).join("search.db-wal"), wal).unwrap();
+    env.run(&["append", "the second history"]).success();
+    assert_eq!(stands(&env, &["second"]).len(), 1);
+    assert_eq!(stands(&env, &["first"]).len(), 0);
+    assert_eq!(stands(&env, &["second"]).len(), 1);
+}
+
+#[test]
+fn a_store_that_may_not_be_written_is_searched() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let copy = env.home().join("copy");
+    let copy = copy.to_str().unwrap();
+    env.run(&["store", "backup", copy]).success();
+    let mode = |mode| {
+        fs::set_permissions(copy, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    mode(0o500);
+    let found = stands(&env, &["symbol", "--store", copy]);
+    mode(0o700);
+    assert_eq!(found.len(), 1);
+}

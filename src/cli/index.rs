@@ -1,0 +1,64 @@
+//! `store index`: brings the index of words up to date, which every search does a little of.
+
+use std::time::{Duration, Instant};
+
+use undertext::ops;
+use undertext::report::Indexed;
+use undertext::store::StoreError;
+
+use super::Context;
+use super::archive::is_there;
+use super::common::counted;
+use super::error::{CommandError, Exit};
+use super::output::Progress;
+
+/// For how long a search goes on to add to the index, once it has answered.
+const AFTERWARDS: Duration = Duration::from_millis(200);
+
+/// Bring the index of words up to date, so that searches are quick
+///
+/// A search answers from the index, search.db in the store's folder, and looks through what is not in it; then it adds to it for a
+/// fifth of a second. This adds all. The index is derived: deleted or damaged, it is made again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext store index
+
+JSON: one object
+  {\"type\":\"index\", \"entries\":N that were added, \"whole\":whether all are in it BOOL}")]
+pub(crate) struct Args {}
+
+pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError> {
+    let path = context.root()?.join("store.db");
+    if !is_there(&path)? {
+        return Err(StoreError::Absent { path }.into());
+    }
+    let archive = context.open_reader()?;
+    let output = &mut context.output;
+    let done = ops::index(&archive, &|_| false, &|| true, &mut |done, all| {
+        let (label, total) = ("indexing", Some(all));
+        output.progress(Progress { label, done, total, bytes: 0, of: None });
+    })?;
+    if context.answer(&done)? {
+        return Ok(Exit::Yes);
+    }
+    let Indexed { entries, is_whole } = done;
+    if is_whole {
+        let added = counted(entries, "entry", "entries");
+        context.say(&format!("The index has all that the store holds; {added} added"))?;
+    } else {
+        context.say("Another program adds to the index now")?;
+    }
+    Ok(Exit::Yes)
+}
+
+impl Context {
+    /// Adds to the index of the store for a while; a search is no worse for what fails here.
+    pub(crate) fn index_a_little(&mut self) {
+        let until = Instant::now() + AFTERWARDS;
+        if let Ok(archive) = self.open_reader() {
+            let goes_on = || Instant::now() < until;
+            let _ = ops::index(&archive, &|_| false, &goes_on, &mut |_, _| ());
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Indexing: the words of what came since, the newest sessions first, are added to the index next to a store.
+
+use crate::{
+    model::EntryNumber,
+    ops::{OpsError, several::in_order},
+    report::Indexed,
+    search::{fits, words},
+    session::{Session, listing},
+    store::{Listed, Reach, SessionFilter, SessionKey, Store, StoreError, WordIndex},
+    sync::Archive,
+};
+
+/// How many entries are read together.
+const PIECE: usize = 256;
+/// After how many entries what was added is kept.
+const KEPT: u64 = 20_000;
+
+/// A stretch of a session that is not in the index.
+struct Missing<'m> {
+    session: &'m Session,
+    range: std::ops::Range<EntryNumber>,
+    reach: Reach,
+}
+
+/// Adds what is missing in the index of a store, as long as it may go on; tells how many entries of how many are done.
+///
+/// One that is of another version, of another store or damaged is made again. While another program adds, nothing is done.
+pub fn index(
+    archive: &Archive,
+    is_left_out: &dyn Fn(&Listed) -> bool,
+    goes_on: &(dyn Fn() -> bool + Sync),
+    told: &mut dyn FnMut(u64, u64),
+) -> Result<Indexed, OpsError> {
+    let mut done = Indexed::default();
+    let Some(root) = archive.root() else { return Ok(done) };
+    let store = archive.store();
+    let found = WordIndex::open(root, store.id()?);
+    let opened = match found {
+        Ok(Some(index)) => index.reaches().map(|reaches| Some((index, reaches))),
+        Ok(None) => Ok(None),
+        Err(error) => Err(error),
+    };
+    let filter = SessionFilter { hidden: true, sub_agents: true, ..SessionFilter::default() };
+    let listed = listing::listed(store, &filter)?.listed;
+    let mut sessions = Vec::new();
+    for listed in listed.iter().filter(|listed| !is_left_out(listed)) {
+        // Of a format that only a newer version knows, nothing can be read.
+        let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { continue };
+        sessions.push((session, store.state(listed.key)?));
+    }
+    let mut index = match opened {
+        Ok(Some((index, reaches))) => {
+            let mut is_of_it = true;
+            for (session, state) in &sessions {
+                if let Some(reach) = reaches.get(&session.key) {
+                    is_of_it &= fits(store, session.key, state, reach)?;
+                }
+            }
+            if is_of_it { index } else { WordIndex::make(root, store.id()?)? }
+        }
+        Err(error) if !matches!(error, StoreError::Corrupt { .. } | StoreError::Database(_)) => {
+            return Err(error.into());
+        }
+        Ok(None) | Err(_) => WordIndex::make(root, store.id()?)?,
+    };
+    let reaches = index.reaches()?;
+    let mut missing = Vec::new();
+    for (session, state) in &sessions {
+        let Some(newest) = state.newest else { continue };
+        let operation = (newest.n, newest.hash);
+        let from = reaches.get(&session.key).map_or(EntryNumber::FIRST, |reach| reach.next);
+        for range in EntryNumber::batches(from..state.next_entry(), PIECE) {
+            let reach = Reach { next: range.end, operation };
+            missing.push(Missing { session, range, reach });
+        }
+    }
+    let all: u64 = missing.iter().map(|missing| missing.range.end.since(missing.range.start)).sum();
+    if missing.is_empty() {
+        done.is_whole = true;
+        return Ok(done);
+    }
+    if !index.begin()? {
+        return Ok(done);
+    }
+    // What another program added meanwhile is known now.
+    let reaches = index.reaches()?;
+    let next = |session: SessionKey| reaches.get(&session).map(|reach| reach.next);
+    missing
+        .retain(|missing| next(missing.session.key).is_none_or(|next| next <= missing.range.start));
+    let work = |store: &dyn Store, n: usize| {
+        let Some(missing) = missing.get(n).filter(|_| goes_on()) else { return Ok(None) };
+        words(store, missing.session, missing.range.clone()).map(Some)
+    };
+    let (mut n, mut fresh) = (0, 0);
+    let mut failed: Option<StoreError> = None;
+    let mut is_stopped = false;
+    in_order(store, missing.len(), &work, &mut |found: Result<Option<Vec<_>>, StoreError>| {
+        let piece = missing.get(n);
+        n += 1;
+        let (Some(piece), false, None) = (piece, is_stopped, &failed) else { return };
+        let added = found.and_then(|found| {
+            let Some(found) = found else {
+                is_stopped = true;
+                return Ok(());
+            };
+            for (entry, words) in &found {
+                index.add(piece.session.key, *entry, words)?;
+            }
+            index.reach(piece.session.key, &piece.reach)?;
+            let count = piece.range.end.since(piece.range.start);
+            (done.entries, fresh) = (done.entries + count, fresh + count);
+            if fresh >= KEPT {
+                index.commit()?;
+                fresh = 0;
+                is_stopped = !index.begin()?;
+            }
+            told(done.entries, all);
+            Ok(())
+        });
+        failed = added.err();
+    });
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    if !is_stopped || fresh > 0 {
+        index.commit()?;
+    }
+    done.is_whole = !is_stopped;
+    Ok(done)
+}

@@ -1,0 +1,275 @@
+//! The index of words: in which entries each word is. It is a file of its own next to the store, derived from it: whoever
+//! deletes it, or damages it, makes searches slower and nothing else.
+//!
+//! ```text
+//! reach     up to which entry of a session the index is, and after which operation that was so
+//! words     an FTS5 table without content: a row for each entry that has words, numbered by session and entry
+//! lexicon   all words, as a few sorted lists, among which parts of words are looked for
+//! ```
+//!
+//! Invariant: the words of an entry are there before it counts as reached.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::ErrorKind,
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+
+use super::query::hash;
+use crate::{
+    disk,
+    model::{EntryNumber, OperationId, OperationNumber, StoreId},
+    store::{SessionKey, StoreError},
+};
+
+/// The version of the index, kept as `user_version`; one of another version is made again.
+const VERSION: i64 = 1;
+/// Marks a file as an index of words: "uTXW".
+const APPLICATION_ID: i64 = 0x7554_5857;
+/// How many bits of a row's number tell the entry.
+const ENTRY_BITS: u32 = 32;
+/// How much of the words that come together FTS5 holds before it writes them down, in bytes.
+const HELD: i64 = 16 << 20;
+
+const SCHEMA: &str = "
+  CREATE TABLE store (id BLOB NOT NULL) STRICT;
+  CREATE TABLE reach (
+    session   INTEGER PRIMARY KEY,
+    next      INTEGER NOT NULL,
+    operation INTEGER NOT NULL,
+    hash      BLOB NOT NULL
+  ) STRICT;
+  CREATE TABLE lexicon (n INTEGER PRIMARY KEY, size INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
+  CREATE VIRTUAL TABLE words USING fts5 (w, content='', detail='none', columnsize=0, tokenize='ascii');";
+
+/// How far an index has come in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// The first entry that is not in it.
+    pub next: EntryNumber,
+    /// The newest operation at that time, and its hash.
+    pub operation: (OperationNumber, OperationId),
+}
+
+/// An index of words.
+pub struct WordIndex {
+    db: Connection,
+    /// The words that were added since the last commit.
+    fresh: BTreeSet<String>,
+}
+
+impl WordIndex {
+    /// Returns where the index of a store lies, by the store's folder.
+    pub fn path(root: &Path) -> PathBuf {
+        root.join("search.db")
+    }
+
+    /// Opens the index of a store, if it is there and of this version.
+    pub fn open(root: &Path, store: StoreId) -> Result<Option<Self>, StoreError> {
+        let path = Self::path(root);
+        if fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
+            Self::of(&path, store)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn of(path: &Path, store: StoreId) -> Result<Option<Self>, StoreError> {
+        let db = connect(path)?;
+        let pragma = |name| db.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
+        if (pragma("application_id")?, pragma("user_version")?) != (APPLICATION_ID, VERSION) {
+            return Ok(None);
+        }
+        let id: [u8; 16] = db.query_row("SELECT id FROM store", [], |row| row.get(0))?;
+        let index = Self { db, fresh: BTreeSet::new() };
+        Ok((StoreId::new(id) == store).then_some(index))
+    }
+
+    /// Makes the index of a store in the place of whatever is there.
+    pub fn make(root: &Path, store: StoreId) -> Result<Self, StoreError> {
+        Self::remove(root)?;
+        let path = Self::path(root);
+        let io = |source| StoreError::Io { path: path.clone(), source };
+        disk::open_or_make(&path).map_err(io)?;
+        let mut db = connect(&path)?;
+        let making = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        // Another program may have made it meanwhile.
+        let version: i64 = making.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        if version == 0 {
+            making.execute_batch(SCHEMA)?;
+            making.execute("INSERT INTO store (id) VALUES (?)", [store.as_bytes()])?;
+            making.execute("INSERT INTO words (words, rank) VALUES ('hashsize', ?)", [HELD])?;
+            making.pragma_update(None, "application_id", APPLICATION_ID)?;
+            making.pragma_update(None, "user_version", VERSION)?;
+        }
+        making.commit()?;
+        drop(db);
+        Self::of(&path, store)?.ok_or(StoreError::Busy)
+    }
+
+    /// Deletes the index of a store, if there is one.
+    pub fn remove(root: &Path) -> Result<(), StoreError> {
+        let path = Self::path(root);
+        for end in ["", "-wal", "-shm"] {
+            let mut name = path.clone().into_os_string();
+            name.push(end);
+            match fs::remove_file(&name) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(StoreError::Io { path: name.into(), source: error });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how far the index has come in each session.
+    pub fn reaches(&self) -> Result<BTreeMap<SessionKey, Reach>, StoreError> {
+        let mut find =
+            self.db.prepare_cached("SELECT session, next, operation, hash FROM reach")?;
+        let found = find.query_map([], |row| {
+            let operation = (row.get(2)?, OperationId::new(hash(row, 3)?));
+            Ok((SessionKey(row.get(0)?), Reach { next: row.get(1)?, operation }))
+        })?;
+        Ok(found.collect::<Result<_, _>>()?)
+    }
+
+    /// Hands over lists that together have every word, each word behind a line end.
+    pub fn lexicon(&self, each: &mut dyn FnMut(&str)) -> Result<(), StoreError> {
+        let mut find = self.db.prepare_cached("SELECT body FROM lexicon")?;
+        let mut rows = find.query([])?;
+        while let Some(row) = rows.next()? {
+            each(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?);
+        }
+        Ok(())
+    }
+
+    /// Returns the entries that have one word of each of these lists, the newest first: among some of a session or all, and no
+    /// more than `limit`.
+    pub fn entries(
+        &self,
+        words: &[Vec<String>],
+        among: Option<(SessionKey, Range<EntryNumber>)>,
+        limit: usize,
+    ) -> Result<Vec<(SessionKey, EntryNumber)>, StoreError> {
+        let either = |words: &Vec<String>| {
+            let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+            format!("({})", quoted.join(" OR "))
+        };
+        let query = words.iter().map(either).collect::<Vec<_>>().join(" AND ");
+        let (from, to) = among.map_or((0, i64::MAX), |(session, among)| {
+            (row_of(session, among.start), row_of(session, among.end))
+        });
+        let mut find = self.db.prepare_cached(
+            "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? AND rowid < ?
+             ORDER BY rowid DESC LIMIT ?",
+        )?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let found = find.query_map(params![query, from, to, limit], |row| {
+            let row: i64 = row.get(0)?;
+            let entry = row.cast_unsigned() & u64::from(u32::MAX);
+            Ok((SessionKey(row >> ENTRY_BITS), EntryNumber::new(entry)))
+        })?;
+        Ok(found.collect::<Result<_, _>>()?)
+    }
+
+    /// Begins to add, unless another program adds.
+    pub fn begin(&mut self) -> Result<bool, StoreError> {
+        match self.db.execute_batch("BEGIN IMMEDIATE") {
+            Ok(()) => Ok(true),
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Adds an entry with its words, each once.
+    pub fn add(
+        &mut self,
+        session: SessionKey,
+        entry: EntryNumber,
+        words: &BTreeSet<String>,
+    ) -> Result<(), StoreError> {
+        let mut add = self.db.prepare_cached("INSERT INTO words (rowid, w) VALUES (?, ?)")?;
+        let mut joined = String::with_capacity(16 * words.len());
+        for word in words {
+            joined.push_str(word);
+            joined.push(' ');
+            if !self.fresh.contains(word) {
+                self.fresh.insert(word.clone());
+            }
+        }
+        add.execute(params![row_of(session, entry), joined])?;
+        Ok(())
+    }
+
+    /// Says how far it has come in a session.
+    pub fn reach(&mut self, session: SessionKey, reach: &Reach) -> Result<(), StoreError> {
+        let (operation, hash) = reach.operation;
+        self.db
+            .prepare_cached("INSERT OR REPLACE INTO reach VALUES (?, ?, ?, ?)")?
+            .execute(params![session.0, reach.next, operation, hash.as_bytes()])?;
+        Ok(())
+    }
+
+    /// Keeps what was added.
+    pub fn commit(&mut self) -> Result<(), StoreError> {
+        let mut list = std::mem::take(&mut self.fresh);
+        // A list takes those before it in until one is at least twice as long, so that there are few.
+        let mut size = size_of(&list);
+        loop {
+            let last =
+                "SELECT n, body FROM lexicon WHERE n = (SELECT max(n) FROM lexicon) AND size < ?";
+            let found = self.db.prepare_cached(last)?.query_row([size.saturating_mul(2)], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+            });
+            let Some((n, body)) = found.optional()? else { break };
+            list.extend(body.split_terminator('\n').skip(1).map(str::to_owned));
+            size = size_of(&list);
+            self.db.prepare_cached("DELETE FROM lexicon WHERE n = ?")?.execute([n])?;
+        }
+        if !list.is_empty() {
+            let mut body = String::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
+            for word in &list {
+                body.push('\n');
+                body.push_str(word);
+            }
+            body.push('\n');
+            self.db
+                .prepare_cached("INSERT INTO lexicon (size, body) VALUES (?, ?)")?
+                .execute(params![size, body])?;
+        }
+        self.db.execute_batch("COMMIT")?;
+        Ok(())
+    }
+}
+
+/// Returns how many bytes a list takes up.
+fn size_of(list: &BTreeSet<String>) -> i64 {
+    let size: usize = list.iter().map(|word| word.len() + 1).sum();
+    i64::try_from(size).unwrap_or(i64::MAX)
+}
+
+/// Returns the number of an entry's row.
+fn row_of(session: SessionKey, entry: EntryNumber) -> i64 {
+    let entry = u32::try_from(entry.get()).unwrap_or(u32::MAX);
+    session.0 << ENTRY_BITS | i64::from(entry)
+}
+
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let db = Connection::open_with_flags(path, flags)?;
+    // What is not written to the disk yet can be made again.
+    db.execute_batch(
+        "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
+         PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;",
+    )?;
+    Ok(db)
+}
