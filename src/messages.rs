@@ -219,6 +219,7 @@ fn ops(text: &mut String) {
             unfit(None, false, Vec::new()).into(),
         ],
         E::Hook { .. } => [E::Hook { hook: "before_compaction", why: told("its words") }],
+        E::Unset { .. } => [E::Unset { path: path(), why: told("it is no JSON object") }],
         E::NoBackup { .. } => [
             E::NoBackup { damaged: 1, first: told("entry 3") },
             E::NoBackup { damaged: 3, first: told("entry 3") },

@@ -12,9 +12,12 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, IsTerminal as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use undertext::disk;
@@ -209,6 +212,26 @@ impl Env {
         is_project(&project).then_some(project)
     }
 
+    /// Returns where this program lies: as it was typed or found, if that leads to it, so that the path outlasts another
+    /// version in the same place.
+    pub(crate) fn program(&self) -> io::Result<PathBuf> {
+        let running = env::current_exe()?;
+        let is_it = |path: &PathBuf| {
+            let [path, running] = [path, &running].map(|path| path.canonicalize().ok());
+            path.is_some() && path == running
+        };
+        let typed = self.args.first().map(PathBuf::from).unwrap_or_default();
+        let path = self.variable("PATH").unwrap_or_default();
+        let folders = env::split_paths(path).filter(|folder| folder.is_absolute());
+        let mut found = if typed.components().count() > 1 {
+            vec![self.current_dir.join(&typed)]
+        } else {
+            folders.map(|folder| folder.join(&typed)).collect()
+        };
+        found.retain(is_it);
+        Ok(found.into_iter().next().unwrap_or(running))
+    }
+
     /// Returns a path as it is shown, with `~` for the home folder.
     pub(crate) fn homely(&self, path: &Path) -> String {
         match self.home.as_deref().and_then(|home| path.strip_prefix(home).ok()) {
@@ -262,6 +285,29 @@ pub(crate) const STDIN: u64 = 1 << 30;
 /// Reads all that comes on stdin.
 pub(crate) fn read_stdin() -> io::Result<Vec<u8>> {
     disk::whole(io::stdin().lock(), STDIN)
+}
+
+/// The longest answer of a person.
+const ANSWER: u64 = 1 << 10;
+
+/// Reads the line with which a person answers a question.
+pub(crate) fn read_answer() -> io::Result<String> {
+    let mut answer = String::new();
+    io::stdin().lock().take(ANSWER).read_line(&mut answer)?;
+    Ok(answer)
+}
+
+/// The longest event of an agent.
+const EVENT: u64 = 16 << 20;
+/// How long an event on stdin is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Reads an agent's event on stdin, which whoever writes it may forget to end.
+pub(crate) fn read_event() -> io::Result<Vec<u8>> {
+    let (send, receive) = mpsc::channel();
+    let read = move || send.send(disk::whole(io::stdin().lock(), EVENT));
+    thread::Builder::new().spawn(read)?;
+    receive.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 #[cfg(test)]

@@ -88,6 +88,11 @@ impl CommandError {
             .is_some_and(|error| matches!(error, StoreError::Corrupt { .. }))
     }
 
+    /// Returns the error and its causes in one line.
+    pub(crate) fn in_one_line(&self) -> String {
+        self.causes().join(": ")
+    }
+
     /// Returns what failed.
     pub(crate) fn cause(&self) -> String {
         self.error.to_string()

@@ -31,8 +31,8 @@ const GROUPS: [(&str, &[&str], &[&str]); 7] = [
     ("Fit the window", &["context"], &["truncate", "compact", "clear"]),
     ("Prove", &["audit", "verify", "doctor", "operations", "rotations"], &[]),
     ("In and out", &["export"], &["import", "restore"]),
-    ("Set up", &["store"], &["attach", "trust"]),
-    (PROGRAMS, &["completions", "man"], &["new", "append", "turn", "recover"]),
+    ("Set up", &["store"], &["setup", "attach", "trust"]),
+    (PROGRAMS, &["completions", "man"], &["new", "append", "turn", "recover", "hook"]),
 ];
 
 /// Help is not set wider than this: long lines are hard to read.

@@ -33,6 +33,7 @@ mod export;
 mod graph;
 mod help;
 mod hint;
+mod hook;
 mod import;
 mod index;
 mod kept;
@@ -57,6 +58,7 @@ mod rotations;
 mod search;
 mod sessions;
 mod settings;
+mod setup;
 mod show;
 mod stats;
 mod status;
@@ -214,6 +216,7 @@ commands! {
     Export export "export",
     Graph graph "graph",
     Help help "help",
+    Hook hook "hook",
     Import import "import",
     Log log "log",
     Man man "man",
@@ -227,6 +230,7 @@ commands! {
     Rotations rotations "rotations",
     Search search "search",
     Sessions sessions "sessions",
+    Setup setup "setup",
     Show show "show",
     Status status "status",
     Store backup "store",
@@ -246,6 +250,8 @@ pub(crate) fn main() -> ExitCode {
     }
     match parse(&env.args, env.columns) {
         Ok((cli, verb)) => run(env, &cli, verb),
+        // An agent that calls it wrongly is told nothing.
+        Err(answer) if answer.use_stderr() && hook::is_called(&env.args) => ExitCode::SUCCESS,
         Err(answer) => explain(&env, &answer),
     }
 }

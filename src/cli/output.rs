@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use clap::ColorChoice;
 use undertext::report::{Hint, Line};
 
-use super::env::Env;
+use super::env::{self, Env};
 use super::error::CommandError;
 use super::hint::Naming;
 use super::kept::Kept;
@@ -203,6 +203,14 @@ impl Output {
         for hint in hints {
             self.hint(hint);
         }
+    }
+
+    /// Asks the person at the terminal, and returns whether the answer is yes.
+    pub(crate) fn ask(&mut self, question: &str) -> io::Result<bool> {
+        self.say(&format!("{} [y/N] ", safe::text(question)));
+        let _ = self.talk.flush();
+        let answer = env::read_answer()?;
+        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 
     /// Warns of what the user should know, even of a quiet command.

@@ -11,7 +11,7 @@ mod change;
 use std::{
     fmt,
     fs::File,
-    io::{self, Read},
+    io::{self, Read, Write},
     os::{fd::AsFd, unix::fs::FileExt},
     path::Path,
 };
@@ -118,6 +118,13 @@ pub fn open_or_make(path: &Path) -> io::Result<File> {
             made => return made,
         }
     }
+}
+
+/// Writes bytes behind all others of a file, and makes it, private, if it is not there; no link is followed.
+pub fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let file = open_or_make(path)?;
+    rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
+    (&file).write_all(bytes)
 }
 
 /// Makes a private file that is not there yet, to write it.

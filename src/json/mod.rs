@@ -6,6 +6,7 @@
 //! Invariant: no input panics.
 
 mod edit;
+mod graft;
 mod raw;
 mod scan;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 mod text;
 
 pub use edit::{with_field, with_fields};
+pub use graft::{with_item, without_item};
 pub use raw::{Kind, Raw};
 pub use scan::{Looked, Visit, is_blank, object_end, scan};
 pub use text::{place_of, quote};

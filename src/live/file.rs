@@ -170,6 +170,12 @@ impl WritableFile {
         self.named(self.fresh_name())
     }
 
+    /// Deletes it.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        self.disk.remove(&self.folder, &self.name)?;
+        self.sync_folder()
+    }
+
     /// Begins a successor.
     pub fn fresh(&self) -> io::Result<Fresh> {
         Fresh::begin(self)

@@ -23,6 +23,7 @@ mod index;
 mod loaded;
 mod name;
 mod seen;
+mod settings;
 mod writable;
 
 pub use file::{Fresh, WritableFile};
@@ -30,4 +31,5 @@ pub use index::{Index, Lock, is_same};
 pub use loaded::{Holder, How, holders};
 pub use name::{fresh_path, is_aside, is_fresh};
 pub use seen::{Seen, look};
+pub use settings::{exchange_settings, settings};
 pub use writable::{Denied, TRANSCRIPTS, Writable};

@@ -62,6 +62,11 @@ impl OpsError {
                 "or let statistics stand for a summary: leave out --strict".into(),
             ],
             Self::Hook { .. } => vec!["the command is compaction.before in config.toml".into()],
+            Self::Unset { .. } => {
+                let words =
+                    "mend it, or put it right in the agent itself, and run the command again";
+                vec![words.into()]
+            }
             Self::NothingAsked => vec!["say something: name a PROMPT".into()],
             Self::BadName { .. } => {
                 vec![Line::new("branch").flag("help").to("a name such as second-try will do")]

@@ -112,6 +112,14 @@ pub enum OpsError {
         /// The first of them.
         first: String,
     },
+    /// The settings of an agent are not ones that can be changed.
+    #[error("{} is not changed: {why}", .path.display())]
+    Unset {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// A turn without a prompt has nothing to go on from.
     #[error("there is nothing to go on from: the model has answered")]
     NothingAsked,

@@ -28,6 +28,7 @@ mod gate;
 mod graph;
 mod handle;
 mod index;
+mod hook;
 mod landing;
 mod layers;
 mod list;
@@ -46,6 +47,7 @@ mod restore;
 mod revert;
 mod search;
 mod seen;
+mod setup;
 mod several;
 mod shorten;
 mod stats;
@@ -74,6 +76,7 @@ pub use gate::{Gate, Snapshot, Ticket, Waited};
 pub use graph::{Drawing, Outlined, drawing, graph};
 pub use handle::Handle;
 pub use index::index;
+pub use hook::named;
 pub use layers::{layers, session_key};
 pub use list::{Order, list};
 pub use mend::mend;
@@ -90,6 +93,7 @@ pub use restore::{lost, lost_file, restore};
 pub use revert::{clear, revert};
 pub use search::{Search, count, search};
 pub use seen::Asked;
+pub use setup::{Setup, calling, setup};
 pub use stats::{stats, stats_of};
 pub use truncate::{Bound, oversized, truncate};
 pub use turn::{Answer, STEPS, Turning, turn};
@@ -113,8 +117,8 @@ pub use crate::{
     },
     sync::{
         AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Machine, Manner, Notice,
-        Oddity, Outcome, Quirk, Rebuilt, Rotated, RotatedState, Skipped, Source, Step, SyncError,
-        Told, Waiting, Why, Workspace, agent_folders, file_of_session, follow, generations, import,
-        peek, resume, rotations, sources, workspace,
+        Oddity, Outcome, Queue, Quirk, Rebuilt, Rotated, RotatedState, Skipped, Source, Step,
+        SyncError, Told, Waiting, Why, Work, Workspace, agent_folders, file_of_session, follow,
+        generations, import, peek, resume, rotations, sources, workspace,
     },
 };

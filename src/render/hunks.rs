@@ -1,10 +1,12 @@
 //! Hunks: the lines that two texts do not share, with those around them.
 
+use std::io::{self, Write};
 use std::time::Duration;
 
 use similar::{Algorithm, ChangeTag, TextDiff};
 
-use super::style::Label;
+use super::safe;
+use super::style::{Label, Styles};
 
 /// How many lines around a difference are shown where it stands alone.
 pub(crate) const AROUND: usize = 3;
@@ -19,6 +21,14 @@ pub(crate) fn mark(line: &str) -> Label {
         Some('@') => Label::Hint,
         _ => Label::Plain,
     }
+}
+
+/// Writes the lines that differ with those around them.
+pub(crate) fn write(out: &mut dyn Write, one: &str, other: &str, styles: Styles) -> io::Result<()> {
+    for line in unified(one, other, AROUND).lines() {
+        writeln!(out, "{}", styles.paint(mark(line), &safe::text(line)))?;
+    }
+    Ok(())
 }
 
 /// Returns the lines that differ with those around them, in the unified form.

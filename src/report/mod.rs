@@ -21,6 +21,7 @@ mod notice;
 mod place;
 mod search;
 mod session;
+mod setup;
 mod shape;
 mod status;
 mod store;
@@ -45,6 +46,7 @@ pub use place::{
 };
 pub use search::{Counted, FoundLine, FoundPlace, Hit, HitLine, Indexed, Searched};
 pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored};
+pub use setup::{Calling, SetUp};
 pub use shape::{Changed, Failed, Report};
 pub use status::{
     Conversation, DamagedSession, Fullness, Layered, ListedSession, Listing, Standing, Status,

@@ -31,6 +31,7 @@
 
 mod beside;
 mod chain;
+mod hooks;
 mod leaves;
 mod read;
 mod sent;
@@ -43,9 +44,9 @@ use crate::{
     json::Raw,
     model::{EntryNumber, Kind, Message, Record, Tie},
     wire::{
-        Answers, Back, Cleanup, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, Identify,
-        Interface, Invalid, Layout, Nearby, Path, Paths, Read, Sent, Setting, Telling, Titled,
-        Told, Traits, Walk, Write,
+        Answers, Back, Call, Cleanup, Draft, Earlier, Envelope, Failure, Files, Folder, Graph,
+        Hooks, Identify, Interface, Invalid, Layout, Named, Nearby, Path, Paths, Read, Sent,
+        Setting, Telling, Titled, Told, Traits, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{self, text},
         layout::resuming,
@@ -143,6 +144,24 @@ impl Files for Claude {
 }
 
 impl Layout for Claude {}
+
+impl Hooks for Claude {
+    fn named(&self, event: Raw<'_>) -> Option<Named> {
+        text(event, "transcript_path").map(|file| Named::File(file.into()))
+    }
+
+    fn hook_file(&self) -> Option<&'static str> {
+        Some("settings.json")
+    }
+
+    fn hooked(&self, settings: Option<&[u8]>, call: &Call) -> Result<Vec<u8>, Invalid> {
+        hooks::put(settings, TRAITS.name, &format!("{}:", call.script(TRAITS.name, "")))
+    }
+
+    fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
+        hooks::take(settings, TRAITS.name)
+    }
+}
 
 impl Read for Claude {
     fn envelope(&self, record: Raw<'_>) -> Envelope {

@@ -49,6 +49,7 @@
 mod back;
 mod files;
 mod hint;
+mod hooks;
 mod read;
 mod segment;
 mod walk;
@@ -68,9 +69,10 @@ use crate::{
         Block, EntryNumber, Kind, Message, PlaceNumber, Record, Role, Tie, TieKind, put_varint,
     },
     wire::{
-        Answers, Back, Base, Draft, Earlier, Envelope, Failure, FileName, Files, Folder, Framed,
-        Graph, How, Identify, Interface, Invalid, Layout, Link, Nearby, Onward, Path, Paths, Read,
-        Segment, Sent, Setting, Shelf, Telling, Told, Traits, Unanswered, Walk, Write,
+        Answers, Back, Base, Call, Draft, Earlier, Envelope, Failure, FileName, Files, Folder,
+        Framed, Graph, Hooks, How, Identify, Interface, Invalid, Layout, Link, Named, Nearby,
+        Onward, Path, Paths, Read, Segment, Sent, Setting, Shelf, Telling, Told, Traits,
+        Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{moment, string, text},
         layout::resuming,
@@ -223,6 +225,29 @@ impl Files for Codex {
 
     fn home(&self, file: &FilePath) -> Option<PathBuf> {
         files::home(file).map(FilePath::to_owned)
+    }
+}
+
+impl Hooks for Codex {
+    fn named(&self, event: Raw<'_>) -> Option<Named> {
+        text(event, "thread-id").map(Named::Session)
+    }
+
+    fn is_file_of(&self, file: &FilePath, session: &str) -> bool {
+        let name = file.file_name().and_then(|name| files::name(name.to_str()?));
+        name.is_some_and(|name| name.session == session)
+    }
+
+    fn hook_file(&self) -> Option<&'static str> {
+        Some("config.toml")
+    }
+
+    fn hooked(&self, settings: Option<&[u8]>, call: &Call) -> Result<Vec<u8>, Invalid> {
+        hooks::put(settings, TRAITS.name, call)
+    }
+
+    fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
+        hooks::take(settings, TRAITS.name)
     }
 }
 

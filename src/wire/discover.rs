@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Cleanup, FORMATS, Folder, Identify, Traits};
+use super::{Cleanup, FORMATS, Folder, Format, Identify, Traits};
 
 /// A folder of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +54,35 @@ pub fn keepings(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>)
         Some(Keeping { agent: folder.agent, settings, cleanup })
     };
     FORMATS.into_iter().filter_map(|format| keeping(format.traits())).collect()
+}
+
+/// Where the settings of a user say which program an agent calls.
+#[derive(Clone)]
+pub struct HookFile {
+    /// The agent.
+    pub agent: &'static str,
+    /// Its format.
+    pub format: &'static dyn Format,
+    /// The agent's own folder.
+    pub home: PathBuf,
+    /// The variable that names that folder, if the agent reads one.
+    pub variable: Option<&'static str>,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// Returns where the agents of a user that call programs are told which.
+pub fn hook_files(
+    home: Option<&Path>,
+    variable: &dyn Fn(&str) -> Option<PathBuf>,
+) -> Vec<HookFile> {
+    let file = |format: &'static dyn Format| {
+        let folder = format.traits().folders.first()?;
+        let home = root(folder, home, variable)?;
+        let path = home.join(format.hook_file()?);
+        Some(HookFile { agent: folder.agent, format, home, variable: folder.variable, path })
+    };
+    FORMATS.into_iter().filter_map(file).collect()
 }
 
 /// Returns an agent's own folder.

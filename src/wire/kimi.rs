@@ -33,9 +33,9 @@ use crate::{
         TieKind, Usage,
     },
     wire::{
-        Answer, Answers, Departure, Draft, Envelope, Failure, Files, Folder, Graph, Identify,
-        Invalid, Layout, Link, Path, Piece, Read, Sent, Setting, Telling, Told, Traits, Walk,
-        Write,
+        Answer, Answers, Departure, Draft, Envelope, Failure, Files, Folder, Graph, Hooks,
+        Identify, Invalid, Layout, Link, Named, Path, Piece, Read, Sent, Setting, Telling, Told,
+        Traits, Walk, Write,
         answers::parts,
         compaction::{Compaction, Lines, Said},
         fields::{line, other, shown, string, text},
@@ -223,6 +223,17 @@ impl Layout for Kimi {
         let folder = folder.filter(|folder| is_its(folder)).ok_or_else(|| invalid(unknown))?;
         folders.push(json!({ "path": folder, "kaos": "local", "last_session_id": null }));
         Ok(serde_json::to_vec_pretty(&index).ok())
+    }
+}
+
+impl Hooks for Kimi {
+    fn named(&self, event: Raw<'_>) -> Option<Named> {
+        text(event, "session_id").map(Named::Session)
+    }
+
+    fn is_file_of(&self, file: &std::path::Path, session: &str) -> bool {
+        let folder = file.parent().and_then(std::path::Path::file_name);
+        file.ends_with(LIVE) && folder.is_some_and(|folder| folder == session)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Formats: the only way in and out. Six traits and one constant for each format, a file or a folder each.
+//! Formats: the only way in and out. Seven traits and one constant for each format, a file or a folder each.
 //!
 //! ```text
 //! Identify  which format a record or a file is of, and which session it holds
@@ -7,6 +7,7 @@
 //! Read      one record: an Envelope (what paths need) and Messages (what it says)
 //! Walk      a session: the head at which its agent resumes, the path to it, what of that it sends
 //! Write     new records, and the lines that take the agent elsewhere
+//! Hooks     how the agent tells a program of its sessions, and the settings by which it does
 //! Traits    the properties that all records of a format share
 //! ```
 //!
@@ -25,6 +26,7 @@ mod fields;
 mod format;
 mod formats;
 mod graph;
+mod hooks;
 mod identify;
 pub mod jsonl;
 mod kimi;
@@ -43,6 +45,7 @@ pub use codex::Codex;
 pub use format::Format;
 pub use formats::{FORMATS, by_name, detect, is_secret};
 pub use graph::{Before, Failure, Graph};
+pub use hooks::{Call, Hooks, Named};
 pub use identify::{Identify, TIED};
 pub use kimi::Kimi;
 pub use layout::{Base, FileName, Files, Layout, Shelf};

@@ -12,6 +12,7 @@
 
 #![deny(clippy::indexing_slicing)]
 
+mod hooks;
 mod read;
 mod walk;
 mod write;
@@ -25,9 +26,9 @@ use crate::{
     json::Raw,
     model::{EntryNumber, LineId, Message, Record, Tie, TieKind},
     wire::{
-        Answers, Back, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, Identify, Invalid,
-        Layout, Lock, Nearby, Path, Read, Scene, Sent, Setting, Told, Traits, Unanswered, Walk,
-        Write,
+        Answers, Back, Call, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, Hooks,
+        Identify, Invalid, Layout, Lock, Named, Nearby, Path, Read, Scene, Sent, Setting, Told,
+        Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{line, text},
     },
@@ -127,6 +128,27 @@ impl Layout for Pi {
     fn unresumed(&self, first: Option<&Record>) -> Option<&'static str> {
         let is_begun = first.is_some_and(|first| self.opens_file(first));
         (!is_begun).then_some("pi does not resume a file that does not begin with a header")
+    }
+}
+
+impl Hooks for Pi {
+    fn named(&self, event: Raw<'_>) -> Option<Named> {
+        text(event, "transcript_path").map(|file| Named::File(file.into()))
+    }
+
+    fn hook_file(&self) -> Option<&'static str> {
+        Some("extensions/undertext.ts")
+    }
+
+    fn hooked(&self, extension: Option<&[u8]>, call: &Call) -> Result<Vec<u8>, Invalid> {
+        if extension.is_some_and(|extension| !hooks::is_made(extension)) {
+            return Err(hooks::foreign());
+        }
+        Ok(hooks::extension(TRAITS.name, call).into_bytes())
+    }
+
+    fn unhooked(&self, extension: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
+        Ok((!hooks::is_made(extension)).then(|| extension.to_vec()))
     }
 }
 

@@ -17,7 +17,7 @@ use undertext::{
     ops::{self, Ambient, Archive, Bound, Compacting, Notice, OpsError, Session},
     store::{Access, SessionFilter, StoreError},
     wire::{
-        Answers, Draft, Envelope, Failure, Files, Graph, Identify, Invalid, Layout, Native,
+        Answers, Draft, Envelope, Failure, Files, Graph, Hooks, Identify, Invalid, Layout, Native,
         Path as Steps, Read, Sent, Setting, Traits, Walk, Write,
         compaction::{Compaction, Lines},
     },
@@ -214,6 +214,8 @@ impl Identify for Deaf {
 }
 
 impl Files for Deaf {}
+
+impl Hooks for Deaf {}
 
 impl Layout for Deaf {}
 

@@ -24,6 +24,7 @@ mod gate;
 mod graph;
 mod guards;
 mod help;
+mod hooks;
 mod import;
 mod kimi;
 mod kin;

@@ -1,0 +1,149 @@
+//! `hook`: what agents call when a session goes on; the session is then taken in, by a process that no agent waits for.
+//!
+//! An agent may end a session, wait, or ask its model again by what a hook prints or how it ends: this one says nothing, ends
+//! with 0 whatever happens, and tells its troubles to a log.
+//!
+//! Invariant: the store is this user's own, whatever a folder or a variable names.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, anyhow};
+use undertext::ops::{self, AgentFolder, Queue, Step, Work};
+
+use super::Context;
+use super::common::counted;
+use super::env;
+use super::error::{CommandError, Exit};
+use super::output::Output;
+
+/// Take in the session that an agent's event names
+///
+/// Agents call this at the events that undertext setup chose. It answers at once, prints nothing and exits with 0 whatever
+/// happens; the session goes into your own store a moment later, in a process of its own, once the agent has written it. A
+/// file outside of the agent's own folders is not read. What came of it is told in ~/.local/state/undertext/hooks/log.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext hook claude < event.json
+  undertext hook codex '{\"thread-id\":\"019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05\"}'")]
+pub(crate) struct Args {
+    /// The agent: claude, codex, pi or kimi
+    agent: Option<String>,
+
+    /// The event, as the agent's JSON [default: it is read from stdin]
+    event: Option<OsString>,
+
+    /// Take in what was named, until nothing is left
+    #[arg(long, hide = true)]
+    work: bool,
+}
+
+/// Returns whether the arguments call this command.
+pub(crate) fn is_called(args: &[OsString]) -> bool {
+    args.get(1).is_some_and(|word| word == "hook")
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "other commands may fail")]
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    context.output = Output::silent(&context.env);
+    let Some(queue) = queue(context) else { return Ok(Exit::Yes) };
+    let done = if args.work { work(context, &queue) } else { hand_over(context, &queue, args) };
+    if let Err(error) = done {
+        log(context, &queue, &error.in_one_line());
+    }
+    Ok(Exit::Yes)
+}
+
+/// Returns the queue of what was named.
+pub(crate) fn queue(context: &Context) -> Option<Queue> {
+    Some(Queue::of(&context.env.state_home.as_ref()?.join("undertext")))
+}
+
+/// Leaves what an event names to a process of its own.
+fn hand_over(context: &Context, queue: &Queue, args: &Args) -> Result<(), CommandError> {
+    let agent = args.agent.as_deref().unwrap_or_default();
+    let format = undertext::wire::by_name(agent)
+        .ok_or_else(|| CommandError::user(anyhow!("there is no agent {agent:?}")))?;
+    let event = match &args.event {
+        Some(event) => event.as_bytes().to_vec(),
+        None if context.env.terminal.stdin => Vec::new(),
+        None => env::read_event().context("cannot read the event")?,
+    };
+    let Some(named) = ops::named(format, &event) else {
+        let length = event.len() as u64;
+        let event = counted(length, "byte", "bytes");
+        return Err(CommandError::user(anyhow!("{agent}: {event} that name no session")));
+    };
+    queue.add(format.name(), &named).context("cannot keep what was named")?;
+    let mut worker = Command::new(context.env.program().context("cannot find this program")?);
+    // In a group of its own it outlives the agent and its terminal; in the root it keeps no folder of a project busy.
+    worker.args(["hook", "--work"]).process_group(0).current_dir("/");
+    worker.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    worker.spawn().context("cannot begin to take it in")?;
+    Ok(())
+}
+
+/// Takes in what was named, until nothing is left or another process does.
+fn work(context: &mut Context, queue: &Queue) -> Result<(), CommandError> {
+    let Some(data) = &context.env.data_home else {
+        return Err(CommandError::user(anyhow!("there is no home folder for a store")));
+    };
+    context.store = Some(data.join("undertext"));
+    while let Some(mut work) = queue.work().context("cannot work on what was named")? {
+        while take_in(context, queue, &mut work)? {}
+        drop(work);
+        if queue.is_empty() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Takes in what is whole next; returns whether there was anything.
+fn take_in(context: &mut Context, queue: &Queue, work: &mut Work) -> Result<bool, CommandError> {
+    let folders = context.agent_folders();
+    let mut told = Vec::new();
+    let files = work.next(&folders, &mut |left| told.push(left.to_owned()));
+    let files = files.context("cannot read what was named")?;
+    if !files.is_empty()
+        && let Err(error) = import(context, &folders, &files, &mut told)
+    {
+        told.push(error.in_one_line());
+    }
+    for line in told {
+        log(context, queue, &line);
+    }
+    Ok(!files.is_empty())
+}
+
+fn import(
+    context: &mut Context,
+    folders: &[AgentFolder],
+    files: &[PathBuf],
+    told: &mut Vec<String>,
+) -> Result<(), CommandError> {
+    let attach: Vec<PathBuf> = folders.iter().map(|folder| folder.path.clone()).collect();
+    let mut archive = context.open_writer()?;
+    ops::import(&mut archive, files, &attach, &mut |step| match step {
+        Step::Imported(imported) => {
+            let entries = counted(imported.entries, "new entry", "new entries");
+            let name = &imported.session.name;
+            told.push(format!("{} session {}: {entries}", name.format, name.id));
+        }
+        Step::Skipped(skipped) => {
+            told.push(format!("{}: {}", skipped.path.display(), skipped.why));
+        }
+        Step::Reading { .. } => {}
+    })?;
+    Ok(())
+}
+
+/// Tells in the log; where that cannot be written nobody is told.
+fn log(context: &Context, queue: &Queue, line: &str) {
+    let now = context.env.ambient().now();
+    let _ = queue.log(&format!("{now} {line}"));
+}

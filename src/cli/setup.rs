@@ -1,0 +1,218 @@
+//! `setup`: has agents call undertext when a session goes on.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use undertext::ops::{self, Setup};
+use undertext::report::{Line, Report as _, SetUp};
+use undertext::wire::Call;
+use undertext::wire::discover::{self, HookFile};
+
+use super::Context;
+use super::error::{CommandError, Exit};
+use super::hook;
+use crate::render::hunks;
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+
+/// Have an agent call undertext when a session goes on, so that nothing of it is lost
+///
+/// The change of the agent's own settings, those of this user, is shown before it is made, and nothing else in them is
+/// touched. --off takes out exactly what was put in, whatever you changed meanwhile. Without an agent, those of this
+/// machine are listed.
+///
+/// Claude Code calls when a session begins or ends, after each answer and before it compacts; Codex at the end of each turn, and
+/// a program that it called before is called too; pi by an extension. Agents heed it from their next start
+/// on. They do not wait for it, and go on as if it were not there once undertext is removed. Whatever variables a project
+/// sets, the session goes into your own store.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext setup
+  undertext setup claude
+  undertext setup codex --yes
+  undertext setup pi --off --dry-run
+
+Exit codes: 1 if the change was not made because nobody agreed to it
+
+JSON: one object, of the agent
+  {\"type\":\"setup\", \"agent\":NAME, \"path\":PATH of the settings, \"installed\":BOOL with the change,
+   \"changed\":BOOL}
+and without an agent one for each
+  {\"type\":\"calling\", \"agent\":NAME, \"path\":PATH, \"installed\":BOOL,
+   \"current\":whether it calls this program BOOL, \"problem\":why no call can be put in or null}")]
+pub(crate) struct Args {
+    /// The agent: claude, codex or pi
+    #[arg(value_parser = super::common::format, add = super::complete::agents())]
+    agent: Option<String>,
+
+    /// Have it call no more
+    #[arg(long, requires = "agent")]
+    off: bool,
+
+    /// Show the change and make none
+    #[arg(short = 'n', long, requires = "agent")]
+    dry_run: bool,
+
+    /// Make the change without asking
+    #[arg(short, long, requires = "agent")]
+    yes: bool,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let Some(agent) = args.agent.as_deref() else { return list(context) };
+    let list = || Line::new("setup").to("list the agents that can be set up here");
+    let Some(place) = places(context).into_iter().find(|place| place.format.name() == agent) else {
+        let error = anyhow!("{agent} calls no program with the file of a session");
+        let import = Line::new("import").to("take its sessions in by hand");
+        return Err(CommandError::user(error).hinted(list()).hinted(import));
+    };
+    if !place.home.is_dir() {
+        let home = context.env.homely(&place.home);
+        let error = anyhow!("{} was never used here: there is no {home}", place.agent);
+        return Err(CommandError::user(error).hinted(list()));
+    }
+    let call = if args.off { None } else { Some(call(context, &place)?) };
+    let change = ops::setup(&place, call.as_ref())?;
+    let path = context.env.homely(&place.path);
+    let agent = place.agent;
+    if !change.is_change() {
+        let does = if args.off { "does not call undertext" } else { "calls undertext already" };
+        return conclude(context, &place, args, false, &format!("{agent} {does}: {path}"));
+    }
+    show(context, &path, &change)?;
+    if args.dry_run {
+        context.output.note("Nothing is changed");
+        return conclude(context, &place, args, false, "");
+    }
+    if !args.yes && !agreed(context, &path)? {
+        context.output.note("Nothing is changed");
+        conclude(context, &place, args, false, "")?;
+        if !context.env.terminal.stdin || context.json {
+            let line = Line::new("setup").with(place.format.name());
+            let line = if args.off { line.flag("off") } else { line };
+            context.output.hint(line.flag("yes").to("to make the change"));
+        }
+        return Ok(Exit::No);
+    }
+    change.carry_out(context.env.ambient().now())?;
+    let does = if args.off { "no longer calls" } else { "calls" };
+    let words = format!("{agent} {does} undertext, from its next start on");
+    conclude(context, &place, args, true, &words)
+}
+
+/// Returns whether the user agrees to the change.
+fn agreed(context: &mut Context, path: &str) -> Result<bool, CommandError> {
+    let is_asked = context.env.terminal.stdin && context.env.terminal.stderr && !context.json;
+    Ok(is_asked && context.output.ask(&format!("Change {path}?"))?)
+}
+
+fn show(context: &mut Context, path: &str, change: &Setup) -> Result<(), CommandError> {
+    if context.json {
+        return Ok(());
+    }
+    let [before, after] = [&change.before, &change.after]
+        .map(|text| String::from_utf8_lossy(text.as_deref().unwrap_or_default()).into_owned());
+    let is = match (&change.before, &change.after) {
+        (None, _) => ", which is made",
+        (_, None) => ", which is deleted",
+        _ => "",
+    };
+    context.say(&format!("{path}{is}"))?;
+    let styles = context.output.styles();
+    Ok(hunks::write(&mut context.output, &before, &after, styles)?)
+}
+
+fn conclude(
+    context: &mut Context,
+    place: &HookFile,
+    args: &Args,
+    changed: bool,
+    words: &str,
+) -> Result<Exit, CommandError> {
+    let (agent, path) = (place.format.name(), place.path.as_path());
+    let report = SetUp { agent, path, installed: !args.off, changed };
+    if context.answer(&report)? {
+        return Ok(Exit::Yes);
+    }
+    if !words.is_empty() {
+        context.say(words)?;
+    }
+    if changed {
+        if let Some(queue) = hook::queue(context).filter(|_| !args.off) {
+            let log = context.env.homely(&queue.log_path());
+            context.output.note(&format!("What is taken in, and what is not, is told in {log}"));
+        }
+        context.output.hints(report.hints());
+    }
+    Ok(Exit::Yes)
+}
+
+fn list(context: &mut Context) -> Result<Exit, CommandError> {
+    let mut table = Table::new([Align::Left, Align::Left, Align::Left]);
+    let mut hints = Vec::new();
+    let mut places = places(context);
+    places.retain(|place| place.home.is_dir());
+    for place in &places {
+        let calling = ops::calling(place, &call(context, place)?);
+        if context.answer(&calling)? {
+            continue;
+        }
+        let state = match &calling {
+            calling if calling.current => "calls undertext".to_owned(),
+            calling if calling.installed => "calls undertext in another way".to_owned(),
+            calling => {
+                calling.problem.clone().unwrap_or_else(|| "does not call undertext".to_owned())
+            }
+        };
+        table.row([
+            Cell::new(Label::Plain, calling.agent),
+            Cell::new(Label::Plain, &state),
+            Cell::new(Label::Plain, &context.env.homely(&calling.path)),
+        ]);
+        hints.extend(calling.hints());
+    }
+    if places.is_empty() && !context.json {
+        context.output.note("No agent that calls programs was used on this machine");
+    }
+    context.show(&table)?;
+    context.output.hints(hints);
+    Ok(Exit::Yes)
+}
+
+/// Returns the settings of this user by which agents call programs.
+fn places(context: &Context) -> Vec<HookFile> {
+    let variable = |name: &str| {
+        let folder = context.env.variable(name).map(Path::new);
+        folder.map(|folder| context.env.current_dir.join(folder))
+    };
+    discover::hook_files(context.env.home.as_deref(), &variable)
+}
+
+/// The variables that a call is given, besides the one that names the agent's folder: where this user's own things lie.
+const FOLDERS: [&str; 4] = ["HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
+
+/// The variable with which this user allows a store on a network file system.
+const ALLOW: &str = "UNDERTEXT_ALLOW_NETWORK";
+
+/// Returns the call of this program, with the folders as they are named now.
+fn call(context: &Context, place: &HookFile) -> Result<Call, CommandError> {
+    let text = |path: PathBuf| {
+        let text = path.to_str().filter(|text| !text.chars().any(char::is_control));
+        let error = || anyhow!("no settings can name {}", super::common::shown(&path));
+        text.map(str::to_owned).ok_or_else(|| CommandError::user(error()))
+    };
+    let program = context.env.program().context("cannot find this program")?;
+    let mut variables = Vec::new();
+    for name in FOLDERS.into_iter().chain(place.variable) {
+        let value = context.env.variable(name).map(Path::new);
+        // Those of FOLDERS count only if they are absolute.
+        if let Some(value) = value.filter(|path| path.is_absolute() || !FOLDERS.contains(&name)) {
+            variables.push((name.to_owned(), text(context.env.current_dir.join(value))?));
+        }
+    }
+    if context.env.variable(ALLOW).is_some() {
+        variables.push((ALLOW.to_owned(), "1".to_owned()));
+    }
+    Ok(Call { program: text(program)?, variables })
+}

@@ -1,0 +1,79 @@
+//! Setting up: an agent's settings have it call undertext when a session goes on, or no longer.
+
+use std::path::PathBuf;
+
+use crate::{
+    live,
+    model::Timestamp,
+    ops::OpsError,
+    report::Calling,
+    sync::SyncError,
+    wire::{Call, discover::HookFile},
+};
+
+/// A change of an agent's settings that is not made yet.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The file.
+    pub path: PathBuf,
+    /// What it holds, if it is there.
+    pub before: Option<Vec<u8>>,
+    /// What it is to hold, if it is to be there.
+    pub after: Option<Vec<u8>>,
+}
+
+/// Reads the settings of an agent, and says how they become such that it makes a call, or none.
+pub fn setup(place: &HookFile, call: Option<&Call>) -> Result<Setup, OpsError> {
+    let HookFile { format, path, .. } = place;
+    let refused = |why: String| OpsError::Unset { path: path.clone(), why };
+    let before = live::settings(path).map_err(|source| match source.raw_os_error() {
+        Some(_) => SyncError::Io { path: path.clone(), source }.into(),
+        None => refused(source.to_string()),
+    })?;
+    let without = |settings: &Option<Vec<u8>>| match settings {
+        Some(settings) => format.unhooked(settings).map_err(|why| refused(why.to_string())),
+        None => Ok(None),
+    };
+    let rest = without(&before)?;
+    let after = match call {
+        Some(call) => {
+            let hooked = format.hooked(before.as_deref(), call);
+            Some(hooked.map_err(|why| refused(why.to_string()))?)
+        }
+        None => rest.clone(),
+    };
+    // What could not be taken out again is not put in.
+    if call.is_some() && without(&after)? != rest {
+        return Err(refused("it is laid out in a way that cannot be edited in place".to_owned()));
+    }
+    Ok(Setup { path: path.clone(), before, after })
+}
+
+impl Setup {
+    /// Returns whether anything changes.
+    pub fn is_change(&self) -> bool {
+        self.before != self.after
+    }
+
+    /// Makes the change.
+    pub fn carry_out(&self, at: Timestamp) -> Result<(), OpsError> {
+        let done =
+            live::exchange_settings(&self.path, self.before.as_deref(), self.after.as_deref(), at);
+        done.map_err(|source| match source.raw_os_error() {
+            Some(_) => SyncError::Io { path: self.path.clone(), source }.into(),
+            None => OpsError::Unset { path: self.path.clone(), why: source.to_string() },
+        })
+    }
+}
+
+/// Returns whether an agent's settings make a call, and whether it is this one.
+pub fn calling(place: &HookFile, call: &Call) -> Calling {
+    let [on, off] = [Some(call), None].map(|call| setup(place, call));
+    let (installed, current, problem) = match (on, off) {
+        (Ok(on), Ok(off)) => (off.is_change(), !on.is_change(), None),
+        (_, Ok(off)) if off.is_change() => (true, false, None),
+        (Err(error), _) | (_, Err(error)) => (false, false, Some(error.to_string())),
+    };
+    let (agent, path) = (place.format.name(), place.path.clone());
+    Calling { agent, path, installed, current, problem }
+}

@@ -1,0 +1,55 @@
+//! Setting up: whether an agent calls undertext, and the change of its settings by which it does.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{
+    hint::Line,
+    shape::{path, report},
+};
+
+/// Whether an agent's settings make it call undertext.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Calling {
+    /// The name of its format.
+    pub agent: &'static str,
+    /// The file of its settings.
+    #[serde(serialize_with = "path")]
+    pub path: PathBuf,
+    /// Whether they hold a call.
+    pub installed: bool,
+    /// Whether that calls this program, in this way.
+    pub current: bool,
+    /// Why they cannot be changed.
+    pub problem: Option<String>,
+}
+
+report!(Calling, "calling", hints: |it| {
+    let set_up = || Line::new("setup").with(it.agent).to("to have its sessions taken in as they go on");
+    (!it.current && it.problem.is_none()).then(set_up)
+});
+
+/// Settings of an agent that were changed, or would be.
+#[derive(Clone, Copy, Debug)]
+pub struct SetUp<'a> {
+    /// The name of its format.
+    pub agent: &'a str,
+    /// The file.
+    pub path: &'a Path,
+    /// Whether they hold a call now, or would.
+    pub installed: bool,
+    /// Whether they were changed.
+    pub changed: bool,
+}
+
+report!(SetUp<'_>, "setup", |it| {
+    agent: it.agent,
+    path: it.path.to_string_lossy(),
+    installed: it.installed,
+    changed: it.changed,
+}, hints: |it| {
+    let import = || Line::new("import").to("to take in what is there already");
+    let off = || Line::new("setup").with(it.agent).flag("off").to("to have it call no more");
+    it.installed.then(|| [import(), off()]).into_iter().flatten()
+});

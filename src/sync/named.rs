@@ -1,0 +1,329 @@
+//! What hooks of agents have named and nobody has taken in yet: a queue in the user's own state folder, a small file for
+//! each name.
+//!
+//! ```text
+//! hook     adds the name, begins a worker, and is gone: the agent does not wait
+//! worker   takes the queue's lock, or ends if another one has it
+//!          takes the names, waits until their files are whole, has them taken in, until there are no more names
+//!          gives the lock back, and begins again if a name came meanwhile
+//! ```
+//!
+//! So one worker takes in whatever is named, however often, and no name that comes as it ends is left.
+//!
+//! A file is whole once it did not change for a while: an agent may write a turn's end after it has told of it. What
+//! is named is data: a file is taken in if it lies in the folders of the agent that named it, and only then.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    fs::{self, DirBuilder, File},
+    io::{self, ErrorKind, Write},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, MetadataExt},
+    },
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    disk::{self, Disk, Kernel, Links},
+    model::LineId,
+    sync::sources::AgentFolder,
+    wire::{self, Named},
+};
+
+/// How often a file is looked at.
+const TICK: Duration = Duration::from_millis(50);
+/// How long a file must not change.
+const QUIET: Duration = Duration::from_millis(400);
+/// How long a file that changes all the time is waited for.
+const LONGEST: Duration = Duration::from_secs(10);
+/// How long a file that is not there is waited for: an agent begins it only with the first answer.
+const ABSENT: Duration = Duration::from_secs(5);
+/// How often the file of a session that is known by its id is looked for.
+const SEARCH: Duration = Duration::from_millis(500);
+/// How deep below an agent's folder a file may lie: folders of years, months and days are above some.
+const DEEPEST: usize = 4;
+/// The longest name.
+const NAME: u64 = 64 << 10;
+/// How long the log may become before it begins again; the one before it is kept.
+const LOG: u64 = 128 << 10;
+/// How the file of a name begins.
+const PREFIX: &str = "named-";
+
+/// The names that hooks left.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    folder: PathBuf,
+}
+
+/// The worker's hold on the queue.
+#[derive(Debug)]
+pub struct Work {
+    queue: Queue,
+    _lock: File,
+    waiting: BTreeMap<PathBuf, Waiting>,
+}
+
+/// A name that waits for its file to be whole.
+#[derive(Debug)]
+struct Waiting {
+    /// What tells when the name was left last.
+    left: Option<Seen>,
+    format: String,
+    named: Named,
+    since: Instant,
+    file: Option<PathBuf>,
+    searched: Option<Instant>,
+    seen: Option<Seen>,
+    unchanged: Instant,
+}
+
+/// What tells that a file did not change: its inode, its length and its time.
+type Seen = (u64, u64, i64, i64);
+
+/// What is to be done about a name.
+enum Turn {
+    Wait,
+    Take(PathBuf),
+    Leave(String),
+}
+
+impl Queue {
+    /// Returns the queue in a user's state folder, which need not be there.
+    pub fn of(state: &Path) -> Self {
+        Self { folder: state.join("hooks") }
+    }
+
+    /// Returns where it is told what became of the names.
+    pub fn log_path(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    /// Adds what an agent of this format has named.
+    pub fn add(&self, format: &str, named: &Named) -> io::Result<()> {
+        self.make()?;
+        let (kind, name) = match named {
+            Named::File(path) => ("file", path.as_os_str().as_bytes()),
+            Named::Session(id) => ("session", id.as_bytes()),
+        };
+        let text = [format.as_bytes(), kind.as_bytes(), name].join(&b' ');
+        if text.len() as u64 > NAME {
+            return Err(io::Error::new(ErrorKind::InvalidInput, "the name is too long"));
+        }
+        // The same name is the same file, so that it waits once.
+        let path = self.folder.join(format!("{PREFIX}{:.32}", LineId::of(&text).to_string()));
+        let fresh = path.with_extension(std::process::id().to_string());
+        let _ = fs::remove_file(&fresh);
+        disk::make(&fresh)?.write_all(&text)?;
+        fs::rename(&fresh, &path)
+    }
+
+    /// Takes the queue to work on it, unless another program does.
+    pub fn work(&self) -> io::Result<Option<Work>> {
+        self.make()?;
+        let lock = Kernel.lock(&self.folder.join("lock"), false)?;
+        Ok(lock.map(|lock| Work { queue: self.clone(), _lock: lock, waiting: BTreeMap::new() }))
+    }
+
+    /// Returns whether nothing is named.
+    pub fn is_empty(&self) -> bool {
+        self.names().is_ok_and(|names| names.is_empty())
+    }
+
+    /// Tells in the log what became of a name.
+    pub fn log(&self, line: &str) -> io::Result<()> {
+        self.make()?;
+        let path = self.log_path();
+        let is_full = fs::symlink_metadata(&path).is_ok_and(|meta| meta.len() > LOG);
+        if is_full {
+            fs::rename(&path, path.with_extension("1"))?;
+        }
+        let line: String = line.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+        disk::append(&path, format!("{line}\n").as_bytes())
+    }
+
+    fn make(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
+    }
+
+    /// Returns the files of the names.
+    fn names(&self) -> io::Result<Vec<PathBuf>> {
+        let is_name = |name: &OsStr| {
+            name.to_str().is_some_and(|name| name.starts_with(PREFIX) && !name.contains('.'))
+        };
+        let mut names = Vec::new();
+        for found in fs::read_dir(&self.folder)? {
+            let found = found?;
+            names.extend(is_name(&found.file_name()).then(|| found.path()));
+        }
+        Ok(names)
+    }
+}
+
+impl Work {
+    /// Waits until files that were named are whole and returns them; none if nothing is named. `left` is told of each name
+    /// that leads to no file.
+    pub fn next(
+        &mut self,
+        folders: &[AgentFolder],
+        left: &mut dyn FnMut(&str),
+    ) -> io::Result<Vec<PathBuf>> {
+        loop {
+            for name in self.queue.names()? {
+                let is_known = |waiting: &Waiting| waiting.left == look(&name);
+                if !self.waiting.get(&name).is_some_and(is_known) {
+                    self.waiting.insert(name.clone(), Waiting::of(&name));
+                }
+            }
+            if self.waiting.is_empty() {
+                return Ok(Vec::new());
+            }
+            let mut whole = Vec::new();
+            for (name, mut waiting) in std::mem::take(&mut self.waiting) {
+                let turn = waiting.turn(folders);
+                if matches!(turn, Turn::Wait) || !waiting.release(&name)? {
+                    self.waiting.insert(name, waiting);
+                    continue;
+                }
+                match turn {
+                    Turn::Wait => {}
+                    Turn::Take(file) => whole.push(file),
+                    Turn::Leave(why) => left(&why),
+                }
+            }
+            if !whole.is_empty() {
+                return Ok(whole);
+            }
+            thread::sleep(TICK);
+        }
+    }
+}
+
+impl Waiting {
+    /// Reads a name; one that cannot be read leads nowhere.
+    fn of(name: &Path) -> Self {
+        let left = look(name);
+        let text = disk::open(name, Links::Refuse).and_then(|file| disk::whole(file, NAME));
+        let text = text.unwrap_or_default();
+        let mut parts = text.splitn(3, |&byte| byte == b' ');
+        let mut part = || parts.next().unwrap_or_default();
+        let (format, kind, name) = (part(), part(), part());
+        let named = match kind {
+            b"session" => Named::Session(String::from_utf8_lossy(name).into_owned()),
+            _ => Named::File(OsStr::from_bytes(name).into()),
+        };
+        let format = String::from_utf8_lossy(format).into_owned();
+        let now = Instant::now();
+        let (file, searched, seen) = (None, None, None);
+        Self { left, format, named, since: now, file, searched, seen, unchanged: now }
+    }
+
+    /// Takes the name out of the queue, before its file is read; returns false if the name was left again meanwhile, which
+    /// is waited for as a new one.
+    fn release(&mut self, name: &Path) -> io::Result<bool> {
+        let taken = name.with_extension("taken");
+        match fs::rename(name, &taken) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
+            renamed => renamed?,
+        }
+        let left = look(&taken);
+        fs::remove_file(&taken)?;
+        if left == self.left {
+            return Ok(true);
+        }
+        let now = Instant::now();
+        (self.left, self.since, self.unchanged) = (left, now, now);
+        Ok(false)
+    }
+
+    /// Looks at the file once more.
+    fn turn(&mut self, folders: &[AgentFolder]) -> Turn {
+        let folders = folders.iter().filter(|folder| folder.format == self.format);
+        let folders: Vec<PathBuf> =
+            folders.filter_map(|folder| folder.path.canonicalize().ok()).collect();
+        if self.file.is_none() {
+            match self.find(&folders) {
+                Ok(found) => self.file = found,
+                Err(why) => return Turn::Leave(why),
+            }
+        }
+        let seen = self.file.as_deref().and_then(look);
+        let now = Instant::now();
+        if self.seen != seen {
+            (self.seen, self.unchanged) = (seen, now);
+        }
+        let age = now.duration_since(self.since);
+        match (&self.file, seen) {
+            (Some(file), Some(_))
+                if now.duration_since(self.unchanged) >= QUIET || age >= LONGEST =>
+            {
+                Turn::Take(file.clone())
+            }
+            (_, None) if age >= ABSENT => {
+                Turn::Leave(format!("{}: there is no such file", self.name()))
+            }
+            _ => Turn::Wait,
+        }
+    }
+
+    /// Finds the file, if it is there.
+    fn find(&mut self, folders: &[PathBuf]) -> Result<Option<PathBuf>, String> {
+        match &self.named {
+            Named::File(path) => {
+                let Ok(file) = path.canonicalize() else { return Ok(None) };
+                let is_inside = folders.iter().any(|folder| file.starts_with(folder));
+                match disk::open(&file, Links::Refuse) {
+                    _ if !is_inside => {
+                        Err(format!("{}: it lies outside of its agent's folders", self.name()))
+                    }
+                    Ok(_) => Ok(Some(file)),
+                    Err(error) => Err(format!("{}: {error}", self.name())),
+                }
+            }
+            Named::Session(id) => {
+                let now = Instant::now();
+                if self.searched.is_some_and(|last| now.duration_since(last) < SEARCH) {
+                    return Ok(None);
+                }
+                self.searched = Some(now);
+                let Some(format) = wire::by_name(&self.format) else { return Ok(None) };
+                let mut found = Vec::new();
+                for folder in folders {
+                    search(folder, DEEPEST, &|file| format.is_file_of(file, id), &mut found);
+                }
+                // Of several the agent reads the newest, whose name says so; an import finds the others from there.
+                Ok(found.into_iter().max_by(|one, other| one.file_name().cmp(&other.file_name())))
+            }
+        }
+    }
+
+    /// Returns what was named, as it is told.
+    fn name(&self) -> String {
+        match &self.named {
+            Named::File(path) => path.display().to_string(),
+            Named::Session(id) => format!("{} session {id}", self.format),
+        }
+    }
+}
+
+/// Returns what tells whether a file has changed.
+fn look(file: &Path) -> Option<Seen> {
+    let meta = fs::metadata(file).ok()?;
+    Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()))
+}
+
+/// Finds files below a folder; links are not followed.
+fn search(folder: &Path, depth: usize, is_it: &dyn Fn(&Path) -> bool, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(kind) = entry.file_type() else { continue };
+        let path = entry.path();
+        if kind.is_dir() && depth > 0 {
+            search(&path, depth - 1, is_it, found);
+        } else if kind.is_file() && is_it(&path) {
+            found.push(path);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The hooks of Claude Code: a group of our own for each event in the user's settings, with one line for a shell.
+//!
+//! ```text
+//! {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "p='/bin/undertext'; ..; :", "timeout": 10}]}], ..}}
+//! ```
+//!
+//! A container that is empty once the line is out of it was made for it and goes too, unless the line ends with a comment
+//! that names it: that one was there before, and empty.
+
+use serde_json::json;
+
+use crate::{
+    json::{self, Kind, Raw},
+    wire::{Invalid, hooks::calls},
+};
+
+/// The events: a session begins or goes on, an answer ends, a compaction begins, a session ends. The last one is not sent
+/// where the program is killed.
+const EVENTS: [&str; 4] = ["SessionStart", "Stop", "PreCompact", "SessionEnd"];
+/// After how many seconds the program gives up on the line; it ends a session's end after 1.5 unless told.
+const SECONDS: u64 = 10;
+/// How a line ends that names the containers which were there before.
+const KEPT: &str = " # keeps";
+/// The name of the whole file among them.
+const FILE: &str = "file";
+/// The field that holds the events.
+const FIELD: &str = "hooks";
+
+/// Puts a line into the settings.
+pub(super) fn put(settings: Option<&[u8]>, agent: &str, line: &str) -> Result<Vec<u8>, Invalid> {
+    let rest = settings.map(|settings| take(settings, agent)).transpose()?.flatten();
+    if let Some(settings) = settings.filter(|settings| holds(settings, agent, line)) {
+        return Ok(settings.to_vec());
+    }
+    let mut text = rest.clone().unwrap_or_else(|| b"{}\n".to_vec());
+    let mut kept = Vec::new();
+    if rest.is_some() && object(&text)?.fields().next().is_none() {
+        kept.push(FILE);
+    }
+    if let Some(hooks) = object(&text)?.get(FIELD) {
+        let is_empty =
+            |value: Raw<'_>| value.fields().next().is_none() && value.items().next().is_none();
+        kept.extend(is_empty(hooks).then_some(FIELD));
+        kept.extend(EVENTS.into_iter().filter(|event| hooks.get(event).is_some_and(is_empty)));
+    }
+    let kept = if kept.is_empty() { String::new() } else { format!("{KEPT} {}", kept.join(" ")) };
+    let handler =
+        json!({ "type": "command", "command": format!("{line}{kept}"), "timeout": SECONDS });
+    let group = json!({ FIELD: [handler] }).to_string();
+    for event in EVENTS {
+        text = with_field(&text, object(&text)?, FIELD, Kind::Object)?;
+        text = with_field(&text, hooks(&text)?, event, Kind::Array)?;
+        let groups = hooks(&text)?.get(event).ok_or_else(strange)?;
+        text = json::with_item(&text, groups, &group).ok_or_else(strange)?;
+    }
+    Ok(text)
+}
+
+/// Takes every line that calls the program out of the settings; None if nothing is left of settings that were made for it.
+pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Invalid> {
+    let mut text = settings.to_vec();
+    let mut kept: Vec<String> = Vec::new();
+    while let Some(found) = find(object(&text)?, agent) {
+        let words = found.line.split_once(KEPT).map(|(_, words)| words.split_whitespace());
+        kept.extend(words.into_iter().flatten().map(str::to_owned));
+        let is_kept = |name: &str| kept.iter().any(|kept| kept == name);
+        let Found { hooks: (hooks_at, hooks), event: (event_at, event, groups), .. } = &found;
+        let Found { group: (group_at, handlers), handler, .. } = &found;
+        // The outermost container that holds nothing else goes as a whole.
+        let (within, n) = if handlers.items().count() > 1 {
+            (*handlers, *handler)
+        } else if groups.items().count() > 1 || is_kept(event) {
+            (*groups, *group_at)
+        } else if hooks.fields().count() > 1 || is_kept(FIELD) {
+            (*hooks, *event_at)
+        } else {
+            (object(&text)?, *hooks_at)
+        };
+        text = json::without_item(&text, within, n).ok_or_else(strange)?;
+    }
+    let is_made = text != settings && !kept.iter().any(|kept| kept == FILE);
+    let is_empty = object(&text)?.fields().next().is_none();
+    Ok((!is_made || !is_empty).then_some(text))
+}
+
+/// A line that calls the program, and each container around it with its number in the next one.
+struct Found<'a> {
+    hooks: (usize, Raw<'a>),
+    event: (usize, String, Raw<'a>),
+    group: (usize, Raw<'a>),
+    handler: usize,
+    line: String,
+}
+
+/// Finds the first line that calls the program.
+fn find<'a>(settings: Raw<'a>, agent: &str) -> Option<Found<'a>> {
+    let hooks = field(settings, FIELD)?;
+    for (event_at, (event, groups)) in hooks.1.fields().enumerate() {
+        for (group_at, group) in groups.items().enumerate() {
+            let Some(handlers) = group.get(FIELD) else { continue };
+            for (handler, said) in handlers.items().enumerate() {
+                let line = said.get("command").and_then(Raw::text).unwrap_or_default();
+                if calls(&line, agent) {
+                    let event = (event_at, String::from_utf8_lossy(event).into_owned(), groups);
+                    let (group, line) = ((group_at, handlers), line.into_owned());
+                    return Some(Found { hooks, event, group, handler, line });
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Returns whether the settings call the program by this line at each event and nowhere else.
+fn holds(settings: &[u8], agent: &str, line: &str) -> bool {
+    let hooks = object(settings).ok().and_then(|all| all.get(FIELD));
+    let lines = |groups: Raw<'_>| -> Vec<String> {
+        let handlers = groups.items().filter_map(|group| group.get(FIELD)).flat_map(Raw::items);
+        let lines = handlers.filter_map(|said| said.get("command").and_then(Raw::text));
+        lines.filter(|line| calls(line, agent)).map(std::borrow::Cow::into_owned).collect()
+    };
+    let is_it = |found: &String| found.split(KEPT).next() == Some(line);
+    hooks.is_some_and(|hooks| {
+        let all: usize = hooks.fields().map(|(_, groups)| lines(groups).len()).sum();
+        let at = |event: &&str| hooks.get(event).is_some_and(|at| lines(at).iter().any(is_it));
+        all == EVENTS.len() && EVENTS.iter().all(at)
+    })
+}
+
+/// Returns a field of an object that counts, with its number.
+fn field<'a>(object: Raw<'a>, name: &str) -> Option<(usize, Raw<'a>)> {
+    let named = |(n, (key, value)): (usize, (&[u8], Raw<'a>))| {
+        (key == name.as_bytes()).then_some((n, value))
+    };
+    object.fields().enumerate().filter_map(named).last()
+}
+
+/// Adds an empty field unless it is there, as what it must be.
+fn with_field(text: &[u8], within: Raw<'_>, name: &str, kind: Kind) -> Result<Vec<u8>, Invalid> {
+    let (empty, what) = match kind {
+        Kind::Array => ("[]", "list"),
+        _ => ("{}", "section"),
+    };
+    match within.get(name) {
+        Some(value) if value.kind() == kind => Ok(text.to_vec()),
+        Some(_) => Err(Invalid(format!("{name:?} in it is no {what}"))),
+        None => {
+            let item = format!("{}:{empty}", json::quote(name));
+            json::with_item(text, within, &item).ok_or_else(strange)
+        }
+    }
+}
+
+/// Returns the settings as an object.
+fn object(text: &[u8]) -> Result<Raw<'_>, Invalid> {
+    Raw::object(text.trim_ascii()).ok_or_else(|| {
+        let is_there = !text.trim_ascii().is_empty();
+        let why = if is_there { "it is no JSON object" } else { "it is empty, and no JSON object" };
+        Invalid(why.to_owned())
+    })
+}
+
+fn hooks(text: &[u8]) -> Result<Raw<'_>, Invalid> {
+    object(text)?.get(FIELD).ok_or_else(strange)
+}
+
+/// Returns the error of settings that do not hold what was put into them, such as a field whose name is spelt by escapes.
+fn strange() -> Invalid {
+    Invalid("it is laid out in a way that cannot be edited in place".to_owned())
+}

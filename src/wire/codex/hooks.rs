@@ -1,0 +1,152 @@
+//! The hooks of Codex: the program that it notifies at the end of each turn, which is one command in the user's settings.
+//!
+//! ```text
+//! notify = ["/bin/sh", "-c", "for e; do :; done; p='/bin/undertext'; ..", "undertext", <what was there before>, ..]
+//! ```
+//!
+//! Codex adds what it tells as the last argument. The script calls the program with it, then the one that was there before,
+//! as Codex would have; that one also goes on where the program is gone.
+//!
+//! Codex has hooks of more events too, but leaves out without a word those that the user has not reviewed in its own screens,
+//! after each change of them too: a session would be taken for kept and not be. Nothing that a turn leaves in its file is
+//! deleted by Codex, so the end of each turn is enough.
+
+use std::ops::Range;
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use crate::{
+    json,
+    wire::{Call, Invalid, hooks::calls},
+};
+
+/// The key.
+const KEY: &str = "notify";
+/// The words before the script.
+const SHELL: [&str; 2] = ["/bin/sh", "-c"];
+/// The name under which the script runs.
+const NAME: &str = "undertext";
+/// How the script begins: it finds the last argument.
+const LAST: &str = "for e; do :; done; ";
+/// How the script tells what Codex tells.
+const TOLD: &str = " \"$e\"";
+/// How the script goes on with what was there before.
+const BEFORE: &str = "[ $# -lt 2 ] || exec \"$@\"";
+/// How the script ends if the file was there before, and empty.
+const KEPT: &str = " # keeps file";
+
+/// Puts a call into the settings.
+pub(super) fn put(settings: Option<&[u8]>, agent: &str, call: &Call) -> Result<Vec<u8>, Invalid> {
+    let script = format!("{LAST}{}{BEFORE}", call.script(agent, TOLD));
+    if let Some(settings) = settings
+        && let Some(found) = find(text(settings)?, agent)?
+        && found.script.strip_suffix(KEPT).unwrap_or(&found.script) == script
+    {
+        return Ok(settings.to_vec());
+    }
+    let rest = settings.map(|settings| take(settings, agent)).transpose()?.flatten();
+    let kept = if rest.as_ref().is_some_and(Vec::is_empty) { KEPT } else { "" };
+    let rest = text(rest.as_deref().unwrap_or_default())?;
+    let [shell, option] = SHELL;
+    let words = [shell, option, &format!("{script}{kept}"), NAME].map(json::quote).join(", ");
+    let (at, added) = if let Some(held) = words_of(rest)? {
+        let is_word = |item: &Spanned<DeValue<'_>>| matches!(item.get_ref(), DeValue::String(_));
+        if !held.items.iter().all(is_word) {
+            return Err(Invalid(format!("{KEY:?} in it is no list of words")));
+        }
+        (held.span.start + 1, format!("{words}, "))
+    } else {
+        // Keys of no section stand before all sections.
+        (behind_mark(rest), format!("{KEY} = [{words}]\n"))
+    };
+    let (before, behind) = rest.split_at_checked(at).ok_or_else(strange)?;
+    Ok([before, &added, behind].concat().into_bytes())
+}
+
+/// Takes the call out of the settings; None if nothing is left of settings that were made for it.
+pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Invalid> {
+    let settings = text(settings)?;
+    let Some(Found { script, span, is_alone }) = find(settings, agent)? else {
+        return Ok(Some(settings.as_bytes().to_vec()));
+    };
+    let behind = settings.get(span.end..).unwrap_or_default();
+    let comma = ([", ", ","].into_iter()).find(|comma| behind.starts_with(comma));
+    let cut = match comma {
+        Some(comma) => span.start..span.end + comma.len(),
+        None if is_alone => {
+            let start = settings.get(..span.start).and_then(|before| before.rfind('\n'));
+            let end = behind.find('\n').map_or(settings.len(), |end| span.end + end + 1);
+            start.map_or(behind_mark(settings), |start| start + 1)..end
+        }
+        None => return Err(strange()),
+    };
+    let left = [settings.get(..cut.start), settings.get(cut.end..)]
+        .map(Option::unwrap_or_default)
+        .concat();
+    let is_made = !script.ends_with(KEPT);
+    Ok((!left.is_empty() || !is_made).then(|| left.into_bytes()))
+}
+
+/// The call in the settings.
+struct Found {
+    script: String,
+    /// Where its words lie.
+    span: Range<usize>,
+    /// Whether there are no other words.
+    is_alone: bool,
+}
+
+/// Finds the call, whichever program it names.
+fn find(settings: &str, agent: &str) -> Result<Option<Found>, Invalid> {
+    let Some(Words { items, .. }) = words_of(settings)? else { return Ok(None) };
+    let word = |n: usize| match items.get(n)?.get_ref() {
+        DeValue::String(word) => Some(word.as_ref()),
+        _ => None,
+    };
+    let script = word(2).filter(|script| {
+        script.strip_prefix(LAST).is_some_and(|script| calls(script, agent))
+            && [word(0), word(1)] == SHELL.map(Some)
+            && word(3) == Some(NAME)
+    });
+    let Some((script, (first, last))) = script.zip(items.first().zip(items.get(3))) else {
+        return Ok(None);
+    };
+    let span = first.span().start..last.span().end;
+    Ok(Some(Found { script: script.to_owned(), span, is_alone: items.len() == 4 }))
+}
+
+/// The words of the key.
+struct Words<'a> {
+    items: Vec<Spanned<DeValue<'a>>>,
+    /// Where they lie, with their brackets.
+    span: Range<usize>,
+}
+
+/// Returns the words of the key, if it is there.
+fn words_of(settings: &str) -> Result<Option<Words<'_>>, Invalid> {
+    let invalid = |error: &toml::de::Error| Invalid(format!("it is no TOML: {}", error.message()));
+    let table = DeTable::parse(settings).map_err(|error| invalid(&error))?.into_inner();
+    let found = table.into_iter().find(|(key, _)| key.get_ref().as_ref() == KEY);
+    let Some((_, value)) = found else { return Ok(None) };
+    let span = value.span();
+    match value.into_inner() {
+        DeValue::Array(items) => Ok(Some(Words { items: items.into_iter().collect(), span })),
+        _ => Err(Invalid(format!("{KEY:?} in it is no list of words"))),
+    }
+}
+
+/// Returns where the text begins behind its byte order mark.
+fn behind_mark(settings: &str) -> usize {
+    settings.len() - settings.trim_start_matches('\u{feff}').len()
+}
+
+fn text(settings: &[u8]) -> Result<&str, Invalid> {
+    str::from_utf8(settings).map_err(|_| Invalid("it is no text".to_owned()))
+}
+
+fn strange() -> Invalid {
+    Invalid("it is laid out in a way that cannot be edited in place".to_owned())
+}

@@ -1,0 +1,137 @@
+//! Hooks: how an agent tells another program that a session went on, and the settings of a user by which it does.
+//!
+//! ```text
+//! Claude Code  settings.json            hooks.EVENT[].hooks[] {type, command, timeout}: a line for a shell, told on stdin
+//! Codex        config.toml              notify = [program, argument, ..]: told by one more argument
+//! pi           extensions/undertext.ts  a module of its own: told by one more argument
+//! ```
+//!
+//! What a program is told is data: it names a session, and has no power beyond that.
+//!
+//! An agent is never hindered by a call: where the program is gone nothing happens, nothing is printed, and the exit code is
+//! 0. The program gets the variables that were set when the call was put in and no others, because those of the agent may
+//! come from a project.
+//!
+//! Invariant: taking the call out of settings into which it was just put gives the bytes from before.
+
+use std::path::{Path, PathBuf};
+
+use crate::{json::Raw, wire::Invalid};
+
+/// Knows how an agent tells a program of its sessions, and how its user's settings make it do so.
+pub trait Hooks {
+    /// Returns what an event names.
+    fn named(&self, _event: Raw<'_>) -> Option<Named> {
+        None
+    }
+
+    /// Returns whether a file in the agent's folders is one of this session, told from its path.
+    fn is_file_of(&self, _file: &Path, _session: &str) -> bool {
+        false
+    }
+
+    /// Returns the file of the user's settings that holds the call, below the agent's own folder, if the agent has one.
+    fn hook_file(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the settings with the call in them, the same ones if it is there already. Settings that are not there are
+    /// None.
+    fn hooked(&self, _settings: Option<&[u8]>, _call: &Call) -> Result<Vec<u8>, Invalid> {
+        Err(Invalid("the agent calls no program".to_owned()))
+    }
+
+    /// Returns the settings without the call, whichever program it names, or None if they hold nothing else.
+    fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
+        Ok(Some(settings.to_vec()))
+    }
+}
+
+/// What an event of an agent names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// The file of a session.
+    File(PathBuf),
+    /// A session, by its id.
+    Session(String),
+}
+
+/// The program that an agent is to call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Where it lies.
+    pub program: String,
+    /// The variables that it is given, and no others.
+    pub variables: Vec<(String, String)>,
+}
+
+/// How the part of a script begins in which a program is called.
+const BEGIN: &str = "p=";
+/// What stands in a script between the variables and the agent's name.
+const HOOK: &str = " \"$p\" hook ";
+/// What stands behind the agent's name: nothing is printed.
+const SILENT: &str = " >/dev/null 2>&1; ";
+
+impl Call {
+    /// Returns a script that calls the program for an agent, told by more words for a shell, if it is there; then goes on.
+    pub(super) fn script(&self, agent: &str, told: &str) -> String {
+        let variables =
+            self.variables.iter().map(|(name, value)| format!(" {name}={}", quote(value)));
+        let variables: String = variables.collect();
+        let program = quote(&self.program);
+        format!(
+            "{BEGIN}{program}; [ ! -x \"$p\" ] || /usr/bin/env -i{variables}{HOOK}{agent}{told}{SILENT}"
+        )
+    }
+}
+
+/// Returns whether a script calls this program for an agent, wherever that lies.
+pub(super) fn calls(script: &str, agent: &str) -> bool {
+    let called = script.strip_prefix(BEGIN).and_then(|rest| rest.split_once(HOOK));
+    let told = called.and_then(|(_, told)| told.strip_prefix(agent));
+    told.is_some_and(|told| told.starts_with(' ') && told.contains(SILENT))
+}
+
+/// Returns a word as a shell reads it.
+fn quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test reads and writes what it made itself")]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt, process::Command};
+
+    use super::*;
+
+    #[test]
+    fn a_script_is_known_again_and_runs_what_it_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let call = Call {
+            program: "/bin/it's here".to_owned(),
+            variables: vec![("HOME".to_owned(), "/home/a'n n".to_owned())],
+        };
+        let script = call.script("pi", " \"$e\"");
+        assert!(calls(&script, "pi"));
+        assert!(!calls(&script, "p"));
+        for other in ["", "p=1", "echo", "p='/x'; \"$p\" hook", "make hook pi; "] {
+            assert!(!calls(other, "pi"), "{other}");
+        }
+        let run = |script: &str| {
+            let mut shell = Command::new("/bin/sh");
+            shell.env_clear().env("SECRET", "x").args(["-c", &format!("{script}echo done")]);
+            let output = shell.current_dir(folder.path()).output().unwrap();
+            (String::from_utf8(output.stdout).unwrap(), output.status.code())
+        };
+        assert_eq!(run(&script), ("done\n".to_owned(), Some(0)), "there is no such program");
+        let told = folder.path().join("told").to_str().unwrap().to_owned();
+        let spy = folder.path().join("sp'y");
+        let sh = format!("#!/bin/sh\necho \"$HOME|$SECRET|$*\" > {told}\necho loud\nexit 2\n");
+        fs::write(&spy, sh).unwrap();
+        fs::set_permissions(&spy, fs::Permissions::from_mode(0o700)).unwrap();
+        let call = Call { program: spy.to_str().unwrap().to_owned(), ..call };
+        assert_eq!(run(&call.script("pi", " 'a b'")), ("done\n".to_owned(), Some(0)));
+        let said = fs::read_to_string(told).unwrap();
+        assert_eq!(said, "/home/a'n n||hook pi a b\n");
+    }
+}

@@ -1,0 +1,304 @@
+//! `setup`: an agent's settings are shown changed before they are, hold nothing but the call in addition, and are as before
+//! without it.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::PathBuf;
+use std::process::Command;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::{json, pipe};
+use crate::env::TestEnv;
+
+const AGENTS: [(&str, &str); 3] = [
+    ("claude", ".claude/settings.json"),
+    ("codex", ".codex/config.toml"),
+    ("pi", ".pi/agent/extensions/undertext.ts"),
+];
+
+/// Returns a machine on which every agent was used.
+fn machine() -> TestEnv {
+    let env = TestEnv::new();
+    for folder in [".claude", ".codex", ".pi/agent"] {
+        fs::create_dir_all(env.home().join(folder)).unwrap();
+    }
+    env
+}
+
+fn path(env: &TestEnv, agent: &str) -> PathBuf {
+    env.home().join(AGENTS.iter().find(|(name, _)| *name == agent).unwrap().1)
+}
+
+/// Replaces the path of the program, which lies elsewhere on each machine.
+fn masked(text: &str) -> String {
+    text.replace(env!("CARGO_BIN_EXE_undertext"), "/bin/undertext")
+}
+
+#[test]
+fn the_change_is_shown_and_made_only_with_consent() {
+    let env = machine();
+    let settings = path(&env, "claude");
+    fs::write(&settings, "{\n  \"model\": \"opus\"\n}\n").unwrap();
+    let before = fs::read(&settings).unwrap();
+    let asked = env.run(&["setup", "claude"]);
+    assert_eq!(asked.code(), Some(1));
+    assert_eq!(fs::read(&settings).unwrap(), before);
+    assert_snapshot!(masked(&asked.to_string()), @r#"
+    ~/.claude/settings.json
+    @@ -1,3 +1,49 @@
+     {
+    -  "model": "opus"
+    +  "model": "opus",
+    +  "hooks": {
+    +    "SessionStart": [
+    +      {
+    +        "hooks": [
+    +          {
+    +            "type": "command",
+    +            "command": "p='/bin/undertext'; [ ! -x \"$p\" ] || /usr/bin/env -i HOME='$HOME' \"$p\" hook claude >/dev/null 2>&1; :",
+    +            "timeout": 10
+    +          }
+    +        ]
+    +      }
+    +    ],
+    +    "Stop": [
+    +      {
+    +        "hooks": [
+    +          {
+    +            "type": "command",
+    +            "command": "p='/bin/undertext'; [ ! -x \"$p\" ] || /usr/bin/env -i HOME='$HOME' \"$p\" hook claude >/dev/null 2>&1; :",
+    +            "timeout": 10
+    +          }
+    +        ]
+    +      }
+    +    ],
+    +    "PreCompact": [
+    +      {
+    +        "hooks": [
+    +          {
+    +            "type": "command",
+    +            "command": "p='/bin/undertext'; [ ! -x \"$p\" ] || /usr/bin/env -i HOME='$HOME' \"$p\" hook claude >/dev/null 2>&1; :",
+    +            "timeout": 10
+    +          }
+    +        ]
+    +      }
+    +    ],
+    +    "SessionEnd": [
+    +      {
+    +        "hooks": [
+    +          {
+    +            "type": "command",
+    +            "command": "p='/bin/undertext'; [ ! -x \"$p\" ] || /usr/bin/env -i HOME='$HOME' \"$p\" hook claude >/dev/null 2>&1; :",
+    +            "timeout": 10
+    +          }
+    +        ]
+    +      }
+    +    ]
+    +  }
+     }
+    ------- stderr -------
+    Nothing is changed
+    hint: to make the change: undertext setup claude --yes
+    [exit status: 1]
+    "#);
+    env.run(&["setup", "claude", "--dry-run"]).success();
+    assert_eq!(fs::read(&settings).unwrap(), before);
+    let made = env.run(&["setup", "claude", "--yes", "-q"]).success();
+    assert!(
+        made.stdout.ends_with("Claude Code calls undertext, from its next start on\n"),
+        "{made}"
+    );
+    let listed = env.run(&["setup"]).success();
+    assert_snapshot!(listed, @r"
+    claude  calls undertext          ~/.claude/settings.json
+    codex   does not call undertext  ~/.codex/config.toml
+    pi      does not call undertext  ~/.pi/agent/extensions/undertext.ts
+    ------- stderr -------
+    hint: to have its sessions taken in as they go on: undertext setup codex
+    hint: to have its sessions taken in as they go on: undertext setup pi
+    ");
+    let again = env.run(&["setup", "claude", "--yes"]).success();
+    assert_snapshot!(again, @r"
+    Claude Code calls undertext already: ~/.claude/settings.json
+    ");
+    let off = env.run(&["setup", "claude", "--off", "-y", "--json"]).success();
+    assert_snapshot!(off, @r#"
+    {"type":"setup","agent":"claude","path":"$HOME/.claude/settings.json","installed":false,"changed":true}
+    "#);
+    assert_eq!(fs::read(&settings).unwrap(), before);
+}
+
+#[test]
+fn settings_are_as_before_without_the_call() {
+    let env = machine();
+    for (agent, _) in AGENTS {
+        let settings = path(&env, agent);
+        env.run(&["setup", agent, "-y"]).success();
+        let on = fs::read(&settings).unwrap();
+        env.run(&["setup", agent, "-y"]).success();
+        assert_eq!(fs::read(&settings).unwrap(), on, "twice is once");
+        assert_eq!(fs::metadata(&settings).unwrap().mode() & 0o777, 0o600);
+        env.run(&["setup", agent, "--off", "-y"]).success();
+        assert!(!settings.exists(), "{agent}");
+        env.run(&["setup", agent, "--off", "-y"]).success();
+    }
+    for (agent, text) in [("claude", "{\"hooks\":{\"Stop\":[]}}"), ("codex", "notify=['a']")] {
+        let settings = path(&env, agent);
+        fs::write(&settings, text).unwrap();
+        fs::set_permissions(&settings, fs::Permissions::from_mode(0o640)).unwrap();
+        env.run(&["setup", agent, "-y"]).success();
+        assert_ne!(fs::read_to_string(&settings).unwrap(), text);
+        env.run(&["setup", agent, "--off", "-y"]).success();
+        assert_eq!(fs::read_to_string(&settings).unwrap(), text);
+        assert_eq!(fs::metadata(&settings).unwrap().mode() & 0o777, 0o640);
+        let names = fs::read_dir(settings.parent().unwrap()).unwrap().count();
+        assert_eq!(names, 1, "nothing is left next to {agent}'s settings");
+    }
+}
+
+#[test]
+fn settings_that_lie_elsewhere_are_changed_there() {
+    let env = machine();
+    let kept = env.home().join("dotfiles");
+    fs::create_dir(&kept).unwrap();
+    fs::write(kept.join("claude.json"), "{}").unwrap();
+    symlink("../dotfiles/claude.json", path(&env, "claude")).unwrap();
+    env.run(&["setup", "claude", "-y"]).success();
+    assert!(fs::symlink_metadata(path(&env, "claude")).unwrap().is_symlink());
+    assert!(fs::read_to_string(kept.join("claude.json")).unwrap().contains("hook claude"));
+    env.run(&["setup", "claude", "--off", "-y"]).success();
+    assert_eq!(fs::read_to_string(kept.join("claude.json")).unwrap(), "{}");
+    // An agent that was given another folder is set up there, and calls with it.
+    let other = env.home().join("other");
+    fs::create_dir(&other).unwrap();
+    let set_up =
+        env.command().env("CLAUDE_CONFIG_DIR", "../other").args(["setup", "claude", "-y"]).output();
+    assert!(set_up.unwrap().status.success());
+    let text = fs::read_to_string(other.join("settings.json")).unwrap();
+    assert!(text.contains("CLAUDE_CONFIG_DIR="), "{text}");
+}
+
+#[test]
+fn settings_that_cannot_be_changed_are_left_alone() {
+    let env = machine();
+    let settings = path(&env, "claude");
+    let refused = |why: &str| {
+        for args in [&["setup", "claude", "-y"][..], &["setup", "claude", "--off", "-y"]] {
+            let said = env.run(args);
+            assert!(
+                matches!(said.code(), Some(2 | 3)) && said.stderr.contains(why),
+                "{why}: {said}"
+            );
+        }
+        let listed = env.run(&["setup"]).success();
+        assert!(listed.stdout.contains(why), "{why}: {listed}");
+        assert_eq!(fs::read_dir(settings.parent().unwrap()).unwrap().count(), 1, "{why}");
+    };
+    for text in ["{\n  // a comment\n}", "", "[1]", "{\"a\":"] {
+        fs::write(&settings, text).unwrap();
+        refused("no JSON object");
+        assert_eq!(fs::read_to_string(&settings).unwrap(), text);
+    }
+    fs::write(&settings, format!("{{\"a\":\"{}\"}}", "x".repeat(2 << 20))).unwrap();
+    refused("longer than");
+    fs::write(&settings, "{}").unwrap();
+    fs::set_permissions(&settings, fs::Permissions::from_mode(0o444)).unwrap();
+    refused("it is read-only");
+    fs::remove_file(&settings).unwrap();
+    symlink("nowhere", &settings).unwrap();
+    refused("a link that leads nowhere");
+    fs::remove_file(&settings).unwrap();
+    pipe(&settings);
+    refused("it is a pipe");
+    fs::remove_file(&settings).unwrap();
+    fs::create_dir(&settings).unwrap();
+    refused("it is a folder");
+    let unused = env.run(&["setup", "kimi"]);
+    assert_snapshot!(unused, @r"
+    ------- stderr -------
+    error: kimi calls no program with the file of a session
+    hint: list the agents that can be set up here: undertext setup
+    hint: take its sessions in by hand: undertext import
+    [exit status: 2]
+    ");
+    fs::remove_dir_all(env.home().join(".codex")).unwrap();
+    assert_snapshot!(env.run(&["setup", "codex"]), @r"
+    ------- stderr -------
+    error: Codex was never used here: there is no ~/.codex
+    hint: list the agents that can be set up here: undertext setup
+    [exit status: 2]
+    ");
+}
+
+/// Runs a command as an agent's settings have it, with more variables than it passes on.
+#[track_caller]
+fn called(env: &TestEnv, words: &[&str], stdin: &str) -> (Option<i32>, String) {
+    let mut shell = Command::new(words[0]);
+    shell.args(&words[1..]).current_dir(env.project()).env_clear();
+    shell
+        .env("HOME", "/nowhere")
+        .env("XDG_DATA_HOME", env.project())
+        .env("UNDERTEXT_STORE", env.project().join("theirs"));
+    let (read, mut write) = std::io::pipe().unwrap();
+    std::io::Write::write_all(&mut write, stdin.as_bytes()).unwrap();
+    drop(write);
+    let output = shell.stdin(read).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn what_an_agent_calls_works_in_any_environment_and_without_the_program() {
+    let env = machine();
+    let own = env.home().join("a bin/undertext");
+    fs::create_dir(own.parent().unwrap()).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_undertext"), &own).unwrap();
+    let set_up = |agent: &str| {
+        let mut command = Command::new(&own);
+        command.env_clear().env("HOME", env.home()).args(["setup", agent, "-y"]);
+        assert!(command.output().unwrap().status.success());
+    };
+    fs::write(
+        path(&env, "codex"),
+        "notify = [\"/bin/sh\", \"-c\", \"echo theirs; echo $1\", \"sh\"]\n",
+    )
+    .unwrap();
+    set_up("claude");
+    set_up("codex");
+    let settings: Value = json(&fs::read_to_string(path(&env, "claude")).unwrap());
+    let line = settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap().to_owned();
+    let config = fs::read_to_string(path(&env, "codex")).unwrap();
+    let config: toml::Table = toml::from_str(&config).unwrap();
+    let notify = config["notify"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+    let notify: Vec<&str> = notify.collect();
+
+    let folder = env.home().join(".claude/projects/-garden");
+    fs::create_dir_all(&folder).unwrap();
+    let example =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    let transcript = folder.join("7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl");
+    fs::copy(example, &transcript).unwrap();
+    let event = serde_json::json!({ "transcript_path": transcript }).to_string();
+    let turn = r#"{"thread-id":"none"}"#;
+    let both = |env: &TestEnv| {
+        assert_eq!(called(env, &["/bin/sh", "-c", &line], &event), (Some(0), String::new()));
+        let words = [notify.as_slice(), &[turn]].concat();
+        assert_eq!(called(env, &words, ""), (Some(0), format!("theirs\n{turn}\n")));
+    };
+    both(&env);
+    let log = env.home().join(".local/state/undertext/hooks/log");
+    let begun = std::time::Instant::now();
+    while !fs::read_to_string(&log).unwrap_or_default().contains("28 new entries") {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(
+        fs::read_dir(env.project()).unwrap().count(),
+        0,
+        "nothing goes where a project says"
+    );
+    fs::remove_file(&own).unwrap();
+    both(&env);
+}

@@ -1,0 +1,297 @@
+//! The calls in agents' settings: put in and taken out again, every other byte stays.
+
+use proptest::prelude::*;
+use undertext::wire::{self, Call, Format};
+
+fn agent(name: &str) -> &'static dyn Format {
+    wire::by_name(name).unwrap()
+}
+
+fn call(program: &str) -> Call {
+    let variables = vec![("HOME".to_owned(), "/home/ann".to_owned())];
+    Call { program: program.to_owned(), variables }
+}
+
+/// Puts a call in, and another one in its place, and takes it out; returns the settings with the first.
+#[track_caller]
+fn round(name: &str, settings: Option<&[u8]>) -> Vec<u8> {
+    let agent = agent(name);
+    let on = agent.hooked(settings, &call("/bin/undertext")).unwrap();
+    let shown = || String::from_utf8_lossy(&on).into_owned();
+    assert_ne!(Some(on.as_slice()), settings);
+    assert_eq!(agent.unhooked(&on).unwrap().as_deref(), settings, "{}", shown());
+    let again = agent.hooked(Some(&on), &call("/bin/undertext")).unwrap();
+    assert_eq!(again, on, "twice is once");
+    let moved = agent.hooked(Some(&on), &call("/opt/it's here/undertext")).unwrap();
+    assert_ne!(moved, on);
+    assert_eq!(agent.unhooked(&moved).unwrap().as_deref(), settings, "{}", shown());
+    on
+}
+
+/// Takes a call out of settings in which a person changed something meanwhile.
+#[track_caller]
+fn changed(name: &str, settings: &str, from: &str, to: &str, expected: &str) {
+    let on = String::from_utf8(round(name, Some(settings.as_bytes()))).unwrap();
+    assert!(on.contains(from), "{on}");
+    let off = agent(name).unhooked(on.replacen(from, to, 1).as_bytes()).unwrap().unwrap();
+    assert_eq!(String::from_utf8(off).unwrap(), expected);
+}
+
+#[test]
+fn claude_code_gets_its_settings_back() {
+    for settings in [
+        "{}",
+        "{}\n",
+        "{ }",
+        "{\n}\n",
+        "\n {}",
+        r#"{"hooks":{}}"#,
+        r#"{"hooks": { } }"#,
+        r#"{"hooks":{"Stop":[]}}"#,
+        r#"{"hooks":{"Stop":[ ],"SessionEnd":[]},"a":1}"#,
+        "{\n  \"model\": \"opus\",\n  \"hooks\": {}\n}\n",
+        "{\n  \"hooks\": {\n    \"Stop\": []\n  },\n  \"model\": \"opus\"\n}",
+        "{\r\n\t\"model\": \"opus\"\r\n}\r\n",
+        "{\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"make\"}]}]}}",
+        "{\n \"hooks\": {\n  \"Stop\": [\n   {\"matcher\": \"\", \"hooks\": [{\"type\": \"command\", \"command\": \"p='x'\"}]}\n  ]\n }\n}",
+        "{\"env\":{\"A\":\"\\u00e9 \u{e9} }]\"},\"hooks\":{\"Notification\":[{\"hooks\":[]}]}}",
+        "{\"hooks\":{\"Stop\":[]},\"hooks\":{\"Stop\":[1]}}",
+    ] {
+        round("claude", Some(settings.as_bytes()));
+    }
+    let made = String::from_utf8(round("claude", None)).unwrap();
+    insta::assert_snapshot!(made, @r#"
+    {
+      "hooks": {
+        "SessionStart": [
+          {
+            "hooks": [
+              {
+                "type": "command",
+                "command": "p='/bin/undertext'; [ ! -x \"$p\" ] || /usr/bin/env -i HOME='/home/ann' \"$p\" hook claude >/dev/null 2>&1; :",
+                "timeout": 10
+              }
+            ]
+          }
+        ],
+        "Stop": [
+          {
+            "hooks": [
+              {
+                "type": "command",
+                "command": "p='/bin/undertext'; [ ! -x \"$p\" ] || /usr/bin/env -i HOME='/home/ann' \"$p\" hook claude >/dev/null 2>&1; :",
+                "timeout": 10
+              }
+            ]
+          }
+        ],
+        "PreCompact": [
+          {
+            "hooks": [
+              {
+                "type": "command",
+                "command": "p='/bin/undertext'; [ ! -x \"$p\" ] || /usr/bin/env -i HOME='/home/ann' \"$p\" hook claude >/dev/null 2>&1; :",
+                "timeout": 10
+              }
+            ]
+          }
+        ],
+        "SessionEnd": [
+          {
+            "hooks": [
+              {
+                "type": "command",
+                "command": "p='/bin/undertext'; [ ! -x \"$p\" ] || /usr/bin/env -i HOME='/home/ann' \"$p\" hook claude >/dev/null 2>&1; :",
+                "timeout": 10
+              }
+            ]
+          }
+        ]
+      }
+    }
+    "#);
+}
+
+#[test]
+fn what_a_person_changed_in_claude_codes_settings_stays() {
+    let settings = "{\n  \"model\": \"opus\"\n}\n";
+    let model = ("\"opus\"", "\"sonnet\"");
+    changed("claude", settings, model.0, model.1, "{\n  \"model\": \"sonnet\"\n}\n");
+    let theirs = r#"{ "type": "command", "command": "make" }, {"#;
+    // Another command in the group of ours, and another group in the list of the event.
+    let expected = |list: &str| {
+        format!(
+            "{{\n  \"model\": \"opus\",\n  \"hooks\": {{\n    \"SessionStart\": {list}\n  }}\n}}\n"
+        )
+    };
+    let group = "{\n        \"hooks\": [\n          ";
+    changed(
+        "claude",
+        settings,
+        &format!("{group}{{"),
+        &format!("{group}{theirs}"),
+        &expected(&format!(
+            "[\n      {group}{}\n        ]\n      }}\n    ]",
+            &theirs[..theirs.len() - 3]
+        )),
+    );
+    changed(
+        "claude",
+        settings,
+        "\"SessionStart\": [\n      ",
+        "\"SessionStart\": [\n      {\"hooks\":[]}, ",
+        &expected("[\n      {\"hooks\":[]}\n    ]"),
+    );
+    // All but ours was taken out.
+    let on = String::from_utf8(round("claude", Some(settings.as_bytes()))).unwrap();
+    let on = on.replacen("\"model\": \"opus\",\n  ", "", 1);
+    assert_eq!(agent("claude").unhooked(on.as_bytes()).unwrap(), None);
+}
+
+#[test]
+fn settings_that_are_none_are_refused() {
+    let check = |name, settings: &[u8], why: &str| {
+        let error = agent(name).hooked(Some(settings), &call("/bin/undertext")).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+    };
+    for (settings, why) in [
+        ("", "it is empty"),
+        ("[]", "no JSON object"),
+        ("{\"a\":1,}", "no JSON object"),
+        ("{\n// a comment\n}", "no JSON object"),
+        ("\u{feff}{}", "no JSON object"),
+        ("{\"hooks\":[]}", "\"hooks\" in it is no section"),
+        ("{\"hooks\":null}", "\"hooks\" in it is no section"),
+        ("{\"hooks\":{\"Stop\":{}}}", "\"Stop\" in it is no list"),
+    ] {
+        check("claude", settings.as_bytes(), why);
+    }
+    check("codex", b"notify = \"make\"", "\"notify\" in it is no list of words");
+    check("codex", b"notify = [1]", "\"notify\" in it is no list of words");
+    check("codex", b"[notify]\na = 1", "\"notify\" in it is no list of words");
+    check("codex", b"a = ", "no TOML");
+    check("codex", b"\xff", "no text");
+    check("pi", b"export default 1", "somebody else made it");
+    assert!(agent("kimi").hooked(None, &call("/bin/undertext")).is_err());
+}
+
+#[test]
+fn codex_gets_its_settings_back() {
+    for settings in [
+        "",
+        "\n",
+        "# mine\n",
+        "model = \"o3\"",
+        "model = \"o3\"\n\n[projects.\"/w\"]\ntrust_level = \"trusted\"\n",
+        "\u{feff}model = \"o3\"\r\n",
+        "notify = []\n",
+        "notify = [ ]",
+        "model = \"o3\"\nnotify = [\"say\", 'it\\s']  # aloud\n[a]\nnotify = 1\n",
+        "notify=[\n  # the program\n  \"say\",\n  \"done\",\n]\n",
+    ] {
+        round("codex", Some(settings.as_bytes()));
+    }
+    let made = String::from_utf8(round("codex", None)).unwrap();
+    insta::assert_snapshot!(made, @r#"
+    notify = ["/bin/sh", "-c", "for e; do :; done; p='/bin/undertext'; [ ! -x \"$p\" ] || /usr/bin/env -i HOME='/home/ann' \"$p\" hook codex \"$e\" >/dev/null 2>&1; [ $# -lt 2 ] || exec \"$@\"", "undertext"]
+    "#);
+    let chained = round("codex", Some(b"notify = [\"say\", \"done\"]\n"));
+    insta::assert_snapshot!(String::from_utf8(chained).unwrap(), @r#"
+    notify = ["/bin/sh", "-c", "for e; do :; done; p='/bin/undertext'; [ ! -x \"$p\" ] || /usr/bin/env -i HOME='/home/ann' \"$p\" hook codex \"$e\" >/dev/null 2>&1; [ $# -lt 2 ] || exec \"$@\"", "undertext", "say", "done"]
+    "#);
+    changed("codex", "a = 1\n", "a = 1\n", "a = 2\n\n[b]\n", "a = 2\n\n[b]\n");
+    changed(
+        "codex",
+        "notify = [\"say\"]\n",
+        "\"say\"]",
+        "\"say\", \"it\"]",
+        "notify = [\"say\", \"it\"]\n",
+    );
+}
+
+#[test]
+fn pi_loses_its_extension() {
+    let made = String::from_utf8(round("pi", None)).unwrap();
+    insta::assert_snapshot!(made, @r#"
+    // Made by undertext, which deletes this file again and looks after nothing that is added to it.
+    import { spawn } from "node:child_process";
+
+    const program = "/bin/undertext";
+    const variables = {"HOME":"/home/ann"};
+
+    // Names the session's file; whatever fails is no affair of the session.
+    function tell(event: string, context: any) {
+      try {
+        const file = context?.sessionManager?.getSessionFile?.();
+        if (typeof file === "string") {
+          const words = ["hook", "pi", JSON.stringify({ event, transcript_path: file })];
+          const told = spawn(program, words, { env: variables, detached: true, stdio: "ignore" });
+          told.on("error", () => {});
+          told.unref();
+        }
+      } catch {}
+    }
+
+    export default function (pi: any) {
+      for (const event of ["session_start", "session_compact", "turn_end", "agent_end", "session_shutdown"]) {
+        pi.on(event, (_: unknown, context: any) => tell(event, context));
+      }
+    }
+    "#);
+    let theirs = b"export default () => {}";
+    assert_eq!(agent("pi").unhooked(theirs).unwrap().unwrap(), theirs);
+}
+
+/// Returns JSON values as a person may lay them out.
+fn value() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        Just("-1.5e3".to_owned()),
+        "[a-z\u{e9}\\]\\}, ]{0,6}".prop_map(|text| format!("\"{text}\"")),
+        Just("\"a\\\"b\\\\\"".to_owned()),
+    ];
+    let blank = prop::sample::select(vec!["", " ", "\n", "\n  ", "\t", "\r\n "]);
+    leaf.prop_recursive(3, 24, 4, move |inner| {
+        let items = prop::collection::vec((blank.clone(), inner.clone(), blank.clone()), 0..4);
+        let array = (items, blank.clone()).prop_map(|(items, end)| {
+            let items: Vec<_> =
+                items.into_iter().map(|(a, item, b)| format!("{a}{item}{b}")).collect();
+            if items.is_empty() { format!("[{end}]") } else { format!("[{}]", items.join(",")) }
+        });
+        let key = prop::sample::select(vec!["Stop", "SessionEnd", "hooks", "a", "command"]);
+        let fields = prop::collection::vec((blank.clone(), key, blank.clone(), inner), 0..4);
+        let object = (fields, blank.clone()).prop_map(|(fields, end)| {
+            let field = |(a, key, b, value): (&str, &str, &str, String)| {
+                format!("{a}\"{key}\"{b}:{b}{value}{a}")
+            };
+            let fields: Vec<_> = fields.into_iter().map(field).collect();
+            if fields.is_empty() {
+                format!("{{{end}}}")
+            } else {
+                format!("{{{}}}", fields.join(","))
+            }
+        });
+        prop_oneof![array, object]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_settings_come_back(
+        lead in prop::sample::select(vec!["", "\n", "\n  ", "\n\t", " "]),
+        fields in prop::collection::vec((prop::sample::select(vec!["a", "hooks", "env"]), value()), 0..4),
+        tail in prop::sample::select(vec!["", "\n", " \r\n"]),
+    ) {
+        let fields: Vec<String> =
+            fields.into_iter().map(|(key, value)| format!("{lead}\"{key}\": {value}")).collect();
+        let settings = format!("{{{}{tail}}}{tail}", fields.join(","));
+        let claude = agent("claude");
+        if let Ok(on) = claude.hooked(Some(settings.as_bytes()), &call("/bin/undertext")) {
+            prop_assert!(serde_json::from_slice::<serde_json::Value>(&on).is_ok());
+            let off = claude.unhooked(&on).unwrap().unwrap();
+            prop_assert_eq!(String::from_utf8(off).unwrap(), settings);
+        }
+    }
+}
