@@ -142,6 +142,9 @@
 //! a store does not permit writing: [`live::Writable`] does. Each step of it is a method of [`disk::Disk`], so that a
 //! test can break it.
 //!
+//! Architecture invariant: an agent's settings are changed by [`live`] as a whole, from the bytes that were shown, and only into bytes
+//! out of which the change can be taken again.
+//!
 //! Architecture invariant: [`disk`] opens and reads every file that others could have written: regular files only,
 //! without waiting, to a cap.
 //!

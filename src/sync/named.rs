@@ -74,6 +74,7 @@ struct Waiting {
     left: Option<Seen>,
     format: String,
     named: Named,
+    first: Instant,
     since: Instant,
     file: Option<PathBuf>,
     searched: Option<Instant>,
@@ -174,8 +175,10 @@ impl Work {
         loop {
             for name in self.queue.names()? {
                 let is_known = |waiting: &Waiting| waiting.left == look(&name);
-                if !self.waiting.get(&name).is_some_and(is_known) {
-                    self.waiting.insert(name.clone(), Waiting::of(&name));
+                let known = self.waiting.get(&name);
+                if !known.is_some_and(is_known) {
+                    let first = known.map_or_else(Instant::now, |known| known.first);
+                    self.waiting.insert(name.clone(), Waiting::of(&name, first));
                 }
             }
             if self.waiting.is_empty() {
@@ -204,7 +207,7 @@ impl Work {
 
 impl Waiting {
     /// Reads a name; one that cannot be read leads nowhere.
-    fn of(name: &Path) -> Self {
+    fn of(name: &Path, first: Instant) -> Self {
         let left = look(name);
         let text = disk::open(name, Links::Refuse).and_then(|file| disk::whole(file, NAME));
         let text = text.unwrap_or_default();
@@ -218,7 +221,7 @@ impl Waiting {
         let format = String::from_utf8_lossy(format).into_owned();
         let now = Instant::now();
         let (file, searched, seen) = (None, None, None);
-        Self { left, format, named, since: now, file, searched, seen, unchanged: now }
+        Self { left, format, named, first, since: now, file, searched, seen, unchanged: now }
     }
 
     /// Takes the name out of the queue, before its file is read; returns false if the name was left again meanwhile, which
@@ -255,10 +258,10 @@ impl Waiting {
         if self.seen != seen {
             (self.seen, self.unchanged) = (seen, now);
         }
-        let age = now.duration_since(self.since);
+        let [age, whole] = [self.since, self.first].map(|at| now.duration_since(at));
         match (&self.file, seen) {
             (Some(file), Some(_))
-                if now.duration_since(self.unchanged) >= QUIET || age >= LONGEST =>
+                if now.duration_since(self.unchanged) >= QUIET || whole >= LONGEST =>
             {
                 Turn::Take(file.clone())
             }
