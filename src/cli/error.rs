@@ -109,6 +109,11 @@ impl CommandError {
         }
     }
 
+    /// Returns whether it says that the output cannot be written.
+    pub(crate) fn is_output(&self) -> bool {
+        matches!(self.kind, Kind::Output | Kind::BrokenPipe)
+    }
+
     /// Returns whether there is anything to tell.
     pub(crate) fn is_silent(&self) -> bool {
         self.kind == Kind::BrokenPipe

@@ -148,6 +148,11 @@ impl Output {
         self.naming.spell(line)
     }
 
+    /// Sends no data through a pager: it goes on until nobody reads it.
+    pub(crate) fn forgo_pager(&mut self) {
+        self.pager = Pager::Unwanted;
+    }
+
     /// Sends all further data through the pager, if there is one and stdout is a terminal.
     pub(crate) fn page(&mut self) -> io::Result<()> {
         let Pager::Available { program, args } = &self.pager else {
@@ -256,6 +261,16 @@ impl Output {
         if self.progress.is_some() {
             self.kept.get_or_insert_with(Kept::watch).tell(&safe::line(words));
         }
+    }
+
+    /// Returns whether nobody reads stdout any more.
+    pub(crate) fn is_closed() -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let stdout = io::stdout();
+        let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let is_gone = |end: &PollFd<'_>| end.revents().intersects(PollFlags::ERR | PollFlags::NVAL);
+        poll(&mut ends, Some(&now)).is_ok() && ends.iter().any(is_gone)
     }
 
     /// Writes the buffered data, waits for the pager, and prints the talk that was held back for it.

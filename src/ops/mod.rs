@@ -84,8 +84,8 @@ pub use new::{Layers, hide, new};
 pub use origin::{hidden, original};
 pub use pack::pack;
 pub use read::{
-    elsewhere, export, export_container, export_whole, generation_of, is_behind, left_for, show,
-    status,
+    elsewhere, export, export_container, export_whole, file_of, generation_of, is_behind, left_for,
+    show, status,
 };
 pub use rebuild::{rebuild, sum_up};
 pub use recover::recover;

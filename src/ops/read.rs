@@ -150,15 +150,19 @@ pub fn elsewhere(archive: &Archive, session: &Session) -> Result<Option<Elsewher
     Ok(view.map(|view| view.elsewhere()).transpose()?.flatten())
 }
 
-/// Returns the file in which the agent goes on in the place of the live file, or of a file that is shown as it is.
-pub fn left_for(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
-    let shown = if archive.root().is_some() {
+/// Returns the file whose content is shown: the live file, or one that is shown as it is.
+pub fn file_of(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
+    if archive.root().is_some() {
         let live = live_file(archive, &archive.store().state(session.key)?);
-        live.filter(|live| live.attached).map(|live| live.path)
-    } else {
-        let held = generations(archive, session)?;
-        held.into_iter().find(|held| held.is_current).and_then(|held| held.file)
-    };
+        return Ok(live.map(|live| live.path));
+    }
+    let held = generations(archive, session)?;
+    Ok(held.into_iter().find(|held| held.is_current).and_then(|held| held.file))
+}
+
+/// Returns the file in which the agent goes on in the place of the one whose content is shown.
+pub fn left_for(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
+    let shown = file_of(archive, session)?;
     Ok(shown.and_then(|path| beside::successor(session.format, &path)))
 }
 

@@ -16,6 +16,7 @@ mod damage;
 mod diff;
 mod export;
 mod faults;
+mod follow;
 mod graph;
 mod hints;
 mod hook;

@@ -1,0 +1,186 @@
+//! Following: what a conversation gains is shown as its file grows, until nobody reads it any more.
+//!
+//! The file is looked at a few times a second. Where it changed the session is read again, from the store and what the file
+//! holds beyond it, or from the file alone if it is shown as it is. A file that is deleted is waited for.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use undertext::model::{EntryId, SessionName};
+use undertext::ops::{self, Archive, Log, Session};
+
+use super::Context;
+use super::error::{CommandError, Exit};
+use super::output::Output;
+use super::shown::Shown;
+
+/// How often the file is looked at.
+const TICK: Duration = Duration::from_millis(200);
+/// How much of the time may be spent on reading a long session again: one part of so many.
+const SHARE: u32 = 5;
+/// How many entries that precede are known, to tell where a conversation goes on that went back.
+const KNOWN: usize = 4096;
+/// How many entries are read to find the last one that is known; more if it is not among them.
+const NEWEST: usize = 64;
+/// How many entries are shown of a conversation of which none is known.
+const FRESH: usize = 10;
+
+/// A conversation while it is followed.
+pub(super) struct Following {
+    file: PathBuf,
+    /// The session in the store, unless the file is shown as it is.
+    held: Option<SessionName>,
+    seen: Option<Seen>,
+    known: BTreeSet<EntryId>,
+    last: Option<EntryId>,
+}
+
+/// What tells that a file did not change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    inode: u64,
+    length: u64,
+    modified: (i64, i64),
+}
+
+impl Following {
+    /// Begins to follow a conversation behind its last entry.
+    pub(super) fn of(
+        context: &Context,
+        (archive, session): (&Archive, &Session),
+        how: &Shown,
+    ) -> Result<Self, CommandError> {
+        let file = ops::file_of(archive, session)?.ok_or_else(|| {
+            let error = anyhow!("session {} has no file on this machine", session.name.id);
+            CommandError::user(error).hinted("what has no file is not written by anybody else")
+        })?;
+        let file = context.env.current_dir.join(file);
+        let held = archive.root().map(|_| session.name.clone());
+        let mut following =
+            Self { seen: look(&file), file, held, known: BTreeSet::new(), last: None };
+        following.see(&how.newest(archive, session, KNOWN)?);
+        Ok(following)
+    }
+
+    /// Shows what is new until nobody reads it.
+    pub(super) fn go_on(
+        mut self,
+        context: &mut Context,
+        how: &Shown,
+    ) -> Result<Exit, CommandError> {
+        let mut pause = TICK;
+        let mut is_told = false;
+        // What came since the conversation was shown is new too.
+        let mut is_begun = false;
+        loop {
+            let seen = look(&self.file);
+            if seen != self.seen || !is_begun {
+                let before = std::mem::replace(&mut self.seen, seen);
+                self.tell(context, before);
+                is_begun = true;
+                let begun = Instant::now();
+                match seen.map(|_| self.read(context, how)) {
+                    Some(Err(error)) if error.is_output() => return Err(error),
+                    // It may be in the middle of a change; the next look tells.
+                    Some(Err(error)) if !is_told => {
+                        is_told = true;
+                        context.output.warn(&error.in_one_line());
+                    }
+                    Some(Ok(())) => is_told = false,
+                    _ => {}
+                }
+                pause = TICK.max(begun.elapsed() * SHARE);
+            }
+            context.output.flush()?;
+            if Output::is_closed() {
+                return Ok(Exit::Yes);
+            }
+            thread::sleep(std::mem::replace(&mut pause, TICK));
+        }
+    }
+
+    /// Tells what became of the file, if it did not only grow.
+    fn tell(&self, context: &mut Context, before: Option<Seen>) {
+        let file = context.env.homely(&self.file);
+        match (before, self.seen) {
+            (_, None) => context.output.warn(&format!("{file} was deleted")),
+            (None, Some(_)) => context.output.warn(&format!("{file} is there again")),
+            (Some(old), Some(new)) if old.inode != new.inode => {
+                context.output.warn(&format!("{file} was replaced"));
+            }
+            (Some(old), Some(new)) if old.length > new.length => {
+                context.output.warn(&format!("{file} was written over"));
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads the session again and shows what is new in it.
+    fn read(&mut self, context: &mut Context, how: &Shown) -> Result<(), CommandError> {
+        let (archive, session) = match &self.held {
+            None => ops::peek(&self.file, context.env.ambient())?,
+            Some(name) => {
+                let archive = context.open_reader()?;
+                let session = archive.session(name)?.ok_or_else(|| {
+                    CommandError::user(anyhow!("session {} is no longer in the store", name.id))
+                })?;
+                context.follow(&archive, &session);
+                (archive, session)
+            }
+        };
+        let mut asked = NEWEST;
+        let (mut log, known) = loop {
+            let log = how.newest(&archive, &session, asked)?;
+            let known = log.lines.iter().rposition(|line| self.known.contains(&line.id));
+            if known.is_some() || log.lines.len() < asked {
+                break (log, known);
+            }
+            asked = asked.saturating_mul(4);
+        };
+        let back = known.and_then(|at| log.lines.get(at)).map(|line| line.id);
+        let begin = known.map_or_else(|| log.lines.len().saturating_sub(FRESH), |at| at + 1);
+        log.lines.drain(..begin);
+        if log.lines.is_empty() {
+            return Ok(());
+        }
+        match back {
+            Some(id) if Some(id) != self.last => {
+                context
+                    .output
+                    .warn(&format!("the conversation went back, and goes on behind {id:.8}"));
+            }
+            None if self.last.is_some() => {
+                context.output.warn("the conversation is another one now; its last entries:");
+            }
+            _ => {}
+        }
+        self.see(&log);
+        let entries: BTreeSet<_> = log.lines.iter().map(|line| (line.id, line.n)).collect();
+        log.damaged.retain(|damaged| entries.iter().any(|(id, _)| *id == damaged.entry));
+        log.repairs.retain(|repair| entries.iter().any(|(_, n)| *n == repair.entry));
+        if log.lines.iter().any(|line| how.shows(context, line)) {
+            if !context.json {
+                writeln!(context.output)?;
+            }
+            how.show(context, (&archive, &session), log)?;
+        }
+        Ok(())
+    }
+
+    fn see(&mut self, log: &Log) {
+        self.known.extend(log.lines.iter().map(|line| line.id));
+        self.last = log.lines.last().map(|line| line.id).or(self.last);
+    }
+}
+
+fn look(file: &Path) -> Option<Seen> {
+    let meta = fs::metadata(file).ok()?;
+    let modified = (meta.mtime(), meta.mtime_nsec());
+    Some(Seen { inode: meta.ino(), length: meta.len(), modified })
+}

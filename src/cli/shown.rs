@@ -1,0 +1,153 @@
+//! The part of a conversation that is shown, and how: of one that is looked at, and of one that is followed.
+
+use std::collections::BTreeMap;
+
+use undertext::model::{EntryId, EntryNumber};
+use undertext::ops::{self, Archive, Line, Log, Session, Target};
+use undertext::report::{self, Hint};
+
+use super::Context;
+use super::common::{counted, number};
+use super::error::{CommandError, Exit};
+use crate::render::answers;
+use crate::render::conversation::{self, Manner};
+
+/// Which entries are shown, and how much of each.
+#[derive(Debug, clap::Args)]
+pub(super) struct Shown {
+    /// Show the last N entries only
+    #[arg(short = 'n', value_name = "N", value_parser = number::<usize>, allow_negative_numbers = true)]
+    count: Option<usize>,
+
+    /// Show also the records that are no part of the conversation
+    #[arg(long)]
+    all: bool,
+
+    /// Show long texts whole
+    #[arg(long)]
+    full: bool,
+
+    /// Show every entry by itself, also the agent's own records, and tell of repaired links
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+impl Shown {
+    /// Reads so many of the last entries.
+    pub(super) fn newest(
+        &self,
+        archive: &Archive,
+        session: &Session,
+        count: usize,
+    ) -> Result<Log, CommandError> {
+        let read = if self.all { ops::log_all } else { ops::log };
+        Ok(read(archive.store(), session, None, count)?)
+    }
+
+    /// Reads the last entries up to a place, as many as are shown.
+    pub(super) fn read(
+        &self,
+        context: &Context,
+        (archive, session): (&Archive, &Session),
+        target: Option<&Target>,
+    ) -> Result<Log, CommandError> {
+        let read = if self.all { ops::log_all } else { ops::log };
+        let count = self.count.unwrap_or(usize::MAX);
+        let mut asked = count;
+        loop {
+            let mut log = read(archive.store(), session, target, asked)?;
+            let shown = log.lines.iter().filter(|line| self.shows(context, line)).count();
+            if shown >= count || log.lines.len() < asked {
+                let mut rest = shown.saturating_sub(count);
+                let first = log.lines.iter().position(|line| {
+                    let is_left = rest > 0;
+                    rest -= usize::from(is_left && self.shows(context, line));
+                    !is_left
+                });
+                log.lines.drain(..first.unwrap_or_default());
+                return Ok(log);
+            }
+            // The records of the agent's own are not counted where they are not shown.
+            asked = asked.saturating_mul(2);
+        }
+    }
+
+    /// Returns whether an entry is shown by itself.
+    pub(super) fn shows(&self, context: &Context, line: &Line) -> bool {
+        self.all || self.verbose || context.json || !answers::is_own(line)
+    }
+
+    /// Shows entries.
+    pub(super) fn show(
+        &self,
+        context: &mut Context,
+        (archive, session): (&Archive, &Session),
+        log: Log,
+    ) -> Result<Exit, CommandError> {
+        let mut repairs: BTreeMap<&str, Vec<EntryNumber>> = BTreeMap::new();
+        // Nobody can act on them, and the agent repairs them too.
+        for repair in log.repairs.iter().filter(|_| self.verbose) {
+            repairs.entry(repair.what).or_default().push(repair.entry);
+        }
+        for (what, entries) in repairs {
+            let first = log.lines.iter().find(|line| entries.contains(&line.n));
+            let id = first.map(|line| format!("{:.8}", line.id)).unwrap_or_default();
+            context.output.warn(&match entries.len() {
+                1 => format!("entry {id}: {what}"),
+                n => format!("{n} entries, such as {id}: {what}"),
+            });
+        }
+        let in_place: Vec<EntryId> =
+            log.lines.iter().filter(|line| line.damage.is_some()).map(|line| line.id).collect();
+        if context.json {
+            for line in &log.lines {
+                match line.damaged() {
+                    Some(damaged) => context.answer(&damaged)?,
+                    None => context.answer(line)?,
+                };
+                for agent in log.sub_agents.iter().filter(|agent| agent.caller == line.id) {
+                    context.answer(agent)?;
+                }
+            }
+        }
+        let (shown, met): (Vec<_>, Vec<_>) =
+            log.damaged.into_iter().partition(|damaged| in_place.contains(&damaged.entry));
+        let exit = context.tell_damaged(&met)?;
+        let exit = if shown.is_empty() { exit } else { Exit::No };
+        if context.json {
+            return Ok(exit);
+        }
+        if log.lines.is_empty() {
+            context.output.note("Nothing has been said yet");
+        }
+        context.output.page()?;
+        let naming = context.output.naming().clone();
+        let command = |entry: &str, hidden: bool| {
+            let line = report::Line::about("show").with(entry);
+            naming.spell(&if hidden { line.flag("hidden") } else { line })
+        };
+        let mut beneath: BTreeMap<EntryId, Vec<String>> = BTreeMap::new();
+        for agent in &log.sub_agents {
+            let read = naming
+                .spell(&report::Line::about("log").option("at", format!("{:.8}", agent.last)));
+            let told = format!("sub-agent, {}: {read}", counted(agent.entries, "entry", "entries"));
+            beneath.entry(agent.caller).or_default().push(told);
+        }
+        let folder = archive.store().card(session.key)?.folder;
+        let manner = Manner {
+            styles: context.output.styles(),
+            zone: context.env.zone,
+            now: context.env.ambient().now(),
+            columns: context.output.width(),
+            full: self.full,
+            every: self.all || self.verbose,
+            folder: folder.as_deref(),
+            command: &command,
+        };
+        conversation::write(&mut context.output, &log.lines, &beneath, manner)?;
+        if !shown.is_empty() && met.is_empty() {
+            context.output.hint(Hint::mend());
+        }
+        Ok(exit)
+    }
+}

@@ -1,0 +1,161 @@
+//! `log -f`: each new entry is shown as it is written, whatever becomes of the file, until nobody reads it any more.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use super::{conversation, json, live_path, with_examples};
+use crate::env::TestEnv;
+
+/// How long a line is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A command that goes on, and the lines of its streams as they come.
+struct Running {
+    child: Child,
+    data: Receiver<String>,
+    talk: Receiver<String>,
+}
+
+impl Running {
+    fn new(env: &TestEnv, args: &[&str]) -> Self {
+        let mut command = env.command();
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let data = lines(child.stdout.take().unwrap());
+        let talk = lines(child.stderr.take().unwrap());
+        Self { child, data, talk }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || {
+        BufReader::new(stream).lines().map_while(Result::ok).try_for_each(|line| send.send(line))
+    });
+    receive
+}
+
+/// Waits for a line that holds words, and returns it with those before it.
+#[track_caller]
+fn until(stream: &Receiver<String>, words: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    loop {
+        let line = stream.recv_timeout(PATIENCE);
+        let line = line.unwrap_or_else(|error| panic!("{words}: {error} behind {all:#?}"));
+        all.push(line);
+        if all.last().unwrap().contains(words) {
+            return all;
+        }
+    }
+}
+
+fn add(path: &Path, text: &str) {
+    fs::OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+#[test]
+fn what_is_said_later_is_shown_as_it_is_said() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let running = Running::new(&env, &["log", "-f", "-n", "1"]);
+    assert!(until(&running.data, "Done.")[0].starts_with("assistant"));
+    env.run(&["append", "-q", "And now test it."]).success();
+    let said = until(&running.data, "And now test it.");
+    assert!(said.len() == 3 && said[0].is_empty() && said[1].starts_with("@2  user"), "{said:#?}");
+    env.run(&["append", "-q", "--role", "assistant", "It holds."]).success();
+    until(&running.data, "It holds.");
+    // Another command takes the conversation back, and it goes on from there.
+    env.run(&["revert", "-q", "1", "-m", "Look at the linker."]).success();
+    let back = until(&running.data, "Look at the linker.");
+    assert!(back[1].starts_with("note"), "{back:#?}");
+    until(&running.talk, "the conversation went back, and goes on behind");
+    env.run(&["append", "-q", "--role", "assistant", "I see."]).success();
+    until(&running.data, "I see.");
+}
+
+#[test]
+fn programs_get_an_object_a_line() {
+    let env = with_examples();
+    let path = env.project().join("native-rewind.jsonl");
+    let whole = fs::read_to_string(&path).unwrap();
+    let (begin, end) = whole.split_at(whole.match_indices('\n').nth(3).unwrap().0 + 1);
+    fs::write(&path, begin).unwrap();
+    let running = Running::new(&env, &["log", "--follow", "--json", "native-rewind.jsonl"]);
+    until(&running.data, "\"type\":\"entry\"");
+    add(&path, end);
+    let said = until(&running.data, "Roman numerals");
+    assert!(said.iter().all(|line| json(line)["type"] == "entry"), "{said:#?}");
+    let shown: Vec<String> = env
+        .run(&["log", "--json", "native-rewind.jsonl"])
+        .success()
+        .stdout
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    assert!(shown.ends_with(&said[said.len() - 1..]));
+}
+
+#[test]
+fn a_file_that_goes_and_comes_back_is_followed_on() {
+    let env = with_examples();
+    let path = env.project().join("native-rewind.jsonl");
+    let whole = fs::read(&path).unwrap();
+    let running = Running::new(&env, &["log", "-f", "-n", "2", "native-rewind.jsonl"]);
+    until(&running.data, "Roman numerals");
+    fs::remove_file(&path).unwrap();
+    until(&running.talk, "native-rewind.jsonl was deleted");
+    let last = String::from_utf8(whole.clone()).unwrap();
+    let last = json(last.lines().last().unwrap());
+    let next = |n: u32, text: &str| {
+        let mut record = last.clone();
+        record["parentUuid"] = record["uuid"].clone();
+        record["uuid"] = format!("10000000-0000-4000-8000-00000000000{n}").into();
+        record["message"]["content"] = text.into();
+        format!("{record}\n")
+    };
+    fs::write(&path, [whole.as_slice(), next(1, "Painted white.").as_bytes()].concat()).unwrap();
+    until(&running.talk, "is there again");
+    until(&running.data, "Painted white.");
+    // Another file in its place, and the same one written over.
+    let other = path.with_extension("new");
+    fs::write(&other, [whole.as_slice(), next(2, "Painted green.").as_bytes()].concat()).unwrap();
+    fs::rename(&other, &path).unwrap();
+    until(&running.talk, "was replaced");
+    until(&running.data, "Painted green.");
+    fs::write(&path, "no session\n").unwrap();
+    until(&running.talk, "was written over");
+    until(&running.talk, "no session of a known format");
+    fs::write(&path, [whole.as_slice(), next(3, "Painted red.").as_bytes()].concat()).unwrap();
+    until(&running.data, "Painted red.");
+}
+
+#[test]
+fn it_ends_when_nobody_reads_it() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let mut shell = env.shell("sh", "undertext log -f | head -n 1");
+    let output = shell.output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert_eq!(output.stdout.split(|&byte| byte == b'\n').count(), 2);
+    // By ctrl-C without a word.
+    let running = Running::new(&env, &["log", "-f"]);
+    until(&running.data, "Done.");
+    let process = rustix::process::Pid::from_child(&running.child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    assert!(running.talk.recv_timeout(PATIENCE).is_err());
+    fs::remove_file(live_path(&env, &session)).unwrap();
+    let none = env.run(&["log", "-f", "--at", "@1"]);
+    assert_eq!(none.code(), Some(2));
+}
