@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, anyhow};
-use undertext::ops::{self, AgentFolder, Queue, Step, Work};
+use undertext::ops::{self, Queue, Step, Work};
 
 use super::Context;
 use super::common::counted;
@@ -105,12 +105,12 @@ fn work(context: &mut Context, queue: &Queue) -> Result<(), CommandError> {
 
 /// Takes in what is whole next; returns whether there was anything.
 fn take_in(context: &mut Context, queue: &Queue, work: &mut Work) -> Result<bool, CommandError> {
-    let folders = context.agent_folders();
     let mut told = Vec::new();
+    let folders = || context.agent_folders();
     let files = work.next(&folders, &mut |left| told.push(left.to_owned()));
     let files = files.context("cannot read what was named")?;
     if !files.is_empty()
-        && let Err(error) = import(context, &folders, &files, &mut told)
+        && let Err(error) = import(context, &files, &mut told)
     {
         told.push(error.in_one_line());
     }
@@ -122,11 +122,11 @@ fn take_in(context: &mut Context, queue: &Queue, work: &mut Work) -> Result<bool
 
 fn import(
     context: &mut Context,
-    folders: &[AgentFolder],
     files: &[PathBuf],
     told: &mut Vec<String>,
 ) -> Result<(), CommandError> {
-    let attach: Vec<PathBuf> = folders.iter().map(|folder| folder.path.clone()).collect();
+    let folders = context.agent_folders().into_iter();
+    let attach: Vec<PathBuf> = folders.map(|folder| folder.path).collect();
     let mut archive = context.open_writer()?;
     ops::import(&mut archive, files, &attach, &mut |step| match step {
         Step::Imported(imported) => {

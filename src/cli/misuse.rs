@@ -53,7 +53,7 @@ const FOREIGN: [(&[&str], &str, &[&str]); 35] = [
     (&["tokens", "usage", "cost", "window", "prompt"], "to see what a model is sent", &["context"]),
     (&["continue", "start", "run", "launch"], "to start the agent again", &["help", "resume"]),
     (
-        &["clone", "pull", "fetch", "sync", "scan", "update", "load", "init", "setup", "ingest"],
+        &["clone", "pull", "fetch", "sync", "scan", "update", "load", "init", "ingest"],
         "to take in the sessions of your agents",
         &["help", "import"],
     ),

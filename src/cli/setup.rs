@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use undertext::ops::{self, Setup};
-use undertext::report::{Line, Report as _, SetUp};
+use undertext::report::{Calling, Line, Report as _, SetUp};
 use undertext::wire::Call;
 use undertext::wire::discover::{self, HookFile};
 
@@ -76,6 +76,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let change = ops::setup(&place, call.as_ref())?;
     let path = context.env.homely(&place.path);
     let agent = place.agent;
+    if let Some(field) = change.hindrance.filter(|_| !args.off) {
+        context
+            .output
+            .warn(&format!("{} calls nothing as long as {field} is set in {path}", place.agent));
+    }
     if !change.is_change() {
         let does = if args.off { "does not call undertext" } else { "calls undertext already" };
         return conclude(context, &place, args, false, &format!("{agent} {does}: {path}"));
@@ -159,15 +164,14 @@ fn list(context: &mut Context) -> Result<Exit, CommandError> {
             continue;
         }
         let state = match &calling {
-            calling if calling.current => "calls undertext".to_owned(),
-            calling if calling.installed => "calls undertext in another way".to_owned(),
-            calling => {
-                calling.problem.clone().unwrap_or_else(|| "does not call undertext".to_owned())
-            }
+            Calling { problem: Some(problem), .. } => problem,
+            Calling { current: true, .. } => "calls undertext",
+            Calling { installed: true, .. } => "calls undertext in another way",
+            Calling { .. } => "does not call undertext",
         };
         table.row([
             Cell::new(Label::Plain, calling.agent),
-            Cell::new(Label::Plain, &state),
+            Cell::new(Label::Plain, state),
             Cell::new(Label::Plain, &context.env.homely(&calling.path)),
         ]);
         hints.extend(calling.hints());

@@ -20,6 +20,8 @@ pub struct Setup {
     pub before: Option<Vec<u8>>,
     /// What it is to hold, if it is to be there.
     pub after: Option<Vec<u8>>,
+    /// What in it has the agent make no call at all.
+    pub hindrance: Option<&'static str>,
 }
 
 /// Reads the settings of an agent, and says how they become such that it makes a call, or none.
@@ -46,7 +48,8 @@ pub fn setup(place: &HookFile, call: Option<&Call>) -> Result<Setup, OpsError> {
     if call.is_some() && without(&after)? != rest {
         return Err(refused("it is laid out in a way that cannot be edited in place".to_owned()));
     }
-    Ok(Setup { path: path.clone(), before, after })
+    let hindrance = after.as_deref().and_then(|after| format.hindrance(after));
+    Ok(Setup { path: path.clone(), before, after, hindrance })
 }
 
 impl Setup {
@@ -70,7 +73,11 @@ impl Setup {
 pub fn calling(place: &HookFile, call: &Call) -> Calling {
     let [on, off] = [Some(call), None].map(|call| setup(place, call));
     let (installed, current, problem) = match (on, off) {
-        (Ok(on), Ok(off)) => (off.is_change(), !on.is_change(), None),
+        (Ok(on), Ok(off)) => {
+            let hindrance =
+                on.hindrance.map(|field| format!("calls nothing as long as {field} is set"));
+            (off.is_change(), !on.is_change(), hindrance)
+        }
         (_, Ok(off)) if off.is_change() => (true, false, None),
         (Err(error), _) | (_, Err(error)) => (false, false, Some(error.to_string())),
     };

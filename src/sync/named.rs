@@ -165,11 +165,11 @@ impl Queue {
 }
 
 impl Work {
-    /// Waits until files that were named are whole and returns them; none if nothing is named. `left` is told of each name
-    /// that leads to no file.
+    /// Waits until files that were named are whole and returns them; none if nothing is named. `folders` tells those of agents,
+    /// which may come meanwhile; `left` is told of each name that leads to no file.
     pub fn next(
         &mut self,
-        folders: &[AgentFolder],
+        folders: &dyn Fn() -> Vec<AgentFolder>,
         left: &mut dyn FnMut(&str),
     ) -> io::Result<Vec<PathBuf>> {
         loop {
@@ -185,8 +185,9 @@ impl Work {
                 return Ok(Vec::new());
             }
             let mut whole = Vec::new();
+            let folders = folders();
             for (name, mut waiting) in std::mem::take(&mut self.waiting) {
-                let turn = waiting.turn(folders);
+                let turn = waiting.turn(&folders);
                 if matches!(turn, Turn::Wait) || !waiting.release(&name)? {
                     self.waiting.insert(name, waiting);
                     continue;
@@ -277,11 +278,10 @@ impl Waiting {
         match &self.named {
             Named::File(path) => {
                 let Ok(file) = path.canonicalize() else { return Ok(None) };
-                let is_inside = folders.iter().any(|folder| file.starts_with(folder));
+                if !folders.iter().any(|folder| file.starts_with(folder)) {
+                    return Err(format!("{}: it lies outside of its agent's folders", self.name()));
+                }
                 match disk::open(&file, Links::Refuse) {
-                    _ if !is_inside => {
-                        Err(format!("{}: it lies outside of its agent's folders", self.name()))
-                    }
                     Ok(_) => Ok(Some(file)),
                     Err(error) => Err(format!("{}: {error}", self.name())),
                 }

@@ -158,6 +158,10 @@ impl Hooks for Claude {
         hooks::put(settings, TRAITS.name, &format!("{}:", call.script(TRAITS.name, "")))
     }
 
+    fn hindrance(&self, settings: &[u8]) -> Option<&'static str> {
+        hooks::hindrance(settings)
+    }
+
     fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
         hooks::take(settings, TRAITS.name)
     }

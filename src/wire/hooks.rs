@@ -41,6 +41,11 @@ pub trait Hooks {
         Err(Invalid("the agent calls no program".to_owned()))
     }
 
+    /// Returns what in the settings has the agent make no call at all.
+    fn hindrance(&self, _settings: &[u8]) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the settings without the call, whichever program it names, or None if they hold nothing else.
     fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
         Ok(Some(settings.to_vec()))

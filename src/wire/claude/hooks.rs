@@ -83,6 +83,13 @@ pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Inva
     Ok((!is_made || !is_empty).then_some(text))
 }
 
+/// Returns what in the settings switches all hooks off.
+pub(super) fn hindrance(settings: &[u8]) -> Option<&'static str> {
+    const OFF: &str = "disableAllHooks";
+    let off = object(settings).ok().and_then(|all| all.get(OFF)?.bool());
+    (off == Some(true)).then_some(OFF)
+}
+
 /// A line that calls the program, and each container around it with its number in the next one.
 struct Found<'a> {
     hooks: (usize, Raw<'a>),

@@ -62,9 +62,11 @@ fn sessions(env: &TestEnv) -> Vec<serde_json::Value> {
 fn a_session_is_taken_in_once_its_agent_has_written_it() {
     let env = TestEnv::new();
     let (path, whole) = (transcript(&env), example("claude-garden.jsonl"));
-    // The file is begun after the event, and its end follows later.
+    fs::remove_dir_all(env.home().join(".claude")).unwrap();
+    // The file, and the folders above it, are begun after the event, and its end follows later.
     hook(&env, &["hook", "claude"], event(&path).as_bytes());
     thread::sleep(Duration::from_millis(150));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
     let (begin, end) = whole.split_at(whole.len() / 2);
     fs::write(&path, begin).unwrap();
     thread::sleep(Duration::from_millis(150));

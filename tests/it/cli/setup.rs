@@ -215,6 +215,18 @@ fn settings_that_cannot_be_changed_are_left_alone() {
     fs::remove_file(&settings).unwrap();
     fs::create_dir(&settings).unwrap();
     refused("it is a folder");
+    fs::remove_dir(&settings).unwrap();
+    fs::write(&settings, "{\"disableAllHooks\":true}").unwrap();
+    let silenced = env.run(&["setup", "claude", "-n"]).success();
+    assert!(
+        silenced.stderr.contains("calls nothing as long as disableAllHooks is set"),
+        "{silenced}"
+    );
+    let listed = env.run(&["setup"]).success().stdout;
+    assert!(
+        listed.starts_with("claude  calls nothing as long as disableAllHooks is set"),
+        "{listed}"
+    );
     let unused = env.run(&["setup", "kimi"]);
     assert_snapshot!(unused, @r"
     ------- stderr -------
