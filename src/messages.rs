@@ -14,11 +14,11 @@ use crate::context::recover::{Large, Unrecovered};
 use crate::context::stages::{Flaw, SummaryError};
 use crate::disk::Refusal;
 use crate::live::Denied;
-use crate::model::{CheckpointNumber, GenerationNumber, OperationNumber};
+use crate::model::{CheckpointNumber, GenerationNumber, OperationNumber, SessionName};
 use crate::ops::OpsError;
 use crate::report::{Notice, Quirk};
 use crate::session::{Elsewhere, Gap, SessionError};
-use crate::settings::SettingsError;
+use crate::settings::{Exclusion, SettingsError};
 use crate::store::StoreError;
 use crate::sync::{SyncError, Why};
 use crate::trust::Strange;
@@ -173,6 +173,7 @@ fn sync(text: &mut String) {
         E::Nothing(_) => [E::Nothing("undo"), E::Nothing("redo")],
         E::NoFormat(_) => [E::NoFormat(path())],
         E::UnreadAgent { .. } => [E::UnreadAgent { path: path(), agent: "Copilot" }],
+        E::Excluded { .. } => [E::Excluded { path: path(), by: Exclusion::Session(told("8f14")) }],
         E::Read(_) => [
             E::Read(ReadError::Io { offset: 7, source: broken() }),
             E::Read(ReadError::TooLong { offset: 7, number: 3, max: 100 }),
@@ -272,6 +273,10 @@ fn models(text: &mut String) {
 }
 
 fn reasons(text: &mut String) {
+    let excluded = |by| {
+        let session = SessionName { format: told("a-format"), id: told("8f14") };
+        Why::Excluded { session, by }
+    };
     let denied = || Why::Denied(Box::new(SyncError::Ahead { path: path() }));
     list!(text, Why, |why: Why| format!("skipped a.jsonl: {why}"), {
         Why::Unreadable(_) => [Why::Unreadable(broken())],
@@ -285,6 +290,10 @@ fn reasons(text: &mut String) {
         Why::Beside(_) => [Why::Beside("an agent")],
         Why::Unread(_) => [Why::Unread("Copilot")],
         Why::NoFormat => [Why::NoFormat],
+        Why::Excluded { .. } => [
+            excluded(Exclusion::Folder(PathBuf::from("/home/ann/secret"))),
+            excluded(Exclusion::Agent(told("a-format"))),
+        ],
         Why::Denied(_) => [denied()],
         Why::Lines(_) => [Why::Lines(ReadError::TooLong { offset: 7, number: 3, max: 100 })],
     });

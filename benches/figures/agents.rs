@@ -13,6 +13,7 @@ use std::{
 use undertext::{
     model::SessionName,
     ops::{self, Archive, Machine},
+    settings::Exclude,
     store::Access,
 };
 
@@ -191,7 +192,7 @@ fn corpus() -> Option<PathBuf> {
 
 pub(crate) fn path(_: &Arguments) {
     let Some(corpus) = corpus() else { return };
-    let mut found = ops::sources(&[corpus], &mut |_| ());
+    let mut found = ops::sources(&[corpus], &Exclude::default(), &mut |_| ());
     found.sort_by_key(|source| source.bytes);
     let Some(largest) = found.last() else { return };
     let mut stores = imported(&largest.path);

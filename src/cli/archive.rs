@@ -50,6 +50,14 @@ impl Context {
         Ok(archive)
     }
 
+    /// Opens the archive to take in files, but for those that the user's settings leave out.
+    pub(crate) fn open_intake(&mut self) -> Result<Archive, CommandError> {
+        let exclude = self.exclude()?;
+        let mut archive = self.open_writer()?;
+        archive.set_exclude(exclude);
+        Ok(archive)
+    }
+
     /// Opens a session to read it as its live file has it now.
     pub(crate) fn look(
         &mut self,
@@ -168,7 +176,7 @@ impl Context {
         wanted: Option<&OsStr>,
     ) -> Result<(Archive, Session), CommandError> {
         let found = if let Some(file) = self.file(wanted) {
-            let mut archive = self.open_writer()?;
+            let mut archive = self.open_intake()?;
             let (session, mut attached) = ops::take_up(&mut archive, &file)?;
             self.point_at(&attached.path, &session)?;
             // The change says it itself.

@@ -1,13 +1,15 @@
 //! `import`: takes in the session files of agents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use undertext::model::SessionName;
 use undertext::ops::{self, Imported, Quirk, Skipped, Step, Summary, Why};
-use undertext::report::{FoundFile, Line, Report as _};
+use undertext::report::{FoundFile, Hint, Line, Report as _};
+use undertext::settings::Exclusion;
 
 use super::Context;
 use super::common::{counted, shown};
@@ -22,7 +24,8 @@ use crate::render::units;
 /// Files are told apart by what they hold, not by their names, and folders are searched to the bottom, but for links in them.
 /// What was taken in before is not read again; a file that grew is read on from its old end. No file is written by this. A
 /// file that lies where its agent keeps it is attached: a later revert, switch or undo writes there what the agent is to
-/// resume. A file elsewhere is only read, until you attach it: undertext attach FILE.
+/// resume. A file elsewhere is only read, until you attach it: undertext attach FILE. What `exclude` in your settings names is
+/// left out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +43,7 @@ JSON: one object a session, then one for all
   {\"type\":\"summary\", \"files\":N, \"unchanged\":N, \"skipped\":N, \"left_out\":{REASON:N}, \"sessions\":N,
    \"entries\":N, \"bytes\":N, \"gone\":sessions whose file was deleted N, \"oddities\":{KIND:N}} with the kinds
    opaque, glued, torn, rewritten and mended, and the reasons no-format, beside, unread, aside, link,
-   twice, special, made-up, store, denied, unreadable, too-long and too-many
+   twice, special, made-up, store, excluded, denied, unreadable, too-long and too-many
 and with --dry-run one a file
   {\"type\":\"source\", \"session\":ID, \"agent\":NAME, \"path\":PATH, \"bytes\":N}")]
 pub(crate) struct Args {
@@ -98,7 +101,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if args.dry_run {
         return list(context, &paths, left_out);
     }
-    let mut archive = context.open_writer()?;
+    let mut archive = context.open_intake()?;
     let mut sessions = Vec::new();
     let output = &mut context.output;
     let again = args.paths.iter().fold(Line::new("import"), Line::with);
@@ -118,6 +121,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             sessions.push(imported);
             output.keep(&kept(sessions.len() as u64));
         }
+        Step::Gone { .. } => {}
     })?;
     for imported in &sessions {
         context.tell(&imported.notices);
@@ -126,7 +130,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
     }
     if summary.files == 0 && summary.gone == 0 && !context.json {
-        if left_out.failed == 0 {
+        if left_out.failed == 0 && left_out.excluded == Default::default() {
             context.say("No session was found there")?;
         }
         context.output.hints(summary.hints());
@@ -141,8 +145,9 @@ fn list(
     paths: &[PathBuf],
     mut left_out: LeftOut,
 ) -> Result<Exit, CommandError> {
+    let exclude = context.exclude()?;
     let output = &mut context.output;
-    let sources = ops::sources(paths, &mut |skipped| left_out.tell(output, &skipped));
+    let sources = ops::sources(paths, &exclude, &mut |skipped| left_out.tell(output, &skipped));
     let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);
     for source in &sources {
         let (session, path, bytes) = (&source.session, source.path.as_path(), source.bytes);
@@ -246,6 +251,8 @@ struct LeftOut {
     counted: BTreeMap<&'static str, u64>,
     /// The first of these.
     first: Vec<String>,
+    /// Sessions that the user's settings leave out, each with the setting, and how many files of such were named.
+    excluded: (BTreeMap<SessionName, Exclusion>, u64),
     failed: u64,
 }
 
@@ -262,7 +269,10 @@ impl LeftOut {
         }
         let told = format!("skipped {}: {why}", skipped.path.display());
         if self.verbose || skipped.asked || matches!(why, Why::TooMany) {
+            self.excluded.1 += u64::from(matches!(why, Why::Excluded { .. }));
             output.warn(&told);
+        } else if let Why::Excluded { session, by } = why {
+            self.excluded.0.insert(session.clone(), by.clone());
         } else if let Why::Unread(agent) = why {
             *self.unread.entry(agent).or_default() += 1;
         } else if is_unrelated {
@@ -283,6 +293,15 @@ impl LeftOut {
                 counted(self.unrelated, "file", "files")
             ));
         }
+        let (excluded, named) = &self.excluded;
+        if !excluded.is_empty() {
+            let rules: BTreeSet<String> = excluded.values().map(ToString::to_string).collect();
+            output.note(&format!(
+                "{} excluded by your settings (-v lists them): {}",
+                counted(excluded.len() as u64, "session", "sessions"),
+                rules.into_iter().collect::<Vec<_>>().join("; "),
+            ));
+        }
         for (agent, n) in &self.unread {
             let files = counted(*n, "file", "files");
             output.note(&format!("{files} of {agent}, which undertext does not read yet"));
@@ -294,6 +313,10 @@ impl LeftOut {
             output.warn(&format!("skipped {n} (-v lists them): {}", reasons.join("; ")));
         } else {
             self.first.iter().for_each(|told| output.warn(told));
+        }
+        if taken == 0 && self.failed > 0 && self.failed == *named {
+            let error = anyhow!("your settings leave out what was to be taken in");
+            return Err(CommandError::new(Kind::Failed, error).hinted(Hint::settings("")));
         }
         if taken == 0 && self.failed > 0 {
             let error = CommandError::new(Kind::Failed, anyhow!("no session file could be read"));

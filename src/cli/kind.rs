@@ -67,6 +67,7 @@ fn kind_of(error: &OpsError) -> Kind {
         | E::Sync(
             SyncError::NoFormat(_)
             | SyncError::UnreadAgent { .. }
+            | SyncError::Excluded { .. }
             | SyncError::Invalid { .. }
             | SyncError::Nothing(_)
             | SyncError::Unsupported(_)

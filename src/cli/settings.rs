@@ -5,7 +5,8 @@ use std::io::{ErrorKind, Write as _};
 use anyhow::{Context as _, anyhow};
 use undertext::disk;
 use undertext::report::{Hint, ReadSetting};
-use undertext::settings::{Author, File, Read, Setting, Settings};
+use undertext::settings::{Author, Exclude, File, Read, Setting, Settings};
+use undertext::wire;
 
 use super::Context;
 use super::common::shown;
@@ -25,12 +26,26 @@ impl Context {
         if let Some(first) = read.refused.first() {
             let keys: Vec<String> = read.refused.iter().map(Setting::name).collect();
             self.output.warn(&format!(
-                "{} may not set {}: what runs, sends or reads beyond a session is set in your own settings",
+                "{} may not set {}: what runs, sends or reads beyond a session, or leaves sessions out, is set in your own settings",
                 first.file,
                 keys.join(", "),
             ));
         }
         Ok(read.settings)
+    }
+
+    /// Returns which sessions the user leaves out of the store.
+    pub(crate) fn exclude(&mut self) -> Result<Exclude, CommandError> {
+        let is_unknown = |agent: &&String| wire::by_name(agent).is_none();
+        let exclude = self.settings()?.exclude;
+        let exclude = match exclude.agents.iter().find(is_unknown) {
+            Some(agent) => Err(format!("exclude.agents has {agent}, and there is no such agent")),
+            None => exclude.at_home(self.env.home.as_deref()),
+        };
+        exclude.map_err(|why| {
+            let (error, hint) = (anyhow!("your settings: {why}"), Hint::settings(""));
+            CommandError::user(error).hinted(hint)
+        })
     }
 
     /// Reads the settings of the user and of the store.

@@ -150,6 +150,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
         E::NoFormat(_) | E::UnreadAgent { .. } => {
             vec![Line::new("import").flag("dry-run").to("list the session files of your agents")]
         }
+        E::Excluded { .. } => vec![Hint::settings("")],
         E::Nothing("undo" | "redo") => vec![Line::about("operations").to("list the operations")],
         E::Ahead { .. } => {
             vec![Line::new("doctor").flag("fix").to("take in what the live file still holds")]

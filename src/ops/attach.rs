@@ -111,7 +111,7 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
     sync::import(archive, &paths, &paths, &mut |step| match step {
         sync::Step::Skipped(found) => skipped = Some(found.why),
         sync::Step::Imported(imported) => notices.extend(imported.notices),
-        sync::Step::Reading { .. } => {}
+        sync::Step::Reading { .. } | sync::Step::Gone { .. } => {}
     })?;
     if let Some(why) = skipped {
         return Err(why.of(&path).into());

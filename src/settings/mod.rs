@@ -4,12 +4,14 @@
 //! that it lacks is unknown, so that no key goes unexplained. Several files are laid over each other, key by key.
 //!
 //! Invariant: a file with an unknown key is read; one with a value of the wrong type is refused, by line and key.
-//! Invariant: only the user's own file sets a key that runs, sends or reads beyond a session.
+//! Invariant: only the user's own file sets a key that runs, sends or reads beyond a session, or leaves sessions out.
 
+mod exclude;
 mod explain;
 mod read;
 mod section;
 
+pub use exclude::{Exclude, Exclusion};
 pub use read::{Author, File, Read, Setting, SettingsError, Unknown};
 pub use section::{
     Channel, Compaction, EXAMPLE, Limits, Model, Provider, ProviderKind, Settings, Turn, Window,

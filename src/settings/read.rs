@@ -14,7 +14,7 @@ use super::section::{EXAMPLE, Settings};
 pub enum Author {
     /// The user.
     User,
-    /// The maker of the store: a key that runs, sends or reads beyond a session is not taken from it.
+    /// The maker of the store: a key that runs, sends or reads beyond a session, or leaves sessions out, is not taken from it.
     Store,
 }
 
@@ -105,8 +105,8 @@ pub enum SettingsError {
     },
 }
 
-/// The keys that run, send or read beyond a session, which only the user's own file may set.
-const RESERVED: [&[&str]; 9] = [
+/// The keys that run, send or read beyond a session, or leave sessions out, which only the user's own file may set.
+const RESERVED: [&[&str]; 12] = [
     &["compaction", "before"],
     &["compaction", "after"],
     &["compaction", "outside"],
@@ -116,6 +116,9 @@ const RESERVED: [&[&str]; 9] = [
     &["provider", "*", "insecure"],
     &["provider", "*", "command"],
     &["turn", "tools"],
+    &["exclude", "folders"],
+    &["exclude", "sessions"],
+    &["exclude", "agents"],
 ];
 
 impl Settings {
@@ -324,7 +327,7 @@ fn distance(one: &str, other: &str) -> usize {
 mod tests {
     use super::*;
     use crate::settings::{
-        Channel, Compaction, Limits, Model, Provider, ProviderKind, Turn, Window,
+        Channel, Compaction, Exclude, Limits, Model, Provider, ProviderKind, Turn, Window,
     };
 
     /// Reads files of the user.
@@ -349,7 +352,8 @@ mod tests {
         let store = "[compaction]\nbefore = 'id'\nafter = 'id'\noutside = true\npercent = 50\n\
                      [turn]\ntools = 'id'\nprovider = 'p'\n\
                      [provider]\np = { url = 'https://theirs', key_env = 'SECRET', model = 'm' }\n\
-                     q.command = 'id'\nq.kind = 'command'\n";
+                     q.command = 'id'\nq.kind = 'command'\n\
+                     [exclude]\nfolders = ['/']\nsessions = ['a']\nagents = ['pi']\n";
         let read = with_store(user, store);
         let settings = read.settings;
         assert_eq!(settings.compaction.before.as_deref(), Some("mine"));
@@ -360,6 +364,7 @@ mod tests {
         assert_eq!(provider.url.as_deref(), Some("https://mine"));
         assert_eq!((provider.key_env.as_deref(), provider.model.as_deref()), (None, Some("m")));
         assert_eq!(settings.provider["q"], Provider::default());
+        assert_eq!(settings.exclude, Exclude::default());
         let refused = read.refused.iter().map(|at| format!("{}:{}", at.line, at.key.join(".")));
         assert_eq!(
             refused.collect::<Vec<_>>(),
@@ -372,6 +377,9 @@ mod tests {
                 "10:provider.p.key_env",
                 "11:provider.q.command",
                 "12:provider.q.kind",
+                "14:exclude.folders",
+                "15:exclude.sessions",
+                "16:exclude.agents",
             ]
         );
     }
@@ -394,6 +402,9 @@ mod tests {
                 "provider.local.insecure",
                 "provider.local.command",
                 "turn.tools",
+                "exclude.folders",
+                "exclude.sessions",
+                "exclude.agents",
             ]
         );
     }
@@ -462,6 +473,7 @@ mod tests {
                 tools_timeout: Some(120),
                 steps: Some(100),
             },
+            exclude: Exclude::default(),
         };
         assert_eq!(settings, expected);
     }

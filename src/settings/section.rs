@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::exclude::Exclude;
+
 /// Every key there is, explained.
 pub const EXAMPLE: &str = include_str!("../../examples/config.toml");
 
@@ -26,6 +28,8 @@ pub struct Settings {
     pub provider: BTreeMap<String, Provider>,
     /// How a turn is run.
     pub turn: Turn,
+    /// Which sessions are left out of the store.
+    pub exclude: Exclude,
 }
 
 /// The window guard.

@@ -8,7 +8,8 @@
 //!
 //! Equal lines are stored once. The part never grows, so it has a name below the store's folder, where no file lies.
 //!
-//! Invariant: no more of another session's file is taken in than the history goes on from.
+//! Invariant: no more of another session's file is taken in than the history goes on from, and nothing of a session that the
+//! user's settings leave out.
 
 use std::{
     collections::BTreeSet,
@@ -99,6 +100,11 @@ fn parts(
         holders.extend(wanted.session.clone());
         holders.push(wanted.file.clone());
         let found = shelved.find(format, file, &wanted.file);
+        let found = found.filter(|(name, path)| {
+            let owner = SessionName { format: format.name().to_owned(), id: name.session.clone() };
+            let exclude = &archive.exclude;
+            owner == *session || sources::exclusion(exclude, &owner, format, path).is_none()
+        });
         let (owner, part, next) = if let Some((name, path)) = found {
             let file = path.file_name().and_then(OsStr::to_str).unwrap_or_default().to_owned();
             let part = Part { name: file, bytes, lies: Lies::File(path.clone()) };

@@ -17,6 +17,7 @@ use crate::{
     live::{TRANSCRIPTS, Writable},
     model::{self, MachineId, SessionName, Timestamp},
     session::Session,
+    settings::Exclude,
     store::{Access, MemoryStore, SessionFilter, SqliteStore, Store, StoreError},
     sync::{
         SyncError,
@@ -105,6 +106,7 @@ pub struct Archive {
     here: Here,
     pub(crate) manner: Manner,
     pub(crate) writable: Writable,
+    pub(crate) exclude: Exclude,
     waiting: Waiting,
     /// Whether changes are only laid over the store, and no file is written.
     pub(crate) is_preview: bool,
@@ -150,8 +152,8 @@ impl Archive {
         let (manner, writable) = (Manner::default(), Writable::default());
         let (ambient, here) = (RefCell::new(ambient), Here::default());
         let (disk, waiting) = (Arc::new(Kernel), Waiting::default());
-        let (root, is_preview) = (None, false);
-        Self { store, root, ambient, disk, here, manner, writable, waiting, is_preview }
+        let (root, is_preview, exclude) = (None, false, Exclude::default());
+        Self { store, root, ambient, disk, here, manner, writable, exclude, waiting, is_preview }
     }
 
     /// Makes of an archive one in which changes can be looked at: nobody else sees them, no file is written, and they end with
@@ -184,6 +186,11 @@ impl Archive {
     /// Sets which files of agents may be written from now on; until then only the store's own transcripts are.
     pub fn set_writable(&mut self, writable: Writable) {
         self.writable = writable;
+    }
+
+    /// Sets which sessions are left out from now on; until then none is.
+    pub fn set_exclude(&mut self, exclude: Exclude) {
+        self.exclude = exclude;
     }
 
     /// Sets how long changes wait for another program from now on.

@@ -9,6 +9,7 @@ use crate::{
     live::Denied,
     model::{OperationNumber, SessionName},
     session::{Elsewhere, SessionError},
+    settings::Exclusion,
     store::StoreError,
     sync::holder::Holder,
     wire::{Failure, jsonl::ReadError},
@@ -134,6 +135,14 @@ pub enum SyncError {
         path: PathBuf,
         /// The agent.
         agent: &'static str,
+    },
+    /// The user's settings leave the session of a file out.
+    #[error("{path} is not taken in: your settings leave it out ({by})")]
+    Excluded {
+        /// The file.
+        path: PathBuf,
+        /// The setting.
+        by: Exclusion,
     },
     /// A file could not be read as lines.
     #[error(transparent)]

@@ -29,7 +29,7 @@ use crate::{
         gone::is_gone,
         intake::{Failed, States, judged, take_in},
         judge::Verdict,
-        live_file::live_file,
+        live_file::{LiveFile, live_file},
         scan::Ahead,
         sources::{self, Met},
         titles::Lists,
@@ -63,6 +63,13 @@ pub enum Step<'a> {
     Skipped(Skipped),
     /// A session was changed.
     Imported(Imported),
+    /// Somebody deleted the agent's file of a session.
+    Gone {
+        /// The session.
+        session: Session,
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// Takes in the session files at and below these paths; those below one of the folders `attach` become live files, and
@@ -75,13 +82,54 @@ pub fn import(
     attach: &[PathBuf],
     report: &mut dyn FnMut(Step<'_>),
 ) -> Result<Summary, SyncError> {
-    let attach: Vec<PathBuf> =
-        attach.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
+    let attach = real(attach);
+    let mut shelved = Shelved::default();
+    let mut met = Vec::new();
+    let named = with_states(paths, &mut shelved);
+    sources::walk(&named, Some(archive), &mut |file| met.push(file));
+    let mut summary = take(archive, met, (&attach, shelved), report)?;
+    let paths = real(paths);
+    let is_meant = |file: &Path| {
+        let all = [paths.as_slice(), &attach];
+        all.iter().all(|all| all.iter().any(|path| file.starts_with(path)))
+    };
+    for session in archive.every()? {
+        summary.gone += note_loss(archive, session, &is_meant, report)?;
+    }
+    Ok(summary)
+}
+
+/// Takes in session files that were met in the folders `attach` and have changed since, by their real paths, as
+/// [`import`] would; live files among those that are gone are known to be.
+pub fn import_changed(
+    archive: &mut Archive,
+    (changed, gone): (&[PathBuf], &[PathBuf]),
+    attach: &[PathBuf],
+    report: &mut dyn FnMut(Step<'_>),
+) -> Result<Summary, SyncError> {
+    let attach = real(attach);
+    let mut shelved = Shelved::default();
+    let met = with_states(changed, &mut shelved).into_iter().filter_map(Met::there).collect();
+    let mut summary = take(archive, met, (&attach, shelved), report)?;
+    for path in gone {
+        for (key, name, _) in archive.store().files(&archive.place_of(path))? {
+            let session = Session::from_store(key, name)?;
+            summary.gone += note_loss(archive, session, &|file| file == path, report)?;
+        }
+    }
+    Ok(summary)
+}
+
+/// Takes in files that were met.
+fn take(
+    archive: &Archive,
+    met: Vec<Met>,
+    (attach, shelved): (&[PathBuf], Shelved),
+    report: &mut dyn FnMut(Step<'_>),
+) -> Result<Summary, SyncError> {
     let mut summary = Summary::default();
     let mut lists = Lists::default();
-    let mut shelved = Shelved::default();
-    let named = with_states(paths, &mut shelved);
-    let mut groups = gather(archive, &named, (&mut summary, &mut lists), report)?;
+    let mut groups = gather(archive, met, (&mut summary, &mut lists), report)?;
     for group in &mut groups {
         // Rotated files first, the oldest of them first; others as they were begun.
         group.sort_by_cached_key(|source| {
@@ -94,7 +142,7 @@ pub fn import(
     let taking = Taking {
         numbers: ahead.numbers(),
         archive,
-        attach: &attach,
+        attach,
         shelved,
         report,
         summary,
@@ -109,34 +157,39 @@ pub fn import(
     // With one processor, each file is read where it is taken in.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let readers = if cores > 1 { cores.min(READERS) } else { 0 };
-    let mut summary = thread::scope(|scope| {
+    let summary = thread::scope(|scope| {
         let _stop = ahead.stop_at_last();
         let begin = || thread::Builder::new().spawn_scoped(scope, || ahead.work()).is_ok();
         let is_read = (0..readers).filter(|_| begin()).count() > 0;
         taking.all(groups, is_read.then_some(&ahead))
     })?;
     lists.keep(archive)?;
-    summary.gone = note_losses(archive, paths, &attach)?;
     Ok(summary)
 }
 
-/// Keeps as a fact which agents' files, of those at and below these paths, somebody has deleted; returns how many.
-fn note_losses(archive: &Archive, paths: &[PathBuf], attach: &[PathBuf]) -> Result<u64, SyncError> {
-    let paths: Vec<PathBuf> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    let is_looked_at = |file: &Path| {
-        [paths.as_slice(), attach].iter().all(|all| all.iter().any(|path| file.starts_with(path)))
-    };
-    let mut gone = 0;
-    for session in archive.every()? {
-        let live = live_file(archive, &archive.store.state(session.key)?);
-        if live.is_some_and(|live| live.attached && is_looked_at(&live.path) && is_gone(&live.path))
-        {
-            let _lock = archive.lock()?;
-            let notices = catch_up::catch_up(archive, &session)?;
-            gone += u64::from(notices.iter().any(|notice| matches!(notice, Notice::Gone { .. })));
-        }
+/// Returns those of these paths that are there, without links.
+fn real(paths: &[PathBuf]) -> Vec<PathBuf> {
+    paths.iter().filter_map(|path| path.canonicalize().ok()).collect()
+}
+
+/// Keeps as a fact that somebody deleted the agent's file of a session, if it is one that is meant; returns how many facts
+/// that are.
+fn note_loss(
+    archive: &Archive,
+    session: Session,
+    is_meant: &dyn Fn(&Path) -> bool,
+    report: &mut dyn FnMut(Step<'_>),
+) -> Result<u64, SyncError> {
+    let live = live_file(archive, &archive.store.state(session.key)?);
+    let is_lost = |live: &LiveFile| live.attached && is_meant(&live.path) && is_gone(&live.path);
+    let Some(live) = live.filter(is_lost) else { return Ok(0) };
+    let _lock = archive.lock()?;
+    let notices = catch_up::catch_up(archive, &session)?;
+    if !notices.iter().any(|notice| matches!(notice, Notice::Gone { .. })) {
+        return Ok(0);
     }
-    Ok(gone)
+    report(Step::Gone { session, path: live.path });
+    Ok(1)
 }
 
 /// Sessions while they are taken in, new ones many in a transaction.
@@ -240,9 +293,13 @@ impl Taking<'_> {
                     let meta = path.metadata().ok()?;
                     Some(Source::of(path, &meta, session.format, session.name.clone()))
                 };
+                let files = files.into_iter().filter_map(source).filter(|source| {
+                    let Source { session, format, path, .. } = source;
+                    sources::exclusion(&self.archive.exclude, session, *format, path).is_none()
+                });
                 // They were not named, and are not counted.
                 let (done, unchanged) = (self.done, self.summary.unchanged);
-                self.group(files.into_iter().filter_map(source).collect(), None)?;
+                self.group(files.collect(), None)?;
                 (self.done, self.summary.unchanged) = (done, unchanged);
             }
         }
@@ -339,15 +396,14 @@ fn bases(path: &Path, shelved: &mut Shelved) -> Vec<PathBuf> {
     bases.unwrap_or_default()
 }
 
-/// Finds the files that may bring anything new, by session, and the lists of titles next to all of them.
+/// Finds among the files that were met those that may bring anything new, by session, and the lists of titles next to all
+/// of them.
 fn gather(
     archive: &Archive,
-    paths: &[PathBuf],
+    met: Vec<Met>,
     (summary, lists): (&mut Summary, &mut Lists),
     report: &mut dyn FnMut(Step<'_>),
 ) -> Result<Vec<Vec<Source>>, SyncError> {
-    let mut met = Vec::new();
-    sources::walk(paths, Some(archive), &mut |file| met.push(file));
     met.iter().filter_map(Met::path).for_each(|file| lists.add(file));
     let belongs = |met: &Met| belonging(archive, met);
     let held = met.iter().map(belongs).collect::<Result<Vec<_>, SyncError>>()?;
@@ -374,6 +430,12 @@ fn gather(
             Held::By(session) => (Ok((session.format, session.name)), false),
             Held::No { new } => (identities.next().unwrap_or(Err(Why::NoFormat)), new),
         };
+        let named = named.and_then(|(format, session)| {
+            match sources::exclusion(&archive.exclude, &session, format, &path) {
+                Some(by) => Err(Why::Excluded { session, by }),
+                None => Ok((format, session)),
+            }
+        });
         match named {
             Ok((format, session)) => {
                 summary.files += 1;

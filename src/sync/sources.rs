@@ -20,6 +20,7 @@ use crate::{
     json::Raw,
     live,
     model::{EntryId, LineId, SessionName},
+    settings::{Exclude, Exclusion},
     store::Sighting,
     sync::{Archive, SyncError},
     wire::{
@@ -109,6 +110,14 @@ pub enum Why {
     /// It holds no session that is known.
     #[error("it holds no session of a known format")]
     NoFormat,
+    /// The user's settings leave its session out.
+    #[error("your settings leave it out: {by}")]
+    Excluded {
+        /// The session.
+        session: SessionName,
+        /// The setting.
+        by: Exclusion,
+    },
     /// Its session has a live file that may not be written.
     #[error("its session cannot be changed: {0}")]
     Denied(Box<SyncError>),
@@ -141,6 +150,7 @@ impl Why {
             Self::Beside(_) => "beside",
             Self::Unread(_) => "unread",
             Self::NoFormat => "no-format",
+            Self::Excluded { .. } => "excluded",
             Self::Denied(_) => "denied",
             Self::Lines(_) => "too-long",
         }
@@ -154,6 +164,7 @@ impl Why {
             Self::Lines(error) => SyncError::Read(error),
             Self::Denied(error) => *error,
             Self::Unread(agent) => SyncError::UnreadAgent { path, agent },
+            Self::Excluded { by, .. } => SyncError::Excluded { path, by },
             _ => SyncError::NoFormat(path),
         }
     }
@@ -192,7 +203,11 @@ pub fn agent_folders(
 }
 
 /// Finds the session files at and below these paths; reports the files and folders that are left out.
-pub fn sources(paths: &[PathBuf], report: &mut dyn FnMut(Skipped)) -> Vec<Source> {
+pub fn sources(
+    paths: &[PathBuf],
+    exclude: &Exclude,
+    report: &mut dyn FnMut(Skipped),
+) -> Vec<Source> {
     let mut met = Vec::new();
     walk(paths, None, &mut |file| met.push(file));
     let mut identities = identify_all(&met.iter().filter_map(Met::path).collect::<Vec<_>>());
@@ -201,9 +216,12 @@ pub fn sources(paths: &[PathBuf], report: &mut dyn FnMut(Skipped)) -> Vec<Source
         match met {
             Met::Skipped(skipped) => report(skipped),
             Met::File { path, meta, asked } => match identities.next() {
-                Some(Ok((format, session))) => {
-                    found.push(Source::of(path, &meta, format, session));
-                }
+                Some(Ok((format, session))) => match exclusion(exclude, &session, format, &path) {
+                    None => found.push(Source::of(path, &meta, format, session)),
+                    Some(by) => {
+                        report(Skipped { path, why: Why::Excluded { session, by }, asked });
+                    }
+                },
                 Some(Err(why)) => report(Skipped { path, why, asked }),
                 None => {}
             },
@@ -282,6 +300,13 @@ pub(crate) enum Met {
 }
 
 impl Met {
+    /// Meets a file by its real path, if it is there and was not set aside by a command.
+    pub(crate) fn there(path: PathBuf) -> Option<Self> {
+        let meta = fs::symlink_metadata(&path).ok()?;
+        let is_met = meta.is_file() && !live::is_aside(&path);
+        is_met.then_some(Self::File { path, meta, asked: false })
+    }
+
     /// Returns the path of a file.
     pub(crate) fn path(&self) -> Option<&Path> {
         if let Self::File { path, .. } = self { Some(path) } else { None }
@@ -388,6 +413,44 @@ pub(crate) fn identify(path: &Path) -> Identity {
 
 /// The format of a file and the name of its session, or why the file has none.
 pub(crate) type Identity = Result<(&'static dyn Format, SessionName), Why>;
+
+/// Returns the setting that leaves out the session of a file, which is read only as far as it says in which folder the
+/// session works.
+pub(crate) fn exclusion(
+    exclude: &Exclude,
+    session: &SessionName,
+    format: &dyn Format,
+    file: &Path,
+) -> Option<Exclusion> {
+    if exclude.is_empty() {
+        return None;
+    }
+    let find = |folder: Option<&Path>| exclude.find(&session.format, &session.id, folder);
+    find(None).or_else(|| {
+        if exclude.folders.is_empty() {
+            return None;
+        }
+        let folder = working_folder(format, file)?;
+        // A link may lead into a folder that is meant, or be the name under which it is meant.
+        find(Some(&folder)).or_else(|| find(Some(&folder.canonicalize().ok()?)))
+    })
+}
+
+/// Returns the folder in which the session of a file works.
+fn working_folder(format: &dyn Format, file: &Path) -> Option<PathBuf> {
+    if let Some(list) = format.index(file) {
+        let list = disk::read(&list, disk::TEXT).ok()?;
+        return format.listed_folder(file, &list).map(PathBuf::from);
+    }
+    let mut reader = Reader::new(open(file, 0).ok()?.take(LOOKED));
+    for _ in 0..ASKED {
+        let line = reader.next_line().ok()??.line;
+        if let Some(folder) = Raw::object(line.bytes).and_then(|record| format.folder(record)) {
+            return Some(folder.into());
+        }
+    }
+    None
+}
 
 /// Identifies files, several at a time, in their order.
 pub(crate) fn identify_all(paths: &[&Path]) -> std::vec::IntoIter<Identity> {

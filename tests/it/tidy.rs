@@ -21,7 +21,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("session", &["model", "json", "dag", "wire", "store"]),
     ("search", &["model", "json", "store", "session"]),
     ("report", &["model", "wire", "context", "store", "session", "settings"]),
-    ("sync", &["model", "json", "wire", "store", "session", "live", "disk", "report"]),
+    ("sync", &["model", "json", "wire", "store", "session", "live", "disk", "report", "settings"]),
     (
         "ops",
         &[

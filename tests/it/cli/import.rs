@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use insta::assert_snapshot;
@@ -305,4 +306,122 @@ fn a_signal_that_ends_an_import_says_what_is_kept_and_how_to_go_on() {
     env.run(&["verify"]).success();
     let rest = env.run(&["import", "../files"]).success();
     assert!(rest.stdout.starts_with("1 file read, 1 unchanged: 1 session"), "{rest}");
+}
+
+/// Writes the user's settings.
+fn settings(env: &TestEnv, text: &str) {
+    let folder = env.home().join(".config/undertext");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), text).unwrap();
+}
+
+/// Writes a session of Claude Code that works in a folder, where its agent keeps it.
+fn at_work(env: &TestEnv, id: &str, folder: &str) -> PathBuf {
+    let path = format!(".claude/projects/-work/{id}.jsonl");
+    claude(env, &path, "");
+    let path = env.home().join(path);
+    let text = fs::read_to_string(&path).unwrap();
+    let text = text.replace("\"/work\"", &format!("{folder:?}")).replace("boat", id);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn what_the_settings_exclude_stays_out() {
+    let env = TestEnv::new();
+    let secret = env.home().canonicalize().unwrap().join("secret");
+    fs::create_dir(&secret).unwrap();
+    symlink(&secret, env.home().join("link")).unwrap();
+    at_work(&env, "open", "/work");
+    let file = at_work(&env, "deep", secret.join("deep").to_str().unwrap());
+    at_work(&env, "link", env.home().join("link").to_str().unwrap());
+    at_work(&env, "8f14e45f", "/work");
+    at_work(&env, "8f14aaaa", "/work");
+    let kimi = env.home().join(".kimi/sessions/0123/k-1");
+    fs::create_dir_all(&kimi).unwrap();
+    fs::write(kimi.join("context.jsonl"), "{\"role\":\"user\",\"content\":\"Hello\"}\n").unwrap();
+    settings(
+        &env,
+        "[exclude]\nfolders = [\"~/secret\"]\nsessions = [\"claude:8f14\"]\nagents = [\"kimi\"]\n",
+    );
+    assert_snapshot!(env.run(&["import", "--dry-run"]), @"
+    claude  open  456 B  ~/.claude/projects/-work/open.jsonl
+    ------- stderr -------
+    Claude Code: ~/.claude/projects
+    Kimi CLI: ~/.kimi/sessions
+    5 sessions excluded by your settings (-v lists them): exclude.agents has kimi; exclude.folders has $HOME/secret; exclude.sessions has claude:8f14
+    ");
+    assert_snapshot!(env.run(&["import"]), @"
+    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
+    ------- stderr -------
+    Claude Code: ~/.claude/projects
+    Kimi CLI: ~/.kimi/sessions
+    5 sessions excluded by your settings (-v lists them): exclude.agents has kimi; exclude.folders has $HOME/secret; exclude.sessions has claude:8f14
+    ");
+    assert_snapshot!(env.run(&["import", "--json", "-q"]).masked(), @r#"{"type":"summary","files":1,"unchanged":1,"skipped":5,"left_out":{"excluded":5},"sessions":0,"entries":0,"bytes":0,"gone":0,"oddities":{}}"#);
+    assert_snapshot!(env.run(&["import", "-v", kimi.to_str().unwrap()]), @"
+    ------- stderr -------
+    warning: skipped $HOME/.kimi/sessions/0123/k-1/context.jsonl: your settings leave it out: exclude.agents has kimi
+    ");
+    // A file that is named is refused, wherever it is named.
+    let named = file.to_str().unwrap();
+    assert_snapshot!(env.run(&["import", named]), @"
+    ------- stderr -------
+    warning: skipped $HOME/.claude/projects/-work/deep.jsonl: your settings leave it out: exclude.folders has $HOME/secret
+    error: your settings leave out what was to be taken in
+    hint: every key, explained: undertext context --settings
+    [exit status: 3]
+    ");
+    let refused = env.run(&["attach", named]).to_string();
+    assert_eq!(env.run(&["checkpoint", named]).to_string(), refused);
+    assert_snapshot!(refused, @"
+    ------- stderr -------
+    error: $HOME/.claude/projects/-work/deep.jsonl is not taken in: your settings leave it out (exclude.folders has $HOME/secret)
+    hint: every key, explained: undertext context --settings
+    [exit status: 2]
+    ");
+    // What the store holds goes on without what came since.
+    settings(&env, "[exclude]\nfolders = [\"/work\"]\n");
+    let file = env.home().join(".claude/projects/-work/open.jsonl");
+    let whole = fs::read_to_string(&file).unwrap();
+    fs::write(&file, [&whole, "{\"type\":\"ai-title\",\"aiTitle\":\"More\"}\n"].concat()).unwrap();
+    assert_snapshot!(env.run(&["import"]), @"
+    3 files read, 0 unchanged: 3 sessions (3 new), 5 new entries, 1.0 kB
+    ------- stderr -------
+    Claude Code: ~/.claude/projects
+    Kimi CLI: ~/.kimi/sessions
+    3 sessions excluded by your settings (-v lists them): exclude.folders has /work
+    ");
+    fs::remove_file(&file).unwrap();
+    assert_eq!(env.run(&["export", "-q", "open"]).success().stdout, whole);
+}
+
+#[test]
+fn settings_that_exclude_nothing_are_refused() {
+    let env = TestEnv::new();
+    claude(&env, "project/boat.jsonl", "");
+    settings(&env, "[exclude]\nagents = [\"claud\"]\n");
+    assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
+    ------- stderr -------
+    error: your settings: exclude.agents has claud, and there is no such agent
+    hint: every key, explained: undertext context --settings
+    [exit status: 2]
+    ");
+    settings(&env, "[exclude]\nfolders = [\"work\"]\n");
+    assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
+    ------- stderr -------
+    error: your settings: exclude.folders has work: a folder begins with / or ~/ and holds no ..
+    hint: every key, explained: undertext context --settings
+    [exit status: 2]
+    ");
+    // A store's own settings leave nothing out.
+    settings(&env, "");
+    let _ = env.run(&["new"]).success();
+    fs::write(super::store(&env).join("config.toml"), "[exclude]\nagents = [\"claude\"]\n")
+        .unwrap();
+    assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
+    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
+    ------- stderr -------
+    warning: $HOME/.local/share/undertext/config.toml may not set exclude.agents: what runs, sends or reads beyond a session, or leaves sessions out, is set in your own settings
+    ");
 }

@@ -1,0 +1,136 @@
+//! Excluding: which sessions the user keeps out of the store.
+
+use std::{
+    fmt,
+    path::{Component, Path, PathBuf},
+};
+
+use serde::Deserialize;
+
+/// The sessions that are left out of the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Exclude {
+    /// Folders: a session that works in one of them, or below it, is left out.
+    pub folders: Vec<PathBuf>,
+    /// Sessions: ids, or how ids begin.
+    pub sessions: Vec<String>,
+    /// Agents: the names of their formats.
+    pub agents: Vec<String>,
+}
+
+/// The setting that leaves a session out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exclusion {
+    /// The session works in this folder, or below it.
+    Folder(PathBuf),
+    /// Its id begins so.
+    Session(String),
+    /// It is of this agent.
+    Agent(String),
+}
+
+impl fmt::Display for Exclusion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(folder) => write!(f, "exclude.folders has {}", folder.display()),
+            Self::Session(id) => write!(f, "exclude.sessions has {id}"),
+            Self::Agent(agent) => write!(f, "exclude.agents has {agent}"),
+        }
+    }
+}
+
+impl Exclude {
+    /// Returns it with `~` for the home folder replaced, or what in it can leave nothing out.
+    pub fn at_home(&self, home: Option<&Path>) -> Result<Self, String> {
+        let folder = |folder: &PathBuf| {
+            let below = folder.strip_prefix("~").ok();
+            let whole = match (below, home) {
+                (Some(below), Some(home)) => home.join(below),
+                _ => folder.clone(),
+            };
+            let is_plain = !whole.components().any(|part| part == Component::ParentDir);
+            let is_whole = whole.is_absolute() && is_plain;
+            let shown = folder.display();
+            is_whole.then(|| whole.components().collect()).ok_or_else(|| {
+                format!("exclude.folders has {shown}: a folder begins with / or ~/ and holds no ..")
+            })
+        };
+        if self.sessions.iter().any(String::is_empty) {
+            return Err("exclude.sessions has an empty id, with which every id begins".to_owned());
+        }
+        let folders = self.folders.iter().map(folder).collect::<Result<_, _>>()?;
+        Ok(Self { folders, ..self.clone() })
+    }
+
+    /// Returns the setting that leaves out a session of an agent, which works in a folder.
+    pub fn find(&self, agent: &str, session: &str, folder: Option<&Path>) -> Option<Exclusion> {
+        if let Some(agent) = self.agents.iter().find(|name| *name == agent) {
+            return Some(Exclusion::Agent(agent.clone()));
+        }
+        let is_meant = |id: &&String| {
+            let of_agent = id.strip_prefix(agent).and_then(|id| id.strip_prefix(':'));
+            session.starts_with(id.as_str()) || of_agent.is_some_and(|id| session.starts_with(id))
+        };
+        if let Some(id) = self.sessions.iter().find(is_meant) {
+            return Some(Exclusion::Session(id.clone()));
+        }
+        let holds = |above: &&PathBuf| folder.is_some_and(|folder| folder.starts_with(above));
+        self.folders.iter().find(holds).map(|folder| Exclusion::Folder(folder.clone()))
+    }
+
+    /// Returns whether nothing is left out.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exclude(folders: &[&str], sessions: &[&str], agents: &[&str]) -> Exclude {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        let folders = folders.iter().map(PathBuf::from).collect();
+        Exclude { folders, sessions: words(sessions), agents: words(agents) }
+    }
+
+    #[test]
+    fn a_session_is_left_out_by_its_folder_its_id_or_its_agent() {
+        let settings = exclude(&["~/secret/", "/srv/app"], &["8f14", "pi:b"], &["codex"]);
+        let home = Path::new("/home/ann");
+        let exclude = settings.at_home(Some(home)).unwrap();
+        let check = |agent, session, folder: &str, expected: &str| {
+            let found = exclude.find(agent, session, Some(Path::new(folder)));
+            let found = found.map(|by| by.to_string()).unwrap_or_default();
+            assert_eq!(found, expected, "{agent} {session} {folder}");
+        };
+        let secret = "exclude.folders has /home/ann/secret";
+        check("claude", "a", "/home/ann/secret", secret);
+        check("claude", "a", "/home/ann/secret/deep/er", secret);
+        check("claude", "a", "/home/ann/secrets", "");
+        check("claude", "a", "/home/ann", "");
+        check("claude", "a", "/srv/app/", "exclude.folders has /srv/app");
+        check("claude", "8f14e45f/agent-1", "/", "exclude.sessions has 8f14");
+        check("claude", "18f14", "/", "");
+        check("pi", "boat", "/", "exclude.sessions has pi:b");
+        check("claude", "boat", "/", "");
+        check("codex", "boat", "/", "exclude.agents has codex");
+        assert_eq!(exclude.find("claude", "a", None), None);
+        assert!(!exclude.is_empty() && Exclude::default().is_empty());
+    }
+
+    #[test]
+    fn what_can_leave_nothing_out_is_refused() {
+        let refused = |settings: Exclude, home| settings.at_home(home).unwrap_err();
+        let home = Some(Path::new("/home/ann"));
+        let words = "a folder begins with / or ~/ and holds no ..";
+        let folder = |folder: &str| format!("exclude.folders has {folder}: {words}");
+        for name in ["work", "", "/a/../b"] {
+            assert_eq!(refused(exclude(&[name], &[], &[]), home), folder(name));
+        }
+        assert_eq!(refused(exclude(&["~/a"], &[], &[]), None), folder("~/a"));
+        let empty = "exclude.sessions has an empty id, with which every id begins";
+        assert_eq!(refused(exclude(&[], &[""], &[]), home), empty);
+    }
+}
