@@ -119,8 +119,9 @@
 //! value. Reading goes through an [`ops::View`], which is the [`wire::Graph`] that a
 //! [`wire::Format`] walks to find a path.
 //!
-//! The feature `models` has the room [`provider`], the feature `tokens` exact counts of tokens ([`context::tokens`]). Both are on
-//! unless a library says `default-features = false`, and the program needs both.
+//! The feature `models` has the room [`provider`], the feature `tokens` exact counts of tokens ([`context::tokens`]), the feature
+//! `watch` the watching of folders ([`disk::Watch`]). All are on unless a library says `default-features = false`, and the
+//! program needs all.
 //!
 //! To read the code, begin with [`model`], whose `id`, `line` and `operation` are the contract that is frozen, then
 //! `schema.sql`, [`store`], [`wire::Format`] and [`ops::append`].

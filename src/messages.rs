@@ -153,6 +153,7 @@ fn sync(text: &mut String) {
         E::Behind { .. } => [E::Behind { operation: SEVEN, path: path(), source: broken() }],
         E::Ahead { .. } => [E::Ahead { path: path() }],
         E::Held { .. } => [held(process("program --option")), held(process("")), held(None)],
+        E::Watched { .. } => [E::Watched { path: path(), holder: process("program --option") }],
         E::Denied { .. } => [
             denied(Denied::Outside), denied(Denied::Crooked), denied(Denied::Link),
             denied(Denied::Refused(Refusal::Link)), denied(Denied::Io(broken())),

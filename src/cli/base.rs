@@ -19,6 +19,8 @@ pub(crate) struct Context {
     pub(super) asked: Option<PathBuf>,
     /// The folder of the store, once it was chosen.
     pub(super) store: Option<PathBuf>,
+    /// Whether the keys were warned of that are not taken from settings.
+    pub(super) is_warned: bool,
     /// How long another program is waited for.
     pub(super) wait: Duration,
     /// The session that the command set out to change, and how many operations it had.

@@ -88,14 +88,19 @@ impl CommandError {
             .is_some_and(|error| matches!(error, StoreError::Corrupt { .. }))
     }
 
-    /// Returns the error and its causes in one line.
-    pub(crate) fn in_one_line(&self) -> String {
-        self.causes().join(": ")
+    /// Returns whether the same may work later, as when a disk is full or another program is at work.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self.kind, Kind::User | Kind::Failed)
     }
 
     /// Returns what failed.
     pub(crate) fn cause(&self) -> String {
         self.error.to_string()
+    }
+
+    /// Returns what failed and why, in one line.
+    pub(crate) fn in_one_line(&self) -> String {
+        self.causes().join(": ")
     }
 
     /// Says that the change was made all the same, if the output could not be written.

@@ -98,7 +98,7 @@ impl Following {
                 pause = TICK.max(begun.elapsed() * SHARE);
             }
             context.output.flush()?;
-            if Output::is_closed() {
+            if !Output::is_read() {
                 return Ok(Exit::Yes);
             }
             thread::sleep(std::mem::replace(&mut pause, TICK));

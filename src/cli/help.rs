@@ -31,7 +31,7 @@ const GROUPS: [(&str, &[&str], &[&str]); 7] = [
     ("Fit the window", &["context"], &["truncate", "compact", "clear"]),
     ("Prove", &["audit", "verify", "doctor", "operations", "rotations"], &[]),
     ("In and out", &["export"], &["import", "restore"]),
-    ("Set up", &["store"], &["setup", "attach", "trust"]),
+    ("Set up", &["store"], &["setup", "watch", "attach", "trust"]),
     (PROGRAMS, &["completions", "man"], &["new", "append", "turn", "recover", "hook"]),
 ];
 

@@ -127,7 +127,7 @@ fn import(
 ) -> Result<(), CommandError> {
     let folders = context.agent_folders().into_iter();
     let attach: Vec<PathBuf> = folders.map(|folder| folder.path).collect();
-    let mut archive = context.open_writer()?;
+    let mut archive = context.open_intake()?;
     ops::import(&mut archive, files, &attach, &mut |step| match step {
         Step::Imported(imported) => {
             let entries = counted(imported.entries, "new entry", "new entries");
@@ -137,7 +137,7 @@ fn import(
         Step::Skipped(skipped) => {
             told.push(format!("{}: {}", skipped.path.display(), skipped.why));
         }
-        Step::Reading { .. } => {}
+        Step::Reading { .. } | Step::Gone { .. } => {}
     })?;
     Ok(())
 }

@@ -97,21 +97,35 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let all = Line::new("import").to("without a path it takes in the sessions of every agent");
         return Err(error.hinted(all));
     }
-    let mut left_out = LeftOut { verbose: args.verbose, ..LeftOut::default() };
     if args.dry_run {
+        let left_out = LeftOut { verbose: args.verbose, ..LeftOut::default() };
         return list(context, &paths, left_out);
     }
+    let again = args.paths.iter().fold(Line::new("import"), Line::with);
+    let again = if args.detached { again.flag("detached") } else { again };
+    let (left_out, files) = take_in(context, (&paths, &attach), &again, args.verbose)?;
+    left_out.conclude(&mut context.output, files)
+}
+
+/// Takes in the session files at and below some paths, those below others as live files, and tells what came of it. Returns
+/// what was left out, and how many session files there are.
+pub(super) fn take_in(
+    context: &mut Context,
+    (paths, attach): (&[PathBuf], &[PathBuf]),
+    again: &Line,
+    verbose: bool,
+) -> Result<(LeftOut, u64), CommandError> {
+    let mut left_out = LeftOut { verbose, ..LeftOut::default() };
     let mut archive = context.open_intake()?;
     let mut sessions = Vec::new();
     let output = &mut context.output;
-    let again = args.paths.iter().fold(Line::new("import"), Line::with);
-    let again = output.spell(&if args.detached { again.flag("detached") } else { again });
+    let again = output.spell(again);
     let kept = |n| {
         let sessions = counted(n, "session is", "sessions are");
         format!("Interrupted: {sessions} taken in and kept; to go on from there: {again}")
     };
     output.keep(&kept(0));
-    let summary = ops::import(&mut archive, &paths, &attach, &mut |step| match step {
+    let summary = ops::import(&mut archive, paths, attach, &mut |step| match step {
         Step::Reading { done, total, bytes, of, .. } => {
             let (total, of) = (Some(total), Some(of));
             output.progress(Progress { label: "importing", done, total, bytes, of });
@@ -126,7 +140,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for imported in &sessions {
         context.tell(&imported.notices);
         if !context.answer(imported)? {
-            tell(context, imported, args.verbose)?;
+            tell(context, imported, verbose)?;
         }
     }
     if summary.files == 0 && summary.gone == 0 && !context.json {
@@ -137,7 +151,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     } else {
         conclude(context, &summary, sessions.iter().filter(|imported| imported.new).count())?;
     }
-    left_out.conclude(&mut context.output, summary.files)
+    Ok((left_out, summary.files))
 }
 
 fn list(
@@ -241,7 +255,7 @@ const NAMED: usize = 3;
 
 /// The files and folders that were left out.
 #[derive(Default)]
-struct LeftOut {
+pub(super) struct LeftOut {
     verbose: bool,
     /// Files of a folder that hold no session, as most files do.
     unrelated: u64,
@@ -285,15 +299,15 @@ impl LeftOut {
         }
     }
 
-    /// Counts the ones that were not named, and returns the command's end.
-    fn conclude(&self, output: &mut Output, taken: u64) -> Result<Exit, CommandError> {
+    /// Counts the ones that were not named.
+    pub(super) fn count(&self, output: &mut Output) {
         if self.unrelated > 0 {
             output.note(&format!(
                 "{} skipped: not sessions (-v lists them)",
                 counted(self.unrelated, "file", "files")
             ));
         }
-        let (excluded, named) = &self.excluded;
+        let (excluded, _) = &self.excluded;
         if !excluded.is_empty() {
             let rules: BTreeSet<String> = excluded.values().map(ToString::to_string).collect();
             output.note(&format!(
@@ -314,6 +328,12 @@ impl LeftOut {
         } else {
             self.first.iter().for_each(|told| output.warn(told));
         }
+    }
+
+    /// Counts the ones that were not named, and returns the command's end.
+    fn conclude(&self, output: &mut Output, taken: u64) -> Result<Exit, CommandError> {
+        self.count(output);
+        let (_, named) = &self.excluded;
         if taken == 0 && self.failed > 0 && self.failed == *named {
             let error = anyhow!("your settings leave out what was to be taken in");
             return Err(CommandError::new(Kind::Failed, error).hinted(Hint::settings("")));

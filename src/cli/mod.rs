@@ -57,6 +57,7 @@ mod resume;
 mod revert;
 mod rotations;
 mod search;
+mod service;
 mod sessions;
 mod settings;
 mod setup;
@@ -71,6 +72,7 @@ mod trust;
 mod turn;
 mod undo;
 mod verify;
+mod watch;
 mod words;
 
 use std::ffi::OsString;
@@ -242,6 +244,7 @@ commands! {
     Turn turn "turn",
     Undo undo "undo",
     Verify verify "verify",
+    Watch watch "watch",
 }
 
 /// Runs the command that the process was asked for.
@@ -310,6 +313,7 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
         asked,
         store: None,
         begun: None,
+        is_warned: false,
         wait: Duration::from_secs(*wait),
         describe: command,
     };

@@ -13,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::ColorChoice;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use undertext::report::{Hint, Line};
 
 use super::env::{self, Env};
@@ -263,14 +264,14 @@ impl Output {
         }
     }
 
-    /// Returns whether nobody reads stdout any more.
-    pub(crate) fn is_closed() -> bool {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    /// Returns whether anybody may still read stdout: a pipe that its reader closed has nobody.
+    pub(crate) fn is_read() -> bool {
         let stdout = io::stdout();
-        let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+        let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let is_gone = |end: &PollFd<'_>| end.revents().intersects(PollFlags::ERR | PollFlags::NVAL);
-        poll(&mut ends, Some(&now)).is_ok() && ends.iter().any(is_gone)
+        let is_told = poll(&mut asked, Some(&now)).is_ok();
+        let is_closed = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::ERR | PollFlags::HUP);
+        !(is_told && asked.iter().any(is_closed))
     }
 
     /// Writes the buffered data, waits for the pager, and prints the talk that was held back for it.

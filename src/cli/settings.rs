@@ -17,9 +17,12 @@ use crate::render::safe;
 const NAME: &str = "config.toml";
 
 impl Context {
-    /// Returns the settings of the user and of the store, and warns of the keys that are not taken from them.
+    /// Returns the settings of the user and of the store; the first time, warns of the keys that are not taken from them.
     pub(crate) fn settings(&mut self) -> Result<Settings, CommandError> {
         let read = self.read_settings()?;
+        if std::mem::replace(&mut self.is_warned, true) {
+            return Ok(read.settings);
+        }
         for key in &read.unknown {
             self.output.warn(&key.to_string());
         }

@@ -7,6 +7,10 @@
 //! states.
 
 mod change;
+#[cfg(feature = "watch")]
+mod events;
+#[cfg(feature = "watch")]
+mod watch;
 
 use std::{
     fmt,
@@ -19,6 +23,8 @@ use std::{
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 
 pub use change::{Disk, Kernel, Paper};
+#[cfg(feature = "watch")]
+pub use watch::{Changes, Watch};
 
 /// The longest file that holds a few words: git's own, a lock, a list of folders.
 pub const SMALL: u64 = 1 << 20;

@@ -27,6 +27,7 @@ mod status;
 mod store;
 mod truncate;
 mod turn;
+mod watch;
 
 pub use append::{Appended, AppendedEntry, NewEntry};
 pub use audit::{Audit, AuditTotal, Boundary, Omitted, Replaced};
@@ -58,3 +59,4 @@ pub use store::{
 };
 pub use truncate::{Bounded, Cached, Oversized, Truncated};
 pub use turn::{Call, Turned};
+pub use watch::{Becoming, Watched, Watching};

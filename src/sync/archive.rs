@@ -248,6 +248,11 @@ impl Archive {
         lock::lock(&self.disk, root, &self.waiting).map(Some)
     }
 
+    /// Keeps other programs from watching for this archive while the answer lives.
+    pub fn watch_alone(&self) -> Result<Option<File>, SyncError> {
+        self.root.as_ref().map(|root| lock::watch_alone(&self.disk, root)).transpose()
+    }
+
     /// Returns where a file lies as the store keeps it.
     pub fn place_of(&self, path: &Path) -> model::Place {
         self.here.place_of(path)

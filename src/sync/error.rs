@@ -61,6 +61,14 @@ pub enum SyncError {
         /// How long it was waited for.
         limit: Duration,
     },
+    /// Another program watches for the archive.
+    #[error("another program watches already for {path}: {}", words(.holder.as_ref()))]
+    Watched {
+        /// The store's folder.
+        path: PathBuf,
+        /// Who that is, where the system tells.
+        holder: Option<Holder>,
+    },
     /// A session's file is not written, wherever a store says that it lies.
     #[error("{path} is not written: {why}")]
     Denied {

@@ -74,6 +74,14 @@ pub(crate) fn lock(
     }
 }
 
+/// Keeps other programs from watching for the archive in a folder while the answer lives.
+pub(crate) fn watch_alone(disk: &Arc<dyn Disk>, root: &Path) -> Result<File, SyncError> {
+    let path = root.join(WATCHED);
+    let taken = disk.lock(&path, false);
+    let taken = taken.map_err(|source| SyncError::Io { path: root.to_owned(), source })?;
+    taken.ok_or_else(|| SyncError::Watched { path: root.to_owned(), holder: holder(&path) })
+}
+
 /// Locks a folder that may hold no archive, and makes nothing there.
 pub(crate) fn lock_if_there(root: &Path) -> io::Result<Option<File>> {
     match disk::open_at(CWD, &root.join(NAME), Links::Refuse, OFlags::WRONLY) {
@@ -82,4 +90,7 @@ pub(crate) fn lock_if_there(root: &Path) -> io::Result<Option<File>> {
     }
 }
 
+/// The file whose lock a program holds that changes the archive.
 const NAME: &str = "lock";
+/// The file whose lock a program holds that watches for the archive.
+const WATCHED: &str = "watched";

@@ -35,14 +35,16 @@ const LAYERS: [(&str, &[&str]); 18] = [
 ];
 
 /// Crate, then the paths under `src` that may import it.
-const CRATES: [(&str, &[&str]); 10] = [
+const CRATES: [(&str, &[&str]); 12] = [
     ("anyhow", &["cli"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
+    ("notify", &["disk/events"]),
     ("regex", &["cli", "search"]),
     ("regex_syntax", &["search"]),
     ("rusqlite", &["live/index", "store/sqlite"]),
+    ("signal_hook", &["cli"]),
     ("terminal_size", &["cli"]),
     ("tiktoken", &["context/tokens"]),
     ("ureq", &["provider"]),

@@ -38,6 +38,7 @@ mod status;
 mod strange;
 mod trust;
 mod undo;
+mod watch;
 mod wrong;
 
 use std::fs;

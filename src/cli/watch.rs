@@ -1,0 +1,302 @@
+//! `watch`: takes in what agents write, as they write it.
+//!
+//! Invariant: a file that changed is taken in by the same code as in an import; what fails stays to be done, and is tried again.
+//!
+//! Invariant: a signal ends it at any point, as a kill would: nothing that was taken in is lost, and nothing is left to clean up.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag::register_conditional_shutdown;
+use undertext::disk::{Changes, Watch};
+use undertext::ops::{self, AgentFolder, Archive, Imported, Notice, Session, Skipped, Step, Why};
+use undertext::report::{Becoming, Line, Watched, Watching};
+
+use super::common::{counted, first_line};
+use super::error::{CommandError, Exit};
+use super::output::Output;
+use super::service::Manager;
+use super::{Context, import};
+use crate::render::safe;
+
+/// How often it is seen whether folders of agents came or went, and whether anybody still reads.
+const TICK: Duration = Duration::from_secs(1);
+/// How long the rest of what happens is waited for; at least as long as it took to take in the last.
+const MOMENT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// How many files are taken in between two looks at the store, so that other programs get at it.
+const PORTION: usize = 500;
+/// How long it waits before it tries again, from the first failure to the last.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// Take in what your agents write, as they write it
+///
+/// It first does what an import does, and then goes on until you end it: what an agent writes is in the store within a second,
+/// also in a folder or of an agent that comes later. A session that was rewritten, shortened or deleted keeps in the store
+/// what it had. While the store cannot be written, as on a full disk, it says so and tries again. One program at a time
+/// watches for a store; all other commands work meanwhile. What `exclude` in your settings names is left out.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext watch
+  undertext watch --json | jq .title
+  undertext watch --service > ~/.config/systemd/user/undertext-watch.service
+
+Exit codes: 0 if a signal ended it, or the reader of its output
+
+JSON: as import at first, then one object, and one for each change
+  {\"type\":\"watching\", \"folders\":[PATH], \"problem\":why the system does not tell of all changes or null}
+  {\"type\":\"watched\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"change\":\"new\", \"grown\", \"rewritten\" or \"deleted\",
+   \"entries\":N, \"bytes\":N, \"operation\":N or null, \"left\":the branch that holds where a command had put main or null,
+   \"path\":PATH of the deleted file or null}")]
+pub(crate) struct Args {
+    /// Look at the files again and again, and do not rely on the system to tell of changes
+    #[arg(long)]
+    poll: bool,
+
+    /// Print a service that runs this when you log in, and how to install it; default: the one of this system
+    #[arg(long, value_name = "MANAGER", num_args = 0..=1, default_missing_value = Manager::OF_THIS_SYSTEM, conflicts_with = "poll")]
+    service: Option<Manager>,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    if let Some(manager) = args.service {
+        return context.print_service(manager);
+    }
+    end_quietly().context("cannot watch for signals")?;
+    let archive = context.open_intake()?;
+    let _alone = archive.watch_alone()?;
+    // What changes from now on is seen, also while the rest is taken in.
+    let mut watch = Watch::new(archive.root().map(PathBuf::from), !args.poll);
+    drop(archive);
+    let folders = context.agent_folders();
+    let paths = paths(&folders);
+    watch.follow(&paths);
+    for folder in &folders {
+        context.tell_folder(folder);
+    }
+    if !folders.is_empty() {
+        let again = Line::new("watch");
+        let (left_out, _) = import::take_in(context, (&paths, &paths), &again, false)?;
+        left_out.count(&mut context.output);
+    }
+    context.begin_watching(&paths, &watch)?;
+    let problem = watch.problem().map(str::to_owned);
+    let (pending, pause, moment) = (Changes::default(), None, MOMENT.0);
+    Loop { context, folders, watch, problem, pending, pause, moment }.run()
+}
+
+fn paths(folders: &[AgentFolder]) -> Vec<PathBuf> {
+    folders.iter().map(|folder| folder.path.clone()).collect()
+}
+
+/// Has signals end this program at once, as one that is done.
+fn end_quietly() -> std::io::Result<()> {
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        register_conditional_shutdown(signal, 0, Arc::new(AtomicBool::new(true)))?;
+    }
+    Ok(())
+}
+
+/// A watch that goes on.
+struct Loop<'a> {
+    context: &'a mut Context,
+    folders: Vec<AgentFolder>,
+    watch: Watch,
+    problem: Option<String>,
+    /// The changes that are not taken in yet.
+    pending: Changes,
+    /// After a failure, how long it waits, until when, and what was said of it.
+    pause: Option<(Duration, Instant, String)>,
+    moment: Duration,
+}
+
+/// What became of a session, to be told.
+enum Seen {
+    Imported(Imported),
+    Gone(Session, PathBuf),
+}
+
+impl Loop<'_> {
+    fn run(mut self) -> Result<Exit, CommandError> {
+        while Output::is_read() {
+            self.follow();
+            let changes = self.watch.wait(TICK, self.moment);
+            self.pending.extend(changes);
+            self.tell_problem();
+            let is_due = self.pause.as_ref().is_none_or(|(_, until, _)| *until <= Instant::now());
+            if self.pending.is_empty() || !is_due {
+                continue;
+            }
+            let begun = Instant::now();
+            match self.take_in() {
+                Ok(()) if self.pause.take().is_some() => {
+                    self.context.output.note("It works again");
+                }
+                Ok(()) => {}
+                Err(error) if error.may_pass() => self.put_off(&error),
+                Err(error) => return Err(error),
+            }
+            self.moment = begun.elapsed().clamp(MOMENT.0, MOMENT.1);
+        }
+        Ok(Exit::Yes)
+    }
+
+    /// Watches the folders in which agents keep sessions now.
+    fn follow(&mut self) {
+        let folders = self.context.agent_folders();
+        for folder in folders.iter().filter(|folder| !self.folders.contains(folder)) {
+            self.context.tell_folder(folder);
+        }
+        self.pending.extend(self.watch.follow(&paths(&folders)));
+        self.folders = folders;
+    }
+
+    /// Says once why the system does not tell of all changes.
+    fn tell_problem(&mut self) {
+        if self.problem.is_none()
+            && let Some(problem) = self.watch.problem().map(str::to_owned)
+        {
+            self.context.tell_problem(&problem);
+            self.problem = Some(problem);
+        }
+    }
+
+    /// Takes in what changed.
+    fn take_in(&mut self) -> Result<(), CommandError> {
+        while !self.pending.is_empty() {
+            let mut portion = self.pending.first(PORTION);
+            if let Err(error) = self.take_in_portion(&portion) {
+                portion.extend(std::mem::take(&mut self.pending));
+                self.pending = portion;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_in_portion(&mut self, portion: &Changes) -> Result<(), CommandError> {
+        let mut archive = self.context.open_intake()?;
+        let changed: Vec<PathBuf> = portion.changed.iter().cloned().collect();
+        let gone: Vec<PathBuf> = portion.gone.iter().cloned().collect();
+        let (mut steps, output) = (Vec::new(), &mut self.context.output);
+        let mut report = |step: Step<'_>| match step {
+            Step::Imported(imported) => steps.push(Seen::Imported(imported)),
+            Step::Gone { session, path } => steps.push(Seen::Gone(session, path)),
+            Step::Skipped(Skipped { path, why, .. }) if is_told(&why) => {
+                output.warn(&format!("skipped {}: {why}", path.display()));
+            }
+            Step::Skipped(_) | Step::Reading { .. } => {}
+        };
+        let attach = paths(&self.folders);
+        let taken = ops::import_changed(&mut archive, (&changed, &gone), &attach, &mut report);
+        // What was taken in is told, whatever came after it.
+        for step in steps {
+            self.context.tell_change(&archive, step)?;
+        }
+        taken?;
+        Ok(())
+    }
+
+    /// Has a failure tried again later, each time a longer while, and says so once.
+    fn put_off(&mut self, error: &CommandError) {
+        let (least, most) = PAUSE;
+        let cause = error.in_one_line();
+        let (pause, told) = match self.pause.take() {
+            Some((pause, _, told)) => ((pause * 2).min(most), told == cause),
+            None => (least, false),
+        };
+        if !told {
+            self.context.output.warn(&format!("{cause}; it is tried again"));
+        }
+        self.pause = Some((pause, Instant::now() + pause, cause));
+    }
+}
+
+/// Returns whether a file that is left out is worth a word: it should have been taken in.
+fn is_told(why: &Why) -> bool {
+    match why {
+        Why::Unreadable(error) => error.kind() != std::io::ErrorKind::NotFound,
+        Why::Lines(_) | Why::Denied(_) => true,
+        _ => false,
+    }
+}
+
+impl Context {
+    /// Names a folder of an agent.
+    fn tell_folder(&mut self, folder: &AgentFolder) {
+        let path = self.env.homely(&folder.path);
+        self.output.note(&format!("{}: {path}", folder.agent));
+    }
+
+    fn tell_problem(&mut self, problem: &str) {
+        let words =
+            "the system does not tell of all changes, so files are looked at again and again";
+        self.output.warn(&format!("{words}: {problem}"));
+    }
+
+    /// Tells that all that was there is taken in, and what is watched.
+    fn begin_watching(&mut self, paths: &[PathBuf], watch: &Watch) -> Result<(), CommandError> {
+        let folders = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        let watching = Watching { folders, problem: watch.problem().map(str::to_owned) };
+        if let Some(problem) = &watching.problem {
+            self.tell_problem(problem);
+        }
+        if !self.answer(&watching)? {
+            let folders = counted(paths.len() as u64, "folder", "folders");
+            self.output.note(&format!("Watching {folders}; ctrl-C ends it"));
+        }
+        Ok(self.output.finish()?)
+    }
+
+    /// Tells what became of a session.
+    fn tell_change(&mut self, archive: &Archive, step: Seen) -> Result<(), CommandError> {
+        let title = |session: &Session| archive.store().card(session.key).map(|card| card.title);
+        let watched = match step {
+            Seen::Imported(imported) => {
+                let is_told = |notice: &&Notice| {
+                    !matches!(notice, Notice::Appended { .. } | Notice::Followed { .. })
+                };
+                let notices: Vec<Notice> =
+                    imported.notices.iter().filter(is_told).cloned().collect();
+                self.tell(&notices);
+                Watched::imported(&imported, title(&imported.session)?)
+            }
+            Seen::Gone(session, path) => {
+                let title = title(&session)?;
+                Watched::deleted(session, title, path)
+            }
+        };
+        if !self.answer(&watched)? {
+            let line = self.watched_line(archive, &watched)?;
+            self.say(&line)?;
+        }
+        Ok(self.output.finish()?)
+    }
+
+    fn watched_line(&self, archive: &Archive, watched: &Watched) -> Result<String, CommandError> {
+        let session = &watched.session;
+        let entries = counted(watched.entries, "new entry", "new entries");
+        let what = match watched.change {
+            Becoming::New => format!("new, {entries}"),
+            Becoming::Grown => entries,
+            Becoming::Rewritten => format!("rewritten, {entries}; the store keeps what it was"),
+            Becoming::Deleted => "deleted; the store holds all of it".to_owned(),
+        };
+        let left = watched.left.as_ref().map(|left| format!("; where main stood is branch {left}"));
+        let name = self.short_name(archive, session)?;
+        let title =
+            safe::line(first_line(watched.title.as_deref().unwrap_or_default())).into_owned();
+        let what = what + &left.unwrap_or_default();
+        let parts = [session.name.format.as_str(), &name, &what, &title];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let line = parts.join("  ");
+        Ok(match self.output.width() {
+            Some(width) => safe::clip(&line, width).into_owned(),
+            None => line,
+        })
+    }
+}

@@ -1,0 +1,422 @@
+//! Watching: which files below some folders came, changed and went since they were last looked at.
+//!
+//! Only a look decides. The system's word that something happened says where to look, and how soon; where the system gives
+//! none, or not for all folders, everything is looked at again and again.
+//!
+//! ```text
+//! the system   "something happened at /a/b"    \
+//! a root       comes, or is another folder now  > look: names and stamps next to those of the last look -> Changes
+//! time         has passed: everything          /
+//! ```
+//!
+//! Invariant: no link is followed, nothing is opened, and no more than [`MOST`] files and folders are known.
+//!
+//! Invariant: of a root that is gone, or another one now, no file is said to be gone: its disk may only be away.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    fs::{self, Metadata},
+    io::ErrorKind,
+    ops::Bound,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use crate::disk::{events::Events, is_made_up_folder};
+
+/// How many files and folders are known at most: a folder is somebody's, and may hold any number.
+const MOST: usize = 1_000_000;
+/// How often everything is looked at where the system tells of all folders.
+const SELDOM: Duration = Duration::from_secs(300);
+/// How often everything is looked at where it does not: so that looking takes a small part of the time.
+const OFTEN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// Which part of the time looking takes at most then.
+const PART: u32 = 300;
+
+/// The files that came or changed, and those that went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Files that came or changed.
+    pub changed: BTreeSet<PathBuf>,
+    /// Files that went.
+    pub gone: BTreeSet<PathBuf>,
+}
+
+impl Changes {
+    /// Returns whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        self.changed.is_empty() && self.gone.is_empty()
+    }
+
+    /// Adds later changes.
+    pub fn extend(&mut self, later: Self) {
+        later.changed.into_iter().for_each(|path| self.came(path));
+        later.gone.into_iter().for_each(|path| self.went(path));
+    }
+
+    /// Takes out the first so many of them.
+    #[must_use]
+    pub fn first(&mut self, n: usize) -> Self {
+        let mut first = Self::default();
+        while first.changed.len() + first.gone.len() < n {
+            if let Some(path) = self.changed.pop_first() {
+                first.changed.insert(path);
+            } else if let Some(path) = self.gone.pop_first() {
+                first.gone.insert(path);
+            } else {
+                break;
+            }
+        }
+        first
+    }
+
+    fn came(&mut self, path: PathBuf) {
+        self.gone.remove(&path);
+        self.changed.insert(path);
+    }
+
+    fn went(&mut self, path: PathBuf) {
+        self.changed.remove(&path);
+        self.gone.insert(path);
+    }
+}
+
+/// What a name in a folder stands for, in a form that differs once it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Folder { device: u64, inode: u64 },
+    File { inode: u64, length: u64, modified: (i64, i64), changed: (i64, i64) },
+}
+
+impl Known {
+    fn of(meta: &Metadata) -> Option<Self> {
+        let file = || Self::File {
+            inode: meta.ino(),
+            length: meta.len(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+        };
+        let folder = || Self::Folder { device: meta.dev(), inode: meta.ino() };
+        if meta.is_dir() { Some(folder()) } else { meta.is_file().then(file) }
+    }
+
+    /// Returns what lies at a path, if it is a file or a folder.
+    fn at(path: &Path) -> Option<Self> {
+        Self::of(&fs::symlink_metadata(path).ok()?)
+    }
+}
+
+/// Folders that are watched, with all below them.
+pub struct Watch {
+    roots: BTreeMap<PathBuf, Known>,
+    folders: BTreeMap<PathBuf, BTreeMap<OsString, Known>>,
+    known: usize,
+    except: Option<PathBuf>,
+    events: Events,
+    /// When everything is to be looked at.
+    due: Instant,
+}
+
+impl Watch {
+    /// Watches nothing yet, and never what lies in the folder `except`; with `asks`, the system is asked to tell what
+    /// happens.
+    pub fn new(except: Option<PathBuf>, asks: bool) -> Self {
+        let events = if asks { Events::new() } else { Events::none() };
+        let (roots, folders) = (BTreeMap::new(), BTreeMap::new());
+        Self { roots, folders, known: 0, except, events, due: Instant::now() + SELDOM }
+    }
+
+    /// Returns why the system does not tell of all folders, though it was asked.
+    pub fn problem(&self) -> Option<&str> {
+        self.events.problem()
+    }
+
+    /// Watches these folders from now on, and no others; each file in those that are new came.
+    pub fn follow(&mut self, folders: &[PathBuf]) -> Changes {
+        let real = folders.iter().filter_map(|folder| folder.canonicalize().ok());
+        let found = real.filter_map(|path| Some((Known::at(&path)?, path)));
+        let all: BTreeMap<PathBuf, Known> = found.map(|(known, path)| (path, known)).collect();
+        let is_within =
+            |path: &PathBuf| path.ancestors().skip(1).any(|above| all.contains_key(above));
+        let wanted: BTreeMap<PathBuf, Known> = all
+            .iter()
+            .filter(|(path, known)| matches!(known, Known::Folder { .. }) && !is_within(path))
+            .map(|(path, known)| (path.clone(), *known))
+            .collect();
+        let mut changes = Changes::default();
+        if wanted == self.roots {
+            return changes;
+        }
+        let before = std::mem::replace(&mut self.roots, wanted.clone());
+        for (root, known) in &before {
+            if wanted.get(root) != Some(known) {
+                self.forget(root, &mut Changes::default());
+            }
+        }
+        for (root, known) in &wanted {
+            if before.get(root) != Some(known) {
+                self.look_in(root, false, &mut changes);
+            }
+        }
+        self.due = Instant::now() + self.pause(Duration::ZERO);
+        changes
+    }
+
+    /// Waits for changes: at most for so long, and a moment more once something happens, in which the rest of it may.
+    pub fn wait(&mut self, limit: Duration, moment: Duration) -> Changes {
+        let left = self.due.saturating_duration_since(Instant::now());
+        let heard = self.events.wait(limit.min(left), moment);
+        if heard.anywhere || self.due <= Instant::now() {
+            return self.look_everywhere();
+        }
+        let mut changes = Changes::default();
+        heard.paths.iter().for_each(|path| self.look_at(path, &mut changes));
+        changes
+    }
+
+    fn look_everywhere(&mut self) -> Changes {
+        let mut changes = Changes::default();
+        let begun = Instant::now();
+        for root in self.roots.clone().into_keys() {
+            self.look_in(&root, true, &mut changes);
+        }
+        self.due = Instant::now() + self.pause(begun.elapsed());
+        changes
+    }
+
+    /// Returns how long to wait before everything is looked at again, if that takes so long.
+    fn pause(&self, takes: Duration) -> Duration {
+        let (least, most) = OFTEN;
+        if self.events.are_told() { SELDOM } else { (takes * PART).clamp(least, most) }
+    }
+
+    /// Looks at a file or a folder of which the system told.
+    fn look_at(&mut self, path: &Path, changes: &mut Changes) {
+        let there = Known::at(path);
+        if self.folders.contains_key(path) && matches!(there, Some(Known::Folder { .. })) {
+            // It may have gone and come back as the same, and the system tells no more of it.
+            self.events.listen(path, self.roots.contains_key(path));
+            self.look_in(path, false, changes);
+        }
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
+        if self.folders.contains_key(folder)
+            && let Some(new) = self.compare(folder, name.to_owned(), there, changes)
+        {
+            self.look_in(&new, false, changes);
+        }
+    }
+
+    /// Looks at all names in a folder, and in those in it that are new, or that lie in it at all.
+    fn look_in(&mut self, folder: &Path, is_deep: bool, changes: &mut Changes) {
+        let mut ahead = vec![folder.to_owned()];
+        while let Some(folder) = ahead.pop() {
+            let root = self.roots.get(&folder).copied();
+            let is_new = !self.folders.contains_key(&folder);
+            // What became of a root is for who follows it to see.
+            if root.is_some_and(|root| Known::at(&folder) != Some(root))
+                || self.except.as_ref() == Some(&folder)
+                || (is_new && is_made_up_folder(&folder))
+            {
+                continue;
+            }
+            // The system tells of the folder before it is looked at, so that nothing happens in between.
+            if is_new || is_deep {
+                self.events.listen(&folder, root.is_some());
+            }
+            let Some(mut there) = names(&folder) else { continue };
+            let before = self.folders.entry(folder.clone()).or_default();
+            let missing: Vec<OsString> =
+                before.keys().filter(|name| !there.contains_key(*name)).cloned().collect();
+            let deeper: Vec<PathBuf> = there
+                .iter()
+                .filter(|(name, known)| is_deep && before.get(*name) == Some(known))
+                .filter(|(_, known)| matches!(known, Known::Folder { .. }))
+                .map(|(name, _)| folder.join(name))
+                .collect();
+            there.retain(|name, known| before.get(name) != Some(known));
+            ahead.extend(deeper);
+            for name in missing {
+                self.compare(&folder, name, None, changes);
+            }
+            for (name, known) in there {
+                ahead.extend(self.compare(&folder, name, Some(known), changes));
+            }
+        }
+    }
+
+    /// Compares what a name in a known folder stands for with what it stood for; returns the folder that is new.
+    fn compare(
+        &mut self,
+        folder: &Path,
+        name: OsString,
+        there: Option<Known>,
+        changes: &mut Changes,
+    ) -> Option<PathBuf> {
+        let path = folder.join(&name);
+        let names = self.folders.get_mut(folder)?;
+        let before = names.get(&name).copied();
+        if before == there {
+            return None;
+        }
+        let is_full = before.is_none() && self.known >= MOST;
+        match there.filter(|_| !is_full) {
+            Some(known) => names.insert(name, known),
+            None => names.remove(&name),
+        };
+        self.known += usize::from(there.is_some() && !is_full);
+        self.known -= usize::from(before.is_some());
+        match before {
+            Some(Known::Folder { .. }) => self.forget(&path, changes),
+            Some(Known::File { .. }) => changes.went(path.clone()),
+            None => {}
+        }
+        match there.filter(|_| !is_full)? {
+            Known::Folder { .. } => Some(path),
+            Known::File { .. } => {
+                changes.came(path);
+                None
+            }
+        }
+    }
+
+    /// Forgets a folder with all below it, whose files are gone.
+    fn forget(&mut self, folder: &Path, changes: &mut Changes) {
+        let behind = self.folders.range::<Path, _>((Bound::Included(folder), Bound::Unbounded));
+        let below = behind.map(|(path, _)| path).take_while(|path| path.starts_with(folder));
+        for folder in below.cloned().collect::<Vec<_>>() {
+            let names = self.folders.remove(&folder).unwrap_or_default();
+            self.known -= names.len();
+            for (name, known) in names {
+                if matches!(known, Known::File { .. }) {
+                    changes.went(folder.join(name));
+                }
+            }
+        }
+    }
+}
+
+/// Returns the files and folders in a folder by their names; none if it cannot be looked into now.
+fn names(folder: &Path) -> Option<BTreeMap<OsString, Known>> {
+    let children = match fs::read_dir(folder) {
+        Ok(children) => children,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Some(BTreeMap::new());
+        }
+        Err(_) => return None,
+    };
+    let mut names = BTreeMap::new();
+    for child in children {
+        let child = child.ok()?;
+        // The name is no link's: its own metadata is asked for.
+        if let Some(known) = child.metadata().ok().as_ref().and_then(Known::of) {
+            names.insert(child.file_name(), known);
+        }
+    }
+    Some(names)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test writes what is looked at then")]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Returns the names below a folder.
+    fn below(folder: &Path, paths: &BTreeSet<PathBuf>) -> Vec<String> {
+        let name = |path: &PathBuf| path.strip_prefix(folder).unwrap().display().to_string();
+        paths.iter().map(name).collect()
+    }
+
+    #[test]
+    fn a_look_finds_what_came_changed_and_went() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = home.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("a/deep/er/one", "1");
+        write("b/two", "2");
+        write("store/db", "");
+        symlink(&home, home.join("a/loop")).unwrap();
+        symlink("one", home.join("a/link")).unwrap();
+        let mut watch = Watch::new(Some(home.join("store")), false);
+        let roots = ["a", "b", "a/deep", "store", "missing"].map(|name| home.join(name));
+        let changes = watch.follow(&roots);
+        assert_eq!(below(&home, &changes.changed), ["a/deep/er/one", "b/two"]);
+        assert!(changes.gone.is_empty());
+        assert!(watch.follow(&roots).is_empty() && watch.look_everywhere().is_empty());
+        let mut check = |changed: &[&str], gone: &[&str]| {
+            let changes = watch.look_everywhere();
+            assert_eq!(below(&home, &changes.changed), changed);
+            assert_eq!(below(&home, &changes.gone), gone);
+        };
+
+        write("a/deep/er/one", "11");
+        write("a/new/er/three", "3");
+        check(&["a/deep/er/one", "a/new/er/three"], &[]);
+        fs::remove_file(home.join("b/two")).unwrap();
+        fs::remove_dir_all(home.join("a/new")).unwrap();
+        check(&[], &["a/new/er/three", "b/two"]);
+        write("a/new", "a file now");
+        fs::rename(home.join("a/deep"), home.join("a/other")).unwrap();
+        check(&["a/new", "a/other/er/one"], &["a/deep/er/one"]);
+        check(&[], &[]);
+
+        // A root that is away says nothing of its files, and all of them came once it is back.
+        fs::rename(home.join("a"), home.join("away")).unwrap();
+        check(&[], &[]);
+        assert!(watch.follow(&roots).is_empty());
+        fs::rename(home.join("away"), home.join("a")).unwrap();
+        let back = watch.follow(&roots);
+        assert_eq!(below(&home, &back.changed), ["a/new", "a/other/er/one"]);
+        assert_eq!(watch.known, 4);
+    }
+
+    #[test]
+    fn what_the_system_tells_is_looked_at() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        fs::create_dir(home.join("a")).unwrap();
+        let mut watch = Watch::new(None, true);
+        if let Some(problem) = watch.problem() {
+            eprintln!("skipped: {problem}");
+            return;
+        }
+        assert!(watch.follow(&[home.join("a")]).is_empty());
+        let mut all = Changes::default();
+        let mut until = |is_enough: &dyn Fn(&Changes) -> bool| {
+            while !is_enough(&all) {
+                all.extend(watch.wait(Duration::from_secs(60), Duration::from_millis(10)));
+            }
+        };
+        let path = home.join("a/b/c/file");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "1").unwrap();
+        until(&|all| all.changed.contains(&path));
+        // A folder that goes and comes at once is followed too.
+        fs::remove_dir_all(home.join("a/b")).unwrap();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        until(&|all| all.gone.contains(&path));
+        fs::write(&path, "2").unwrap();
+        until(&|all| all.changed.contains(&path));
+    }
+
+    #[test]
+    fn the_last_of_several_changes_counts() {
+        let changes = |changed: &[&str], gone: &[&str]| {
+            let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect();
+            Changes { changed: paths(changed), gone: paths(gone) }
+        };
+        let mut all = changes(&["a", "b"], &["c"]);
+        all.extend(changes(&["c"], &["a"]));
+        assert_eq!(all, changes(&["b", "c"], &["a"]));
+        assert_eq!(all.first(1), changes(&["b"], &[]));
+        assert_eq!(all.first(9), changes(&["c"], &["a"]));
+        assert!(all.is_empty() && all.first(1).is_empty());
+    }
+}
