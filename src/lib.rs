@@ -105,7 +105,7 @@
 //! search    what was said in any session, by its words  -> model json store session
 //! report    what verbs answer, its JSON and hints       -> model wire context store session settings
 //! sync      files and store: all locks and transactions -> model json wire store session live disk report settings
-//! ops       verbs, a function each                      -> model json dag wire context store session search sync live disk report
+//! ops       verbs, a function each                      -> model json dag wire context store session search sync live disk report settings
 //! render    what is shown (of the program)              -> the library
 //! cli       commands (of the program)                   -> the library, render
 //! ```

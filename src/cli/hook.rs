@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use undertext::ops::{self, Queue, Step, Work};
@@ -19,6 +20,9 @@ use super::common::counted;
 use super::env;
 use super::error::{CommandError, Exit};
 use super::output::Output;
+
+/// For how long the words of what was taken in are added to the index.
+const INDEXING: Duration = Duration::from_secs(2);
 
 /// Take in the session that an agent's event names
 ///
@@ -100,6 +104,7 @@ fn work(context: &mut Context, queue: &Queue) -> Result<(), CommandError> {
             break;
         }
     }
+    context.index_for(INDEXING);
     Ok(())
 }
 

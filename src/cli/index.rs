@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use undertext::ops;
+use undertext::ops::{self, Archive};
 use undertext::report::Indexed;
-use undertext::store::StoreError;
+use undertext::store::{Access, StoreError};
 
 use super::Context;
 use super::archive::is_there;
@@ -12,13 +12,11 @@ use super::common::counted;
 use super::error::{CommandError, Exit};
 use super::output::Progress;
 
-/// For how long a search goes on to add to the index, once it has answered.
-const AFTERWARDS: Duration = Duration::from_millis(200);
-
 /// Bring the index of words up to date, so that searches are quick
 ///
-/// A search answers from the index, search.db in the store's folder, and looks through what is not in it; then it adds to it for a
-/// fifth of a second. This adds all. The index is derived: deleted or damaged, it is made again.
+/// A search answers from the index, search.db in the store's folder, and looks through what is not in it; then it adds to it for
+/// a fifth of a second. This adds all, but for the sessions that `exclude` in your settings names. The index is derived: deleted or
+/// damaged, it is made again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,9 +31,10 @@ pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError>
     if !is_there(&path)? {
         return Err(StoreError::Absent { path }.into());
     }
+    let exclude = context.exclude()?;
     let archive = context.open_reader()?;
     let output = &mut context.output;
-    let done = ops::index(&archive, &|_| false, &|| true, &mut |done, all| {
+    let done = ops::index(&archive, &exclude, &|| true, &mut |done, all| {
         let (label, total) = ("indexing", Some(all));
         output.progress(Progress { label, done, total, bytes: 0, of: None });
     })?;
@@ -53,12 +52,13 @@ pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError>
 }
 
 impl Context {
-    /// Adds to the index of the store for a while; a search is no worse for what fails here.
-    pub(crate) fn index_a_little(&mut self) {
-        let until = Instant::now() + AFTERWARDS;
-        if let Ok(archive) = self.open_reader() {
+    /// Adds to the index of the store for a while; no command is worse for what fails here.
+    pub(crate) fn index_for(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        let (Ok(root), Ok(exclude)) = (self.root(), self.exclude()) else { return };
+        if let Ok(archive) = Archive::open(&root, Access::Read, self.env.ambient()) {
             let goes_on = || Instant::now() < until;
-            let _ = ops::index(&archive, &|_| false, &goes_on, &mut |_, _| ());
+            let _ = ops::index(&archive, &exclude, &goes_on, &mut |_, _| ());
         }
     }
 }

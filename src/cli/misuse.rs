@@ -64,9 +64,9 @@ const FOREIGN: [(&[&str], &str, &[&str]); 35] = [
     ),
     (&["push", "dump", "write", "download"], "to write a session's file", &["help", "export"]),
     (&["stats", "size", "du"], "to count what the store holds", &["store", "stats"]),
-    (&["rebuild", "reindex", "index"], "to recompute the indexes", &["help", "store", "rebuild"]),
-    (&["search", "find", "grep"], "to find lines in an entry", &["help", "show"]),
-    (&["search", "find", "grep"], "to list the sessions, each with its title", &["sessions"]),
+    (&["rebuild", "reindex"], "to recompute what is derived", &["help", "store", "rebuild"]),
+    (&["find", "grep", "rg", "ag"], "to find what was said", &["help", "search"]),
+    (&["index", "reindex"], "to bring the index of words up to date", &["help", "store", "index"]),
     (
         &["rm", "delete", "remove", "drop", "hide", "archive"],
         "no session is deleted; to leave one out of lists",

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use undertext::model::{Role, SessionName};
 use undertext::ops::{self, Archive, Case, Pattern, Search, Words};
@@ -16,6 +17,8 @@ use super::{Context, complete};
 use crate::render::style::Label;
 use crate::render::{moment, safe, search};
 
+/// For how long a search goes on to add to the index, once it has answered.
+const AFTERWARDS: Duration = Duration::from_millis(200);
 /// How many texts a person is shown unless more are asked for.
 const SHOWN: usize = 20;
 
@@ -198,7 +201,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if archive.root().is_some() {
         drop(archive);
         context.output.flush()?;
-        context.index_a_little();
+        context.index_for(AFTERWARDS);
     }
     Ok(exit)
 }

@@ -31,6 +31,9 @@ const MOMENT: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 const PORTION: usize = 500;
 /// How long it waits before it tries again, from the first failure to the last.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// For how long it adds to the index of words once something was taken in, and how often at most.
+const INDEXING: Duration = Duration::from_millis(500);
+const INDEXING_EVERY: Duration = Duration::from_secs(10);
 
 /// Take in what your agents write, as they write it
 ///
@@ -86,7 +89,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.begin_watching(&paths, &watch)?;
     let problem = watch.problem().map(str::to_owned);
     let (pending, pause, moment) = (Changes::default(), None, MOMENT.0);
-    Loop { context, folders, watch, problem, pending, pause, moment }.run()
+    let indexed = None;
+    Loop { context, folders, watch, problem, pending, pause, moment, indexed }.run()
 }
 
 fn paths(folders: &[AgentFolder]) -> Vec<PathBuf> {
@@ -112,6 +116,8 @@ struct Loop<'a> {
     /// After a failure, how long it waits, until when, and what was said of it.
     pause: Option<(Duration, Instant, String)>,
     moment: Duration,
+    /// When it last added to the index of words.
+    indexed: Option<Instant>,
 }
 
 /// What became of a session, to be told.
@@ -135,6 +141,10 @@ impl Loop<'_> {
             match self.take_in() {
                 Ok(()) if self.pause.take().is_some() => {
                     self.context.output.note("It works again");
+                }
+                Ok(()) if self.indexed.is_none_or(|then| then.elapsed() > INDEXING_EVERY) => {
+                    self.context.index_for(INDEXING);
+                    self.indexed = Some(Instant::now());
                 }
                 Ok(()) => {}
                 Err(error) if error.may_pass() => self.put_off(&error),

@@ -1,11 +1,14 @@
 //! Indexing: the words of what came since, the newest sessions first, are added to the index next to a store.
 
+use std::path::Path;
+
 use crate::{
     model::EntryNumber,
     ops::{OpsError, several::in_order},
     report::Indexed,
     search::{fits, words},
     session::{Session, listing},
+    settings::Exclude,
     store::{Listed, Reach, SessionFilter, SessionKey, Store, StoreError, WordIndex},
     sync::Archive,
 };
@@ -22,12 +25,13 @@ struct Missing<'m> {
     reach: Reach,
 }
 
-/// Adds what is missing in the index of a store, as long as it may go on; tells how many entries of how many are done.
+/// Adds what is missing in the index of a store, but for the sessions that the user's settings leave out, as long as it may
+/// go on; tells how many entries of how many are done.
 ///
 /// One that is of another version, of another store or damaged is made again. While another program adds, nothing is done.
 pub fn index(
     archive: &Archive,
-    is_left_out: &dyn Fn(&Listed) -> bool,
+    exclude: &Exclude,
     goes_on: &(dyn Fn() -> bool + Sync),
     told: &mut dyn FnMut(u64, u64),
 ) -> Result<Indexed, OpsError> {
@@ -43,7 +47,7 @@ pub fn index(
     let filter = SessionFilter { hidden: true, sub_agents: true, ..SessionFilter::default() };
     let listed = listing::listed(store, &filter)?.listed;
     let mut sessions = Vec::new();
-    for listed in listed.iter().filter(|listed| !is_left_out(listed)) {
+    for listed in listed.iter().filter(|listed| !is_left_out(exclude, listed)) {
         // Of a format that only a newer version knows, nothing can be read.
         let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { continue };
         sessions.push((session, store.state(listed.key)?));
@@ -127,4 +131,10 @@ pub fn index(
     }
     done.is_whole = !is_stopped;
     Ok(done)
+}
+
+/// Returns whether the user's settings leave a session out.
+fn is_left_out(exclude: &Exclude, Listed { name, card, .. }: &Listed) -> bool {
+    let folder = card.folder.as_deref().map(Path::new);
+    exclude.find(&name.format, &name.id, folder).is_some()
 }

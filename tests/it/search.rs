@@ -7,6 +7,7 @@ use regex::Regex;
 use undertext::model::{Block, EntryNumber, Message};
 use undertext::ops::{self, Archive, Case, Machine, Pattern, Search, Words};
 use undertext::report::Hit;
+use undertext::settings::Exclude;
 use undertext::store::{Access, SessionFilter};
 
 use crate::needs;
@@ -150,7 +151,7 @@ fn every_line_that_has_a_pattern_is_found_and_no_other() {
     let said = everything(&archive);
     let count = if cfg!(debug_assertions) { 24 } else { 1000 };
     let indexed = imported(&folder.path().join("indexed"), &corpus.sessions());
-    let whole = ops::index(&indexed, &|_| false, &|| true, &mut |_, _| ()).unwrap();
+    let whole = ops::index(&indexed, &Exclude::default(), &|| true, &mut |_, _| ()).unwrap();
     assert!(whole.is_whole && whole.entries > 0);
     let mut found = 0;
     for (n, words) in drawn(&said, count).iter().enumerate() {

@@ -26,7 +26,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
         "ops",
         &[
             "model", "json", "dag", "wire", "context", "store", "session", "search", "sync",
-            "live", "disk", "report",
+            "live", "disk", "report", "settings",
         ],
     ),
     // These two are the binary, which also imports the library, as `undertext::`.

@@ -31,7 +31,7 @@ pub(super) const GROUPS: [Group; 17] = [
         machine: Machine::Project,
         exit: 2,
         calls: &[
-            "undertext search words",
+            "undertext grep words",
             "undertext revrt 3",
             "undertext snhow HEAD",
             "undertext Log",
